@@ -112,7 +112,7 @@ static void score_text(const struct trial *t, char *buf, size_t size)
 }
 
 /* What the config promises, and how sure that is, as comments. */
-static void header(const struct study *study, const struct trial *t, const struct export_reason *why,
+static void header(const struct study *study, const struct trial *t, const struct export_reason *why, bool is_program,
                    struct strbuf *out)
 {
     const struct promise *p = &why->promise;
@@ -140,7 +140,8 @@ static void header(const struct study *study, const struct trial *t, const struc
     strbuf_addf(out, "\n; made by %s on %s%s%s\n", t->program != NULL ? t->program : study->program,
                 t->device != NULL ? t->device : "an unknown device", t->kernels != NULL ? ", vector units " : "",
                 t->kernels != NULL ? t->kernels : "");
-    strbuf_add(out, "; `trawl train` runs this file as it is\n");
+    strbuf_add(out, is_program ? "; `trawl train` runs the program once with these values\n"
+                               : "; `trawl train` runs this file as it is\n");
 }
 
 static void add_promise(cJSON *json, const struct promise *p)
@@ -180,6 +181,37 @@ static void build_json(const struct study *study, const struct trial *t, const s
     mem_free(text);
 }
 
+/* The command, and which of its numbers is the score. */
+static enum status write_program(const struct study *study, const struct setup *setup, struct strbuf *out,
+                                 struct error *err)
+{
+    TRY(config_write_section(setup->config, program_opt_table.section, out, err));
+    if (strcmp(study->metric, PROGRAM_METRIC) != 0)
+        strbuf_addf(out, "metric = %s\n", study->metric);
+    return ST_OK;
+}
+
+/* As a shell takes it. */
+static enum status write_command(const struct setup *setup, const struct trial *t, struct strbuf *out,
+                                 struct error *err)
+{
+    const struct program_place place = {
+        .config = "config.ini", .dir = ".", .study = "", .trial = t->number, .seed = setup->program.trial_seed};
+    char **argv = NULL;
+
+    TRY(program_argv(setup->config, &setup->params, &place, &argv, err));
+    strbuf_add(out, "cd ");
+    strbuf_add_shell(out, setup->program.directory);
+    strbuf_addf(out, " && TRAWL_SEED=%lld", (long long)setup->program.trial_seed);
+    for (size_t i = 0; argv[i] != NULL; i++) {
+        strbuf_add(out, " ");
+        strbuf_add_shell(out, argv[i]);
+    }
+    strbuf_add(out, "\n");
+    program_argv_free(argv);
+    return ST_OK;
+}
+
 enum status export_build(const struct study *study, const struct trial *trial, const struct export_reason *why,
                          enum export_format format, struct strbuf *out, struct error *err)
 {
@@ -189,13 +221,19 @@ enum status export_build(const struct study *study, const struct trial *trial, c
     TRY(trial_setup(trial, &setup, err));
     switch (format) {
     case EXPORT_INI:
-        header(study, trial, why, out);
+        header(study, trial, why, setup_is_program(setup), out);
         rc = config_write_ini(setup->config, false, false, out, err);
+        if (rc == ST_OK && setup_is_program(setup))
+            rc = write_program(study, setup, out, err);
         break;
     case EXPORT_JSON:
         build_json(study, trial, setup, &why->promise, out);
         break;
     case EXPORT_ARGS:
+        if (setup_is_program(setup)) {
+            rc = write_command(setup, trial, out, err);
+            break;
+        }
         strbuf_addf(out, "trawl train %s ", setup->env->name);
         rc = config_write_args(setup->config, true, out, err);
         strbuf_add(out, "\n");

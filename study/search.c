@@ -75,11 +75,17 @@ static enum status split_choices(struct search *s, size_t i, const char *text, c
     return ST_OK;
 }
 
-/* "64" is found as "6.4e1" too. */
+/* "64" is found as "6.4e1" too. The parameters of a stored study's program are texts. */
 static size_t find_choice(const struct search *s, size_t i, const char *text)
 {
     size_t n = s->space.params[i].n_choices, k = 0;
     double want, value;
+
+    if (s->opts[i]->type == OPT_STR) {
+        while (k < n && strcmp(s->choices[i][k], text) != 0)
+            k++;
+        return k;
+    }
 
     if (config_parse_value(s->opts[i], text, &want, NULL) != ST_OK)
         return n;
@@ -113,6 +119,7 @@ static enum status add_categorical(struct search *s, size_t i, const struct conf
     size_t k;
 
     p->scale = SPACE_CATEGORICAL;
+    p->is_ordered = c->ordered;
     TRY(split_choices(s, i, text, c->origin, err));
     if (p->n_choices < 2)
         return FAIL(err, ST_CONFIG, "%s: %s has %zu value(s) to choose from, at least 2 are needed", c->origin, c->key,
@@ -146,6 +153,13 @@ static double legal_bound(struct trial_check *check, const struct config_sweep_p
     return own;
 }
 
+static bool is_on_grid(const struct space_param *p, double x)
+{
+    double k = p->step > 0.0 ? (x - p->min) / p->step : 0.0;
+
+    return fabs(k - rint(k)) < 1e-9;
+}
+
 /* Starts at the section's mean, else at the config's own value when it lies inside. */
 static enum status add_range(struct search *s, struct trial_check *check, size_t i, const struct config_sweep_param *c,
                              const char *start, struct error *err)
@@ -158,6 +172,7 @@ static enum status add_range(struct search *s, struct trial_check *check, size_t
 
     p->scale = scales[c->scale];
     p->is_int = c->is_int;
+    p->step = c->step;
     p->min = c->min;
     p->max = c->max;
     if (config_parse_value(c->opt, start, &own, NULL) == ST_OK) {
@@ -173,7 +188,7 @@ static enum status add_range(struct search *s, struct trial_check *check, size_t
     p->has_init = num_parse_f64(c->mean != NULL ? c->mean : start, &p->init);
     if (c->mean != NULL) /* base lets its rounding pass */
         p->init = fmax(p->min, fmin(p->max, p->init));
-    p->has_init = p->has_init && p->init >= p->min && p->init <= p->max;
+    p->has_init = p->has_init && p->init >= p->min && p->init <= p->max && is_on_grid(p, p->init);
     if (!p->has_init) {
         search_show(s, i, p->min, lo, sizeof lo);
         search_show(s, i, p->max, hi, sizeof hi);
@@ -193,7 +208,8 @@ static const char *why_not(const char *key)
         return "it steers the sweep itself";
     if (strcmp(key, "train.seed") == 0)
         return "each trial has a seed of its own";
-    if (strncmp(key, "env.", 4) != 0 && strncmp(key, "policy.", 7) != 0 && strncmp(key, "train.", 6) != 0)
+    if (strncmp(key, "env.", 4) != 0 && strncmp(key, "policy.", 7) != 0 && strncmp(key, "train.", 6) != 0 &&
+        strncmp(key, PROGRAM_SECTION ".", strlen(PROGRAM_SECTION ".")) != 0)
         return "it belongs to no trial, as the options of [env], [policy] and [train] do";
     return NULL;
 }
@@ -226,12 +242,16 @@ static enum status add_param(struct search *s, const struct setup *setup, struct
 
 static enum status teach(const struct setup *setup, struct error *err)
 {
-    const struct opt_table *tables[] = {&setup->env->options, &policy_opt_table, &train_opt_table};
+    const struct opt_table *tables[SETUP_TRIAL_TABLES];
+    size_t n_tables = setup_trial_tables(setup, tables), n = 0;
     char keys[800];
-    size_t n = 0;
 
+    if (setup_is_program(setup))
+        return FAIL(err, ST_CONFIG,
+                    "the config has no parameter to search; add a section for each one of the program: '[sweep.lr]' "
+                    "with type = float, min = 0.001, max = 0.1 makes `--lr VALUE` of {argv} in sweep.command");
     keys[0] = '\0';
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (size_t t = 0; t < n_tables; t++)
         for (size_t i = 0; i < tables[t]->n_defs && n + CONFIG_KEY_MAX < sizeof keys; i++)
             if (tables[t]->defs[i].scale != OPT_FIXED)
                 n += (size_t)snprintf(keys + n, sizeof keys - n, "%s%s.%s", n > 0 ? " " : "", tables[t]->section,
@@ -265,9 +285,15 @@ static enum status check_any_legal(const struct search *s, const struct setup *s
     struct rng rng = rng_seed(1);
     struct error why = {0};
     double u[SPACE_MAX_DIM] = {0}, x[SPACE_MAX_DIM];
+    enum status rc;
     bool found;
 
     check = trial_check_create(setup, s);
+    rc = trial_check_require(check, setup, err);
+    if (rc != ST_OK) {
+        trial_check_destroy(check);
+        return rc;
+    }
     found = search_config_point(s, setup, x) && trial_check_point(check, x, &why) == ST_OK;
     for (size_t t = 0; !found && t < LEGAL_TRIES; t++) {
         for (size_t i = 0; i < s->space.dim; i++)
@@ -323,6 +349,11 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     return rc;
 }
 
+static bool read_number(const struct opt_def *opt, const char *text, double *ret_x)
+{
+    return opt->type == OPT_STR ? num_parse_f64(text, ret_x) : config_parse_value(opt, text, ret_x, NULL) == ST_OK;
+}
+
 bool search_config_point(const struct search *search, const struct setup *setup, double *ret_x)
 {
     for (size_t i = 0; i < search->space.dim; i++) {
@@ -330,7 +361,7 @@ bool search_config_point(const struct search *search, const struct setup *setup,
         const char *own = config_peek(setup->config, p->key);
         size_t k = p->scale == SPACE_CATEGORICAL ? find_choice(search, i, own) : 0;
         ret_x[i] = (double)k;
-        if (p->scale != SPACE_CATEGORICAL && config_parse_value(search->opts[i], own, &ret_x[i], NULL) != ST_OK)
+        if (p->scale != SPACE_CATEGORICAL && !read_number(search->opts[i], own, &ret_x[i]))
             return false;
         if (!p->has_init || ret_x[i] != p->init)
             return false;
@@ -354,6 +385,8 @@ void search_value_text(const struct search *search, size_t i, double value, char
 {
     if (search->space.params[i].scale == SPACE_CATEGORICAL)
         snprintf(buf, size, "%s", search->choices[i][(size_t)value]);
+    else if (search->opts[i]->type == OPT_STR && value == rint(value) && fabs(value) < 0x1p53)
+        snprintf(buf, size, "%.0f", value); /* 1000000 and not 1e+06 */
     else
         config_format_value(search->opts[i], value, buf, size);
 }

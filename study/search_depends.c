@@ -10,15 +10,15 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "study/search.h"
+#include "study/search_expr.h"
 #include "study/setup.h"
 
 #include <math.h>
 #include <string.h>
 
-enum effect { EFFECT_ALWAYS, EFFECT_NEVER, EFFECT_SOMETIMES };
-
 /* A condition on parameter j of the space; where it is met only for some values, they are noted in p. */
-static enum effect of_parent(const struct search *s, size_t j, const struct config_condition *c, struct space_param *p)
+static enum search_effect of_parent(const struct search *s, size_t j, const struct config_condition *c,
+                                    struct space_param *p)
 {
     const struct space_param *parent = &s->space.params[j];
     uint64_t met = 0;
@@ -43,8 +43,8 @@ static enum effect of_parent(const struct search *s, size_t j, const struct conf
 }
 
 /* One condition of parameter i; where it is met for some points only, the parent is noted in p. */
-static enum effect of_condition(const struct search *s, const struct setup *setup, const struct config_condition *c,
-                                struct space_param *p)
+static enum search_effect of_condition(const struct search *s, const struct setup *setup,
+                                       const struct config_condition *c, struct space_param *p)
 {
     size_t j = search_find(s, c->key);
     const struct opt_def *opt = config_find_opt(setup->config, c->key);
@@ -58,18 +58,18 @@ static enum effect of_condition(const struct search *s, const struct setup *setu
 
 /* Of parameter i; *ret_condition: one that is not met, or not always. A parameter has one parent: of several conditions
  * on the space that are all needed the first is kept, of several that are each enough none. */
-static enum effect find_effect(const struct search *s, const struct setup *setup, size_t i, struct space_param *p,
-                               struct config_condition *ret_condition)
+static enum search_effect find_effect(const struct search *s, const struct setup *setup, size_t i,
+                                      struct space_param *p, struct config_condition *ret_condition)
 {
     bool any = config_depends_on_any(s->opts[i]);
     const char *at = s->opts[i]->depends;
-    enum effect effect = EFFECT_ALWAYS;
+    enum search_effect effect = EFFECT_ALWAYS;
     size_t n = 0, n_sometimes = 0;
     struct config_condition c;
 
     while (config_condition_next(&at, &c)) {
         struct space_param noted = *p;
-        enum effect this = of_condition(s, setup, &c, &noted);
+        enum search_effect this = of_condition(s, setup, &c, &noted);
         if (this == (any ? EFFECT_ALWAYS : EFFECT_NEVER)) {
             *ret_condition = c;
             return this;
@@ -107,11 +107,66 @@ static bool descends_from(const struct space *space, size_t i, size_t of)
     return i == of;
 }
 
+/* The `when` of parameter i; NULL: it has none. */
+static const struct config_sweep_param *when_of(const struct search *s, const struct setup *setup, size_t i)
+{
+    for (size_t k = 0; k < config_n_sweep_params(setup->config); k++) {
+        const struct config_sweep_param *c = config_sweep_param(setup->config, k);
+        if (strcmp(c->key, s->space.params[i].key) == 0)
+            return c->when != NULL ? c : NULL;
+    }
+    return NULL;
+}
+
+/* Takes out what has no effect by its own `when`. */
+static enum status drop_by_when(struct search *s, const struct setup *setup, struct strbuf *inert, struct error *err)
+{
+    for (size_t i = 0; i < s->space.dim;) {
+        const struct config_sweep_param *c = when_of(s, setup, i);
+        struct space_param scratch = s->space.params[i];
+        enum search_effect effect = EFFECT_ALWAYS;
+        if (c != NULL)
+            TRY(search_expr_when(s, setup, i, c->when, c->when_origin, &scratch, &effect, err));
+        if (effect != EFFECT_NEVER) {
+            i++;
+            continue;
+        }
+        strbuf_addf(inert, "%s%s (needs %s)", inert->len > 0 ? ", " : "", scratch.key, c->when);
+        remove_param(s, i);
+        i = 0;
+    }
+    return ST_OK;
+}
+
+/* What the writer of the config says comes before what the option's row says. */
+static enum status set_condition(struct search *s, const struct setup *setup, size_t i, struct error *err)
+{
+    struct space_param *p = &s->space.params[i];
+    const struct config_sweep_param *c = when_of(s, setup, i);
+    enum search_effect effect = EFFECT_ALWAYS;
+    struct config_condition condition;
+    bool circle;
+
+    if (c != NULL)
+        TRY(search_expr_when(s, setup, i, c->when, c->when_origin, p, &effect, err));
+    if (effect == EFFECT_ALWAYS) {
+        c = NULL;
+        effect = find_effect(s, setup, i, p, &condition);
+    }
+    circle = effect == EFFECT_SOMETIMES && descends_from(&s->space, p->parent, i);
+    if (circle && c != NULL)
+        return FAIL(err, ST_CONFIG, "%s: %s and %s depend on each other; drop one when", c->when_origin, p->key,
+                    s->space.params[p->parent].key);
+    p->is_conditional = effect == EFFECT_SOMETIMES && !circle;
+    return ST_OK;
+}
+
 enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
                                   struct error *err)
 {
     struct config_condition c;
 
+    TRY(drop_by_when(search, setup, inert, err));
     for (size_t i = 0; i < search->space.dim;) { /* one that goes may be what another depends on: from the start */
         struct space_param scratch = search->space.params[i];
         if (find_effect(search, setup, i, &scratch, &c) != EFFECT_NEVER) {
@@ -126,10 +181,7 @@ enum status search_find_dependent(struct search *search, const struct setup *set
         remove_param(search, i);
         i = 0;
     }
-    for (size_t i = 0; i < search->space.dim; i++) {
-        struct space_param *p = &search->space.params[i];
-        bool sometimes = find_effect(search, setup, i, p, &c) == EFFECT_SOMETIMES;
-        p->is_conditional = sometimes && !descends_from(&search->space, p->parent, i);
-    }
+    for (size_t i = 0; i < search->space.dim; i++)
+        TRY(set_condition(search, setup, i, err));
     return strbuf_status(inert, "the list of parameters without effect", err);
 }

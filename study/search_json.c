@@ -29,7 +29,10 @@ static void add_when(cJSON *param, const struct search *s, const struct space_pa
     json = cJSON_AddObjectToObject(param, "when");
     json_add_str(json, "key", parent->key);
     if (parent->scale != SPACE_CATEGORICAL) {
-        json_add_f64(json, "min", p->parent_min);
+        if (isfinite(p->parent_min))
+            json_add_f64(json, "min", p->parent_min);
+        if (isfinite(p->parent_max))
+            json_add_f64(json, "max", p->parent_max);
         return;
     }
     choices = cJSON_AddArrayToObject(json, "choices");
@@ -50,6 +53,10 @@ static cJSON *param_json(const struct search *s, size_t i)
     json_add_f64(json, "max", p->max);
     if (p->has_init)
         json_add_f64(json, "init", p->init);
+    if (p->step > 0.0)
+        json_add_f64(json, "step", p->step);
+    if (p->is_ordered)
+        json_add_bool(json, "ordered", true);
     if (p->scale == SPACE_CATEGORICAL) {
         choices = cJSON_AddArrayToObject(json, "choices");
         for (size_t k = 0; k < p->n_choices; k++)
@@ -98,6 +105,8 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     p->scale = (enum space_scale)k;
     snprintf(p->key, sizeof p->key, "%s", key);
     p->has_init = json_get_f64(json, "init", &p->init);
+    (void)json_get_f64(json, "step", &p->step);
+    p->is_ordered = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "ordered"));
     if (p->scale != SPACE_CATEGORICAL)
         return ST_OK;
     cJSON_ArrayForEach(choice, choices)
@@ -123,9 +132,10 @@ static enum status read_when(const cJSON *json, struct search *s, size_t i, stru
         return FAIL(err, ST_CORRUPT, "the store's search space: %s depends on what is not searched", p->key);
     p->is_conditional = true;
     p->parent = j;
+    p->parent_min = -INFINITY;
     p->parent_max = INFINITY;
     if (s->space.params[j].scale != SPACE_CATEGORICAL)
-        return json_get_f64(when, "min", &p->parent_min)
+        return json_get_f64(when, "min", &p->parent_min) + json_get_f64(when, "max", &p->parent_max) > 0
                    ? ST_OK
                    : FAIL(err, ST_CORRUPT, "the store's search space: the condition of %s is not whole", p->key);
     cJSON_ArrayForEach(choice, cJSON_GetObjectItemCaseSensitive(when, "choices"))

@@ -8,8 +8,10 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
+#include "study/program_settings.h"
 #include "study/search.h"
 
+#include <math.h>
 #include <string.h>
 
 #define INSTEAD                                                                                                        \
@@ -73,12 +75,25 @@ static enum status widen_condition(struct search *s, size_t i, const struct sear
     if (p->is_conditional != w->is_conditional ||
         (p->is_conditional && strcmp(s->space.params[p->parent].key, want->space.params[w->parent].key) != 0))
         return FAIL(err, ST_CONFIG, "%s depends on another option than in the study" INSTEAD, p->key);
+    if (p->is_conditional && s->space.params[p->parent].scale != SPACE_CATEGORICAL &&
+        (p->parent_min != w->parent_min || p->parent_max != w->parent_max))
+        return FAIL(err, ST_CONFIG, "%s depends on other values of %s than in the study" INSTEAD, p->key,
+                    s->space.params[p->parent].key);
     if (!p->is_conditional || s->space.params[p->parent].scale != SPACE_CATEGORICAL)
         return ST_OK;
     for (size_t k = 0; k < s->space.params[p->parent].n_choices; k++)
         met |= (w->parent_choices >> find_text(want, w->parent, s->choices[p->parent][k]) & 1) << k;
     p->parent_choices = met;
     return ST_OK;
+}
+
+/* A grid of steps stays where it is. */
+static bool same_scale(const struct space_param *a, const struct space_param *b)
+{
+    double shift = a->step > 0.0 ? (a->min - b->min) / a->step : 0.0;
+
+    return a->scale == b->scale && a->is_int == b->is_int && a->is_ordered == b->is_ordered && a->step == b->step &&
+           fabs(shift - rint(shift)) < 1e-9;
 }
 
 enum status search_widen(struct search *stored, const struct search *want, bool *ret_wider, struct error *err)
@@ -95,7 +110,7 @@ enum status search_widen(struct search *stored, const struct search *want, bool 
         size_t j = search_find(want, p->key);
         if (j == want->space.dim)
             return FAIL(err, ST_CONFIG, "the study searches %s, the config does not" INSTEAD, p->key);
-        if (want->space.params[j].scale != p->scale || want->space.params[j].is_int != p->is_int)
+        if (!same_scale(&want->space.params[j], p))
             return FAIL(err, ST_CONFIG, "%s is searched on another scale (distribution) than in the study" INSTEAD,
                         p->key);
         TRY(p->scale == SPACE_CATEGORICAL ? widen_choices(stored, i, want, j, ret_wider, err)
@@ -123,6 +138,35 @@ static const char *distribution(const struct space_param *p)
     return p->is_int ? "int" : "linear";
 }
 
+/* Of a program's parameter. */
+static const char *type_of(const struct space_param *p)
+{
+    return p->scale == SPACE_CATEGORICAL ? "categorical" : p->is_int ? "int" : "float";
+}
+
+static void add_condition(const struct search *s, const struct space_param *p, struct strbuf *out)
+{
+    const struct space_param *parent = &s->space.params[p->parent];
+    char number[NUM_TEXT_MAX];
+    const char *between = "";
+
+    if (!p->is_conditional)
+        return;
+    strbuf_add(out, "when = ");
+    for (size_t k = 0; parent->scale == SPACE_CATEGORICAL && k < parent->n_choices; k++)
+        if (p->parent_choices >> k & 1) {
+            strbuf_addf(out, "%s%s == %s", between, parent->key, s->choices[p->parent][k]);
+            between = " or ";
+        }
+    if (parent->scale != SPACE_CATEGORICAL && isfinite(p->parent_min)) {
+        strbuf_addf(out, "%s >= %s", parent->key, num_format_f64(p->parent_min, number));
+        between = " and ";
+    }
+    if (parent->scale != SPACE_CATEGORICAL && isfinite(p->parent_max))
+        strbuf_addf(out, "%s%s <= %s", between, parent->key, num_format_f64(p->parent_max, number));
+    strbuf_add(out, "\n");
+}
+
 void search_to_ini(const struct search *search, struct strbuf *out)
 {
     char number[NUM_TEXT_MAX];
@@ -130,16 +174,21 @@ void search_to_ini(const struct search *search, struct strbuf *out)
     for (size_t i = 0; i < search->space.dim; i++) {
         const struct space_param *p = &search->space.params[i];
         strbuf_addf(out, "\n[sweep.%s]\ndistribution = %s\n", p->key, distribution(p));
+        if (strncmp(p->key, PROGRAM_SECTION ".", strlen(PROGRAM_SECTION ".")) == 0)
+            strbuf_addf(out, "type = %s\n", type_of(p));
+        add_condition(search, p, out);
         if (p->scale == SPACE_CATEGORICAL) {
             strbuf_add(out, "values = ");
             for (size_t k = 0; k < p->n_choices; k++)
                 strbuf_addf(out, "%s%s", k > 0 ? ", " : "", search->choices[i][k]);
-            strbuf_addf(out, "\n");
+            strbuf_add(out, p->is_ordered ? "\nordered = true\n" : "\n");
             continue;
         }
         strbuf_addf(out, "min = %s\n", num_format_f64(p->min, number));
         strbuf_addf(out, "max = %s\n", num_format_f64(p->max, number));
         if (p->has_init)
             strbuf_addf(out, "mean = %s\n", num_format_f64(p->init, number));
+        if (p->step > 0.0)
+            strbuf_addf(out, "step = %s\n", num_format_f64(p->step, number));
     }
 }

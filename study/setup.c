@@ -18,10 +18,14 @@
 #include "envs/plugin/library.h"
 #include "store/store.h"
 #include "study/dialect/dialect.h"
+#include "study/program_settings.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
 
+#include <errno.h>
+#include <linux/limits.h> /* PATH_MAX; <limits.h> would be the one of this folder */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define INI_MAX_BYTES (1u << 20)
@@ -31,6 +35,9 @@ static const struct opt_def sweep_defs[] = {
                  "Chooses how the next trial is found: by a model of score and cost, at random, or evenly spread."),
     OPT_ROW_STR(struct sweep_settings, metric, "perf",
                 "Names the logged number that is a trial's score; docs/metrics.md lists them."),
+    OPT_ROW_STR(struct sweep_settings, require, "",
+                "Proposes only trials for which this holds: `train.minibatch_size <= train.total_agents * "
+                "train.horizon`; with + - * /, comparisons, and, or, not."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
                  "Says whether a higher or a lower score is better."),
     OPT_ROW_INT(struct sweep_settings, trials, "0", 0, SWEEP_TRIALS_MAX, OPT_FIXED, 0, 0, "trials",
@@ -111,6 +118,7 @@ static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep
         (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &train_opt_table, err)) != ST_OK ||
         (with_sweep && (rc = config_add_table(setup->config, &sweep_opt_table, err)) != ST_OK) ||
+        (with_sweep && (rc = config_add_table(setup->config, &program_opt_table, err)) != ST_OK) ||
         (with_sweep && (rc = config_add_table(setup->config, &track_opt_table, err)) != ST_OK)) {
         setup_destroy(setup);
         return rc;
@@ -130,6 +138,7 @@ void setup_destroy(struct setup *setup)
         return;
     config_destroy(setup->config);
     dialect_end(&setup->dialect);
+    program_params_free(&setup->params);
     mem_free(setup->env_settings);
     mem_free(setup);
 }
@@ -186,12 +195,8 @@ static enum status check_time(const struct setup *setup, const char *key, const 
                 config_origin(setup->config, key), key, text);
 }
 
-static enum status check_sweep(const struct setup *setup, struct error *err)
+static enum status check_limits(const struct setup *setup, struct error *err)
 {
-    const struct train_metric_def *metric;
-    const char *names[64], *near;
-    char list[600] = "";
-    size_t n = 0, used = 0;
     double value;
 
     TRY(check_time(setup, "sweep.budget", setup->sweep.budget, err));
@@ -203,7 +208,17 @@ static enum status check_sweep(const struct setup *setup, struct error *err)
     if (setup->sweep.target[0] != '\0' && !num_parse_f64(setup->sweep.target, &value))
         return FAIL(err, ST_CONFIG, "%s: sweep.target is '%s', a number is needed, or nothing for no target",
                     config_origin(setup->config, "sweep.target"), setup->sweep.target);
-    metric = find_metric(setup->sweep.metric);
+    return ST_OK;
+}
+
+/* A program has names of its own; Trawl's trainer logs what docs/metrics.md lists. */
+static enum status check_metric(const struct setup *setup, struct error *err)
+{
+    const struct train_metric_def *metric = find_metric(setup->sweep.metric);
+    const char *names[64], *near;
+    char list[600] = "";
+    size_t n = 0, used = 0;
+
     if (metric != NULL && metric->by_clock)
         return FAIL(
             err, ST_CONFIG,
@@ -240,8 +255,72 @@ static enum status take_fixed(struct setup *setup, struct error *err)
     return n > 0 ? config_resolve(config, err) : ST_OK;
 }
 
+/* Of the config file that names the command; without one, the present folder. */
+static enum status set_directory(struct setup *setup, struct error *err)
+{
+    const char *given = config_peek(setup->config, "sweep.directory"),
+               *origin = config_origin(setup->config, "sweep.command");
+    char folder[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];
+    const char *slash = strrchr(origin, '/');
+
+    snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - origin) + 1 : 0, origin);
+    if (given[0] == '/') /* of a stored trial, maybe read on another machine */
+        return ST_OK;
+    snprintf(path, sizeof path, "%s%s", folder[0] != '\0' ? folder : "./", given);
+    if (realpath(path, real) == NULL)
+        return FAIL(err, ST_CONFIG, "%s: no folder %s to start the program in (%s); set sweep.directory", origin, path,
+                    strerror(errno));
+    if (strlen(real) >= OPT_STR_MAX)
+        return FAIL(err, ST_CONFIG, "%s: the path of the folder %.80s... is too long", origin, real);
+    return config_set(setup->config, CONFIG_COMMAND, "sweep.directory", real, origin, err);
+}
+
+static enum status check_command(const struct setup *setup, struct error *err)
+{
+    const struct program_place nowhere = {0};
+    char **argv = NULL;
+
+    TRY(program_argv(setup->config, &setup->params, &nowhere, &argv, err));
+    program_argv_free(argv);
+    return ST_OK;
+}
+
+/* The options of Trawl's own trainer make place for those of the program. */
+static enum status finish_program(struct setup *setup, struct error *err)
+{
+    struct config *config = setup->config;
+
+    setup->env = &program_env;
+    TRY(program_refuse_trainer(config, err));
+    TRY(program_params_make(&setup->params, config, err));
+    config_clear_tables(config);
+    TRY(config_add_table(config, &setup->params.table, err));
+    if (setup->has_sweep) {
+        TRY(config_add_table(config, &sweep_opt_table, err));
+        TRY(config_add_table(config, &track_opt_table, err));
+        if (strcmp(config_origin(config, "sweep.metric"), "default") == 0)
+            TRY(config_set(config, CONFIG_ENV, "sweep.metric", PROGRAM_METRIC, "a program's default", err));
+    }
+    TRY(config_add_table(config, &program_opt_table, err));
+    TRY(set_directory(setup, err));
+    TRY(config_resolve(config, err));
+    if (setup->searches)
+        TRY(take_fixed(setup, err));
+    TRY(config_fill(config, &program_opt_table, &setup->program, err));
+    TRY(check_time(setup, "sweep.trial_time", setup->program.trial_time, err));
+    TRY(check_command(setup, err));
+    if (!setup->has_sweep)
+        return ST_OK;
+    TRY(config_fill(config, &sweep_opt_table, &setup->sweep, err));
+    setup->sweep.is_program = true;
+    TRY(config_fill(config, &track_opt_table, &setup->track, err));
+    return check_limits(setup, err);
+}
+
 static enum status finish(struct setup *setup, struct error *err)
 {
+    if (program_is_named(setup->config))
+        return finish_program(setup, err);
     TRY(dialect_begin(&setup->dialect, setup->config, err));
     TRY(env_config_add(setup->config, &setup->env, err));
     setup->env_settings = mem_alloc(setup->env->options.settings_size);
@@ -258,7 +337,26 @@ static enum status finish(struct setup *setup, struct error *err)
         return ST_OK;
     TRY(config_fill(setup->config, &sweep_opt_table, &setup->sweep, err));
     TRY(config_fill(setup->config, &track_opt_table, &setup->track, err));
-    return check_sweep(setup, err);
+    TRY(check_limits(setup, err));
+    return check_metric(setup, err);
+}
+
+bool setup_is_program(const struct setup *setup)
+{
+    return setup->env == &program_env;
+}
+
+size_t setup_trial_tables(const struct setup *setup, const struct opt_table **ret_tables)
+{
+    if (setup_is_program(setup)) {
+        ret_tables[0] = &setup->params.table;
+        ret_tables[1] = &program_opt_table;
+        return 2;
+    }
+    ret_tables[0] = &setup->env->options;
+    ret_tables[1] = &policy_opt_table;
+    ret_tables[2] = &train_opt_table;
+    return 3;
 }
 
 enum status setup_finish(struct setup *setup, struct error *err)
@@ -272,9 +370,10 @@ static enum status copy_table(struct config *to, const struct config *from, cons
                               struct error *err)
 {
     for (size_t i = 0; i < table->n_defs; i++) {
-        char key[CONFIG_KEY_MAX];
+        const struct opt_def *opt = &table->defs[i];
+        char key[2 * CONFIG_KEY_MAX];
         const char *value;
-        snprintf(key, sizeof key, "%s.%s", table->section, table->defs[i].key);
+        snprintf(key, sizeof key, "%s.%s", table->section, opt->written != NULL ? opt->written : opt->key);
         value = config_peek(from, key);
         if (value != NULL)
             TRY(config_set(to, CONFIG_FILE, key, value, config_origin(from, key), err));
@@ -285,17 +384,20 @@ static enum status copy_table(struct config *to, const struct config *from, cons
 enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
                          struct setup **ret_setup, struct error *err)
 {
+    const struct opt_table *tables[SETUP_TRIAL_TABLES];
+    size_t n_tables = setup_trial_tables(base, tables);
     struct setup *setup = NULL;
     enum status rc = setup_create_tables(&setup, false, err);
 
     if (rc != ST_OK)
         return rc;
-    if ((rc = copy_table(setup->config, base->config, &env_opt_table, err)) != ST_OK ||
-        (rc = copy_table(setup->config, base->config, &env_library_opt_table, err)) != ST_OK ||
-        (rc = copy_table(setup->config, base->config, &base->env->options, err)) != ST_OK ||
-        (rc = copy_table(setup->config, base->config, &policy_opt_table, err)) != ST_OK ||
-        (rc = copy_table(setup->config, base->config, &train_opt_table, err)) != ST_OK)
+    if (!setup_is_program(base) &&
+        ((rc = copy_table(setup->config, base->config, &env_opt_table, err)) != ST_OK ||
+         (rc = copy_table(setup->config, base->config, &env_library_opt_table, err)) != ST_OK))
         goto fail;
+    for (size_t t = 0; t < n_tables; t++)
+        if ((rc = copy_table(setup->config, base->config, tables[t], err)) != ST_OK)
+            goto fail;
     for (size_t i = 0; i < n; i++)
         if ((rc = config_set(setup->config, CONFIG_COMMAND, overrides[i].key, overrides[i].value, origin, err)) !=
             ST_OK)
@@ -346,7 +448,7 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
 
     strbuf_init(&sb, INI_MAX_BYTES);
     rc = config_write_ini(setup->config, false, false, &sb, err);
-    if (rc == ST_OK && setup->has_sweep) /* which config_write_ini leaves out: it writes what trains */
+    if (rc == ST_OK && (setup->has_sweep || setup_is_program(setup))) /* which config_write_ini leaves out */
         rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
     if (rc == ST_OK)
         rc = strbuf_status(&sb, "the config's text", err);
@@ -369,6 +471,14 @@ static void add_param(struct strbuf *sb, const struct config_sweep_param *p)
         strbuf_addf(sb, "values = %s\n", p->values);
     if (p->mean != NULL)
         strbuf_addf(sb, "mean = %s\n", p->mean);
+    if (p->type != NULL)
+        strbuf_addf(sb, "type = %s\n", p->type);
+    if (p->step > 0.0)
+        strbuf_addf(sb, "step = %s\n", num_format_f64(p->step, lo));
+    if (p->ordered)
+        strbuf_add(sb, "ordered = true\n");
+    if (p->when != NULL)
+        strbuf_addf(sb, "when = %s\n", p->when);
 }
 
 enum status setup_print(const struct setup *setup, struct error *err)

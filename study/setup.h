@@ -10,6 +10,7 @@
 #include "base/config/opt.h"
 #include "base/status.h"
 #include "study/dialect/dialect.h"
+#include "study/program_settings.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
 
@@ -25,6 +26,7 @@ enum sweep_keep { SWEEP_KEEP_NONE, SWEEP_KEEP_FRONT, SWEEP_KEEP_ALL };
 struct sweep_settings {
     int method; /* enum suggest_method */
     char metric[OPT_STR_MAX];
+    char require[OPT_STR_MAX]; /* an expression that each trial fulfils; "": none */
     int goal; /* 0: maximize, 1: minimize */
     int64_t trials;
     char budget[OPT_STR_MAX], wall_time[OPT_STR_MAX], device_time[OPT_STR_MAX]; /* times, "0": no limit */
@@ -44,21 +46,30 @@ struct sweep_settings {
     double hang_timeout_s; /* 0: never */
     double lease_s; /* how long a client outside may be silent */
     char worker_memory[OPT_STR_MAX]; /* auto, 0 or bytes */
+    bool is_program; /* another program trains; no option of its own */
 };
 extern const struct opt_table sweep_opt_table;
 
 struct setup {
     struct config *config;
-    const struct env_def *env;
+    const struct env_def *env; /* of a program: program_env */
     void *env_settings; /* env->options.settings_size bytes */
     struct policy_settings policy;
     struct train_settings train;
     struct sweep_settings sweep;
     struct track_settings track;
+    struct program_settings program; /* command "": Trawl trains, and what follows is empty */
+    struct program_params params;
     struct dialect dialect; /* how the config of another program was read */
     bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
     bool searches; /* set before setup_finish: parameters of a single value are taken into the config */
 };
+
+/* Does another program train? */
+bool setup_is_program(const struct setup *setup);
+/* The tables of what one trial is made of: ret_tables has SETUP_TRIAL_TABLES places; returns how many there are. */
+#define SETUP_TRIAL_TABLES 3
+size_t setup_trial_tables(const struct setup *setup, const struct opt_table **ret_tables);
 
 enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* adds the tables, loads nothing */
 void setup_destroy(struct setup *setup);

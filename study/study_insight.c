@@ -82,6 +82,10 @@ static enum status drop_edges(struct study_view *v, struct gp_insight *in, struc
     TRY(study_view_setup(v, &setup, err));
     TRY(search_bind(&v->search, setup, err));
     check = trial_check_create(setup, &v->search);
+    if (trial_check_require(check, setup, err) != ST_OK) {
+        trial_check_destroy(check);
+        return ST_CONFIG;
+    }
     for (size_t i = 0; i < v->search.space.dim; i++) {
         struct gp_edge *e = &in->edges[i];
         if (e->side != 0 && !(insight_bound(&v->search.space.params[i], v->search.opts[i], e->side, &e->suggested) &&

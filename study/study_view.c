@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "store/store.h"
+#include "study/program_settings.h"
 #include "study/promise.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"
@@ -114,6 +115,8 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
 /* Sets the bounds of this study's scores. */
 static void score_bounds(const struct study *study, struct gp_history *history)
 {
+    if (study->space != NULL && strstr(study->space, "\"key\":\"" PROGRAM_SECTION ".") != NULL)
+        return; /* a program's metric, whatever its name */
     for (size_t i = 0; i < train_n_metric_defs; i++) /* the table of metrics marks those that are shares */
         if (study->metric != NULL && strcmp(study->metric, train_metric_defs[i].name) == 0)
             history->has_score_bounds = strcmp(train_metric_defs[i].unit, "0..1") == 0;

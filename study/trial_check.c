@@ -10,6 +10,7 @@
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/search.h"
+#include "study/search_expr.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"
 
@@ -19,9 +20,12 @@
 
 struct trial_check {
     const struct env_def *env;
+    size_t n_tables; /* SECTIONS; of a program 0: it has no check of its own */
     const struct opt_table *tables[SECTIONS];
     void *base[SECTIONS], *now[SECTIONS]; /* settings of each table, owned */
     const struct search *search; /* borrowed; NULL: no points */
+    struct search_expr *require; /* NULL: none */
+    char *require_text; /* owned, for the reason */
 };
 
 struct trial_check *trial_check_create(const struct setup *setup, const struct search *search)
@@ -34,7 +38,8 @@ struct trial_check *trial_check_create(const struct setup *setup, const struct s
     c->tables[0] = &setup->env->options;
     c->tables[1] = &policy_opt_table;
     c->tables[2] = &train_opt_table;
-    for (size_t i = 0; i < SECTIONS; i++) {
+    c->n_tables = setup_is_program(setup) ? 0 : SECTIONS;
+    for (size_t i = 0; i < c->n_tables; i++) {
         size_t size = c->tables[i]->settings_size;
         c->base[i] = mem_alloc(size);
         c->now[i] = mem_alloc(size);
@@ -44,26 +49,37 @@ struct trial_check *trial_check_create(const struct setup *setup, const struct s
     return c;
 }
 
+enum status trial_check_require(struct trial_check *c, const struct setup *setup, struct error *err)
+{
+    if (setup->sweep.require[0] == '\0')
+        return ST_OK;
+    c->require_text = mem_strdup(setup->sweep.require);
+    return search_expr_bind(&c->require, setup->sweep.require, config_origin(setup->config, "sweep.require"), c->search,
+                            setup, err);
+}
+
 void trial_check_destroy(struct trial_check *c)
 {
     if (c == NULL)
         return;
-    for (size_t i = 0; i < SECTIONS; i++) {
+    for (size_t i = 0; i < c->n_tables; i++) {
         mem_free(c->base[i]);
         mem_free(c->now[i]);
     }
+    search_expr_free(c->require);
+    mem_free(c->require_text);
     mem_free(c);
 }
 
 void trial_check_reset(struct trial_check *c)
 {
-    for (size_t i = 0; i < SECTIONS; i++)
+    for (size_t i = 0; i < c->n_tables; i++)
         memcpy(c->now[i], c->base[i], c->tables[i]->settings_size);
 }
 
 void trial_check_set(struct trial_check *c, const struct opt_def *opt, double value)
 {
-    for (size_t i = 0; i < SECTIONS; i++) {
+    for (size_t i = 0; i < c->n_tables; i++) {
         const struct opt_table *t = c->tables[i];
         unsigned char *field = (unsigned char *)c->now[i] + opt->offset;
         if (opt < t->defs || opt >= t->defs + t->n_defs)
@@ -81,6 +97,8 @@ void trial_check_set(struct trial_check *c, const struct opt_def *opt, double va
 
 enum status trial_check_ask(const struct trial_check *c, struct error *err)
 {
+    if (c->n_tables == 0)
+        return ST_OK;
     return trainer_check(c->env, c->now[0], c->now[1], c->now[2], err);
 }
 
@@ -88,8 +106,10 @@ enum status trial_check_point(struct trial_check *c, const double *x, struct err
 {
     const struct search *s = c->search;
 
+    if (c->require != NULL && !search_expr_holds(c->require, s, x))
+        return FAIL(err, ST_CONFIG, "sweep.require does not hold: %.200s", c->require_text);
     trial_check_reset(c);
-    for (size_t i = 0; i < s->space.dim; i++) {
+    for (size_t i = 0; c->n_tables > 0 && i < s->space.dim; i++) {
         double value = x[i];
         if (s->space.params[i].scale == SPACE_CATEGORICAL)
             TRY(config_parse_value(s->opts[i], s->choices[i][(size_t)x[i]], &value, err));

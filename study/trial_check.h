@@ -1,4 +1,4 @@
-/* trial_check.h - can a trial have these values? Decided by the settings alone, before it is proposed. A check is used
+/* trial_check.h - can a trial have these values? Decided by the trainer's limits and by sweep.require, before it is proposed. A check is used
  * by one thread at a time. */
 #ifndef STUDY_TRIAL_CHECK_H
 #define STUDY_TRIAL_CHECK_H
@@ -14,6 +14,8 @@ struct setup;
 struct trial_check;
 /* Copies the setup's settings. search (may be NULL; borrowed, bound): the space of trial_check_point. */
 struct trial_check *trial_check_create(const struct setup *setup, const struct search *search);
+/* From now on sweep.require of the setup (borrowed) must hold too; wrong: ST_CONFIG. */
+enum status trial_check_require(struct trial_check *check, const struct setup *setup, struct error *err) MUST_USE;
 void trial_check_destroy(struct trial_check *check); /* NULL is fine */
 void trial_check_reset(struct trial_check *check); /* to the setup's values */
 /* An option of env, policy or train; bool: not 0, choice: its index. */

@@ -134,14 +134,15 @@ static enum difference difference(const struct config *theirs, const struct conf
 static enum status compare_fixed(const char *from, const struct study_view *old, const struct setup *setup,
                                  const struct search *search, struct error *err)
 {
-    const struct opt_table *tables[] = {&setup->env->options, &policy_opt_table, &train_opt_table};
+    const struct opt_table *tables[SETUP_TRIAL_TABLES];
+    size_t n_tables = setup_trial_tables(setup, tables);
     const struct config *theirs = old->setup->config, *ours = setup->config;
     struct strbuf far, near;
     enum status rc;
 
     strbuf_init(&far, OUTPUT_MAX_BYTES);
     strbuf_init(&near, OUTPUT_MAX_BYTES);
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (size_t t = 0; t < n_tables; t++)
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             char key[CONFIG_KEY_MAX];
             snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);

@@ -127,19 +127,11 @@ static bool same_value(const struct opt_def *opt, const char *a, const char *b)
 /* Limits, and what belongs to the machine rather than to the study. */
 static bool may_change(const char *key)
 {
-    static const char *const keys[] = {"sweep.trials",
-                                       "sweep.budget",
-                                       "sweep.wall_time",
-                                       "sweep.device_time",
-                                       "sweep.target",
-                                       "sweep.min_gain",
-                                       "sweep.priority",
-                                       "sweep.devices",
-                                       "sweep.runs_per_device",
-                                       "sweep.hang_timeout_s",
-                                       "sweep.worker_memory",
-                                       "sweep.keep",
-                                       "sweep.checkpoint_interval_s"};
+    static const char *const keys[] = {
+        "sweep.trials",          "sweep.budget",         "sweep.wall_time",     "sweep.device_time",
+        "sweep.target",          "sweep.min_gain",       "sweep.priority",      "sweep.devices",
+        "sweep.runs_per_device", "sweep.hang_timeout_s", "sweep.worker_memory", "sweep.keep",
+        "sweep.directory",       "sweep.trial_time",     "sweep.grace_s",       "sweep.checkpoint_interval_s"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
@@ -167,12 +159,14 @@ static enum status check_space(const struct sweep_cmd *s, struct search *ret_wid
 enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider, struct error *err)
 {
     const struct setup *stored = s->ss->setup;
-    const struct opt_table *tables[] = {&stored->env->options, &policy_opt_table, &train_opt_table, &sweep_opt_table};
+    const struct opt_table *tables[SETUP_TRIAL_TABLES + 1];
+    size_t n_tables = setup_trial_tables(stored, tables);
 
+    tables[n_tables++] = &sweep_opt_table;
     if (s->setup->env != stored->env)
         return FAIL(err, ST_CONFIG, "the study %s trains on %s, not on %s; start a new study with --name", s->resume,
                     stored->env->name, s->setup->env->name);
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (size_t t = 0; t < n_tables; t++)
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             char key[CONFIG_KEY_MAX];
             const char *ours, *theirs;

@@ -17,6 +17,7 @@
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/cmd/train_program.h"
 #include "sweep/cmd/train_track.h"
 #include "sweep/show/dashboard.h"
 #include "sweep/signals.h"
@@ -273,6 +274,17 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
     return setup_finish(t->setup, err);
 }
 
+/* Another program trains, and saves what it has learned. */
+static enum status run_program(const struct train_cmd *t, const char *config, struct error *err)
+{
+    if (t->checkpoint != NULL || t->trackers != NULL || t->name != NULL || t->store_path != NULL)
+        return FAIL(
+            err, ST_USAGE,
+            "train: the config's sweep.command starts another program, which saves and reports by itself; leave "
+            "-o, --track, --name and --store out");
+    return train_program(t->setup, config, t->json, t->quiet, err);
+}
+
 /* `trawl train pong --help` shows pong's options too. */
 static enum status print_options(struct setup *setup, int argc, char **argv, struct error *err)
 {
@@ -339,6 +351,10 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         rc = load_config(&t, &words, err);
     if (rc == ST_OK && t.print_config) {
         rc = setup_print(t.setup, err);
+        goto out;
+    }
+    if (rc == ST_OK && setup_is_program(t.setup)) {
+        rc = run_program(&t, words.v[0], err);
         goto out;
     }
     if (rc == ST_OK && t.checkpoint != NULL)

@@ -98,14 +98,16 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
     json_add_i64(hello, "version", PROTO_VERSION);
     json_add_i64(hello, "pid", getpid());
     if (opened == ST_OK) {
-        json_add_str(hello, "device", kern_device_name(kern));
         json_add_i64(hello, "lanes", n_lanes);
+        json_add_str(hello, "device", kern != NULL ? kern_device_name(kern) : json_get_str(message, "device"));
+    }
+    if (kern != NULL) { /* a program that trains opens its device itself */
         json_add_str(hello, "kind", kern_kind(kern) == KERN_CPU ? "cpu" : "cuda");
         json_add_i64(hello, "threads", (int64_t)kern_n_threads(kern));
         json_add_str(hello, "vector_units", kern_vector_units(kern));
-    } else {
-        json_add_str(hello, "reason", why.text);
     }
+    if (opened != ST_OK)
+        json_add_str(hello, "reason", why.text);
     lane_pool_send(pool, hello);
     if (opened == ST_OK && cJSON_GetObjectItemCaseSensitive(message, "lanes") != NULL)
         return lane_pool_start_heartbeat(pool, err);

@@ -123,12 +123,12 @@ static size_t count_cpu(const struct devices *d)
 
 /* Trials that share a core hold each other up, by turns: the same trial costs 4 to 25 times as much, and another time
  * not. */
-static enum status check_crowd(struct devices *d, bool cost_is_time, struct error *err)
+static enum status check_crowd(struct devices *d, bool cost_is_time, bool is_program, struct error *err)
 {
     size_t n_cpu = count_cpu(d), n_cores = machine_cores();
 
     d->crowded = n_cpu > n_cores;
-    if (!d->crowded || !cost_is_time)
+    if (!d->crowded || !cost_is_time || is_program) /* a program may wait more than it computes, or report a cost */
         return ST_OK;
     return FAIL(err, ST_CONFIG,
                 "sweep.runs_per_device: %zu trials at a time on the CPU, which has %zu core%s for them: trials that "
@@ -166,7 +166,7 @@ static void share_cores(struct devices *d)
 
 /* "0", "4G", "auto": an even share of the machine. GPU drivers map more than they use: only a stated limit is for
  * them. */
-static enum status share_memory(struct devices *d, const char *text, struct error *err)
+static enum status share_memory(struct devices *d, const char *text, bool is_program, struct error *err)
 {
     double bytes = 0;
     bool automatic = strcmp(text, "auto") == 0;
@@ -177,7 +177,7 @@ static enum status share_memory(struct devices *d, const char *text, struct erro
         return FAIL(err, ST_CONFIG, "sweep.worker_memory is '%.60s'; use auto, 0 for no limit, or bytes like 4G", text);
     for (size_t i = 0; i < d->n; i++) {
         d->v[i].group_bytes = (int64_t)bytes; /* counts what is used, whatever a driver maps */
-        if (!automatic || strcmp(d->v[i].name, "cpu") == 0)
+        if (!automatic || (strcmp(d->v[i].name, "cpu") == 0 && !is_program)) /* programs map more than they use */
             d->v[i].memory_bytes = (int64_t)bytes;
     }
     return ST_OK;
@@ -197,9 +197,9 @@ enum status devices_parse(const struct sweep_settings *settings, int train_devic
         TRY(add_word(ret_devices, word, train_device, settings->runs_per_device, err));
     if (ret_devices->n == 0)
         return FAIL(err, ST_CONFIG, "sweep.devices is empty; use auto, cpu, cuda:all or a list like cuda:0,cuda:1");
-    TRY(check_crowd(ret_devices, settings->cost != SEARCH_COST_STEPS, err));
+    TRY(check_crowd(ret_devices, settings->cost != SEARCH_COST_STEPS, settings->is_program, err));
     share_cores(ret_devices);
-    return share_memory(ret_devices, settings->worker_memory, err);
+    return share_memory(ret_devices, settings->worker_memory, settings->is_program, err);
 }
 
 enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err)

@@ -23,6 +23,7 @@
 #include "sweep/controller/track_rows.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
+#include "sweep/program/trial_program.h"
 
 #include <limits.h>
 #include <math.h>
@@ -48,9 +49,10 @@ static cJSON *run_message(const struct flight *f, bool resume)
     const struct sweep_settings *s = &f->ss->setup->sweep;
     const struct trial *t = trial_of(f);
     cJSON *json = proto_message("run");
-    char path[PATH_MAX], owner[CHECKPOINT_LABEL_MAX];
+    char path[PATH_MAX], dir[PATH_MAX], owner[CHECKPOINT_LABEL_MAX];
 
     checkpoint_path(f->ss, t, path);
+    trial_program_folder(store_path(f->ss->store), f->ss->view.study.name, t->number, dir);
     checkpoint_owner(&f->ss->view.study, t, owner, sizeof owner);
     json_add_i64(json, "trial", t->id);
     json_add_i64(json, "attempt", t->attempt);
@@ -61,6 +63,7 @@ static cJSON *run_message(const struct flight *f, bool resume)
     json_add_str(json, "owner", owner);
     json_add_str(json, "checkpoint_path", path);
     json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s);
+    json_add_str(json, "dir", dir);
     json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE);
     if (resume)
         json_add_str(json, "resume_from", path);
@@ -88,7 +91,7 @@ static enum status settle_config(struct sched_study *ss, struct trial *t, const 
     char *text = NULL;
     enum status rc;
 
-    if (w->kind[0] == '\0' || t->attempt > 0)
+    if (w->kind[0] == '\0' || t->attempt > 0 || setup_is_program(ss->setup))
         return ST_OK;
     rc = trial_setup(t, &setup, &wrong);
     if (rc != ST_OK) /* the worker will report what is wrong with the config */
@@ -213,6 +216,7 @@ static void read_result(struct flight *f, const cJSON *message)
     read_text(message, "program", "", f->program, sizeof f->program);
     read_text(message, "vector_units", "", f->vector_units, sizeof f->vector_units);
     read_text(message, "device", "", f->device, sizeof f->device);
+    read_text(message, "log_tail", "", f->log_tail, sizeof f->log_tail);
     read_text(message, "cost_method", "wall", f->cost_method, sizeof f->cost_method);
     r->state = TRIAL_FAILED;
     if (state != NULL && strcmp(state, "stopped") == 0)
@@ -390,7 +394,7 @@ enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
     if (f->result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
         TRY(requeue(f, REQUEUE_STOPPED, s->now_s, err));
     else
-        TRY(record(f, NULL, err));
+        TRY(record(f, f->log_tail[0] != '\0' ? f->log_tail : NULL, err));
     if (!f->slot->worker->lost)
         supervise_success(f->slot->worker);
     free_and_report(f, s);

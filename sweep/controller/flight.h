@@ -43,6 +43,7 @@ struct flight {
     bool ended; /* result is complete */
     struct trial_result result;
     char reason[ERROR_TEXT_MAX], cost_method[16];
+    char log_tail[4097]; /* of a program that failed: its last lines */
     char program[CHECKPOINT_LABEL_MAX], vector_units[64], device[256];
 };
 /* Afterwards a trial whose message the worker could not take has ended. */

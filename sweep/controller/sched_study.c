@@ -157,6 +157,7 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     TRY(checkpoints_prune(ss, err));
     TRY(track_rows_open(&ss->track, ss->store, &ss->view.study, ss->setup, err));
     ss->check = trial_check_create(ss->setup, &ss->view.search);
+    TRY(trial_check_require(ss->check, ss->setup, err));
     TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
     ss->stuck_at = SIZE_MAX;
     gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
@@ -250,9 +251,12 @@ static enum status trial_config(const struct sched_study *ss, const double *x, i
 
     for (; n < search->space.dim; n++) {
         overrides[n].key = search->space.params[n].key;
-        search_value_text(search, n, x[n], overrides[n].value, sizeof overrides[n].value);
+        if (setup_is_program(ss->setup) && !space_is_active(&search->space, n, x))
+            overrides[n].value[0] = '\0'; /* the program does not get what has no effect */
+        else
+            search_value_text(search, n, x[n], overrides[n].value, sizeof overrides[n].value);
     }
-    overrides[n].key = "train.seed";
+    overrides[n].key = setup_is_program(ss->setup) ? "sweep.trial_seed" : "train.seed";
     snprintf(overrides[n].value, sizeof overrides[n].value, "%lld", (long long)seed);
     TRY(setup_derive(ss->setup, overrides, n + 1, "proposal", &setup, err));
     enum status rc = setup_to_ini(setup, ret_text, err);

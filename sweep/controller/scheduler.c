@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "study/search.h"
+#include "study/setup.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
@@ -131,7 +132,7 @@ enum status scheduler_add(struct scheduler *s, struct sched_study *ss, struct er
     if (s->n_studies == SCHED_MAX_STUDIES)
         return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
                     SCHED_MAX_STUDIES);
-    if (s->crowded && ss->view.search.cost != SEARCH_COST_STEPS)
+    if (s->crowded && ss->view.search.cost != SEARCH_COST_STEPS && !ss->setup->sweep.is_program)
         return FAIL(err, ST_CONFIG,
                     "%s: more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = "
                     "env_steps; this one's cost is time",

@@ -12,8 +12,8 @@
 /* controller -> worker
  *   open {config, device, lanes, cores?, memory_bytes?}     device: "auto" (as config says), "cpu", "cuda:1"
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
- *        resume_from?}
- *       owner: of its checkpoints; checkpoint_end: writes one when the trial is done
+ *        resume_from?, dir}
+ *       dir: the folder of a trial that a program trains; owner: of its checkpoints; checkpoint_end: writes one when the trial is done
  *   stop {trial, attempt, checkpoint}
  *   exit
  * worker -> controller
@@ -27,7 +27,7 @@
  *   checkpoint {trial, attempt, path, env_steps}
  *   evaluating {trial, attempt, cost_s}                     training has ended; what follows is no part of its cost
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?, lost,
- *           start_s, program, device, vector_units, score_se?, eval_episodes?, eval_unfinished?, eval_s?}
+ *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of
  *       `metric`. eval_...: of a trial that is done
  * trial is the row in the store, number the one that people know. lost: this process can no longer use the device, and

@@ -12,11 +12,14 @@
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
+#include "sweep/program/once.h"
+#include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,10 +101,51 @@ static void fill_result(const struct rerun *r, int64_t seed, const struct train_
     snprintf(ret->vector_units, sizeof ret->vector_units, "%s", kern_vector_units(r->session.kern));
 }
 
+/* In a folder of its own beside the trial's. */
+static enum status run_program(const struct rerun *r, const struct setup *setup, int64_t seed,
+                               struct rerun_result *ret_again, struct error *err)
+{
+    char dir[TRIAL_FOLDER_MAX], *text = NULL;
+    struct trial_program trial = {.setup = setup,
+                                  .metric = r->study.metric,
+                                  .study = r->study.name,
+                                  .number = r->number,
+                                  .attempt = 1,
+                                  .dir = dir,
+                                  .gpu = -1};
+    struct program_end *end = mem_alloc(sizeof *end);
+    struct metric_line *last = mem_alloc(sizeof *last);
+    enum status rc;
+
+    trial_program_folder(r->store_path, r->study.name, r->number, dir);
+    snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "-rerun-%lld", (long long)seed);
+    rc = setup_to_ini(setup, &text, err);
+    trial.config = text;
+    if (rc == ST_OK)
+        rc = program_once(&trial, end, last, err);
+    if (rc == ST_OK && end->outcome == PROGRAM_STOPPED)
+        rc = ST_INTERRUPTED;
+    if (rc == ST_OK && end->outcome == PROGRAM_FAILED)
+        rc = FAIL(err, ST_LIMIT, "rerun: with seed %lld the program failed: %s; its output is in %s/output.log",
+                  (long long)seed, end->reason, dir);
+    if (rc == ST_OK)
+        *ret_again = (struct rerun_result){.seed = seed,
+                                           .env_steps = end->step,
+                                           .score = end->score,
+                                           .score_se = NAN,
+                                           .perf = NAN,
+                                           .cost_s = end->cost,
+                                           .device = "cpu"};
+    mem_free(text);
+    mem_free(end);
+    mem_free(last);
+    return rc;
+}
+
 static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result *ret_again, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = r, .should_stop = should_stop};
-    struct setup_override override = {.key = "train.seed"};
+    struct setup_override override = {.key = setup_is_program(r->setup) ? "sweep.trial_seed" : "train.seed"};
     struct train_result result;
     struct eval_result eval = {.stopped = true};
     struct setup *setup = NULL;
@@ -109,6 +153,11 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
 
     snprintf(override.value, sizeof override.value, "%lld", (long long)seed);
     TRY(setup_derive(r->setup, &override, 1, "rerun", &setup, err));
+    if (setup_is_program(setup)) {
+        rc = run_program(r, setup, seed, ret_again, err);
+        setup_destroy(setup);
+        return rc;
+    }
     rc = session_open(&r->session, setup, err);
     if (rc == ST_OK)
         rc = trainer_run(r->session.trainer, &callbacks, &result, err);

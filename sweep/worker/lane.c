@@ -14,6 +14,7 @@
 #include "study/setup.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/lane_messages.h"
+#include "sweep/worker/lane_program.h"
 #include "sweep/worker/lane_pool.h"
 #include "sweep/worker/session.h"
 #include "sweep/worker/worker_limits.h"
@@ -315,6 +316,8 @@ static void lane_explain_memory(const struct lane *lane, struct error *why)
 /* The device stays open as it is, whatever the config calls it; but a trial has its own number of threads. */
 static void keep_device(const struct lane *lane, struct setup *setup)
 {
+    if (lane->session.kern == NULL) /* a study of a program opened none */
+        return;
     setup->train.device = lane->session.device;
     if (setup->train.threads == 0 || setup->train.threads == (int64_t)kern_n_threads(lane->session.kern))
         setup->train.threads = lane->session.threads; /* its share of the cores, as it was opened */
@@ -334,6 +337,12 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     log_set_trial(number);
     rc = atomic_load(&lane->pool->lost) ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
                                         : lane_pool_read_config(lane->pool, message, &setup, &why);
+    if (rc == ST_OK && setup_is_program(setup)) {
+        json = lane_program(lane, setup, message);
+        setup_destroy(setup);
+        log_set_trial(-1);
+        return json;
+    }
     if (rc == ST_OK)
         keep_device(lane, setup);
     if (rc == ST_OK)
@@ -422,11 +431,12 @@ static void lane_open(struct lane *lane)
 {
     struct lane_pool *pool = lane->pool;
     double begun_s;
-    enum status rc;
+    enum status rc = ST_OK;
 
     gate_enter_open(&pool->gate);
     begun_s = clock_mono_s();
-    rc = session_open_device(&lane->session, pool->setup, &lane->opened_err);
+    if (!setup_is_program(pool->setup)) /* which uses the device itself */
+        rc = session_open_device(&lane->session, pool->setup, &lane->opened_err);
     if (rc == ST_OK && lane->session.cache != NULL && pool->n_lanes > 1) /* half of the device for what may come */
         trainer_cache_share(lane->session.cache, kern_memory_total_bytes(lane->session.kern) / (2 * pool->n_lanes),
                             wait_for_memory, lane);
@@ -452,7 +462,7 @@ static void lane_warm_up(struct lane *lane)
         note_start(lane, begun_s);
         gate_leave_open(&pool->gate);
     }
-    if (kern_is_lost(lane->session.kern))
+    if (lane->session.kern != NULL && kern_is_lost(lane->session.kern))
         lane_pool_declare_lost(lane->pool);
 }
 

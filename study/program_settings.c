@@ -1,0 +1,471 @@
+/* program_settings.c - [sweep] command and the parameters of the program that it starts.
+ * Invariant: every row of a program's table has a default that its own type allows. */
+#include "study/program_settings.h"
+
+#include "base/config/config.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/strbuf.h"
+#include "base/words.h"
+#include "envs/envs.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COMMAND_KEY "sweep.command"
+#define PARAM_PREFIX PROGRAM_SECTION "."
+#define ARG_MAX_BYTES (1u << 20) /* of the command, filled in */
+#define WORDS_MAX 1024
+
+static const struct opt_def program_defs[] = {
+    OPT_ROW_STR(struct program_settings, command, "",
+                "Starts this program for each trial in place of Trawl's own trainer: `python train.py {argv}`; "
+                "docs/own-trainer.md."),
+    OPT_ROW_STR(struct program_settings, directory, "",
+                "Starts the program in this folder; empty: that of the config file."),
+    OPT_ROW_STR(struct program_settings, trial_time, "0",
+                "Ends a program that has run this long, and counts the trial as failed: 90s, 30m, 2h; 0: no limit."),
+    OPT_ROW_FLOAT(struct program_settings, grace_s, "5", 0, 3600, OPT_FIXED, 0, 0, "s",
+                  "Waits this long between SIGTERM and SIGKILL when a program is stopped."),
+    OPT_ROW_INT(struct program_settings, trial_seed, "0", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
+                "Is what {seed} and TRAWL_SEED stand for in a single run; a sweep gives each trial its own."),
+};
+const struct opt_table program_opt_table = {
+    .section = "sweep",
+    .title = "Any program as the trainer",
+    .defs = program_defs,
+    .n_defs = sizeof program_defs / sizeof program_defs[0],
+    .settings_size = sizeof(struct program_settings),
+};
+
+const struct env_def program_env = {
+    .name = "program",
+    .options = {.section = "env", .title = "Program"},
+};
+
+/* ---- the parameters ---- */
+
+bool program_is_named(const struct config *config)
+{
+    const char *command = config_peek(config, COMMAND_KEY);
+
+    return command != NULL && command[0] != '\0';
+}
+
+enum status program_refuse_trainer(const struct config *config, struct error *err)
+{
+    static const char *const sections[] = {"env", "policy", "train"};
+
+    for (size_t i = 0; i < config_n_items(config); i++) {
+        struct config_item item = config_item(config, i);
+        for (size_t k = 0; k < sizeof sections / sizeof sections[0]; k++) {
+            size_t n = strlen(sections[k]);
+            if (strncmp(item.key, sections[k], n) == 0 && (item.key[n] == '.' || item.key[n] == '\0'))
+                return FAIL(err, ST_CONFIG,
+                            "%s: %s belongs to Trawl's own trainer, but sweep.command starts another program; drop it, "
+                            "or write the program's fixed values under [" PROGRAM_SECTION "]",
+                            item.origin, item.key);
+        }
+    }
+    return ST_OK;
+}
+
+void program_params_free(struct program_params *p)
+{
+    struct opt_def *defs = (struct opt_def *)p->table.defs; /* ours */
+
+    for (size_t i = 0; i < p->table.n_defs; i++) {
+        mem_free((char *)defs[i].key);
+        mem_free((char *)defs[i].written);
+        mem_free((char *)defs[i].def);
+        mem_free((char *)defs[i].choices);
+    }
+    mem_free(defs);
+    *p = (struct program_params){0};
+}
+
+static struct opt_def *find(const struct program_params *p, const char *key)
+{
+    for (size_t i = 0; i < p->table.n_defs; i++)
+        if (strcmp(p->table.defs[i].key, key) == 0)
+            return (struct opt_def *)&p->table.defs[i];
+    return NULL;
+}
+
+static enum status check_name(const char *name, const char *origin, struct error *err)
+{
+    static const char *const taken[] = {"argv", "config", "dir", "study", "trial", "seed"};
+
+    if (name[0] == '\0' || name[0] == '-' ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
+        return FAIL(err, ST_CONFIG,
+                    "%s: '%.80s' is no name for a parameter; letters, digits, '_', '-' and '.' make one", origin, name);
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        if (strcmp(name, taken[i]) == 0)
+            return FAIL(err, ST_CONFIG,
+                        "%s: no parameter can be called %s: {%s} has a meaning of its own in sweep.command (docs/"
+                        "own-trainer.md); give the program `--%s {%s}` there",
+                        origin, name, name, name, name);
+    return ST_OK;
+}
+
+/* A row for the name, a text until a type is known. key: in our spelling. */
+static enum status note(struct program_params *p, const char *key, const char *written, const char *origin,
+                        struct error *err)
+{
+    struct opt_def *defs = (struct opt_def *)p->table.defs;
+
+    if (find(p, key) != NULL)
+        return ST_OK;
+    TRY(check_name(written, origin, err));
+    if (p->table.n_defs == p->cap) {
+        size_t cap = p->cap > 0 ? 2 * p->cap : 16;
+        defs = mem_grow(defs, p->cap, cap, sizeof *defs);
+        p->table.defs = defs;
+        p->cap = cap;
+    }
+    defs[p->table.n_defs++] = (struct opt_def){
+        .key = mem_strdup(key),
+        .written = mem_strdup(written),
+        .type = OPT_STR,
+        .min = -INFINITY,
+        .max = INFINITY,
+        .def = mem_strdup(""),
+        .scale = OPT_FIXED,
+        .unit = "",
+        .help = "A parameter of the program.",
+    };
+    return ST_OK;
+}
+
+static const char *without_prefix(const char *name)
+{
+    return strncmp(name, PARAM_PREFIX, strlen(PARAM_PREFIX)) == 0 ? name + strlen(PARAM_PREFIX) : name;
+}
+
+/* "sweep.lr" of a section line or "sweep.lr.min" of a value: spelt "sweep.param.lr" and "sweep.param.lr.min" from now
+ * on. */
+static enum status take_range_item(struct program_params *p, struct config *config, size_t i, struct error *err)
+{
+    struct config_item item = config_item(config, i);
+    const char *rest = without_prefix(item.key + strlen("sweep.")), *dot = strrchr(rest, '.');
+    const char *written = without_prefix(item.written + strlen("sweep."));
+    char key[2 * CONFIG_KEY_MAX], name[CONFIG_KEY_MAX], as_written[CONFIG_KEY_MAX];
+    size_t n = item.value == NULL ? strlen(rest) : (size_t)(dot - rest);
+
+    snprintf(name, sizeof name, "%.*s", (int)n, rest);
+    snprintf(as_written, sizeof as_written, "%.*s", (int)n, written);
+    TRY(note(p, name, as_written, item.origin, err));
+    snprintf(key, sizeof key, "sweep." PARAM_PREFIX "%s", rest);
+    return config_edit(config, i, key, NULL, err);
+}
+
+static const char *field_of(const struct config *config, const struct opt_def *def, const char *field, char *ret_key)
+{
+    snprintf(ret_key, 2 * CONFIG_KEY_MAX, "sweep." PARAM_PREFIX "%s.%s", def->key, field);
+    return config_peek(config, ret_key);
+}
+
+/* "adam, sgd" as "adam|sgd". */
+static enum status take_choices(struct opt_def *def, const char *values, const char *origin, struct error *err)
+{
+    struct strbuf list;
+    enum status rc = ST_OK;
+
+    strbuf_init(&list, ARG_MAX_BYTES);
+    for (const char *at = values; rc == ST_OK; at++) {
+        size_t n;
+        at += strspn(at, " \t");
+        n = strcspn(at, ",");
+        while (n > 0 && isblank((unsigned char)at[n - 1]))
+            n--;
+        if (n == 0 || strcspn(at, " \t|") < n)
+            rc = FAIL(err, ST_CONFIG,
+                      "%s: the values of %s are \"%.80s\"; write values = a, b, c, each without blanks and '|'", origin,
+                      def->key, values);
+        strbuf_addf(&list, "%s%.*s", list.len > 0 ? "|" : "", (int)n, at);
+        at += strcspn(at, ",");
+        if (*at == '\0')
+            break;
+    }
+    if (rc == ST_OK)
+        rc = strbuf_status(&list, "a list of values", err);
+    def->choices = rc == ST_OK ? strbuf_take(&list) : NULL;
+    strbuf_free(&list);
+    return rc;
+}
+
+/* Where a range starts when neither mean nor [param] says: in its middle, on its own scale. */
+static void middle(const struct config *config, struct opt_def *def)
+{
+    char key[2 * CONFIG_KEY_MAX], text[NUM_TEXT_MAX];
+    const char *lo = field_of(config, def, "min", key), *hi = field_of(config, def, "max", key);
+    const char *how = field_of(config, def, "distribution", key), *scale = field_of(config, def, "scale", key);
+    double min, max, x;
+
+    how = how != NULL ? how : scale != NULL ? scale : "";
+    if (lo == NULL || hi == NULL || !num_parse_f64(lo, &min) || !num_parse_f64(hi, &max) || !isfinite(min + max))
+        return; /* refused later, with its line */
+    bool is_log = (strstr(how, "log") != NULL || strstr(how, "pow2") != NULL) && min > 0 && max > 0;
+    x = is_log ? sqrt(min) * sqrt(max) : min + (max - min) / 2;
+    if (strcmp(how, "pow2") == 0 || strcmp(how, "uniform_pow2") == 0)
+        x = exp2(rint(log2(x)));
+    if (def->type == OPT_INT)
+        x = rint(x);
+    mem_free((char *)def->def);
+    if (def->type == OPT_INT && fabs(x) < 0x1p63)
+        snprintf(text, sizeof text, "%lld", (long long)x);
+    else
+        snprintf(text, sizeof text, "%.6g", x);
+    def->def = mem_strdup(text);
+}
+
+static enum status take_type(const struct config *config, struct opt_def *def, struct error *err)
+{
+    static const char *const words[] = {"float", "int", "categorical", "bool"};
+    char key[2 * CONFIG_KEY_MAX], values_key[2 * CONFIG_KEY_MAX];
+    const char *type = field_of(config, def, "type", key), *values, *mean, *near;
+
+    if (type == NULL)
+        return ST_OK;
+    near = word_nearest(type, words, sizeof words / sizeof words[0]);
+    if (near == NULL || strcmp(near, type) != 0)
+        return FAIL(err, ST_CONFIG, "%s: the type of %s is \"%.40s\"; float, int, categorical and bool are known",
+                    config_origin(config, key), def->key, type);
+    values = field_of(config, def, "values", values_key);
+    def->type = strcmp(type, "float") == 0  ? OPT_FLOAT
+                : strcmp(type, "int") == 0  ? OPT_INT
+                : strcmp(type, "bool") == 0 ? OPT_BOOL
+                                            : OPT_ENUM;
+    def->scale = def->type == OPT_FLOAT || def->type == OPT_INT ? OPT_LINEAR : OPT_CATEGORICAL;
+    def->min = -INFINITY;
+    def->max = INFINITY;
+    if (def->type == OPT_ENUM && values == NULL)
+        return FAIL(err, ST_CONFIG, "%s: %s is categorical; write values = a, b, c", config_origin(config, key),
+                    def->key);
+    if (def->type == OPT_ENUM)
+        TRY(take_choices(def, values, config_origin(config, values_key), err));
+    mem_free((char *)def->def);
+    def->def = mem_strdup(def->type == OPT_BOOL ? "false" : "0");
+    if (def->type == OPT_FLOAT || def->type == OPT_INT)
+        middle(config, def);
+    mean = field_of(config, def, "mean", key);
+    if (def->type == OPT_ENUM || (values != NULL && mean == NULL)) { /* the first of the list */
+        size_t n = strcspn(values, ",");
+        while (n > 0 && isblank((unsigned char)values[n - 1]))
+            n--;
+        mem_free((char *)def->def);
+        def->def = memcpy(mem_alloc(n + 1), values, n);
+    }
+    if (mean != NULL && config_check_value(def, def->key, mean, "", NULL) == ST_OK) {
+        mem_free((char *)def->def);
+        def->def = mem_strdup(mean);
+    }
+    return config_check_value(def, def->key, def->def, config_origin(config, values_key), err);
+}
+
+static enum status check_typed(const struct program_params *p, const struct config *config, struct error *err)
+{
+    for (size_t i = 0; i < config_n_items(config); i++) {
+        struct config_item item = config_item(config, i);
+        const struct opt_def *def;
+        if (item.value != NULL || strncmp(item.key, "sweep." PARAM_PREFIX, strlen("sweep." PARAM_PREFIX)) != 0)
+            continue;
+        def = find(p, item.key + strlen("sweep." PARAM_PREFIX));
+        if (def != NULL && def->type == OPT_STR)
+            return FAIL(err, ST_CONFIG,
+                        "%s: [sweep.%s] has no type; write type = float, int, categorical or bool (a parameter of the "
+                        "program that sweep.command starts has no other description)",
+                        item.origin, def->written);
+    }
+    return ST_OK;
+}
+
+enum status program_params_make(struct program_params *p, struct config *config, struct error *err)
+{
+    enum status rc = ST_OK;
+
+    program_params_free(p);
+    p->table = (struct opt_table){.section = PROGRAM_SECTION, .title = "The program's parameters"};
+    for (size_t i = 0; rc == ST_OK && i < config_n_items(config); i++) {
+        struct config_item item = config_item(config, i);
+        bool is_range =
+            strncmp(item.key, "sweep.", 6) == 0 && (item.value == NULL || strchr(item.key + 6, '.') != NULL);
+        if (is_range)
+            rc = take_range_item(p, config, i, err);
+        else if (item.value != NULL && strncmp(item.key, PARAM_PREFIX, strlen(PARAM_PREFIX)) == 0)
+            rc = note(p, without_prefix(item.key), without_prefix(item.written), item.origin, err);
+    }
+    for (size_t i = 0; rc == ST_OK && i < p->table.n_defs; i++)
+        rc = take_type(config, (struct opt_def *)&p->table.defs[i], err);
+    return rc == ST_OK ? check_typed(p, config, err) : rc;
+}
+
+/* ---- the command line ---- */
+
+struct filler {
+    const struct config *config;
+    const struct program_params *params;
+    const struct program_place *place;
+    struct strbuf word; /* at work */
+    bool is_word; /* the word has begun; it may be empty: "" */
+    char **argv; /* (n + 1), owned */
+    size_t n;
+};
+
+#define COMMAND_FAIL(f, fmt, ...)                                                                                      \
+    FAIL(err, ST_CONFIG, "%s: sweep.command: " fmt, config_origin((f)->config, COMMAND_KEY), __VA_ARGS__)
+
+static enum status end_word(struct filler *f, struct error *err)
+{
+    if (!f->is_word)
+        return ST_OK;
+    if (f->n == WORDS_MAX)
+        return COMMAND_FAIL(f, "more than %d words", WORDS_MAX);
+    f->argv[f->n++] = mem_strdup(f->word.text);
+    f->word.len = 0;
+    f->word.text[0] = '\0';
+    f->is_word = false;
+    return ST_OK;
+}
+
+static const char *value_of(const struct filler *f, const struct opt_def *def)
+{
+    char key[2 * CONFIG_KEY_MAX];
+
+    snprintf(key, sizeof key, PARAM_PREFIX "%s", def->key);
+    return config_peek(f->config, key);
+}
+
+/* All parameters, each as two words. */
+static enum status fill_argv(struct filler *f, struct error *err)
+{
+    if (f->is_word)
+        return COMMAND_FAIL(f, "%s stands for several words and must stand alone", "{argv}");
+    for (size_t i = 0; i < f->params->table.n_defs; i++) {
+        const struct opt_def *def = &f->params->table.defs[i];
+        const char *value = value_of(f, def);
+        if (value[0] == '\0')
+            continue;
+        f->is_word = true;
+        strbuf_addf(&f->word, "--%s", def->written);
+        TRY(end_word(f, err));
+        f->is_word = true;
+        strbuf_add(&f->word, value);
+        TRY(end_word(f, err));
+    }
+    return ST_OK;
+}
+
+static size_t name_bytes(const char *at)
+{
+    return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+}
+
+/* {name}; *at stands after the brace, and after the closing one at the end. False: these braces are plain text. */
+static enum status fill_name(struct filler *f, const char **at, bool *ret_filled, struct error *err)
+{
+    char name[CONFIG_KEY_MAX], key[CONFIG_KEY_MAX];
+    size_t n = name_bytes(*at);
+    const struct opt_def *def;
+
+    *ret_filled = n > 0 && (*at)[n] == '}' && n < sizeof name && !isdigit((unsigned char)(*at)[0]);
+    if (!*ret_filled)
+        return ST_OK;
+    snprintf(name, sizeof name, "%.*s", (int)n, *at);
+    *at += n + 1;
+    if (strcmp(name, "argv") == 0) {
+        TRY(fill_argv(f, err));
+        return **at == '\0' || isblank((unsigned char)**at)
+                   ? ST_OK
+                   : COMMAND_FAIL(f, "%s stands for several words and must stand alone", "{argv}");
+    }
+    f->is_word = true;
+    if (strcmp(name, "config") == 0)
+        strbuf_add(&f->word, f->place->config != NULL ? f->place->config : "");
+    else if (strcmp(name, "dir") == 0)
+        strbuf_add(&f->word, f->place->dir != NULL ? f->place->dir : "");
+    else if (strcmp(name, "study") == 0)
+        strbuf_add(&f->word, f->place->study != NULL ? f->place->study : "");
+    else if (strcmp(name, "trial") == 0)
+        strbuf_addf(&f->word, "%lld", (long long)f->place->trial);
+    else if (strcmp(name, "seed") == 0)
+        strbuf_addf(&f->word, "%lld", (long long)f->place->seed);
+    else {
+        for (size_t i = 0; i <= n; i++)
+            key[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
+        if ((def = find(f->params, key)) == NULL)
+            return COMMAND_FAIL(f,
+                                "{%s} is no parameter; there are {argv}, {config}, {dir}, {study}, {trial}, {seed} and "
+                                "one for each [sweep.NAME] and each line of [" PROGRAM_SECTION "]; {{%s} is the plain "
+                                "text",
+                                name, name);
+        strbuf_add(&f->word, value_of(f, def));
+    }
+    return ST_OK;
+}
+
+static enum status fill(struct filler *f, const char *at, struct error *err)
+{
+    char quote = '\0';
+
+    while (*at != '\0') {
+        char c = *at++;
+        bool filled = false;
+        size_t n;
+        if (quote == '\0' && isblank((unsigned char)c)) {
+            TRY(end_word(f, err));
+            continue;
+        }
+        if (c == quote || (quote == '\0' && (c == '\'' || c == '"'))) {
+            quote = quote == '\0' ? c : '\0';
+            f->is_word = true;
+            continue;
+        }
+        if (c == '{' && *at == '{' && (n = name_bytes(at + 1)) > 0 && strncmp(at + 1 + n, "}}", 2) == 0) {
+            f->is_word = true; /* {{x}} is the plain text {x} */
+            strbuf_add_n(&f->word, at, n + 2);
+            at += n + 3;
+            continue;
+        }
+        if (c == '{')
+            TRY(fill_name(f, &at, &filled, err));
+        if (filled)
+            continue;
+        f->is_word = true;
+        strbuf_add(&f->word, (char[2]){c, '\0'});
+    }
+    if (quote != '\0')
+        return COMMAND_FAIL(f, "a quote %c has no end", quote);
+    TRY(end_word(f, err));
+    TRY(strbuf_status(&f->word, "a command", err));
+    return f->n > 0 ? ST_OK : COMMAND_FAIL(f, "it names %s", "no program");
+}
+
+enum status program_argv(const struct config *config, const struct program_params *params,
+                         const struct program_place *place, char ***ret_argv, struct error *err)
+{
+    struct filler f = {.config = config, .params = params, .place = place};
+    enum status rc;
+
+    f.argv = mem_array(WORDS_MAX + 1, sizeof *f.argv);
+    strbuf_init(&f.word, ARG_MAX_BYTES);
+    strbuf_add(&f.word, "");
+    rc = fill(&f, config_peek(config, COMMAND_KEY), err);
+    strbuf_free(&f.word);
+    if (rc != ST_OK) {
+        program_argv_free(f.argv);
+        return rc;
+    }
+    *ret_argv = f.argv;
+    return ST_OK;
+}
+
+void program_argv_free(char **argv)
+{
+    for (size_t i = 0; argv != NULL && argv[i] != NULL; i++)
+        mem_free(argv[i]);
+    mem_free(argv);
+}

@@ -1,0 +1,56 @@
+/* program_settings.h - a study whose trials are runs of another program: [sweep] command, and the program's own
+ * parameters. These make an option table of their own, section [param]: a search range [sweep.NAME] with a type makes
+ * a row, and so does a fixed value NAME = TEXT of [param]. A struct program_params owns its table (program_params_free);
+ * nothing here keeps state. Wrong input is ST_CONFIG with file and line. */
+#ifndef STUDY_PROGRAM_SETTINGS_H
+#define STUDY_PROGRAM_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config/opt.h"
+#include "base/status.h"
+
+struct config;
+struct env_def;
+
+#define PROGRAM_SECTION "param"
+#define PROGRAM_METRIC "score" /* sweep.metric, unless the config names another */
+
+struct program_settings {
+    char command[OPT_STR_MAX]; /* "": trials are trained by Trawl itself */
+    char directory[OPT_STR_MAX]; /* absolute */
+    char trial_time[OPT_STR_MAX]; /* a time; "0": no limit */
+    double grace_s;
+    int64_t trial_seed;
+};
+extern const struct opt_table program_opt_table; /* section [sweep] */
+/* Stands where a game would: setup->env of a program's setup. */
+extern const struct env_def program_env;
+
+struct program_params {
+    struct opt_table table; /* its rows and their texts are owned */
+    size_t cap;
+};
+/* Reads the names from what was loaded into config, and spells [sweep.NAME] as [sweep.param.NAME] there. The caller adds
+ * the table. */
+enum status program_params_make(struct program_params *ret_params, struct config *config, struct error *err) MUST_USE;
+void program_params_free(struct program_params *params);
+
+bool program_is_named(const struct config *config); /* is sweep.command set? */
+/* Refuses options of Trawl's own trainer, which have no effect on a program. */
+enum status program_refuse_trainer(const struct config *config, struct error *err) MUST_USE;
+
+/* What the words of a command stand for, besides the parameters. Borrowed. */
+struct program_place {
+    const char *config, *dir, *study; /* {config} {dir} {study}; NULL: "" */
+    int64_t trial, seed; /* {trial} {seed} */
+};
+/* The command as words: split at blanks, '...' and "..." kept together, then {argv}, {NAME} and the rest filled in;
+ * a parameter without a text is left out of {argv}. NULL-terminated; caller: program_argv_free. */
+enum status program_argv(const struct config *config, const struct program_params *params,
+                         const struct program_place *place, char ***ret_argv, struct error *err) MUST_USE;
+void program_argv_free(char **argv); /* NULL is fine */
+
+#endif

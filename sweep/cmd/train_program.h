@@ -1,0 +1,16 @@
+/* train_program.h - `trawl train` of a config whose trainer is another program. */
+#ifndef SWEEP_CMD_TRAIN_PROGRAM_H
+#define SWEEP_CMD_TRAIN_PROGRAM_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+struct setup;
+
+/* Runs it once, in the folder NAME.run (name: the config's, without .ini), and prints what it reported last. A program that
+ * fails is ST_LIMIT. */
+enum status train_program(const struct setup *setup, const char *name, bool json, bool quiet,
+                          struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,28 @@
+/* metric_lines.h - what a program reports about its training: lines `TRAWL score=0.91 step=1000 cost=12.5 loss=0.3` of
+ * its output, or JSON objects, one a line, in a file. Plain functions of their input; any thread. */
+#ifndef SWEEP_PROGRAM_METRIC_LINES_H
+#define SWEEP_PROGRAM_METRIC_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define METRICS_MAX 60 /* of one report */
+#define METRIC_NAME_BYTES 64
+
+/* One report. step and cost are no metrics but say when it was made and what it had cost. */
+struct metric_line {
+    double step, cost; /* NaN: not given; cost in seconds, or what the program counts */
+    size_t n;
+    struct {
+        char name[METRIC_NAME_BYTES];
+        double value; /* may be NaN or infinite */
+    } metrics[METRICS_MAX];
+};
+
+/* line has n bytes without its end. False: it is no report; a word of a report that is no name=number is left out. */
+bool metric_line_read(const char *line, size_t n, struct metric_line *ret_line);
+/* The same from {"score": 0.91, "step": 1000}; Python's NaN and Infinity are taken. */
+bool metric_json_read(const char *line, size_t n, struct metric_line *ret_line);
+
+#endif

@@ -1,0 +1,15 @@
+/* once.h - a program's run from its start to its end, in the foreground: for `trawl train` and `trawl rerun`. */
+#ifndef SWEEP_PROGRAM_ONCE_H
+#define SWEEP_PROGRAM_ONCE_H
+
+#include "base/status.h"
+#include "sweep/program/program_run.h"
+
+struct trial_program;
+
+/* Ctrl-C (signals_catch) stops it: the outcome is PROGRAM_STOPPED. ret_last: its last report, n 0 when it made none. A
+ * program that failed is an outcome and no error. */
+enum status program_once(const struct trial_program *trial, struct program_end *ret_end, struct metric_line *ret_last,
+                         struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,156 @@
+/* trial_program.c - what a program finds when it is started for a trial (docs/own-trainer.md): {argv} and the other
+ * words, TRAWL_TRIAL, TRAWL_ATTEMPT, TRAWL_STUDY, TRAWL_SEED, TRAWL_CONFIG, TRAWL_DIR, TRAWL_METRICS,
+ * CUDA_VISIBLE_DEVICES. */
+#include "sweep/program/trial_program.h"
+
+#include "base/duration.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "study/setup.h"
+#include "sweep/program/program_run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ENV_MAX 10
+#define ENV_BYTES (PATH_MAX + 64)
+
+struct place {
+    char dir[PATH_MAX], config[PATH_MAX], log[PATH_MAX], metrics[PATH_MAX];
+    char env[ENV_MAX][ENV_BYTES];
+    const char *names[ENV_MAX];
+    size_t n_env;
+};
+
+/* The folder and those above it. */
+static enum status make_folder(const char *path, struct error *err)
+{
+    char part[PATH_MAX];
+
+    snprintf(part, sizeof part, "%s", path);
+    for (char *at = part + 1;; at++) {
+        char c = *at;
+        if (c != '/' && c != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return FAIL(err, ST_IO, "%s: the folder of a trial cannot be made: %s", part, strerror(errno));
+        *at = c;
+        if (c == '\0')
+            return ST_OK;
+    }
+}
+
+static enum status fill_place(struct place *p, const char *dir, struct error *err)
+{
+    char real[PATH_MAX];
+
+    TRY(make_folder(dir, err));
+    if (realpath(dir, real) == NULL || strlen(real) + 32 > sizeof p->dir)
+        return FAIL(err, ST_IO, "%s: the folder of a trial is gone, or its path is too long", dir);
+    snprintf(p->dir, sizeof p->dir, "%s", real);
+    snprintf(p->config, sizeof p->config, "%.*s/config.ini", PATH_MAX - 32, real);
+    snprintf(p->log, sizeof p->log, "%.*s/output.log", PATH_MAX - 32, real);
+    snprintf(p->metrics, sizeof p->metrics, "%.*s/metrics.jsonl", PATH_MAX - 32, real);
+    return ST_OK;
+}
+
+/* "2" of CUDA_VISIBLE_DEVICES = 5,2 for the GPU 1 that we see. */
+static void gpu_name(int gpu, char *buf, size_t size)
+{
+    const char *seen = getenv("CUDA_VISIBLE_DEVICES");
+
+    snprintf(buf, size, "%d", gpu);
+    for (int i = 0; seen != NULL && *seen != '\0'; i++) {
+        size_t n = strcspn(seen, ",");
+        if (i == gpu)
+            snprintf(buf, size, "%.*s", (int)n, seen);
+        seen += n + (seen[n] == ',');
+    }
+}
+
+static void add_env(struct place *p, const char *name, const char *value)
+{
+    char text[ENV_BYTES];
+
+    snprintf(text, sizeof text, "%s=%s", name, value);
+    memcpy(p->env[p->n_env], text, sizeof text);
+    p->names[p->n_env] = p->env[p->n_env];
+    p->n_env++;
+}
+
+static void add_number(struct place *p, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    add_env(p, name, text);
+}
+
+static void fill_env(struct place *p, const struct trial_program *t)
+{
+    char gpu[64];
+
+    add_number(p, "TRAWL_TRIAL", t->number);
+    add_number(p, "TRAWL_ATTEMPT", t->attempt);
+    add_env(p, "TRAWL_STUDY", t->study != NULL ? t->study : "");
+    add_number(p, "TRAWL_SEED", t->setup->program.trial_seed);
+    add_env(p, "TRAWL_CONFIG", p->config);
+    add_env(p, "TRAWL_DIR", p->dir);
+    add_env(p, "TRAWL_METRICS", p->metrics);
+    add_env(p, "PYTHONUNBUFFERED", "1"); /* else reports come when the program ends */
+    if (t->gpu < 0)
+        return;
+    gpu_name(t->gpu, gpu, sizeof gpu);
+    add_env(p, "CUDA_VISIBLE_DEVICES", gpu);
+}
+
+static enum status start(const struct trial_program *t, struct place *p, struct program_run **ret_run,
+                         struct error *err)
+{
+    const struct program_settings *program = &t->setup->program;
+    const struct program_place words = {
+        .config = p->config, .dir = p->dir, .study = t->study, .trial = t->number, .seed = program->trial_seed};
+    struct program_job job = {.directory = program->directory,
+                              .env = p->names,
+                              .log_path = p->log,
+                              .metrics_path = p->metrics,
+                              .metric = t->metric,
+                              .grace_s = program->grace_s,
+                              .echo = t->echo};
+    char **argv = NULL;
+    enum status rc;
+
+    (void)parse_seconds(program->trial_time, &job.limit_s);
+    TRY(file_write_all(p->config, t->config, strlen(t->config), err));
+    TRY(program_argv(t->setup->config, &t->setup->params, &words, &argv, err));
+    fill_env(p, t);
+    job.argv = argv;
+    job.n_env = p->n_env;
+    rc = program_run_start(ret_run, &job, err);
+    program_argv_free(argv);
+    return rc;
+}
+
+void trial_program_folder(const char *store_path, const char *study, int64_t number, char *buf)
+{
+    char real[PATH_MAX];
+
+    snprintf(buf, TRIAL_FOLDER_MAX, "%.*s.runs/%.100s/%lld", TRIAL_FOLDER_MAX - 160,
+             realpath(store_path, real) != NULL ? real : store_path, study, (long long)number);
+}
+
+enum status trial_program_start(const struct trial_program *t, struct program_run **ret_run, struct error *err)
+{
+    struct place *p = mem_alloc(sizeof *p);
+    enum status rc = fill_place(p, t->dir, err);
+
+    if (rc == ST_OK)
+        rc = start(t, p, ret_run, err);
+    mem_free(p);
+    return rc;
+}

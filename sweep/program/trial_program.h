@@ -1,0 +1,32 @@
+/* trial_program.h - a trial as the run of a program: its folder, its config file, its environment, then program_run.h.
+ * Plain functions; the run that is started belongs to the caller. */
+#ifndef SWEEP_PROGRAM_TRIAL_PROGRAM_H
+#define SWEEP_PROGRAM_TRIAL_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct program_run;
+struct setup;
+
+struct trial_program {
+    const struct setup *setup; /* of the trial, a program's */
+    const char *config; /* its text, for the file config.ini; borrowed, like all texts */
+    const char *metric; /* whose last value is the score */
+    const char *study; /* NULL: none */
+    int64_t number, attempt; /* attempt: from 1 */
+    const char *dir; /* the trial's own folder, made when missing: config.ini, output.log, metrics.jsonl, and what the
+                      * program puts there */
+    int gpu; /* its ordinal among those that we see; -1: the program sees what we see */
+    bool echo; /* pass its output on to our stderr */
+};
+
+#define TRIAL_FOLDER_MAX 4096
+/* STORE.runs/STUDY/NUMBER, in TRIAL_FOLDER_MAX bytes: the folder of a trial of a store. */
+void trial_program_folder(const char *store_path, const char *study, int64_t number, char *buf);
+enum status trial_program_start(const struct trial_program *trial, struct program_run **ret_run,
+                                struct error *err) MUST_USE;
+
+#endif

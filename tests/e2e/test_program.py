@@ -1,0 +1,388 @@
+"""Programs as trainers (sweep.command): every way in which one can end, and what is left of it afterwards."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sys
+
+import tap
+from tap import equal, fails, is_gone, run, show, start, trials_now, wait_for, write
+
+CONFIG = """
+[sweep]
+command = sh train.sh {argv}
+method = random
+trials = %(trials)d
+devices = cpu
+runs_per_device = %(lanes)d
+confirm = 0
+max_failures = 0
+%(more)s
+
+[param]
+Batch-Size = 64
+
+[sweep.learning-rate]
+type = float
+distribution = log
+min = 0.0001
+max = 0.1
+
+[sweep.layers]
+type = int
+min = 1
+max = 5
+"""
+
+# Its score and cost follow from its parameters alone.
+GOOD = r"""
+while [ $# -gt 1 ]; do case $1 in --learning-rate) lr=$2 ;; --layers) layers=$2 ;; esac; shift 2; done
+for i in 1 2 3; do
+  awk -v lr=$lr -v n=$layers -v i=$i 'BEGIN { x = log(lr) / log(10) + 2.5
+    printf "TRAWL score=%.5f step=%d cost=%.2f loss=%.2f\n", (1 - x * x / 6) * (1 - exp(-n * i / 3)), i * 10, n * i, 1 / i }'
+done
+"""
+
+
+def study(folder, script, trials=1, lanes=1, more="", config=CONFIG):
+    write(folder, "train.sh", script)
+    return write(folder, "own.ini", config % {"trials": trials, "lanes": lanes, "more": more})
+
+
+def sweep(folder, script, code=0, **more):
+    """The trials of a study that ran to its end."""
+    store = folder / "own.db"
+    run("sweep", study(folder, script, **more), "--store", store, "--name", "own", "-q", code=code)
+    return show(store, "own")["trials"]
+
+
+def one_failed(folder, script, *says, **more):
+    trials = sweep(folder, script, code=1, **more)
+    equal([t["state"] for t in trials], ["failed"])
+    for text in says:
+        assert text in trials[0]["reason"], trials[0]
+    return trials[0]
+
+
+def running(pidfile):
+    """The process that wrote its number there, once it has."""
+    wait_for(lambda: pidfile.exists() and pidfile.read_text().strip().isdigit())
+    return int(pidfile.read_text())
+
+
+def log_of(folder, number=0):
+    return pathlib.Path(folder, "own.db.runs", "own", str(number), "output.log").read_bytes()
+
+
+def test_finished_sweep_with_front_and_export(folder):
+    store = folder / "own.db"
+    trials = sweep(folder, GOOD, trials=10, more="method = pareto".replace("method", "; method"))
+    equal([t["state"] for t in trials], ["done"] * 10)
+    for t in trials:
+        equal(set(t["params"]), {"param.learning_rate", "param.layers"})
+        equal((t["env_steps"], t["cost_s"]), (30, 3.0 * t["params"]["param.layers"]))
+    best = max(trials, key=lambda t: t["score"])
+    front = [t for t in trials if t["on_front"]]
+    assert front and all(a is b or not (b["cost_s"] <= a["cost_s"] and b["score"] > a["score"]) for a in front for b in trials)
+    run("export", "own", "--store", store, "--pick", "trial=%d" % best["number"], "-o", folder / "best.ini")
+    text = (folder / "best.ini").read_text()
+    assert "\nBatch-Size = 64\n" in text and "\nlearning-rate = " in text, text  # as they were written
+    result = json.loads(run("train", folder / "best.ini", "--json", "-q", cwd=folder)[0])
+    equal((result["state"], result["score"], result["cost_s"]), ("done", best["score"], best["cost_s"]))
+    line = run("export", "own", "--store", store, "--pick", "trial=0", "--format", "args")[0]
+    assert "sh train.sh --Batch-Size 64 --learning-rate " in line, line
+    run("rerun", "own", "--store", store, "--trial", best["number"])  # 0: the score is equal
+    again = json.loads(run("rerun", "own", "--store", store, "--trial", "0", "--seeds", "2", "--json")[0])
+    assert len({r["seed"] for r in again["runs"]} | {trials[0]["seed"]}) == 3, again
+    run("report", "own", "--store", store, "-o", folder / "own.html")
+    run("sweep", "--resume", "own", "--store", store, "--trials", "12", "-q", "--sweep.learning-rate.max", "0.2")
+    equal(len(show(store, "own")["trials"]), 12)
+
+
+def test_what_the_program_finds(folder):
+    script = """
+env | grep '^TRAWL_' | sort; pwd; echo "args: $*"; cat "$TRAWL_CONFIG"; echo saved >"$TRAWL_DIR/model"; echo "TRAWL score=1"
+"""
+    config = CONFIG.replace("{argv}", "'two words' {learning-rate} {{x}} {seed} {trial} {argv}")
+    trial = sweep(folder, script, config=config)[0]
+    text, dir_ = log_of(folder).decode(), folder / "own.db.runs/own/0"
+    for name, value in (("TRIAL", 0), ("ATTEMPT", 1), ("STUDY", "own"), ("SEED", trial["seed"]), ("DIR", dir_),
+                        ("CONFIG", dir_ / "config.ini"), ("METRICS", dir_ / "metrics.jsonl")):
+        assert "TRAWL_%s=%s\n" % (name, value) in text, text
+    assert "\n%s\n" % folder.resolve() in text and (dir_ / "model").exists(), text
+    args = re.search("^args: (.*)$", text, re.M)[1]
+    rate = re.search("--learning-rate ([^ ]+)", args)[1]
+    equal(args, "two words %s {x} %d 0 --Batch-Size 64 --learning-rate %s --layers %d"
+          % (rate, trial["seed"], rate, trial["params"]["param.layers"]))
+    equal(float(rate), trial["params"]["param.learning_rate"])
+    assert "learning-rate = %s\n" % rate in text, text  # its config file
+
+
+def test_json_lines(folder):
+    script = """echo '{"score": 0.25, "step": 5, "loss": NaN, "text": "x"}' >"$TRAWL_METRICS"
+printf '{"score": 0.5, "step": 7, "cost": 3}' >>"$TRAWL_METRICS" """
+    trial = sweep(folder, script)[0]
+    equal((trial["state"], trial["score"], trial["env_steps"], trial["cost_s"]), ("done", 0.5, 7, 3))
+
+
+def test_crash(folder):
+    trial = one_failed(folder, "echo 'TRAWL score=1'\necho something went wrong >&2\nexit 3\n", "ended with exit code 3")
+    assert trial["log_tail"].endswith("something went wrong"), trial
+    assert "exit code 3" in run("show", "own", "--store", folder / "own.db")[0]
+
+
+def test_death_by_signal(folder):
+    one_failed(folder, "echo 'TRAWL score=1'\nkill -SEGV $$\n", "killed by signal 11")
+
+
+def test_no_such_program(folder):
+    one_failed(folder, "", "./no-such-program: No such file", config=CONFIG.replace("sh train.sh", "./no-such-program"))
+
+
+def test_no_score(folder):
+    one_failed(folder, "echo 'TRAWL loss=1'\n", "no score", "TRAWL score=0.5")
+
+
+def test_not_a_number(folder):
+    one_failed(folder, "echo 'TRAWL score=0.5'\necho 'TRAWL score=nan'\n", "score is nan")
+    shutil.rmtree(folder / "own.db.runs")
+    (folder / "own.db").unlink()
+    one_failed(folder, """echo '{"score": NaN}' >"$TRAWL_METRICS"\n""", "score is nan")
+
+
+def test_own_metric_to_minimise(folder):
+    script = """case $* in *'--layers 1'*|*'--layers 2'*) x=1 ;; *) x=2 ;; esac
+echo "TRAWL val/loss=$x score=9" """
+    trials = sweep(folder, script, trials=8, more="metric = val/loss\ngoal = minimize")
+    equal({t["score"] for t in trials}, {1, 2})
+    out, _ = run("export", "own", "--store", folder / "own.db", "--pick", "best", "--format", "json")
+    equal(json.loads(out)["score"], 1)
+    run("export", "own", "--store", folder / "own.db", "--pick", "best", "-o", folder / "best.ini")
+    equal(json.loads(run("train", folder / "best.ini", "--json", "-q", cwd=folder)[0])["score"], 1)
+
+
+def test_longer_than_its_limit_and_deaf(folder):
+    """SIGTERM is ignored, by it and by what it started in a group of its own."""
+    script = """trap '' TERM
+setsid sh -c 'trap "" TERM; echo $$ >far.pid; while :; do sleep 0.1; done' &
+echo $$ >near.pid
+while :; do sleep 0.1; done
+"""
+    one_failed(folder, script, "longer than 1 s", "killed", more="trial_time = 1s\ngrace_s = 0.2")
+    assert is_gone(running(folder / "near.pid")) and is_gone(running(folder / "far.pid"))
+
+
+def test_ends_when_asked(folder):
+    script = "trap 'echo bye; exit 0' TERM\necho 'TRAWL score=1'\nwhile :; do sleep 0.05; done\n"
+    one_failed(folder, script, "longer than", "ended", more="trial_time = 1s")
+    assert log_of(folder).endswith(b"bye\n"), log_of(folder)
+
+
+def test_what_it_leaves_behind(folder):
+    """The trial ends with its program; what that left running ends too, and nobody waits for its output."""
+    sweep(folder, "(setsid sleep 1000 & echo $! >left.pid) &\nwhile [ ! -s left.pid ]; do sleep 0.02; done\necho 'TRAWL score=1'\n")
+    assert is_gone(running(folder / "left.pid"))
+
+
+def test_garbage_and_much_of_it(folder):
+    script = r"""
+head -c 6000000 /dev/zero | tr '\0' 'x'; echo; echo 'TRAWL'; echo 'TRAWL score'; echo 'TRAWL score=abc =1 x= 9a=1'; echo 'TRAWLER score=5'
+head -c 300000 /dev/urandom
+printf 'TRAWL score=0.25\rTRAWL score=0.75 step=9\n'
+printf 'the end'
+"""
+    trial = sweep(folder, script)[0]
+    equal((trial["state"], trial["score"], trial["env_steps"]), ("done", 0.75, 9))
+    log = log_of(folder)
+    assert len(log) < 4.5 * 2**20 and b"bytes of output are left out" in log and log.endswith(b"the end"), len(log)
+
+
+def test_many_reports(folder):
+    """Of ten thousand in a moment some are left out; the last one is the score."""
+    trial = sweep(folder, "awk 'BEGIN { for (i = 0; i <= 10000; i++) printf \"TRAWL score=%d step=%d\\n\", i, i }'\n")[0]
+    equal((trial["score"], trial["env_steps"]), (10000, 10000))
+
+
+def test_four_at_once(folder):
+    """Each waits until it has seen the three others."""
+    script = """mkdir -p here; touch here/$TRAWL_TRIAL
+while [ $(ls here | wc -l) -lt 4 ]; do sleep 0.02; done
+echo 'TRAWL score=1'
+"""
+    trials = sweep(folder, script, trials=4, lanes=4, more="trial_time = 200s")
+    equal([t["state"] for t in trials], ["done"] * 4)
+    equal({t["slot"] for t in trials}, {"cpu/0", "cpu/1", "cpu/2", "cpu/3"})
+
+
+SLEEPER = """echo $$ >$TRAWL_DIR/near.pid
+setsid sh -c 'echo $$ >$TRAWL_DIR/far.pid; trap "" TERM; while :; do sleep 0.1; done' &
+echo "TRAWL score=$TRAWL_ATTEMPT"
+if [ -e go ]; then kill $!; exit 0; fi
+while :; do sleep 0.1; done
+"""
+
+
+def sleepers(folder, lanes=2):
+    store = folder / "own.db"
+    process = start("sweep", study(folder, SLEEPER, trials=lanes, lanes=lanes, more="grace_s = 0.2"), "--store", store, "--name",
+                    "own", "-q")
+    pids = [running(folder / ("own.db.runs/own/%d/%s.pid" % (i, which))) for i in range(lanes) for which in ("near", "far")]
+    assert not any(map(is_gone, pids))
+    return store, process, pids
+
+
+def finish(folder, store, lanes=2):
+    """The study continues, from the start of its trials."""
+    write(folder, "go", "")
+    run("sweep", "--resume", "own", "--store", store, "-q")
+    equal([(t["state"], t["score"]) for t in show(store, "own")["trials"]], [("done", 2.0)] * lanes)
+
+
+def test_kill_of_the_controller_leaves_no_orphan(folder):
+    store, process, pids = sleepers(folder)
+    process.kill()
+    process.wait()
+    wait_for(lambda: all(map(is_gone, pids)))
+    finish(folder, store)
+
+
+def test_kill_of_a_worker_leaves_no_orphan(folder):
+    store, process, pids = sleepers(folder)
+    os.kill(tap.children(process.pid)[0], signal.SIGKILL)
+    wait_for(lambda: is_gone(pids[0]) or is_gone(pids[2]))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=tap.PATIENCE_S)
+    wait_for(lambda: all(map(is_gone, pids)))
+    assert [t["state"] for t in trials_now(store, "own")] == ["queued", "queued"]
+
+
+def test_interrupt_stops_the_programs(folder):
+    store, process, pids = sleepers(folder)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=tap.PATIENCE_S)
+    assert all(map(is_gone, pids))
+    finish(folder, store)
+
+
+def test_stop_ends_the_study(folder):
+    store, process, pids = sleepers(folder)
+    run("stop", "own", "--store", store)
+    process.communicate(timeout=tap.PATIENCE_S)
+    assert all(map(is_gone, pids))
+    equal([t["state"] for t in show(store, "own")["trials"]], ["queued", "queued"])  # for --resume
+
+
+def test_conditions_and_requirements(folder):
+    """Nothing is proposed that a requirement forbids, an option without effect is not passed, and no two trials differ in
+    that alone."""
+    config = CONFIG.replace("[sweep.layers]", """
+[sweep.optimizer]
+type = categorical
+values = adam, sgd
+[sweep.momentum]
+type = float
+min = 0.1
+max = 0.9
+step = 0.1
+when = optimizer == sgd
+[sweep.size]
+type = categorical
+values = small, medium, large
+ordered = true
+[sweep.layers]""").replace("type = float\ndistribution = log", "freeze = 0.01\ntype = float\ndistribution = log")
+    script = """echo "args: $*"; echo "TRAWL score=0.5" """
+    trials = sweep(folder, script, trials=30, config=config,
+                   more="require = layers < 4 and (size != large or layers == 1)")
+    points = set()
+    for t in trials:
+        p, args = t["params"], log_of(folder, t["number"]).decode()
+        assert p["param.layers"] < 4 and (p["param.size"] != "large" or p["param.layers"] == 1), p
+        equal("--momentum" in args, p["param.optimizer"] == "sgd")
+        assert "--learning-rate 0.01 " in args and "param.learning_rate" not in p, args
+        if p["param.optimizer"] == "sgd":
+            momentum = re.search("--momentum ([^ ]+)", args)[1]
+            assert re.fullmatch("0[.][1-9]", momentum), args
+        else:
+            momentum = None
+        points.add((p["param.layers"], p["param.size"], p["param.optimizer"], momentum))
+    equal(len(points), len(trials))
+
+
+def test_a_space_is_used_up(folder):
+    """Of 2 x 2 points, one of which is not allowed, and where one parameter has no effect for half of them: 1 + 2."""
+    config = """
+[sweep]
+command = sh train.sh {argv}
+devices = cpu
+trials = 50
+confirm = 0
+method = random
+[sweep.a]
+type = bool
+[sweep.b]
+type = int
+min = 1
+max = 3
+when = a == true
+%s
+"""
+    write(folder, "train.sh", "echo 'TRAWL score=0.5'\n")
+    for name, require, n in (("all", "", 4), ("some", "[sweep.c]\ntype = bool\nwhen = a == false and 1 < 2", 5)):
+        store = folder / ("%s.db" % name)
+        run("sweep", write(folder, "own.ini", config % require), "--store", store, "--name", "own", "-q")
+        trials = show(store, "own")["trials"]
+        equal(len(trials), n)
+
+
+BAD = [  # a line of the config, what replaces it, and what the message says
+    ("type = int", "", ("own.ini:21", "[sweep.layers] has no type", "float, int, categorical or bool")),
+    ("type = int", "type = integer", ("own.ini:22", "\"integer\"", "are known")),
+    ("max = 5", "", ("layers", "min and max")),
+    ("max = 5", "max = five", ("own.ini:24", "layers.max", "a number is needed")),
+    ("max = 5", "max = 5\nstep = 0.5", ("own.ini:25", "step", "whole")),
+    ("max = 5", "max = 5\nstep = 9", ("own.ini:25", "step", "more than the whole range")),
+    ("max = 0.1", "max = 0.1\nstep = 0.01", ("step", "linear")),
+    ("max = 5", "max = 5\nordered = true", ("own.ini:25", "ordered")),
+    ("max = 5", "max = 5\nvalue = 3", ("own.ini:25", "did you mean")),
+    ("max = 5", "max = 5\nwhen = layers > 3", ("own.ini:25", "itself")),
+    ("max = 5", "max = 5\nwhen = size > 3", ("own.ini:25", "size is no option")),
+    ("max = 5", "max = 5\nwhen = learning_rate >", ("own.ini:25", "missing at its end")),
+    ("max = 5", "max = 5\nwhen = learning_rate = 3", ("own.ini:25", "write ==")),
+    ("max = 5", "max = 5\nwhen = learning_rate", ("own.ini:25", "compare it")),
+    ("max = 5", "max = 5\nwhen = 2 * learning_rate > 3", ("own.ini:25", "no range")),
+    ("max = 5", "max = 5\nfreeze = x", ("own.ini:25", "freeze", "a number")),
+    ("confirm = 0", "require = layers <", ("own.ini:8", "missing at its end")),
+    ("confirm = 0", "require = layers < 9 <", ("own.ini:8",)),
+    ("confirm = 0", "require = layers < 3 4", ("own.ini:8", "left over")),
+    ("confirm = 0", "require = layrs < 3", ("own.ini:8", "layrs is no option")),
+    ("confirm = 0", "require = layers > 9", ("no trial of this space was found", "layers > 9")),
+    ("confirm = 0", "require = (((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((layers", ("own.ini:8", "64")),
+    ("{argv}", "{lr}", ("own.ini:3", "{lr} is no parameter")),
+    ("{argv}", "x{argv}", ("own.ini:3", "stand alone")),
+    ("{argv}", "{argv} 'x", ("own.ini:3", "no end")),
+    ("Batch-Size = 64", "seed = 64", ("own.ini:13", "seed", "--seed {seed}")),
+    ("[param]", "[train]\ntotal_timesteps = 5\n[param]", ("own.ini:12", "Trawl's own trainer", "drop it")),
+    ("[sweep.layers]\ntype = int", "[sweep.train.gamma]", ("own.ini:21", "[sweep.train.gamma] has no type")),
+    ("confirm = 0", "directory = nowhere", ("no folder", "nowhere")),
+    ("confirm = 0", "trial_time = soon", ("own.ini:8", "trial_time", "a time is needed")),
+    ("confirm = 0", "comand = x", ("own.ini:8", "did you mean sweep.command")),
+]
+
+
+def test_wrong_configs(folder):
+    for old, new, says in BAD:
+        text = CONFIG % {"trials": 1, "lanes": 1, "more": ""}
+        assert old in text, old
+        path = write(folder, "own.ini", text.replace(old, new, 1))
+        write(folder, "train.sh", "exit 1\n")
+        fails("sweep", path, "--store", folder / "own.db", "--name", "own", "-q", code=2, says=says, cwd=folder)
+    assert not (folder / "own.db").exists()
+    path = write(folder, "own.ini", CONFIG % {"trials": 1, "lanes": 1, "more": ""})
+    fails("sweep", path, "--name", "own", "--train.gamma", "0.9", code=2, says=("command line", "train.gamma"), cwd=folder)
+    fails("train", path, "-o", "x.ckpt", code=2, says="leave -o", cwd=folder)
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
