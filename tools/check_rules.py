@@ -32,6 +32,8 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.-])/(work|root|home|mnt|Users)/\w")
 LOCALE = re.compile(r"\b(setlocale|newlocale|uselocale)\s*\(")
 LOCALE_ALLOWED = ["base/num.c"]  # keeps the caller's locale out of one conversion
+PTX = re.compile(r"\basm\b")
+PTX_FILE = "kernels/cuda/ptx.cuh"
 THIS_FILE = "tools/check_rules.py"
 
 
@@ -88,6 +90,11 @@ def long_files(root):
 
 def rule_locale(root):
     return grep(root, (p for p in files(root, CODE, PROGRAM) if p not in LOCALE_ALLOWED), LOCALE, "numbers would change with the user's locale", strip=True)
+
+
+def rule_ptx(root):
+    paths = [path for path in files(root, CODE, ["kernels"]) if path != PTX_FILE]
+    return grep(root, paths, PTX, f"inline PTX belongs into {PTX_FILE}", strip=True)
 
 
 def rule_allocator(root):
@@ -177,6 +184,7 @@ RULES = {
     "no file over 800 lines": rule_length,
     "no locale": rule_locale,
     "only base/mem.c allocates": rule_allocator,
+    "inline PTX is in one file": rule_ptx,
     "nothing marked unfinished": rule_unfinished,
     "no paths of one machine": rule_paths,
     "clean text": rule_text,

@@ -94,6 +94,8 @@ def test_planted_rules():
         ("only base/mem.c allocates", "gp/a.c", "mem_free(p); s->free(p); cJSON_free(p);\n", None),
         ("only base/mem.c allocates", "gp/a.c", 'puts("malloc(3)"); /* free(p) */\n', None),
         ("only base/mem.c allocates", "base/mem.c", "p = malloc(3);\n", None),
+        ("inline PTX is in one file", "kernels/cuda/a.cu", 'asm volatile("trap;");\n', "a.cu:1: asm"),
+        ("inline PTX is in one file", "kernels/cuda/ptx.cuh", 'asm("trap;");\n', None),
         ("nothing marked unfinished", "gp/a.c", "/* TODO: all of it */\n", "TODO"),
         ("no paths of one machine", "docs/a.md", "see /home/me/notes\n", "a.md:1"),
         ("no paths of one machine", "docs/a.md", "see https://x.org/home/me and /usr/share/doc\n", None),
