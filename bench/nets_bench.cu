@@ -66,47 +66,39 @@ static void *get_numbers(struct bench *b, size_t n, float scale, struct rng *rng
 
 typedef void part_fn(struct bench *b);
 
-/* All of a direction's tensors are given; an operation takes what it names. */
+/* The tensors of both directions; an operation takes what it names. */
 static struct kern_lstm lstm_of(const struct bench *b)
 {
-    return {.T = b->T,
-            .B = b->B,
-            .H = b->H,
-            .gates = b->gates,
-            .w_hh = b->w_hh,
-            .reset = b->reset,
-            .state = b->state,
-            .out = b->out,
-            .h_prev = b->h_prev,
-            .c_prev = b->c_prev,
-            .dout = b->dout,
-            .dstate = b->dstate};
+    struct kern_lstm l = {};
+    l.T = b->T, l.B = b->B, l.H = b->H;
+    l.gates = b->gates, l.w_hh = b->w_hh, l.reset = b->reset, l.state = b->state;
+    l.out = b->out, l.h_prev = b->h_prev, l.c_prev = b->c_prev;
+    l.dout = b->dout, l.dstate = b->dstate;
+    return l;
 }
 
 static struct kern_conv_layer conv_of(const struct bench *b)
 {
-    return {.shape = &b->conv,
-            .M = b->M,
-            .act = KERN_ACT_RELU,
-            .x = b->x,
-            .w = b->w_ih,
-            .b = b->b,
-            .y = b->out,
-            .dy = b->dout,
-            .dx = b->dx,
-            .dw = b->dw_ih,
-            .db = b->db};
+    struct kern_conv_layer l = {};
+    l.shape = &b->conv, l.M = b->M, l.act = KERN_ACT_RELU;
+    l.x = b->x, l.w = b->w_ih, l.b = b->b, l.y = b->out;
+    l.dy = b->dout, l.dx = b->dx, l.dw = b->dw_ih, l.db = b->db;
+    return l;
 }
 
-static void inputs(struct bench *b, size_t M)
+static struct kern_linear gates_of(const struct bench *b, size_t M)
 {
-    const struct kern_linear l = {.M = M, .N = 4 * b->H, .K = b->H, .x = b->x, .w = b->w_ih, .b = b->b, .y = b->gates};
-    b->ops->linear_forward(b->k, &l);
+    struct kern_linear l = {};
+    l.M = M, l.N = 4 * b->H, l.K = b->H;
+    l.x = b->x, l.w = b->w_ih, l.b = b->b, l.y = b->gates;
+    l.dy = b->gates, l.dx = b->dx, l.dw = b->dw_ih, l.db = b->db;
+    return l;
 }
 
 static void part_inputs(struct bench *b)
 {
-    inputs(b, b->M);
+    const struct kern_linear l = gates_of(b, b->M);
+    b->ops->linear_forward(b->k, &l);
 }
 static void part_forward(struct bench *b)
 {
@@ -120,17 +112,10 @@ static void part_backward(struct bench *b)
 }
 static void part_weights(struct bench *b)
 {
-    const struct kern_linear hidden = {
-        .M = b->M, .N = 4 * b->H, .K = b->H, .x = b->h_prev, .w = b->w_hh, .dy = b->gates, .dw = b->dw_hh};
-    const struct kern_linear input = {.M = b->M,
-                                      .N = 4 * b->H,
-                                      .K = b->H,
-                                      .x = b->x,
-                                      .w = b->w_ih,
-                                      .dy = b->gates,
-                                      .dx = b->dx,
-                                      .dw = b->dw_ih,
-                                      .db = b->db};
+    const struct kern_linear input = gates_of(b, b->M);
+    struct kern_linear hidden = input;
+    hidden.x = b->h_prev, hidden.w = b->w_hh;
+    hidden.dx = NULL, hidden.dw = b->dw_hh, hidden.db = NULL;
     b->ops->linear_backward(b->k, &hidden);
     b->ops->linear_backward(b->k, &input);
 }
@@ -145,7 +130,8 @@ static void part_cell(struct bench *b)
 }
 static void part_step(struct bench *b) /* all M rows as agents of one step */
 {
-    inputs(b, b->B);
+    const struct kern_linear l = gates_of(b, b->B);
+    b->ops->linear_forward(b->k, &l);
     part_cell(b);
 }
 
