@@ -39,7 +39,7 @@ static const struct opt_def sweep_defs[] = {
                 "Proposes only trials for which this holds: `train.minibatch_size <= train.total_agents * "
                 "train.horizon`; with + - * /, comparisons, and, or, not."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
-                 "Says whether a higher or a lower score is better."),
+                 "Sets whether a higher or a lower score is better."),
     OPT_ROW_INT(struct sweep_settings, trials, "0", 0, SWEEP_TRIALS_MAX, OPT_FIXED, 0, 0, "trials",
                 "Ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either."),
     OPT_ROW_STR(struct sweep_settings, budget, "0",
@@ -68,8 +68,9 @@ static const struct opt_def sweep_defs[] = {
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
                   "costs, and where all is too expensive the cheapest is proposed; 0: no cap.",
                   .depends = "sweep.method = pareto"),
-    OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
-                 "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
+    OPT_ROW_ENUM(
+        struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
+        "Sets what counts as a trial's cost: seconds of training by the clock, seconds of its device, or env steps."),
     OPT_ROW_FLOAT(
         struct sweep_settings, confirm, "0.2", 0, 0.5, OPT_FIXED, 0, 0, NULL,
         "Runs what is shown as advice (best, knee, front) again under fresh seeds, the most doubtful first, for "

@@ -1,5 +1,5 @@
 /* dialect.c - recognises a config of PufferLib's, and goes through its entries with the rows of dialect_table.c.
- * Invariants: (1) an option of ours is never taken for a name of theirs; (2) what a file or the command line says beats
+ * Invariants: (1) an option of ours is never taken for a name of theirs; (2) a value of a file or of the command line beats
  * every default; (3) nothing that changes what is trained is dropped without an error. */
 #include "study/dialect/dialect.h"
 

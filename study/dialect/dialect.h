@@ -24,7 +24,7 @@ enum dialect_how {
     DIALECT_AS, /* read under our name `to` */
     DIALECT_DROP, /* no effect on what is trained here */
     DIALECT_ONLY, /* `to` lists the values, "a|b", that match what is trained here: these are dropped, others refused */
-    DIALECT_CODE, /* dialect_map.c does what `why` says */
+    DIALECT_CODE, /* dialect_map.c does it; `why` has the reason */
 };
 
 struct dialect_row {

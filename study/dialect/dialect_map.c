@@ -49,7 +49,7 @@ static enum status map_agents(struct dialect *dialect, struct config *config, st
 {
     static const char *const parts[] = {"vec.num_envs", "env.num_envs"};
     bool has_total = dialect_is_set(config, "vec.total_agents") || dialect_is_set(config, "train.total_agents");
-    bool said = dialect_is_set(config, parts[0]) || dialect_is_set(config, parts[1]);
+    bool is_given = dialect_is_set(config, parts[0]) || dialect_is_set(config, parts[1]);
     bool is_own = config_find_opt(config, parts[1]) != NULL; /* a game of one's own has an option of that name */
     int64_t n_vec = 1, n_env = 1;
     char text[TEXT_BYTES];
@@ -58,13 +58,13 @@ static enum status map_agents(struct dialect *dialect, struct config *config, st
         for (size_t k = 0; k < 2; k++)
             if (dialect_is_set(config, parts[k]) && (k == 0 || !is_own))
                 dialect_note(&dialect->changed, "%s is left out (agents are vec.total_agents)", parts[k]);
-    } else if (dialect->version == DIALECT_3 || said) {
+    } else if (dialect->version == DIALECT_3 || is_given) {
         for (size_t k = 0; k < 2; k++)
             if (dialect_get(config, parts[k]) != NULL && (k == 0 || !is_own) &&
                 !get_whole(config, parts[k], k == 0 ? &n_vec : &n_env))
                 refuse(dialect, config, parts[k], "a whole number is needed, at most 2147483647");
         snprintf(text, sizeof text, "%lld", (long long)(n_vec * n_env));
-        if (said)
+        if (is_given)
             dialect_note(&dialect->mapped, "vec.num_envs x env.num_envs -> train.total_agents = %s", text);
         TRY(dialect_default(dialect, config, "train.total_agents", text, err));
     }
@@ -91,7 +91,7 @@ static enum status map_core(struct dialect *dialect, struct config *config, stru
                : strcasecmp(net, "MLP") == 0                 ? "mlp"
                                                              : NULL;
         from = "torch.network";
-    } else if (use_rnn != NULL && dialect_same_value(use_rnn, "True|1")) { /* nothing says which */
+    } else if (use_rnn != NULL && dialect_same_value(use_rnn, "True|1")) { /* which one is not given */
         core = dialect->version == DIALECT_3 ? "lstm" : "mingru";
         from = "train.use_rnn";
     }
@@ -222,12 +222,12 @@ static bool is_listed(const char *param, const char *list)
 
 static enum status map_sweep_only(struct dialect *dialect, struct config *config, struct error *err)
 {
-    const char *said = dialect_get(config, "sweep.sweep_only");
+    const char *only = dialect_get(config, "sweep.sweep_only");
     char list[OPT_STR_MAX];
 
-    if (is_none(said))
+    if (is_none(only))
         return ST_OK;
-    snprintf(list, sizeof list, "%s", said);
+    snprintf(list, sizeof list, "%s", only);
     for (size_t i = 0; i < dialect_n_sweeps && !dialect_has_default_ini(config);
          i++) /* default.ini has a section for each */
         if ((dialect_sweeps[i].of & dialect->version) != 0 && is_listed(dialect_sweeps[i].key, list))
@@ -257,7 +257,7 @@ static void drop_sweeps_of_games(const struct dialect *dialect, struct config *c
 /* Its search begins with the config's own values and reads no mean. */
 static void drop_means(struct dialect *dialect, struct config *config)
 {
-    bool said = false;
+    bool is_given = false;
 
     for (size_t i = config_n_items(config); dialect->has_defaults && i-- > 0;) {
         char param[CONFIG_KEY_MAX];
@@ -265,9 +265,9 @@ static void drop_means(struct dialect *dialect, struct config *config)
         if (!config_split_sweep(config_item(config, i).key, true, param, &field) || strcmp(field, "mean") != 0)
             continue;
         config_remove(config, i);
-        said = true;
+        is_given = true;
     }
-    if (said)
+    if (is_given)
         dialect_note(&dialect->changed, "mean of a sweep is left out (its first trial is the config itself)");
 }
 

@@ -228,7 +228,7 @@ const struct dialect_default dialect_defaults[] = {
     {NULL, "sweep.goal", "maximize", "maximize"},
     {NULL, "sweep.max_cost", "3600", "3600"},
     {NULL, "sweep.trials", "200", "1200"},
-    /* what its code does and no key of its files says */
+    /* what its code does, without a key of its files */
     {NULL, "train.precision", "f32", NULL},
     {NULL, "train.optimizer", "muon", "muon"},
     {NULL, "train.weight_decay", "0", "0"},

@@ -1,4 +1,4 @@
-/* api_model.c - what the models say: /insight, /model/front, /model/slice. Nothing is computed here but a slice, which
+/* api_model.c - what the models conclude: /insight, /model/front, /model/slice. Nothing is computed here but a slice, which
  * takes milliseconds; see serve/models.c. */
 #include "base/json.h"
 #include "base/num.h"

@@ -158,11 +158,11 @@ static void write_front_table(struct strbuf *out, const struct report *report)
 
     if (report->n_front == 0)
         return;
-    strbuf_add(
-        out,
-        "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
-        "one of these by more than what is known of their scores and costs. Expected is what all trials together say "
-        "of a config; with 95 % the mean of ");
+    strbuf_add(out,
+               "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
+               "one of these by more than what is known of their scores and costs. Expected is the estimate for a "
+               "config by all "
+               "trials together; with 95 % the mean of ");
     strbuf_addf(out,
                 "%d runs under fresh seeds lies in the interval.</p>\n<div class=\"scroll\"><table>\n<thead><tr>"
                 "<th>trial</th>",

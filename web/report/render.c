@@ -1,5 +1,5 @@
 /* render.c - pictures and paper from the report's own SVG, by librsvg and cairo.
- * A build without librsvg has the same functions; they say so. */
+ * A build without librsvg has the same functions; they report that. */
 #include "web/report/report_priv.h"
 
 #include "study/study_view.h"

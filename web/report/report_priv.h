@@ -24,7 +24,7 @@ struct report {
     cJSON **params; /* (n) parsed, owned; NULL where a trial has none */
     bool *plotted; /* (n), owned */
     size_t n_plotted;
-    struct promise *promises; /* (n) what may be said of each, owned */
+    struct promise *promises; /* (n) what is expected of each, owned */
     size_t *front; /* (n_front) by rising cost as expected, owned */
     size_t n_front;
     size_t knee, best; /* by gp_pick; n when there is none */

@@ -1,7 +1,7 @@
 /* answer_cache.c - answers with their gzip and entity tag, kept by address for the version of the data they were made
  * from.
  *
- * Invariants: (1) an answer never changes once it is in the cache; whoever sends it holds a reference; (2) all answers
+ * Invariants: (1) an answer never changes once it is in the cache; its sender holds a reference; (2) all answers
  * in the cache together are at most CACHE_BYTES, the longest unused leave first; (3) one that was made from an older
  * version is never given. */
 #include "web/serve/answer_cache.h"

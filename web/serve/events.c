@@ -1,6 +1,6 @@
 /* events.c - server-sent events: a ring of the last events, and streams that wait for the next.
  *
- * A stream with nothing to say is suspended, and costs no thread; publishing resumes all of them. Event ids are
+ * A stream without news is suspended, and costs no thread; publishing resumes all of them. Event ids are
  * "BOOT-NUMBER", so that one of an earlier server is recognised. Invariants: (1) a stream is suspended and resumed only
  * under the lock, and never twice; (2) a stream reads the ring at its own pace: one that is a whole ring late
  * gets `reset` and continues with what comes next; (3) the ring's texts are bounded. */

@@ -1,4 +1,4 @@
-/* models.c - the modeller: one thread that computes what the models say about a study, when somebody asked and the
+/* models.c - the modeller: one thread that computes what the models conclude about a study, when a client asked and the
  * study has news.
  *
  * Invariants: (1) nobody waits for a computation: what is there is given, and marked stale when a newer one is due; (2)

@@ -149,7 +149,7 @@ static void judge_all(struct page_study *p, int64_t version)
 
 /* -- reading -- */
 
-void page_news_free(struct page_news *news)
+static void free_news(struct page_news *news)
 {
     study_free(&news->study);
     for (size_t i = 0; i < news->n; i++)
@@ -217,7 +217,7 @@ enum status page_study_read(const struct page_study *p, struct store *store, str
     if (rc == ST_OK)
         rc = read_new(ret, store, p->view.n, err);
     if (rc != ST_OK)
-        page_news_free(ret);
+        free_news(ret);
     return rc;
 }
 
@@ -275,7 +275,7 @@ void page_study_apply(struct page_study *p, struct page_news *news, int64_t vers
     news->study = (struct study){0};
     for (size_t k = 0; k < news->n; k++)
         trials_changed |= apply_trial(p, &news->trials[k], version, ret_changed);
-    page_news_free(news);
+    free_news(news);
     if (trials_changed)
         judge_all(p, version);
     if (*ret_changed)

@@ -57,11 +57,10 @@ void page_study_free(struct page_study *p); /* NULL is fine */
 /* Reads a study for the first time. Takes study. */
 enum status page_study_create(struct page_study **ret_study, struct store *store, struct study *study, int64_t version,
                               struct error *err) MUST_USE;
-/* Reads what may have changed. Takes study; the caller applies or frees the news. */
+/* Reads what may have changed. Takes study; the caller applies the news. */
 enum status page_study_read(const struct page_study *p, struct store *store, struct study *study,
                             struct page_news *ret_news, struct error *err) MUST_USE;
-void page_news_free(struct page_news *news);
-/* Takes the news. *ret_changed: the study is to be published under `version`. */
+/* Takes what the news hold. *ret_changed: the study is to be published under `version`. */
 void page_study_apply(struct page_study *p, struct page_news *news, int64_t version, bool *ret_changed);
 bool page_study_wants_advice(const struct page_study *p, double now_s);
 void page_study_take_advice(struct page_study *p, struct gp_insight *advice, int64_t version);

@@ -246,7 +246,7 @@ bool origin_is_own(const char *origin, const char *fetch_site, const char *host)
     if (host == NULL || (fetch_site != NULL && strcmp(fetch_site, "same-origin") != 0))
         return false;
     if (origin == NULL)
-        return fetch_site != NULL; /* a browser says one of both at least; others send Origin by hand */
+        return fetch_site != NULL; /* a browser sends one of both at least; others send Origin by hand */
     rest = strncmp(origin, "http://", 7) == 0 ? origin + 7 : strncmp(origin, "https://", 8) == 0 ? origin + 8 : NULL;
     return rest != NULL && strcasecmp(rest, host) == 0;
 }

@@ -36,7 +36,7 @@ enum route_kind {
     ROUTE_MODEL, /* kept until the data or the model change */
     ROUTE_SLOW, /* like ROUTE_CACHED, made by a thread of its own while the connection is suspended; one at a time */
     ROUTE_FRESH, /* made again each time */
-    ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open tells the two apart */
+    ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open distinguishes the two */
     ROUTE_POST, /* changes something; from pages */
     ROUTE_CLIENT, /* the same from programs, by a thread of its own while the connection is suspended */
     ROUTE_FORM /* GET and POST of a form, changes nothing but the client's cookie */

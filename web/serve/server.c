@@ -1,4 +1,4 @@
-/* server.c - between libmicrohttpd and the routes: who may ask, how much, how long; headers of every answer.
+/* server.c - between libmicrohttpd and the routes: access, sizes and times of requests; headers of every answer.
  *
  * Invariants: (1) nothing is looked up before Host and token are judged; (2) nothing that changes state runs without
  * --control, an own origin and the CSRF token; (3) every answer, failures too, carries the headers of `harden`; (4) a
@@ -246,7 +246,7 @@ static int http_status(enum status status)
     }
 }
 
-/* {"error", "hint"}: our texts say what is wrong, then, after a semicolon, what to do. */
+/* {"error", "hint"}: our texts name the fault, then, after a semicolon, the remedy. */
 static enum MHD_Result send_failure(struct MHD_Connection *connection, int status, const char *text, const char *allow)
 {
     struct answer *a = answer_create(status, "application/json");
@@ -270,7 +270,7 @@ static enum MHD_Result send_failure(struct MHD_Connection *connection, int statu
     return send_answer(connection, a, allow);
 }
 
-/* -- who may ask -- */
+/* -- access -- */
 
 static bool is_address(const char *host)
 {

@@ -142,7 +142,7 @@ static void notify_changes(struct watch *w, const struct page_study *p, const en
     notify(w, "study", v->study.name, study_news(p, w->s->has_writer));
 }
 
-/* One whose space was widened counts as another: what was read of it is read again. */
+/* A study whose space was widened counts as another, so that its trials are read again. */
 static bool is_same(const struct study *a, const struct study *b)
 {
     return a->id == b->id && a->created_ms == b->created_ms && strcmp(a->name, b->name) == 0 &&
@@ -366,7 +366,7 @@ static void look(struct watch *w)
     publish(w);
 }
 
-/* Ends connections whose request, or the taking of whose answer, takes too long: shutdown makes libmicrohttpd see an
+/* Ends connections that take too long to send a request or to receive an answer: after shutdown, libmicrohttpd sees an
  * end. */
 static void end_slow(struct serve *s, int64_t now_ms)
 {
