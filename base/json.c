@@ -150,60 +150,51 @@ char *json_print(const cJSON *json, bool pretty)
     return strbuf_take(&sb);
 }
 
-bool json_add(cJSON *object, const char *key, cJSON *value)
+void json_add(cJSON *object, const char *key, cJSON *value)
 {
-    if (value != NULL && cJSON_AddItemToObject(object, key, value))
-        return true;
-    cJSON_Delete(value);
-    return false;
+    cJSON_AddItemToObject(object, key, value);
 }
 
-bool json_add_f64(cJSON *object, const char *key, double value)
+void json_add_f64(cJSON *object, const char *key, double value)
 {
     char text[NUM_TEXT_MAX];
 
-    return json_add(object, key,
-                    isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateString(num_format_f64(value, text)));
+    json_add(object, key,
+             isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateString(num_format_f64(value, text)));
 }
 
-bool json_add_i64(cJSON *object, const char *key, int64_t value)
+void json_add_i64(cJSON *object, const char *key, int64_t value)
 {
     char text[NUM_TEXT_MAX];
 
     snprintf(text, sizeof text, "%lld", (long long)value);
     if (value > EXACT_I64_MAX || value < -EXACT_I64_MAX)
-        return json_add(object, key, cJSON_CreateString(text));
-    if (value < INT64_C(1000000000000000) && value > -INT64_C(1000000000000000)) /* 15 digits: no exponent */
-        return json_add(object, key, cJSON_CreateNumber((double)value));
-    return json_add(object, key, cJSON_CreateRaw(text));
+        json_add(object, key, cJSON_CreateString(text));
+    else if (value < INT64_C(1000000000000000) && value > -INT64_C(1000000000000000)) /* 15 digits: no exponent */
+        json_add(object, key, cJSON_CreateNumber((double)value));
+    else
+        json_add(object, key, cJSON_CreateRaw(text));
 }
 
 /* Bytes that are not UTF-8 (a path may hold any byte) become '?': our own output always parses. */
-bool json_add_str(cJSON *object, const char *key, const char *value)
+void json_add_str(cJSON *object, const char *key, const char *value)
 {
-    size_t n, len;
-    char *clean;
-    bool ok;
+    char *clean = value != NULL ? mem_strdup(value) : NULL;
 
-    if (value == NULL)
-        return json_add(object, key, cJSON_CreateNull());
-    clean = mem_strdup(value);
-    n = strlen(clean);
-    for (size_t i = 0; i < n; i += len) {
+    for (size_t i = 0, len, n = clean != NULL ? strlen(clean) : 0; i < n; i += len) {
         len = utf8_length(clean + i, n - i);
         if (len == 0) {
             clean[i] = '?';
             len = 1;
         }
     }
-    ok = json_add(object, key, cJSON_CreateString(clean));
+    json_add(object, key, clean != NULL ? cJSON_CreateString(clean) : cJSON_CreateNull());
     mem_free(clean);
-    return ok;
 }
 
-bool json_add_bool(cJSON *object, const char *key, bool value)
+void json_add_bool(cJSON *object, const char *key, bool value)
 {
-    return json_add(object, key, cJSON_CreateBool(value));
+    json_add(object, key, cJSON_CreateBool(value));
 }
 
 static bool item_number(const cJSON *item, double *ret_value)

@@ -23,12 +23,12 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
 void json_write_str(struct strbuf *sb, const char *text);
 char *json_print(const cJSON *json, bool pretty); /* never NULL; caller: mem_free */
 
-/* Adders to an object; true unless object or value is NULL. */
-bool json_add_f64(cJSON *object, const char *key, double value);
-bool json_add_i64(cJSON *object, const char *key, int64_t value);
-bool json_add_str(cJSON *object, const char *key, const char *value); /* NULL value: null */
-bool json_add_bool(cJSON *object, const char *key, bool value);
-bool json_add(cJSON *object, const char *key, cJSON *value); /* takes value; NULL value: false */
+/* Adders to an object, which never fail. */
+void json_add_f64(cJSON *object, const char *key, double value);
+void json_add_i64(cJSON *object, const char *key, int64_t value);
+void json_add_str(cJSON *object, const char *key, const char *value); /* NULL value: null */
+void json_add_bool(cJSON *object, const char *key, bool value);
+void json_add(cJSON *object, const char *key, cJSON *value); /* takes value; NULL value: adds nothing */
 
 /* Getters: false when the member is absent or of another type; *ret_value is then unchanged. Digits in quotes are a
  * text, except integers beyond 2^53. */

@@ -90,18 +90,17 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size)
     return block;
 }
 
-bool mem_room(void *array_at, size_t n, size_t *cap, size_t size)
+void mem_room(void *array_at, size_t n, size_t *cap, size_t size)
 {
     size_t new_cap = *cap == 0 ? 16 : *cap * 2;
     void *old, *grown;
 
     if (n < *cap)
-        return true;
+        return;
     memcpy(&old, array_at, sizeof old); /* a pointer of any type */
     grown = mem_grow(old, n, new_cap, size);
     memcpy(array_at, &grown, sizeof grown);
     *cap = new_cap;
-    return true;
 }
 
 char *mem_strdup(const char *text)

@@ -22,7 +22,7 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MUST_USE; /* 
 /* Makes space for one more element at the end of an array that grows: n of its *cap elements are used; array_at is the
  * address of the pointer, NULL before the first. */
 #define MEM_ROOM(array, n, cap) mem_room(&(array), (n), &(cap), sizeof *(array))
-bool mem_room(void *array_at, size_t n, size_t *cap, size_t size); /* true, always */
+void mem_room(void *array_at, size_t n, size_t *cap, size_t size);
 char *mem_strdup(const char *text) MUST_USE;
 void mem_free(void *block); /* NULL is fine */
 /* Ends the process as mem_alloc does, for a library whose own allocator refused size bytes; 0: unknown. */

@@ -50,11 +50,11 @@ static cJSON *message(int64_t step)
 {
     cJSON *json = cJSON_CreateObject(), *values = cJSON_AddObjectToObject(json, "values");
 
-    (void)json_add_str(json, "type", "metrics");
-    (void)json_add_i64(json, "env_steps", step);
-    (void)json_add_f64(json, "wall_s", (double)step * 1e-5);
+    json_add_str(json, "type", "metrics");
+    json_add_i64(json, "env_steps", step);
+    json_add_f64(json, "wall_s", (double)step * 1e-5);
     for (size_t i = 0; i < N_VALUES; i++)
-        (void)json_add_f64(values, names[i], sin((double)step + (double)i) * 1e3);
+        json_add_f64(values, names[i], sin((double)step + (double)i) * 1e3);
     return json;
 }
 

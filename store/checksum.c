@@ -191,7 +191,7 @@ struct curve_sum *store_sums_get(struct store_sums *sums, int64_t name_id)
 
     if (sum != NULL)
         return sum;
-    (void)MEM_ROOM(sums->v, sums->n, sums->cap);
+    MEM_ROOM(sums->v, sums->n, sums->cap);
     sum = &sums->v[sums->n++];
     *sum = (struct curve_sum){.name_id = name_id, .last_steps = INT64_MIN};
     sums->next = 0;

@@ -99,7 +99,7 @@ static enum status list(struct store *store, enum store_sql sql, int64_t id, str
     TRY(store_sql(store, sql, &stmt, err));
     sqlite3_bind_int64(stmt, 1, id);
     while ((rc = store_sql_step(store, stmt, &step, "listing the leases", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(leases, n, cap);
+        MEM_ROOM(leases, n, cap);
         rc = read_lease(store, stmt, &leases[n], err);
         if (rc != ST_OK)
             break;

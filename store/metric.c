@@ -53,7 +53,7 @@ static enum status name_id(struct store *store, const char *name, int64_t *ret_i
         TRY(store_sql_run(store, stmt, "adding a metric's name", err));
         *ret_id = sqlite3_last_insert_rowid(store->db);
     }
-    (void)MEM_ROOM(store->names, store->n_names, store->cap_names);
+    MEM_ROOM(store->names, store->n_names, store->cap_names);
     store->names[store->n_names++] = (struct store_name){.name = mem_strdup(name), .id = *ret_id};
     return ST_OK;
 }
@@ -210,7 +210,7 @@ static enum status read_curve(struct store *store, int64_t trial_id, const char 
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, name);
     while ((rc = store_sql_step(store, stmt, &step, "reading a learning curve", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(*points, *n, cap);
+        MEM_ROOM(*points, *n, cap);
         struct curve_point *p = &(*points)[(*n)++];
         *p = (struct curve_point){.env_steps = sqlite3_column_int64(stmt, 0),
                                   .wall_s = store_column_f64(stmt, 1),

@@ -80,7 +80,7 @@ enum status store_outbox_read(struct store *store, int64_t study_id, int64_t tri
         size_t size = (size_t)sqlite3_column_bytes(stmt, 2);
         if (ret_list->n > 0 && ret_list->bytes + size > bytes_max)
             break;
-        (void)MEM_ROOM(ret_list->rows, ret_list->n, cap);
+        MEM_ROOM(ret_list->rows, ret_list->n, cap);
         struct outbox_row *row = &ret_list->rows[ret_list->n++];
         *row = (struct outbox_row){.id = sqlite3_column_int64(stmt, 0),
                                    .created_ms = sqlite3_column_int64(stmt, 1),
@@ -112,7 +112,7 @@ enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t aft
     sqlite3_bind_int64(stmt, 1, study_id);
     sqlite3_bind_int64(stmt, 2, after_id);
     while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(runs, n, cap);
+        MEM_ROOM(runs, n, cap);
         runs[n] = (struct outbox_run){.trial_id = sqlite3_column_int64(stmt, 0),
                                       .number = sqlite3_column_int64(stmt, 1),
                                       .first_id = sqlite3_column_int64(stmt, 2),

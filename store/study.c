@@ -171,7 +171,7 @@ enum status store_study_list(struct store *store, struct study **ret_studies, si
     *ret_n = 0;
     TRY(store_sql(store, SQL_STUDY_LIST, &stmt, err));
     while ((rc = store_sql_step(store, stmt, &step, "listing the studies", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(studies, n, cap);
+        MEM_ROOM(studies, n, cap);
         rc = read_study(store, stmt, &studies[n], err);
         if (rc != ST_OK)
             break;

@@ -121,7 +121,7 @@ enum status store_tracker_names(struct store *store, int64_t study_id, char ***r
     TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
     sqlite3_bind_int64(stmt, 1, study_id);
     while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(names, n, cap);
+        MEM_ROOM(names, n, cap);
         names[n++] = store_column_text(stmt, 0);
     }
     sqlite3_reset(stmt);

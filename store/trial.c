@@ -414,7 +414,7 @@ static enum status running_ids(struct store *store, int64_t study_id, int64_t **
     sqlite3_bind_int64(stmt, 1, study_id);
     store_bind_text(stmt, 2, trial_state_name(TRIAL_RUNNING));
     while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(*ret_ids, *ret_n, cap);
+        MEM_ROOM(*ret_ids, *ret_n, cap);
         (*ret_ids)[(*ret_n)++] = sqlite3_column_int64(stmt, 0);
     }
     sqlite3_reset(stmt);
@@ -450,7 +450,7 @@ static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t 
     int step;
 
     while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(trials, n, cap);
+        MEM_ROOM(trials, n, cap);
         rc = read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err);
         if (rc != ST_OK)
             break;

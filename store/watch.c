@@ -77,7 +77,7 @@ static enum status read_names(struct store *store, int64_t trial_id, char ***ret
     TRY(store_sql(store, SQL_METRIC_NAMES, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     while ((rc = store_sql_step(store, stmt, &step, "listing the metrics", err)) == ST_OK && step == SQLITE_ROW) {
-        (void)MEM_ROOM(*ret_names, *ret_n, cap);
+        MEM_ROOM(*ret_names, *ret_n, cap);
         (*ret_names)[(*ret_n)++] = store_column_text(stmt, 0);
     }
     sqlite3_reset(stmt);

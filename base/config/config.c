@@ -53,7 +53,7 @@ enum status config_add_table(struct config *config, const struct opt_table *tabl
             return FAIL(err, ST_INTERNAL, "option %s is in two tables", key);
         TRY(config_check_value(&table->defs[i], key, config_default(&table->defs[i]), "option table", err));
     }
-    (void)MEM_ROOM(config->tables, config->n_tables, config->cap_tables);
+    MEM_ROOM(config->tables, config->n_tables, config->cap_tables);
     config->tables[config->n_tables++] = table;
     config->resolved = false;
     return ST_OK;
@@ -72,7 +72,7 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
 
     if (config->n_entries >= CONFIG_ENTRIES_MAX)
         return FAIL(err, ST_CONFIG, "%s: more than %d entries; is this a config?", origin, CONFIG_ENTRIES_MAX);
-    (void)MEM_ROOM(config->entries, config->n_entries, config->cap_entries);
+    MEM_ROOM(config->entries, config->n_entries, config->cap_entries);
     entry = &config->entries[config->n_entries];
     if (!config_spell_key(key, entry->key))
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", origin, key, CONFIG_KEY_MAX - 1);

@@ -61,7 +61,7 @@ enum status config_add_param(struct config *config, const char *key, const struc
             return ST_OK;
     if (opt == NULL)
         return FAIL(err, ST_INTERNAL, "%s: %s sweeps an unknown key", entry->origin, entry->key);
-    (void)MEM_ROOM(config->params, config->n_params, config->cap_params);
+    MEM_ROOM(config->params, config->n_params, config->cap_params);
     param = &config->params[config->n_params++];
     *param = (struct config_sweep_param){.opt = opt, .origin = entry->origin};
     snprintf(param->key, sizeof param->key, "%s", key);

@@ -182,15 +182,14 @@ static cJSON *op_json(const struct kb *b, size_t i, const struct kb_result *r, d
     cJSON *json = cJSON_CreateObject();
     double bytes = kb_ops[i].bytes(b), flops = kb_ops[i].flops == NULL ? 0.0 : kb_ops[i].flops(b);
     struct bench_spread us = {r->ns.median * 1e-3, r->ns.min * 1e-3, r->ns.max * 1e-3};
-    bool ok = json != NULL && json_add_str(json, "op", kb_ops[i].name) && bench_add_spread(json, "us", &us) &&
-              json_add_f64(json, "bytes", bytes) && json_add_f64(json, "flops", flops) &&
-              json_add_f64(json, "gb_per_s", bytes / r->ns.median) &&
-              json_add_f64(json, "tflop_per_s", flops / r->ns.median * 1e-3) &&
-              json_add_f64(json, "roofline_share", roofline(b, i, r->ns.median, copy, product));
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+
+    json_add_str(json, "op", kb_ops[i].name);
+    bench_add_spread(json, "us", &us);
+    json_add_f64(json, "bytes", bytes);
+    json_add_f64(json, "flops", flops);
+    json_add_f64(json, "gb_per_s", bytes / r->ns.median);
+    json_add_f64(json, "tflop_per_s", flops / r->ns.median * 1e-3);
+    json_add_f64(json, "roofline_share", roofline(b, i, r->ns.median, copy, product));
     return json;
 }
 
@@ -199,30 +198,24 @@ static cJSON *results_json(const struct kb *b, const struct kb_options *o, const
 {
     const struct kb_shape *z = &b->shape;
     cJSON *json = cJSON_CreateObject(), *list = cJSON_CreateArray();
-    bool ok = json != NULL && list != NULL;
 
-    for (size_t i = 0; ok && i < kb_n_ops; i++)
-        if (results[i].measured) {
-            cJSON *op = op_json(b, i, &results[i], copy, product);
-            ok = op != NULL && cJSON_AddItemToArray(list, op);
-        }
-    ok = ok && json_add_str(json, "bench", "kernels") && json_add_str(json, "backend", b->ops->name) &&
-         json_add_str(json, "env", o->env) && json_add_i64(json, "agents", (int64_t)z->N) &&
-         json_add_i64(json, "horizon", (int64_t)z->T) && json_add_i64(json, "segments", (int64_t)z->B) &&
-         json_add_i64(json, "width", (int64_t)z->H) &&
-         json_add_i64(json, "threads", (int64_t)kern_n_threads(b->kern)) && json_add_i64(json, "repeats", o->repeats) &&
-         json_add_i64(json, "sets", o->sets) && json_add_f64(json, "copy_gb_per_s", copy * 1e-9) &&
-         json_add_f64(json, "product_tflop_per_s", product * 1e-12) &&
-         bench_add_machine(json, kern_device_name(b->kern));
-    if (!ok) {
-        cJSON_Delete(list);
-        cJSON_Delete(json);
-        return NULL;
-    }
-    if (!json_add(json, "ops", list)) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    for (size_t i = 0; i < kb_n_ops; i++)
+        if (results[i].measured)
+            cJSON_AddItemToArray(list, op_json(b, i, &results[i], copy, product));
+    json_add_str(json, "bench", "kernels");
+    json_add_str(json, "backend", b->ops->name);
+    json_add_str(json, "env", o->env);
+    json_add_i64(json, "agents", (int64_t)z->N);
+    json_add_i64(json, "horizon", (int64_t)z->T);
+    json_add_i64(json, "segments", (int64_t)z->B);
+    json_add_i64(json, "width", (int64_t)z->H);
+    json_add_i64(json, "threads", (int64_t)kern_n_threads(b->kern));
+    json_add_i64(json, "repeats", o->repeats);
+    json_add_i64(json, "sets", o->sets);
+    json_add_f64(json, "copy_gb_per_s", copy * 1e-9);
+    json_add_f64(json, "product_tflop_per_s", product * 1e-12);
+    bench_add_machine(json, kern_device_name(b->kern));
+    json_add(json, "ops", list);
     return json;
 }
 

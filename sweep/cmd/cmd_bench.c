@@ -26,20 +26,23 @@ struct bench_spread bench_spread_of(double *values, int64_t n)
                                  .max = values[n - 1]};
 }
 
-bool bench_add_spread(cJSON *json, const char *name, const struct bench_spread *s)
+void bench_add_spread(cJSON *json, const char *name, const struct bench_spread *s)
 {
     char min[64], max[64];
 
     snprintf(min, sizeof min, "%s_min", name);
     snprintf(max, sizeof max, "%s_max", name);
-    return json_add_f64(json, name, s->median) && json_add_f64(json, min, s->min) && json_add_f64(json, max, s->max);
+    json_add_f64(json, name, s->median);
+    json_add_f64(json, min, s->min);
+    json_add_f64(json, max, s->max);
 }
 
-bool bench_add_machine(cJSON *json, const char *device)
+void bench_add_machine(cJSON *json, const char *device)
 {
-    return json_add_str(json, "device", device) && json_add_str(json, "commit", program_commit) &&
-           json_add_str(json, "version", program_version) &&
-           json_add_i64(json, "memory_bytes", (int64_t)machine_memory_bytes());
+    json_add_str(json, "device", device);
+    json_add_str(json, "commit", program_commit);
+    json_add_str(json, "version", program_version);
+    json_add_i64(json, "memory_bytes", (int64_t)machine_memory_bytes());
 }
 
 static enum status check_usage(const struct bench *b, const struct cli_words *words, struct error *err)

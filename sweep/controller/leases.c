@@ -38,7 +38,7 @@ static struct held *append(struct sched_study *ss, const struct lease *lease, si
 {
     struct leases *l = &ss->leases;
 
-    (void)MEM_ROOM(l->v, l->n, l->cap);
+    MEM_ROOM(l->v, l->n, l->cap);
     l->v[l->n] = (struct held){.lease = *lease, .i = i, .until_s = now_s + lease_s(ss), .cost_s = NAN};
     return &l->v[l->n++];
 }

@@ -65,8 +65,7 @@ static enum status echo(void *ctx, const cJSON *request, cJSON *answer, struct e
     ++*(int *)ctx;
     if (word != NULL && strcmp(word, "fail") == 0)
         return FAIL(err, ST_NOTFOUND, "no such thing");
-    if (!json_add_str(answer, "text", word))
-        return FAIL(err, ST_NOMEM, "out of memory");
+    json_add_str(answer, "text", word);
     return ST_OK;
 }
 
@@ -346,17 +345,18 @@ static void a_call_gets_its_answer(void **state)
     threaded = serve_at(p->store, &n);
     atomic_store(&over, false);
     assert_int_equal(pthread_create(&thread, NULL, serve_thread, NULL), 0);
-    assert_true(json_add_str(request, "command", "hello"));
+    json_add_str(request, "command", "hello");
     OK(control_call(p->store, request, &answer, &reached, err));
     assert_string_equal(json_get_str(answer, "text"), "hello");
     cJSON_Delete(answer);
     request = cJSON_CreateObject();
-    assert_true(json_add_str(request, "command", "fail"));
+    json_add_str(request, "command", "fail");
     FAILS(control_call(p->store, request, &answer, &reached, err), ST_NOTFOUND, "no such thing");
     assert_true(reached);
     request = cJSON_CreateObject();
     memset(big, 'y', 1000000); /* a long request, as a whole config is */
-    assert_true(json_add_str(request, "config", big) && json_add_str(request, "command", "long"));
+    json_add_str(request, "config", big);
+    json_add_str(request, "command", "long");
     OK(control_call(p->store, request, &answer, &reached, err));
     assert_string_equal(json_get_str(answer, "text"), "long");
     cJSON_Delete(answer);

@@ -92,7 +92,10 @@ void put_json_text(struct strbuf *out, const char *text)
     }
 }
 
-bool add_number(cJSON *object, const char *key, double value)
+void add_number(cJSON *object, const char *key, double value)
 {
-    return isnan(value) ? json_add_str(object, key, NULL) : json_add_f64(object, key, value);
+    if (isnan(value))
+        json_add_str(object, key, NULL);
+    else
+        json_add_f64(object, key, value);
 }

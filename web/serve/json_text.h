@@ -18,6 +18,6 @@ void put_i64(struct strbuf *out, int64_t value); /* beyond 2^53: a string */
 void put_time(struct strbuf *out, int64_t ms); /* 0: null */
 void put_key(struct strbuf *out,
              const char *key); /* "key": with a comma before it unless it is the first of its object */
-bool add_number(cJSON *object, const char *key, double value); /* json_add_f64 with NaN as null */
+void add_number(cJSON *object, const char *key, double value); /* json_add_f64 with NaN as null */
 
 #endif

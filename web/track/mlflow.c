@@ -213,7 +213,7 @@ static bool gives_up(struct mlflow *m, struct track_run *run, const struct track
         return false; /* the whole server is down */
     (void)json_get_i64(run->state, "file_tries", &tries);
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, "file_tries");
-    (void)json_add_i64(run->state, "file_tries", tries + 1);
+    json_add_i64(run->state, "file_tries", tries + 1);
     return !asks_to_wait || tries + 1 >= FILE_TRIES;
 }
 

@@ -191,7 +191,7 @@ const char *mlflow_run_id(const struct track_run *run)
 static void state_set(struct track_run *run, const char *key, const char *value)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
-    (void)json_add_str(run->state, key, value);
+    json_add_str(run->state, key, value);
 }
 
 /* "mlflow-artifacts:/1/abc/artifacts" -> "1/abc/artifacts"; "" for places to which the server does not forward files. */
@@ -343,6 +343,6 @@ void mlflow_set_status(struct mlflow *m, struct track_run *run, const char *stat
     if (mlflow_add(reply, &step)) {
         cJSON_DeleteItemFromObjectCaseSensitive(run->state, "ended");
         if (end_ms > 0)
-            (void)json_add_bool(run->state, "ended", true);
+            json_add_bool(run->state, "ended", true);
     }
 }

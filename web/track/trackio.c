@@ -158,7 +158,7 @@ static void trackio_send(void *self, struct track_run *run, const struct track_r
         alert(t, run, &rows[i], reply);
     if (reply->verdict == TRACK_DONE) {
         cJSON_DeleteItemFromObjectCaseSensitive(run->state, "step");
-        (void)json_add_i64(run->state, "step", sending.step);
+        json_add_i64(run->state, "step", sending.step);
     }
     reply->n_done = 0; /* all rows or none */
 }

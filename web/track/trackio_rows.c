@@ -181,7 +181,7 @@ static void note_start(struct track_run *run, const struct track_row *row)
     if (name == NULL)
         return;
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, "name");
-    (void)json_add_str(run->state, "name", name);
+    json_add_str(run->state, "name", name);
 }
 
 bool trackio_add_row(struct trackio *t, struct track_run *run, const struct track_row *row, int64_t *step)

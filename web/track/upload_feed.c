@@ -51,7 +51,7 @@ static enum status read_outbox(struct feeder *f, struct error *err)
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct feed_run *run = find_run(f, runs[i].trial_id);
         if (run == NULL) {
-            (void)MEM_ROOM(f->runs, f->n_runs, f->cap_runs);
+            MEM_ROOM(f->runs, f->n_runs, f->cap_runs);
             run = &f->runs[f->n_runs++];
             *run = (struct feed_run){.trial_id = runs[i].trial_id, .number = runs[i].number};
         }

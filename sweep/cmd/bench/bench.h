@@ -24,8 +24,8 @@ struct bench_spread {
 };
 
 struct bench_spread bench_spread_of(double *values, int64_t n); /* sorts values */
-bool bench_add_spread(cJSON *json, const char *name, const struct bench_spread *spread);
-bool bench_add_machine(cJSON *json, const char *device);
+void bench_add_spread(cJSON *json, const char *name, const struct bench_spread *spread);
+void bench_add_machine(cJSON *json, const char *device);
 
 enum status bench_env(const struct bench *bench, struct error *err) MUST_USE;
 enum status bench_train(struct bench *bench, struct error *err) MUST_USE;
