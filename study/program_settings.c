@@ -203,7 +203,8 @@ static void middle(const struct config *config, struct opt_def *def)
     char key[2 * CONFIG_KEY_MAX], text[NUM_TEXT_MAX];
     const char *lo = field_of(config, def, "min", key), *hi = field_of(config, def, "max", key);
     const char *how = field_of(config, def, "distribution", key), *scale = field_of(config, def, "scale", key);
-    double min, max, x;
+    const char *step = field_of(config, def, "step", key);
+    double min, max, x, grid;
 
     how = how != NULL ? how : scale != NULL ? scale : "";
     if (lo == NULL || hi == NULL || !num_parse_f64(lo, &min) || !num_parse_f64(hi, &max) || !isfinite(min + max))
@@ -212,6 +213,8 @@ static void middle(const struct config *config, struct opt_def *def)
     x = is_log ? sqrt(min) * sqrt(max) : min + (max - min) / 2;
     if (strcmp(how, "pow2") == 0 || strcmp(how, "uniform_pow2") == 0)
         x = exp2(rint(log2(x)));
+    if (step != NULL && num_parse_f64(step, &grid) && grid > 0)
+        x = min + rint((x - min) / grid) * grid;
     if (def->type == OPT_INT)
         x = rint(x);
     mem_free((char *)def->def);

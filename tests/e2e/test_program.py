@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import sys
 
 import tap
@@ -382,6 +383,56 @@ def test_wrong_configs(folder):
     path = write(folder, "own.ini", CONFIG % {"trials": 1, "lanes": 1, "more": ""})
     fails("sweep", path, "--name", "own", "--train.gamma", "0.9", code=2, says=("command line", "train.gamma"), cwd=folder)
     fails("train", path, "-o", "x.ckpt", code=2, says="leave -o", cwd=folder)
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def like_a_user(folder):
+    """The examples in a folder of their own, and the program by its name."""
+    shutil.copytree(ROOT / "examples" / "own", folder / "examples" / "own")
+    (folder / "bin").mkdir()
+    (folder / "bin" / "trawl").symlink_to(tap.TRAWL)
+    return {**os.environ, "PATH": "%s:%s" % (folder / "bin", os.environ["PATH"])}
+
+
+def test_the_page_on_own_trainers(folder):
+    """Each command of docs/own-trainer.md, in its order, in one folder; its tables name every word."""
+    env = like_a_user(folder)
+    text = (ROOT / "docs" / "own-trainer.md").read_text()
+    assert len(text.splitlines()) <= 120
+    commands = "".join(re.findall("^```sh\n(.*?)^```$", text, re.M | re.S))
+    assert commands.count("trawl ") >= 6, commands
+    done = subprocess.run(["sh", "-eu"], input=commands, cwd=folder, env=env, capture_output=True, text=True,
+                          timeout=tap.PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "TRAWL_SEED=" in done.stdout and "mean" in done.stdout, done.stdout
+    config = re.search("^```ini\n(.*?)^```$", text, re.M | re.S)[1]
+    shell = (ROOT / "examples" / "own" / "shell.ini").read_text()
+    for line in config.splitlines():
+        assert line in shell, "%r is not in examples/own/shell.ini" % line
+    for name in ("TRAWL_TRIAL", "TRAWL_ATTEMPT", "TRAWL_STUDY", "TRAWL_SEED", "TRAWL_CONFIG", "TRAWL_DIR", "TRAWL_METRICS"):
+        assert name in text, name
+
+
+def test_examples(folder):
+    """Those in Python and in C; that in PyTorch is only read, nothing of it is installed here."""
+    env = like_a_user(folder)
+    run("sweep", "examples/own/python.ini", "--store", "own.db", "--name", "py", "--trials", 6, "-q", cwd=folder, env=env)
+    trials = show(folder / "own.db", "py")["trials"]
+    equal([t["state"] for t in trials], ["done"] * 6)
+    for t in trials:
+        p = {k.split(".")[1]: v for k, v in t["params"].items()}
+        assert p["epochs"] * p["lr"] < 20 and t["cost_s"] == p["epochs"], t
+        assert abs(p["momentum"] / 0.05 - round(p["momentum"] / 0.05)) < 1e-9, p
+    if shutil.which("cc"):
+        subprocess.run(["cc", "-o", "examples/own/train", "examples/own/train.c"], cwd=folder, check=True)
+        run("sweep", "examples/own/c.ini", "--store", "own.db", "--name", "c", "--trials", 6, "-q", cwd=folder, env=env)
+        equal([t["state"] for t in show(folder / "own.db", "c")["trials"]], ["done"] * 6)
+    text = run("sweep", "examples/own/ppo_cartpole.ini", "--print-config", cwd=folder, env=env)[0]
+    assert "[sweep.param.num_steps]" in text and "\nenv-id = CartPole-v1\n" in text, text
+    again = write(folder / "examples" / "own", "again.ini", text)
+    equal(run("sweep", again, "--print-config", cwd=folder, env=env)[0], text)
 
 
 if __name__ == "__main__":

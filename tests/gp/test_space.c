@@ -54,6 +54,40 @@ static void test_known_values(void **state)
     assert_true(space_param_size(&n) == 3.0 && space_param_from_unit(&n, 0.34) == 2.0);
 }
 
+static void test_steps(void **state)
+{
+    (void)state;
+    struct space_param p = param_of("momentum", SPACE_LINEAR, false, 0.1, 0.95);
+    p.step = 0.1; /* 0.1, 0.2 ... 0.9: the last step does not fit */
+    assert_true(space_param_size(&p) == 9.0);
+    const double decimals[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+    for (int k = 0; k < 9; k++) {
+        double x = space_param_value(&p, k);
+        assert_true(x == decimals[k]); /* exactly as a person writes it, which 0.1 + 2 * 0.1 is not */
+        assert_true(space_param_from_unit(&p, space_param_to_unit(&p, x)) == x);
+        assert_true(fabs(space_param_to_unit(&p, x) - (k + 0.5) / 9) < 1e-12);
+    }
+    assert_true(space_param_from_unit(&p, 0.0) == 0.1 && space_param_from_unit(&p, 1.0) == 0.9);
+    assert_true(space_param_from_unit(&p, space_param_to_unit(&p, 0.44)) == 0.4); /* the nearest */
+    struct space_param n = param_of("n", SPACE_LINEAR, true, -5, 100);
+    n.step = 25;
+    assert_true(space_param_size(&n) == 5.0 && space_param_value(&n, 1) == 20 && space_param_value(&n, 9) == 95);
+    struct space_param odd = param_of("odd", SPACE_LINEAR, false, 1.0 / 3, 2); /* no decimals: as it comes */
+    odd.step = 1.0 / 7;
+    assert_near(space_param_value(&odd, 3), 1.0 / 3 + 3.0 / 7, 1e-15);
+}
+
+static void test_ordered_choices_are_numbers_to_the_model(void **state)
+{
+    (void)state;
+    struct space_param p = {.scale = SPACE_CATEGORICAL, .n_choices = 3};
+    assert_true(space_param_is_unordered(&p));
+    p.is_ordered = true;
+    assert_false(space_param_is_unordered(&p));
+    struct space_param range = param_of("r", SPACE_LINEAR, false, 0, 1);
+    assert_false(space_param_is_unordered(&range));
+}
+
 static void test_linear_integers_are_equally_likely(void **state)
 {
     (void)state;
@@ -149,6 +183,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_known_values),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_ordered_choices_are_numbers_to_the_model),
         cmocka_unit_test(test_linear_integers_are_equally_likely),
         cmocka_unit_test(test_snap_brings_strangers_in),
         cmocka_unit_test(test_size),

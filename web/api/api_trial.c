@@ -347,7 +347,9 @@ enum status api_log(struct serve *s, const struct request *r, struct answer *ans
         skip++; /* not in the middle of a character */
     strbuf_addf(out, "{\"trial\":%lld,\"available\":%s,\"bytes\":%zu,\"truncated\":%s,\"note\":", (long long)r->trial,
                 trial.log_tail != NULL ? "true" : "false", n, skip > 0 ? "true" : "false");
-    put_str(out, trial.log_tail != NULL ? NULL : "logs are kept of trials whose worker died");
+    put_str(out, trial.log_tail != NULL
+                     ? NULL
+                     : "the last lines are kept of trials whose program failed or whose worker died");
     strbuf_add(out, ",\"text\":");
     put_str(out, text + skip);
     strbuf_add(out, "}\n");

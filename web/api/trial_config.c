@@ -9,12 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The config of a bare `trawl train GAME`; caller deletes. */
+/* The config of a bare `trawl train GAME`; of a program, which has none, empty. Caller deletes. */
 static enum status default_config(const char *env, cJSON **ret_json, struct error *err)
 {
     struct setup *setup = NULL, *plain = NULL;
-    enum status rc = setup_create(&setup, err);
+    enum status rc;
 
+    if (strcmp(env, program_env.name) == 0) {
+        *ret_json = cJSON_CreateObject();
+        return ST_OK;
+    }
+    rc = setup_create(&setup, err);
     if (rc == ST_OK)
         rc = setup_load(setup, env, err);
     if (rc == ST_OK)

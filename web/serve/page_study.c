@@ -9,8 +9,10 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "envs/envs.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/program_settings.h"
 #include "study/promise.h"
 #include "study/resume_command.h"
 #include "study/study_view.h"
@@ -296,6 +298,8 @@ static void find_env_name(const char *config, char *buf, size_t size)
             in_env = strncmp(line, "[env]", 5) == 0;
         else if (in_env && sscanf(line, "name = %31[A-Za-z0-9_-]", name) == 1)
             snprintf(buf, size, "%s", name);
+        else if (strncmp(line, "command = ", 10) == 0 && n > 10 && !(n == 12 && line[10] == '"'))
+            snprintf(buf, size, "%s", program_env.name); /* of [sweep]: another program trains */
         else if (in_env && n > 3 && strncmp(line, "name = ", 7) == 0 && strncmp(line + n - 3, ".so", 3) == 0) {
             size_t at = n; /* a library: "name = dir/my_game.so" is my_game */
             while (at > 7 && line[at - 1] != '/' && line[at - 1] != ' ')
