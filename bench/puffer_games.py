@@ -39,12 +39,12 @@ def one(args, game, folder):
     row = {"game": game, "builds": "no", "check": "", "steps_per_s": "", "config": "", "trains": "", "perf": "", "note": ""}
     library = os.path.join(folder, game + ".so")
     code, out, err = trawl(args, ["env", "build", os.path.join(args.tree, "ocean", game), "-o", library], 300, args.tree)
+    row["builds"] = "yes" if os.path.exists(library) else "no"
     if code != 0:
         row["note"] = first_error(out, err, args.tree)
         return row
-    row["builds"] = "yes"
     code, out, err = trawl(args, ["env", "check", library], 200, args.tree)
-    row["check"] = "passes" if code == 0 else "faults"
+    row["check"] = "passes" if code == 0 else "actions are numbers" if "is a number" in err else "faults"
     speed = re.search(r"^speed  (\S+)", out, re.M)
     row["steps_per_s"] = f"{float(speed.group(1)):.0f}" if speed else ""
     if code != 0:
@@ -61,7 +61,7 @@ def one(args, game, folder):
                                   "--train.minibatch_size", str(total * 8), "--policy.hidden_size", "64", "--train.eval_max_steps", "1000"], 120, args.tree)
     row["trains"] = "yes" if code == 0 else "no"
     if code == 0:
-        row["perf"] = f"{json.loads(out)['perf']:.4f}"
+        row["perf"] = f"{float(json.loads(out)['perf']):.4f}"
     elif row["check"] == "passes":
         row["note"] += ("; " if row["note"] else "") + "training: " + first_error("", err, folder + "/")
     return row

@@ -1,26 +1,15 @@
-/* describe.c - a game's table as JSON and back, and the child process that describes a library's.
- * Invariant: the child gets descriptor 3 for its answer; what the library prints goes into its log. */
+/* describe.c - a game's table as JSON and back, and the child process that describes a library's. */
 #include "envs/plugin/describe.h"
 
-#include "base/clock.h"
 #include "base/config/config.h"
 #include "base/mem.h"
 #include "envs/envs.h"
+#include "envs/plugin/child.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define ANSWER_MAX (4u << 20)
-#define ROWS_MAX 256
-#define LOG_BYTES 600
 #define SETTINGS_MAX (1u << 20)
 
 enum status env_default_settings(const struct env_def *def, void **ret_settings, struct error *err)
@@ -252,144 +241,20 @@ enum status env_settings_from_hex(const char *hex, size_t settings_size, void **
     return ST_OK;
 }
 
-/* Nothing of ours but what a program needs to start: a library is not ours, and logins are none of its business. */
-static char **environment(void)
-{
-    static const char *const names[] = {"PATH",   "HOME",         "LD_LIBRARY_PATH", "TMPDIR",       "LANG",
-                                        "LC_ALL", "ASAN_OPTIONS", "LSAN_OPTIONS",    "UBSAN_OPTIONS"};
-    char **env = mem_array(sizeof names / sizeof names[0] + 1, sizeof *env);
-    size_t n = 0;
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = getenv(names[i]);
-        struct strbuf sb;
-        if (value == NULL)
-            continue;
-        strbuf_init(&sb, 1u << 16);
-        strbuf_addf(&sb, "%s=%s", names[i], value);
-        env[n++] = strbuf_take(&sb);
-    }
-    return env;
-}
-
-static enum status start(const char *path, const char *hex, const int fds[2], pid_t *ret_pid, struct error *err)
-{
-    char *argv[] = {"trawl", "env", "describe", (char *)path, hex != NULL ? "--settings" : NULL, (char *)hex, NULL};
-    char **env = environment();
-    posix_spawn_file_actions_t actions;
-    int rc = posix_spawn_file_actions_init(&actions);
-
-    if (rc == 0) {
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, fds[1], 2);
-        posix_spawn_file_actions_adddup2(&actions, fds[0], 1);
-        posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-        rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, NULL, argv, env);
-        posix_spawn_file_actions_destroy(&actions);
-    }
-    for (size_t i = 0; env[i] != NULL; i++)
-        mem_free(env[i]);
-    mem_free(env);
-    return rc == 0 ? ST_OK : FAIL(err, ST_IO, "%s: cannot start a process to describe it: %s", path, strerror(rc));
-}
-
-/* Appends what there is to read; false at the end of the pipe. Of a log the end is kept. */
-static bool take(int fd, struct strbuf *sb, bool is_log)
-{
-    char buf[4096];
-    ssize_t got = read(fd, buf, sizeof buf);
-
-    if (got < 0)
-        return errno == EINTR || errno == EAGAIN;
-    if (is_log && sb->len + (size_t)got >= sb->max)
-        strbuf_clear(sb);
-    strbuf_add_n(sb, buf, (size_t)got);
-    return got > 0;
-}
-
-/* Reads both pipes until they are closed; false: the time was over. */
-static bool listen_to(int answer_fd, int log_fd, struct strbuf *answer, struct strbuf *log)
-{
-    struct pollfd polls[2] = {{.fd = answer_fd, .events = POLLIN}, {.fd = log_fd, .events = POLLIN}};
-    struct strbuf *texts[2] = {answer, log};
-    double end_s = clock_mono_s() + ENV_DESCRIBE_TIMEOUT_S;
-
-    while (polls[0].fd >= 0 || polls[1].fd >= 0) {
-        double left_s = end_s - clock_mono_s();
-        if (left_s <= 0)
-            return false;
-        (void)poll(polls, 2, (int)(left_s * 1000) + 1);
-        for (int i = 0; i < 2; i++)
-            if (polls[i].fd >= 0 && polls[i].revents != 0 && !take(polls[i].fd, texts[i], i == 1))
-                polls[i].fd = -1;
-    }
-    return true;
-}
-
-/* The last lines of a log, without the ends of lines. */
-static const char *log_end(struct strbuf *log, char buf[LOG_BYTES])
-{
-    const char *from = log->len > LOG_BYTES - 1 ? log->text + log->len - (LOG_BYTES - 1) : log->text;
-
-    snprintf(buf, LOG_BYTES, "%s", from);
-    for (size_t n = strlen(buf); n > 0 && buf[n - 1] == '\n'; n--)
-        buf[n - 1] = '\0';
-    for (char *c = buf; *c != '\0'; c++)
-        *c = *c == '\n' ? ' ' : *c;
-    return buf;
-}
-
-static enum status judge(const char *path, int state, bool in_time, struct strbuf *answer, struct strbuf *log,
-                         cJSON **ret_json, struct error *err)
-{
-    char end[LOG_BYTES];
-    const char *said = log_end(log, end);
-
-    if (!in_time)
-        return FAIL(err, ST_LIMIT, "%s: it did not describe itself within %d s and was killed; its log ends: %s", path,
-                    ENV_DESCRIBE_TIMEOUT_S, said);
-    if (WIFSIGNALED(state))
-        return FAIL(err, ST_CONFIG, "%s: it was killed by signal %d (%s) while it was loaded; its log ends: %s", path,
-                    WTERMSIG(state), strsignal(WTERMSIG(state)), said);
-    if (WEXITSTATUS(state) != 0) /* its one error line names the path */
-        return FAIL(err, ST_CONFIG, "%s", strncmp(said, "trawl: ", 7) == 0 ? said + 7 : said);
-    return json_parse(answer->text, answer->len, ret_json, err);
-}
-
 enum status env_describe_in_child(const char *path, const void *settings, size_t settings_size, cJSON **ret_json,
                                   struct error *err)
 {
     char *hex = settings != NULL ? settings_hex(settings, settings_size) : NULL;
-    struct strbuf answer, log;
-    int out[2], logs[2], state = 0;
-    bool in_time = false;
-    pid_t pid = 0;
-    enum status rc;
+    char *argv[] = {"trawl", "env", "describe", (char *)path, hex != NULL ? "--settings" : NULL, hex, NULL};
+    struct child child;
+    enum status rc = child_start(&child, argv, err);
 
-    if (pipe2(out, O_CLOEXEC) != 0) {
-        mem_free(hex);
-        return FAIL(err, ST_IO, "%s: no pipe for a process to describe it: %s", path, strerror(errno));
-    }
-    if (pipe2(logs, O_CLOEXEC) != 0) {
-        close(out[0]), close(out[1]);
-        mem_free(hex);
-        return FAIL(err, ST_IO, "%s: no pipe for a process to describe it: %s", path, strerror(errno));
-    }
-    strbuf_init(&answer, ANSWER_MAX);
-    strbuf_init(&log, 1u << 16);
-    rc = start(path, hex, (int[2]){out[1], logs[1]}, &pid, err);
-    close(out[1]), close(logs[1]);
-    if (rc == ST_OK) {
-        in_time = listen_to(out[0], logs[0], &answer, &log);
-        if (!in_time)
-            kill(pid, SIGKILL);
-        while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
-            ;
-        rc = judge(path, state, in_time, &answer, &log, ret_json, err);
-    }
-    close(out[0]), close(logs[0]);
-    strbuf_free(&answer);
-    strbuf_free(&log);
     mem_free(hex);
+    TRY(rc);
+    if (child_text(&child, ENV_DESCRIBE_TIMEOUT_S) != NULL)
+        rc = json_parse(child.answer.text, child.answer.len, ret_json, err);
+    else
+        rc = child_fail(&child, path, "describe itself", ENV_DESCRIBE_TIMEOUT_S, err);
+    child_end(&child);
     return rc;
 }

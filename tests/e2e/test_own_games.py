@@ -111,7 +111,7 @@ def test_check_finds_faults(folder):
 
 
 def test_wrong_inputs(folder):
-    fails("new, build, check or describe", "env")
+    fails("new, build, check, describe or play", "env")
     fails("no command 'make'", "env", "make")
     for name in ("Apples", "9x", "a-b", "a" * 40):
         fails("is no name for a game", "env", "new", name, cwd=folder)
@@ -255,6 +255,29 @@ __attribute__((constructor)) static void where(void)
     run("sweep", folder / "apples.ini", "--store", folder / "s.db", "--name", "a", "--trials", 2, "-q")
     equal([t["state"] for t in show(folder / "s.db", "a")["trials"]], ["done"] * 2)
     run("train", library, code=-6)
+
+
+def test_a_page_plays_it(folder):
+    """In a child process: a game that crashes ends the stream with its signal, and the server lives."""
+    os.environ.setdefault("MAKE_STUDY", "")  # which other tests of that file need
+    import test_serve
+    new_game(folder, change=("state->apple_y++;", 'state->apple_y++; if (state->apple_y == 12 && access("%s/crash", 0) == 0) '
+                             '{ fprintf(stderr, "no basket\\n"); abort(); }' % folder), build=False)
+    text = (folder / "apples.h").read_text()
+    (folder / "apples.h").write_text(text.replace('#include "trawl_env.h"', '#include <stdlib.h>\n#include <unistd.h>\n#include "trawl_env.h"'))
+    run("env", "build", "apples.h", cwd=folder)
+    config = (folder / "apples.ini").read_text()
+    write(folder, "apples.ini", config.replace("300k", "8k").replace("50k", "5k").replace("500k", "9k"))
+    run("sweep", "apples.ini", "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q", "--sweep.keep", "all", cwd=folder)
+    with test_serve.serving(folder / "s.db") as s:
+        begin, frames = test_serve.watch(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3", 20)
+        equal((begin["env"], begin["width"], begin["height"]), ("apples", 140, 280))
+        equal([f["step"] for f in frames], list(range(1, 21)))
+        assert all(len(f["draw"]) == 2 for f in frames), frames
+        write(folder, "crash", "")
+        _, events = test_serve.watch_all(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3")
+        assert events[-1][0] == "end" and "signal 6" in events[-1][1]["reason"] and "no basket" in events[-1][1]["reason"], events[-1]
+        equal(s.get("/api/v1/studies")["studies"][0]["name"], "a")
 
 
 def test_a_game_of_pufferlibs_form(folder):

@@ -1,12 +1,15 @@
 /* policy_play.c - a trial's policy playing: the game is stepped on one CPU thread and drawn after each decision. */
 #include "web/serve/policy_play.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strbuf.h"
-#include "envs/draw.h"
+#include "envs/envs.h"
+#include "envs/plugin/library.h"
 #include "kernels/kernels.h"
 #include "study/setup.h"
+#include "web/serve/play_child.h"
 
 #include <math.h>
 
@@ -14,6 +17,7 @@ struct policy_play {
     struct setup *setup;
     struct kern *kern;
     struct player *player;
+    struct play_child *child; /* of a library's game, in place of kern and player */
     struct env_picture picture; /* after the last decision */
 };
 
@@ -21,6 +25,7 @@ void policy_play_close(struct policy_play *p)
 {
     if (p == NULL)
         return;
+    play_child_close(p->child);
     player_destroy(p->player);
     kern_close(p->kern);
     setup_destroy(p->setup);
@@ -34,6 +39,8 @@ static enum status open_play(struct policy_play *p, const struct trial *trial, c
     struct setup *s;
 
     TRY(trial_setup(trial, &p->setup, err));
+    if (env_library_is_described(p->setup->env))
+        return play_child_open(&p->child, checkpoint, seed, greedy, err);
     TRY(kern_open(&p->kern, &settings, err));
     s = p->setup;
     s->train.precision = TRAIN_PRECISION_AUTO; /* trained on whatever, played on a CPU */
@@ -67,6 +74,8 @@ void policy_play_size(const struct policy_play *p, double *ret_width, double *re
 {
     *ret_width = p->picture.width;
     *ret_height = p->picture.height;
+    if (p->child != NULL)
+        play_child_size(p->child, ret_width, ret_height);
 }
 
 static void put_number(struct strbuf *out, double value)
@@ -77,7 +86,6 @@ static void put_number(struct strbuf *out, double value)
     strbuf_add(out, num_format_f64(isfinite(value) ? rint(value * 100) / 100 : 0.0, buf));
 }
 
-/* Texts are made by env_draw: no quotes, no backslashes. */
 static void put_mark(struct strbuf *out, const struct env_mark *m)
 {
     static const struct {
@@ -88,15 +96,20 @@ static void put_mark(struct strbuf *out, const struct env_mark *m)
     strbuf_addf(out, "[\"%s\"", kinds[m->kind].word);
     for (int i = 0; i < kinds[m->kind].n; i++)
         put_number(out, m->a[i]);
-    if (m->kind == ENV_TEXT)
-        strbuf_addf(out, ",%d,%d,\"%s\"]", m->align, (int)m->colour, m->text);
-    else
+    if (m->kind == ENV_TEXT) {
+        strbuf_addf(out, ",%d,%d,", m->align, (int)m->colour);
+        json_write_str(out, m->text);
+        strbuf_add(out, "]");
+    } else {
         strbuf_addf(out, ",%d]", (int)m->colour);
+    }
 }
 
 enum status policy_play_step(struct policy_play *p, struct strbuf *draw, struct player_frame *ret_frame,
                              struct error *err)
 {
+    if (p->child != NULL)
+        return play_child_step(p->child, draw, ret_frame, err);
     TRY(player_step(p->player, ret_frame, err));
     env_draw(p->setup->env, p->setup->env_settings, player_state(p->player), &p->picture);
     strbuf_add(draw, "[");

@@ -1,4 +1,4 @@
-/* cmd_env.c - `trawl env`: its four commands, of which describe is for programs. */
+/* cmd_env.c - `trawl env`: its commands, of which describe and play are for programs. */
 #include "base/mem.h"
 #include "base/status.h"
 #include "envs/envs.h"
@@ -11,14 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a game prints goes to stderr from here on; *ret_out is where stdout went. */
-static enum status keep_stdout(FILE **ret_out, struct error *err)
+enum status env_keep_stdout(FILE **ret_out, struct error *err)
 {
     int fd = dup(STDOUT_FILENO);
 
     *ret_out = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (*ret_out == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-        return FAIL(err, ST_IO, "env describe: no second descriptor of stdout");
+        return FAIL(err, ST_IO, "env: no second descriptor of stdout");
     return ST_OK;
 }
 
@@ -73,7 +72,7 @@ static enum status env_describe_command(int argc, char **argv, struct error *err
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    TRY(keep_stdout(&out, err));
+    TRY(env_keep_stdout(&out, err));
     rc = describe(words.v[0], hex, out, err);
     if (fclose(out) != 0 && rc == ST_OK)
         rc = FAIL(err, ST_IO, "env describe: the answer could not be written");
@@ -88,12 +87,13 @@ static const struct {
     {"build", "compile a game into a library", env_build},
     {"check", "play a game at random and against its rules, and measure its speed", env_check},
     {"describe", "print a game's options and shape as JSON", env_describe_command},
+    {"play", "play a checkpoint's policy, a picture a line", env_play},
 };
 #define N_PARTS (sizeof parts / sizeof parts[0])
 
 static enum status print_help(struct error *err)
 {
-    puts("usage: trawl env new|build|check|describe ...\n\n"
+    puts("usage: trawl env new|build|check|describe|play ...\n\n"
          "Games of your own: a library that is built once and named by its path wherever a game's name goes.\n\n"
          "commands:");
     for (size_t i = 0; i < N_PARTS; i++)
@@ -109,11 +109,11 @@ static enum status print_help(struct error *err)
 enum status cmd_env(int argc, char **argv, struct error *err)
 {
     if (argc < 2)
-        return FAIL(err, ST_USAGE, "env: say new, build, check or describe; `trawl env --help` explains them");
+        return FAIL(err, ST_USAGE, "env: say new, build, check, describe or play; `trawl env --help` explains them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help(err);
     for (size_t i = 0; i < N_PARTS; i++)
         if (strcmp(argv[1], parts[i].name) == 0)
             return parts[i].run(argc - 1, argv + 1, err);
-    return FAIL(err, ST_USAGE, "env: no command '%s'; there are new, build, check and describe", argv[1]);
+    return FAIL(err, ST_USAGE, "env: no command '%s'; there are new, build, check, describe and play", argv[1]);
 }

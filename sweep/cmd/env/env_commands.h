@@ -1,10 +1,15 @@
-/* env_commands.h - `trawl env new|build|check|describe`: games of the user's own, from nothing to a library. */
+/* env_commands.h - `trawl env new|build|check|describe|play`: games of the user's own, from nothing to a library. */
 #ifndef SWEEP_CMD_ENV_ENV_COMMANDS_H
 #define SWEEP_CMD_ENV_ENV_COMMANDS_H
 
+#include <stdio.h>
+
 #include "sweep/cmd/commands.h"
 
-command_fn env_new, env_build, env_check;
+command_fn env_new, env_build, env_check, env_play;
+
+/* What a game prints goes to stderr from here on; *ret_out is where stdout went (fclose). */
+enum status env_keep_stdout(FILE **ret_out, struct error *err) MUST_USE;
 
 /* env_puffer.c: writes folder/puffer_game.h for a game in the folder dir: its name and its options, found in its
  * binding.c, with the defaults of the config of PufferLib's tree that it lies in, if it lies in one. */

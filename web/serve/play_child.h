@@ -1,0 +1,22 @@
+/* play_child.h - a policy that plays a library's game in a child process, `trawl env play`: a line there is a decision, a
+ * line back is its picture and its numbers. One thread. */
+#ifndef WEB_SERVE_PLAY_CHILD_H
+#define WEB_SERVE_PLAY_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "trainer/trainer.h"
+
+struct strbuf;
+struct play_child;
+
+enum status play_child_open(struct play_child **ret_child, const char *checkpoint, int64_t seed, bool greedy,
+                            struct error *err) MUST_USE;
+void play_child_close(struct play_child *child); /* NULL is fine */
+void play_child_size(const struct play_child *child, double *ret_width, double *ret_height);
+enum status play_child_step(struct play_child *child, struct strbuf *draw, struct player_frame *ret_frame,
+                            struct error *err) MUST_USE;
+
+#endif
