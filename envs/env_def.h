@@ -1,6 +1,6 @@
 /* env_def.h - a game as the program handles it: one table under built-in games, games of the user's and those of other
- * frameworks. (public; part of trawl_env.h: a library's trawl_env() returns it, so every change of its layout raises
- * ENV_API_VERSION)
+ * frameworks. (public; part of trawl_env.h: a library's trawl_env() returns it, so every change of the layout of
+ * what it reaches raises ENV_API_VERSION: envs/plugin/library.c asserts it)
  *
  * Host only. A batch is n instances of a game with one option set. Its memory is plain bytes (an array of n states of
  * state_size bytes, zeroed, copied to save it), or the game's own: then open makes it and close frees it, and `states`
@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-#define ENV_API_VERSION 2
+#define ENV_API_VERSION 3
 
 struct env_io;
 struct env_log;

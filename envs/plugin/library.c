@@ -18,6 +18,18 @@
 
 #define SHAPES_MAX 64 /* of a described game, by settings; asking for one starts a process */
 
+/* What a library shares with the program. A change here is another version of the interface: libraries are then refused,
+ * not misread. */
+#define LAYOUT                                                                                                         \
+    (sizeof(struct env_def) + 3 * sizeof(struct opt_def) + 5 * sizeof(struct opt_table) +                              \
+     7 * sizeof(struct env_shape) + 11 * sizeof(struct env_io) + 13 * sizeof(struct env_log) +                         \
+     17 * sizeof(struct env_step) + 19 * sizeof(struct rng) + 23 * sizeof(struct error) +                              \
+     29 * sizeof(struct env_picture) + 31 * sizeof(struct env_about) + 37 * offsetof(struct opt_def, offset) +         \
+     41 * offsetof(struct opt_def, help) + 43 * offsetof(struct env_shape, low) + 47 * offsetof(struct env_io, obs) +  \
+     53 * offsetof(struct env_def, step_range))
+_Static_assert(LAYOUT == 839212 && ENV_API_VERSION == 3,
+               "the layout of a library's table has changed: raise ENV_API_VERSION, and state the new layout here");
+
 struct known_shape {
     void *settings;
     struct env_shape shape;

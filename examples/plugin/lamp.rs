@@ -1,4 +1,4 @@
-//! lamp.rs - a game in Rust: the table of trawl_env.h (version 2) filled by hand.
+//! lamp.rs - a game in Rust: the table of trawl_env.h (version 3) filled by hand.
 //!
 //!   rustc --edition 2021 --crate-type cdylib -O examples/plugin/lamp.rs -o lamp.so
 //!   trawl env check ./lamp.so && trawl train ./lamp.so
@@ -11,7 +11,7 @@ use std::os::raw::{c_char, c_int, c_void};
 
 #[repr(C)]
 pub struct OptDef {
-    key: *const c_char, kind: c_int, offset: usize, def: *const c_char, min: f64, max: f64, scale: c_int,
+    key: *const c_char, written: *const c_char, kind: c_int, offset: usize, def: *const c_char, min: f64, max: f64, scale: c_int,
     sweep_min: f64, sweep_max: f64, sweep_factor: f64, choices: *const c_char, also: *const c_char,
     unit: *const c_char, help: *const c_char, depends: *const c_char,
 }
@@ -133,14 +133,14 @@ const fn text(bytes: &'static [u8]) -> *const c_char { bytes.as_ptr() as *const 
 const NONE: *const c_void = std::ptr::null();
 
 static OPTIONS: [OptDef; 1] = [OptDef {
-    key: text(b"presses\0"), kind: 1 /* OPT_INT */, offset: 0, def: text(b"20\0"), min: 1.0, max: 1000.0,
+    key: text(b"presses\0"), written: std::ptr::null(), kind: 1 /* OPT_INT */, offset: 0, def: text(b"20\0"), min: 1.0, max: 1000.0,
     scale: 0 /* OPT_FIXED */, sweep_min: 0.0, sweep_max: 0.0, sweep_factor: 0.0, choices: std::ptr::null(),
     also: std::ptr::null(), unit: text(b"presses\0"), help: text(b"Ends an episode after this many presses.\0"),
     depends: std::ptr::null(),
 }];
 static ABOUT: About = About { summary: text(b"press the button of the lamp that is lit\0"), defaults: NONE, n_defaults: 0 };
 static DEF: Def = Def {
-    api_version: 2, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
+    api_version: 3, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
     options: OptTable {
         section: text(b"env\0"), title: text(b"Environment: lamp\0"), defs: OPTIONS.as_ptr(), n_defs: 1,
         settings_size: std::mem::size_of::<Settings>(),

@@ -11,6 +11,8 @@ from tap import equal, run, show, write
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
+VERSION = int(re.search(r"ENV_API_VERSION (\d+)", open(os.path.join(ROOT, "envs", "env_def.h"), encoding="utf-8").read()).group(1))
+
 # of the game that `trawl env new` writes, and how each fault gets in
 FAULTS = {
     "an observation is no finite number": ("obs[2] = ", "obs[2] = state->apple_y == 9 ? 0.0f / 0.0f : "),
@@ -142,7 +144,7 @@ def test_other_versions_and_tables_are_refused(folder):
     new_game(folder, build=False)
     game = '#include "apples.h"\n#define ENV_GAME apples\n#include "trawl_env.h"\n'
     for name, change, text in (
-            ("version", "def.api_version = 77;", "version 77 of the interface, this program has 2"),
+            ("version", "def.api_version = 77;", "version 77 of the interface, this program has %d" % VERSION),
             ("short", "def.def_bytes = 8;", "its table has 8 bytes"),
             ("name", 'def.name = "No Name";', "its game is named 'No Name'"),
             ("reset", "def.reset_range = 0;", "lacks about, shape, reset_range"),
