@@ -31,7 +31,8 @@ def first_error(out, err, where):
     faults = [line[7:] for line in out.splitlines() if line.startswith("FAULT")]
     lines = [re.sub(r"^.*?: error: ", "", line) for line in err.splitlines() if ": error: " in line]
     lines += [line[7:] for line in err.splitlines() if line.startswith("trawl: ") and not line.startswith(("trawl: info", "trawl: warning"))]
-    text = (faults or lines or ["?"])[0]
+    text = (faults or lines or ["?"])[0].split("; there are ")[0]
+    text = re.sub(r"(.{20,}?)( \1)+.*", r"\1", text)  # a library's log, the same line many times
     return text.replace(where, "").replace('"', "'").replace(",", ";")[:160]
 
 
@@ -58,7 +59,7 @@ def one(args, game, folder):
     agents = json.loads(out)["shape"]["n_agents"] if code == 0 else 1
     total = max(agents, 256 // agents * agents)
     code, out, err = trawl(args, ["train", library, "--json", "-q", "--train.total_timesteps", str(args.steps), "--train.total_agents", str(total),
-                                  "--train.minibatch_size", str(total * 8), "--policy.hidden_size", "64", "--train.eval_max_steps", "1000"], 120, args.tree)
+                                  "--train.minibatch_size", str(total * 32), "--policy.hidden_size", "64", "--train.eval_max_steps", "1000"], 120, args.tree)
     row["trains"] = "yes" if code == 0 else "no"
     if code == 0:
         row["perf"] = f"{float(json.loads(out)['perf']):.4f}"

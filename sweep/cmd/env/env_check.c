@@ -30,7 +30,21 @@ struct check {
     void *settings;
     int64_t steps, seconds, seed;
     int n_faults;
+    double check_end_s; /* a slow game is checked for fewer steps */
 };
+
+#define N_CHECKS 6
+
+static void begin(struct check *c)
+{
+    c->check_end_s = clock_mono_s() + (double)c->seconds / (2 * N_CHECKS);
+}
+
+/* Is there a step t to do in the check that runs? At least 20, then as many as fit in its share of the time. */
+static bool more(const struct check *c, int64_t t)
+{
+    return t < c->steps && (t < 20 || clock_mono_s() < c->check_end_s);
+}
 
 /* ---- the checks: each returns false after printing what is wrong ---- */
 
@@ -53,24 +67,25 @@ static bool check_random(struct check *c)
     struct rng rng = rng_seed((uint64_t)c->seed);
     struct env_log log;
     float largest = 0.0f;
+    int64_t t = 0;
     bool ok = env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 1);
 
     env_side_reset(&s, NULL);
-    for (int64_t t = 0; ok && t < c->steps; t++) {
+    for (begin(c); ok && more(c, t); t++) {
         env_side_random(&s, &rng);
         env_side_step(&s, NULL);
         ok = env_side_sane(&s, t, &largest);
     }
     env_batch_take_log(s.batch, &log);
     if (ok && log.episodes <= 0)
-        printf("note   no episode ended within %lld random steps\n", (long long)c->steps);
+        printf("note   no episode ended within %lld random steps\n", (long long)t);
     if (ok && log.episodes > 0 && !(log.perf >= 0 && log.perf <= log.episodes * (1 + 1e-6)))
         ok = fault("perf is %g on average; it has to lie in [0, 1]", log.perf / log.episodes);
     if (ok && largest > LARGE_OBS)
         printf("note   an observation is as large as %g; a network learns best from about [-1, 1]\n", (double)largest);
     if (ok)
         printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %.4g\n",
-               (long long)c->steps, CHECK_ENVS, log.episodes, log.episodes > 0 ? log.ep_length / log.episodes : 0.0,
+               (long long)t, CHECK_ENVS, log.episodes, log.episodes > 0 ? log.ep_length / log.episodes : 0.0,
                log.episodes > 0 ? log.score / log.episodes : 0.0, log.episodes > 0 ? log.perf / log.episodes : 0.0);
     env_side_close(&s);
     return ok;
@@ -83,11 +98,12 @@ static bool check_wild(struct check *c)
     static const int32_t odd[] = {-1, INT32_MIN, INT32_MAX, 1 << 20};
     struct env_side s;
     float largest = 0.0f;
+    int64_t t = 0;
     bool beyond = c->def->open == NULL;
     bool ok = env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 2);
 
     env_side_reset(&s, NULL);
-    for (int64_t t = 0; ok && t < c->steps; t++) {
+    for (begin(c); ok && more(c, t); t++) {
         size_t kind = (size_t)(t / 50) % (beyond ? 6 : 2);
         for (size_t i = 0; i < s.n_actions; i++) {
             int32_t size = s.shape.head_sizes[i % (size_t)s.shape.n_heads];
@@ -99,7 +115,7 @@ static bool check_wild(struct check *c)
         ok = env_side_sane(&s, t, &largest);
     }
     if (ok)
-        printf("ok     %lld steps of %s\n", (long long)c->steps,
+        printf("ok     %lld steps of %s\n", (long long)t,
                beyond ? "held first and last choices, and of choices that do not exist"
                       : "held first and last choices");
     env_side_close(&s);
@@ -123,7 +139,7 @@ static bool check_same(struct check *c, const char *what, const char *wrong, siz
         env_side_reset(&b, pool);
         differs = env_side_differs(&a, &b);
     }
-    for (; ok && differs == NULL && t < c->steps; t++) {
+    for (begin(c); ok && differs == NULL && more(c, t); t++) {
         env_side_random(&b, &rng);
         memcpy(a.actions, b.actions, a.n_actions * sizeof *a.actions);
         env_side_step(&a, NULL);
@@ -168,7 +184,8 @@ static bool check_saved(struct check *c)
     mem_free(bytes);
     env_batch_observe(b.batch, NULL, b.obs, b.mask);
     differs = memcmp(a.obs, b.obs, a.obs_bytes) != 0 ? "observations" : NULL;
-    for (int64_t t = 0; differs == NULL && t < c->steps; t++) {
+    begin(c);
+    for (int64_t t = 0; differs == NULL && more(c, t); t++) {
         env_side_random(&a, &rng);
         memcpy(b.actions, a.actions, a.n_actions * sizeof *a.actions);
         env_side_step(&a, NULL);
@@ -298,7 +315,8 @@ enum status env_check(int argc, char **argv, struct error *err)
     struct check c = {.steps = 2000, .seconds = 120, .seed = 1};
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"steps", 0, CLI_INT, &c.steps, "N", "decisions of each check (2000)"},
+        {"steps", 0, CLI_INT, &c.steps, "N",
+         "decisions of each check (2000; of a slow game fewer, as --seconds allows)"},
         {"seconds", 0, CLI_INT, &c.seconds, "S", "kill it after this time (120)"},
         {"seed", 0, CLI_INT, &c.seed, "N", "seeds the actions (1)"},
     };
