@@ -489,7 +489,11 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
                  "  mean = 0.99\n\n"
                  "A bound that is left out follows the config's own value; min = max is not searched. Trials that "
                  "cannot be\n"
-                 "run (more samples in a minibatch than in a rollout) are not proposed.\n\n"
+                 "run (more samples in a minibatch than in a rollout) are not proposed, nor those that sweep.require "
+                 "forbids.\n\n"
+                 "Any program can be the trainer: [sweep] command = python train.py {argv}, and sections "
+                 "[sweep.NAME] with a type\n"
+                 "for its own parameters (docs/own-trainer.md).\n\n"
                  "Ctrl-C ends cleanly; --resume continues, also after a crash, and may widen ranges: the trials still "
                  "count.",
         .examples = "  trawl sweep examples/quickstart.ini --store my.db --name first --trials 24\n"

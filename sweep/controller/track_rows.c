@@ -253,7 +253,8 @@ const char *track_rows_result(struct track_rows *h, const struct trial_result *r
     json = row_begin("result");
     json_add_str(json, "state", trial_state_name(r->state));
     json_add_f64(json, "score", r->score);
-    json_add_f64(json, "perf", r->perf);
+    if (h->setup == NULL || !setup_is_program(h->setup)) /* which has a score and no perf */
+        json_add_f64(json, "perf", r->perf);
     json_add_f64(json, "cost_s", r->cost_s);
     json_add_f64(json, "device_s", r->device_s);
     json_add_i64(json, "env_steps", r->env_steps);

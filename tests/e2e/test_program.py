@@ -275,6 +275,35 @@ def test_stop_ends_the_study(folder):
     equal([t["state"] for t in show(store, "own")["trials"]], ["queued", "queued"])  # for --resume
 
 
+def test_a_daemon_serves_programs_and_trainings(folder):
+    """By the same worker: whatever opened it."""
+    store = folder / "own.db"
+    daemon = start("daemon", "--store", store, "--devices", "cpu")
+    wait_for(lambda: pathlib.Path(str(store) + ".sock").exists(), daemon)
+    own = study(folder, GOOD, trials=3)
+    tiny = write(folder, "tiny.ini", tap.TINY_SWEEP)
+    for i, config in enumerate((own, tiny, own)):
+        run("sweep", config, "--store", store, "--name", "s%d" % i, "--trials", 3, "-q")
+        trials = show(store, "s%d" % i)["trials"]
+        equal([t["state"] for t in trials], ["done"] * 3)
+        equal("param.layers" in trials[0]["params"], config is own)
+    first = show(store, "s0")["trials"]
+    equal([(t["params"], t["score"]) for t in first], [(t["params"], t["score"]) for t in show(store, "s2")["trials"]])
+    daemon.send_signal(signal.SIGTERM)
+    daemon.communicate(timeout=tap.PATIENCE_S)
+
+
+def test_gpus_by_their_own_names(folder):
+    """Each of two has trials of its own; of those that we see, the program sees one."""
+    config = CONFIG.replace("devices = cpu", "devices = cuda:0,cuda:1")
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": "5,GPU-7"}
+    store = folder / "own.db"
+    path = study(folder, """echo "gpu $CUDA_VISIBLE_DEVICES"; echo 'TRAWL score=1'""", trials=6, config=config)
+    run("sweep", path, "--store", store, "--name", "own", "-q", env=env)
+    seen = {(t["slot"], log_of(folder, t["number"]).decode().split("\n")[0]) for t in show(store, "own")["trials"]}
+    equal(seen, {("cuda:0", "gpu 5"), ("cuda:1", "gpu GPU-7")})
+
+
 def test_conditions_and_requirements(folder):
     """Nothing is proposed that a requirement forbids, an option without effect is not passed, and no two trials differ in
     that alone."""

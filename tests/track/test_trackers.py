@@ -112,6 +112,26 @@ def test_the_outbox_to_a_dead_tracker_is_bounded(folder):
         waiting.check(fake)
 
 
+def test_a_program_as_the_trainer(folder):
+    """Its own metrics under its own names; what it does not have (perf) is left out."""
+    tap.write(folder, "train.sh", "for i in 1 2 3; do echo \"TRAWL score=0.$i step=$i own/loss=$2\"; done\n")
+    config = tap.write(folder, "s.ini", "[sweep]\ncommand = sh train.sh {argv}\ntrials = 3\nconfirm = 0\n"
+                                        "[sweep.Lr]\ntype = float\nmin = 1\nmax = 2\n")
+    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
+        env = {**Mlflow.env(mlflow), **Trackio.env(trackio), **Webhook.env(webhook)}
+        run("sweep", config, "--store", folder / "s.db", "--name", "first", "--track", "mlflow,trackio,webhook",
+            "--track.flush_s", 200, env=servers.clean_env(folder, **env))
+        for fake in (mlflow, trackio, webhook):
+            equal(fake.broken, [])
+        for trial in tap.show(folder / "s.db", "first")["trials"]:
+            (child,) = mlflow.runs_named("first-%d" % trial["number"])
+            values = mlflow.values(child)
+            lr = trial["params"]["param.lr"]
+            equal((values["result/score", 3], values["own/loss", 1], float(child.params["param.lr"])), ([0.3], [lr], lr))
+            assert not any("perf" in name for name, _ in values), values
+        equal([event["score"] for event in webhook.of_type("result")], [0.3] * 3)
+
+
 def test_an_online_sweep(folder):
     config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
     with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
