@@ -156,6 +156,11 @@ static enum status check_space(const struct sweep_cmd *s, struct search *ret_wid
     return rc;
 }
 
+static bool is_searched(const struct search *search, const char *key)
+{
+    return search_find(search, key) < search->space.dim;
+}
+
 enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider, struct error *err)
 {
     const struct setup *stored = s->ss->setup;
@@ -171,8 +176,8 @@ enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider
             char key[CONFIG_KEY_MAX];
             const char *ours, *theirs;
             snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
-            if (may_change(key))
-                continue;
+            if (may_change(key) || (stored->sweep.is_program && is_searched(&s->ss->view.search, key)))
+                continue; /* where a program's range starts may follow from the range */
             ours = config_peek(s->setup->config, key);
             theirs = config_peek(stored->config, key);
             if (ours != NULL && theirs != NULL && !same_value(&tables[t]->defs[i], ours, theirs))

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,6 +229,14 @@ static void read_output(struct program_run *run, int rounds)
     }
 }
 
+/* A program that opens the file for each line may empty it each time. */
+static bool begins_again(int fd)
+{
+    struct stat now;
+
+    return fstat(fd, &now) == 0 && now.st_size < lseek(fd, 0, SEEK_CUR) && lseek(fd, 0, SEEK_SET) == 0;
+}
+
 static void read_metrics(struct program_run *run, int rounds)
 {
     char bytes[READ_BYTES];
@@ -237,7 +246,7 @@ static void read_metrics(struct program_run *run, int rounds)
         struct metric_line line;
         const char *text;
         size_t at = 0, n_text;
-        if (n < 0 && errno == EINTR)
+        if ((n < 0 && errno == EINTR) || (n == 0 && begins_again(run->metrics_fd)))
             continue;
         if (n <= 0)
             return;

@@ -100,6 +100,10 @@ def test_finished_sweep_with_front_and_export(folder):
     run("report", "own", "--store", store, "-o", folder / "own.html")
     run("sweep", "--resume", "own", "--store", store, "--trials", "12", "-q", "--sweep.learning-rate.max", "0.2")
     equal(len(show(store, "own")["trials"]), 12)
+    wider = write(folder, "wider.ini", (folder / "own.ini").read_text().replace("max = 5", "max = 7").replace("max = 0.1", "max = 0.2"))
+    run("sweep", wider, "--resume", "own", "--store", store, "--trials", "13", "-q")
+    other = write(folder, "other.ini", (folder / "own.ini").read_text().replace("Batch-Size = 64", "Batch-Size = 65").replace("max = 5", "max = 7").replace("max = 0.1", "max = 0.2"))
+    fails("sweep", other, "--resume", "own", "--store", store, "--trials", "14", "-q", code=2, says=("param.batch_size is 65", "64"))
 
 
 def test_what_the_program_finds(folder):
@@ -126,6 +130,15 @@ def test_json_lines(folder):
 printf '{"score": 0.5, "step": 7, "cost": 3}' >>"$TRAWL_METRICS" """
     trial = sweep(folder, script)[0]
     equal((trial["state"], trial["score"], trial["env_steps"], trial["cost_s"]), ("done", 0.5, 7, 3))
+
+
+def test_a_file_of_metrics_that_is_emptied(folder):
+    """It may be written anew each time, as long as there is time to read it."""
+    script = """echo '{"score": 0.25, "step": 5000}' >"$TRAWL_METRICS"
+sleep 1
+echo '{"score": 0.5}' >"$TRAWL_METRICS" """
+    trial = sweep(folder, script)[0]
+    equal((trial["score"], trial["env_steps"]), (0.5, 5000))
 
 
 def test_crash(folder):
