@@ -47,11 +47,31 @@ const struct env_def program_env = {
 
 /* ---- the parameters ---- */
 
-bool program_is_named(const struct config *config)
+static bool has_command(const struct config *config)
 {
     const char *command = config_peek(config, COMMAND_KEY);
 
-    return command != NULL && command[0] != '\0';
+    return command != NULL && command[0] != '\0' && strcmp(command, PROGRAM_NONE) != 0;
+}
+
+static bool is_set_to(const struct config *config, const char *key, const char *value)
+{
+    const char *text = config_peek(config, key);
+
+    return text != NULL && (value == NULL ? text[0] != '\0' : strcmp(text, value) == 0);
+}
+
+bool program_is_outside(const struct config *config)
+{
+    return !has_command(config) &&
+           (is_set_to(config, COMMAND_KEY, PROGRAM_NONE) ||
+            (is_set_to(config, "sweep.devices", "none") && !is_set_to(config, "env.name", NULL) &&
+             !is_set_to(config, "base.env_name", NULL)));
+}
+
+bool program_is_named(const struct config *config)
+{
+    return has_command(config) || program_is_outside(config);
 }
 
 enum status program_refuse_trainer(const struct config *config, struct error *err)

@@ -38,7 +38,10 @@ struct program_params {
 enum status program_params_make(struct program_params *ret_params, struct config *config, struct error *err) MUST_USE;
 void program_params_free(struct program_params *params);
 
-bool program_is_named(const struct config *config); /* is sweep.command set? */
+#define PROGRAM_NONE "none" /* the command of a study whose trials only clients outside train */
+/* Is sweep.command set? Without it and without a game, sweep.devices = none means a program too: the clients'. */
+bool program_is_named(const struct config *config);
+bool program_is_outside(const struct config *config); /* no command of its own */
 /* Refuses options of Trawl's own trainer, which have no effect on a program. */
 enum status program_refuse_trainer(const struct config *config, struct error *err) MUST_USE;
 

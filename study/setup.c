@@ -85,7 +85,7 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
         "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, or "
-        "none: only clients outside get trials (docs/http-api.md)."),
+        "none: only clients outside get trials (docs/own-trainer.md)."),
     OPT_ROW_INT(
         struct sweep_settings, runs_per_device, "1", 1, 64, OPT_FIXED, 0, 0, "trials",
         "Runs this many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
@@ -93,7 +93,7 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_FLOAT(struct sweep_settings, hang_timeout_s, "600", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Regards a trial as hung after this long without progress, and replaces its worker; 0: never."),
     OPT_ROW_FLOAT(struct sweep_settings, lease_s, "60", 1, 86400, OPT_FIXED, 0, 0, "s",
-                  "Waits this long for a report of a client that trains a trial elsewhere (docs/http-api.md), then "
+                  "Waits this long for a report of a client that trains a trial elsewhere (docs/own-trainer.md), then "
                   "gives the trial to another."),
     OPT_ROW_STR(
         struct sweep_settings, worker_memory, "auto",
@@ -281,6 +281,8 @@ static enum status check_command(const struct setup *setup, struct error *err)
     const struct program_place nowhere = {0};
     char **argv = NULL;
 
+    if (program_is_outside(setup->config))
+        return ST_OK;
     TRY(program_argv(setup->config, &setup->params, &nowhere, &argv, err));
     program_argv_free(argv);
     return ST_OK;
@@ -292,6 +294,8 @@ static enum status finish_program(struct setup *setup, struct error *err)
     struct config *config = setup->config;
 
     setup->env = &program_env;
+    if (program_is_outside(config)) /* which a trial's own config, without [sweep] devices, does not show otherwise */
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.command", PROGRAM_NONE, "sweep.devices = none", err));
     TRY(program_refuse_trainer(config, err));
     TRY(program_params_make(&setup->params, config, err));
     config_clear_tables(config);

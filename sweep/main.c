@@ -31,6 +31,7 @@ static const struct command commands[] = {
     {"serve", "show studies live in a browser, and as a JSON API", cmd_serve},
     {"export", "write a trial's config, ready to train", cmd_export},
     {"daemon", "run all studies of a store in the background", cmd_daemon},
+    {"agent", "train trials of a study elsewhere, with any program", cmd_agent},
     {"stop", "end a study now; it can be continued later", cmd_stop},
     {"pause", "let a study rest", cmd_pause},
     {"continue", "resume a paused or stopped study", cmd_continue},

@@ -29,8 +29,7 @@ static size_t find_param(const struct search *s, const char *name)
 {
     size_t k = 0;
 
-    while (k < s->space.dim && strcmp(ask_param_name(&s->space.params[k]), name) != 0 &&
-           strcmp(s->space.params[k].key, name) != 0)
+    while (k < s->space.dim && strcmp(ask_param_name(s, k), name) != 0 && strcmp(s->space.params[k].key, name) != 0)
         k++;
     return k;
 }
@@ -42,7 +41,7 @@ static enum status unknown_param(const struct search *s, const char *name, struc
 
     strbuf_init(&list, LIST_MAX);
     for (size_t k = 0; k < s->space.dim; k++)
-        strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", ask_param_name(&s->space.params[k]));
+        strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", ask_param_name(s, k));
     rc = FAIL(err, ST_USAGE, "params: the study searches no '%.60s'; it searches %s", name, list.text);
     strbuf_free(&list);
     return rc;
@@ -68,7 +67,7 @@ static enum status read_choice(const struct search *s, size_t k, const cJSON *va
     strbuf_init(&list, LIST_MAX);
     for (size_t c = 0; c < p->n_choices; c++)
         strbuf_addf(&list, "%s%s", c > 0 ? ", " : "", s->choices[k][c]);
-    rc = FAIL(err, ST_USAGE, "params: %s is none of its values: %s", ask_param_name(p), list.text);
+    rc = FAIL(err, ST_USAGE, "params: %s is none of its values: %s", ask_param_name(s, k), list.text);
     strbuf_free(&list);
     return rc;
 }
@@ -83,7 +82,7 @@ static enum status read_number(const struct search *s, size_t k, const cJSON *pa
     search_show(s, k, p->max, hi, sizeof hi);
     if (!json_get_f64(params, value->string, ret_x) || !(*ret_x >= p->min && *ret_x <= p->max))
         return FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; the value is no number of that range",
-                    ask_param_name(p), lo, hi);
+                    ask_param_name(s, k), lo, hi);
     return ST_OK;
 }
 
@@ -114,7 +113,8 @@ static enum status snap(const struct search *s, double *x, struct error *err)
         bool same = fabs(snapped[k] - x[k]) <= 1e-9 * fmax(fabs(x[k]), p->max - p->min);
         search_show(s, k, snapped[k], near, sizeof near);
         if (!same && space_is_active(&s->space, k, x))
-            return FAIL(err, ST_USAGE, "params: %s can have no such value; the nearest is %s", ask_param_name(p), near);
+            return FAIL(err, ST_USAGE, "params: %s can have no such value; the nearest is %s", ask_param_name(s, k),
+                        near);
         if (!same)
             x[k] = snapped[k];
     }

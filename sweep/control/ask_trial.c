@@ -18,31 +18,60 @@
 
 #define VALUE_MAX 256
 
-const char *ask_param_name(const struct space_param *p)
+const char *ask_param_name(const struct search *s, size_t k)
 {
-    static const char own[] = "param."; /* of a program's own parameters */
+    static const char own[] = PROGRAM_SECTION ".";
+    const struct opt_def *opt = s->opts[k];
+    const char *key = s->space.params[k].key;
 
-    return strncmp(p->key, own, sizeof own - 1) == 0 ? p->key + sizeof own - 1 : p->key;
+    if (strncmp(key, own, sizeof own - 1) != 0)
+        return key;
+    return opt != NULL && opt->written != NULL ? opt->written : key + sizeof own - 1;
 }
 
-static void put_params(const struct sched_study *ss, size_t i, cJSON *out)
+static void put_argument(cJSON *argv, const char *name, const char *value)
+{
+    char text[CONFIG_KEY_MAX + 2];
+
+    snprintf(text, sizeof text, "--%s", name);
+    cJSON_AddItemToArray(argv, cJSON_CreateString(text));
+    cJSON_AddItemToArray(argv, cJSON_CreateString(value));
+}
+
+/* What {argv} of a command stands for: all parameters of a program that have a value, in the spelling of their
+ * sections. */
+static void put_program_argv(const struct setup *setup, cJSON *argv)
+{
+    char key[CONFIG_KEY_MAX];
+
+    for (size_t i = 0; i < setup->params.table.n_defs; i++) {
+        const struct opt_def *def = &setup->params.table.defs[i];
+        snprintf(key, sizeof key, PROGRAM_SECTION ".%.80s", def->key);
+        const char *value = config_peek(setup->config, key);
+        if (value != NULL && value[0] != '\0')
+            put_argument(argv, def->written != NULL ? def->written : def->key, value);
+    }
+}
+
+static void put_params(const struct sched_study *ss, size_t i, const struct setup *setup, cJSON *out)
 {
     const struct search *search = &ss->view.search;
     cJSON *params = cJSON_AddObjectToObject(out, "params"), *argv = cJSON_AddArrayToObject(out, "argv");
-    char text[VALUE_MAX], name[SPACE_KEY_MAX + 2];
+    char text[VALUE_MAX];
 
     for (size_t k = 0; k < search->space.dim; k++) {
         const struct space_param *p = &search->space.params[k];
         double x = ss->view.x[i][k];
         search_value_text(search, k, x, text, sizeof text);
         if (p->scale == SPACE_CATEGORICAL)
-            json_add_str(params, ask_param_name(p), text);
+            json_add_str(params, ask_param_name(search, k), text);
         else
-            json_add_f64(params, ask_param_name(p), x);
-        snprintf(name, sizeof name, "--%s", ask_param_name(p));
-        cJSON_AddItemToArray(argv, cJSON_CreateString(name));
-        cJSON_AddItemToArray(argv, cJSON_CreateString(text));
+            json_add_f64(params, ask_param_name(search, k), x);
+        if (!setup_is_program(setup))
+            put_argument(argv, ask_param_name(search, k), text);
     }
+    if (setup_is_program(setup))
+        put_program_argv(setup, argv);
 }
 
 enum status ask_trial_put(const struct sched_study *ss, const struct held *held, bool again, cJSON *out,
@@ -58,7 +87,7 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
     json_add_bool(out, "again", again);
     json_add_i64(out, "attempt", held->lease.attempt);
     json_add_i64(out, "seed", t->seed);
-    put_params(ss, held->i, out);
+    put_params(ss, held->i, setup, out);
     json_add(out, "config", config_to_json(setup->config));
     json_add_str(out, "ini", t->config);
     json_add_str(out, "metric", ss->view.study.metric);

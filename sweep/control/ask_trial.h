@@ -3,6 +3,7 @@
 #define SWEEP_CONTROL_ASK_TRIAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/json.h"
 #include "base/status.h"
@@ -11,10 +12,9 @@
 
 struct held;
 struct sched_study;
-struct space_param;
 
-/* The name that clients know a parameter by. */
-const char *ask_param_name(const struct space_param *param);
+/* The name by which clients know parameter k of a bound search: of a program's, as its section spells it. */
+const char *ask_param_name(const struct search *search, size_t k);
 /* The answer of ask. */
 enum status ask_trial_put(const struct sched_study *ss, const struct held *held, bool again, cJSON *out,
                           struct error *err) MUST_USE;

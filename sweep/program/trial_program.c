@@ -19,7 +19,7 @@
 #define ENV_MAX 10
 #define ENV_BYTES (PATH_MAX + 64)
 
-struct place {
+struct trial_place {
     char dir[PATH_MAX], config[PATH_MAX], log[PATH_MAX], metrics[PATH_MAX];
     char env[ENV_MAX][ENV_BYTES];
     const char *names[ENV_MAX];
@@ -45,7 +45,7 @@ static enum status make_folder(const char *path, struct error *err)
     }
 }
 
-static enum status fill_place(struct place *p, const char *dir, struct error *err)
+static enum status fill_place(struct trial_place *p, const char *dir, struct error *err)
 {
     char real[PATH_MAX];
 
@@ -73,7 +73,7 @@ static void gpu_name(int gpu, char *buf, size_t size)
     }
 }
 
-static void add_env(struct place *p, const char *name, const char *value)
+static void add_env(struct trial_place *p, const char *name, const char *value)
 {
     char text[ENV_BYTES];
 
@@ -83,7 +83,7 @@ static void add_env(struct place *p, const char *name, const char *value)
     p->n_env++;
 }
 
-static void add_number(struct place *p, const char *name, int64_t value)
+static void add_number(struct trial_place *p, const char *name, int64_t value)
 {
     char text[24];
 
@@ -91,49 +91,70 @@ static void add_number(struct place *p, const char *name, int64_t value)
     add_env(p, name, text);
 }
 
-static void fill_env(struct place *p, const struct trial_program *t)
+static void fill_env(struct trial_place *p, const struct trial_folder *f)
 {
     char gpu[64];
 
-    add_number(p, "TRAWL_TRIAL", t->number);
-    add_number(p, "TRAWL_ATTEMPT", t->attempt);
-    add_env(p, "TRAWL_STUDY", t->study != NULL ? t->study : "");
-    add_number(p, "TRAWL_SEED", t->setup->program.trial_seed);
+    add_number(p, "TRAWL_TRIAL", f->number);
+    add_number(p, "TRAWL_ATTEMPT", f->attempt);
+    add_env(p, "TRAWL_STUDY", f->study != NULL ? f->study : "");
+    add_number(p, "TRAWL_SEED", f->seed);
     add_env(p, "TRAWL_CONFIG", p->config);
     add_env(p, "TRAWL_DIR", p->dir);
     add_env(p, "TRAWL_METRICS", p->metrics);
     add_env(p, "PYTHONUNBUFFERED", "1"); /* else reports come when the program ends */
-    if (t->gpu < 0)
+    if (f->gpu < 0)
         return;
-    gpu_name(t->gpu, gpu, sizeof gpu);
+    gpu_name(f->gpu, gpu, sizeof gpu);
     add_env(p, "CUDA_VISIBLE_DEVICES", gpu);
 }
 
-static enum status start(const struct trial_program *t, struct place *p, struct program_run **ret_run,
-                         struct error *err)
+enum status trial_place_make(struct trial_place **ret_place, const struct trial_folder *f, struct error *err)
 {
-    const struct program_settings *program = &t->setup->program;
-    const struct program_place words = {
-        .config = p->config, .dir = p->dir, .study = t->study, .trial = t->number, .seed = program->trial_seed};
-    struct program_job job = {.directory = program->directory,
-                              .env = p->names,
-                              .log_path = p->log,
-                              .metrics_path = p->metrics,
-                              .metric = t->metric,
-                              .grace_s = program->grace_s,
-                              .echo = t->echo};
-    char **argv = NULL;
-    enum status rc;
+    struct trial_place *p = mem_alloc(sizeof *p);
+    enum status rc = fill_place(p, f->dir, err);
 
-    (void)parse_seconds(program->trial_time, &job.limit_s);
-    TRY(file_write_all(p->config, t->config, strlen(t->config), err));
-    TRY(program_argv(t->setup->config, &t->setup->params, &words, &argv, err));
-    fill_env(p, t);
-    job.argv = argv;
-    job.n_env = p->n_env;
-    rc = program_run_start(ret_run, &job, err);
-    program_argv_free(argv);
-    return rc;
+    if (rc == ST_OK)
+        rc = file_write_all(p->config, f->config, strlen(f->config), err);
+    if (rc != ST_OK) {
+        mem_free(p);
+        return rc;
+    }
+    fill_env(p, f);
+    *ret_place = p;
+    return ST_OK;
+}
+
+void trial_place_free(struct trial_place *place)
+{
+    mem_free(place);
+}
+
+const char *trial_place_dir(const struct trial_place *place)
+{
+    return place->dir;
+}
+
+const char *trial_place_config(const struct trial_place *place)
+{
+    return place->config;
+}
+
+enum status trial_place_start(const struct trial_place *p, const struct trial_command *c, struct program_run **ret_run,
+                              struct error *err)
+{
+    const struct program_job job = {.argv = c->argv,
+                                    .directory = c->directory,
+                                    .env = p->names,
+                                    .n_env = p->n_env,
+                                    .log_path = p->log,
+                                    .metrics_path = p->metrics,
+                                    .metric = c->metric,
+                                    .limit_s = c->limit_s,
+                                    .grace_s = c->grace_s,
+                                    .echo = c->echo};
+
+    return program_run_start(ret_run, &job, err);
 }
 
 void trial_program_folder(const char *store_path, const char *study, int64_t number, char *buf)
@@ -146,11 +167,33 @@ void trial_program_folder(const char *store_path, const char *study, int64_t num
 
 enum status trial_program_start(const struct trial_program *t, struct program_run **ret_run, struct error *err)
 {
-    struct place *p = mem_alloc(sizeof *p);
-    enum status rc = fill_place(p, t->dir, err);
+    const struct program_settings *program = &t->setup->program;
+    const struct trial_folder folder = {.dir = t->dir,
+                                        .config = t->config,
+                                        .study = t->study,
+                                        .number = t->number,
+                                        .attempt = t->attempt,
+                                        .seed = program->trial_seed,
+                                        .gpu = t->gpu};
+    struct trial_command command = {
+        .directory = program->directory, .metric = t->metric, .grace_s = program->grace_s, .echo = t->echo};
+    struct trial_place *place = NULL;
+    char **argv = NULL;
+    enum status rc;
 
+    if (program_is_outside(t->setup->config))
+        return FAIL(err, ST_CONFIG,
+                    "there is no sweep.command: the study's trials are trained by clients elsewhere "
+                    "(`trawl agent`); name a program with --sweep.command 'PROGRAM {argv}'");
+    (void)parse_seconds(program->trial_time, &command.limit_s);
+    TRY(trial_place_make(&place, &folder, err));
+    const struct program_place words = {
+        .config = place->config, .dir = place->dir, .study = t->study, .trial = t->number, .seed = program->trial_seed};
+    rc = program_argv(t->setup->config, &t->setup->params, &words, &argv, err);
+    command.argv = argv;
     if (rc == ST_OK)
-        rc = start(t, p, ret_run, err);
-    mem_free(p);
+        rc = trial_place_start(place, &command, ret_run, err);
+    program_argv_free(argv);
+    trial_place_free(place);
     return rc;
 }

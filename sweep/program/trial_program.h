@@ -23,6 +23,28 @@ struct trial_program {
     bool echo; /* pass its output on to our stderr */
 };
 
+/* The same in two steps, for a command whose words are known: the folder with its files, then the start. */
+struct trial_folder { /* borrowed for trial_place_make alone */
+    const char *dir, *config, *study;
+    int64_t number, attempt, seed;
+    int gpu;
+};
+struct trial_command {
+    char *const *argv; /* NULL-terminated */
+    const char *directory; /* to start in */
+    const char *metric;
+    double limit_s, grace_s; /* as in struct program_job */
+    bool echo;
+};
+struct trial_place; /* trial_place_free; NULL is fine there */
+enum status trial_place_make(struct trial_place **ret_place, const struct trial_folder *folder,
+                             struct error *err) MUST_USE;
+void trial_place_free(struct trial_place *place);
+const char *trial_place_dir(const struct trial_place *place); /* absolute */
+const char *trial_place_config(const struct trial_place *place); /* its file */
+enum status trial_place_start(const struct trial_place *place, const struct trial_command *command,
+                              struct program_run **ret_run, struct error *err) MUST_USE;
+
 #define TRIAL_FOLDER_MAX 4096
 /* STORE.runs/STUDY/NUMBER, in TRIAL_FOLDER_MAX bytes: the folder of a trial of a store. */
 void trial_program_folder(const char *store_path, const char *study, int64_t number, char *buf);

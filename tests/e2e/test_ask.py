@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """test_ask.py - trials that are trained elsewhere: ask, report, tell, enqueue and add over HTTP, with clients that repeat themselves,
 fall silent or come late, and with a controller and a server that are killed in between."""
-import contextlib
 import http.client
 import json
 import pathlib
 import re
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
-import time
 
+import asking
 import tap
+from asking import OUTSIDE, Server, daemon, state_of
 from tap import equal, run, show, start, wait_for, write
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
@@ -53,93 +52,12 @@ values = adam, muon
 """
 
 
-class Server:
-    """`trawl serve --control` beside a store, and what programs send to it."""
-
-    def __init__(self, store, *more, port=0):
-        self.process = start("serve", "--store", store, "--port", port, "--control", *more)
-        self.url = self.process.stdout.readline().strip()
-        found = re.match(r"http://([^:/]+):(\d+)/(?:\?token=(\w+))?", self.url)
-        assert found, (self.url, self.process.poll())
-        self.port, self.token = int(found.group(2)), found.group(3)
-
-    def post(self, path, body, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=tap.PATIENCE_S)
-        text = body if isinstance(body, (str, bytes)) else json.dumps(body)
-        headers = {"Content-Type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
-        with contextlib.closing(connection):
-            connection.request("POST", "/api/v1/studies/" + path, text, headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-
-    def ok(self, path, body, **headers):
-        status, answer = self.post(path, body, **headers)
-        assert status == 200, (path, body, status, answer)
-        return answer
-
-    def get(self, path, holds=lambda answer: True):
-        """The answer, once the server has seen what the controller wrote."""
-        found = []
-
-        def look():
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=tap.PATIENCE_S)
-            with contextlib.closing(connection):
-                connection.request("GET", path)
-                answer = connection.getresponse()
-                found.append(json.loads(answer.read()))
-                return answer.status == 200 and holds(found[-1])
-        wait_for(look)
-        return found[-1]
-
-    def ask(self, client, study="a"):
-        """A trial, however long it takes to choose it."""
-        found = []
-        wait_for(lambda: found.append(self.ok(study + "/trials:ask", {"client": client})) or found[-1]["trial"] is not None)
-        return found[-1]
-
-    def report(self, trial, study="a", **body):
-        return self.ok("%s/trials/%d:report" % (study, trial["trial"]), {"lease": trial["lease"]["token"], **body})
-
-    def tell(self, trial, study="a", **body):
-        return self.ok("%s/trials/%d:tell" % (study, trial["trial"]), {"lease": trial["lease"]["token"], **body})
-
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=tap.PATIENCE_S)
-        equal(self.process.returncode, 0)
-        assert "WARNING: " not in err and "ERROR: " not in err, err
-
-
-def daemon(store):
-    process = start("daemon", "--store", store)
-    wait_for(lambda: pathlib.Path(str(store) + ".sock").exists(), process)
-    return process
-
-
-def submit(folder, store, text=ASKED, trials=20, name="a"):
-    config = write(folder, name + ".ini", text)
-    watcher = start("sweep", config, "--store", store, "--name", name, "--trials", trials, "-q")
-    wait_for(lambda: subprocess.run([tap.TRAWL, "show", name, "--store", str(store)], capture_output=True).returncode == 0, watcher)
-    watcher.send_signal(signal.SIGINT)  # only watching ends
-    watcher.communicate(timeout=tap.PATIENCE_S)
-
-
-@contextlib.contextmanager
 def served(folder, text=ASKED, trials=20):
-    store = folder / "s.db"
-    controller = daemon(store)
-    server = Server(store)
-    submit(folder, store, text, trials)
-    yield server, store
-    server.end()
-    controller.send_signal(signal.SIGTERM)
-    controller.communicate(timeout=tap.PATIENCE_S)
-    equal(controller.returncode, 0)
-    _, err = run("check", store)
+    return asking.served(folder, text, trials)
 
 
-def state_of(store):
-    return json.loads(run("ls", "--store", store, "--json")[0])[0]["state"]
+def submit(folder, store):
+    asking.submit(folder, store, ASKED)
 
 
 def trial_of(store, number):
@@ -411,6 +329,22 @@ def test_workers_and_clients_share_a_study(folder):
         equal([x["state"] for x in t], ["done"] * 8)
         own = {x["number"] for x in t if x["device"] != "a"}
         assert told and own and told | own == set(range(8)) and not told & own, (told, own)
+
+
+def test_a_program_of_anybodys(folder):
+    """A study without a game and without a command: its parameters are the clients'."""
+    with served(folder, OUTSIDE) as (s, store):
+        seen = [s.ask("c%d" % i) for i in range(6)]
+        for t in seen:
+            equal(set(t["params"]), {"Learning-Rate", "layers", "opt", "momentum"})
+            equal(t["config"]["param"]["epochs"], "3")
+            argv = dict(zip(t["argv"][::2], t["argv"][1::2]))
+            equal(("--momentum" in argv, argv["--epochs"], argv["--opt"]), (t["params"]["opt"] == "sgd", "3", t["params"]["opt"]))
+            assert abs(float(argv["--Learning-Rate"]) - t["params"]["Learning-Rate"]) < 1e-9, argv
+        equal({t["params"]["opt"] for t in seen}, {"adam", "sgd"})
+        s.ok("a/trials:enqueue", {"params": {"Learning-Rate": 0.05, "opt": "sgd", "momentum": 0.5}})
+        equal(s.ask("next")["params"], {"Learning-Rate": 0.05, "layers": 4, "opt": "sgd", "momentum": 0.5})
+        tap.fails("train", folder / "a.ini", code=2, says=["no sweep.command", "trawl agent"])
 
 
 def test_steps_as_cost(folder):

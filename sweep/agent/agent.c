@@ -1,0 +1,260 @@
+/* agent.c - the main thread of `trawl agent`: starts a program for each trial that a slot's thread was given, listens to
+ * it, stops it, and hands its result to that thread. It never waits for the network. */
+#include "sweep/agent/agent.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sweep/agent/agent_job.h"
+#include "sweep/agent/agent_settings.h"
+#include "sweep/agent/agent_words.h"
+#include "sweep/program/program_run.h"
+#include "sweep/program/trial_program.h"
+#include "sweep/signals.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_NS 20000000
+#define LAST_CALLS_S 12 /* for requests, once it is to end */
+#define REPORTS_MAX 256 /* that wait for the server; then the oldest go */
+
+struct agent {
+    const struct agent_settings *set;
+    struct agent_job *jobs; /* (n_slots) */
+    struct http_cancel cancel;
+    struct program_report *report; /* room for one */
+    bool quitting;
+    struct error err;
+};
+
+/* With the lock. */
+static void hand_result(struct agent_job *job, cJSON *result)
+{
+    job->result = result;
+    job->state = JOB_ENDED;
+    pthread_cond_signal(&job->changed);
+}
+
+static const char *token_of(const struct agent_job *job)
+{
+    return json_get_str(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "token");
+}
+
+static int64_t number_of(const struct agent_job *job, const char *key)
+{
+    int64_t value = 0;
+
+    (void)json_get_i64(job->answer, key, &value);
+    return value;
+}
+
+static bool counts_steps(const struct agent_job *job)
+{
+    const char *unit = json_get_str(job->answer, "cost_unit");
+
+    return unit != NULL && strcmp(unit, "steps") == 0;
+}
+
+static cJSON *result_of(const struct agent_job *job, const char *state, const char *reason)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    json_add_str(json, "lease", token_of(job));
+    json_add_str(json, "state", state);
+    if (reason != NULL && reason[0] != '\0')
+        json_add_str(json, "reason", reason);
+    return json;
+}
+
+static enum status start_program(struct agent *a, struct agent_job *job, struct error *err)
+{
+    const struct agent_settings *set = a->set;
+    const char *ini = json_get_str(job->answer, "ini"), *metric = json_get_str(job->answer, "metric");
+    struct trial_folder folder = {.config = ini != NULL ? ini : "",
+                                  .study = set->study,
+                                  .number = number_of(job, "trial"),
+                                  .attempt = number_of(job, "attempt"),
+                                  .seed = number_of(job, "seed"),
+                                  .gpu = job->slot->gpu};
+    struct trial_command command = {.directory = ".",
+                                    .metric = metric != NULL ? metric : "score",
+                                    .limit_s = set->limit_s,
+                                    .grace_s = set->grace_s};
+    struct trial_place *place = NULL;
+    char dir[PATH_MAX], **argv = NULL;
+    enum status rc;
+
+    snprintf(dir, sizeof dir, "%.*s/%lld", PATH_MAX - 32, set->dir, (long long)folder.number);
+    folder.dir = dir;
+    TRY(trial_place_make(&place, &folder, err));
+    const struct agent_place words = {
+        .config = trial_place_config(place), .dir = trial_place_dir(place), .study = set->study};
+    rc = agent_words(set->words, set->n_words, job->answer, &words, &argv, err);
+    if (rc == ST_OK) {
+        command.argv = argv;
+        rc = trial_place_start(place, &command, &job->run, err);
+    }
+    agent_words_free(argv);
+    trial_place_free(place);
+    return rc;
+}
+
+/* With the lock. A command that fits no trial of the study ends the agent; a program that cannot be started fails the
+ * trial. */
+static void begin(struct agent *a, struct agent_job *job)
+{
+    long long number = (long long)number_of(job, "trial");
+    struct error why = {0};
+    enum status rc = job->stop ? ST_INTERRUPTED : start_program(a, job, &why);
+
+    job->seq = 1000 * clock_utc_ms(); /* above those of an agent before this one */
+    if (rc == ST_OK) {
+        log_info("%s: trial %lld starts", job->slot->client, number);
+        job->state = JOB_RUNS;
+        return;
+    }
+    if (rc == ST_USAGE || rc == ST_IO) { /* nor would the next trial start */
+        if (a->err.status == ST_OK)
+            (void)FAIL(&a->err, rc, "%s", why.text);
+        hand_result(job, result_of(job, "queued", NULL));
+    } else {
+        hand_result(job, result_of(job, rc == ST_INTERRUPTED ? "queued" : "failed", why.text));
+    }
+}
+
+/* With the lock. */
+static void add_report(struct agent_job *job, const struct program_report *r)
+{
+    cJSON *body = cJSON_CreateObject(), *metrics = cJSON_CreateObject();
+
+    json_add_str(body, "lease", token_of(job));
+    json_add_i64(body, "step", (int64_t)r->step);
+    if (!counts_steps(job))
+        json_add_f64(body, "cost", r->cost);
+    json_add_i64(body, "seq", job->seq++);
+    for (size_t i = 0; i < r->line.n; i++)
+        if (isfinite(r->line.metrics[i].value))
+            json_add_f64(metrics, r->line.metrics[i].name, r->line.metrics[i].value);
+    json_add(body, "metrics", metrics);
+    cJSON_AddItemToArray(job->reports, body);
+    if (cJSON_GetArraySize(job->reports) > REPORTS_MAX)
+        cJSON_DeleteItemFromArray(job->reports, 0);
+    pthread_cond_signal(&job->changed);
+}
+
+static cJSON *end_result(const struct agent *a, const struct agent_job *job, const struct program_end *end)
+{
+    static const char *const states[] = {
+        [PROGRAM_DONE] = "done", [PROGRAM_STOPPED] = "stopped", [PROGRAM_FAILED] = "failed"};
+    bool given_back = end->outcome == PROGRAM_STOPPED && a->quitting;
+    cJSON *json = result_of(job, given_back ? "queued" : states[end->outcome], end->reason);
+
+    if (given_back)
+        return json;
+    if (isfinite(end->score))
+        json_add_f64(json, "score", end->score);
+    if (!counts_steps(job))
+        json_add_f64(json, "cost", end->cost);
+    json_add_i64(json, "step", end->step);
+    if (end->outcome == PROGRAM_FAILED && end->last_lines[0] != '\0')
+        json_add_str(json, "log", end->last_lines);
+    return json;
+}
+
+/* With the lock. */
+static void finish(struct agent *a, struct agent_job *job)
+{
+    struct program_end *end = mem_alloc(sizeof *end);
+    cJSON *result;
+    double score = NAN;
+
+    program_run_end(job->run, end);
+    program_run_destroy(job->run);
+    job->run = NULL;
+    result = end_result(a, job, end);
+    (void)json_get_f64(result, "score", &score);
+    log_info("%s: trial %lld %s%s%.300s, score %.6g, cost %.4g", job->slot->client, (long long)number_of(job, "trial"),
+             json_get_str(result, "state"), end->reason[0] != '\0' ? ": " : "", end->reason, score, end->cost);
+    hand_result(job, result);
+    mem_free(end);
+}
+
+static void step(struct agent *a, struct agent_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    if (job->state == JOB_GIVEN)
+        begin(a, job);
+    if (job->state == JOB_RUNS) {
+        bool ended = program_run_wait(job->run, 0);
+        while (program_run_report(job->run, a->report))
+            add_report(job, a->report);
+        if (ended)
+            finish(a, job);
+        else if (job->stop)
+            program_run_stop(job->run);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void quit(struct agent *a, size_t n)
+{
+    a->quitting = true;
+    atomic_store(&a->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + LAST_CALLS_S)));
+    for (size_t i = 0; i < n; i++) {
+        pthread_mutex_lock(&a->jobs[i].lock);
+        a->jobs[i].quit = a->jobs[i].stop = true;
+        pthread_cond_broadcast(&a->jobs[i].changed);
+        pthread_mutex_unlock(&a->jobs[i].lock);
+    }
+}
+
+/* Have all slots come to their end? The first failure ends the others too. */
+static bool all_over(struct agent *a, size_t n)
+{
+    size_t n_over = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        pthread_mutex_lock(&a->jobs[i].lock);
+        n_over += a->jobs[i].state == JOB_OVER;
+        if (a->err.status == ST_OK && a->jobs[i].err.status != ST_OK)
+            a->err = a->jobs[i].err;
+        pthread_mutex_unlock(&a->jobs[i].lock);
+    }
+    return n_over == n;
+}
+
+enum status agent_run(const struct agent_settings *set, struct error *err)
+{
+    struct agent a = {.set = set};
+    bool interrupted = false;
+    enum status rc = ST_OK;
+    size_t n = 0;
+
+    a.jobs = mem_array(set->n_slots, sizeof *a.jobs);
+    a.report = mem_alloc(sizeof *a.report);
+    for (; rc == ST_OK && n < set->n_slots; n++)
+        rc = agent_job_start(&a.jobs[n], set, &set->slots[n], (uint64_t)clock_utc_ms() + ((uint64_t)getpid() << 32) + n,
+                             &a.cancel, err);
+    if (rc != ST_OK)
+        quit(&a, n);
+    while (!all_over(&a, n)) {
+        interrupted = interrupted || signals_stop();
+        if (!a.quitting && (interrupted || a.err.status != ST_OK))
+            quit(&a, n);
+        for (size_t i = 0; i < n; i++)
+            step(&a, &a.jobs[i]);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    for (size_t i = 0; i < n; i++)
+        agent_job_join(&a.jobs[i]);
+    mem_free(a.jobs);
+    mem_free(a.report);
+    if (rc == ST_OK && a.err.status != ST_OK)
+        rc = FAIL(err, a.err.status, "agent: %s", a.err.text);
+    return rc == ST_OK && interrupted ? FAIL(err, ST_INTERRUPTED, "stopped; trials that ran are given back") : rc;
+}

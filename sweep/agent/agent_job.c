@@ -1,0 +1,349 @@
+/* agent_job.c - the thread of a slot: everything that waits for the network.
+ * Invariants: (1) a result is in the spool before it is told, and leaves it when it is acknowledged; (2) while the
+ * server cannot be reached the program runs on: its reports wait, the oldest are dropped; (3) whatever is sent may be
+ * sent again. */
+#include "sweep/agent/agent_job.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sweep/agent/spool.h"
+#include "web/http/http.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define BACKOFF_MAX 5 /* 2^5 s between two tries at most */
+#define LAST_TRIES_S 10 /* for a result, once the agent is to end */
+#define BEATS 3 /* reports in the time that a lease lasts */
+
+/* Waits until something changes, or for so long. With the lock. */
+static void wait_for(struct agent_job *job, double seconds)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
+    until.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    (void)pthread_cond_timedwait(&job->changed, &job->lock, &until);
+}
+
+/* False: the agent is to end. */
+static bool pause_for(struct agent_job *job, double seconds)
+{
+    double end_s = clock_mono_s() + seconds;
+
+    pthread_mutex_lock(&job->lock);
+    while (!job->quit && clock_mono_s() < end_s)
+        wait_for(job, end_s - clock_mono_s());
+    bool quit = job->quit;
+    pthread_mutex_unlock(&job->lock);
+    return !quit;
+}
+
+static double backoff_s(struct agent_job *job, int attempt, double wait_s)
+{
+    return http_backoff_s(&job->rng, attempt < BACKOFF_MAX ? attempt : BACKOFF_MAX, wait_s);
+}
+
+static void note_trouble(struct agent_job *job, int attempt, const char *text)
+{
+    if (attempt == 0)
+        log_warn("%s: %s; trying again", job->slot->client, text);
+}
+
+static void over(struct agent_job *job, enum status rc, const char *text)
+{
+    pthread_mutex_lock(&job->lock);
+    job->state = JOB_OVER;
+    if (rc != ST_OK)
+        (void)FAIL(&job->err, rc, "%s", text);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* -- ask -- */
+
+/* True: there is a trial, and it is the main thread's. */
+static bool ask(struct agent_job *job)
+{
+    cJSON *body = cJSON_CreateObject(), *answer = NULL;
+    char text[ERROR_TEXT_MAX];
+    bool given = false, goes_on = true;
+    double wait_s;
+
+    json_add_str(body, "client", job->slot->client);
+    for (int attempt = 0; goes_on && !given;) {
+        enum ask_outcome outcome = ask_client_call(job->client, "ask", -1, body, &answer, &wait_s, text);
+        if (outcome == ASK_REFUSED || outcome == ASK_DENIED) {
+            over(job, ST_USAGE, text);
+            goes_on = false;
+        } else if (outcome == ASK_AGAIN) {
+            note_trouble(job, attempt, text);
+            goes_on = pause_for(job, backoff_s(job, attempt++, wait_s));
+        } else if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(answer, "trial"))) {
+            given = true;
+        } else {
+            const char *state = json_get_str(answer, "state");
+            attempt = 0;
+            goes_on = state == NULL || strcmp(state, "ended") != 0;
+            if (!json_get_f64(answer, "wait_s", &wait_s) || !(wait_s >= 0.01 && wait_s <= 60))
+                wait_s = 1;
+            goes_on = goes_on && pause_for(job, wait_s);
+            cJSON_Delete(answer);
+            answer = NULL;
+        }
+    }
+    cJSON_Delete(body);
+    if (!given)
+        return false;
+    pthread_mutex_lock(&job->lock);
+    job->answer = answer;
+    job->stop = job->quit;
+    job->state = JOB_GIVEN;
+    pthread_mutex_unlock(&job->lock);
+    return true;
+}
+
+/* -- report -- */
+
+static int64_t trial_of(const struct agent_job *job)
+{
+    int64_t number = -1;
+
+    (void)json_get_i64(job->answer, "trial", &number);
+    return number;
+}
+
+static const char *token_of(const struct agent_job *job)
+{
+    return json_get_str(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "token");
+}
+
+static double beat_s(const struct agent_job *job)
+{
+    double seconds = 60;
+
+    (void)json_get_f64(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "seconds", &seconds);
+    return fmax(seconds / BEATS, 0.2);
+}
+
+static void ask_stop(struct agent_job *job, const char *why)
+{
+    pthread_mutex_lock(&job->lock);
+    if (!job->stop)
+        log_info("%s: trial %lld is to stop: %s", job->slot->client, (long long)trial_of(job), why);
+    job->stop = true;
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void take_report_answer(struct agent_job *job, const cJSON *answer)
+{
+    const char *reason = json_get_str(answer, "reason");
+    bool stop = false;
+
+    if (json_get_bool(answer, "stop", &stop) && stop)
+        ask_stop(job, reason != NULL ? reason : "the study says so");
+}
+
+/* One try. False: it was not answered. */
+static bool report(struct agent_job *job, const cJSON *body, double *ret_wait_s, char *text)
+{
+    cJSON *answer = NULL;
+
+    switch (ask_client_call(job->client, "report", trial_of(job), body, &answer, ret_wait_s, text)) {
+    case ASK_DONE:
+        take_report_answer(job, answer);
+        cJSON_Delete(answer);
+        return true;
+    case ASK_REFUSED: /* it is not ours any more */
+        ask_stop(job, text);
+        return true;
+    case ASK_DENIED:
+    case ASK_AGAIN:
+        break;
+    }
+    return false;
+}
+
+/* Sends what waits, and a sign of life now and then, until the program has ended. */
+static void report_until_end(struct agent_job *job)
+{
+    double next_s = clock_mono_s() + beat_s(job), wait_s = 0, retry_s = 0;
+    char text[ERROR_TEXT_MAX];
+    int attempt = 0;
+
+    pthread_mutex_lock(&job->lock);
+    while (job->state != JOB_ENDED) {
+        double now_s = clock_mono_s();
+        bool waits = cJSON_GetArraySize(job->reports) > 0;
+        if (now_s < retry_s || (!waits && now_s < next_s)) {
+            wait_for(job, fmin(fmax(retry_s, waits ? 0 : next_s) - now_s, 1));
+            continue;
+        }
+        cJSON *body = waits ? cJSON_DetachItemFromArray(job->reports, 0) : cJSON_CreateObject();
+        pthread_mutex_unlock(&job->lock);
+        if (!waits)
+            json_add_str(body, "lease", token_of(job));
+        bool answered = report(job, body, &wait_s, text);
+        if (answered) {
+            attempt = 0;
+            next_s = clock_mono_s() + beat_s(job);
+        } else {
+            note_trouble(job, attempt, text);
+            retry_s = clock_mono_s() + fmin(backoff_s(job, attempt++, wait_s), beat_s(job));
+        }
+        pthread_mutex_lock(&job->lock);
+        if (!answered && waits) {
+            cJSON_InsertItemInArray(job->reports, 0, body);
+            body = NULL;
+        }
+        cJSON_Delete(body);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* What the program reported last, as far as the server can be reached. */
+static void send_rest(struct agent_job *job)
+{
+    char text[ERROR_TEXT_MAX];
+    double wait_s;
+    cJSON *body;
+
+    while ((body = cJSON_DetachItemFromArray(job->reports, 0)) != NULL) { /* the main thread is done with the trial */
+        bool answered = report(job, body, &wait_s, text);
+        cJSON_Delete(body);
+        if (!answered)
+            break;
+    }
+}
+
+/* -- tell -- */
+
+/* The result in path is told until it is acknowledged; what is refused is kept for a person. */
+static void tell(struct agent_job *job, int64_t trial, const cJSON *body, const char *path)
+{
+    double give_up_s = INFINITY, wait_s;
+    char text[ERROR_TEXT_MAX];
+    cJSON *answer = NULL;
+
+    for (int attempt = 0;; attempt++) {
+        enum ask_outcome outcome = ask_client_call(job->client, "tell", trial, body, &answer, &wait_s, text);
+        if (outcome == ASK_DONE) {
+            bool late = false;
+            spool_done(path);
+            if (json_get_bool(answer, "late", &late) && late)
+                log_warn("%s: the result of trial %lld came too late and is not counted; the server keeps it",
+                         job->slot->client, (long long)trial);
+            cJSON_Delete(answer);
+            return;
+        }
+        if (outcome == ASK_REFUSED) {
+            spool_refused(path);
+            log_warn("%s: the result of trial %lld is refused, and kept as %s.refused: %s", job->slot->client,
+                     (long long)trial, path, text);
+            return;
+        }
+        note_trouble(job, attempt, text);
+        if (!pause_for(job, backoff_s(job, attempt, wait_s))) {
+            if (isinf(give_up_s))
+                give_up_s = clock_mono_s() + LAST_TRIES_S;
+            if (clock_mono_s() > give_up_s) {
+                log_warn("%s: the result of trial %lld waits in %s; the next `trawl agent` of this study tells it",
+                         job->slot->client, (long long)trial, path);
+                return;
+            }
+            nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+        }
+    }
+}
+
+static void tell_result(struct agent_job *job)
+{
+    const struct ask_place *place = &job->set->place;
+    char path[PATH_MAX];
+    struct error why = {0};
+
+    if (spool_put(job->set->spool, place->url[0] != '\0' ? place->url : place->store, job->set->study, trial_of(job),
+                  job->result, path, &why) != ST_OK) {
+        log_warn("%s; the result of trial %lld is told all the same", why.text, (long long)trial_of(job));
+        path[0] = '\0';
+    }
+    tell(job, trial_of(job), job->result, path);
+    pthread_mutex_lock(&job->lock);
+    cJSON_Delete(job->result);
+    cJSON_Delete(job->answer);
+    cJSON_Delete(job->reports);
+    job->result = job->answer = NULL;
+    job->reports = cJSON_CreateArray();
+    if (job->state != JOB_OVER)
+        job->state = JOB_ASKS;
+    pthread_mutex_unlock(&job->lock);
+}
+
+void agent_job_tell_left(struct agent_job *job)
+{
+    const struct ask_place *place = &job->set->place;
+    struct spooled *list = NULL;
+    struct error why = {0};
+    size_t n = 0;
+
+    if (spool_list(job->set->spool, place->url[0] != '\0' ? place->url : place->store, job->set->study, &list, &n,
+                   &why) != ST_OK)
+        log_warn("%s, continuing", why.text);
+    for (size_t i = 0; i < n; i++)
+        tell(job, list[i].trial, list[i].body, list[i].path);
+    spool_list_free(list, n);
+}
+
+static void *talk(void *ctx)
+{
+    struct agent_job *job = ctx;
+
+    if (job->slot == &job->set->slots[0])
+        agent_job_tell_left(job);
+    while (ask(job)) {
+        report_until_end(job);
+        send_rest(job);
+        tell_result(job);
+        pthread_mutex_lock(&job->lock);
+        bool quit = job->quit;
+        pthread_mutex_unlock(&job->lock);
+        if (quit)
+            break;
+    }
+    over(job, ST_OK, "");
+    return NULL;
+}
+
+enum status agent_job_start(struct agent_job *job, const struct agent_settings *set, const struct agent_slot *slot,
+                            uint64_t seed, struct http_cancel *cancel, struct error *err)
+{
+    int code;
+
+    *job = (struct agent_job){.set = set, .slot = slot, .reports = cJSON_CreateArray(), .rng = rng_seed(seed)};
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_cond_init(&job->changed, NULL);
+    TRY(ask_client_create(&job->client, &set->place, set->study, cancel, err));
+    code = pthread_create(&job->thread, NULL, talk, job);
+    job->has_thread = code == 0;
+    return code == 0 ? ST_OK : FAIL(err, ST_IO, "cannot start a thread: %s", strerror(code));
+}
+
+void agent_job_join(struct agent_job *job)
+{
+    if (job->has_thread)
+        pthread_join(job->thread, NULL);
+    ask_client_destroy(job->client);
+    cJSON_Delete(job->answer);
+    cJSON_Delete(job->reports);
+    cJSON_Delete(job->result);
+    *job = (struct agent_job){0};
+}

@@ -1,0 +1,17 @@
+/* agent_words.h - the words of an agent's command for one trial. Plain functions. */
+#ifndef SWEEP_AGENT_AGENT_WORDS_H
+#define SWEEP_AGENT_AGENT_WORDS_H
+
+#include "base/json.h"
+#include "base/status.h"
+
+struct agent_place { /* what {config}, {dir} and {study} stand for */
+    const char *config, *dir, *study;
+};
+/* words (n) with {argv}, {NAME}, {trial}, {seed} and the rest filled in from the answer of ask, as those of
+ * sweep.command are (docs/own-trainer.md). NULL-terminated; caller: agent_words_free. */
+enum status agent_words(const char *const *words, size_t n, const cJSON *answer, const struct agent_place *place,
+                        char ***ret_argv, struct error *err) MUST_USE;
+void agent_words_free(char **argv); /* NULL is fine */
+
+#endif

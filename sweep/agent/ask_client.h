@@ -1,0 +1,39 @@
+/* ask_client.h - one client of ask/tell: requests to a server by HTTP, or to the controller of a store on this machine.
+ * A client owns its connection (ask_client_destroy); one thread. */
+#ifndef SWEEP_AGENT_ASK_CLIENT_H
+#define SWEEP_AGENT_ASK_CLIENT_H
+
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "web/http/http.h"
+
+struct ask_client;
+
+/* "http://host:8080/?token=..." with its parts, or the path of a store. */
+struct ask_place {
+    char url[2048]; /* "": a store */
+    char store[4096];
+    char token[128]; /* "": none; a secret */
+};
+/* token: in place of the address's own; NULL: none. */
+enum status ask_place_parse(const char *text, const char *token, struct ask_place *ret_place,
+                            struct error *err) MUST_USE;
+
+/* place and cancel are borrowed until the client is destroyed. */
+enum status ask_client_create(struct ask_client **ret_client, const struct ask_place *place, const char *study,
+                              struct http_cancel *cancel, struct error *err) MUST_USE;
+void ask_client_destroy(struct ask_client *client); /* NULL is fine */
+
+enum ask_outcome {
+    ASK_DONE, /* *ret_answer is the caller's */
+    ASK_AGAIN, /* not reached, or it cannot answer now */
+    ASK_REFUSED, /* and would be again */
+    ASK_DENIED /* the token is wrong, or the server does not take such requests: a person may change that */
+};
+/* One try. trial -1: none. text: why not (ERROR_TEXT_MAX). *ret_wait_s: what the server asks to wait; 0: nothing. */
+enum ask_outcome ask_client_call(struct ask_client *client, const char *verb, int64_t trial, const cJSON *body,
+                                 cJSON **ret_answer, double *ret_wait_s, char *text);
+
+#endif

@@ -1,0 +1,162 @@
+/* spool.c - results that wait for their acknowledgement.
+ * Invariant: a file is whole or not there: it is written beside its name and renamed. */
+#include "sweep/agent/spool.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX (1u << 20)
+#define SUFFIX ".told.json"
+
+enum status spool_default(char *buf, size_t size, struct error *err)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+    if (state != NULL && state[0] == '/')
+        snprintf(buf, size, "%s/trawl/agent", state);
+    else if (home != NULL && home[0] == '/')
+        snprintf(buf, size, "%s/.local/state/trawl/agent", home);
+    else
+        return FAIL(err, ST_USAGE,
+                    "agent: neither XDG_STATE_HOME nor HOME names a folder for results that wait; give "
+                    "one with --spool DIR");
+    return ST_OK;
+}
+
+enum status spool_open(const char *dir, struct error *err)
+{
+    char part[PATH_MAX];
+
+    if (strlen(dir) + 128 > sizeof part)
+        return FAIL(err, ST_USAGE, "agent: the path of --spool is too long");
+    snprintf(part, sizeof part, "%s", dir);
+    for (char *at = part + 1;; at++) {
+        char c = *at;
+        if (c != '/' && c != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST)
+            return FAIL(err, ST_IO,
+                        "%s: the folder for results that wait cannot be made (%s); give another one with "
+                        "--spool DIR",
+                        part, strerror(errno));
+        *at = c;
+        if (c == '\0')
+            break;
+    }
+    if (access(dir, W_OK | X_OK) != 0)
+        return FAIL(err, ST_IO,
+                    "%s: the folder for results that wait cannot be written (%s); give another one with "
+                    "--spool DIR",
+                    dir, strerror(errno));
+    return ST_OK;
+}
+
+enum status spool_put(const char *dir, const char *place, const char *study, int64_t trial, const cJSON *body,
+                      char *ret_path, struct error *err)
+{
+    const char *token = json_get_str(body, "lease");
+    cJSON *json = cJSON_CreateObject();
+    char *text;
+    enum status rc;
+
+    json_add_str(json, "place", place);
+    json_add_str(json, "study", study);
+    json_add_i64(json, "trial", trial);
+    json_add(json, "body", cJSON_Duplicate(body, true));
+    text = json_print(json, true);
+    cJSON_Delete(json);
+    snprintf(ret_path, PATH_MAX, "%.*s/%lld-%.40s" SUFFIX, PATH_MAX - 128, dir, (long long)trial, token);
+    rc = file_write_all(ret_path, text, strlen(text), err);
+    mem_free(text);
+    return rc;
+}
+
+static bool has_suffix(const char *name)
+{
+    size_t n = strlen(name), m = strlen(SUFFIX);
+
+    return n > m && strcmp(name + n - m, SUFFIX) == 0;
+}
+
+/* False: it is of another place or study, or no result. */
+static bool read_result(const char *path, const char *place, const char *study, struct spooled *ret)
+{
+    struct error why = {0};
+    cJSON *json = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    bool fits = false;
+
+    if (file_read_all(path, FILE_MAX, &text, &n, &why) != ST_OK || json_parse(text, n, &json, &why) != ST_OK) {
+        if (why.status != ST_NOTFOUND && access(path, F_OK) == 0) /* another agent may just have told it */
+            log_warn("%s is no result (%s); it is left as it is", path, why.text);
+    } else {
+        const char *is_place = json_get_str(json, "place"), *is_study = json_get_str(json, "study");
+        fits = is_place != NULL && is_study != NULL && strcmp(is_place, place) == 0 && strcmp(is_study, study) == 0 &&
+               json_get_i64(json, "trial", &ret->trial);
+    }
+    if (fits) {
+        ret->body = cJSON_DetachItemFromObjectCaseSensitive(json, "body");
+        snprintf(ret->path, sizeof ret->path, "%s", path);
+    }
+    cJSON_Delete(json);
+    mem_free(text);
+    return fits && ret->body != NULL;
+}
+
+enum status spool_list(const char *dir, const char *place, const char *study, struct spooled **ret_list, size_t *ret_n,
+                       struct error *err)
+{
+    struct spooled *list = NULL, found;
+    size_t n = 0, cap = 0;
+    struct dirent *entry;
+    char path[PATH_MAX];
+    DIR *d = opendir(dir);
+
+    *ret_list = NULL;
+    *ret_n = 0;
+    if (d == NULL)
+        return FAIL(err, ST_IO, "%s: the folder for results that wait cannot be read: %s", dir, strerror(errno));
+    while ((entry = readdir(d)) != NULL) {
+        found = (struct spooled){0};
+        snprintf(path, sizeof path, "%.*s/%.255s", PATH_MAX - 260, dir, entry->d_name);
+        if (!has_suffix(entry->d_name) || !read_result(path, place, study, &found))
+            continue;
+        (void)MEM_ROOM(list, n, cap);
+        list[n++] = found;
+    }
+    closedir(d);
+    *ret_list = list;
+    *ret_n = n;
+    return ST_OK;
+}
+
+void spool_list_free(struct spooled *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        cJSON_Delete(list[i].body);
+    mem_free(list);
+}
+
+void spool_done(const char *path)
+{
+    (void)unlink(path);
+}
+
+void spool_refused(const char *path)
+{
+    char kept[PATH_MAX + 16];
+
+    snprintf(kept, sizeof kept, "%s.refused", path);
+    (void)rename(path, kept);
+}
