@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "web"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "web" / "serve"))
 import browser
 import record
 

@@ -23,7 +23,7 @@
 #include "trainer/trainer.h"
 
 #include <errno.h>
-#include <linux/limits.h> /* PATH_MAX; <limits.h> would be the one of this folder */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "study/setup.h"
 #include "trainer/trainer.h"
 
-#include <linux/limits.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

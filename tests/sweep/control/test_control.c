@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "check.h"
+#include "tests/check.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "study/limits.h"

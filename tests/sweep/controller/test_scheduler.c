@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "check.h"
+#include "tests/check.h"
 #include "fake_worker.h"
 #include "base/config/config.h"
 #include "base/status.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "check.h"
+#include "tests/check.h"
 #include "base/config/config.h"
 #include "study/setup.h"
 #include "sweep/worker/lane_pool.h"

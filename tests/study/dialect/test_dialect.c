@@ -23,7 +23,7 @@
 #include "study/dialect/dialect.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"
-#include "tests/sweep/check.h"
+#include "tests/check.h"
 
 #define MAX_FILES 3
 

@@ -27,7 +27,7 @@
 #include "study/trial_check.h"
 #include "trainer/trainer.h"
 #include "web/track/track.h"
-#include "tests/sweep/check.h"
+#include "tests/check.h"
 
 static enum status load(const char *text, struct setup **ret_setup, struct search *ret_search, struct error *err)
 {

@@ -1,6 +1,6 @@
 /* check.h - checks on calls that return a status and fill an error. */
-#ifndef TESTS_SWEEP_CHECK_H
-#define TESTS_SWEEP_CHECK_H
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
 
 #define OK(call)                                                                                                       \
     do {                                                                                                               \

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "check.h"
+#include "tests/check.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"

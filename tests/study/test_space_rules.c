@@ -18,7 +18,7 @@
 #include "study/search_widen.h"
 #include "study/setup.h"
 #include "study/trial_check.h"
-#include "tests/sweep/check.h"
+#include "tests/check.h"
 
 #include <math.h>
 

@@ -18,7 +18,7 @@ import tempfile
 import time
 import urllib.parse
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "e2e"), str(pathlib.Path(__file__).resolve().parent)]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "e2e"), str(pathlib.Path(__file__).resolve().parent)]
 import browser
 import record
 import tap

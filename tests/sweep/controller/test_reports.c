@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "check.h"
+#include "tests/check.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/track_rows.h"
 
