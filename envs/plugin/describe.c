@@ -159,9 +159,9 @@ static struct opt_def row_of(const cJSON *json)
     };
 }
 
-static void shape_of(const cJSON *json, struct env_shape *s)
+void env_described_shape(const cJSON *description, struct env_shape *s)
 {
-    const cJSON *head;
+    const cJSON *json = cJSON_GetObjectItem(description, "shape"), *head;
 
     *s = (struct env_shape){
         .obs_size = (int)int_of(json, "obs_size"),
@@ -207,7 +207,7 @@ enum status env_described(const cJSON *json, struct env_def *ret_def, struct env
         (struct env_default){kept_str(item, "key"), kept_str(item, "value")};
     about->summary = kept_str(json, "summary");
     about->defaults = kept;
-    shape_of(cJSON_GetObjectItem(json, "shape"), ret_shape);
+    env_described_shape(json, ret_shape);
     if (ret_def->name == NULL || about->summary == NULL || ret_shape->n_agents < 1)
         return FAIL(err, ST_CORRUPT, "the description of the game is not whole");
     return ST_OK;

@@ -20,6 +20,8 @@ enum status env_describe(const struct env_def *def, const void *settings, cJSON 
 enum status env_described(const cJSON *json, struct env_def *ret_def, struct env_shape *ret_shape,
                           struct error *err) MUST_USE;
 
+void env_described_shape(const cJSON *json, struct env_shape *ret_shape); /* the shape alone */
+
 /* What `trawl env describe PATH` prints, run as a child for at most ENV_DESCRIBE_TIMEOUT_S; settings NULL: the
  * defaults. A child that dies or hangs is an error with its signal and the end of its log. */
 #define ENV_DESCRIBE_TIMEOUT_S 20

@@ -218,13 +218,11 @@ static enum status described_shape(const struct env_def *def, const void *settin
         goto done;
     rc = env_describe_in_child(library->path, settings, size, &json, err);
     if (rc == ST_OK) {
-        struct env_def again;
-        struct known_shape *known = &library->shapes[library->n_shapes];
-        rc = env_described(json, &again, ret_shape, err);
+        struct known_shape *known = &library->shapes[library->n_shapes++];
+        env_described_shape(json, ret_shape);
         known->shape = *ret_shape;
         known->settings = mem_alloc(size);
         memcpy(known->settings, settings, size);
-        library->n_shapes += rc == ST_OK;
         cJSON_Delete(json);
     }
 done:

@@ -21,7 +21,7 @@ FAULTS = {
     "written past the end of its rows": ("obs[2] = ", "obs[3] = obs[2] = "),
     "perf is 2 on average": ("caught ? 1.0f : 0.0f;", "2.0f;"),
     "is there randomness that is not state->rng": ("state->apple_y = 0;", "static int n; state->apple_y = n++ % 2;"),
-    "killed by signal 11": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) *(volatile int *)0 = 1;"),
+    "killed by signal 6": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) __builtin_abort();"),
     "a saved state that is loaded plays on differently":
         ("state->apple_y++;", "static _Thread_local int n[64]; if (++n[state->rng.key % 64] == 150) state->apple_y = 0; state->apple_y++;"),
 }
@@ -158,6 +158,10 @@ def test_other_versions_and_tables_are_refused(folder):
         assert text in said("envs", library), (text, said("envs", library))
     library = library_of(folder, "nothing", "int x;\n")
     fails("no symbol trawl_env", "train", library)
+    library = library_of(folder, "dies", '__attribute__((constructor)) static void die(void)\n{\n    fprintf(stderr, "no luck\\n");\n'
+                         "    __builtin_trap();\n}\n")
+    text = said("envs", library)
+    assert "was killed by signal" in text and "its log ends: no luck" in text, text
 
 
 def test_a_step_that_fails_ends_the_training(folder):
@@ -198,12 +202,13 @@ TRAWL_EXPORT const struct env_def *trawl_env(void)
 
 
 def test_a_crash_costs_its_trial(folder):
-    """Trials with a large learning rate crash the game after some steps; the others end, and so does the sweep."""
+    """A game of width 9 crashes after some steps, one of width 11 hangs; the others end, and so does the sweep."""
     write(folder, "apples.log", "")
     library = new_game(folder, change=(
         "state->apple_y++;",
         'state->apple_y++; { static int n; if (settings->width == 9 && __atomic_add_fetch(&n, 1, 5) > 5000) '
-        '{ fprintf(stderr, "the basket broke\\n"); *(volatile int *)0 = 1; } }'))
+        '{ fprintf(stderr, "the basket broke\\n"); __builtin_abort(); } '
+        'for (volatile int on = settings->width == 11 && n == 0; on;) ; }'))
     config = write(folder, "s.ini", """
 [env]
 name = ./apples.so
@@ -217,14 +222,18 @@ total_timesteps = 20k
 [sweep]
 method = sobol
 [sweep.env.width]
-values = 7, 9
+values = 7, 9, 11
 """)
-    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 4, "-q")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 6, "-q", "--sweep.hang_timeout_s", 1)
     trials = show(folder / "s.db", "a")["trials"]
     failed = [t for t in trials if t["state"] == "failed"]
     assert failed and len(failed) < len(trials), trials
     for trial in failed:
-        assert "signal 11" in trial["reason"] and "the basket broke" in trial["log_tail"], trial
+        if trial["params"]["env.width"] == "9" or trial["params"]["env.width"] == 9:
+            assert "signal 6" in trial["reason"] and "the basket broke" in trial["log_tail"], trial
+        else:
+            assert "made no progress" in trial["reason"], trial
+    equal({str(t["params"]["env.width"]) for t in failed}, {"9", "11"})
     assert all(t["state"] == "done" for t in trials if t not in failed)
     # and the readers of the store never load it
     run("report", "a", "--store", folder / "s.db", "-o", folder / "a.html")
