@@ -6,7 +6,7 @@ import sys
 import tap
 from tap import TINY, equal, fails, run, show, write
 
-DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sweep", "puffer")
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "study", "dialect", "puffer")
 SMALL = ["--train.total-timesteps", "4096", "--train.total-agents", "16", "--train.horizon", "16",
          "--train.minibatch-size", "256", "--train.threads", "1", "--policy.hidden-size", "8", "--policy.num-layers", "1"]
 
