@@ -29,7 +29,7 @@ struct env_default {
     const char *key, *value;
 };
 
-/* What a game's header says of it. */
+/* A game's description. */
 struct env_about {
     const char *summary; /* one line for `trawl envs` */
     const struct env_default *defaults;

@@ -232,7 +232,7 @@ static void test_a_step_that_fails(void **unused)
     test_batch_close(&a);
 }
 
-/* What a game may declare and is not trained yet is refused, and says what. */
+/* What a game may declare and cannot be trained yet is refused by name. */
 static enum status number_shape(const struct env_def *def, const void *s, struct env_shape *shape, struct error *err)
 {
     enum status rc = counter_shape(def, s, shape, err);

@@ -193,10 +193,10 @@ static bool check_saved(struct check *c)
         differs = env_side_differs(&a, &b);
     }
     if (differs != NULL)
-        ok = fault("a saved state that is loaded plays on differently: %s differ; is there memory outside the state?",
+        ok = fault("a saved state that is loaded continues differently: %s differ; is there memory outside the state?",
                    differs);
     else
-        printf("ok     a saved state that is loaded plays on the same\n");
+        printf("ok     a saved state that is loaded continues the same\n");
     env_side_close(&a);
     env_side_close(&b);
     return ok;
@@ -324,10 +324,11 @@ enum status env_check(int argc, char **argv, struct error *err)
         .name = "env check",
         .synopsis = "trawl env check GAME [--steps N] [--seconds S] [--seed N]",
         .about =
-            "Plays a game at random, with held and with impossible choices, and says what would spoil a training:\n"
-            "observations or rewards that are no numbers, writes past its rows, the same seed giving another game,\n"
-            "instances or threads that change each other, a saved state that plays on differently; then its speed.\n"
-            "It runs in a child process: a crash or a hang is a fault like others. Exit code 1: there are faults.",
+            "Plays a game at random, with held and with impossible choices, and reports what would spoil a training:\n"
+            "observations or rewards that are no finite numbers, writes past its rows, the same seed giving another "
+            "game,\n"
+            "instances or threads that change each other, a saved state that continues differently; then its speed.\n"
+            "It runs in a child process: a crash or a hang is reported as a fault. Exit code 1: there are faults.",
         .examples = "  trawl env check ./my_game.so\n"
                     "  trawl env check pong --steps 100000",
         .opts = opts,

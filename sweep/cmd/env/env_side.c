@@ -149,7 +149,7 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
         else if (s->terms[a] > 1 || s->truncs[a] > 1 || (s->terms[a] == 1 && s->truncs[a] == 1))
             wrong = "the flags of an end are not 0 or 1, or both are 1";
         else if (s->truncs[a] == 1 && !s->shape.may_truncate)
-            wrong = "an episode was truncated, and the shape does not say may_truncate";
+            wrong = "an episode was truncated, but the shape does not set may_truncate";
         else if (s->mask != NULL && !mask_allows(s, a))
             wrong = "the mask allows no choice at all";
     }
