@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 
 import tap
 from tap import equal, fails, is_gone, run, show, start, trials_now, wait_for, write
@@ -286,6 +287,31 @@ def test_stop_ends_the_study(folder):
     process.communicate(timeout=tap.PATIENCE_S)
     assert all(map(is_gone, pids))
     equal([t["state"] for t in show(store, "own")["trials"]], ["queued", "queued"])  # for --resume
+
+
+def test_on_the_pages(folder):
+    """A trial's values as they were written, the command beside them; the last lines of one that failed."""
+    script = """case $* in *'--layers 3'*|*'--layers 1'*) echo it went wrong; exit 1 ;; esac
+echo "TRAWL score=0.5 step=3 own/loss=2" """
+    trials = sweep(folder, script, trials=8)
+    process = start("serve", "--store", folder / "own.db", "--port", "0")
+    url = process.stdout.readline().strip()
+
+    def get(path):
+        with urllib.request.urlopen(url + "api/v1/studies/own" + path, timeout=tap.PATIENCE_S) as answer:
+            return json.load(answer)
+    equal(get("")["env"], "program")
+    for number in ([t["state"] for t in trials].index(state) for state in ("done", "failed")):
+        rows = {row["key"]: row for row in get("/trials/%d" % number)["config"]}
+        equal((rows["param.batch_size"]["value"], rows["param.batch_size"]["origin"]), ("64", "set"))
+        equal(rows["param.layers"]["origin"], "searched")
+        equal(rows["sweep.command"]["value"], "sh train.sh {argv}")
+        failed = trials[number]["state"] == "failed"
+        equal(get("/trials/%d/log" % number)["text"], "it went wrong" if failed else "")
+        if not failed:
+            equal(get("/trials/%d/curves?metrics=own/loss" % number)["curves"]["own/loss"]["value"], [2])
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=tap.PATIENCE_S)
 
 
 def test_a_daemon_serves_programs_and_trainings(folder):
