@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 #define BATCH_MAX_AGENTS ((size_t)1 << 31)
@@ -28,13 +29,24 @@ static size_t batch_grain(const struct env_shape *shape)
     return grain ? grain : 1;
 }
 
-/* What a game may declare and no trainer here can do yet. */
+/* What a game may declare and no trainer here can do yet, and ranges of numbers that are none. */
 static enum status check_supported(const struct env_def *def, const struct env_shape *shape, struct error *err)
 {
-    for (int h = 0; h < shape->n_heads && h < ENV_MAX_HEADS; h++)
-        if (shape->head_sizes[h] == 0)
-            return FAIL(err, ST_CONFIG, "env %s: action %d is a number, not a choice; only choices can be trained",
+    for (int h = 0; h < shape->n_heads && h < ENV_MAX_HEADS; h++) {
+        double low = (double)shape->low[h], high = (double)shape->high[h];
+        if (shape->head_sizes[h] != 0)
+            continue;
+        if (!(low < high) || !isfinite(low) || !isfinite(high))
+            return FAIL(err, ST_CONFIG,
+                        "env %s: action %d is a number from %g to %g; both limits must be finite, the "
+                        "first below the second",
+                        def->name, h, low, high);
+        if (shape->has_mask)
+            return FAIL(err, ST_CONFIG,
+                        "env %s: action %d is a number, and the game has a mask; only games whose "
+                        "actions are all choices can have one",
                         def->name, h);
+    }
     if (shape->u8)
         return FAIL(err, ST_CONFIG, "env %s: observations are bytes; only floats can be trained", def->name);
     return ST_OK;
@@ -52,7 +64,7 @@ enum status env_def_check(const struct env_def *def, const void *settings, size_
     TRY(check_supported(def, shape, err));
     bool heads_ok = shape->n_heads >= 1 && shape->n_heads <= ENV_MAX_HEADS;
     for (int h = 0; heads_ok && h < shape->n_heads; h++)
-        heads_ok = shape->head_sizes[h] >= 2;
+        heads_ok = shape->head_sizes[h] >= 2 || shape->head_sizes[h] == 0;
     if (shape->obs_size < 1 || shape->n_agents < 1 || shape->n_agents > ENV_MAX_AGENTS || !heads_ok)
         return FAIL(err, ST_INTERNAL,
                     "env %s: impossible shape (%d observations, %d agents, %d action heads); the game is at fault",

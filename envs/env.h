@@ -8,7 +8,8 @@
  *                          but a member `struct rng rng`
  *   NAME_shape(settings, ret_shape)                    sizes of its tensors; cannot fail within the options' ranges
  *   NAME_reset(settings, state)                        new episode; draws from state->rng; keeps state->rng
- *   NAME_step(settings, state, actions, step)          one agent decision for all its agents
+ *   NAME_step(settings, state, actions, step)          one agent decision for all its agents; actions that are numbers
+ *                                                      lie in step->reals
  *   NAME_observe(settings, state, agent, obs)          obs (obs_size) env_obs: assigned from f32, never read
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
  * and, below #ifndef __CUDACC__ (the program shows these, no kernel needs them),
@@ -17,8 +18,8 @@
  *   NAME_draw(settings, state, picture)                its state as a picture
  * and ENV_GPU(NAME, ...): how a block of a GPU writes its observations. Its name stands in envs/meson.build and nowhere
  * else; docs/envs.md walks through a whole one. A game outside the program is the same header, built by `trawl env
- * build`. Actions outside their head's range must do no harm (they count as some legal choice). Before NAME_step the
- * loop clears ended, truncated, score and perf; rewards it does not.
+ * build`. Actions outside their head's range must do no harm (they count as some legal one, and so does NaN). Before
+ * NAME_step the loop clears ended, truncated, score and perf; rewards it does not.
  *
  * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
  * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
@@ -94,9 +95,11 @@ struct env_shape {
     int channels, height, width; /* of a grid: obs is (height, width, channels); 0 when it is a plain list */
     bool may_truncate; /* some step may set truncated; false spares the values after truncations */
     bool agents_end; /* terms and truncs differ among the agents of an instance: one may end alone */
-    /* Declared for games outside the program, not trained yet: env_def_check refuses them. */
+    /* Declared for games outside the program, not trained yet: env_def_check refuses it. */
     bool u8; /* observations are bytes: io->obs and final_obs hold uint8_t, 0..255 */
-    float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS]; /* of heads whose size is 0, low < high; actions come in io->reals */
+    /* Of heads whose size is 0: finite, low < high. Their actions are numbers of that range, in io->reals; such a game
+     * has no mask. */
+    float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS];
 };
 
 /* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent
@@ -128,6 +131,7 @@ ENV_FN void env_log_sum(struct env_log *sum, const struct env_log *log) /* sum +
 
 /* Filled by NAME_step for each agent: arrays of n_agents. */
 struct env_step {
+    const float *reals; /* given: (n_agents, n_heads) numbers of the heads of size 0; NULL when there are none */
     float *rewards;
     bool ended; /* the whole instance ended by the rules: term = 1 for every agent */
     bool truncated; /* cut by a time limit: trunc = 1 for every agent; never together with ended */

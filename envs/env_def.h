@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-#define ENV_API_VERSION 3
+#define ENV_API_VERSION 4
 
 struct env_io;
 struct env_log;
@@ -29,7 +29,7 @@ struct env_default {
     const char *key, *value;
 };
 
-/* A game's description. */
+/* What a game's header says of it. */
 struct env_about {
     const char *summary; /* one line for `trawl envs` */
     const struct env_default *defaults;

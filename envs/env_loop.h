@@ -79,12 +79,13 @@ ENV_OBS_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings,
 /* One decision up to the end of the episode, if it ends: ret_step is for LOOP(_instance_end). The pointers are
  * this instance's rows of the batch's tensors. */
 ENV_FN void LOOP(_instance_play)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
-                                 const int32_t *actions, float *rewards, uint8_t *terms, uint8_t *truncs,
-                                 struct env_step *ret_step)
+                                 const int32_t *actions, const float *reals, float *rewards, uint8_t *terms,
+                                 uint8_t *truncs, struct env_step *ret_step)
 {
     struct env_shape shape;
     LOOP(_shape)(settings, &shape);
 
+    ret_step->reals = reals;
     ret_step->rewards = rewards;
     ret_step->ended = false;
     ret_step->truncated = false;
@@ -118,12 +119,12 @@ ENV_FN void LOOP(_instance_step)(const struct LOOP(_settings) * settings, struct
 {
     struct env_shape shape;
     LOOP(_shape)(settings, &shape);
-    const uint64_t first = i * (uint64_t)shape.n_agents;
+    const uint64_t first = i * (uint64_t)shape.n_agents, actions = first * (uint64_t)shape.n_heads;
 
     struct env_step step;
     LOOP(_instance_play)
-    (settings, it, io->actions + first * (uint64_t)shape.n_heads, io->rewards + first, io->terms + first,
-     io->truncs + first, &step);
+    (settings, it, io->actions + actions, io->reals ? io->reals + actions : NULL, io->rewards + first,
+     io->terms + first, io->truncs + first, &step);
     if (step.ended || step.truncated) {
         if (step.truncated && io->final_obs)
             for (int a = 0; a < shape.n_agents; a++)

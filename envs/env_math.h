@@ -80,4 +80,29 @@ ENV_FN void env_sincos(double x, double *ret_sin, double *ret_cos)
     *ret_cos = w + (((1.0 - w) - half) + z2 * (c_low + c_high * z4)); /* 1 - w - half: what w lost by rounding */
 }
 
+/* Largest whole number <= value, |value| < 2^62. */
+ENV_FN double env_floor_f64(double value)
+{
+    double whole = (double)(int64_t)value;
+    return whole > value ? whole - 1.0 : whole;
+}
+
+/* |x| < 1e6: pi/2 in three parts is taken off as often as it fits, the first two parts exactly. */
+ENV_FN void env_sincos_any(double x, double *ret_sin, double *ret_cos)
+{
+    const double part_1 = 0x1.921fb544p+0, part_2 = 0x1.0b4611a6p-34, part_3 = 0x1.3198a2e037073p-69;
+    double n = env_floor_f64(x * (2.0 / ENV_PI) + 0.5), sine, cosine;
+    int quarter = (int)((int64_t)n & 3);
+
+    env_sincos(((x - n * part_1) - n * part_2) - n * part_3, &sine, &cosine);
+    *ret_sin = quarter == 0 ? sine : quarter == 1 ? cosine : quarter == 2 ? -sine : -cosine;
+    *ret_cos = quarter == 0 ? cosine : quarter == 1 ? -sine : quarter == 2 ? -cosine : sine;
+}
+
+/* NaN becomes `high`. */
+ENV_FN double env_clamp(double value, double low, double high)
+{
+    return value < high ? (value > low ? value : low) : high;
+}
+
 #endif

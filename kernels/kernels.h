@@ -9,8 +9,8 @@
  *   - it cannot fail on the CPU; on a device a launch failure is sticky and is reported by kern_sync;
  *   - scalars that anneal or differ between trials come from struct kern_hyper in device memory, not from arguments;
  *   - outputs are overwritten unless "adds" is said; reductions have a fixed order for a given number of threads.
- * Shapes: N agents, T horizon, B segments of a minibatch, M = T*B tokens (token t*B + b, time-major), H width, A logits
- * (sum of head_sizes), O = A + 1 policy outputs: logits, then the value in the last column. */
+ * Shapes: N agents, T horizon, B segments of a minibatch, M = T*B tokens (token t*B + b, time-major), H width, A columns
+ * of the heads (struct kern_heads), O = A + 1 policy outputs: the heads' columns, then the value in the last one. */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
@@ -28,11 +28,29 @@ struct kern_env; /* a batch of games living on that device */
 /* Activations whose derivative follows from their output. */
 enum kern_act { KERN_ACT_NONE, KERN_ACT_RELU, KERN_ACT_TANH };
 
+/* An agent's action: one word of 32 bits for each head, a choice (i32) or, where the size is 0, a number (the bits of an
+ * f32: u of kernels/gauss.h). Columns of the policy's output: for each head in turn its logits or its number's mean,
+ * then, for each number in turn, the log of its standard deviation. */
 struct kern_heads {
     int n_heads;
     int sizes[ENV_MAX_HEADS];
     int n_logits; /* A */
+    int n_reals; /* heads that are numbers; their log-deviations are the last n_reals of the A columns */
+    bool squash; /* numbers by tanh into their range; false: clipped */
+    float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS]; /* of numbers */
 };
+static inline void kern_heads_init(struct kern_heads *heads, const struct env_shape *shape, bool squash)
+{
+    *heads = (struct kern_heads){.n_heads = shape->n_heads, .squash = squash};
+    for (int j = 0; j < shape->n_heads; j++) {
+        bool real = shape->head_sizes[j] == 0;
+        heads->sizes[j] = shape->head_sizes[j];
+        heads->low[j] = shape->low[j];
+        heads->high[j] = shape->high[j];
+        heads->n_reals += real;
+        heads->n_logits += real ? 2 : shape->head_sizes[j];
+    }
+}
 
 /* A matrix or vector (cols 1) within the flat parameter vector. */
 struct kern_tensor {
@@ -43,6 +61,7 @@ struct kern_tensor {
 /* One step's tensors, agent-major; A = n_envs * n_agents. What struct env_io is to a game on the host. */
 struct kern_env_io {
     const int32_t *actions; /* (A, n_heads) */
+    const float *reals; /* (A, n_heads) numbers of the heads of size 0; NULL when there are none */
     float *rewards; /* (A) unclipped */
     uint8_t *terms, *truncs; /* (A) 0/1 */
     void *obs; /* (A, obs_size) act; of the new episode where one ended */
@@ -210,7 +229,8 @@ struct kern_lstm {
 
 /* sample: out, mask -> actions sampled for each head (greedy: argmax), logp summed over heads, value. A head whose mask
  * allows nothing is unmasked, here and in segments_keep and ppo_loss. Agent i draws head j from rng_split(*rng, i) at
- * counter rng->counter + j; then rng->counter += n_heads. */
+ * counter rng->counter + j; then rng->counter += n_heads. A number's action is u (greedy: its mean), and reals has what
+ * the game gets of it. */
 struct kern_sample {
     size_t N;
     const struct kern_heads *heads; /* host memory */
@@ -219,6 +239,7 @@ struct kern_sample {
     const uint8_t *mask; /* (N, A) or NULL */
     struct rng *rng; /* device memory */
     int32_t *actions; /* (N, n_heads) */
+    float *reals; /* (N, n_heads), written where the head is a number; NULL: nobody asks */
     float *logp, *value; /* (N) */
 };
 

@@ -41,6 +41,7 @@ PUBLIC = {
 }
 # (including folder, pattern of the header): exceptions with a decision record
 ALSO = [
+    ("kernels/cpu", r"envs/env_math\.h$"),  # a cosine of our own: a sample must not depend on the libm
     ("kernels/cuda", r"envs/[a-z0-9_/]+\.h$"),  # the games become kernels there: docs/decisions/0001
 ]
 # pairs of folders that include each other, and why

@@ -15,6 +15,8 @@ static void acting_plan(struct acting *a, size_t n_games)
     if (T > 1)
         plan_add(plan, &a->boot, "bootstraps of play", sizeof(float), T, n, 1);
     plan_add(plan, &a->actions, "actions of play", sizeof(int32_t), T, n, (size_t)t->shape.n_heads);
+    if (t->policy.heads.n_reals > 0)
+        plan_add(plan, &a->reals, "numbers of play", sizeof(float), n, (size_t)t->shape.n_heads, 1);
     if (t->shape.has_mask)
         plan_add(plan, &a->mask, "masks of play", slots, n, t->policy.n_logits, 1);
     plan_add(plan, &a->terms, "terminations of play", T, n, 1, 1);
@@ -73,6 +75,7 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
     int32_t *actions = a->actions + s * n * (size_t)t->shape.n_heads;
     struct kern_env_io io = {
         .actions = actions,
+        .reals = a->reals,
         .rewards = a->rewards + s * n,
         .terms = a->terms + s * n,
         .truncs = a->truncs + s * n,
@@ -83,6 +86,7 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
     policy_forward_step(&t->policy, t->kern, &a->step, &w, act_at(t->ops, a->obs, s * n * D), a->h, n, a->reset + s * n,
                         n);
     t->ops->sample(t->kern, &(struct kern_sample){.actions = actions,
+                                                  .reals = a->reals,
                                                   .logp = a->logp + s * n,
                                                   .value = a->value + s * n,
                                                   .out = a->step.out,

@@ -21,6 +21,7 @@ struct acting {
     float *h; /* (L, n, S) */
     float *rewards, *logp, *value, *boot; /* (T, n); value: (T + 1, n) */
     int32_t *actions; /* (T, n, n_heads) */
+    float *reals; /* (n, n_heads) of the step; NULL when every action is a choice */
     uint8_t *mask, *terms, *truncs, *reset;
     struct rng *rng;
     struct kern_graph *graph; /* of acting_play, once it has been recorded; owned */

@@ -42,6 +42,7 @@ struct ckpt_shape {
     int64_t hidden_size, num_layers, core, activation, total_agents, optimizer;
     int64_t encoder, conv_layers, conv_channels, conv_stride; /* not in the oldest files; 0 with a linear encoder */
     int64_t encoder_activation; /* not in older files: it was the activation */
+    int64_t action_std, action_bounds; /* not in older files; 0 where every action is a choice */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -101,6 +102,10 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     s->core = t->policy.n_layers > 0 ? t->policy.set.core : POLICY_CORE_NONE;
     s->activation = t->policy.act;
     s->encoder_activation = (int64_t)t->policy.encoder_act + POLICY_ACTIVATION_NONE;
+    if (t->policy.heads.n_reals > 0) {
+        s->action_std = t->policy.set.action_std;
+        s->action_bounds = t->policy.set.action_bounds;
+    }
     s->total_agents = (int64_t)t->n_agents;
     s->optimizer = t->set.optimizer;
     if (t->policy.n_convs > 0) {
@@ -148,6 +153,8 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"policy.conv_layers", offsetof(struct ckpt_shape, conv_layers)},
         {"policy.conv_channels", offsetof(struct ckpt_shape, conv_channels)},
         {"policy.conv_stride", offsetof(struct ckpt_shape, conv_stride)},
+        {"policy.action_std", offsetof(struct ckpt_shape, action_std)},
+        {"policy.action_bounds", offsetof(struct ckpt_shape, action_bounds)},
     };
 
     if (strncmp(file->env, mine->env, sizeof file->env) != 0)
@@ -176,12 +183,15 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
 /* From a section of `bytes` bytes, of this version or an older one; false: it is none. */
 static bool ckpt_shape_read(struct ckpt_shape *shape, const char *at, size_t bytes)
 {
-    if (at == NULL || (bytes != sizeof *shape && bytes != offsetof(struct ckpt_shape, encoder_activation) &&
-                       bytes != offsetof(struct ckpt_shape, encoder)))
+    const size_t with_activation = offsetof(struct ckpt_shape, action_std);
+
+    if (at == NULL ||
+        (bytes != sizeof *shape && bytes != with_activation &&
+         bytes != offsetof(struct ckpt_shape, encoder_activation) && bytes != offsetof(struct ckpt_shape, encoder)))
         return false;
     memset(shape, 0, sizeof *shape);
     memcpy(shape, at, bytes);
-    if (bytes < sizeof *shape)
+    if (bytes < with_activation)
         shape->encoder_activation = shape->activation + POLICY_ACTIVATION_NONE;
     return true;
 }

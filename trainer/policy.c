@@ -62,11 +62,7 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
     p->encoder_act = (enum kern_act)(set->encoder_activation - POLICY_ACTIVATION_NONE + KERN_ACT_NONE);
     if (set->encoder_activation == POLICY_ACTIVATION_AUTO)
         p->encoder_act = p->recurrent ? KERN_ACT_NONE : p->act;
-    p->heads.n_heads = shape->n_heads;
-    for (int i = 0; i < shape->n_heads; i++) {
-        p->heads.sizes[i] = shape->head_sizes[i];
-        p->heads.n_logits += shape->head_sizes[i];
-    }
+    kern_heads_init(&p->heads, shape, set->action_bounds == POLICY_BOUNDS_TANH);
     p->n_logits = (size_t)p->heads.n_logits;
     p->n_out = p->n_logits + 1;
 
@@ -146,6 +142,12 @@ struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pa
     return at;
 }
 
+/* The rows before the value's that are kept at 0: a log-deviation is then its bias, the same in every state. */
+static size_t policy_fixed_rows(const struct policy *p)
+{
+    return p->set.action_std == POLICY_STD_FIXED ? (size_t)p->heads.n_reals : 0;
+}
+
 /* ---- initial values ---- */
 
 static double rng_normal(struct rng *rng)
@@ -187,13 +189,16 @@ void policy_fill_params(const struct policy *p, struct rng rng, float *params)
         struct rng own = rng_split(rng, i);
         float *w = params + tensor->offset;
 
+        if (strcmp(name, "heads.bias") == 0)
+            for (size_t j = 1; j <= (size_t)p->heads.n_reals; j++)
+                w[p->n_logits - j] = (float)log(p->set.action_std_init);
         if (!tensor->is_matrix) {
             for (size_t j = 0; p->set.core == POLICY_CORE_LSTM && strncmp(name, "core", 4) == 0 && j < p->width; j++)
                 w[p->width + j] = 1.0f; /* forget gates begin open: c keeps 0.73 of itself at each step, not half */
             continue;
         }
         if (strncmp(name, "heads", 5) == 0) { /* near-uniform actions, value of full size */
-            policy_fill_orthogonal(w, p->n_logits, tensor->cols, 0.01, &own);
+            policy_fill_orthogonal(w, p->n_logits - policy_fixed_rows(p), tensor->cols, 0.01, &own);
             policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own);
         } else if (strncmp(name, "core", 4) == 0 && p->recurrent) { /* the gates one by one */
             for (size_t g = 0; g < p->n_gates; g++)
@@ -418,6 +423,9 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
     heads.dout = s->dout, heads.dx = s->dx[0], heads.add_dw = add;
     heads.dw = grads + last[0].offset, heads.db = grads + last[1].offset;
     p->ops->heads_backward(k, &heads);
+    if (policy_fixed_rows(p) > 0)
+        p->ops->zero(k, heads.dw + (p->n_logits - policy_fixed_rows(p)) * p->width,
+                     policy_fixed_rows(p) * p->width * sizeof *heads.dw);
     for (size_t l = p->n_layers; l-- > 0; cur ^= 1) {
         x = l > 0 ? s->core[l - 1] : s->encoded;
         policy_core_backward(p, k, s, w, grads, l, s->dx[cur ^ 1], s->dx[cur], x,

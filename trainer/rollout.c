@@ -16,6 +16,8 @@ void rollout_plan(struct trainer *t)
         plan_add(plan, &r->mask, "rollout masks", 1, T + 1, N, t->policy.n_logits);
     plan_add(plan, &r->reset, "rollout resets", 1, T + 1, N, 1);
     plan_add(plan, &r->actions, "rollout actions", sizeof(int32_t), T, N, heads);
+    if (t->policy.heads.n_reals > 0)
+        plan_add(plan, &r->reals, "a step's actions", sizeof(float), N, heads, 1);
     plan_add(plan, &r->logp, "rollout log-probabilities", sizeof(float), T, N, 1);
     plan_add(plan, &r->values, "rollout values", sizeof(float), T + 1, N, 1);
     plan_add(plan, &r->boot, "rollout bootstraps", sizeof(float), T, N, 1);
@@ -133,6 +135,7 @@ static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
     uint8_t *mask = r->mask != NULL ? r->mask + at * A : NULL;
     struct kern_env_io io = {
         .actions = r->actions + at * heads,
+        .reals = r->reals,
         .rewards = r->rewards + at,
         .terms = r->terms + at,
         .truncs = r->truncs + at,
@@ -143,6 +146,7 @@ static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
 
     policy_forward_step(&t->policy, k, &t->step, &w, act_at(t->ops, r->obs, at * D), r->h, N, r->reset + at, N);
     t->ops->sample(k, &(struct kern_sample){.actions = r->actions + at * heads,
+                                            .reals = r->reals,
                                             .logp = r->logp + at,
                                             .value = r->values + at,
                                             .out = t->step.out,

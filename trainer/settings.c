@@ -4,6 +4,7 @@
 #include "trainer/trainer.h"
 
 #define PROW_INT(...) OPT_ROW_INT(struct policy_settings, __VA_ARGS__)
+#define PROW_FLOAT(...) OPT_ROW_FLOAT(struct policy_settings, __VA_ARGS__)
 #define PROW_ENUM(...) OPT_ROW_ENUM(struct policy_settings, __VA_ARGS__)
 #define ROW_BOOL(...) OPT_ROW_BOOL(struct train_settings, __VA_ARGS__)
 #define ROW_INT(...) OPT_ROW_INT(struct train_settings, __VA_ARGS__)
@@ -33,6 +34,13 @@ static const struct opt_def policy_defs[] = {
              "Sets the filters of each convolution, a multiple of 8.", .depends = "policy.encoder = conv"),
     PROW_INT(conv_stride, "1", 1, 3, OPT_FIXED, 0, 0, "cells",
              "Moves each convolution this far; 2 halves the grid, for pixels.", .depends = "policy.encoder = conv"),
+    PROW_ENUM(action_std, "fixed", "fixed|state", OPT_FIXED,
+              "Chooses the standard deviation of actions that are numbers: learned, the same in every state, or an "
+              "output of the network."),
+    PROW_FLOAT(action_std_init, "1", 1e-3, 10, OPT_FIXED, 0, 0, "",
+               "Sets that standard deviation at the start, in half widths of the action's range."),
+    PROW_ENUM(action_bounds, "clip", "clip|tanh", OPT_FIXED,
+              "Keeps actions that are numbers in their range: clipped, or squashed by tanh."),
 };
 
 const struct opt_table policy_opt_table = {

@@ -20,6 +20,8 @@ struct policy_settings {
     int encoder_activation; /* of the encoder's last layer, enum policy_activation */
     int encoder; /* enum policy_encoder */
     int64_t conv_layers, conv_channels, conv_stride; /* of encoder conv */
+    int action_std, action_bounds; /* of actions that are numbers: enum policy_std, enum policy_bounds */
+    double action_std_init; /* in half widths of the action's range */
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
 /* AUTO: by the core (policy_init). */
@@ -30,6 +32,8 @@ enum policy_activation {
     POLICY_ACTIVATION_TANH
 };
 enum policy_encoder { POLICY_ENCODER_LINEAR, POLICY_ENCODER_CONV };
+enum policy_std { POLICY_STD_FIXED, POLICY_STD_STATE };
+enum policy_bounds { POLICY_BOUNDS_CLIP, POLICY_BOUNDS_TANH };
 extern const struct opt_table policy_opt_table;
 
 /* [train] */

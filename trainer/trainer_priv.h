@@ -151,6 +151,7 @@ struct rollout {
     uint8_t *mask; /* (T + 1, N, A); NULL without masks */
     uint8_t *reset; /* (T + 1, N): the step begins a new episode */
     int32_t *actions; /* (T, N, n_heads) */
+    float *reals; /* (N, n_heads) of the step; NULL when every action is a choice */
     float *logp; /* (T, N) */
     float *values; /* (T + 1, N) */
     float *boot; /* (T, N) value of the last observation, where truncs */

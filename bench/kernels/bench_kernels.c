@@ -248,11 +248,7 @@ static enum status shape_of(struct kb_shape *z, const struct kb_options *o, stru
         return rc;
     z->N = (size_t)o->agents, z->T = (size_t)o->horizon, z->M = (size_t)o->minibatch, z->B = z->M / z->T;
     z->D = (size_t)env.obs_size, z->H = (size_t)o->width, z->has_mask = env.has_mask;
-    z->heads.n_heads = env.n_heads;
-    for (int i = 0; i < env.n_heads; i++) {
-        z->heads.sizes[i] = env.head_sizes[i];
-        z->heads.n_logits += env.head_sizes[i];
-    }
+    kern_heads_init(&z->heads, &env, false);
     z->A = (size_t)z->heads.n_logits, z->O = z->A + 1;
     z->n_params = z->H * z->D + z->H + 3 * z->H * z->H + z->O * z->H + z->O;
     return ST_OK;

@@ -79,7 +79,7 @@ enum status child_start(struct child *child, char *const argv[], struct error *e
     child->out = pipes[1][0];
     child->log = pipes[2][0];
     strbuf_init(&child->answer, ANSWER_MAX);
-    strbuf_init(&child->log_text, 1u << 16);
+    strbuf_init(&child->said, 1u << 16);
     return ST_OK;
 }
 
@@ -122,7 +122,7 @@ static bool listen_to(struct child *child, bool whole, double timeout_s)
         if (polls[0].revents != 0)
             take(&child->out, &child->answer, false);
         if (polls[1].revents != 0)
-            take(&child->log, &child->log_text, true);
+            take(&child->log, &child->said, true);
     }
     return whole || strchr(child->answer.text, '\n') != NULL;
 }
@@ -169,7 +169,7 @@ const char *child_text(struct child *child, double timeout_s)
 /* The last lines of its log, as one. */
 static const char *log_end(struct child *child, char buf[LOG_BYTES])
 {
-    const struct strbuf *log = &child->log_text;
+    const struct strbuf *log = &child->said;
     const char *from = log->len > LOG_BYTES - 1 ? log->text + log->len - (LOG_BYTES - 1) : log->text;
 
     snprintf(buf, LOG_BYTES, "%s", from);
@@ -184,20 +184,20 @@ enum status child_fail(struct child *child, const char *path, const char *what, 
 {
     char end[LOG_BYTES];
     bool hangs = child->out >= 0 && child->pid > 0;
-    const char *last;
+    const char *said;
 
     if (hangs)
         kill(child->pid, SIGKILL);
     (void)listen_to(child, true, 1.0); /* what is left of its log */
     wait_for(child);
-    last = log_end(child, end);
+    said = log_end(child, end);
     if (hangs)
         return FAIL(err, ST_LIMIT, "%s: it did not %s within %.0f s and was killed; its log ends: %s", path, what,
-                    timeout_s, last);
+                    timeout_s, said);
     if (WIFSIGNALED(child->state))
-        return FAIL(err, ST_CONFIG, "%s: it had to %s, and was killed by signal %d (%s); its log ends: %s", path, what,
-                    WTERMSIG(child->state), strsignal(WTERMSIG(child->state)), last);
-    return FAIL(err, ST_CONFIG, "%s", strncmp(last, "trawl: ", 7) == 0 ? last + 7 : last); /* which names the path */
+        return FAIL(err, ST_CONFIG, "%s: it was to %s, and was killed by signal %d (%s); its log ends: %s", path, what,
+                    WTERMSIG(child->state), strsignal(WTERMSIG(child->state)), said);
+    return FAIL(err, ST_CONFIG, "%s", strncmp(said, "trawl: ", 7) == 0 ? said + 7 : said); /* names the path */
 }
 
 void child_end(struct child *child)
@@ -213,6 +213,6 @@ void child_end(struct child *child)
             close(fd);
     }
     strbuf_free(&child->answer);
-    strbuf_free(&child->log_text);
+    strbuf_free(&child->said);
     *child = (struct child){.in = -1, .out = -1, .log = -1};
 }

@@ -13,7 +13,7 @@ struct child {
     pid_t pid;
     int in, out, log; /* ours: its stdin, stdout and stderr */
     struct strbuf answer; /* read and not taken yet */
-    struct strbuf log_text; /* the end of its log */
+    struct strbuf said; /* the end of its log */
     int state; /* of waitpid, once it is reaped */
 };
 
@@ -21,9 +21,9 @@ struct child {
 enum status child_start(struct child *child, char *const argv[], struct error *err) MUST_USE;
 /* false: it has closed its stdin. */
 bool child_send(struct child *child, const char *line) MUST_USE;
-/* Its next line, without its end, until the next call; NULL: it closed its stdout, or was silent for timeout_s. */
+/* Its next line, without its end, until the next call; NULL: it closed its stdout, or said nothing for timeout_s. */
 const char *child_line(struct child *child, double timeout_s);
-/* All that it prints until it ends. */
+/* All that it says until it ends. */
 const char *child_text(struct child *child, double timeout_s);
 /* What went wrong, after child_line or child_text gave NULL: kills it if it still runs. what: "describe itself". */
 enum status child_fail(struct child *child, const char *path, const char *what, double timeout_s,

@@ -117,7 +117,7 @@ static enum status find_library(struct config *config, const struct env_def **re
         if (!env_library_is_described(*ret_env))
             return FAIL(err, ST_CONFIG,
                         "%s: %s has changed since: it is build %s, the config is for %s; its scores would not compare. "
-                        "Restore that build, or start again with --env.hash ''",
+                        "Bring that build back, or begin anew with --env.hash ''",
                         config_origin(config, "env.hash"), path, env_library_hash(*ret_env), hash);
         log_warn("%s has changed since this config was made for it (build %s, now %s)", path, hash,
                  env_library_hash(*ret_env));

@@ -1,4 +1,4 @@
-//! lamp.rs - a game in Rust: the table of trawl_env.h (version 3) filled by hand.
+//! lamp.rs - a game in Rust: the table of trawl_env.h (version 4) filled by hand.
 //!
 //!   rustc --edition 2021 --crate-type cdylib -O examples/plugin/lamp.rs -o lamp.so
 //!   trawl env check ./lamp.so && trawl train ./lamp.so
@@ -140,7 +140,7 @@ static OPTIONS: [OptDef; 1] = [OptDef {
 }];
 static ABOUT: About = About { summary: text(b"press the button of the lamp that is lit\0"), defaults: NONE, n_defaults: 0 };
 static DEF: Def = Def {
-    api_version: 3, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
+    api_version: 4, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
     options: OptTable {
         section: text(b"env\0"), title: text(b"Environment: lamp\0"), defs: OPTIONS.as_ptr(), n_defs: 1,
         settings_size: std::mem::size_of::<Settings>(),

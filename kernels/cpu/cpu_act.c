@@ -2,7 +2,10 @@
  * A draw is a pure function of (*rng, agent, head), so neither threads nor batch layout change it. */
 #include "kernels/cpu/cpu_priv.h"
 
+#include "envs/env_math.h"
 #include "kernels/cpu/cpu_heads.h"
+
+#include <math.h>
 
 #define AGENT_GRAIN 16
 
@@ -32,6 +35,29 @@ static int head_draw(const float *logits, const uint8_t *mask, int n, float log_
     return last;
 }
 
+/* A standard normal number by Box and Muller's method, of one draw: |x| <= 5.8. */
+static float normal_draw(struct rng *rng)
+{
+    uint64_t bits = rng_u64(rng);
+    float radius = sqrtf(-2.0f * vec_log((float)((uint32_t)(bits >> 40) + 1) * (1.0f / 16777216.0f)));
+    double sine, cosine;
+
+    env_sincos_any((double)(uint32_t)bits * (2.0 * ENV_PI / 4294967296.0), &sine, &cosine);
+    return radius * (float)cosine;
+}
+
+/* The number of head j from its mean and log-deviation; returns its log-probability. */
+static float real_draw(const struct kern_sample *s, size_t i, int j, float mean, float raw, struct rng *rng)
+{
+    size_t at = i * (size_t)s->heads->n_heads + (size_t)j;
+    float u = s->greedy ? mean : mean + vec_exp(gauss_log_std(raw)) * normal_draw(rng);
+
+    s->actions[at] = gauss_to_word(u);
+    if (s->reals != NULL)
+        s->reals[at] = gauss_action(s->heads, j, u);
+    return gauss_logp(u, mean, raw, s->heads->squash);
+}
+
 static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_sample *s = (const struct kern_sample *)ctx;
@@ -44,11 +70,15 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
         const uint8_t *mask = s->mask == NULL ? NULL : s->mask + i * A;
         struct rng rng = rng_split(*s->rng, i);
         float logp = 0.0f;
-        int at = 0;
+        int at = 0, at_std = heads->n_logits - heads->n_reals;
 
         rng.counter = s->rng->counter;
         for (int j = 0; j < heads->n_heads; j++) {
             int n = heads->sizes[j];
+            if (n == 0) {
+                logp += real_draw(s, i, j, logits[at++], logits[at_std++], &rng);
+                continue;
+            }
             const uint8_t *allowed = head_mask(mask, at, n);
             float log_sum = head_log_sum(logits + at, allowed, n);
             int a = s->greedy ? head_argmax(logits + at, allowed, n)

@@ -255,6 +255,7 @@ void cpu_env_reset(struct kern *k, struct kern_env *env, void *obs, uint8_t *mas
 void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern_env_io *io)
 {
     struct env_io host = {.actions = io->actions,
+                          .reals = io->reals,
                           .rewards = io->rewards,
                           .terms = io->terms,
                           .truncs = io->truncs,

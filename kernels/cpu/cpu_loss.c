@@ -28,9 +28,13 @@ static inline float token_logp(const struct kern_heads *heads, const float *logi
                                const int32_t *actions, float log_sum[ENV_MAX_HEADS])
 {
     float logp = 0.0f;
-    int at = 0;
+    int at = 0, at_std = heads->n_logits - heads->n_reals;
     for (int j = 0; j < heads->n_heads; j++) {
         int n = heads->sizes[j];
+        if (n == 0) {
+            logp += gauss_logp(gauss_of_word(actions[j]), logits[at++], logits[at_std++], heads->squash);
+            continue;
+        }
         log_sum[j] = head_log_sum(logits + at, head_mask(mask, at, n), n);
         logp += logits[at + actions[j]] - log_sum[j];
         at += n;
@@ -80,6 +84,28 @@ static inline float head_gradient(float *dlogits, const float *logits, const uin
     return entropy;
 }
 
+/* dout of all heads of a token; returns their entropy. */
+static inline float heads_gradient(float *dout, const struct kern_heads *heads, const float *logits,
+                                   const uint8_t *mask, const int32_t *actions, const float log_sum[ENV_MAX_HEADS],
+                                   float g, float ent_scale)
+{
+    float entropy = 0.0f;
+    int at = 0, at_std = heads->n_logits - heads->n_reals;
+    for (int j = 0; j < heads->n_heads; j++) {
+        int n = heads->sizes[j];
+        if (n == 0) {
+            entropy += gauss_gradient(dout + at, dout + at_std, gauss_of_word(actions[j]), logits[at], logits[at_std],
+                                      heads->squash, g, ent_scale);
+            at++, at_std++;
+            continue;
+        }
+        entropy +=
+            head_gradient(dout + at, logits + at, head_mask(mask, at, n), n, actions[j], log_sum[j], g, ent_scale);
+        at += n;
+    }
+    return entropy;
+}
+
 /* 1/2 max(...) of the value loss; *ret_slope is its derivative with respect to v. */
 static inline float value_loss(float v, float old, float target, float clip, float *ret_slope)
 {
@@ -121,15 +147,9 @@ static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
         float plain = -adv * ratio;
         float clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
         float g = clipped > plain ? 0.0f : plain * inv_m; /* d(-A r)/dlogp = -A r */
-        float v = logits[A], slope, entropy = 0.0f, err = l->ret[i] - v;
-        int at = 0;
+        float v = logits[A], slope, err = l->ret[i] - v;
+        float entropy = heads_gradient(dout, heads, logits, mask, actions, log_sum, g, ent_coef * inv_m);
 
-        for (size_t j = 0; j < n_heads; j++) {
-            int n = heads->sizes[j];
-            entropy += head_gradient(dout + at, logits + at, head_mask(mask, at, n), n, actions[j], log_sum[j], g,
-                                     ent_coef * inv_m);
-            at += n;
-        }
         sums[P_POLICY] += (double)(clipped > plain ? clipped : plain);
         sums[P_VALUE] += (double)value_loss(v, l->old_value[i], l->ret[i], vf_clip_coef, &slope);
         dout[A] = vf_coef * slope * inv_m;

@@ -20,8 +20,7 @@ static const char head[] =
     "be\n"
     "written `1_000_000`, `1M`, `64k` or `3e7`. The column *swept* says how a sweep walks the option when its\n"
     "`[sweep.SECTION.KEY]` section is empty; such a section may hold `distribution` (linear, log, logit, pow2, int,\n"
-    "categorical), `min`, `max`, `step`, `mean` (where the first trial starts), for choices `values` and `ordered`,\n"
-    "and `when` and `freeze`: [own-trainer.md](own-trainer.md#the-parameters).\n";
+    "categorical), `min`, `max`, `mean` (where the first trial starts) and, for choices, `values`.\n";
 
 static enum status add_game(const struct env_def *env, struct strbuf *out, struct error *err)
 {

@@ -45,6 +45,7 @@ struct test_batch {
     struct env_shape shape;
     size_t n_agents, obs_len, mask_width;
     int32_t *actions;
+    float *reals;
     float *obs, *final_obs, *rewards;
     uint8_t *terms, *truncs, *mask;
     struct env_io io;
@@ -66,14 +67,16 @@ static inline void test_batch_open(struct test_batch *t, const struct env_def *d
     for (int h = 0; h < t->shape.n_heads; h++)
         t->mask_width += (size_t)t->shape.head_sizes[h];
     t->actions = calloc(t->n_agents * (size_t)t->shape.n_heads, sizeof *t->actions);
+    t->reals = calloc(t->n_agents * (size_t)t->shape.n_heads, sizeof *t->reals);
     t->obs = calloc(t->obs_len, sizeof *t->obs);
     t->final_obs = calloc(t->obs_len, sizeof *t->final_obs);
     t->rewards = calloc(t->n_agents, sizeof *t->rewards);
     t->terms = calloc(t->n_agents, 1);
     t->truncs = calloc(t->n_agents, 1);
     t->mask = t->shape.has_mask ? calloc(t->n_agents, t->mask_width) : NULL;
-    assert_true(t->saved && t->actions && t->obs && t->final_obs && t->rewards && t->terms && t->truncs);
+    assert_true(t->saved && t->actions && t->reals && t->obs && t->final_obs && t->rewards && t->terms && t->truncs);
     t->io = (struct env_io){.actions = t->actions,
+                            .reals = t->reals,
                             .rewards = t->rewards,
                             .terms = t->terms,
                             .truncs = t->truncs,
@@ -87,6 +90,7 @@ static inline void test_batch_close(struct test_batch *t)
     env_batch_destroy(t->batch);
     mem_free(t->saved);
     free(t->actions);
+    free(t->reals);
     free(t->obs);
     free(t->final_obs);
     free(t->rewards);
@@ -105,9 +109,19 @@ static inline const void *test_batch_state(struct test_batch *t, size_t i)
 static inline void test_batch_random_actions(struct test_batch *t, struct rng *rng)
 {
     for (size_t a = 0; a < t->n_agents; a++)
-        for (int h = 0; h < t->shape.n_heads; h++)
-            t->actions[a * (size_t)t->shape.n_heads + (size_t)h] =
-                (int32_t)rng_below(rng, (uint32_t)t->shape.head_sizes[h]);
+        for (int h = 0; h < t->shape.n_heads; h++) {
+            size_t at = a * (size_t)t->shape.n_heads + (size_t)h;
+            t->actions[at] = (int32_t)rng_below(rng, (uint32_t)t->shape.head_sizes[h]);
+            t->reals[at] = t->shape.low[h] + rng_f32(rng) * (t->shape.high[h] - t->shape.low[h]);
+        }
+}
+
+/* The first rows of `from`, which has as many or more. */
+static inline void test_batch_copy_actions(struct test_batch *to, const struct test_batch *from)
+{
+    size_t n = to->n_agents * (size_t)to->shape.n_heads;
+    memcpy(to->actions, from->actions, n * sizeof *to->actions);
+    memcpy(to->reals, from->reals, n * sizeof *to->reals);
 }
 
 #endif

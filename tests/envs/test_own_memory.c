@@ -1,6 +1,8 @@
 /* test_own_memory.c - games whose memory is their own: opened and closed once, saved where they can be, stepped as a whole, failing. */
 #include "envs_test.h"
 
+#include <math.h>
+
 #include "base/pool.h"
 
 #define N 70 /* instances: more than a grain */
@@ -232,14 +234,17 @@ static void test_a_step_that_fails(void **unused)
     test_batch_close(&a);
 }
 
-/* What a game may declare and cannot be trained yet is refused by name. */
+static float number_range[2] = {-1.0f, 1.0f};
+static bool number_masked;
+
 static enum status number_shape(const struct env_def *def, const void *s, struct env_shape *shape, struct error *err)
 {
     enum status rc = counter_shape(def, s, shape, err);
 
     shape->head_sizes[0] = 0;
-    shape->low[0] = -1.0f;
-    shape->high[0] = 1.0f;
+    shape->low[0] = number_range[0];
+    shape->high[0] = number_range[1];
+    shape->has_mask = number_masked;
     return rc;
 }
 
@@ -251,6 +256,7 @@ static enum status bytes_shape(const struct env_def *def, const void *s, struct 
     return rc;
 }
 
+/* What a game may declare and is not trained yet is refused, and says what. */
 static void test_what_is_not_trained_yet(void **unused)
 {
     struct env_def def = counter_def;
@@ -258,21 +264,45 @@ static void test_what_is_not_trained_yet(void **unused)
     struct error err = {0};
 
     (void)unused;
-    def.shape = number_shape;
-    assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
-    assert_non_null(strstr(err.text, "action 0 is a number"));
-    error_clear(&err);
     def.shape = bytes_shape;
     assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
     assert_non_null(strstr(err.text, "observations are bytes"));
 }
 
+/* Numbers of a finite range are taken, of an open or empty one, or beside a mask, they are not. */
+static void test_numbers(void **unused)
+{
+    struct env_def def = counter_def;
+    struct env_shape shape;
+    struct error err = {0};
+    static const float none[][2] = {{-1.0f, INFINITY}, {NAN, 1.0f}, {1.0f, 1.0f}};
+
+    (void)unused;
+    def.shape = number_shape;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, NULL), ST_OK);
+    assert_true(shape.head_sizes[0] == 0 && shape.low[0] == -1.0f && shape.high[0] == 1.0f);
+    for (size_t i = 0; i < 3; i++) {
+        memcpy(number_range, none[i], sizeof number_range);
+        assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
+        assert_non_null(strstr(err.text, "both limits must be finite"));
+        error_clear(&err);
+    }
+    number_range[0] = -1.0f;
+    number_masked = true;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
+    assert_non_null(strstr(err.text, "has a mask"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opened_and_closed_once),   cmocka_unit_test(test_saved_and_loaded),
-        cmocka_unit_test(test_one_that_cannot_be_saved), cmocka_unit_test(test_stepped_as_a_whole),
-        cmocka_unit_test(test_a_step_that_fails),        cmocka_unit_test(test_what_is_not_trained_yet),
+        cmocka_unit_test(test_opened_and_closed_once),
+        cmocka_unit_test(test_saved_and_loaded),
+        cmocka_unit_test(test_one_that_cannot_be_saved),
+        cmocka_unit_test(test_stepped_as_a_whole),
+        cmocka_unit_test(test_a_step_that_fails),
+        cmocka_unit_test(test_what_is_not_trained_yet),
+        cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,8 @@ struct side {
     size_t n_agents, obs_bytes, mask_bytes;
     size_t off_terms, off_truncs, off_mask, off_obs, off_final, bytes;
     char *dev, *got; /* (bytes): rewards, terms, truncs, mask, obs, final_obs */
-    int32_t *actions; /* device */
+    int32_t *actions; /* device, like reals */
+    float *reals;
     struct kern_env_io io;
 };
 
@@ -149,7 +150,10 @@ static void side_open(struct side *s, enum kern_kind kind, enum kern_precision p
     must(kern_alloc(s->kern, (void **)&s->actions, s->n_agents * (size_t)s->shape.n_heads * sizeof(int32_t), "test",
                     &err),
          &err);
+    must(kern_alloc(s->kern, (void **)&s->reals, s->n_agents * (size_t)s->shape.n_heads * sizeof(float), "test", &err),
+         &err);
     s->io = (struct kern_env_io){.actions = s->actions,
+                                 .reals = s->reals,
                                  .rewards = (float *)s->dev,
                                  .terms = (uint8_t *)s->dev + s->off_terms,
                                  .truncs = (uint8_t *)s->dev + s->off_truncs,
@@ -164,15 +168,25 @@ static void side_close(struct side *s)
 {
     kern_env_destroy(s->kern, s->env);
     kern_free(s->kern, s->actions);
+    kern_free(s->kern, s->reals);
     kern_free(s->kern, s->dev);
     mem_free(s->got);
 }
 
+/* A head that is a number gets one from a quarter below its range to a quarter above it, by the action's low bits. */
 static void side_act(struct side *s, const int32_t *actions)
 {
     struct error err = {0};
-    must(kern_upload(s->kern, s->actions, actions, s->n_agents * (size_t)s->shape.n_heads * sizeof *actions, &err),
-         &err);
+    size_t n_heads = (size_t)s->shape.n_heads, n = s->n_agents * n_heads;
+    float *reals = NEW(float, n);
+    for (size_t i = 0; i < n; i++) {
+        float low = s->shape.low[i % n_heads], width = s->shape.high[i % n_heads] - low;
+        reals[i] = low + width * ((float)(actions[i] & 0xffff) * (1.5f / 65536.0f) - 0.25f);
+    }
+    must(kern_upload(s->kern, s->actions, actions, n * sizeof *actions, &err), &err);
+    must(kern_upload(s->kern, s->reals, reals, n * sizeof *reals, &err), &err);
+    must(kern_sync(s->kern, &err), &err);
+    mem_free(reals);
 }
 
 static void side_fetch(struct side *s, bool with_obs)
@@ -228,8 +242,10 @@ static void check_same(const struct side *host, const struct side *dev, bool wit
 static void random_actions(int32_t *actions, const struct side *s, struct rng *rng)
 {
     size_t heads = (size_t)s->shape.n_heads;
-    for (size_t i = 0; i < s->n_agents * heads; i++)
-        actions[i] = (int32_t)rng_below(rng, (uint32_t)s->shape.head_sizes[i % heads]);
+    for (size_t i = 0; i < s->n_agents * heads; i++) {
+        uint32_t size = (uint32_t)s->shape.head_sizes[i % heads];
+        actions[i] = (int32_t)rng_below(rng, size > 0 ? size : 1u << 16);
+    }
 }
 
 static char *save(struct side *s)

@@ -124,6 +124,9 @@ static const struct kern_heads head_sets[] = {
     {.n_heads = 3, .sizes = {2, 5, 3}, .n_logits = 10},
     {.n_heads = 1, .sizes = {67}, .n_logits = 67},
     {.n_heads = 8, .sizes = {2, 2, 3, 2, 9, 2, 2, 2}, .n_logits = 24},
+    {.n_heads = 1, .n_logits = 2, .n_reals = 1, .low = {-2}, .high = {2}},
+    {.n_heads = 4, .sizes = {0, 3, 0, 0}, .n_logits = 9, .n_reals = 3, .low = {-1, 0, 0, 5}, .high = {1, 0, 7, 5.5f}},
+    {.n_heads = 2, .n_logits = 4, .n_reals = 2, .squash = true, .low = {-1, -3}, .high = {1, 5}},
 };
 
 /* A mask of every allowed choice; one head in ten allows nothing. */
@@ -143,10 +146,25 @@ static void add_actions(struct parity *p, const struct kern_heads *heads, size_t
     for (size_t i = 0; i < n; i++)
         for (int j = 0, at = 0; j < heads->n_heads; at += heads->sizes[j++]) {
             int a = (int)rng_below(&p->rng, (uint32_t)heads->sizes[j]);
+            float u = 2.0f * rng_f32(&p->rng) - 1.0f;
+            if (heads->sizes[j] == 0)
+                memcpy(&a, &u, sizeof a);
             for (int try = 0; mask != NULL && mask[i * (size_t)heads->n_logits + at + a] == 0 && try < 500; try++)
                 a = (int)rng_below(&p->rng, (uint32_t)heads->sizes[j]);
             actions[i * (size_t)heads->n_heads + j] = a;
         }
+}
+
+/* Means and deviations of numbers that keep log-probabilities within what f32 has digits for. */
+static void calm_numbers(const struct kern_heads *heads, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float *row = out + i * (size_t)(heads->n_logits + 1);
+        for (int j = 0, at = 0; j<heads->n_heads; at += heads->sizes[j]> 0 ? heads->sizes[j] : 1, j++)
+            row[at] *= heads->sizes[j] > 0 ? 1.0f : 0.5f;
+        for (int j = heads->n_logits - heads->n_reals; j < heads->n_logits; j++)
+            row[j] *= 0.3f;
+    }
 }
 
 /* N, heads, 1 mask + 2 greedy. Draws where rounding decides are too rare to be met with these seeds. */
@@ -156,13 +174,18 @@ static void sample_make(struct parity *p, const size_t *s)
     struct rng rng = rng_split(rng_seed(s[0]), s[1]);
     rng.counter = 12345;
     p->call.heads = *heads;
-    parity_add(p, "actions", BUF_I32, BUF_OUT, s[0] * (size_t)heads->n_heads);
+    parity_add(p, "actions", heads->n_reals == heads->n_heads ? BUF_F32 : BUF_I32, BUF_OUT,
+               s[0] * (size_t)heads->n_heads);
     parity_add(p, "logp", BUF_F32, BUF_OUT, s[0]);
     parity_add(p, "value", BUF_F32, BUF_OUT, s[0]);
-    parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.5f);
+    calm_numbers(heads, parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.5f), s[0]);
     parity_bytes(p, "rng", BUF_INOUT, &rng, sizeof rng);
     if (s[2] & 1)
         add_mask(p, heads, s[0]);
+    else
+        parity_none(p);
+    if (heads->n_reals == heads->n_heads)
+        parity_add(p, "reals", BUF_F32, BUF_OUT, s[0] * (size_t)heads->n_heads);
     else
         parity_none(p);
 }
@@ -171,6 +194,7 @@ static void sample_run(struct kern *k, const struct call *c)
 {
     struct kern_sample l = {.heads = &c->heads, .greedy = (c->s[2] & 2) != 0, .N = c->s[0]};
     l.actions = c->p[0], l.logp = c->p[1], l.value = c->p[2], l.out = c->p[3], l.mask = c->p[5], l.rng = c->p[4];
+    l.reals = c->p[6];
     OPS(k)->sample(k, &l);
 }
 
@@ -353,7 +377,7 @@ static void outputs_make(struct parity *p, const size_t *s)
     const uint8_t *mask = NULL;
     float *old;
     p->call.heads = *heads;
-    parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.0f);
+    calm_numbers(heads, parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.0f), s[0]);
     old = parity_normal(p, "old_logp", BUF_F32, BUF_IN, s[0], 0.5f);
     for (size_t i = 0; i < s[0]; i++)
         old[i] -= 1.4f * (float)heads->n_heads;
@@ -621,7 +645,8 @@ static const struct parity_case cases[] = {
     ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}, {70, 5, 128}),
     ROW(heads_backward, true, {1, 2, 1}, {3, 5, 7, 1}, {4096, 5, 128, 0}, {1001, 25, 64, 1}, {130, 68, 33, 0},
         {70, 5, 128, 1}),
-    ROW(sample, false, {1, 0, 0}, {33, 1, 1}, {4096, 0, 0}, {1001, 2, 1}, {500, 3, 0}, {500, 1, 3}, {77, 2, 2}),
+    ROW(sample, false, {1, 0, 0}, {33, 1, 1}, {4096, 0, 0}, {1001, 2, 1}, {500, 3, 0}, {500, 1, 3}, {77, 2, 2},
+        {1000, 4, 0}, {300, 6, 0}, {64, 4, 2}, {64, 6, 2}),
     ROW(step_post, false, {1, 0}, {33, 1}, {4099, 1}, {4096, 0}),
     ROW(advantage, false, {1, 1, 1}, {7, 3, 1}, {64, 33, 0}, {64, 512, 1}, {65, 100, 1}, {300, 40, 1}, {5, 4099, 0}),
     ROW(mean_std, false, {1, 0}, {2, 5}, {33, 100}, {32768, 0}, {70001, 1}),
@@ -632,9 +657,9 @@ static const struct parity_case cases[] = {
     ROW(rng_advance, false, {1}, {12345678901}),
     ROW(gather, false, {1, 1, 1}, {5, 11, 6}, {64, 129, 32}, {3, 1000, 513}),
     ROW(segments_keep, false, {1, 0, 0, 1, 1}, {33, 1, 1, 11, 7}, {32768, 0, 0, 512, 4096}, {1001, 2, 1, 143, 100},
-        {500, 3, 1, 50, 50}),
-    ROW(ppo_loss, false, {1, 1, 0, 0}, {3, 11, 1, 15}, {64, 512, 0, 12}, {7, 143, 2, 5}, {10, 50, 3, 10},
-        {64, 4099, 0, 14}, {5, 60, 1, 16}),
+        {500, 3, 1, 50, 50}, {264, 5, 0, 33, 40}, {60, 6, 0, 20, 20}),
+    ROW(ppo_loss, false, {1, 1, 0, 0}, {3, 11, 1, 15}, {64, 512, 0, 12}, {7, 143, 2, 5}, {10, 50, 3, 10}, {8, 33, 4, 6},
+        {5, 40, 5, 12}, {9, 30, 6, 4}, {64, 4099, 0, 14}, {5, 60, 1, 16}),
     ROW(minibatch_stats, false, {1, 0}, {3, 1}, {2, 100}, {2, 1, 1}),
     ROW(grad_norm, false, {1, 0}, {67, 0}, {70001, 0}, {1000001, 0}, {4096, 1}, {4096, 2}),
     ROW(adam, false, {1, 0}, {67, 0}, {70001, 0}, {4096, 1}, {4096, 2}),

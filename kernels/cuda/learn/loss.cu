@@ -103,13 +103,19 @@ static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_
     float plain = -adv * ratio, clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
     float g = clipped > plain ? 0.0f : plain * l.inv_m; /* d(-A r)/dlogp = -A r */
     float v = logits[A], target = l.ret[i], err = target - v, entropy = 0.0f, slope;
-    int at = 0;
+    int at = 0, at_std = l.heads.n_logits - l.heads.n_reals;
 
 #pragma unroll
     for (int j = 0; j < ENV_MAX_HEADS; j++) {
         if (j >= l.heads.n_heads)
             break;
         int n = l.heads.sizes[j];
+        if (n == 0) {
+            entropy += gauss_gradient(dout + at, dout + at_std, gauss_of_word(actions[j]), logits[at], logits[at_std],
+                                      l.heads.squash, g, hyper->ent_coef * l.inv_m);
+            at++, at_std++;
+            continue;
+        }
         entropy += head_gradient(dout + at, logits + at, head_mask(mask, at, n), n, actions[j], log_sum[j], g,
                                  hyper->ent_coef * l.inv_m);
         at += n;

@@ -32,10 +32,18 @@ static __device__ __forceinline__ int head_draw(const float *logits, const uint8
     return last;
 }
 
+/* A standard normal number by Box and Muller's method, of the same draw as on the CPU. */
+static __device__ __forceinline__ float normal_draw(struct rng *rng)
+{
+    uint64_t bits = rng_u64(rng);
+    float radius = sqrtf(-2.0f * logf((float)((uint32_t)(bits >> 40) + 1) * (1.0f / 16777216.0f)));
+    return radius * cospif((float)((double)(uint32_t)bits * (1.0 / 2147483648.0)));
+}
+
 static __global__ void __launch_bounds__(SAMPLE_BLOCK)
-    sample_k(int32_t *actions /* (N, n_heads) */, float *logp /* (N) */, float *value /* (N) */,
-             const float *out /* (N, A + 1) */, const uint8_t *mask /* (N, A) or NULL */, struct kern_heads heads,
-             struct rng *rng, unsigned *ticket, bool greedy, size_t N)
+    sample_k(int32_t *actions /* (N, n_heads) */, float *reals /* (N, n_heads) or NULL */, float *logp /* (N) */,
+             float *value /* (N) */, const float *out /* (N, A + 1) */, const uint8_t *mask /* (N, A) or NULL */,
+             struct kern_heads heads, struct rng *rng, unsigned *ticket, bool greedy, size_t N)
 {
     size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * SAMPLE_BLOCK + threadIdx.x;
     struct rng parent = *rng;
@@ -53,16 +61,26 @@ static __global__ void __launch_bounds__(SAMPLE_BLOCK)
     const uint8_t *own_mask = mask == NULL ? NULL : mask + i * A;
     struct rng own = rng_split(parent, i);
     float sum = 0.0f, v = logits[A];
-    int at = 0;
+    int at = 0, at_std = heads.n_logits - heads.n_reals;
 
     own.counter = parent.counter;
     for (int j = 0; j < heads.n_heads; j++) {
         int n = heads.sizes[j];
+        size_t place = i * (size_t)heads.n_heads + (size_t)j;
+        if (n == 0) {
+            float mean = logits[at++], raw = logits[at_std++];
+            float u = greedy ? mean : mean + expf(gauss_log_std(raw)) * normal_draw(&own);
+            actions[place] = gauss_to_word(u);
+            if (reals != NULL)
+                reals[place] = gauss_action(&heads, j, u);
+            sum += gauss_logp(u, mean, raw, heads.squash);
+            continue;
+        }
         const uint8_t *allowed = head_mask(own_mask, at, n);
         float log_sum = head_log_sum(logits + at, allowed, n);
         int a =
             greedy ? head_argmax(logits + at, allowed, n) : head_draw(logits + at, allowed, n, log_sum, rng_f32(&own));
-        actions[i * (size_t)heads.n_heads + (size_t)j] = a;
+        actions[place] = a;
         sum += logits[at + a] - log_sum;
         at += n;
     }
@@ -77,7 +95,7 @@ void cuda_sample(struct kern *k, const struct kern_sample *s)
     struct cuda *cuda = cuda_of(k);
 
     sample_k<<<cuda_ceil_div(s->N, SAMPLE_BLOCK), SAMPLE_BLOCK, 0, cuda->stream>>>(
-        s->actions, s->logp, s->value, s->out, s->mask, *s->heads, s->rng, cuda->tickets, s->greedy, s->N);
+        s->actions, s->reals, s->logp, s->value, s->out, s->mask, *s->heads, s->rng, cuda->tickets, s->greedy, s->N);
     cuda_launched(k, "sample");
 }
 

@@ -4,6 +4,7 @@
 #define KERNELS_CUDA_SOFTMAX_H
 
 #include "kernels/cuda/number.h"
+#include "kernels/gauss.h"
 
 /* The mask of the head whose choices start at `from`, or NULL if nothing of it counts. mask may be NULL. */
 static __device__ __forceinline__ const uint8_t *head_mask(const uint8_t *mask, int from, int n)
@@ -38,12 +39,16 @@ static __device__ __forceinline__ float token_logp(const struct kern_heads &head
                                                    float (&log_sum)[ENV_MAX_HEADS])
 {
     float logp = 0.0f;
-    int at = 0;
+    int at = 0, at_std = heads.n_logits - heads.n_reals;
 #pragma unroll
     for (int j = 0; j < ENV_MAX_HEADS; j++) {
         if (j >= heads.n_heads)
             break;
         int n = heads.sizes[j];
+        if (n == 0) {
+            logp += gauss_logp(gauss_of_word(actions[j]), logits[at++], logits[at_std++], heads.squash);
+            continue;
+        }
         log_sum[j] = head_log_sum(logits + at, head_mask(mask, at, n), n);
         logp += logits[at + actions[j]] - log_sum[j];
         at += n;

@@ -120,8 +120,10 @@ __device__ static inline void play_one(const env_args<G> *a, typename G::instanc
     G::shape(&a->settings, &shape);
     const size_t agents = (size_t)shape.n_agents, at = i * agents;
 
-    G::play(&a->settings, it, io->actions + at * (size_t)shape.n_heads, io->rewards + at, io->terms + at,
-            io->truncs + at, &step);
+    const size_t actions = at * (size_t)shape.n_heads;
+
+    G::play(&a->settings, it, io->actions + actions, io->reals == NULL ? NULL : io->reals + actions, io->rewards + at,
+            io->terms + at, io->truncs + at, &step);
     if (!step.ended && !step.truncated)
         return;
     if (shape.may_truncate && step.truncated && io->final_obs != NULL)

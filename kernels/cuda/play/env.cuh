@@ -24,10 +24,10 @@
         {                                                                                                              \
             game##_instance_reset(s, it, root, i);                                                                     \
         }                                                                                                              \
-        ENV_FN void play(const settings *s, instance *it, const int32_t *actions, float *rewards, uint8_t *terms,      \
-                         uint8_t *truncs, struct env_step *ret_step)                                                   \
+        ENV_FN void play(const settings *s, instance *it, const int32_t *actions, const float *reals, float *rewards,  \
+                         uint8_t *terms, uint8_t *truncs, struct env_step *ret_step)                                   \
         {                                                                                                              \
-            game##_instance_play(s, it, actions, rewards, terms, truncs, ret_step);                                    \
+            game##_instance_play(s, it, actions, reals, rewards, terms, truncs, ret_step);                             \
         }                                                                                                              \
         ENV_FN void end(const settings *s, instance *it, struct env_log *log, const struct env_step *step)             \
         {                                                                                                              \

@@ -23,11 +23,13 @@ struct cuda_env_host {
     struct pool *pool;
     struct env_io io; /* pinned host memory; actions are written by the device's copies */
     int32_t *actions; /* the same memory as io.actions */
+    float *reals; /* the same memory as io.reals */
     struct env_log *logs; /* (n_envs) pinned */
     float *obs, *final_obs; /* device, f32 on its way to bf16 */
     cudaStream_t copies;
     cudaEvent_t done;
     size_t n_agents, obs_size, n_heads, mask_width;
+    bool has_reals;
     struct host_part halves[HALVES];
 };
 
@@ -57,6 +59,9 @@ static enum status host_memory(struct kern *kern, struct cuda_env_host *host, co
 
     TRY(pinned((void **)&host->actions, A * host->n_heads * sizeof *host->actions, def, err));
     host->io.actions = host->actions;
+    if (host->has_reals)
+        TRY(pinned((void **)&host->reals, A * host->n_heads * sizeof *host->reals, def, err));
+    host->io.reals = host->reals;
     TRY(pinned((void **)&host->io.rewards, A * sizeof *host->io.rewards, def, err));
     TRY(pinned((void **)&host->io.terms, A, def, err));
     TRY(pinned((void **)&host->io.truncs, A, def, err));
@@ -89,6 +94,8 @@ enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const 
     host->n_agents = env->n_agents;
     host->obs_size = (size_t)env->shape.obs_size;
     host->n_heads = (size_t)env->shape.n_heads;
+    for (int i = 0; i < env->shape.n_heads; i++)
+        host->has_reals |= env->shape.head_sizes[i] == 0;
     for (int i = 0; env->shape.has_mask && i < env->shape.n_heads; i++)
         host->mask_width += (size_t)env->shape.head_sizes[i];
     for (size_t h = 0; h < HALVES; h++) {
@@ -127,6 +134,7 @@ void cuda_env_host_destroy(struct kern *kern, struct cuda_env *env)
     cudaFreeHost(host->io.truncs);
     cudaFreeHost(host->io.terms);
     cudaFreeHost(host->io.rewards);
+    cudaFreeHost(host->reals);
     cudaFreeHost(host->actions);
     pool_destroy(host->pool);
     env_batch_destroy(host->batch);
@@ -250,6 +258,11 @@ void cuda_env_host_step(struct kern *k, struct cuda_env *env, const struct kern_
                cudaMemcpyAsync(host->actions, io->actions, host->n_agents * host->n_heads * sizeof *host->actions,
                                cudaMemcpyDeviceToHost, stream),
                "copying actions");
+    if (host->has_reals && io->reals != NULL)
+        cuda_check(k,
+                   cudaMemcpyAsync(host->reals, io->reals, host->n_agents * host->n_heads * sizeof *host->reals,
+                                   cudaMemcpyDeviceToHost, stream),
+                   "copying actions");
     for (int h = 0; h < HALVES; h++) {
         host_call(k, step_on_host, &host->halves[h]);
         cuda_check(k, cudaEventRecord(host->halves[h].stepped, stream), "marking a half");

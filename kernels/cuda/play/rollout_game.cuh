@@ -132,7 +132,7 @@ __device__ __noinline__ struct rollout_played rollout_step_game(struct rollout_s
         struct env_step step;
         uint8_t term, trunc;
         rollout_copy(&it, (const typename G::instance *)seat.game);
-        G::play(settings, &it, &action, &played.reward, &term, &trunc, &step);
+        G::play(settings, &it, &action, NULL, &played.reward, &term, &trunc, &step);
         if (term)
             G::end(settings, &it, seat.log, &step);
         rollout_copy_back((typename G::instance *)seat.game, &it);

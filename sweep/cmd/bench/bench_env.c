@@ -19,7 +19,8 @@ struct env_bench {
     struct kern_env *env;
     struct kern_graph *graph; /* of one round through the sets; NULL where nothing is recorded */
     struct kern_env_io io;
-    int32_t *actions; /* (N_ACTION_SETS, A, n_heads) device */
+    int32_t *actions; /* (N_ACTION_SETS, A, n_heads) device, like reals */
+    float *reals;
     size_t agents, n_heads;
 };
 
@@ -30,6 +31,7 @@ static void env_bench_free(struct env_bench *b)
     kern_graph_destroy(b->kern, b->graph);
     kern_env_destroy(b->kern, b->env);
     kern_free(b->kern, b->actions);
+    kern_free(b->kern, b->reals);
     kern_free(b->kern, b->io.rewards);
     kern_free(b->kern, b->io.terms);
     kern_free(b->kern, b->io.truncs);
@@ -64,6 +66,7 @@ static enum status env_bench_alloc(struct env_bench *b, const struct env_shape *
         logits += (size_t)shape->head_sizes[h];
     TRY(kern_alloc(k, (void **)&b->actions, N_ACTION_SETS * b->agents * b->n_heads * sizeof *b->actions, "actions",
                    err));
+    TRY(kern_alloc(k, (void **)&b->reals, N_ACTION_SETS * b->agents * b->n_heads * sizeof *b->reals, "actions", err));
     TRY(kern_alloc(k, (void **)&b->io.rewards, b->agents * sizeof *b->io.rewards, "rewards", err));
     TRY(kern_alloc(k, (void **)&b->io.terms, b->agents, "terminations", err));
     TRY(kern_alloc(k, (void **)&b->io.truncs, b->agents, "truncations", err));
@@ -78,15 +81,22 @@ static enum status env_bench_draw_actions(struct env_bench *b, const struct env_
 {
     size_t n = N_ACTION_SETS * b->agents * b->n_heads;
     int32_t *actions = mem_array(n, sizeof *actions);
+    float *reals = mem_array(n, sizeof *reals);
     struct rng rng = rng_seed(1);
     enum status rc;
 
-    for (size_t i = 0; i < n; i++)
-        actions[i] = (int32_t)rng_below(&rng, (uint32_t)shape->head_sizes[i % b->n_heads]);
+    for (size_t i = 0; i < n; i++) {
+        size_t h = i % b->n_heads;
+        actions[i] = (int32_t)rng_below(&rng, (uint32_t)shape->head_sizes[h]);
+        reals[i] = shape->low[h] + rng_f32(&rng) * (shape->high[h] - shape->low[h]);
+    }
     rc = kern_upload(b->kern, b->actions, actions, n * sizeof *actions, err);
+    if (rc == ST_OK)
+        rc = kern_upload(b->kern, b->reals, reals, n * sizeof *reals, err);
     if (rc == ST_OK)
         rc = kern_sync(b->kern, err);
     mem_free(actions);
+    mem_free(reals);
     return rc;
 }
 
@@ -94,6 +104,7 @@ static void env_bench_round(struct env_bench *b)
 {
     for (int i = 0; i < N_ACTION_SETS; i++) {
         b->io.actions = b->actions + (size_t)i * b->agents * b->n_heads;
+        b->io.reals = b->reals + (size_t)i * b->agents * b->n_heads;
         kern_ops(b->kern)->env_step(b->kern, b->env, &b->io);
     }
 }

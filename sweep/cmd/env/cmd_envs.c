@@ -48,7 +48,7 @@ static cJSON *option_json(const struct opt_def *o)
 
 static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
 {
-    cJSON *json = cJSON_CreateObject(), *heads, *options, *defaults;
+    cJSON *json = cJSON_CreateObject(), *heads, *ranges, *options, *defaults;
 
     json_add_str(json, "name", env->name);
     json_add_str(json, "summary", env->about->summary);
@@ -56,8 +56,12 @@ static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
     json_add_i64(json, "agents", shape->n_agents);
     json_add_bool(json, "mask", shape->has_mask);
     heads = cJSON_AddArrayToObject(json, "actions");
-    for (int i = 0; i < shape->n_heads; i++)
+    ranges = cJSON_AddArrayToObject(json, "action_ranges");
+    for (int i = 0; i < shape->n_heads; i++) {
+        const float range[] = {shape->low[i], shape->high[i]};
         cJSON_AddItemToArray(heads, cJSON_CreateNumber(shape->head_sizes[i]));
+        cJSON_AddItemToArray(ranges, shape->head_sizes[i] > 0 ? cJSON_CreateNull() : cJSON_CreateFloatArray(range, 2));
+    }
     options = cJSON_AddArrayToObject(json, "options");
     for (size_t i = 0; i < env->options.n_defs; i++)
         cJSON_AddItemToArray(options, option_json(&env->options.defs[i]));
@@ -72,7 +76,10 @@ static void print_env(const struct env_def *env, const struct env_shape *shape, 
     printf("%-10s %s\n", env->name, env->about->summary);
     printf("           observation %d, actions ", shape->obs_size);
     for (int i = 0; i < shape->n_heads; i++)
-        printf("%s%d", i > 0 ? " x " : "", shape->head_sizes[i]);
+        if (shape->head_sizes[i] > 0)
+            printf("%s%d", i > 0 ? " x " : "", shape->head_sizes[i]);
+        else
+            printf("%s%g..%g", i > 0 ? " x " : "", (double)shape->low[i], (double)shape->high[i]);
     if (shape->n_agents > 1)
         printf(", %d agents", shape->n_agents);
     printf("\n");

@@ -265,7 +265,7 @@ static enum status build(struct build *b, struct error *err)
     return rc;
 }
 
-/* A child describes the new library, which shows that it can be used. */
+/* A look at what was built, by a child: it says whether it can be used. */
 static enum status show(const struct build *b, struct error *err)
 {
     char path[PATH_MAX];
@@ -292,14 +292,13 @@ enum status env_build(int argc, char **argv, struct error *err)
         .name = "env build",
         .synopsis = "trawl env build GAME.h|GAME.c|GAME.cc|FOLDER [-o FILE] [--flags TEXT]",
         .about =
-            "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header in "
-            "the\n"
-            "form of `trawl env new`; GAME.c or GAME.cc is a file of your own that exports trawl_env() (see "
-            "trawl_env.h).\n"
-            "FOLDER holds a game written for PufferLib: its binding.c (4.0), or its FOLDER.h with puf_step (the newer\n"
-            "form), is compiled as it is, and its drawing does nothing. The compilers are cc and c++, or those that "
-            "CC\n"
-            "and CXX name.",
+            "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header as\n"
+            "`trawl env new` writes it; GAME.c or GAME.cc is a file of your own that exports trawl_env() (trawl_env.h\n"
+            "says how). FOLDER holds a game written for PufferLib: its binding.c (4.0), or its FOLDER.h with puf_step "
+            "(the\n"
+            "newer form), is compiled as it is, and its drawing does nothing. The compilers are cc and c++, or what CC "
+            "and\n"
+            "CXX name.",
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
         .opts = opts,

@@ -96,6 +96,7 @@ static bool check_random(struct check *c)
 static bool check_wild(struct check *c)
 {
     static const int32_t odd[] = {-1, INT32_MIN, INT32_MAX, 1 << 20};
+    static const float odd_reals[] = {NAN, -INFINITY, 3e38f, -1e9f};
     struct env_side s;
     float largest = 0.0f;
     int64_t t = 0;
@@ -106,8 +107,9 @@ static bool check_wild(struct check *c)
     for (begin(c); ok && more(c, t); t++) {
         size_t kind = (size_t)(t / 50) % (beyond ? 6 : 2);
         for (size_t i = 0; i < s.n_actions; i++) {
-            int32_t size = s.shape.head_sizes[i % (size_t)s.shape.n_heads];
-            s.actions[i] = kind == 0 ? 0 : kind == 1 ? size - 1 : odd[kind - 2];
+            size_t h = i % (size_t)s.shape.n_heads;
+            s.actions[i] = kind == 0 ? 0 : kind == 1 ? s.shape.head_sizes[h] - 1 : odd[kind - 2];
+            s.reals[i] = kind == 0 ? s.shape.low[h] : kind == 1 ? s.shape.high[h] : odd_reals[kind - 2];
         }
         if (kind < 2)
             env_side_allow(&s);
@@ -142,6 +144,7 @@ static bool check_same(struct check *c, const char *what, const char *wrong, siz
     for (begin(c); ok && differs == NULL && more(c, t); t++) {
         env_side_random(&b, &rng);
         memcpy(a.actions, b.actions, a.n_actions * sizeof *a.actions);
+        memcpy(a.reals, b.reals, a.n_actions * sizeof *a.reals);
         env_side_step(&a, NULL);
         env_side_step(&b, pool);
         differs = env_side_differs(&a, &b);
@@ -188,15 +191,16 @@ static bool check_saved(struct check *c)
     for (int64_t t = 0; differs == NULL && more(c, t); t++) {
         env_side_random(&a, &rng);
         memcpy(b.actions, a.actions, a.n_actions * sizeof *a.actions);
+        memcpy(b.reals, a.reals, a.n_actions * sizeof *a.reals);
         env_side_step(&a, NULL);
         env_side_step(&b, NULL);
         differs = env_side_differs(&a, &b);
     }
     if (differs != NULL)
-        ok = fault("a saved state that is loaded continues differently: %s differ; is there memory outside the state?",
+        ok = fault("a saved state that is loaded plays on differently: %s differ; is there memory outside the state?",
                    differs);
     else
-        printf("ok     a saved state that is loaded continues the same\n");
+        printf("ok     a saved state that is loaded plays on the same\n");
     env_side_close(&a);
     env_side_close(&b);
     return ok;
@@ -255,7 +259,10 @@ static enum status check_here(struct check *c, const char *game, struct error *e
     printf("game   %s: %d observations, %d %s, actions", c->def->name, shape.obs_size, shape.n_agents,
            shape.n_agents == 1 ? "agent" : "agents");
     for (int h = 0; h < shape.n_heads; h++)
-        printf(" %d", shape.head_sizes[h]);
+        if (shape.head_sizes[h] > 0)
+            printf(" %d", shape.head_sizes[h]);
+        else
+            printf(" %g..%g", (double)shape.low[h], (double)shape.high[h]);
     printf("\n");
     run_checks(c);
     mem_free(c->settings);
@@ -324,11 +331,10 @@ enum status env_check(int argc, char **argv, struct error *err)
         .name = "env check",
         .synopsis = "trawl env check GAME [--steps N] [--seconds S] [--seed N]",
         .about =
-            "Plays a game at random, with held and with impossible choices, and reports what would spoil a training:\n"
-            "observations or rewards that are no finite numbers, writes past its rows, the same seed giving another "
-            "game,\n"
-            "instances or threads that change each other, a saved state that continues differently; then its speed.\n"
-            "It runs in a child process: a crash or a hang is reported as a fault. Exit code 1: there are faults.",
+            "Plays a game at random, with held and with impossible choices, and says what would spoil a training:\n"
+            "observations or rewards that are no numbers, writes past its rows, the same seed giving another game,\n"
+            "instances or threads that change each other, a saved state that plays on differently; then its speed.\n"
+            "It runs in a child process: a crash or a hang is a fault like others. Exit code 1: there are faults.",
         .examples = "  trawl env check ./my_game.so\n"
                     "  trawl env check pong --steps 100000",
         .opts = opts,

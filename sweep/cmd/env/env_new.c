@@ -66,8 +66,9 @@ enum status env_new(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "env new",
         .synopsis = "trawl env new NAME",
-        .about = "Writes NAME.h, a small whole game whose comments explain each part, and NAME.ini, a config that\n"
-                 "trains it and sweeps it. They are written into the current folder and replace nothing.",
+        .about =
+            "Writes NAME.h, a small whole game whose comments say what each part is for, and NAME.ini, a config that\n"
+            "trains it and sweeps it. They are written into the current folder and replace nothing.",
         .examples = "  trawl env new my_game && trawl env build my_game.h && trawl env check ./my_game.so\n"
                     "  trawl sweep my_game.ini --store my.db --name first",
         .min_words = 1,

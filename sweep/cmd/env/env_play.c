@@ -17,7 +17,7 @@
 static void put(struct strbuf *line, const char *key, double value)
 {
     char buf[NUM_TEXT_MAX];
-    bool number = value - value == 0.0; /* neither NaN nor infinite, which JSON does not have */
+    bool number = value - value == 0.0; /* neither NaN nor infinite, which JSON cannot say */
 
     strbuf_addf(line, ",\"%s\":%s%s%s", key, number ? "" : "\"", number ? num_format_f64(value, buf) : "nan",
                 number ? "" : "\"");

@@ -95,7 +95,7 @@ static bool is_bool(const char *value)
     return strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0;
 }
 
-/* The default of an option: the value in the game's config, "0" where that has none or no number. */
+/* The default of an option: what the game's config says, "0" when it says nothing that is a number. */
 static const char *default_of(const struct config *config, const char *key)
 {
     char full[CONFIG_KEY_MAX];

@@ -39,6 +39,7 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
     for (int h = 0; s->shape.has_mask && h < s->shape.n_heads; h++)
         s->mask_width += (size_t)s->shape.head_sizes[h];
     s->actions = mem_array(s->n_actions, sizeof *s->actions);
+    s->reals = mem_array(s->n_actions, sizeof *s->reals);
     s->block_bytes = 2 * s->obs_bytes + rows * (sizeof(float) + 2 + s->mask_width) + 6 * 2 * GUARD_BYTES;
     s->block = mem_alloc(s->block_bytes);
     memset(s->block, fill, s->block_bytes);
@@ -49,6 +50,7 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
     s->truncs = take(s, &at, rows);
     s->mask = s->mask_width > 0 ? take(s, &at, rows * s->mask_width) : NULL;
     s->io = (struct env_io){.actions = s->actions,
+                            .reals = s->reals,
                             .rewards = s->rewards,
                             .terms = s->terms,
                             .truncs = s->truncs,
@@ -62,6 +64,7 @@ void env_side_close(struct env_side *s)
 {
     env_batch_destroy(s->batch);
     mem_free(s->actions);
+    mem_free(s->reals);
     mem_free(s->block);
     *s = (struct env_side){0};
 }
@@ -96,8 +99,12 @@ void env_side_allow(struct env_side *s)
 
 void env_side_random(struct env_side *s, struct rng *rng)
 {
-    for (size_t i = 0; i < s->n_actions; i++)
-        s->actions[i] = (int32_t)rng_below(rng, (uint32_t)s->shape.head_sizes[i % (size_t)s->shape.n_heads]);
+    for (size_t i = 0; i < s->n_actions; i++) {
+        size_t h = i % (size_t)s->shape.n_heads;
+        s->actions[i] = (int32_t)rng_below(rng, (uint32_t)s->shape.head_sizes[h]);
+        if (s->shape.head_sizes[h] == 0)
+            s->reals[i] = s->shape.low[h] + rng_f32(rng) * (s->shape.high[h] - s->shape.low[h]);
+    }
     env_side_allow(s);
 }
 
@@ -149,7 +156,7 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
         else if (s->terms[a] > 1 || s->truncs[a] > 1 || (s->terms[a] == 1 && s->truncs[a] == 1))
             wrong = "the flags of an end are not 0 or 1, or both are 1";
         else if (s->truncs[a] == 1 && !s->shape.may_truncate)
-            wrong = "an episode was truncated, but the shape does not set may_truncate";
+            wrong = "an episode was truncated, and the shape does not say may_truncate";
         else if (s->mask != NULL && !mask_allows(s, a))
             wrong = "the mask allows no choice at all";
     }

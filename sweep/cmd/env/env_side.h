@@ -13,7 +13,8 @@ struct env_side {
     struct env_shape shape;
     size_t n_agents, n_actions, mask_width;
     size_t obs_bytes;
-    int32_t *actions; /* (n_agents, n_heads) */
+    int32_t *actions; /* (n_agents, n_heads), like reals */
+    float *reals;
     float *obs, *final_obs, *rewards;
     uint8_t *terms, *truncs, *mask;
     struct env_io io;
@@ -29,7 +30,7 @@ void env_side_reset(struct env_side *s, struct pool *pool);
 void env_side_step(struct env_side *s, struct pool *pool);
 /* Choices that the mask forbids become the next ones that it allows. */
 void env_side_allow(struct env_side *s);
-/* Choices that the mask allows. */
+/* Choices that the mask allows, numbers of their range. */
 void env_side_random(struct env_side *s, struct rng *rng);
 /* After step t: numbers where there should be, no row overrun. False after printing the fault. */
 bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs);

@@ -1,0 +1,159 @@
+/* test_continuous.c - training of actions that are numbers: what stays fixed, what is saved, and that it learns. */
+#include "tests/trainer/trainer_test.h"
+
+#include <math.h>
+
+static void pendulum_open(struct setup *s, size_t n_threads)
+{
+    setup_open(s, env_find("pendulum"), n_threads);
+    s->policy.hidden_size = 32;
+    s->policy.num_layers = 1;
+    s->policy.activation = KERN_ACT_TANH;
+    s->train.total_agents = 32;
+    s->train.horizon = 64;
+    s->train.minibatch_size = 512;
+    s->train.total_timesteps = 32 * 64 * 8;
+    s->train.optimizer = TRAIN_ADAM;
+    s->train.learning_rate = 0.003;
+}
+
+/* Weights and bias of the log-deviation: the row before the value's. */
+static const float *std_row(const struct trainer *t, float *ret_bias)
+{
+    const struct policy *p = &t->policy;
+    *ret_bias = t->params[p->tensors[p->n_tensors - 1].offset + 1];
+    return t->params + p->tensors[p->n_tensors - 2].offset + p->width;
+}
+
+/* std = fixed is one learned number; state depends on the observation; both start at action_std_init, and the first
+ * minibatch has ratios of 1 and the entropy of that deviation. */
+static void deviations_are_learned(void **state)
+{
+    (void)state;
+    for (int std = POLICY_STD_FIXED; std <= POLICY_STD_STATE; std++)
+        for (int optimizer = 0; optimizer < 2; optimizer++) {
+            struct setup s;
+            struct trainer *t;
+            struct train_metrics m;
+            float bias, sum = 0.0f;
+            const float *row;
+
+            pendulum_open(&s, 2);
+            s.policy.action_std = std;
+            s.policy.action_std_init = 0.5;
+            s.train.optimizer = optimizer == 0 ? TRAIN_ADAM : TRAIN_MUON;
+            s.train.replay_ratio = 0.25; /* one minibatch for each rollout */
+            t = setup_trainer(&s);
+            row = std_row(t, &bias);
+            assert_float_equal(bias, log(0.5), 1e-6);
+            OK(trainer_iterate(t, err));
+            OK(trainer_sync(t, err));
+            trainer_get_metrics(t, &m);
+            assert_float_equal(m.approx_kl, 0.0, 1e-6);
+            assert_float_equal(m.entropy, 0.5 * log(2 * M_PI * M_E) + log(0.5), std == POLICY_STD_FIXED ? 1e-6 : 0.05);
+            for (int i = 0; i < 5; i++)
+                OK(trainer_iterate(t, err));
+            OK(trainer_sync(t, err));
+            row = std_row(t, &bias);
+            assert_true(bias != logf(0.5f));
+            for (size_t i = 0; i < t->policy.width; i++)
+                sum += fabsf(row[i]);
+            assert_true(std == POLICY_STD_FIXED ? sum == 0.0f : sum > 1e-3f);
+            trainer_destroy(t);
+            setup_close(&s);
+        }
+}
+
+/* A run that is saved and loaded half-way ends with the same bytes; a checkpoint of other bounds or deviations is
+ * refused with the option's name. */
+static void a_run_resumes(void **state)
+{
+    struct setup s;
+    struct trainer *whole, *first, *second;
+    struct error failed = {0};
+    char path[] = "/tmp/trawl-test-continuous-XXXXXX";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    pendulum_open(&s, 2);
+    s.policy.action_bounds = POLICY_BOUNDS_TANH;
+    whole = setup_trainer(&s);
+    first = setup_trainer(&s);
+    second = setup_trainer(&s);
+    for (int i = 0; i < 6; i++)
+        OK(trainer_iterate(whole, err));
+    for (int i = 0; i < 3; i++)
+        OK(trainer_iterate(first, err));
+    OK(trainer_save(first, path, "", err));
+    OK(trainer_load(second, path, err));
+    for (int i = 0; i < 3; i++)
+        OK(trainer_iterate(second, err));
+    assert_memory_equal(whole->params, second->params, whole->policy.n_params * sizeof(float));
+    trainer_destroy(second);
+    s.policy.action_bounds = POLICY_BOUNDS_CLIP;
+    second = setup_trainer(&s);
+    assert_int_equal(trainer_load(second, path, &failed), ST_CONFIG);
+    assert_non_null(strstr(failed.text, "--policy.action_bounds tanh"));
+    trainer_destroy(whole);
+    trainer_destroy(first);
+    trainer_destroy(second);
+    unlink(path);
+    setup_close(&s);
+}
+
+/* Random play pays about -1200, a good controller -150. */
+static double trained_score(int std, int bounds)
+{
+    struct setup s;
+    struct trainer *t;
+    struct train_result result;
+    struct eval_settings eval = {.episodes = 128, .max_steps = 400, .greedy = true};
+    struct eval_result score;
+
+    pendulum_open(&s, 2);
+    s.policy.hidden_size = 64;
+    s.policy.action_std = std;
+    s.policy.action_bounds = bounds;
+    s.train.total_agents = 64;
+    s.train.horizon = 128;
+    s.train.minibatch_size = 1024;
+    s.train.total_timesteps = 600000;
+    s.train.optimizer = TRAIN_MUON;
+    s.train.learning_rate = 0.01;
+    s.train.gamma = 0.95;
+    s.train.gae_lambda = 0.9;
+    s.train.ent_coef = 0.0;
+    s.train.replay_ratio = 8;
+    s.train.vf_coef = 0.1;
+    s.train.max_grad_norm = 0.5;
+    t = setup_trainer(&s);
+    OK(trainer_run(t, NULL, &result, err));
+    OK(trainer_eval(t, &eval, &score, err));
+    trainer_destroy(t);
+    setup_close(&s);
+    return score.score;
+}
+
+static void pendulum_is_learned(void **state)
+{
+    (void)state;
+    if (UNDER_TSAN)
+        skip();
+    for (int bounds = POLICY_BOUNDS_CLIP; bounds <= POLICY_BOUNDS_TANH; bounds++) {
+        double score = trained_score(bounds == POLICY_BOUNDS_CLIP ? POLICY_STD_FIXED : POLICY_STD_STATE, bounds);
+        printf("# score %.0f\n", score);
+        assert_true(score > -250.0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deviations_are_learned),
+        cmocka_unit_test(a_run_resumes),
+        cmocka_unit_test(pendulum_is_learned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
