@@ -137,12 +137,12 @@ def test_killed_from_outside_a_trial_runs_again(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 3, "--runs-per-device", 1)
     for attempt in (1, 2):
-        wait_for(lambda: [t["attempt"] for t in running(store)][:1] == [attempt] and children(process.pid), process)
+        wait_for(lambda: running(store) and running(store)[0]["attempt"] == attempt and children(process.pid), process)
         os.kill(children(process.pid)[0], signal.SIGKILL)
-    wait_for(lambda: [t["attempt"] for t in running(store)][:1] == [3] and children(process.pid), process)
+    wait_for(lambda: running(store) and running(store)[0]["attempt"] == 3 and children(process.pid), process)
     equal(rows(store, "number, state, losses"), [(0, "running", 2)])
     os.kill(children(process.pid)[0], signal.SIGKILL)
-    wait_for(lambda: [t["number"] for t in running(store)][:1] == [1], process)
+    wait_for(lambda: running(store) and running(store)[0]["number"] == 1, process)
     process.send_signal(signal.SIGINT)
     finish(process)
     first = show(store, "a")["trials"][0]

@@ -17,12 +17,12 @@ VERSION = int(re.search(r"ENV_API_VERSION (\d+)", open(os.path.join(ROOT, "envs"
 FAULTS = {
     "an observation is no finite number": ("obs[2] = ", "obs[2] = state->apple_y == 9 ? 0.0f / 0.0f : "),
     "a reward is no finite number": ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"),
-    "the shape does not set may_truncate": ("step->ended = ", "step->truncated = "),
+    "the shape does not say may_truncate": ("step->ended = ", "step->truncated = "),
     "written past the end of its rows": ("obs[2] = ", "obs[3] = obs[2] = "),
     "perf is 2 on average": ("caught ? 1.0f : 0.0f;", "2.0f;"),
     "is there randomness that is not state->rng": ("state->apple_y = 0;", "static int n; state->apple_y = n++ % 2;"),
     "killed by signal 6": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) __builtin_abort();"),
-    "a saved state that is loaded continues differently":
+    "a saved state that is loaded plays on differently":
         ("state->apple_y++;", "static _Thread_local int n[64]; if (++n[state->rng.key % 64] == 150) state->apple_y = 0; state->apple_y++;"),
 }
 
@@ -31,7 +31,7 @@ def fails(text, *args, code=2, **more):
     return tap.fails(*args, code=code, says=text, **more)
 
 
-def output(*args, **more):
+def said(*args, **more):
     """stdout and stderr, whatever the exit code."""
     done = subprocess.run([tap.TRAWL, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                           timeout=tap.PATIENCE_S, **more)
@@ -113,7 +113,7 @@ def test_check_finds_faults(folder):
 
 
 def test_wrong_inputs(folder):
-    fails("one of new, build, check, describe, play", "env")
+    fails("new, build, check, describe or play", "env")
     fails("no command 'make'", "env", "make")
     for name in ("Apples", "9x", "a-b", "a" * 40):
         fails("is no name for a game", "env", "new", name, cwd=folder)
@@ -136,7 +136,7 @@ def test_wrong_inputs(folder):
 
 def library_of(folder, name, body):
     write(folder, name + ".c", '#include "trawl_env.h"\n' + body)
-    output("env", "build", name + ".c", "-o", name + ".so", cwd=folder)
+    said("env", "build", name + ".c", "-o", name + ".so", cwd=folder)
     return folder / (name + ".so")
 
 
@@ -154,18 +154,18 @@ def test_other_versions_and_tables_are_refused(folder):
         code = game + "TRAWL_EXPORT const struct env_def *trawl_env(void)\n{\n    static struct env_def def;\n    def = apples_def;\n" \
             "    %s\n    return &def;\n}\n" % change
         library = library_of(folder, name, code)
-        assert text in output("train", library), (text, output("train", library))
-        assert text in output("envs", library), (text, output("envs", library))
+        assert text in said("train", library), (text, said("train", library))
+        assert text in said("envs", library), (text, said("envs", library))
     library = library_of(folder, "nothing", "int x;\n")
     fails("no symbol trawl_env", "train", library)
     library = library_of(folder, "dies", '__attribute__((constructor)) static void die(void)\n{\n    fprintf(stderr, "no luck\\n");\n'
                          "    __builtin_trap();\n}\n")
-    text = output("envs", library)
+    text = said("envs", library)
     assert "was killed by signal" in text and "its log ends: no luck" in text, text
 
 
 def test_a_step_that_fails_ends_the_training(folder):
-    """A game with memory of its own that reports, after some steps, that it cannot continue."""
+    """A game with memory of its own that reports, after some steps, that it cannot go on."""
     new_game(folder, build=False)
     game = '#include "apples.h"\n#define ENV_GAME apples\n#include "trawl_env.h"\n'
     code = game + """

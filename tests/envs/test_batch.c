@@ -108,8 +108,8 @@ static void check_instances(const struct env_def *def, const void *settings)
     struct rng rng = rng_seed(2);
     for (int t = 0; t < 100; t++) {
         test_batch_random_actions(&large, &rng);
-        memcpy(other.actions, large.actions, large.n_agents * (size_t)large.shape.n_heads * sizeof *large.actions);
-        memcpy(small.actions, large.actions, small.n_agents * (size_t)small.shape.n_heads * sizeof *small.actions);
+        test_batch_copy_actions(&other, &large);
+        test_batch_copy_actions(&small, &large);
         env_batch_step(large.batch, NULL, &large.io);
         env_batch_step(small.batch, NULL, &small.io);
         env_batch_step(other.batch, NULL, &other.io);
@@ -181,7 +181,7 @@ static void check_resume(const struct env_def *def, const void *settings)
     memcpy(b.final_obs, a.final_obs, a.obs_len * sizeof *a.obs);
     for (int t = 0; t < 300; t++) {
         test_batch_random_actions(&a, &rng);
-        memcpy(b.actions, a.actions, a.n_agents * (size_t)a.shape.n_heads * sizeof *a.actions);
+        test_batch_copy_actions(&b, &a);
         env_batch_step(a.batch, NULL, &a.io);
         env_batch_step(b.batch, NULL, &b.io);
     }
@@ -257,13 +257,16 @@ static void test_log_sums(void **unused)
 static void check_wild_actions(const struct env_def *def, const void *settings)
 {
     static const int32_t wild[] = {-1, INT32_MIN, INT32_MAX, 1000};
+    static const float wild_reals[] = {NAN, -INFINITY, 3e38f, -1000.0f};
     struct test_batch t;
     test_batch_open(&t, def, settings, 5, 17);
     env_batch_reset(t.batch, NULL, t.obs, t.mask);
     struct rng rng = rng_seed(6);
     for (int step = 0; step < 500; step++) {
-        for (size_t k = 0; k < t.n_agents * (size_t)t.shape.n_heads; k++)
+        for (size_t k = 0; k < t.n_agents * (size_t)t.shape.n_heads; k++) {
             t.actions[k] = wild[rng_below(&rng, 4)];
+            t.reals[k] = wild_reals[rng_below(&rng, 4)];
+        }
         env_batch_step(t.batch, NULL, &t.io);
         for (size_t k = 0; k < t.obs_len; k++)
             assert_true(isfinite(t.obs[k]));
