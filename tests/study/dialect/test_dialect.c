@@ -248,13 +248,23 @@ static const struct {
 #define N_CASES (sizeof cases / sizeof cases[0])
 
 /* What a machine decides, and what the network of these configs does not have. */
-static const char *const not_of_a_run[] = {"train.threads",        "train.precision",
-                                           "train.graphs",         "train.device_timeout_s",
-                                           "train.log_interval_s", "train.checkpoint_interval_s",
-                                           "policy.conv_layers",   "policy.conv_channels",
-                                           "policy.conv_stride",   "policy.activation",
-                                           "train.vector_units",   "train.eval_episodes",
-                                           "train.eval_max_steps", "env.name"};
+static const char *const not_of_a_run[] = {"train.threads",
+                                           "train.precision",
+                                           "train.graphs",
+                                           "train.device_timeout_s",
+                                           "train.log_interval_s",
+                                           "train.checkpoint_interval_s",
+                                           "policy.conv_layers",
+                                           "policy.conv_channels",
+                                           "policy.conv_stride",
+                                           "policy.action_std",
+                                           "policy.action_std_init",
+                                           "policy.action_bounds",
+                                           "policy.activation",
+                                           "train.vector_units",
+                                           "train.eval_episodes",
+                                           "train.eval_max_steps",
+                                           "env.name"};
 
 static const char *expected(const char *key, size_t c)
 {
