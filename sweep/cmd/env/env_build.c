@@ -182,8 +182,10 @@ static void fill_args(const struct build *b, const char *out, struct args *args)
     static const char *const usual[] = {"-shared",
                                         "-fPIC",
                                         "-O3",
+                                        "-fopenmp-simd",
                                         "-fno-math-errno",
-                                        "-ffp-contract=off",
+                                        "-fno-trapping-math",
+                                        "-ffp-contract=off", /* the same bytes on every machine */
                                         "-fvisibility=hidden",
                                         "-Wno-missing-field-initializers"};
     const char *own = getenv(b->kind == SOURCE_CXX ? "CXX" : "CC");
@@ -192,6 +194,8 @@ static void fill_args(const struct build *b, const char *out, struct args *args)
     add_words(args, own != NULL && own[0] != '\0' ? own : b->kind == SOURCE_CXX ? "c++" : "cc");
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
         add_arg(args, "", usual[i]);
+    if (TRAWL_CPU_ARCH[0] != '\0')
+        add_arg(args, "-march=", TRAWL_CPU_ARCH);
     add_arg(args, "-I", b->folder);
     if (is_puffers(b)) {
         add_words(args, "-w -std=gnu17 -include puffer_first.h");
