@@ -20,6 +20,9 @@
 #include <sys/random.h>
 
 #define TOKEN_BYTES 16
+#define MEAN_TRIALS 20 /* of the last, over which times are averaged */
+#define SHORT_PROPOSAL_S 0.02 /* a client may wait for such a one */
+#define MAY_WAIT 0.03 /* share of the asks that may find no trial in the queue */
 
 void leases_free(struct leases *l)
 {
@@ -80,6 +83,32 @@ double leases_running_s(const struct sched_study *ss)
     for (size_t k = 0; k < ss->leases.n; k++)
         sum += cost_so_far(&ss->leases.v[k]);
     return sum;
+}
+
+/* Asks come at random, r of them in the time of a proposal: the chance that k trials in the queue are all taken before
+ * the next one is there is about r^k. A client alone asks when it has told, and its proposal is to know that result. */
+size_t leases_ahead(const struct sched_study *ss)
+{
+    double propose_s = 0, trial_s = 0, r, n = (double)ss->leases.n + 1;
+    int n_propose = 0, n_trial = 0;
+
+    if (ss->leases.n < 2)
+        return 0;
+    for (size_t i = ss->view.n; i-- > 0 && (n_propose < MEAN_TRIALS || n_trial < MEAN_TRIALS);) {
+        const struct trial *t = &ss->view.trials[i];
+        if (n_propose < MEAN_TRIALS && isfinite(t->propose_s)) {
+            propose_s += t->propose_s;
+            n_propose++;
+        }
+        if (n_trial < MEAN_TRIALS && t->started_ms > 0 && t->finished_ms > t->started_ms) {
+            trial_s += (double)(t->finished_ms - t->started_ms) / 1000.0;
+            n_trial++;
+        }
+    }
+    if (n_propose == 0 || n_trial == 0 || propose_s / n_propose < SHORT_PROPOSAL_S)
+        return 0;
+    r = n * (propose_s / n_propose) / (trial_s / n_trial);
+    return (size_t)(r < 1 ? fmin(fmax(ceil(log(MAY_WAIT) / log(r)), 1), n) : n);
 }
 
 static enum status make_token(char *ret_token, size_t size, struct error *err)

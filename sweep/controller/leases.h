@@ -30,6 +30,9 @@ void leases_free(struct leases *leases);
 /* Loads the open leases of the store; each has a whole lease time from now, since its client could not report. */
 enum status leases_begin(struct sched_study *ss, double now_s, struct error *err) MUST_USE;
 struct held *leases_of_trial(struct sched_study *ss, int64_t number); /* NULL: none */
+/* How many trials should wait in the queue, so that a client rarely waits for a proposal; 0: the scheduler's own rule
+ * for its slots is enough. */
+size_t leases_ahead(const struct sched_study *ss);
 double leases_running_s(const struct sched_study *ss); /* training of these so far */
 /* The trial that the client has, or the first of the queue; *ret_held NULL: none is queued. */
 enum status leases_give(struct scheduler *s, struct sched_study *ss, const char *client, struct held **ret_held,

@@ -395,7 +395,8 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
     }
     for (size_t i = 0; i < s->n_studies; i++) {
         struct sched_study *ss = s->studies[i];
-        if (ss->n_flights + ss->leases.n > 0 && ss->n_queued < sched_study_ahead(ss, n_busy + ss->leases.n))
+        bool short_of = ss->n_queued < sched_study_ahead(ss, n_busy + ss->leases.n) || ss->n_queued < leases_ahead(ss);
+        if (ss->n_flights + ss->leases.n > 0 && short_of)
             TRY(sched_study_ask(ss, s, err));
     }
     return ST_OK;

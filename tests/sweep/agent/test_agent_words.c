@@ -1,0 +1,138 @@
+/* test_agent_words.c - the words of an agent's command, and results that wait on the disk. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "sweep/agent/agent_words.h"
+#include "sweep/agent/spool.h"
+
+static const char answer_text[] = "{\"trial\": 7, \"seed\": 9007199254740991, \"params\": {\"Learning-Rate\": 0.001, "
+                                  "\"layers\": 4, \"opt\": \"a b\"},"
+                                  " \"argv\": [\"--Learning-Rate\", \"0.001\", \"--opt\", \"a b\"],"
+                                  " \"config\": {\"param\": {\"epochs\": \"3\", \"trial\": \"no\"}}}";
+
+static const struct agent_place place = {.config = "/t/config.ini", .dir = "/t", .study = "s"};
+
+static void expect(const char *word, const char *want)
+{
+    cJSON *answer = NULL;
+    char **argv = NULL;
+
+    assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
+    assert_int_equal(agent_words(&word, 1, answer, &place, &argv, NULL), ST_OK);
+    assert_string_equal(argv[0], want);
+    assert_null(argv[1]);
+    agent_words_free(argv);
+    cJSON_Delete(answer);
+}
+
+static void refused(const char *word, const char *says)
+{
+    cJSON *answer = NULL;
+    char **argv = NULL;
+    struct error err = {0};
+
+    assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
+    assert_int_equal(agent_words(&word, 1, answer, &place, &argv, &err), ST_USAGE);
+    assert_non_null(strstr(err.text, says));
+    assert_null(argv);
+    cJSON_Delete(answer);
+}
+
+static void words_are_filled_in(void **state)
+{
+    (void)state;
+    expect("train.py", "train.py");
+    expect("", "");
+    expect("--lr={Learning-Rate}", "--lr=0.001");
+    expect("{learning_rate}{layers}", "0.0014");
+    expect("{opt}", "a b"); /* one word, whatever is in it */
+    expect("{config}:{dir}:{study}", "/t/config.ini:/t:s");
+    expect("{trial}-{seed}", "7-9007199254740991"); /* of the trial, not of [param] */
+    expect("{epochs}", "3");
+    expect("{{opt}}", "{opt}");
+    refused("{{x}", "{x} in the command is no parameter"); /* an escape needs both */
+    expect("awk '{ print $1 }'", "awk '{ print $1 }'");
+    expect("a{2,3}", "a{2,3}");
+    expect("{", "{");
+    refused("{lr}", "{lr} in the command is no parameter");
+    refused("x{argv}", "must stand alone");
+}
+
+static void argv_is_many_words(void **state)
+{
+    const char *const words[] = {"python", "{argv}", "--last"};
+    static const char *const want[] = {"python", "--Learning-Rate", "0.001", "--opt", "a b", "--last"};
+    cJSON *answer = NULL;
+    char **argv = NULL;
+
+    (void)state;
+    assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
+    assert_int_equal(agent_words(words, 3, answer, &place, &argv, NULL), ST_OK);
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+        assert_string_equal(argv[i], want[i]);
+    assert_null(argv[sizeof want / sizeof want[0]]);
+    agent_words_free(argv);
+    cJSON_Delete(answer);
+}
+
+static void results_wait_for_their_place(void **state)
+{
+    char dir[] = "/tmp/trawl-spool-XXXXXX", deep[64], path[PATH_MAX], other[PATH_MAX];
+    cJSON *body = cJSON_CreateObject();
+    struct spooled *list;
+    struct stat st;
+    size_t n;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(deep, sizeof deep, "%s/a/b", dir);
+    assert_int_equal(spool_open(deep, NULL), ST_OK);
+    assert_int_equal(stat(deep, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    json_add_str(body, "lease", "token-1");
+    json_add_f64(body, "score", 0.5);
+    assert_int_equal(spool_put(deep, "http://h:1", "s", 7, body, path, NULL), ST_OK);
+    assert_int_equal(spool_put(deep, "http://h:2", "s", 7, body, other, NULL), ST_OK); /* the same file: one lease */
+    assert_string_equal(path, other);
+    assert_int_equal(spool_list(deep, "http://h:1", "s", &list, &n, NULL), ST_OK);
+    assert_int_equal(n, 0);
+    assert_int_equal(spool_list(deep, "http://h:2", "t", &list, &n, NULL), ST_OK);
+    assert_int_equal(n, 0);
+    assert_int_equal(spool_list(deep, "http://h:2", "s", &list, &n, NULL), ST_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(list[0].trial, 7);
+    assert_true(cJSON_Compare(list[0].body, body, true));
+    spool_list_free(list, n);
+    spool_refused(path);
+    assert_int_equal(spool_list(deep, "http://h:2", "s", &list, &n, NULL), ST_OK);
+    assert_int_equal(n, 0);
+    snprintf(other, sizeof other, "%.200s.refused", path);
+    assert_int_equal(unlink(other), 0); /* kept for a person */
+    spool_done(path); /* that is gone already: nothing */
+    cJSON_Delete(body);
+    assert_int_equal(rmdir(deep), 0);
+    snprintf(deep, sizeof deep, "%s/a", dir);
+    assert_int_equal(rmdir(deep), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_filled_in),
+        cmocka_unit_test(argv_is_many_words),
+        cmocka_unit_test(results_wait_for_their_place),
+    };
+    return cmocka_run_group_tests_name("agent-words", tests, NULL, NULL);
+}
