@@ -349,7 +349,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     return rc;
 }
 
-static bool read_number(const struct opt_def *opt, const char *text, double *ret_x)
+bool search_read_number(const struct opt_def *opt, const char *text, double *ret_x)
 {
     return opt->type == OPT_STR ? num_parse_f64(text, ret_x) : config_parse_value(opt, text, ret_x, NULL) == ST_OK;
 }
@@ -361,7 +361,7 @@ bool search_config_point(const struct search *search, const struct setup *setup,
         const char *own = config_peek(setup->config, p->key);
         size_t k = p->scale == SPACE_CATEGORICAL ? find_choice(search, i, own) : 0;
         ret_x[i] = (double)k;
-        if (p->scale != SPACE_CATEGORICAL && !read_number(search->opts[i], own, &ret_x[i]))
+        if (p->scale != SPACE_CATEGORICAL && !search_read_number(search->opts[i], own, &ret_x[i]))
             return false;
         if (!p->has_init || ret_x[i] != p->init)
             return false;

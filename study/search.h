@@ -42,6 +42,8 @@ size_t search_find(const struct search *search, const char *key); /* which param
 /* ST_CORRUPT: values that params_json (NULL: none) does not hold are NaN. */
 enum status search_point(const struct search *search, const char *params_json, double *ret_x,
                          struct error *err) MUST_USE;
+/* The number of a value's text; a stored study has a program's parameters as texts. */
+bool search_read_number(const struct opt_def *opt, const char *text, double *ret_number);
 /* Text of parameter i for the config (bound searches only) and for people. */
 void search_value_text(const struct search *search, size_t i, double value, char *buf, size_t size);
 void search_show(const struct search *search, size_t i, double value, char *buf, size_t size);

@@ -41,7 +41,7 @@ static bool value_of(const struct search *s, size_t i, const char *text, double 
 {
     if (s->space.params[i].scale == SPACE_CATEGORICAL)
         return choice_of(s, i, text, ret);
-    return s->opts[i] != NULL && config_parse_value(s->opts[i], text, ret, NULL) == ST_OK && isfinite(*ret);
+    return s->opts[i] != NULL && search_read_number(s->opts[i], text, ret) && isfinite(*ret);
 }
 
 /* Trial t of the other study, whose config is parsed, as a point of the new space; false: it has none. */
@@ -114,12 +114,27 @@ static enum difference how_far(const struct opt_def *opt, double a, double b)
     return fabs(space_unit_distance(&p, a, b)) <= FAR ? DIFFERENCE_NEAR : DIFFERENCE_FAR;
 }
 
+/* Of a program nothing is known but the texts: its command, and the fixed parameters of two studies. */
+static enum difference program_difference(const struct opt_def *opt, const char *key, const char *then, const char *now)
+{
+    bool is_param = strncmp(key, PROGRAM_SECTION ".", strlen(PROGRAM_SECTION ".")) == 0;
+    double a, b;
+
+    if ((!is_param && strcmp(key, "sweep.command") != 0) || strcmp(then, now) == 0)
+        return DIFFERENCE_NONE;
+    if (!search_read_number(opt, then, &a) || !search_read_number(opt, now, &b))
+        return DIFFERENCE_FAR;
+    return a == b ? DIFFERENCE_NONE : how_far(&(struct opt_def){.type = OPT_FLOAT}, a, b);
+}
+
 static enum difference difference(const struct config *theirs, const struct config *ours, const struct opt_table *table,
                                   const struct opt_def *opt, const char *key)
 {
     const char *then = config_peek(theirs, key), *now = config_peek(ours, key);
     double a, b;
 
+    if (then != NULL && now != NULL && program_is_named(ours))
+        return program_difference(opt, key, then, now);
     if (opt->type == OPT_STR || is_machine(key) || then == NULL || now == NULL ||
         config_parse_value(opt, then, &a, NULL) != ST_OK || config_parse_value(opt, now, &b, NULL) != ST_OK || a == b)
         return DIFFERENCE_NONE;

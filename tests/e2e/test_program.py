@@ -289,6 +289,25 @@ def test_stop_ends_the_study(folder):
     equal([t["state"] for t in show(store, "own")["trials"]], ["queued", "queued"])  # for --resume
 
 
+def test_learning_from_another_study(folder):
+    """Its trials are evidence where the program and what is fixed are alike."""
+    store = folder / "own.db"
+    sweep(folder, GOOD, trials=12)
+    text = (folder / "own.ini").read_text().replace("max = 5", "max = 7").replace("method = random\n", "")
+    more = ["sweep", write(folder, "b.ini", text), "--store", store, "--trials", "3", "-q"]
+    run(*more, "--name", "b", "--from", "own")
+    equal({t["origin"] for t in show(store, "b")["trials"]} & {"ehvi"}, {"ehvi"})  # three trials alone have no model
+    run(*more, "--name", "alone")
+    equal({t["origin"] for t in show(store, "alone")["trials"]} & {"ehvi"}, set())
+    for old, new, code, says in (("Batch-Size = 64", "Batch-Size = 640", 2, ("param.batch_size is 64 there and 640 here",)),
+                                 ("sh train.sh", "sh  ./train.sh", 2, ("sweep.command",))):
+        other = write(folder, "c.ini", text.replace(old, new))
+        fails("sweep", other, "--store", store, "--name", "c", "--from", "own", "-q", code=code, says=says)
+    near = write(folder, "c.ini", text.replace("Batch-Size = 64", "Batch-Size = 100"))
+    _, err = run("sweep", near, "--store", store, "--name", "c", "--from", "own", "--trials", 2, "-q")
+    assert "count as near ones: param.batch_size is 64 there and 100 here" in err, err
+
+
 def test_on_the_pages(folder):
     """A trial's values as they were written, the command beside them; the last lines of one that failed."""
     script = """case $* in *'--layers 3'*|*'--layers 1'*) echo it went wrong; exit 1 ;; esac
