@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define SETTINGS_MAX (1u << 20)
 #define SHAPES_MAX 64 /* of a described game, by settings; asking for one starts a process */
 
 /* What a library shares with the program. A change here is another version of the interface: libraries are then refused,
@@ -136,6 +137,9 @@ static enum status check_rows(const char *path, const struct opt_table *options,
     if (options->section == NULL || strcmp(options->section, "env") != 0)
         return FAIL(err, ST_CONFIG, "%s: its options are of section '%.40s'; a game's section is 'env'", path,
                     options->section != NULL ? options->section : "");
+    if (options->settings_size > SETTINGS_MAX)
+        return FAIL(err, ST_CONFIG, "%s: its settings have %zu bytes; at most %u", path, options->settings_size,
+                    SETTINGS_MAX);
     for (size_t i = 0; i < options->n_defs; i++) {
         const struct opt_def *o = &options->defs[i];
         if (o->key == NULL || o->def == NULL || o->help == NULL || o->unit == NULL ||
@@ -247,6 +251,8 @@ static enum status describe(struct library *library, struct error *err)
     rc = env_described(json, &library->def, &library->shapes[0].shape, err);
     cJSON_Delete(json);
     TRY(rc);
+    TRY(check_name(library->path, library->def.name, err)); /* the child is the library's too: it is not believed */
+    TRY(check_rows(library->path, &library->def.options, err));
     library->described = true;
     library->def.shape = described_shape;
     library->def.open = refuse_open;

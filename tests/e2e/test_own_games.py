@@ -224,7 +224,7 @@ method = sobol
 [sweep.env.width]
 values = 7, 9, 11
 """)
-    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 6, "-q", "--sweep.hang_timeout_s", 1)
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 6, "-q", "--sweep.hang_timeout_s", 5)
     trials = show(folder / "s.db", "a")["trials"]
     failed = [t for t in trials if t["state"] == "failed"]
     assert failed and len(failed) < len(trials), trials
