@@ -255,7 +255,7 @@ void env_batch_load(struct env_batch *batch, const void *bytes)
 void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture)
 {
     *ret_picture = (struct env_picture){.width = 320, .height = 120};
-    if (def->draw != NULL && def->open == NULL)
+    if (def->draw != NULL && (def->open == NULL || def->save != NULL))
         def->draw(settings, state, ret_picture);
     else
         env_draw_text(ret_picture, 160, 64, 16, 0, "no picture of %.20s", def->name);

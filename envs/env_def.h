@@ -52,7 +52,8 @@ struct env_def {
     /* Plain bytes. */
     size_t state_size;
     size_t track_at; /* where the struct env_track lies in a state; 0: it has none */
-    void (*draw)(const void *settings, const void *state, struct env_picture *picture); /* NULL: no picture */
+    /* Of a state; of a game with memory of its own, of what save wrote for one instance. NULL: no picture. */
+    void (*draw)(const void *settings, const void *state, struct env_picture *picture);
     /* Memory of its own; all NULL in a game of plain bytes. */
     enum status (*open)(const void *settings, size_t n_envs, void **ret_states, struct error *err);
     void (*close)(const void *settings, void *states, size_t n_envs);

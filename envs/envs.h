@@ -51,7 +51,7 @@ void env_batch_save(const struct env_batch *batch, void *bytes);
 void env_batch_load(struct env_batch *batch, const void *bytes);
 void env_batch_observe(const struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
 
-/* The picture of one instance of a game of plain bytes (its state_size bytes, as a save has them first). */
+/* The picture of one instance, by what env_batch_save has first: its state_size bytes, or what the game's save wrote. */
 void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture);
 
 #endif

@@ -104,6 +104,15 @@ static void counter_load(void *states, size_t n_envs, const void *bytes)
     memcpy(((struct counter *)states)->counts, bytes, n_envs * sizeof(int64_t));
 }
 
+static void counter_draw(const void *unused, const void *state, struct env_picture *picture)
+{
+    int64_t count;
+
+    (void)unused;
+    memcpy(&count, state, sizeof count);
+    env_draw_text(picture, 0, 0, 10, 0, "%d", (int)count);
+}
+
 static enum status counter_failed(const void *states, struct error *err)
 {
     return ((const struct counter *)states)->n_steps < 3 ? ST_OK : FAIL(err, ST_IO, "counter: its process has ended");
@@ -125,6 +134,7 @@ static const struct env_def counter_def = {
     .saved_bytes = counter_saved_bytes,
     .save = counter_save,
     .load = counter_load,
+    .draw = counter_draw,
 };
 static const struct counter_settings settings = {.limit = 100};
 
@@ -147,6 +157,7 @@ static void test_opened_and_closed_once(void **unused)
 static void test_saved_and_loaded(void **unused)
 {
     struct test_batch a, b;
+    struct env_picture picture;
     char *bytes;
 
     (void)unused;
@@ -164,6 +175,8 @@ static void test_saved_and_loaded(void **unused)
     env_batch_observe(b.batch, NULL, b.obs, NULL);
     for (int i = 0; i < N; i++)
         assert_true(b.obs[i] == (float)(i + 2));
+    env_draw(&counter_def, &settings, bytes + 7 * sizeof(int64_t), &picture);
+    assert_string_equal(picture.marks[0].text, "9");
     mem_free(bytes);
     test_batch_close(&a);
     test_batch_close(&b);
