@@ -306,24 +306,32 @@ static enum status check_typed(const struct program_params *p, const struct conf
     return ST_OK;
 }
 
-enum status program_params_make(struct program_params *p, struct config *config, struct error *err)
+/* Names in the items of the command line, or in all others. */
+static enum status take_names(struct program_params *p, struct config *config, bool command_line, struct error *err)
 {
-    enum status rc = ST_OK;
-
-    program_params_free(p);
-    p->table = (struct opt_table){.section = PROGRAM_SECTION, .title = "The program's parameters"};
-    for (size_t i = 0; rc == ST_OK && i < config_n_items(config); i++) {
+    for (size_t i = 0; i < config_n_items(config); i++) {
         struct config_item item = config_item(config, i);
         bool is_range =
             strncmp(item.key, "sweep.", 6) == 0 && (item.value == NULL || strchr(item.key + 6, '.') != NULL);
+        if ((item.layer == CONFIG_COMMAND) != command_line)
+            continue;
         if (is_range)
-            rc = take_range_item(p, config, i, err);
+            TRY(take_range_item(p, config, i, err));
         else if (item.value != NULL && strncmp(item.key, PARAM_PREFIX, strlen(PARAM_PREFIX)) == 0)
-            rc = note(p, without_prefix(item.key), without_prefix(item.written), item.origin, err);
+            TRY(note(p, without_prefix(item.key), without_prefix(item.written), item.origin, err));
     }
-    for (size_t i = 0; rc == ST_OK && i < p->table.n_defs; i++)
-        rc = take_type(config, (struct opt_def *)&p->table.defs[i], err);
-    return rc == ST_OK ? check_typed(p, config, err) : rc;
+    return ST_OK;
+}
+
+enum status program_params_make(struct program_params *p, struct config *config, struct error *err)
+{
+    program_params_free(p);
+    p->table = (struct opt_table){.section = PROGRAM_SECTION, .title = "The program's parameters"};
+    TRY(take_names(p, config, false, err)); /* a name is spelt as in the file, however the command line spells it */
+    TRY(take_names(p, config, true, err));
+    for (size_t i = 0; i < p->table.n_defs; i++)
+        TRY(take_type(config, (struct opt_def *)&p->table.defs[i], err));
+    return check_typed(p, config, err);
 }
 
 /* ---- the command line ---- */

@@ -126,6 +126,16 @@ env | grep '^TRAWL_' | sort; pwd; echo "args: $*"; cat "$TRAWL_CONFIG"; echo sav
     assert "learning-rate = %s\n" % rate in text, text  # its config file
 
 
+def test_names_stay_as_the_file_spells_them(folder):
+    """Also where the command line spells them otherwise."""
+    path = study(folder, """echo "args: $*"; echo 'TRAWL score=1'\n""")
+    for i, name in enumerate(("learning-rate", "learning_rate", "param.Learning_Rate")):
+        run("sweep", path, "--store", folder / ("%d.db" % i), "--name", "own", "-q", "--sweep.%s.max" % name, "0.3", "--param.batch_size",
+            "7")
+        text = pathlib.Path(folder, "%d.db.runs/own/0/output.log" % i).read_text()
+        assert text.startswith("args: --Batch-Size 7 --learning-rate "), text
+
+
 def test_json_lines(folder):
     script = """echo '{"score": 0.25, "step": 5, "loss": NaN, "text": "x"}' >"$TRAWL_METRICS"
 printf '{"score": 0.5, "step": 7, "cost": 3}' >>"$TRAWL_METRICS" """
