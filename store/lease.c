@@ -260,7 +260,6 @@ enum status store_lease_tell_late(struct store *store, int64_t lease_id, const c
 static enum status release(struct store *store, int64_t trial_id, enum lease_state state,
                            enum trial_state *ret_trial_state, struct error *err)
 {
-    char reason[128];
     sqlite3_stmt *stmt;
     int64_t n;
     int step;
@@ -276,8 +275,7 @@ static enum status release(struct store *store, int64_t trial_id, enum lease_sta
     if (n < LEASES_OF_TRIAL)
         return store_trial_requeue_part(store, trial_id, REQUEUE_LOST, err);
     *ret_trial_state = TRIAL_LOST;
-    snprintf(reason, sizeof reason, "%lld clients had it, one after the other, and fell silent", (long long)n);
-    return store_trial_lose_part(store, trial_id, reason, err);
+    return store_trial_lose_part(store, trial_id, LEASE_LOST_REASON, err);
 }
 
 enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_state state,

@@ -247,6 +247,7 @@ const char *lease_state_name(enum lease_state state); /* "open", ... */
 #define LEASE_TOKEN_MAX 160
 #define LEASE_CLIENT_MAX 128
 #define LEASES_OF_TRIAL 2 /* that may expire, after which the trial is lost */
+#define LEASE_LOST_REASON "two clients had it, one after the other, and fell silent"
 struct lease {
     int64_t id, trial_id, attempt;
     int64_t study_id, number; /* of its trial */

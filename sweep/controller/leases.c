@@ -242,7 +242,7 @@ enum status leases_end(struct scheduler *s, struct sched_study *ss, struct held 
         study_view_update(&ss->view, i);
     } else {
         t->finished_ms = clock_utc_ms();
-        set_text(&t->reason, "its clients fell silent, one after the other");
+        set_text(&t->reason, LEASE_LOST_REASON);
         TRY(sched_study_recorded(ss, i, err));
     }
     sched_study_report_end(ss, s, i);

@@ -163,7 +163,8 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
     for (size_t i = 0; i < ss->view.n; i++)
         sched_study_forget(ss, i);
-    ss->no_workers = strcmp(ss->setup->sweep.devices, DEVICES_NONE) == 0;
+    ss->no_workers = strcmp(ss->setup->sweep.devices, DEVICES_NONE) == 0 ||
+                     (setup_is_program(ss->setup) && program_is_outside(ss->setup->config));
     ss->state = SCHED_STUDY_ACTIVE;
     return ST_OK;
 }

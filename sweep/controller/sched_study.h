@@ -51,7 +51,7 @@ struct sched_study {
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* trials in flight, and in the queue */
     struct leases leases; /* trials that clients outside have: running, and in no flight */
-    bool no_workers; /* sweep.devices = none: only clients outside get its trials */
+    bool no_workers; /* sweep.devices = none, or no command: only clients outside get its trials */
     struct share share; /* of the devices, weighed by priority */
     int64_t n_started; /* trials, since it was added */
     int64_t n_recovered; /* cut off by an earlier end of the program */

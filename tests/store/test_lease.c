@@ -125,7 +125,7 @@ static void silence_puts_back_once_then_loses(void **state)
     assert_int_equal(after, TRIAL_LOST);
     t = find(store, study.id, 0);
     assert_true(t.state == TRIAL_LOST && t.attempt == 3 && t.losses == 1 && t.finished_ms > 0);
-    assert_string_equal(t.reason, "2 clients had it, one after the other, and fell silent");
+    assert_string_equal(t.reason, "two clients had it, one after the other, and fell silent");
     /* Late results are kept with their leases, and change nothing. */
     OK(store_lease_tell_late(store, a.id, "{\"score\":1}", err));
     REFUSED(store_lease_tell_late(store, a.id, "{\"score\":2}", err), ST_EXISTS, "result already");
