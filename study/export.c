@@ -131,8 +131,9 @@ static void header(const struct study *study, const struct trial *t, const struc
                     GP_PROMISE_SEEDS);
     }
     score_text(t, score, sizeof score);
-    strbuf_addf(out, "; its run: %s %s, %lld env steps, seed %lld\n; cost %s s in a warm worker", study->metric, score,
-                (long long)t->env_steps, (long long)t->seed, num_format_f64(t->cost_s, number));
+    strbuf_addf(out, "; its run: %s %s, %lld %s, seed %lld\n; cost %s%s", study->metric, score, (long long)t->env_steps,
+                is_program ? "steps" : "env steps", (long long)t->seed, num_format_f64(t->cost_s, number),
+                is_program ? "" : " s in a warm worker");
     if (isfinite(t->start_s))
         strbuf_addf(out, ", %s s from process start", num_format_f64(t->start_s + t->cost_s, number));
     if (isfinite(t->eval_s))

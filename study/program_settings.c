@@ -27,8 +27,10 @@ static const struct opt_def program_defs[] = {
                 "Starts the program in this folder; empty: that of the config file."),
     OPT_ROW_STR(struct program_settings, trial_time, "0",
                 "Ends a program that has run this long, and counts the trial as failed: 90s, 30m, 2h; 0: no limit."),
-    OPT_ROW_FLOAT(struct program_settings, grace_s, "5", 0, 3600, OPT_FIXED, 0, 0, "s",
-                  "Waits this long between SIGTERM and SIGKILL when a program is stopped."),
+    OPT_ROW_FLOAT(
+        struct program_settings, grace_s, "5", 0, 15, OPT_FIXED, 0, 0, "s",
+        "Waits this long between SIGTERM and SIGKILL when a program is stopped; at most 6 s when Trawl itself "
+        "ends."),
     OPT_ROW_INT(struct program_settings, trial_seed, "0", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
                 "Is what {seed} and TRAWL_SEED stand for in a single run; a sweep gives each trial its own."),
 };

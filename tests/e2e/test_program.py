@@ -230,6 +230,17 @@ def test_many_reports(folder):
     equal((trial["score"], trial["env_steps"]), (10000, 10000))
 
 
+def test_several_on_one_gpu(folder):
+    """By one worker; each waits until it has seen the others."""
+    config = CONFIG.replace("devices = cpu", "devices = cuda:0")
+    script = """mkdir -p here; touch here/$TRAWL_TRIAL
+while [ $(ls here | wc -l) -lt 3 ]; do sleep 0.02; done
+echo 'TRAWL score=1'
+"""
+    trials = sweep(folder, script, trials=3, lanes=3, more="trial_time = 200s", config=config)
+    equal([(t["state"], t["device"]) for t in trials], [("done", "cuda:0")] * 3)
+
+
 def test_four_at_once(folder):
     """Each waits until it has seen the three others."""
     script = """mkdir -p here; touch here/$TRAWL_TRIAL
