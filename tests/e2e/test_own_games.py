@@ -108,7 +108,7 @@ def test_check_finds_faults(folder):
     library = new_game(folder, "slow", ("state->apple_y++;", "state->apple_y++; for (volatile int on = 1; on;) ;"))
     out, err = run("env", "check", library, "--seconds", 1, code=1)
     assert "was not done within 1 s" in err, err
-    out, _ = run("env", "check", "pong", "--steps", 300)
+    out, _ = run("env", "check", "pong", "--steps", 300, "--env.frameskip", 4)
     assert "FAULT" not in out and "speed" in out, out
 
 
@@ -131,6 +131,8 @@ def test_wrong_inputs(folder):
     write(folder, "text.so", "not a library")
     fails("cannot be loaded", "train", folder / "text.so")
     fails("at least 1", "env", "check", "pong", "--steps", 0)
+    fails("did you mean env.frameskip", "env", "check", "pong", "--env.frameskp", 2)
+    fails("allowed is 1 to 60", "env", "check", "pong", "--env.frameskip", 99)
     fails("--settings", "env", "describe", "pong", "--settings", "0g")
 
 

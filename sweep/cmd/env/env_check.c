@@ -2,6 +2,7 @@
  * that are none, games that differ from themselves, instances that know of each other, states that do not save.
  * Each check plays batches of its own; the first fault of a check ends it. */
 #include "base/clock.h"
+#include "base/config/config.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/status.h"
@@ -26,6 +27,7 @@
 #define LARGE_OBS 1000.0f /* a network learns badly from larger ones */
 
 struct check {
+    struct config *config; /* of the options of the game */
     const struct env_def *def;
     void *settings;
     int64_t steps, seconds, seed;
@@ -248,13 +250,22 @@ static void run_checks(struct check *c)
 
 /* ---- the child ---- */
 
+/* The options of the command line, and the defaults. */
+static enum status fill_settings(struct check *c, struct error *err)
+{
+    c->settings = mem_alloc(c->def->options.settings_size);
+    TRY(config_add_table(c->config, &c->def->options, err));
+    TRY(config_resolve(c->config, err));
+    return config_fill(c->config, &c->def->options, c->settings, err);
+}
+
 static enum status check_here(struct check *c, const char *game, struct error *err)
 {
     struct env_shape shape;
 
     env_libraries_run();
     TRY(env_open(game, &c->def, err));
-    TRY(env_default_settings(c->def, &c->settings, err));
+    TRY(fill_settings(c, err));
     TRY(env_def_check(c->def, c->settings, 1, &shape, err));
     printf("game   %s: %d observations, %d %s, actions", c->def->name, shape.obs_size, shape.n_agents,
            shape.n_agents == 1 ? "agent" : "agents");
@@ -290,9 +301,8 @@ static enum status wait_for(pid_t pid, const struct check *c, const char *game, 
         return FAIL(err, ST_NUMERIC,
                     "env check: %s was killed by signal %d (%s) in the check after the last line above", game,
                     WTERMSIG(state), strsignal(WTERMSIG(state)));
-    if (WEXITSTATUS(state) != 0)
-        return FAIL(err, WEXITSTATUS(state) == 2 ? ST_CONFIG : ST_NUMERIC, "env check: %s failed, as reported above",
-                    game);
+    if (WEXITSTATUS(state) != 0) /* which the child has reported */
+        return WEXITSTATUS(state) == 2 ? ST_CONFIG : ST_NUMERIC;
     return ST_OK;
 }
 
@@ -329,14 +339,14 @@ enum status env_check(int argc, char **argv, struct error *err)
     };
     const struct cli cli = {
         .name = "env check",
-        .synopsis = "trawl env check GAME [--steps N] [--seconds S] [--seed N]",
+        .synopsis = "trawl env check GAME [--env.OPTION VALUE ...] [--steps N] [--seconds S] [--seed N]",
         .about =
             "Plays a game at random, with held and with impossible choices, and says what would spoil a training:\n"
             "observations or rewards that are no numbers, writes past its rows, the same seed giving another game,\n"
             "instances or threads that change each other, a saved state that plays on differently; then its speed.\n"
             "It runs in a child process: a crash or a hang is a fault like others. Exit code 1: there are faults.",
         .examples = "  trawl env check ./my_game.so\n"
-                    "  trawl env check pong --steps 100000",
+                    "  trawl env check pong --env.frameskip 4 --steps 100000",
         .opts = opts,
         .n_opts = 3,
         .min_words = 1,
@@ -344,10 +354,16 @@ enum status env_check(int argc, char **argv, struct error *err)
         .words_text = "a game's name, or the path of its library",
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
-    if (c.steps < 1 || c.seconds < 1)
-        return FAIL(err, ST_USAGE, "env check: --steps and --seconds are at least 1");
-    return check_in_child(&c, words.v[0], err);
+    enum status rc;
+
+    c.config = config_create();
+    rc = config_take_args(c.config, &argc, argv, err);
+    if (rc == ST_OK)
+        rc = cli_parse(&cli, argc, argv, &words, err);
+    if (rc == ST_OK && !words.help && (c.steps < 1 || c.seconds < 1))
+        rc = FAIL(err, ST_USAGE, "env check: --steps and --seconds are at least 1");
+    if (rc == ST_OK && !words.help)
+        rc = check_in_child(&c, words.v[0], err);
+    config_destroy(c.config);
+    return rc;
 }
