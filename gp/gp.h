@@ -57,7 +57,13 @@ double space_size(const struct space *space);
 
 /* ---- history ---- */
 
-enum gp_trial_state { GP_TRIAL_DONE, GP_TRIAL_FAILED, GP_TRIAL_PENDING, GP_TRIAL_STOPPED };
+enum gp_trial_state {
+    GP_TRIAL_DONE,
+    GP_TRIAL_FAILED,
+    GP_TRIAL_PENDING,
+    GP_TRIAL_STOPPED,
+    GP_TRIAL_DROPPED /* by a person: it teaches nothing, but its point counts as tried */
+};
 
 struct gp_trial {
     const double *x; /* (dim) natural units, borrowed */

@@ -283,7 +283,7 @@ static enum status fit_first(struct pareto_search *s, const struct space *space,
     struct gp_history first = *history;
     size_t n_ended = 0;
     for (size_t i = 0; i < history->n; i++)
-        if (history->trials[i].state != GP_TRIAL_PENDING)
+        if (history->trials[i].state != GP_TRIAL_PENDING && history->trials[i].state != GP_TRIAL_DROPPED)
             trials[n_ended++] = history->trials[i];
     first.trials = trials;
     first.n = refit_count(n_ended);

@@ -11,7 +11,7 @@ static bool in_design_phase(const struct suggester *s, const struct gp_history *
 {
     size_t n_alive = 0, n_done = 0, n_other = 0, need = s->settings.n_init / 2;
     for (size_t i = 0; i < history->n; i++) {
-        n_alive += history->trials[i].state != GP_TRIAL_FAILED;
+        n_alive += history->trials[i].state != GP_TRIAL_FAILED && history->trials[i].state != GP_TRIAL_DROPPED;
         n_done += history->trials[i].state == GP_TRIAL_DONE;
     }
     for (size_t i = 0; i < history->n_other; i++) /* another study's finished runs spare the design */

@@ -1,6 +1,6 @@
 /* checksum.c - rows and learning curves that were changed in the file by anything but Trawl are found when they are read.
  *
- * Rows: study, trial, lease and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and
+ * Rows: study, trial, mark, lease and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and
  * value of each column that is not NULL. A column that a later version adds therefore changes nothing as long as it is
  * NULL in old rows. A function that changes a row checks it first and afterwards computes the checksum again from the
  * table, in one transaction: damage is never sealed. A row without a checksum (written by an older version, or edited by
@@ -113,10 +113,10 @@ enum status store_damaged(struct store *store, const char *what, struct error *e
 
 static const char *table_of(enum store_sql row)
 {
-    return row == SQL_STUDY_ROW ? "study" : row == SQL_LEASE_ROW ? "lease" : "trial";
+    return row == SQL_STUDY_ROW ? "study" : row == SQL_LEASE_ROW ? "lease" : row == SQL_MARK_ROW ? "mark" : "trial";
 }
 
-/* The row of the table with that id, as SQL_STUDY_ROW, SQL_TRIAL_ROW and SQL_LEASE_ROW read it. */
+/* The row of the table with that id, as one of the SQL_..._ROW reads it. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err)
 {
     char what[64];
@@ -150,6 +150,7 @@ enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, 
         return ST_OK;
     enum store_sql seal = row == SQL_STUDY_ROW   ? SQL_STUDY_SEAL
                           : row == SQL_LEASE_ROW ? SQL_LEASE_SEAL
+                          : row == SQL_MARK_ROW  ? SQL_MARK_SEAL
                                                  : SQL_TRIAL_SEAL;
     TRY(store_sql(store, seal, &stmt, err));
     sqlite3_bind_int64(stmt, 1, id);

@@ -203,7 +203,20 @@ static const char migration_6[] =
     "CREATE INDEX lease_by_trial ON lease (trial_id);"
     "CREATE UNIQUE INDEX lease_open ON lease (trial_id) WHERE state = 'open';"; /* a trial has one client at a time */
 
-static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5, migration_6};
+/* 7: what people add: remarks on a trial, which is final itself (mark.c), and on a study; studies in the trash. */
+static const char migration_7[] = "CREATE TABLE mark ("
+                                  "  id INTEGER PRIMARY KEY REFERENCES trial (id) ON DELETE CASCADE,"
+                                  "  dropped TEXT," /* why models and front ignore the trial; NULL: they do not */
+                                  "  note TEXT,"
+                                  "  tags TEXT," /* "a,b" */
+                                  "  checksum INTEGER"
+                                  ") STRICT;"
+                                  "ALTER TABLE study ADD COLUMN note TEXT;"
+                                  "ALTER TABLE study ADD COLUMN tags TEXT;"
+                                  "ALTER TABLE study ADD COLUMN trashed_ms INTEGER;"; /* NULL: it is not in the trash */
+
+static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4,
+                                         migration_5, migration_6, migration_7};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)

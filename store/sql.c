@@ -13,16 +13,21 @@
 
 #define STUDY_COLUMNS                                                                                                  \
     "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms, state, "     \
-    "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s, lost_s"
+    "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s, lost_s, note, "      \
+    "tags, "                                                                                                           \
+    "trashed_ms"
+#define MARK_COLUMNS                                                                                                   \
+    ", (SELECT dropped FROM mark WHERE mark.id = trial.id), (SELECT note FROM mark WHERE mark.id = trial.id), "        \
+    "(SELECT tags FROM mark WHERE mark.id = trial.id)"
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s, "         \
-    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished"
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS
 /* Without config and log_tail, the largest columns. */
 #define TRIAL_COLUMNS_LIGHT                                                                                            \
     "id, study_id, number, state, params, NULL, origin, seed, attempt, device, score, perf, cost_s, device_s, "        \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s, "             \
-    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished"
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS
 
 static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -36,15 +41,20 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     /* TABLE.* at the end: the columns that the checksum covers. */
     [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE name = ?1",
-    [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS ", study.* FROM study ORDER BY id",
+    [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE trashed_ms IS NULL ORDER BY id",
+    [SQL_STUDY_TRASH_LIST] =
+        "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE trashed_ms IS NOT NULL ORDER BY trashed_ms, id",
     [SQL_STUDY_ROW] = "SELECT * FROM study WHERE id = ?1",
     [SQL_STUDY_SEAL] = "UPDATE study SET checksum = ?2 WHERE id = ?1",
-    [SQL_STUDY_NAMES] = "SELECT name FROM study ORDER BY id DESC LIMIT 1000",
+    [SQL_STUDY_NAMES] = "SELECT name FROM study WHERE trashed_ms IS NULL ORDER BY id DESC LIMIT 1000",
     [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3, wall_max_s = ?4, device_max_s = ?5, "
                          "target_score = ?6, gain_min = ?7 WHERE id = ?1",
     [SQL_STUDY_STATE] = "UPDATE study SET state = ?2, end_rule = ?3, end_text = ?4 WHERE id = ?1",
     [SQL_STUDY_SPACE] = "UPDATE study SET space = ?2 WHERE id = ?1",
     [SQL_STUDY_PRIORITY] = "UPDATE study SET priority = ?2 WHERE id = ?1",
+    [SQL_STUDY_RENAME] = "UPDATE study SET name = ?2, trashed_ms = ?3 WHERE id = ?1",
+    [SQL_STUDY_REMARK] = "UPDATE study SET note = ?2, tags = ?3 WHERE id = ?1",
+    [SQL_STUDY_DELETE] = "DELETE FROM study WHERE id = ?1",
     [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2, lost_s = ?3 WHERE id = ?1",
 
     [SQL_TRIAL_INSERT] = "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, "
@@ -84,6 +94,13 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS ", trial.* FROM trial WHERE id = ?1",
 
     [SQL_TRIAL_STATE] = "SELECT study_id, number, state = 'running', state FROM trial WHERE id = ?1",
+
+    [SQL_MARK_ROW] = "SELECT * FROM mark WHERE id = ?1",
+    [SQL_MARK_SEAL] = "UPDATE mark SET checksum = ?2 WHERE id = ?1",
+    [SQL_MARK_SET] = "INSERT INTO mark (id, dropped, note, tags) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET "
+                     "dropped = excluded.dropped, note = excluded.note, tags = excluded.tags",
+    [SQL_MARK_LIST] = "SELECT trial.number, mark.* FROM mark JOIN trial ON trial.id = mark.id WHERE study_id = ?1 "
+                      "ORDER BY trial.number",
 
     [SQL_LEASE_INSERT] = "INSERT INTO lease (trial_id, attempt, client, token, state, given_ms, until_ms, ended_ms, "
                          "told) SELECT id, attempt + (?4 = 'open'), ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM trial "

@@ -114,6 +114,8 @@ struct study {
     char *end_rule, *end_text; /* "trials", "target", "user", ...: why paused or ended, and in words; NULL */
     char *program; /* "trawl 0.1.0 (abc1234)" */
     int64_t created_ms;
+    char *note, *tags; /* what people wrote: a text, and words as "a,b"; NULL */
+    int64_t trashed_ms; /* when it went to the trash; 0: it is not there */
 };
 void study_free(struct study *study); /* its strings; NULL-safe */
 /* study->id and created_ms are filled in. ST_EXISTS when the name is taken. */
@@ -136,6 +138,19 @@ enum status store_study_add_wall(struct store *store, int64_t study_id, double s
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n,
                              struct error *err) MUST_USE;
 void study_list_free(struct study *studies, size_t n);
+/* ST_EXISTS when the name is taken. */
+enum status store_study_rename(struct store *store, int64_t study_id, const char *name, struct error *err) MUST_USE;
+enum status store_study_remark(struct store *store, int64_t study_id, const char *note, const char *tags,
+                               struct error *err) MUST_USE; /* NULL: none */
+/* To the trash, under the name "NAME~ID", which gives the name free: store_study_list has it no more. And back, under a
+ * name. */
+enum status store_study_trash(struct store *store, const struct study *study, struct error *err) MUST_USE;
+enum status store_study_restore(struct store *store, const struct study *study, const char *name,
+                                struct error *err) MUST_USE;
+enum status store_trash_list(struct store *store, struct study **ret_studies, size_t *ret_n,
+                             struct error *err) MUST_USE; /* the oldest first */
+/* Removes a study in the trash (ST_EXISTS: it is not there) with all that is of it. */
+enum status store_study_delete(struct store *store, const struct study *study, struct error *err) MUST_USE;
 
 /* -- trials -- */
 struct trial {
@@ -163,6 +178,8 @@ struct trial {
     char *program; /* the build that ran it; NULL: the study's */
     char *kernels; /* vector units and threads: with config and seed, they determine its bytes; NULL when unknown */
     int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
+    char *dropped; /* why models and front ignore it; NULL: they do not */
+    char *note, *tags; /* what people wrote: a text, and words as "a,b"; NULL */
 };
 void trial_free(struct trial *trial);
 
@@ -233,6 +250,19 @@ enum status store_trial_list(struct store *store, int64_t study_id, struct trial
 enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,
                              struct error *err) MUST_USE;
 void trial_list_free(struct trial *trials, size_t n);
+
+/* What people wrote of a trial (mark.c), which may be final. */
+struct trial_mark {
+    int64_t number;
+    char *dropped, *note, *tags; /* as in struct trial; owned */
+};
+/* Sets all three. */
+enum status store_trial_mark(struct store *store, int64_t trial_id, const char *dropped, const char *note,
+                             const char *tags, struct error *err) MUST_USE;
+/* Of all trials that ever had one, by number. */
+enum status store_mark_list(struct store *store, int64_t study_id, struct trial_mark **ret_marks, size_t *ret_n,
+                            struct error *err) MUST_USE;
+void mark_list_free(struct trial_mark *marks, size_t n);
 
 /* -- leases (lease.c): trials that clients train elsewhere. A lease is one client's right to one attempt of a trial -- */
 enum lease_state {

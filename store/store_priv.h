@@ -23,11 +23,15 @@ enum store_sql {
     SQL_STUDY_INSERT,
     SQL_STUDY_FIND,
     SQL_STUDY_LIST,
+    SQL_STUDY_TRASH_LIST,
     SQL_STUDY_NAMES,
     SQL_STUDY_LIMITS,
     SQL_STUDY_STATE,
     SQL_STUDY_SPACE,
     SQL_STUDY_PRIORITY,
+    SQL_STUDY_RENAME,
+    SQL_STUDY_REMARK,
+    SQL_STUDY_DELETE,
     SQL_STUDY_WALL,
     SQL_STUDY_ROW,
     SQL_STUDY_SEAL,
@@ -45,6 +49,10 @@ enum store_sql {
     SQL_TRIAL_FIND,
     SQL_TRIAL_BY_ID,
     SQL_TRIAL_STATE,
+    SQL_MARK_ROW,
+    SQL_MARK_SEAL,
+    SQL_MARK_SET,
+    SQL_MARK_LIST,
     SQL_LEASE_INSERT,
     SQL_LEASE_ROW,
     SQL_LEASE_SEAL,
@@ -174,7 +182,7 @@ enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
 enum store_soundness store_row_sound(sqlite3_stmt *stmt);
 /* ST_CORRUPT with a message that names `what` ("trial 7 of study 'a'"). */
 enum status store_damaged(struct store *store, const char *what, struct error *err);
-/* row: SQL_STUDY_ROW, SQL_TRIAL_ROW or SQL_LEASE_ROW. Check before a change of the row and seal after it, in one
+/* row: SQL_STUDY_ROW, SQL_TRIAL_ROW, SQL_MARK_ROW or SQL_LEASE_ROW. Check before a change of the row and seal after it, in one
  * transaction. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;

@@ -21,6 +21,8 @@ void study_free(struct study *study)
     mem_free(study->program);
     mem_free(study->end_rule);
     mem_free(study->end_text);
+    mem_free(study->note);
+    mem_free(study->tags);
     *study = (struct study){0};
 }
 
@@ -107,6 +109,9 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
     study->limits.gain_min = sqlite3_column_double(stmt, 19);
     study->wall_used_s = sqlite3_column_double(stmt, 20);
     study->lost_s = sqlite3_column_double(stmt, 21);
+    study->note = store_column_text(stmt, 22);
+    study->tags = store_column_text(stmt, 23);
+    study->trashed_ms = sqlite3_column_int64(stmt, 24); /* NULL reads as 0 */
     return ST_OK;
 }
 
@@ -159,7 +164,8 @@ enum status store_study_find(struct store *store, const char *name, struct study
     return rc == ST_NOTFOUND ? study_missing(store, name, err) : rc;
 }
 
-enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err)
+static enum status list(struct store *store, enum store_sql sql, struct study **ret_studies, size_t *ret_n,
+                        struct error *err)
 {
     struct study *studies = NULL;
     size_t n = 0, cap = 0;
@@ -169,7 +175,7 @@ enum status store_study_list(struct store *store, struct study **ret_studies, si
 
     *ret_studies = NULL;
     *ret_n = 0;
-    TRY(store_sql(store, SQL_STUDY_LIST, &stmt, err));
+    TRY(store_sql(store, sql, &stmt, err));
     while ((rc = store_sql_step(store, stmt, &step, "listing the studies", err)) == ST_OK && step == SQLITE_ROW) {
         MEM_ROOM(studies, n, cap);
         rc = read_study(store, stmt, &studies[n], err);
@@ -185,6 +191,16 @@ enum status store_study_list(struct store *store, struct study **ret_studies, si
     *ret_studies = studies;
     *ret_n = n;
     return ST_OK;
+}
+
+enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err)
+{
+    return list(store, SQL_STUDY_LIST, ret_studies, ret_n, err);
+}
+
+enum status store_trash_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err)
+{
+    return list(store, SQL_STUDY_TRASH_LIST, ret_studies, ret_n, err);
 }
 
 /* Counts rows, not entries of their index, which has no checksum. */
@@ -211,7 +227,9 @@ enum status store_study_counts(struct store *store, const struct study *study, s
         double score = store_column_f64(stmt, 10), cost_s = store_column_f64(stmt, 12);
         counts.n[state]++;
         counts.cost_s += isnan(cost_s) ? 0 : cost_s;
-        if (state == TRIAL_DONE && !(study->maximize ? score <= counts.best_score : score >= counts.best_score))
+        bool is_dropped = sqlite3_column_type(stmt, 32) != SQLITE_NULL;
+        if (state == TRIAL_DONE && !is_dropped &&
+            !(study->maximize ? score <= counts.best_score : score >= counts.best_score))
             counts.best_score = score;
     }
     sqlite3_reset(stmt);

@@ -7,7 +7,11 @@
  * transaction. */
 #include "store/store_priv.h"
 
+#include "base/clock.h"
+#include "base/status.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const state_names[STUDY_STATES] = {"running", "paused", "ended"};
@@ -109,4 +113,64 @@ enum status store_study_add_wall(struct store *store, int64_t study_id, double s
     sqlite3_bind_double(stmt, 2, isfinite(seconds) && seconds > 0 ? seconds : 0);
     sqlite3_bind_double(stmt, 3, isfinite(lost_s) && lost_s > 0 ? lost_s : 0);
     return update(store, stmt, study_id, "counting the study's time", err);
+}
+
+/* trashed_ms 0: not in the trash. */
+static enum status set_name(struct store *store, int64_t study_id, const char *name, int64_t trashed_ms,
+                            struct error *err)
+{
+    struct study other;
+    sqlite3_stmt *stmt;
+
+    if (store_study_find(store, name, &other, NULL) == ST_OK) {
+        bool is_other = other.id != study_id;
+        study_free(&other);
+        if (is_other)
+            return FAIL(err, ST_EXISTS, "%s already has a study '%s'; choose another name", store->path, name);
+    }
+    TRY(store_sql(store, SQL_STUDY_RENAME, &stmt, err));
+    store_bind_text(stmt, 2, name);
+    if (trashed_ms != 0)
+        sqlite3_bind_int64(stmt, 3, trashed_ms);
+    return update(store, stmt, study_id, "naming the study", err);
+}
+
+enum status store_study_rename(struct store *store, int64_t study_id, const char *name, struct error *err)
+{
+    return set_name(store, study_id, name, 0, err);
+}
+
+enum status store_study_trash(struct store *store, const struct study *study, struct error *err)
+{
+    char name[160];
+
+    snprintf(name, sizeof name, "%.120s~%lld", study->name, (long long)study->id);
+    return set_name(store, study->id, name, clock_utc_ms(), err);
+}
+
+enum status store_study_restore(struct store *store, const struct study *study, const char *name, struct error *err)
+{
+    return set_name(store, study->id, name, 0, err);
+}
+
+enum status store_study_remark(struct store *store, int64_t study_id, const char *note, const char *tags,
+                               struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_STUDY_REMARK, &stmt, err));
+    store_bind_text(stmt, 2, note);
+    store_bind_text(stmt, 3, tags);
+    return update(store, stmt, study_id, "writing a remark", err);
+}
+
+enum status store_study_delete(struct store *store, const struct study *study, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (study->trashed_ms == 0)
+        return FAIL(err, ST_EXISTS, "%s: the study %s is not in the trash; `trawl rm` puts it there", store->path,
+                    study->name);
+    TRY(store_sql(store, SQL_STUDY_DELETE, &stmt, err));
+    return update(store, stmt, study->id, "removing the study", err);
 }

@@ -37,6 +37,9 @@ void trial_free(struct trial *trial)
     mem_free(trial->log_tail);
     mem_free(trial->program);
     mem_free(trial->kernels);
+    mem_free(trial->dropped);
+    mem_free(trial->note);
+    mem_free(trial->tags);
     *trial = (struct trial){0};
 }
 
@@ -95,9 +98,10 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t s
     const struct {
         int column;
         char **text;
-    } texts[] = {{4, &trial->params},   {5, &trial->config},  {6, &trial->origin},       {9, &trial->device},
-                 {15, &trial->reason},  {19, &trial->slot},   {20, &trial->cost_method}, {21, &trial->log_tail},
-                 {28, &trial->program}, {29, &trial->kernels}};
+    } texts[] = {{4, &trial->params},   {5, &trial->config},   {6, &trial->origin},       {9, &trial->device},
+                 {15, &trial->reason},  {19, &trial->slot},    {20, &trial->cost_method}, {21, &trial->log_tail},
+                 {28, &trial->program}, {29, &trial->kernels}, {32, &trial->dropped},     {33, &trial->note},
+                 {34, &trial->tags}};
     enum trial_state state;
 
     *trial = (struct trial){0};

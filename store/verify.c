@@ -140,6 +140,13 @@ static void lease_row(struct verify *v, sqlite3_stmt *stmt)
               (long long)sqlite3_column_int64(stmt, 0), text_of(stmt, 1));
 }
 
+static void mark_row(struct verify *v, sqlite3_stmt *stmt)
+{
+    if (store_row_sound(stmt) == STORE_DAMAGED)
+        found(v, "trial %lld of study '%s': the remark on it does not fit its checksum",
+              (long long)sqlite3_column_int64(stmt, 0), text_of(stmt, 1));
+}
+
 static void outbox_row(struct verify *v, sqlite3_stmt *stmt)
 {
     v->verdict->outbox.n++;
@@ -177,6 +184,10 @@ enum status store_verify(const char *path, struct store_verdict *ret_verdict, st
          "ON "
          "s.id = t.study_id ORDER BY l.id",
          lease_row);
+    each(&v, "the table of remarks",
+         "SELECT t.number, s.name, m.* FROM mark AS m LEFT JOIN trial AS t ON t.id = m.id LEFT JOIN study AS s ON "
+         "s.id = t.study_id ORDER BY m.id",
+         mark_row);
     each(&v, "the trackers' outbox", "SELECT id, study_id, trial_id, created_ms, payload, checksum FROM outbox",
          outbox_row);
     store_close(v.store);

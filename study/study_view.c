@@ -96,6 +96,10 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
     ret_row->score = usable ? (study->maximize ? t->score : -t->score) : NAN;
     ret_row->score_se = t->score_se;
     ret_row->cost = usable ? fmax(cost, COST_MIN) : NAN; /* its logarithm is needed */
+    if (t->dropped != NULL) {
+        ret_row->state = GP_TRIAL_DROPPED;
+        return;
+    }
     switch (t->state) {
     case TRIAL_DONE:
         ret_row->state = usable ? GP_TRIAL_DONE : GP_TRIAL_FAILED;

@@ -91,6 +91,8 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts,
     json_add_i64(json, "priority", s->limits.priority);
     json_add_i64(json, "seed", s->seed);
     json_add_str(json, "program", s->program);
+    json_add_str(json, "note", s->note);
+    json_add_str(json, "tags", s->tags);
     json_add_i64(json, "created_ms", s->created_ms);
     return json;
 }
@@ -206,6 +208,16 @@ static void print_piece(const char *piece, int width, int *column)
     *column += n;
 }
 
+static void print_words(const char *what, const char *text, int width, int *column)
+{
+    char piece[320];
+
+    if (text == NULL)
+        return;
+    snprintf(piece, sizeof piece, "%s%.300s", what, text);
+    print_piece(piece, width, column);
+}
+
 static void print_trial(const struct study_view *v, size_t i)
 {
     const struct trial *t = &v->trials[i];
@@ -225,6 +237,9 @@ static void print_trial(const struct study_view *v, size_t i)
     }
     if (t->reason != NULL)
         print_piece(t->reason, width, &column);
+    print_words("dropped: ", t->dropped, width, &column);
+    print_words("note: ", t->note, width, &column);
+    print_words("tags: ", t->tags, width, &column);
     printf("\n");
 }
 
@@ -256,6 +271,10 @@ static void print_study(struct study_view *v, const char *store_path)
     printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, study_direction(&v->study), v->study.metric,
            v->study.method, (long long)v->study.seed, v->study.program);
     print_state(v, store_path);
+    if (v->study.note != NULL)
+        printf("note: %s\n", v->study.note);
+    if (v->study.tags != NULL)
+        printf("tags: %s\n", v->study.tags);
     printf("%zu trials", v->n);
     if (v->study.limits.trials_max > 0)
         printf(" of %lld", (long long)v->study.limits.trials_max);

@@ -7,6 +7,7 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/control/ask_forward.h"
 #include "sweep/control/control_command.h"
+#include "sweep/control/control_send.h"
 #include "sweep/signals.h"
 #include "web/serve/serve.h"
 
@@ -131,7 +132,7 @@ static enum status check_fields(const char *action, const cJSON *request, struct
 
 static bool is_action(const char *action)
 {
-    for (int i = 0; i < CONTROL_KINDS; i++)
+    for (int i = 0; i <= CONTROL_RETRY; i++) /* the later ones are for the command line */
         if (strcmp(action, control_kind_name((enum control_kind)i)) == 0)
             return true;
     return false;

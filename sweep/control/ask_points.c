@@ -121,10 +121,9 @@ static enum status snap(const struct search *s, double *x, struct error *err)
     return ST_OK;
 }
 
-static enum status read_point(const struct sched_study *ss, const cJSON *body, double *ret_x, struct error *err)
+static enum status read_params(const struct search *s, const cJSON *params, double *ret_x, struct error *err)
 {
-    const struct search *s = &ss->view.search;
-    const cJSON *params = cJSON_GetObjectItemCaseSensitive(body, "params"), *value;
+    const cJSON *value;
     bool given[SPACE_MAX_DIM] = {false};
 
     start_point(&s->space, ret_x);
@@ -140,6 +139,11 @@ static enum status read_point(const struct sched_study *ss, const cJSON *body, d
                                                           : read_number(s, k, params, value, &ret_x[k], err));
     }
     return snap(s, ret_x, err);
+}
+
+static enum status read_point(const struct sched_study *ss, const cJSON *body, double *ret_x, struct error *err)
+{
+    return read_params(&ss->view.search, cJSON_GetObjectItemCaseSensitive(body, "params"), ret_x, err);
 }
 
 static enum status check_legal(const struct sched_study *ss, const double *x, struct error *err)
@@ -174,6 +178,25 @@ enum status ask_enqueue(struct sched_study *ss, const cJSON *body, cJSON *out, s
     json_add_i64(out, "trial", v->trials[v->n - 1].number);
     json_add_bool(out, "again", false);
     return ST_OK;
+}
+
+enum status ask_points_queue(struct store *store, const char *study, const cJSON *params, int64_t *ret_number,
+                             struct error *err)
+{
+    struct sched_study *ss = NULL;
+    double x[SPACE_MAX_DIM];
+    enum status rc;
+
+    TRY(sched_study_open(&ss, store, study, err));
+    rc = read_params(&ss->view.search, params, x, err);
+    if (rc == ST_OK)
+        rc = check_legal(ss, x, err);
+    if (rc == ST_OK)
+        rc = sched_study_queue(ss, x, ENQUEUED_ORIGIN, NAN, err);
+    if (rc == ST_OK)
+        *ret_number = ss->view.trials[ss->view.n - 1].number;
+    sched_study_destroy(ss);
+    return rc;
 }
 
 /* The trial that was added under this key before. */

@@ -1,6 +1,4 @@
-/* control_command.h - the commands on a study: their JSON, what they do to the study's row, and how they are carried
- * out by a running controller or in the store where none runs. A command is a plain value; texts are written into the
- * caller's buffers. One thread. */
+/* control_command.h - the commands on a study, and their JSON. A command is a plain value. One thread. */
 #ifndef SWEEP_CONTROL_CONTROL_COMMAND_H
 #define SWEEP_CONTROL_CONTROL_COMMAND_H
 
@@ -12,8 +10,6 @@
 #include "base/status.h"
 #include "store/store.h"
 
-struct store;
-
 enum control_kind {
     CONTROL_STOP,
     CONTROL_PAUSE,
@@ -21,31 +17,33 @@ enum control_kind {
     CONTROL_ADD,
     CONTROL_PRIORITY,
     CONTROL_RETRY,
+    CONTROL_TRY,
+    CONTROL_DROP,
+    CONTROL_RENAME,
+    CONTROL_NOTE,
+    CONTROL_TAG,
+    CONTROL_RM,
+    CONTROL_PURGE, /* of `trawl gc`: removes a study that is in the trash */
     CONTROL_KINDS
 };
 
+#define CONTROL_TEXT_MAX 8192
+
 struct control_command {
     enum control_kind kind;
-    char study[104];
+    char study[160];
     bool now; /* pause: running trials go back into the queue at once */
     int64_t trials; /* add: 0 none */
     double budget_s; /* add: 0 none */
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX */
-    int64_t trial; /* retry: its number; -1: none */
+    int64_t trial; /* its number; -1: none, or the study */
+    bool undo; /* drop, tag, rm: takes it back */
+    char text
+        [CONTROL_TEXT_MAX]; /* try: values as JSON; drop: the reason; rename: the new name; note, tag: what is written */
 };
 const char *control_kind_name(enum control_kind kind); /* "stop", ... */
 cJSON *control_command_to_json(const struct control_command *command);
 /* Checks every field: a socket may deliver anything. */
 enum status control_command_from_json(const cJSON *json, struct control_command *ret_command,
                                       struct error *err) MUST_USE;
-/* Changes the study's row and writes a sentence on what was done; study (of the store, found by its name) is brought up
- * to date, and its controller acts on that. ST_USAGE when the command makes no sense in the study's state. */
-enum status control_command_apply(struct store *store, const struct control_command *command, struct study *study,
-                                  char *ret_text, size_t size, struct error *err) MUST_USE;
-
-/* cmd_control.c: sends the command to the running controller of the store (*ret_by_controller), or applies it to the
- * store where none runs. */
-enum status control_carry_out(const char *store_path, const struct control_command *command, char *ret_text,
-                              size_t size, bool *ret_by_controller, struct error *err) MUST_USE;
-
 #endif

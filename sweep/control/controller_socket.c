@@ -11,6 +11,7 @@
 #include "study/search.h"
 #include "study/search_widen.h"
 #include "sweep/control/ask_request.h"
+#include "sweep/control/control_apply.h"
 #include "sweep/control/control_command.h"
 #include "sweep/control/control_server.h"
 #include "sweep/control/status_json.h"
@@ -28,19 +29,51 @@
 /* ---- studies and their places ---- */
 
 /* A study that is paused, with nothing in flight, needs no place: `trawl continue` takes it up again from the store. */
+static bool free_place(struct controller_socket *sock, struct sched_study *ss)
+{
+    if (ss->state != SCHED_STUDY_PAUSED || ss->n_flights > 0 || ss->leases.n > 0 || proposer_is_busy(ss->proposer))
+        return false;
+    scheduler_remove(sock->sched, ss);
+    sched_study_destroy(ss);
+    return true;
+}
+
 static bool free_study_slot(struct controller_socket *sock)
 {
-    struct scheduler *s = sock->sched;
-
-    for (size_t i = 0; i < s->n_studies; i++) {
-        struct sched_study *ss = s->studies[i];
-        if (ss->state != SCHED_STUDY_PAUSED || ss->n_flights > 0 || ss->leases.n > 0 || proposer_is_busy(ss->proposer))
-            continue;
-        scheduler_remove(s, ss);
-        sched_study_destroy(ss);
-        return true;
-    }
+    for (size_t i = 0; i < sock->sched->n_studies; i++)
+        if (free_place(sock, sock->sched->studies[i]))
+            return true;
     return false;
+}
+
+/* Before a study gets another name, or goes. */
+static enum status check_not_run(struct controller_socket *sock, const struct control_command *c, struct error *err)
+{
+    struct sched_study *ss = scheduler_find(sock->sched, c->study);
+    bool asks = c->kind == CONTROL_RENAME || c->kind == CONTROL_RM || c->kind == CONTROL_PURGE;
+
+    if (!asks || ss == NULL || (sock->daemon && free_place(sock, ss)))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "%s: the study %s is running; `trawl stop %s` first, or wait until it ends",
+                control_kind_name(c->kind), c->study, c->study);
+}
+
+/* What people say of a trial counts at once. */
+static enum status take_drop(struct sched_study *ss, int64_t number, struct error *err)
+{
+    struct study_view *v = &ss->view;
+    struct trial t = {0};
+    size_t i = (size_t)number;
+
+    if (i >= v->n)
+        return ST_OK;
+    TRY(store_trial_find(ss->store, v->study.id, number, &t, err));
+    mem_free(v->trials[i].dropped);
+    v->trials[i].dropped = t.dropped;
+    t.dropped = NULL;
+    trial_free(&t);
+    study_view_update(v, i);
+    return ST_OK;
 }
 
 enum status controller_socket_add(struct controller_socket *sock, const char *name, struct error *err)
@@ -121,8 +154,8 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
     struct sched_study *ss = scheduler_find(sock->sched, study->name);
 
     if (ss == NULL || ss->state == SCHED_STUDY_ENDED) {
-        bool starts = study->state == STUDY_RUNNING &&
-                      (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD || c->kind == CONTROL_RETRY);
+        bool starts = study->state == STUDY_RUNNING && (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD ||
+                                                        c->kind == CONTROL_RETRY || c->kind == CONTROL_TRY);
         if (starts && sock->daemon && ss == NULL)
             return controller_socket_add(sock, study->name, err);
         return ST_OK;
@@ -140,6 +173,7 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
             scheduler_recall(sock->sched, ss);
         break;
     case CONTROL_RETRY:
+    case CONTROL_TRY:
         TRY(sched_study_adopt(ss, err));
         if (study->state == STUDY_RUNNING)
             scheduler_resume(sock->sched, ss);
@@ -149,7 +183,14 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
         if (study->state == STUDY_RUNNING)
             scheduler_resume(sock->sched, ss);
         break;
+    case CONTROL_DROP:
+        return take_drop(ss, c->trial, err);
     case CONTROL_PRIORITY:
+    case CONTROL_RENAME:
+    case CONTROL_NOTE:
+    case CONTROL_TAG:
+    case CONTROL_RM:
+    case CONTROL_PURGE:
     case CONTROL_KINDS:
         break;
     }
@@ -164,13 +205,15 @@ static enum status on_command(struct controller_socket *sock, const cJSON *reque
     enum status rc;
 
     TRY(control_command_from_json(request, &command, err));
+    TRY(check_not_run(sock, &command, err));
     TRY(store_study_find(sock->store, command.study, &study, err));
     rc = control_command_apply(sock->store, &command, &study, text, sizeof text, err);
     if (rc == ST_OK)
         rc = follow_row(sock, &command, &study, err);
     if (rc == ST_OK && study.state == STUDY_RUNNING)
         append_waiting(sock, command.study, text, sizeof text);
-    if (rc == ST_OK && !sock->daemon && scheduler_find(sock->sched, command.study) == NULL) {
+    if (rc == ST_OK && !sock->daemon && command.kind <= CONTROL_TRY &&
+        scheduler_find(sock->sched, command.study) == NULL) {
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n,
                  "; written to the store: the sweep that holds it runs another study, `trawl daemon` would run both");

@@ -174,6 +174,28 @@ enum status checkpoints_prune(const struct sched_study *ss, struct error *err)
     return rc;
 }
 
+void checkpoints_rename(const char *store_path, const char *from, const char *to)
+{
+    char folder[PATH_MAX], path[2 * PATH_MAX], now[2 * PATH_MAX];
+    const struct dirent *entry;
+    DIR *dir;
+
+    folder_of(store_path, folder);
+    dir = opendir(folder);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        int64_t number = number_of(entry->d_name, from, WHOLE);
+        if (number < 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        snprintf(now, sizeof now, "%s/%.160s-%lld" WHOLE, folder, to != NULL ? to : "", (long long)number);
+        if (to != NULL ? rename(path, now) != 0 : unlink(path) != 0)
+            log_warn("%s: cannot be %s (%s), continuing", path, to != NULL ? "renamed" : "removed", strerror(errno));
+    }
+    if (dir != NULL)
+        closedir(dir);
+    (void)rmdir(folder); /* when it is empty */
+}
+
 void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes)
 {
     char folder[PATH_MAX], path[2 * PATH_MAX];

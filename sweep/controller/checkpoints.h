@@ -12,6 +12,8 @@
 
 struct sched_study;
 
+/* The files of a study that no controller runs get its new name; to NULL: they are removed. */
+void checkpoints_rename(const char *store_path, const char *from, const char *to);
 /* How many checkpoints of a study lie beside the store, and their bytes. */
 void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes);
 

@@ -176,7 +176,7 @@ def test_a_failed_trial_is_tried_again_as_another(folder):
     failed = rows(store, "*")[:2]
     tap.fails("retry", "a", "--trial", 2, "--store", store, code=2, says="trial 2 of a is running")
     tap.fails("retry", "a", "--trial", 9, "--store", store, code=1, says="no trial 9")
-    tap.fails("retry", "a", "--store", store, code=2, says="--trial N")
+    tap.fails("retry", "a", "--store", store, code=2, says="trawl retry a N")
     out, _ = run("retry", "a", "--trial", 0, "--store", store)  # said to the sweep
     assert "runs again, as trial 3" in out, out
     again = "trial 0 of a was given again already, as trial 3, which is queued"  # one seed twice would pass for two seeds

@@ -51,18 +51,24 @@ enum column {
     COL_START_S,
     COL_PROGRAM,
     COL_VECTOR_UNITS,
+    COL_DROPPED,
+    COL_NOTE,
+    COL_TAGS,
     COLUMNS
 };
 static const char *const column_names[COLUMNS] = {
-    "number",      "state",         "score",           "perf",       "cost",        "cost_s",     "device_s",
-    "env_steps",   "on_front",      "origin",          "seed",       "attempt",     "device",     "slot",
-    "cost_method", "reason",        "created_ms",      "started_ms", "finished_ms", "live_score", "live_s",
-    "score_se",    "eval_episodes", "eval_unfinished", "eval_s",     "start_s",     "program",    "vector_units"};
+    "number",      "state",      "score",       "perf",         "cost",          "cost_s",
+    "device_s",    "env_steps",  "on_front",    "origin",       "seed",          "attempt",
+    "device",      "slot",       "cost_method", "reason",       "created_ms",    "started_ms",
+    "finished_ms", "live_score", "live_s",      "score_se",     "eval_episodes", "eval_unfinished",
+    "eval_s",      "start_s",    "program",     "vector_units", "dropped",       "note",
+    "tags"};
 
 static bool is_text(int column)
 {
     return column == COL_STATE || column == COL_ORIGIN || column == COL_DEVICE || column == COL_SLOT ||
-           column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS;
+           column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS ||
+           column == COL_DROPPED || column == COL_NOTE || column == COL_TAGS;
 }
 
 static const char *column_text(const struct page_study *p, size_t i, int column)
@@ -84,6 +90,12 @@ static const char *column_text(const struct page_study *p, size_t i, int column)
         return t->program != NULL ? t->program : p->view.study.program;
     case COL_VECTOR_UNITS:
         return t->kernels;
+    case COL_DROPPED:
+        return t->dropped;
+    case COL_NOTE:
+        return t->note;
+    case COL_TAGS:
+        return t->tags;
     default:
         return t->reason;
     }

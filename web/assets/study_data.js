@@ -5,7 +5,7 @@ import {h} from './dom.js';
 import * as fmt from './format.js';
 
 const FIELDS = ['number', 'state', 'score', 'cost', 'cost_s', 'env_steps', 'on_front', 'origin', 'device', 'reason', 'seed',
-  'started_ms', 'finished_ms', 'live_score', 'live_s', 'params'];
+  'started_ms', 'finished_ms', 'live_score', 'live_s', 'dropped', 'note', 'tags', 'params'];
 
 export class StudyData {
   constructor(study) {
@@ -17,6 +17,12 @@ export class StudyData {
     this.version = -1;
     this.beliefs = new Map();
     this.answer = null;
+  }
+
+  /* What there is to read of trial i: why it ended so, why it is dropped, what people wrote. */
+  why(i) {
+    const c = this.column;
+    return [c.dropped[i] && `dropped: ${c.dropped[i]}`, c.reason[i], c.note[i], c.tags[i]].filter(Boolean).join(' · ');
   }
 
   setStudy(study) {
@@ -126,7 +132,7 @@ export class StudyData {
       c.score[i] !== null && row(belief ? `${this.metric} of its run` : this.metric, fmt.number(c.score[i])),
       c.cost[i] !== null && row('cost', this.costText(i)),
       c.env_steps[i] > 0 && row('env steps', fmt.compact(c.env_steps[i])),
-      c.reason[i] && h('div.tip-why', null, c.reason[i].slice(0, 140)),
+      this.why(i) && h('div.tip-why', null, this.why(i).slice(0, 140)),
     ];
   }
 }
@@ -171,7 +177,7 @@ export function makeMask(data, filters, words, states) {
   if (terms.length)
     for (let i = 0; i < data.n; i++) {
       if (!mask[i]) continue;
-      const c = data.column, text = `#${i} ${c.state[i]} ${c.origin[i] ?? ''} ${c.device[i] ?? ''} ${c.reason[i] ?? ''} ${data.params.map((p) => (typeof c[p.key][i] === 'string' ? c[p.key][i] : '')).join(' ')}`.toLowerCase();
+      const c = data.column, text = `#${i} ${c.state[i]} ${c.origin[i] ?? ''} ${c.device[i] ?? ''} ${data.why(i)} ${data.params.map((p) => (typeof c[p.key][i] === 'string' ? c[p.key][i] : '')).join(' ')}`.toLowerCase();
       if (!terms.every((term) => (/^#?\d+$/.test(term) ? `#${i}` === `#${term.replace('#', '')}` : text.includes(term)))) mask[i] = 0;
     }
   return mask;

@@ -13,7 +13,7 @@ function allColumns(data) {
   const c = data.column, number = (key, width, label, show) => ({key, label, width, cell: show});
   return [
     {key: 'number', label: 'trial', width: 84, left: true, cell: (i) => `#${c.number[i]}${i === data.best ? ' best' : i === data.knee ? ' knee' : ''}`},
-    {key: 'state', label: 'state', width: 96, left: true, cell: (i) => h(`span.state-word.${c.state[i]}`, {title: c.reason[i]}, c.state[i])},
+    {key: 'state', label: 'state', width: 96, left: true, cell: (i) => h(`span.state-word.${c.state[i]}`, {title: data.why(i)}, c.dropped[i] ? 'dropped' : c.state[i])},
     number('score', 84, data.metric, (i) => fmt.number(c.score[i] ?? c.live_score[i])),
     number('cost', 100, 'cost', (i) => (c.cost[i] === null && c.live_s[i] ? `${fmt.duration(c.live_s[i])}…` : data.costText(i))),
     number('env_steps', 84, 'env steps', (i) => (c.env_steps[i] ? fmt.compact(c.env_steps[i]) : '–')),
@@ -23,7 +23,7 @@ function allColumns(data) {
     number('seed', 100, 'seed', (i) => c.seed[i] ?? '–'),
     {key: 'started_ms', label: 'started', width: 136, left: true, cell: (i) => fmt.time(c.started_ms[i])},
     {key: 'finished_ms', label: 'ended', width: 136, left: true, cell: (i) => fmt.time(c.finished_ms[i])},
-    {key: 'reason', label: 'reason', width: 360, left: true, cell: (i) => c.reason[i] || ''},
+    {key: 'reason', label: 'reason, note', width: 360, left: true, cell: (i) => data.why(i)},
   ];
 }
 const HIDDEN = ['seed', 'started_ms', 'finished_ms', 'origin', 'reason'];

@@ -217,6 +217,9 @@ static cJSON *trial_to_json(const struct study_view *v, size_t i, cJSON *params)
     add_f64(object, "start_s", trial->start_s);
     json_add_str(object, "program", trial->program);
     json_add_str(object, "vector_units", trial->kernels);
+    json_add_str(object, "dropped", trial->dropped);
+    json_add_str(object, "note", trial->note);
+    json_add_str(object, "tags", trial->tags);
     return object;
 }
 
@@ -269,6 +272,8 @@ static void add_study(cJSON *root, const struct study_view *v, cJSON *space)
     add_f64(object, "budget_s", study->limits.budget_s);
     json_add_str(object, "program", study->program);
     json_add_i64(object, "created_ms", study->created_ms);
+    json_add_str(object, "note", study->note);
+    json_add_str(object, "tags", study->tags);
     add_counts(object, v);
     add_picks(object, v);
     add_f64(object, "cost_s", cost_s);

@@ -1,7 +1,7 @@
 /* page_study.c - one study as last read from the store, and how it is brought up to date.
  *
- * Invariants: (1) a final trial is read once, for it never changes: an update reads the new ones and those that were not
- * final; (2) nothing is read from the store under the server's lock; (3) changed[i] is the version in which anything that
+ * Invariants: (1) a final trial is read once, for it never changes: an update reads the new ones, those that were not
+ * final, and those that people wrote something of; (2) nothing is read from the store under the server's lock; (3) changed[i] is the version in which anything that
  * /trials shows of trial i changed last, on_front too. */
 #include "web/serve/page_study.h"
 
@@ -57,6 +57,11 @@ void page_study_put_param(const struct page_study *p, size_t i, size_t k, struct
         put_str(out, search->choices[k][(size_t)x]);
     else
         put_f64(out, x);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
 static bool is_final(enum trial_state state)
@@ -189,6 +194,25 @@ static enum status read_again(struct page_news *news, struct store *store, size_
     return add_news(news, store, &trial, err);
 }
 
+/* Final trials, where what people wrote of them is not what the view has. */
+static enum status read_marked(struct page_news *news, const struct page_study *p, struct store *store,
+                               struct error *err)
+{
+    struct trial_mark *marks = NULL;
+    size_t n = 0;
+    enum status rc = store_mark_list(store, news->study.id, &marks, &n, err);
+
+    for (size_t k = 0; rc == ST_OK && k < n && marks[k].number < (int64_t)p->view.n; k++) {
+        const struct trial *t = &p->view.trials[marks[k].number];
+        bool same = same_text(marks[k].dropped, t->dropped) && same_text(marks[k].note, t->note) &&
+                    same_text(marks[k].tags, t->tags);
+        if (is_final(t->state) && !same)
+            rc = read_again(news, store, (size_t)t->number, err);
+    }
+    mark_list_free(marks, n);
+    return rc;
+}
+
 /* Trials from number `from` on. */
 static enum status read_new(struct page_news *news, struct store *store, size_t from, struct error *err)
 {
@@ -217,6 +241,8 @@ enum status page_study_read(const struct page_study *p, struct store *store, str
         if (!is_final(p->view.trials[i].state))
             rc = read_again(ret, store, i, err);
     if (rc == ST_OK)
+        rc = read_marked(ret, p, store, err);
+    if (rc == ST_OK)
         rc = read_new(ret, store, p->view.n, err);
     if (rc != ST_OK)
         free_news(ret);
@@ -225,12 +251,7 @@ enum status page_study_read(const struct page_study *p, struct store *store, str
 
 /* -- applying -- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-/* What of a study itself may change: its limits, its state. */
+/* What of a study itself may change: its limits, its state, what people write. */
 static bool study_differs(const struct study *a, const struct study *b)
 {
     return a->limits.trials_max != b->limits.trials_max || a->limits.budget_s != b->limits.budget_s ||
@@ -238,7 +259,7 @@ static bool study_differs(const struct study *a, const struct study *b)
            a->limits.wall_max_s != b->limits.wall_max_s || a->limits.device_max_s != b->limits.device_max_s ||
            a->limits.has_target != b->limits.has_target || a->limits.target_score != b->limits.target_score ||
            a->limits.gain_min != b->limits.gain_min || !same_text(a->end_rule, b->end_rule) ||
-           !same_text(a->end_text, b->end_text);
+           !same_text(a->end_text, b->end_text) || !same_text(a->note, b->note) || !same_text(a->tags, b->tags);
 }
 
 /* Takes the trial; true: more than its last report has changed. */
@@ -247,10 +268,11 @@ static bool apply_trial(struct page_study *p, struct page_trial *news, int64_t v
     struct trial *now = &news->trial;
     size_t i = (size_t)now->number;
     const struct trial *old = i < p->view.n ? &p->view.trials[i] : NULL;
-    bool differs =
-        old == NULL || now->state != old->state || now->attempt != old->attempt || now->started_ms != old->started_ms;
+    bool is_judged_new = old == NULL || now->state != old->state || !same_text(now->dropped, old->dropped);
+    bool differs = is_judged_new || now->attempt != old->attempt || now->started_ms != old->started_ms ||
+                   !same_text(now->note, old->note) || !same_text(now->tags, old->tags);
 
-    if (now->state >= TRIAL_DONE && (old == NULL || now->state != old->state))
+    if (now->state >= TRIAL_DONE && is_judged_new)
         p->settled = version;
     if (old == NULL) {
         reserve(p, i + 1);
@@ -459,6 +481,8 @@ cJSON *page_study_summary(const struct page_study *p, bool has_writer)
     add_devices(json, v);
     json_add_i64(json, "seed", st->seed);
     json_add_str(json, "program", st->program);
+    json_add_str(json, "note", st->note);
+    json_add_str(json, "tags", st->tags);
     add_limit(json, "created_ms", (double)st->created_ms);
     add_limit(json, "started_ms", (double)p->started_ms);
     add_limit(json, "finished_ms", (double)p->finished_ms);

@@ -1,0 +1,87 @@
+/* mark.c - what people wrote of a trial: why it is dropped, a note, tags. A finished trial never changes, so that these
+ * have a table of their own; a trial without a row in it has none. */
+#include "store/store_priv.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+
+enum status store_trial_mark(struct store *store, int64_t trial_id, const char *dropped, const char *note,
+                             const char *tags, struct error *err)
+{
+    static const char what[] = "writing a remark";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(store_begin_synced(store, what, err));
+    rc = store_row_check(store, SQL_MARK_ROW, trial_id, err);
+    if (rc == ST_OK)
+        rc = store_sql(store, SQL_MARK_SET, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, trial_id);
+        store_bind_text(stmt, 2, dropped);
+        store_bind_text(stmt, 3, note);
+        store_bind_text(stmt, 4, tags);
+        rc = store_sql_run(store, stmt, what, err);
+    }
+    if (rc == ST_OK)
+        rc = store_row_seal(store, SQL_MARK_ROW, trial_id, err);
+    return store_end(store, rc, what, err);
+}
+
+void mark_list_free(struct trial_mark *marks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        mem_free(marks[i].dropped);
+        mem_free(marks[i].note);
+        mem_free(marks[i].tags);
+    }
+    mem_free(marks);
+}
+
+/* Columns: the trial's number, then mark.*. mark is overwritten; whole or empty afterwards. */
+static enum status read_mark(struct store *store, sqlite3_stmt *stmt, struct trial_mark *mark, struct error *err)
+{
+    int64_t number = sqlite3_column_int64(stmt, 0);
+    char what[64];
+
+    *mark = (struct trial_mark){.number = number};
+    if (store_row_sound(stmt) == STORE_DAMAGED) {
+        snprintf(what, sizeof what, "the remark on trial %lld", (long long)number);
+        return store_damaged(store, what, err);
+    }
+    mark->dropped = store_column_text(stmt, 2);
+    mark->note = store_column_text(stmt, 3);
+    mark->tags = store_column_text(stmt, 4);
+    return ST_OK;
+}
+
+enum status store_mark_list(struct store *store, int64_t study_id, struct trial_mark **ret_marks, size_t *ret_n,
+                            struct error *err)
+{
+    struct trial_mark *marks = NULL;
+    size_t n = 0, cap = 0;
+    enum status rc;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_marks = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, SQL_MARK_LIST, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "listing the remarks", err)) == ST_OK && step == SQLITE_ROW) {
+        MEM_ROOM(marks, n, cap);
+        rc = read_mark(store, stmt, &marks[n], err);
+        if (rc != ST_OK)
+            break;
+        n++;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK) {
+        mark_list_free(marks, n);
+        return rc;
+    }
+    *ret_marks = marks;
+    *ret_n = n;
+    return ST_OK;
+}

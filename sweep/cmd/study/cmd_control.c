@@ -1,0 +1,300 @@
+/* cmd_control.c - commands on a study that go to its controller, or to the store where none runs: `trawl stop`, `pause`,
+ * `continue`, `add`, `priority`, `retry`, `drop`, `rename`, `note`, `tag` and `rm`. A row of the table for each. */
+#include "base/duration.h"
+#include "base/num.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/control/control_command.h"
+#include "sweep/control/control_send.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define OPTS_MAX 4
+
+struct control_cmd {
+    struct control_command command;
+    const char *store_path, *budget, *reason;
+    bool json;
+};
+
+#define STUDY_WORD "a study's name (`trawl ls` lists them)"
+
+static const struct control_text {
+    const char *synopsis, *about, *examples;
+    int min_words, max_words;
+    const char *words_text;
+} control_texts[CONTROL_KINDS] = {
+    [CONTROL_STOP] =
+        {"trawl stop NAME [--store FILE] [--json]",
+         "Ends a study at once: its running trials go back into the queue and keep their checkpoints, other\n"
+         "studies of the same controller continue. No finished trial is lost; `trawl continue` resumes the study.",
+         "  trawl stop first --store my.db", 1, 1, STUDY_WORD},
+    [CONTROL_PAUSE] =
+        {"trawl pause NAME [--now] [--store FILE] [--json]",
+         "Lets a study rest: its running trials end, no new ones begin, until `trawl continue`. With --now the\n"
+         "running trials go back into the queue at once, to give the devices free.",
+         "  trawl pause first --store my.db --now", 1, 1, STUDY_WORD},
+    [CONTROL_CONTINUE] =
+        {"trawl continue NAME [--store FILE] [--json]",
+         "Resumes a study that was paused or stopped. One that ended at a limit needs a higher one first:\n"
+         "`trawl add`.",
+         "  trawl continue first --store my.db", 1, 1, STUDY_WORD},
+    [CONTROL_ADD] = {"trawl add NAME --trials N | --budget TIME [--store FILE] [--json]",
+                     "Raises a limit of a study, also while it runs. A study that had ended at this limit continues.",
+                     "  trawl add first --store my.db --trials 50\n"
+                     "  trawl add first --store my.db --budget 2h",
+                     1, 1, STUDY_WORD},
+    [CONTROL_PRIORITY] =
+        {"trawl priority NAME N [--store FILE] [--json]",
+         "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
+         "three times the device time of one of priority 1. New studies have 1.",
+         "  trawl priority first 3 --store my.db", 2, 2, "a study's name or its new priority"},
+    [CONTROL_RETRY] =
+        {"trawl retry NAME N [--store FILE] [--json]",
+         "Runs a trial that failed or was stopped once more: its config and seed become a new trial at the end of the\n"
+         "study, whose limit of trials rises by one. The old row stays as it is. A study that had ended at its limit "
+         "of\n"
+         "trials, or with too many failures, continues.",
+         "  trawl retry first 17 --store my.db\n"
+         "  trawl retry first --trial 17 --json",
+         1, 2, STUDY_WORD},
+    [CONTROL_DROP] =
+        {"trawl drop NAME N --reason TEXT | --undo [--store FILE] [--json]",
+         "Lets the models and the front of a study ignore a trial that has ended, for a reason that pages and\n"
+         "`trawl show` give: its machine was busy, its metric was wrong. Nothing is deleted, what it cost is still "
+         "counted\n"
+         "and its config is not proposed again (`trawl try` queues it). --undo lets it count again.",
+         "  trawl drop first 17 --reason 'the machine was busy' --store my.db\n"
+         "  trawl drop first 17 --undo --store my.db",
+         2, 2, "a study's name or a trial's number"},
+    [CONTROL_RENAME] = {"trawl rename NAME NEW [--store FILE] [--json]",
+                        "Gives a study another name, with its checkpoints. No controller may be running it. Runs that "
+                        "trackers have keep\n"
+                        "the names under which they were made.",
+                        "  trawl rename first pong-wide --store my.db\n"
+                        "  trawl rename 'old' new",
+                        2, 2, "a study's name or its new name"},
+    [CONTROL_NOTE] =
+        {"trawl note NAME [N] TEXT [--store FILE] [--json]",
+         "Writes a note on a study, or on its trial N, for `trawl show`, pages and JSON. It takes the place "
+         "of an earlier note;\n"
+         "--undo in place of TEXT removes it.",
+         "  trawl note first 'with the old reward' --store my.db\n"
+         "  trawl note first 17 'diverged after 2M steps' --store my.db",
+         1, 3, "a study's name or the text"},
+    [CONTROL_TAG] = {"trawl tag NAME [N] TAG [--undo] [--store FILE] [--json]",
+                     "Adds a tag, one word, to a study or to its trial N; --undo removes it.",
+                     "  trawl tag first paper --store my.db\n"
+                     "  trawl tag first 17 odd --undo --store my.db",
+                     2, 3, "a study's name or the tag"},
+    [CONTROL_RM] =
+        {"trawl rm NAME [--undo] [--store FILE] [--json]",
+         "Moves a study to the trash of its store, under the name NAME~ID, which gives its name free. A study "
+         "that runs is refused.\n"
+         "--undo takes the newest of that name back; `trawl gc` empties the trash.",
+         "  trawl rm first --store my.db\n"
+         "  trawl rm first --undo --store my.db",
+         1, 1, STUDY_WORD},
+};
+
+static enum status take_trial(struct control_cmd *c, const char *word, struct error *err)
+{
+    if (num_parse_i64(word, &c->command.trial) && c->command.trial >= 0)
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "%s: '%s' is no trial's number; `trawl show %s` lists them",
+                control_kind_name(c->command.kind), word, c->command.study);
+}
+
+static enum status take_text(struct control_cmd *c, const char *text, struct error *err)
+{
+    if (strlen(text) >= sizeof c->command.text)
+        return FAIL(err, ST_USAGE, "%s: the text has %zu bytes; up to %d are possible",
+                    control_kind_name(c->command.kind), strlen(text), CONTROL_TEXT_MAX - 1);
+    snprintf(c->command.text, sizeof c->command.text, "%s", text);
+    return ST_OK;
+}
+
+/* "first" stands for the newest study of that name in the trash, "first~3". */
+static enum status find_in_trash(struct control_cmd *c, struct error *err)
+{
+    struct store *store = NULL;
+    struct study *studies = NULL;
+    size_t n = 0, length = strlen(c->command.study);
+    bool found = false;
+
+    TRY(store_open_reader(&store, c->store_path, err));
+    enum status rc = store_trash_list(store, &studies, &n, err);
+    for (size_t i = n; rc == ST_OK && !found && i-- > 0;) {
+        const char *name = studies[i].name;
+        found = strcmp(name, c->command.study) == 0 ||
+                (strncmp(name, c->command.study, length) == 0 && name[length] == '~');
+        if (found)
+            snprintf(c->command.study, sizeof c->command.study, "%s", name);
+    }
+    study_list_free(studies, n);
+    store_close(store);
+    if (rc == ST_OK && !found)
+        rc = FAIL(err, ST_NOTFOUND, "rm: the trash of %s has no study '%s'; `trawl gc --dry-run` lists what it has",
+                  c->store_path, c->command.study);
+    return rc;
+}
+
+/* The words after the study's name. */
+static enum status take_words(struct control_cmd *c, const struct cli_words *words, struct error *err)
+{
+    struct control_command *command = &c->command;
+    bool is_note = command->kind == CONTROL_NOTE;
+
+    switch (command->kind) {
+    case CONTROL_PRIORITY:
+        return num_parse_i64(words->v[1], &command->priority)
+                   ? ST_OK
+                   : FAIL(err, ST_USAGE, "priority: '%s' is no whole number, 1 to %d are possible", words->v[1],
+                          STUDY_PRIORITY_MAX);
+    case CONTROL_RETRY:
+    case CONTROL_DROP:
+        if (words->n > 1)
+            TRY(take_trial(c, words->v[1], err));
+        return c->reason != NULL ? take_text(c, c->reason, err) : ST_OK;
+    case CONTROL_RENAME:
+        return take_text(c, words->v[1], err);
+    case CONTROL_NOTE:
+    case CONTROL_TAG:
+        if (is_note && words->n == 1 && !command->undo)
+            return FAIL(err, ST_USAGE, "note: what? `trawl note %s [N] TEXT`", command->study);
+        if (words->n == 3 || (is_note && command->undo && words->n == 2))
+            TRY(take_trial(c, words->v[1], err));
+        return is_note && command->undo ? ST_OK : take_text(c, words->v[words->n - 1], err);
+    case CONTROL_RM:
+        return command->undo ? find_in_trash(c, err) : ST_OK;
+    default:
+        return ST_OK;
+    }
+}
+
+static enum status run(struct control_cmd *c, const struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct cli_words words;
+
+    TRY(cli_parse(cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (strlen(words.v[0]) >= sizeof c->command.study)
+        return FAIL(err, ST_USAGE, "%s: no study has a name that long", cli->name);
+    snprintf(c->command.study, sizeof c->command.study, "%s", words.v[0]);
+    if (c->budget != NULL && !parse_seconds(c->budget, &c->command.budget_s))
+        return FAIL(err, ST_USAGE, "%s: --budget is '%s', a time is needed, like 90s, 30m or 2h", cli->name, c->budget);
+    TRY(take_words(c, &words, err));
+    return control_send(c->store_path, &c->command, c->json, err);
+}
+
+/* What only this command takes. */
+static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
+{
+    struct control_command *command = &c->command;
+
+    switch (command->kind) {
+    case CONTROL_PAUSE:
+        opts[0] = (struct cli_opt){"now", 0, CLI_FLAG, &command->now, NULL, "do not wait for the running trials"};
+        return 1;
+    case CONTROL_ADD:
+        opts[0] = (struct cli_opt){"trials", 0, CLI_INT, &command->trials, "N", "this many trials more"};
+        opts[1] = (struct cli_opt){"budget", 0, CLI_TEXT, &c->budget, "TIME", "this much training more: 90s, 30m, 2h"};
+        return 2;
+    case CONTROL_RETRY:
+        opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
+        return 1;
+    case CONTROL_DROP:
+        opts[0] = (struct cli_opt){"reason", 0, CLI_TEXT, &c->reason, "TEXT", "why"};
+        opts[1] = (struct cli_opt){"undo", 0, CLI_FLAG, &command->undo, NULL, "let it count again"};
+        return 2;
+    case CONTROL_NOTE:
+    case CONTROL_TAG:
+    case CONTROL_RM:
+        opts[0] = (struct cli_opt){"undo",   0,
+                                   CLI_FLAG, &command->undo,
+                                   NULL,     command->kind == CONTROL_RM ? "take it back from the trash" : "remove it"};
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static enum status control_main(enum control_kind kind, int argc, char **argv, struct error *err)
+{
+    struct control_cmd c = {.command = {.kind = kind, .trial = -1}, .store_path = "trawl.db"};
+    struct cli_opt opts[OPTS_MAX] = {{"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"},
+                                     {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"}};
+    const struct control_text *text = &control_texts[kind];
+    const struct cli cli = {
+        .name = control_kind_name(kind),
+        .synopsis = text->synopsis,
+        .about = text->about,
+        .examples = text->examples,
+        .opts = opts,
+        .n_opts = 2 + own_options(&c, opts + 2),
+        .min_words = text->min_words,
+        .max_words = text->max_words,
+        .words_text = text->words_text,
+    };
+
+    return run(&c, &cli, argc, argv, err);
+}
+
+enum status cmd_stop(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_STOP, argc, argv, err);
+}
+
+enum status cmd_pause(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_PAUSE, argc, argv, err);
+}
+
+enum status cmd_continue(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_CONTINUE, argc, argv, err);
+}
+
+enum status cmd_add(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_ADD, argc, argv, err);
+}
+
+enum status cmd_priority(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_PRIORITY, argc, argv, err);
+}
+
+enum status cmd_retry(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_RETRY, argc, argv, err);
+}
+
+enum status cmd_drop(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_DROP, argc, argv, err);
+}
+
+enum status cmd_rename(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_RENAME, argc, argv, err);
+}
+
+enum status cmd_note(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_NOTE, argc, argv, err);
+}
+
+enum status cmd_tag(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_TAG, argc, argv, err);
+}
+
+enum status cmd_rm(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_RM, argc, argv, err);
+}

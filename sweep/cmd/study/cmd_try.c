@@ -1,0 +1,152 @@
+/* cmd_try.c - `trawl try`: the next trial of a study is one whose values a person gives. */
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "study/export.h"
+#include "study/program_settings.h"
+#include "study/search.h"
+#include "study/study_view.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/control/control_command.h"
+#include "sweep/control/control_send.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "--train.x V" and "--lr=V": every long option that is not the command's own. They are taken out of argv. */
+static enum status take_values(const struct cli *cli, int *argc, char **argv, cJSON *given, struct error *err)
+{
+    int n = 1;
+
+    for (int i = 1; i < *argc; i++) {
+        size_t length = strncmp(argv[i], "--", 2) == 0 ? strcspn(argv[i] + 2, "=") : 0;
+        char key[SPACE_KEY_MAX];
+        bool is_own = length == 0 || length >= sizeof key || strcmp(argv[i], "--help") == 0;
+        for (size_t k = 0; !is_own && k < cli->n_opts; k++)
+            is_own = strlen(cli->opts[k].name) == length && strncmp(argv[i] + 2, cli->opts[k].name, length) == 0;
+        if (is_own) {
+            argv[n++] = argv[i];
+            continue;
+        }
+        snprintf(key, sizeof key, "%.*s", (int)length, argv[i] + 2);
+        for (char *at = strchr(key, '.') != NULL ? key : ""; *at != '\0'; at++)
+            *at = *at == '-' ? '_' : *at; /* as config_take_args does */
+        const char *value = argv[i][2 + length] == '=' ? argv[i] + 3 + length : i + 1 < *argc ? argv[++i] : NULL;
+        double number;
+        if (value == NULL)
+            return FAIL(err, ST_USAGE, "try: --%s needs a value", key);
+        if (cJSON_GetObjectItemCaseSensitive(given, key) != NULL)
+            return FAIL(err, ST_USAGE, "try: --%s is given twice", key);
+        if (num_parse_f64(value, &number))
+            json_add_f64(given, key, number);
+        else
+            json_add_str(given, key, value);
+    }
+    *argc = n;
+    return ST_OK;
+}
+
+/* The values of the picked trial for all that is not given. */
+static enum status add_base(const struct study_view *v, const char *rule, cJSON *params, struct error *err)
+{
+    static const char own[] = PROGRAM_SECTION ".";
+    struct gp_picked picked;
+    cJSON *base, *item;
+    char *text;
+
+    TRY(export_pick(v, rule, &picked, err));
+    text = search_params_json(&v->search, v->x[picked.i]);
+    base = cJSON_Parse(text);
+    mem_free(text);
+    while ((item = cJSON_DetachItemFromArray(base, 0)) != NULL) {
+        bool of_program = strncmp(item->string, own, sizeof own - 1) == 0;
+        const char *short_key = of_program ? item->string + sizeof own - 1 : item->string;
+        if (cJSON_GetObjectItemCaseSensitive(params, item->string) != NULL ||
+            cJSON_GetObjectItemCaseSensitive(params, short_key) != NULL)
+            cJSON_Delete(item);
+        else
+            cJSON_AddItemToObject(params, short_key, item);
+    }
+    cJSON_Delete(base);
+    return ST_OK;
+}
+
+/* Without a trial to start from, the study's start values stand for what is not given. */
+static enum status complete(const char *store_path, const char *study, int64_t trial, cJSON *params, struct error *err)
+{
+    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    char rule[40] = "best";
+    enum status rc = study_view_open(store_path, study, v, err);
+
+    if (trial >= 0)
+        snprintf(rule, sizeof rule, "trial=%lld", (long long)trial);
+    if (rc == ST_OK)
+        rc = study_view_advise(v, err);
+    if (rc == ST_OK && (trial >= 0 || study_view_best_run(v) < v->n))
+        rc = add_base(v, rule, params, err);
+    study_view_free(v);
+    mem_free(v);
+    return rc;
+}
+
+static enum status send_try(const char *store_path, const char *study, int64_t trial, cJSON *params, bool json,
+                            struct error *err)
+{
+    struct control_command command = {.kind = CONTROL_TRY, .trial = -1};
+    enum status rc = ST_OK;
+    char *text;
+
+    if (params->child == NULL && trial < 0)
+        return FAIL(err, ST_USAGE, "try: which values? --section.key V, or --trial N for those of a trial again");
+    if (strlen(study) >= sizeof command.study)
+        return FAIL(err, ST_USAGE, "try: no study has a name that long");
+    snprintf(command.study, sizeof command.study, "%s", study);
+    TRY(complete(store_path, study, trial, params, err));
+    text = json_print(params, false);
+    if (strlen(text) >= sizeof command.text)
+        rc = FAIL(err, ST_USAGE, "try: the values take %zu bytes; up to %d are possible", strlen(text),
+                  CONTROL_TEXT_MAX - 1);
+    snprintf(command.text, sizeof command.text, "%s", text);
+    mem_free(text);
+    return rc == ST_OK ? control_send(store_path, &command, json, err) : rc;
+}
+
+enum status cmd_try(int argc, char **argv, struct error *err)
+{
+    const char *store_path = "trawl.db";
+    int64_t trial = -1;
+    bool json = false;
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
+        {"trial", 0, CLI_INT, &trial, "N", "what is not given is as in this trial (the recommended one)"},
+        {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
+    };
+    const struct cli cli = {
+        .name = "try",
+        .synopsis = "trawl try NAME --section.key V ... [--trial N] [--store FILE] [--json]",
+        .about =
+            "Queues a config of your own as the next trial of a study, whose limit of trials rises by one; a study\n"
+            "that had ended there continues. The values are of parameters that the study searches, in their ranges.\n"
+            "The others are those of the trial that the models recommend, or of --trial.",
+        .examples = "  trawl try first --train.learning-rate 0.003 --store my.db\n"
+                    "  trawl try first --trial 17 --train.gamma 0.99 --store my.db",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a study's name (`trawl ls` lists them)",
+    };
+    cJSON *params = cJSON_CreateObject();
+    enum status rc = take_values(&cli, &argc, argv, params, err);
+
+    if (rc == ST_OK)
+        rc = cli_parse(&cli, argc, argv, &words, err);
+    if (rc == ST_OK && !words.help)
+        rc = send_try(store_path, words.v[0], trial, params, json, err);
+    cJSON_Delete(params);
+    return rc;
+}

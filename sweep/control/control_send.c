@@ -1,0 +1,119 @@
+/* control_send.c - a command on a study goes to the running controller of the store, or is applied to the store where
+ * none runs.
+ * Invariant: the answer names which of the two it was. */
+#include "sweep/control/control_send.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "sweep/cli.h"
+#include "sweep/control/control_client.h"
+#include "sweep/control/control_apply.h"
+#include "sweep/control/control_command.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HANDOVER_TRIES 50 /* a controller that has just begun or is about to end: its lock and its socket differ */
+#define HANDOVER_WAIT_US 100000
+
+/* No controller: the store itself. */
+static enum status write_store(const char *path, const struct control_command *c, char *ret_text, size_t size,
+                               struct error *err)
+{
+    struct store *store = NULL;
+    struct study study = {0};
+    enum status rc = store_open_writer(&store, path, err);
+
+    if (rc == ST_OK)
+        rc = store_study_find(store, c->study, &study, err);
+    if (rc == ST_OK)
+        rc = control_command_apply(store, c, &study, ret_text, size, err);
+    study_free(&study);
+    store_close(store);
+    return rc;
+}
+
+static enum status ask_controller(const char *path, const struct control_command *c, char *ret_text, size_t size,
+                                  bool *ret_reached, struct error *err)
+{
+    cJSON *answer = NULL;
+    const char *text;
+
+    TRY(control_call(path, control_command_to_json(c), &answer, ret_reached, err));
+    text = json_get_str(answer, "text");
+    snprintf(ret_text, size, "%s", text != NULL ? text : "done");
+    cJSON_Delete(answer);
+    return ST_OK;
+}
+
+enum status control_carry_out(const char *path, const struct control_command *c, char *ret_text, size_t size,
+                              bool *ret_by_controller, struct error *err)
+{
+    enum status rc = ST_NOTFOUND;
+    int64_t pid = 0;
+
+    for (int i = 0; i < HANDOVER_TRIES; i++) {
+        struct error why = {0};
+        bool reached = false;
+        *ret_by_controller = store_is_held(path, &pid);
+        rc = *ret_by_controller ? ask_controller(path, c, ret_text, size, &reached, &why)
+                                : write_store(path, c, ret_text, size, &why);
+        /* else it listens not yet or no more, or took the lock just now */
+        if (*ret_by_controller ? rc == ST_OK || reached : rc != ST_BUSY)
+            return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
+        usleep(HANDOVER_WAIT_US);
+    }
+    return FAIL(err, ST_BUSY,
+                "%s is held by process %lld, which listens to no commands (a sweep of another version, or one that "
+                "hangs); stop it with Ctrl-C or `kill %lld`, then try again",
+                path, (long long)pid, (long long)pid);
+}
+
+/* Is the answer whole without a word on what runs the study? */
+static bool runs_nothing(enum control_kind kind)
+{
+    return kind == CONTROL_STOP || kind == CONTROL_PAUSE || kind > CONTROL_TRY;
+}
+
+static void print_answer(const struct control_command *c, const char *store_path, bool as_json, const char *text,
+                         bool by_controller)
+{
+    cJSON *json;
+
+    if (!as_json) {
+        printf("%s\n", text);
+        if (!by_controller && !runs_nothing(c->kind))
+            printf("written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` "
+                   "does\n",
+                   store_path, c->study, SHELL_WORD(store_path));
+        else if (!by_controller && c->kind <= CONTROL_TRY)
+            printf("written to %s; no controller was running\n", store_path);
+        return;
+    }
+    json = cJSON_CreateObject();
+    json_add_str(json, "command", control_kind_name(c->kind));
+    json_add_str(json, "study", c->study);
+    json_add_str(json, "text", text);
+    json_add_str(json, "done_by", by_controller ? "controller" : "store");
+    cli_print_json(json);
+}
+
+enum status control_send(const char *store_path, const struct control_command *command, bool as_json, struct error *err)
+{
+    struct control_command checked;
+    char text[512] = "";
+    bool by_controller = false;
+    cJSON *json = control_command_to_json(command); /* the same checks on both sides */
+    enum status rc = control_command_from_json(json, &checked, err);
+
+    cJSON_Delete(json);
+    TRY(rc);
+    if (access(store_path, F_OK) != 0)
+        return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", store_path);
+    TRY(control_carry_out(store_path, command, text, sizeof text, &by_controller, err));
+    print_answer(command, store_path, as_json, text, by_controller);
+    return ST_OK;
+}

@@ -1,0 +1,20 @@
+/* control_send.h - sends commands on a study. One thread. */
+#ifndef SWEEP_CONTROL_CONTROL_SEND_H
+#define SWEEP_CONTROL_CONTROL_SEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct control_command;
+
+/* Sends the command to the running controller of the store (*ret_by_controller), or applies it to the store where none
+ * runs. */
+enum status control_carry_out(const char *store_path, const struct control_command *command, char *ret_text,
+                              size_t size, bool *ret_by_controller, struct error *err) MUST_USE;
+/* The same after a check of the command; prints what was done. */
+enum status control_send(const char *store_path, const struct control_command *command, bool as_json,
+                         struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,183 @@
+"""What a person does with a study by hand: try, retry, drop, note, tag, rename, rm and gc."""
+import json
+import sqlite3
+import subprocess
+import sys
+
+import asking
+import tap
+from tap import TINY_SWEEP, equal, fails, run, show, write
+
+
+def sweep(folder, name="a", trials=6, *more):
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    store = folder / "s.db"
+    run("sweep", config, "--store", store, "--name", name, "--trials", trials, "--seed", 3, *more)
+    return store
+
+
+def names(store):
+    return [s["name"] for s in json.loads(run("ls", "--store", store, "--json")[0])]
+
+
+def test_try_queues_the_values_given_and_those_of_a_trial(folder):
+    store = sweep(folder)
+    base = show(store, "a")["trials"][2]["params"]
+    out, _ = run("try", "a", "--trial", 2, "--train.learning-rate", "0.0123", "--store", store)
+    assert "trial 6 of a is the next to run; the study continues" in out and "no controller runs it" in out, out
+    trial = show(store, "a")["trials"][6]
+    equal((trial["state"], trial["origin"]), ("queued", "enqueued"))
+    equal(trial["params"], {**base, "train.learning_rate": 0.0123})
+    run("sweep", "--resume", "a", "--store", store)
+    study = show(store, "a")
+    equal([(t["number"], t["state"]) for t in study["trials"]][6:], [(6, "done")])
+    done = json.loads(run("try", "a", "--policy.hidden_size=8", "--store", store, "--json")[0])
+    equal((done["command"], done["done_by"]), ("try", "store"))
+    best = study["trials"][study["study"]["best"]]["params"]
+    equal(show(store, "a")["trials"][7]["params"], {**best, "policy.hidden_size": 8})
+
+
+def test_try_refuses_what_no_trial_can_have(folder):
+    store = sweep(folder, "a", 2)
+    at = ("--store", store)
+    fails("try", "a", *at, code=2, says="which values?")
+    fails("try", "a", "--train.learning_rate", *at, "--train.learning_rate", "1", code=2, says="")
+    fails("try", "a", *at, "--train.learning_rate", code=2, says="needs a value")
+    fails("try", "a", *at, "--train.learning_rate", 5, code=2, says="searched from 0.001 to 0.1")
+    fails("try", "a", *at, "--train.lr", 0.01, code=2, says="searches no 'train.lr'; it searches train.learning_rate")
+    fails("try", "a", *at, "--policy.hidden_size", 9, code=2, says="the nearest is 8")
+    fails("try", "a", *at, "--train.gamma", 0.9, "--train.gamma", 0.95, code=2, says="given twice")
+    fails("try", "a", *at, "--train.gamma", 0.9, "--trial", 9, code=1, says="no trial 9")
+    fails("try", "b", *at, "--train.gamma", 0.9, code=1, says="no study 'b'")
+    equal(len(show(store, "a")["trials"]), 2)
+
+
+def test_a_dropped_trial_is_on_no_front_until_it_counts_again(folder):
+    store = sweep(folder)
+    at = ("--store", store)
+    before = show(store, "a")
+    best = before["study"]["best"]
+    run("drop", "a", best, "--reason", "the machine was busy", *at)
+    after = show(store, "a")
+    trial = after["trials"][best]
+    equal((trial["dropped"], trial["on_front"], trial["state"]), ("the machine was busy", False, "done"))
+    assert after["study"]["best"] != best, best
+    assert "dropped: the machine was busy" in run("show", "a", *at)[0]
+    assert [t for t in after["trials"] if t["on_front"]]
+    run("check", store)
+    run("drop", "a", best, "--undo", *at)
+    again = show(store, "a")
+    equal([t["on_front"] for t in again["trials"]], [t["on_front"] for t in before["trials"]])
+    equal((again["study"]["best"], again["trials"][best]["dropped"]), (best, None))
+
+
+def test_drop_needs_a_reason_and_a_trial_that_has_ended(folder):
+    store = sweep(folder, "a", 2)
+    at = ("--store", store)
+    fails("drop", "a", 0, *at, code=2, says="--reason TEXT")
+    fails("drop", "a", *at, code=2, says="missing")
+    fails("drop", "a", "x", "--reason", "r", *at, code=2, says="'x' is no trial's number")
+    fails("drop", "a", 7, "--reason", "r", *at, code=1, says="no trial 7")
+    fails("drop", "a", 0, "--undo", *at, code=2, says="is not dropped")
+    run("try", "a", "--train.gamma", 0.9, *at)
+    fails("drop", "a", 2, "--reason", "r", *at, code=2, says="trial 2 of a is queued")
+
+
+def test_notes_and_tags_are_shown(folder):
+    store = sweep(folder, "a", 2)
+    at = ("--store", store)
+    run("note", "a", "with the old reward", *at)
+    run("note", "a", 1, "odd curve", *at)
+    for tag in ("paper", "draft", "paper"):
+        run("tag", "a", tag, *at)
+    run("tag", "a", 1, "odd", *at)
+    study = show(store, "a")
+    equal((study["study"]["note"], study["study"]["tags"]), ("with the old reward", "draft,paper"))
+    equal((study["trials"][1]["note"], study["trials"][1]["tags"], study["trials"][0]["note"]), ("odd curve", "odd", None))
+    out, _ = run("show", "a", *at)
+    for line in ("note: with the old reward", "tags: draft,paper", "note: odd curve", "tags: odd"):
+        assert line in out, out
+    row = json.loads(run("ls", *at, "--json")[0])[0]
+    equal((row["note"], row["tags"]), ("with the old reward", "draft,paper"))
+    run("tag", "a", "draft", "--undo", *at), run("note", "a", "--undo", *at), run("note", "a", 1, "--undo", *at)
+    study = show(store, "a")
+    equal((study["study"]["note"], study["study"]["tags"], study["trials"][1]["note"]), (None, "paper", None))
+    fails("tag", "a", "two words", *at, code=2, says="one word")
+    fails("tag", "a", "none", "--undo", *at, code=2, says="no tag 'none'")
+    fails("note", "a", *at, code=2, says="what?")
+    fails("note", "a", "x", "text", *at, code=2, says="'x' is no trial's number")
+    fails("note", "a", 9, "text", *at, code=1, says="no trial 9")
+
+
+def test_rename_takes_the_checkpoints_along(folder):
+    store = sweep(folder, "a", 3, "--sweep.keep", "all")
+    at = ("--store", store)
+    files = folder / "s.db.checkpoints"
+    equal(sorted(p.name for p in files.iterdir()), ["a-%d.ckpt" % i for i in range(3)])
+    run("rename", "a", "wide", *at)
+    equal(names(store), ["wide"])
+    equal(sorted(p.name for p in files.iterdir()), ["wide-%d.ckpt" % i for i in range(3)])
+    fails("rename", "wide", "no/slash", *at, code=2, says="'no/slash'")
+    fails("rename", "a", "b", *at, code=1, says="no study 'a'")
+    sweep(folder, "b", 1)
+    fails("rename", "b", "wide", *at, code=1, says="already has a study 'wide'")
+    run("check", store)
+
+
+def test_rm_keeps_a_study_until_gc(folder):
+    store = sweep(folder, "a", 2, "--sweep.keep", "all")
+    at = ("--store", store)
+    files = folder / "s.db.checkpoints"
+    rows = show(store, "a")["trials"]
+    run("rm", "a", *at)
+    equal(names(store), [])
+    fails("show", "a", *at, code=1, says="no study 'a'")
+    sweep(folder, "a", 1)  # its name is free
+    fails("rm", "a", "--undo", *at, code=1, says="already has a study 'a'")
+    run("rename", "a", "other", *at)
+    run("rm", "a", "--undo", *at)
+    equal(show(store, "a")["trials"], rows)
+    assert (files / "a-1.ckpt").exists()
+    equal(json.loads(run("gc", *at, "--json")[0]), {"dry_run": False, "removed": []})
+    run("rm", "a", *at)
+    fails("continue", "a~1", *at, code=2, says="is in the trash")
+    equal(json.loads(run("gc", "--dry-run", *at, "--json")[0])["removed"], ["a~1"])
+    assert "nothing in the trash" in run("gc", "--older", "1h", *at)[0]
+    assert "a~1 is removed" in run("gc", *at)[0]
+    fails("rm", "a", "--undo", *at, code=1, says="the trash of")
+    fails("rm", "a", *at, code=1, says="no study 'a'")
+    assert not list(files.glob("a~*")), list(files.iterdir())
+    with sqlite3.connect(store) as db:
+        equal(db.execute("SELECT name FROM study").fetchall(), [("other",)])
+        equal(db.execute("SELECT count(*) FROM trial").fetchone(), (1,))
+        equal(db.execute("SELECT count(*) FROM metric WHERE trial_id NOT IN (SELECT id FROM trial)").fetchone(), (0,))
+    run("check", store)
+
+
+def test_a_running_controller_does_them_too(folder):
+    store = sweep(folder, "a", 3)
+    config = write(folder, "long.ini", TINY_SWEEP.replace("4096", "400000"))
+    daemon = asking.daemon(store)
+    at = ("--store", store)
+    tap.start("sweep", config, *at, "--name", "long", "--trials", 1000)
+    tap.wait_for(lambda: [t for t in tap.trials_now(store, "long") if t["state"] == "running"], daemon)
+    fails("rm", "long", *at, code=2, says="the study long is running")
+    fails("rename", "long", "short", *at, code=2, says="the study long is running")
+    equal(json.loads(run("drop", "a", 1, "--reason", "odd", *at, "--json")[0])["done_by"], "controller")
+    run("try", "a", "--train.gamma", 0.9, *at)
+    tap.wait_for(lambda: [t["state"] for t in tap.trials_now(store, "a")][3:] == ["done"], daemon)
+    equal(show(store, "a")["trials"][1]["dropped"], "odd")
+    run("note", "long", "too long", *at), run("tag", "long", 0, "slow", *at)
+    equal(show(store, "long")["study"]["note"], "too long")
+    run("stop", "long", *at)
+    tap.wait_for(lambda: not [t for t in tap.trials_now(store, "long") if t["state"] == "running"], daemon)
+    tap.wait_for(lambda: subprocess.run([tap.TRAWL, "rm", "long", *map(str, at)], capture_output=True).returncode == 0, daemon)
+    equal(names(store), ["a"])
+    run("gc", *at)
+    daemon.terminate()
+    equal(daemon.wait(tap.PATIENCE_S), 0)
+    run("check", store)
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
