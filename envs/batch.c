@@ -102,7 +102,7 @@ enum status env_batch_create(struct env_batch **ret_batch, const struct env_def 
         rc = FAIL(err, ST_NOMEM, "env %s: %zu instances of %zu bytes do not fit into memory; lower train.total_agents",
                   def->name, n_envs, def->state_size);
     else if (def->open != NULL)
-        rc = def->open(batch->settings, n_envs, &batch->states, err);
+        rc = def->open(def, batch->settings, n_envs, &batch->states, err);
     if (rc != ST_OK) {
         env_batch_destroy(batch);
         return rc;
@@ -132,6 +132,11 @@ enum status env_batch_failed(const struct env_batch *batch, struct error *err)
 void env_batch_set_root(struct env_batch *batch, struct rng root)
 {
     batch->root = root;
+}
+
+double env_batch_outside_s(const struct env_batch *batch)
+{
+    return batch->def->outside_s != NULL ? batch->def->outside_s(batch->states) : 0.0;
 }
 
 /* -- jobs -- */

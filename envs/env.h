@@ -129,6 +129,18 @@ ENV_FN void env_log_sum(struct env_log *sum, const struct env_log *log) /* sum +
     sum->ep_length += log->ep_length;
 }
 
+/* An episode that has ended. */
+ENV_FN void env_log_add(struct env_log *log, const struct env_track *track, float score, float perf)
+{
+    if (log->limit > 0.0 && log->episodes >= log->limit)
+        return;
+    log->episodes += 1.0;
+    log->score += (double)score;
+    log->perf += (double)perf;
+    log->ep_return += track->ep_return;
+    log->ep_length += track->ep_length;
+}
+
 /* Filled by NAME_step for each agent: arrays of n_agents. */
 struct env_step {
     const float *reals; /* given: (n_agents, n_heads) numbers of the heads of size 0; NULL when there are none */

@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-#define ENV_API_VERSION 4
+#define ENV_API_VERSION 5
 
 struct env_io;
 struct env_log;
@@ -55,7 +55,8 @@ struct env_def {
     /* Of a state; of a game with memory of its own, of what save wrote for one instance. NULL: no picture. */
     void (*draw)(const void *settings, const void *state, struct env_picture *picture);
     /* Memory of its own; all NULL in a game of plain bytes. */
-    enum status (*open)(const void *settings, size_t n_envs, void **ret_states, struct error *err);
+    enum status (*open)(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states,
+                        struct error *err);
     void (*close)(const void *settings, void *states, size_t n_envs);
     /* NULL: it cannot be saved; a resumed run plays new episodes. */
     size_t (*saved_bytes)(const void *states, size_t n_envs);
@@ -63,6 +64,8 @@ struct env_def {
     void (*load)(void *states, size_t n_envs, const void *bytes);
     /* Did a step fail (its process died)? Asked after each; what it gave is then not used. NULL: it cannot. */
     enum status (*failed)(const void *states, struct error *err);
+    /* Seconds in which processes of its own have stepped it since all of it was reset. NULL: it has none. */
+    double (*outside_s)(const void *states);
     bool whole; /* a range is stepped by one call in one thread: for a game that has processes of its own */
     const void *source; /* the program's: where the game comes from; NULL in built-in ones and in libraries */
 };

@@ -18,22 +18,6 @@
 #define LOOP_TEXT_(name) #name
 #define LOOP_TEXT(name) LOOP_TEXT_(name)
 
-#ifndef ENVS_ENV_LOOP_H
-#define ENVS_ENV_LOOP_H
-
-ENV_FN void env_log_add(struct env_log *log, const struct env_track *track, float score, float perf)
-{
-    if (log->limit > 0.0 && log->episodes >= log->limit)
-        return;
-    log->episodes += 1.0;
-    log->score += (double)score;
-    log->perf += (double)perf;
-    log->ep_return += track->ep_return;
-    log->ep_length += track->ep_length;
-}
-
-#endif
-
 struct LOOP(_instance) {
     struct LOOP(_state) state; /* first: a pointer to the instance is one to its state */
     struct env_track track; /* last */

@@ -33,6 +33,9 @@ void env_batch_set_root(struct env_batch *batch, struct rng root); /* for the ne
 /* What went wrong in a step since creation, ST_OK: nothing. */
 enum status env_batch_failed(const struct env_batch *batch, struct error *err) MUST_USE;
 
+/* Seconds in which processes of the game's own have stepped it since the last reset; 0 for games that have none. */
+double env_batch_outside_s(const struct env_batch *batch);
+
 /* First episodes. obs, mask as in env_io. */
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
 void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env_io *io);

@@ -65,6 +65,7 @@ struct kern_device {
     void (*env_destroy)(struct kern *kern, struct kern_env *env);
     enum status (*env_restart)(struct kern *kern, struct kern_env *env, struct rng root, struct error *err);
     enum status (*env_take_log)(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err);
+    double (*env_outside_s)(const struct kern_env *env);
     size_t (*env_state_bytes)(const struct kern_env *env);
     enum status (*env_save)(struct kern *kern, struct kern_env *env, void *bytes, struct error *err);
     enum status (*env_load)(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err);
@@ -269,6 +270,11 @@ static inline MUST_USE enum status kern_env_take_log(struct kern *kern, struct k
                                                      struct error *err)
 {
     return env->device->env_take_log(kern, env, ret_log, err);
+}
+/* env_batch_outside_s of its batch, also while it is stepped. */
+static inline double kern_env_outside_s(const struct kern_env *env)
+{
+    return env->device->env_outside_s(env);
 }
 static inline size_t kern_env_state_bytes(const struct kern_env *env)
 {

@@ -16,6 +16,7 @@
 #include "envs/envs.h"
 #include "envs/plugin/env_config.h"
 #include "envs/plugin/library.h"
+#include "envs/gym/gym.h"
 #include "store/store.h"
 #include "study/dialect/dialect.h"
 #include "study/program_settings.h"
@@ -148,7 +149,7 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
 {
     size_t n = strlen(word);
 
-    if (env_find(word) != NULL)
+    if (env_find(word) != NULL || env_is_gym(word))
         return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
     if (env_is_library(word))
         return env_config_set_library(setup->config, word, err);
@@ -169,7 +170,7 @@ enum status setup_load_all(struct setup *setup, const char *const *words, int n,
     const char *game = NULL;
 
     for (int i = 0; i < n; i++) {
-        bool is_game = env_find(words[i]) != NULL || env_is_library(words[i]);
+        bool is_game = env_find(words[i]) != NULL || env_is_outside(words[i]);
         if (is_game && game != NULL)
             return FAIL(err, ST_USAGE, "two games are named, %s and %s; one is trained at a time", game, words[i]);
         game = is_game ? words[i] : game;
@@ -237,6 +238,18 @@ static enum status check_metric(const struct setup *setup, struct error *err)
     return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s",
                 config_origin(setup->config, "sweep.metric"), setup->sweep.metric,
                 near ? "did you mean '" : "there are ", near ? near : list, near ? "'?" : "");
+}
+
+static enum status check_perf(const struct setup *setup, struct error *err)
+{
+    if (!env_is_gym(setup->env->name) || gym_has_range(setup->env_settings) ||
+        strstr(setup->sweep.metric, "perf") == NULL)
+        return ST_OK;
+    return FAIL(
+        err, ST_CONFIG,
+        "%s: sweep.metric is %s, which is unknown for %s: env.score_min and env.score_max name the returns that "
+        "are perf 0 and 1; or search by score",
+        config_origin(setup->config, "sweep.metric"), setup->sweep.metric, setup->env->name);
 }
 
 /* A parameter with a single value is not searched: the config has that value. */
@@ -322,6 +335,17 @@ static enum status finish_program(struct setup *setup, struct error *err)
     return check_limits(setup, err);
 }
 
+/* The perf of a Gymnasium environment is unknown unless its range is named: a sweep then goes by score. */
+static enum status default_metric(struct setup *setup, struct error *err)
+{
+    if (!setup->has_sweep || !env_is_gym(setup->env->name) || gym_has_range(setup->env_settings) ||
+        strcmp(config_origin(setup->config, "sweep.metric"), "default") != 0)
+        return ST_OK;
+    TRY(config_set(setup->config, CONFIG_ENV, "sweep.metric", "score",
+                   "the default without env.score_min and env.score_max", err));
+    return config_resolve(setup->config, err);
+}
+
 static enum status finish(struct setup *setup, struct error *err)
 {
     if (program_is_named(setup->config))
@@ -338,11 +362,13 @@ static enum status finish(struct setup *setup, struct error *err)
     TRY(config_fill(setup->config, &policy_opt_table, &setup->policy, err));
     TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
     TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));
+    TRY(default_metric(setup, err));
     if (!setup->has_sweep)
         return ST_OK;
     TRY(config_fill(setup->config, &sweep_opt_table, &setup->sweep, err));
     TRY(config_fill(setup->config, &track_opt_table, &setup->track, err));
     TRY(check_limits(setup, err));
+    TRY(check_perf(setup, err));
     return check_metric(setup, err);
 }
 

@@ -54,6 +54,8 @@ const struct train_metric_def train_metric_defs[] = {
     ROW_PHASE(PHASE_LOSS, "loss", "Seconds in the training forward pass, the loss and the backward pass"),
     ROW_PHASE(PHASE_OPTIMISER, "optimiser", "Seconds in the optimiser"),
     ROW_PHASE(PHASE_OTHER, "other", "Seconds in everything else: logs, reports, schedules"),
+    ROW_CLOCK(outside, "profile/outside", "0..1",
+              "Share of the time, since training began or was resumed, in which Python stepped the game"),
 };
 const size_t train_n_metric_defs = sizeof train_metric_defs / sizeof train_metric_defs[0];
 
@@ -186,6 +188,9 @@ static void metrics_fill_totals(struct trainer *t, struct train_metrics *m)
         known_s += c->phase_s[i];
     }
     m->phase_s[PHASE_OTHER] = fmax(0.0, c->wall_s - known_s);
+    m->outside = NAN;
+    if (t->def->outside_s != NULL && c->wall_s > t->begun_wall_s)
+        m->outside = fmin(1.0, kern_env_outside_s(t->env) / (c->wall_s - t->begun_wall_s));
 }
 
 static void metrics_fill_window(const struct env_log *log, struct train_metrics *m)

@@ -22,7 +22,6 @@ struct policy_settings {
     int64_t conv_layers, conv_channels, conv_stride; /* of encoder conv */
     int action_std, action_bounds; /* of actions that are numbers: enum policy_std, enum policy_bounds */
     double action_std_init; /* in half widths of the action's range */
-    bool norm_obs;
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
 /* AUTO: by the core (policy_init). */
@@ -53,7 +52,7 @@ struct train_settings {
     bool vtrace;
     double rho_clip, c_clip;
     double clip_coef, vf_coef, vf_clip_coef, ent_coef, target_kl;
-    bool norm_adv, scale_reward;
+    bool norm_adv;
     double reward_clip;
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
     int device; /* enum kern_kind: auto|cpu|cuda */
@@ -95,6 +94,7 @@ struct train_metrics {
     double policy_loss, value_loss, entropy, approx_kl, clip_fraction, explained_variance, grad_norm;
     double lr;
     double phase_s[PHASE_COUNT]; /* seconds in each phase since training began */
+    double outside; /* share of the time in which processes of the game's own stepped it; NaN: it has none */
 };
 
 /* One row per metric: drives the store, JSON, trackers and docs/metrics.md, so that names are the same everywhere. */

@@ -169,22 +169,6 @@ struct rollout {
     int64_t *n_packed;
 };
 
-/* ---- normalise.c: device memory; each half NULL where its option is off ---- */
-struct normaliser {
-    double *obs_sums; /* (D, 3) */
-    float *obs_scale; /* (D, 2) of this rollout */
-    double *reward_sums; /* (3) */
-    float *reward_scale; /* (2) of the last rollout */
-    float *carry; /* (N) discounted sums of rewards, of episodes that are running */
-    float *discounted; /* (T, N) */
-};
-/* Each does nothing where its option is off. */
-void normalise_plan(struct trainer *t);
-void normalise_freeze(struct trainer *t); /* the sums so far become the scale */
-void normalise_add(struct trainer *t, void *obs, size_t n); /* (n, D) act, as the games gave them */
-void normalise_apply(struct trainer *t, void *obs, size_t n); /* in place */
-void normalise_rewards(struct trainer *t); /* of the rollout that was played */
-
 /* Segments [from, from + n) of a minibatch, taken through the network at once by one shard, whose segments end at
  * `end`. */
 struct block {
@@ -321,7 +305,6 @@ struct trainer {
     uint64_t *mark_times; /* (PIECE_COUNT * MARKS_MAX) */
     struct rng *rng_sample, *rng_tmp, *rng_segments;
     struct rollout roll;
-    struct normaliser norm_of;
     struct minibatch mb;
     struct policy_step step;
     struct policy_pass pass;
@@ -340,6 +323,7 @@ struct trainer {
     struct marks plain_marks[PIECE_COUNT];
     struct marks *marking; /* takes the marks of what is being called; NULL: none are made */
     double profile_s[PHASE_COUNT]; /* of the last iteration that was profiled */
+    double begun_wall_s; /* wall_s when this training began, or was resumed */
     double settled_wall_s; /* wall_s when time was last given to phases, */
     int64_t unsettled_n; /* iterations since */
     uint64_t mark_ns; /* direct: when the last phase ended */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "envs/envs.h"
+#include "envs/gym/gym.h"
 #include "envs/plugin/library.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct game_common {
     char name[OPT_STR_MAX];
@@ -20,7 +22,8 @@ struct game_common {
 static const struct opt_def common_defs[] = {
     OPT_ROW_STR(struct game_common, name, "",
                 "Names the game to train on; `trawl envs` lists them. A game of your own: the path of its library, "
-                "./my_game.so, from the folder of the file that names it."),
+                "./my_game.so, from the folder of the file that names it; one of Gymnasium: gym:CartPole-v1, or "
+                "gym:my_module:MyEnv."),
 };
 const struct opt_table env_opt_table = {
     .section = "env",
@@ -126,6 +129,60 @@ static enum status find_library(struct config *config, const struct env_def **re
     return config_set(config, CONFIG_COMMAND, "env.hash", env_library_hash(*ret_env), "the library's file", err);
 }
 
+/* ---- an environment of Gymnasium ---- */
+
+/* The folder of the file that an option stands in, and where it is; the present one for others. */
+static enum status folder_of(const struct config *config, const char *key, char ret_folder[PATH_MAX], struct error *err)
+{
+    struct config_item item = config_item(config, item_of(config, key));
+    char file[PATH_MAX], *slash;
+    const char *folder = ".";
+
+    if (strcmp(item.key, key) == 0 && file_of(&item, file) != NULL && (slash = strrchr(file, '/')) != NULL) {
+        slash[slash == file] = '\0';
+        folder = file;
+    }
+    if (realpath(folder, ret_folder) == NULL)
+        return FAIL(err, ST_CONFIG, "%s: no folder %s: %s", config_origin(config, key), folder, strerror(errno));
+    return ST_OK;
+}
+
+/* A program's name becomes its path by PATH; it stays as it is where there is none. */
+static const char *by_path(const char *name, char buf[PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+
+    for (size_t n; folders != NULL && *folders != '\0'; folders += n + (folders[n] == ':')) {
+        n = strcspn(folders, ":");
+        if (folders[0] == '/' && snprintf(buf, PATH_MAX, "%.*s/%s", (int)n, folders, name) < PATH_MAX &&
+            access(buf, X_OK) == 0)
+            return buf;
+    }
+    return name;
+}
+
+/* Makes an option a whole path, so that a worker finds it wherever it was started. A program's last link is kept: it is
+ * what makes a Python one of a virtual environment. */
+static enum status make_whole(struct config *config, const char *key, const char *given, bool is_program,
+                              struct error *err)
+{
+    bool is_set = config_peek(config, key) != NULL && config_peek(config, key)[0] != '\0';
+    char folder[PATH_MAX], path[2 * PATH_MAX], found[PATH_MAX];
+    const char *value = is_set ? config_peek(config, key) : given;
+
+    if (is_program && strchr(value, '/') == NULL) {
+        snprintf(path, sizeof path, "%s", by_path(value, found));
+    } else {
+        TRY(folder_of(config, is_set ? key : "env.name", folder, err));
+        snprintf(path, sizeof path, value[0] == '/' ? "%.0s%s" : value[0] == '\0' ? "%s" : "%s/%s", folder, value);
+    }
+    if (strlen(path) >= OPT_STR_MAX)
+        return FAIL(err, ST_CONFIG, "%s: the path %.80s... is longer than %d bytes", key, path, OPT_STR_MAX - 1);
+    if (is_set)
+        return config_edit(config, item_of(config, key), key, path, err);
+    return config_set(config, CONFIG_ENV, key, path, is_program ? "PATH" : "where env.name stands", err);
+}
+
 enum status env_config_add(struct config *config, const struct env_def **ret_env, struct error *err)
 {
     const char *name = config_peek(config, "env.name");
@@ -139,7 +196,11 @@ enum status env_config_add(struct config *config, const struct env_def **ret_env
         TRY(find_library(config, &env, err));
     else if (env_open(name, &env, err) != ST_OK)
         return error_prefix(err, "%s", config_origin(config, "env.name"));
-    snprintf(origin, sizeof origin, "%s's default", env->name);
+    if (env_is_gym(name)) {
+        TRY(make_whole(config, "env.python", "python3", true, err));
+        TRY(make_whole(config, "env.path", "", false, err));
+    }
+    snprintf(origin, sizeof origin, "%.40s's default", env->name);
     TRY(config_add_table(config, &env->options, err));
     for (size_t i = 0; i < env->about->n_defaults; i++)
         TRY(config_set(config, CONFIG_ENV, env->about->defaults[i].key, env->about->defaults[i].value, origin, err));

@@ -1,4 +1,4 @@
-/* env_config.h - the game that a config names: a built-in one by its name, or a library by its path. */
+/* env_config.h - the game that a config names: a built-in one by its name, a library by its path, or an environment of Gymnasium. */
 #ifndef ENVS_PLUGIN_ENV_CONFIG_H
 #define ENVS_PLUGIN_ENV_CONFIG_H
 
@@ -16,7 +16,8 @@ extern const struct opt_table env_library_opt_table; /* [env] hash: of a library
 /* A word of a command line that is a library: env.name becomes its whole path, above what files say. */
 enum status env_config_set_library(struct config *config, const char *word, struct error *err) MUST_USE;
 /* Finds it, after dialect_begin; adds its tables and its defaults to config. A path in a file is taken from the folder
- * of that file, and becomes whole. A library that is another one than env.hash says is refused where it would play, and
+ * of that file, and becomes whole; so do the Python of an environment of Gymnasium and the folder of its modules. A
+ * library whose hash is not env.hash is refused where it would play, and
  * a warning where it is only described. */
 enum status env_config_add(struct config *config, const struct env_def **ret_env, struct error *err) MUST_USE;
 

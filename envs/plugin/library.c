@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "envs/envs.h"
+#include "envs/gym/gym.h"
 #include "envs/plugin/describe.h"
 
 #include <ctype.h>
@@ -28,7 +29,7 @@
      29 * sizeof(struct env_picture) + 31 * sizeof(struct env_about) + 37 * offsetof(struct opt_def, offset) +         \
      41 * offsetof(struct opt_def, help) + 43 * offsetof(struct env_shape, low) + 47 * offsetof(struct env_io, obs) +  \
      53 * offsetof(struct env_def, step_range))
-_Static_assert(LAYOUT == 839348 && ENV_API_VERSION == 4,
+_Static_assert(LAYOUT == 839356 && ENV_API_VERSION == 5,
                "the layout of a library's table has changed: raise ENV_API_VERSION, and state the new layout here");
 
 struct known_shape {
@@ -55,6 +56,11 @@ bool env_is_library(const char *name)
 {
     size_t n = strlen(name);
     return n > 3 && strcmp(name + n - 3, ".so") == 0;
+}
+
+bool env_is_outside(const char *name)
+{
+    return env_is_library(name) || env_is_gym(name);
 }
 
 void env_libraries_run(void)
@@ -234,9 +240,10 @@ done:
     return rc;
 }
 
-static enum status refuse_open(const void *settings, size_t n_envs, void **ret_states, struct error *err)
+static enum status refuse_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states,
+                               struct error *err)
 {
-    (void)settings, (void)n_envs, (void)ret_states;
+    (void)def, (void)settings, (void)n_envs, (void)ret_states;
     return FAIL(err, ST_USAGE,
                 "a game of a library is played by workers, `trawl train`, `trawl eval` and `trawl rerun` "
                 "alone: what it breaks must cost no more than that");
@@ -309,6 +316,8 @@ enum status env_open(const char *name, const struct env_def **ret_def, struct er
     *ret_def = env_find(name);
     if (*ret_def != NULL)
         return ST_OK;
+    if (env_is_gym(name))
+        return gym_open(name, ret_def, err);
     if (!env_is_library(name))
         return FAIL(err, ST_CONFIG, "no game '%s'; the nearest is '%s', `trawl envs` lists all", name,
                     env_nearest(name));

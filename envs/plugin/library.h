@@ -18,9 +18,11 @@ struct env_def;
 
 /* Does a game's name mean a library: does it end with ".so"? */
 bool env_is_library(const char *name);
+/* The same, or an environment of Gymnasium (gym:ID)? Neither is built in. */
+bool env_is_outside(const char *name);
 void env_libraries_run(void);
 
-/* A built-in game by its name, or a library's by its path. A name that is neither is ST_CONFIG. */
+/* A built-in game by its name, a library's by its path, or an environment of Gymnasium by gym:ID. A name that is neither is ST_CONFIG. */
 enum status env_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;
 
 /* Of a game of a library: 16 hex digits of its file as it was opened; "" of a built-in one. */

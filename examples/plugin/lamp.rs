@@ -1,4 +1,4 @@
-//! lamp.rs - a game in Rust: the table of trawl_env.h (version 4) filled by hand.
+//! lamp.rs - a game in Rust: the table of trawl_env.h (version 5) filled by hand.
 //!
 //!   rustc --edition 2021 --crate-type cdylib -O examples/plugin/lamp.rs -o lamp.so
 //!   trawl env check ./lamp.so && trawl train ./lamp.so
@@ -49,7 +49,8 @@ pub struct Def {
     observe_range: extern "C" fn(*const Settings, *const State, *mut f32, *mut u8, usize, usize),
     step_range: extern "C" fn(*const Settings, *mut State, *mut Log, *const Io, usize, usize),
     state_size: usize, track_at: usize, draw: *const c_void, open: *const c_void, close: *const c_void,
-    saved_bytes: *const c_void, save: *const c_void, load: *const c_void, failed: *const c_void, whole: bool,
+    saved_bytes: *const c_void, save: *const c_void, load: *const c_void, failed: *const c_void,
+    outside_s: *const c_void, whole: bool,
     source: *const c_void,
 }
 unsafe impl Sync for Def {}
@@ -140,14 +141,14 @@ static OPTIONS: [OptDef; 1] = [OptDef {
 }];
 static ABOUT: About = About { summary: text(b"press the button of the lamp that is lit\0"), defaults: NONE, n_defaults: 0 };
 static DEF: Def = Def {
-    api_version: 4, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
+    api_version: 5, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
     options: OptTable {
         section: text(b"env\0"), title: text(b"Environment: lamp\0"), defs: OPTIONS.as_ptr(), n_defs: 1,
         settings_size: std::mem::size_of::<Settings>(),
     },
     shape, reset_range: reset, observe_range: observe, step_range: step,
     state_size: std::mem::size_of::<State>(), track_at: 0, draw: NONE, open: NONE, close: NONE, saved_bytes: NONE,
-    save: NONE, load: NONE, failed: NONE, whole: false, source: NONE,
+    save: NONE, load: NONE, failed: NONE, outside_s: NONE, whole: false, source: NONE,
 };
 
 #[no_mangle]

@@ -52,7 +52,7 @@ enum status shape(const env_def *, const void *, env_shape *ret_shape, error *)
     return ST_OK;
 }
 
-enum status open(const void *, size_t n_envs, void **ret_states, error *)
+enum status open(const env_def *, const void *, size_t n_envs, void **ret_states, error *)
 {
     *ret_states = new Batch(n_envs);
     return ST_OK;

@@ -228,6 +228,11 @@ static enum status cpu_env_take_log(struct kern *kern, struct kern_env *env, str
     return ST_OK;
 }
 
+static double cpu_env_outside_s(const struct kern_env *env)
+{
+    return env_batch_outside_s(batch_of(env));
+}
+
 static size_t cpu_env_state_bytes(const struct kern_env *env)
 {
     return env_batch_state_bytes(batch_of(env));
@@ -308,6 +313,7 @@ const struct kern_device cpu_device = {
     .env_destroy = cpu_env_destroy,
     .env_restart = cpu_env_restart,
     .env_take_log = cpu_env_take_log,
+    .env_outside_s = cpu_env_outside_s,
     .env_state_bytes = cpu_env_state_bytes,
     .env_save = cpu_env_save,
     .env_load = cpu_env_load,

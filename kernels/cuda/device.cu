@@ -433,6 +433,7 @@ extern "C" const struct kern_device cuda_device = {
     .env_destroy = cuda_env_destroy,
     .env_restart = cuda_env_restart,
     .env_take_log = cuda_env_take_log,
+    .env_outside_s = cuda_env_outside_s,
     .env_state_bytes = cuda_env_state_bytes,
     .env_save = cuda_env_save,
     .env_load = cuda_env_load,

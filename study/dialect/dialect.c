@@ -189,7 +189,7 @@ static enum status choose_game(struct dialect *dialect, struct config *config, s
 
     if (at != DIALECT_NOT_SET)
         TRY(check_one_game(config, at, err));
-    if (at != DIALECT_NOT_SET && !env_is_library(config_item(config, at).value)) {
+    if (at != DIALECT_NOT_SET && !env_is_outside(config_item(config, at).value)) {
         struct config_item item = config_item(config, at);
         bool is_list = strpbrk(item.value, " \t,") != NULL, is_theirs = strcmp(item.key, "base.env_name") == 0;
         char game[WORD_BYTES], given[WORD_BYTES];

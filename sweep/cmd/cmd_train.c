@@ -25,6 +25,7 @@
 #include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
     json_add_str(json, "checkpoint", t->checkpoint);
     json_add_str(json, "program", program_text);
     json_add(json, "profile", session_profile_json(r->window.phase_s));
+    json_add_f64(json, "outside", r->window.outside);
     return json;
 }
 
@@ -114,11 +116,13 @@ static void print_result(const struct train_cmd *t)
     if (!t->eval.stopped)
         evaluate_print(&t->eval);
     if (r->window.episodes > 0)
-        printf("in training: score %.6g  perf %.4f  (mean of its last %.0f episodes)\n", r->window.score,
-               r->window.perf, r->window.episodes);
+        printf("in training: score %.6g  perf %s  (mean of its last %.0f episodes)\n", r->window.score,
+               evaluate_perf_text(r->window.perf, a), r->window.episodes);
     printf("%s steps in %s, %s from process start, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
            format_seconds(r->cost_s, s), format_seconds(t->start_s + r->cost_s, whole),
            num_format_short(r->window.steps_per_s, b), (long long)t->setup->train.seed);
+    if (isfinite(r->window.outside))
+        printf("Python stepped the environment in %.0f %% of that time\n", 100 * r->window.outside);
     if (t->checkpoint != NULL)
         printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, SHELL_WORD(t->checkpoint));
 }
@@ -289,7 +293,7 @@ static enum status run_program(const struct train_cmd *t, const char *config, st
 static enum status print_options(struct setup *setup, int argc, char **argv, struct error *err)
 {
     for (int i = 1; i < argc; i++)
-        if (env_find(argv[i]) != NULL || env_is_library(argv[i])) {
+        if (env_find(argv[i]) != NULL || env_is_outside(argv[i])) {
             const struct env_def *env;
             TRY(env_open(argv[i], &env, err));
             TRY(config_add_table(setup->config, &env->options, err));

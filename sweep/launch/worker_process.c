@@ -4,6 +4,7 @@
 #include "sweep/launch/worker_process.h"
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -12,7 +13,6 @@
 #include "sweep/launch/memory_groups.h"
 #include "sweep/launch/proto.h"
 #include "sweep/term.h"
-#include "web/track/track.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,27 +31,9 @@
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
 #define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
-extern char **environ;
-
-/* Ours without the trackers' logins: a worker trains, and runs games that are not ours. Borrowed
- * texts. */
-static char **environment(void)
-{
-    size_t n = 0, n_kept = 0;
-    char **kept;
-
-    while (environ[n] != NULL)
-        n++;
-    kept = mem_array(n + 1, sizeof *kept);
-    for (size_t i = 0; i < n; i++)
-        if (!track_env_is_private(environ[i]))
-            kept[n_kept++] = environ[i];
-    return kept; /* zeroed: it ends with NULL */
-}
-
 static enum status spawn(struct worker *w, int socket_fd, int log_fd, struct error *err)
 {
-    char *argv[] = {"trawl", "worker", NULL}, **env = environment();
+    char *argv[] = {"trawl", "worker", NULL}, **env = environment_public();
     posix_spawn_file_actions_t actions;
     int rc = fault_hit(FAULT_FORK) ? EAGAIN : posix_spawn_file_actions_init(&actions);
 

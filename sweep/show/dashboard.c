@@ -91,6 +91,8 @@ static void report_block(const struct dashboard *d, const struct train_metrics *
     ADD(" ");
     for (int i = 0; i < PHASE_COUNT; i++)
         ADD(" %s %.0f%%", train_phase_name((enum train_phase)i), sum > 0 ? 100 * m->phase_s[i] / sum : 0.0);
+    if (isfinite(m->outside))
+        ADD("  (of the time in Python %.0f%%)", 100 * m->outside);
     ADD("\n");
 #undef ADD
     term_draw(block);

@@ -70,11 +70,21 @@ void evaluate_add_json(cJSON *json, const struct eval_result *r)
     json_add_f64(json, "eval_s", r->eval_s);
 }
 
+const char *evaluate_perf_text(double perf, char buf[32])
+{
+    if (isfinite(perf))
+        snprintf(buf, 32, "%.4f", perf);
+    else
+        snprintf(buf, 32, "unknown");
+    return buf;
+}
+
 void evaluate_print(const struct eval_result *r)
 {
-    char text[160], time[32];
+    char text[160], time[32], perf[32];
 
-    printf("score %.6g +- %.2g  perf %.4f +- %.2g  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n",
-           r->score, isfinite(r->score_se) ? r->score_se : 0.0, r->perf, isfinite(r->perf_se) ? r->perf_se : 0.0,
-           r->ep_return, r->ep_length, episodes_text(r, text), format_seconds(r->eval_s, time));
+    printf("score %.6g +- %.2g  perf %s +- %.2g  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n",
+           r->score, isfinite(r->score_se) ? r->score_se : 0.0, evaluate_perf_text(r->perf, perf),
+           isfinite(r->perf_se) ? r->perf_se : 0.0, r->ep_return, r->ep_length, episodes_text(r, text),
+           format_seconds(r->eval_s, time));
 }

@@ -16,6 +16,7 @@ enum status evaluate(struct trainer *trainer, const struct eval_settings *settin
                      struct eval_result *ret_result, struct error *err) MUST_USE;
 /* score, score_se, ..., episodes, unfinished, max_steps, eval_s */
 void evaluate_add_json(cJSON *json, const struct eval_result *result);
+const char *evaluate_perf_text(double perf, char buf[32]); /* NaN: "unknown" */
 void evaluate_print(const struct eval_result *result); /* a line to stdout */
 
 #endif

@@ -172,9 +172,9 @@ def test_a_step_that_fails_ends_the_training(folder):
     game = '#include "apples.h"\n#define ENV_GAME apples\n#include "trawl_env.h"\n'
     code = game + """
 static int n;
-static enum status my_open(const void *settings, size_t n_envs, void **ret_states, struct error *err)
+static enum status my_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states, struct error *err)
 {
-    (void)settings, (void)err;
+    (void)def, (void)settings, (void)err;
     *ret_states = calloc(n_envs, sizeof(struct apples_instance));
     return ST_OK;
 }

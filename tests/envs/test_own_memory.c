@@ -29,11 +29,13 @@ static enum status counter_shape(const struct env_def *def, const void *settings
     return ST_OK;
 }
 
-static enum status counter_open(const void *settings, size_t n_envs, void **ret_states, struct error *err)
+static enum status counter_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states,
+                                struct error *err)
 {
     const struct counter_settings *s = settings;
     struct counter *c;
 
+    assert_string_equal(def->name, "counter");
     if ((int64_t)n_envs > s->limit)
         return FAIL(err, ST_CONFIG, "counter: no more than %d instances", (int)s->limit);
     c = mem_alloc(sizeof *c);

@@ -42,8 +42,6 @@
 
 /* ---- [track]: study/track_settings.h ---- */
 
-/* "NAME=VALUE" of the environment: may it hold a tracker's or a proxy's login? Workers do not get such variables. */
-bool track_env_is_private(const char *assignment);
 /* Checks names, URLs (no credentials in them) and that files exist; "neptune" is refused: the service has closed. No
  * network. */
 enum status track_settings_check(const struct track_settings *settings, struct error *err) MUST_USE;

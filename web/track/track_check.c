@@ -34,17 +34,6 @@ bool track_next_word(const char **at, char *ret_word, size_t size)
     return true;
 }
 
-bool track_env_is_private(const char *assignment)
-{
-    static const char *const begins[] = {"WANDB_", "MLFLOW_", "TRACKIO_", "HF_", "TRAWL_WEBHOOK_", "NETRC="};
-    size_t n = strcspn(assignment, "=");
-
-    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (strncmp(assignment, begins[i], strlen(begins[i])) == 0)
-            return true;
-    return n >= 6 && strncasecmp(assignment + n - 6, "_proxy", 6) == 0;
-}
-
 static enum status check_name(const char *name, struct error *err)
 {
     const char *names[sizeof all_ops / sizeof all_ops[0]], *near;

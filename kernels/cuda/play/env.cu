@@ -340,6 +340,13 @@ extern "C" enum status cuda_env_take_log(struct kern *kern, struct kern_env *bas
     return cuda_env_of(base)->game == NULL ? env_batch_failed(cuda_env_host_batch(cuda_env_of(base)), err) : ST_OK;
 }
 
+extern "C" double cuda_env_outside_s(const struct kern_env *base)
+{
+    struct cuda_env *env = (struct cuda_env *)base;
+
+    return env->game == NULL ? env_batch_outside_s(cuda_env_host_batch(env)) : 0.0;
+}
+
 /* ---- life ---- */
 
 extern "C" void cuda_env_destroy(struct kern *kern, struct kern_env *base)

@@ -81,7 +81,7 @@ static bool check_random(struct check *c)
     env_batch_take_log(s.batch, &log);
     if (ok && log.episodes <= 0)
         printf("note   no episode ended within %lld random steps\n", (long long)t);
-    if (ok && log.episodes > 0 && !(log.perf >= 0 && log.perf <= log.episodes * (1 + 1e-6)))
+    if (ok && log.episodes > 0 && !isnan(log.perf) && !(log.perf >= 0 && log.perf <= log.episodes * (1 + 1e-6)))
         ok = fault("perf is %g on average; it has to lie in [0, 1]", log.perf / log.episodes);
     if (ok && largest > LARGE_OBS)
         printf("note   an observation is as large as %g; a network learns best from about [-1, 1]\n", (double)largest);

@@ -1,0 +1,202 @@
+/* gym.c - finds environments of Gymnasium by name, and knows their shapes.
+ * Invariant: an entry of the list is never changed but for the shapes added to it, and never freed. */
+#include "envs/gym/gym.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "envs/envs.h"
+#include "envs/gym/gym_batch.h"
+#include "envs/gym/gym_helper.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHAPES_MAX 64 /* by settings; asking for one starts a process */
+#define DESCRIPTION_BYTES 16384
+
+static const struct opt_def gym_defs[] = {
+    OPT_ROW_STR(struct gym_settings, python, "python3",
+                "Names the Python that has gymnasium, like venv/bin/python; a name without a folder is found by PATH."),
+    OPT_ROW_STR(struct gym_settings, path, "",
+                "Names a folder in which modules are found; by default that of the file that names the environment, or "
+                "of the command."),
+    OPT_ROW_STR(struct gym_settings, kwargs, "", "Gives the environment keyword arguments, as a JSON object."),
+    OPT_ROW_INT(struct gym_settings, processes, "0", 0, 1024, OPT_FIXED, 0, 0, "processes",
+                "Steps the environments in this many Python processes; 0 is one for each core."),
+    OPT_ROW_FLOAT(struct gym_settings, timeout_s, "60", 0.01, 1e6, OPT_FIXED, 0, 0, "s",
+                  "Ends the training when one environment takes longer than this to be made, reset or stepped."),
+    OPT_ROW_FLOAT(
+        struct gym_settings, score_min, "0", -1e30, 1e30, OPT_FIXED, 0, 0, "",
+        "Is the return of an episode that counts as perf 0; perf is unknown while score_max is not above it."),
+    OPT_ROW_FLOAT(struct gym_settings, score_max, "0", -1e30, 1e30, OPT_FIXED, 0, 0, "",
+                  "Is the return of an episode that counts as perf 1."),
+    OPT_ROW_FLOAT(struct gym_settings, byte_scale, "255", 1e-6, 1e6, OPT_FIXED, 0, 0, "",
+                  "Divides observations that are bytes."),
+};
+
+/* For a policy that is tuned to nothing: fewer agents than a game in C has, and a shorter evaluation. */
+static const struct env_default gym_defaults[] = {
+    {"train.total_agents", "32"},      {"train.horizon", "64"},       {"train.minibatch_size", "512"},
+    {"train.total_timesteps", "500k"}, {"train.eval_episodes", "64"},
+};
+
+struct known_shape {
+    struct gym_settings settings;
+    struct env_shape shape;
+};
+
+struct gym_env {
+    struct env_def def; /* first: a table is one of its environment */
+    struct env_about about;
+    struct known_shape *shapes; /* (SHAPES_MAX) */
+    size_t n_shapes;
+    struct gym_env *next;
+};
+
+static struct gym_env *gym_envs; /* newest first */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list and the shapes; held alone */
+
+bool env_is_gym(const char *name)
+{
+    return strncmp(name, GYM_PREFIX, strlen(GYM_PREFIX)) == 0;
+}
+
+/* ---- its shape, by a helper ---- */
+
+static enum status shape_of(const char *text, struct env_shape *ret_shape, struct error *err)
+{
+    const cJSON *item, *grid;
+    cJSON *json = NULL;
+    int64_t size = 0;
+
+    TRY(json_parse(text, strlen(text), &json, err));
+    *ret_shape = (struct env_shape){.n_agents = 1, .may_truncate = true};
+    (void)json_get_i64(json, "obs_size", &size);
+    ret_shape->obs_size = (int)size;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "heads"))
+    {
+        if (ret_shape->n_heads < ENV_MAX_HEADS) {
+            ret_shape->head_sizes[ret_shape->n_heads] = cJSON_GetArrayItem(item, 0)->valueint;
+            ret_shape->low[ret_shape->n_heads] = (float)cJSON_GetArrayItem(item, 1)->valuedouble;
+            ret_shape->high[ret_shape->n_heads] = (float)cJSON_GetArrayItem(item, 2)->valuedouble;
+        }
+        ret_shape->n_heads++;
+    }
+    grid = cJSON_GetObjectItem(json, "grid");
+    ret_shape->height = cJSON_GetArrayItem(grid, 0)->valueint;
+    ret_shape->width = cJSON_GetArrayItem(grid, 1)->valueint;
+    ret_shape->channels = cJSON_GetArrayItem(grid, 2)->valueint;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "left_out"))
+        log_info("of its observations %s is left out: it is no fixed list of numbers", item->valuestring);
+    cJSON_Delete(json);
+    return ST_OK;
+}
+
+static enum status check_settings(const struct gym_settings *s, struct error *err)
+{
+    if (s->score_max < s->score_min)
+        return FAIL(err, ST_CONFIG, "env.score_max is %g, below env.score_min, %g", s->score_max, s->score_min);
+    return ST_OK;
+}
+
+static enum status ask_shape(const char *id, const struct gym_settings *s, struct env_shape *ret_shape,
+                             struct error *err)
+{
+    struct gym_helper helper = GYM_HELPER_NONE;
+    cJSON *task = gym_task(id, s, 0);
+    char *text = json_print(task, false), description[DESCRIPTION_BYTES];
+    enum status rc = check_settings(s, err);
+
+    cJSON_Delete(task);
+    if (rc == ST_OK)
+        rc = gym_helper_start(&helper, s->python, text, -1, err);
+    mem_free(text);
+    if (rc == ST_OK)
+        rc = gym_helper_wait(&helper, "while it was asked what the environment is", s->timeout_s, err);
+    if (rc == ST_OK) {
+        gym_helper_text(&helper, description, sizeof description);
+        rc = shape_of(description, ret_shape, err);
+    }
+    gym_helper_stop(&helper, 1.0);
+    return rc;
+}
+
+static enum status gym_shape(const struct env_def *def, const void *settings, struct env_shape *ret_shape,
+                             struct error *err)
+{
+    struct gym_env *env = (struct gym_env *)def;
+    enum status rc = ST_OK;
+    size_t i = 0;
+
+    pthread_mutex_lock(&lock);
+    while (i < env->n_shapes && memcmp(&env->shapes[i].settings, settings, sizeof(struct gym_settings)) != 0)
+        i++;
+    if (i < env->n_shapes) {
+        *ret_shape = env->shapes[i].shape;
+    } else {
+        rc = ask_shape(def->name + strlen(GYM_PREFIX), settings, ret_shape, err);
+        if (rc == ST_OK && env->n_shapes < SHAPES_MAX)
+            env->shapes[env->n_shapes++] =
+                (struct known_shape){.settings = *(const struct gym_settings *)settings, .shape = *ret_shape};
+    }
+    pthread_mutex_unlock(&lock);
+    return rc == ST_OK ? ST_OK : error_prefix(err, "%s", def->name);
+}
+
+/* ---- by name ---- */
+
+static struct gym_env *make(const char *name)
+{
+    struct gym_env *env = mem_alloc(sizeof *env);
+    size_t size = strlen(name) + 40;
+    char *summary = mem_alloc(size);
+
+    snprintf(summary, size, "Gymnasium's %s, stepped by Python", name + strlen(GYM_PREFIX));
+    env->about = (struct env_about){summary, gym_defaults, sizeof gym_defaults / sizeof gym_defaults[0]};
+    env->shapes = mem_array(SHAPES_MAX, sizeof *env->shapes);
+    env->def = (struct env_def){
+        .api_version = ENV_API_VERSION,
+        .def_bytes = sizeof(struct env_def),
+        .name = mem_strdup(name),
+        .about = &env->about,
+        .options = {.section = "env",
+                    .title = "Environment of Gymnasium",
+                    .defs = gym_defs,
+                    .n_defs = sizeof gym_defs / sizeof gym_defs[0],
+                    .settings_size = sizeof(struct gym_settings)},
+        .shape = gym_shape,
+        .reset_range = gym_batch_reset,
+        .observe_range = gym_batch_observe,
+        .step_range = gym_batch_step,
+        .open = gym_batch_open,
+        .close = gym_batch_close,
+        .failed = gym_batch_failed,
+        .outside_s = gym_batch_outside_s,
+        .whole = true,
+    };
+    return env;
+}
+
+enum status gym_open(const char *name, const struct env_def **ret_def, struct error *err)
+{
+    struct gym_env *env;
+
+    if (name[strlen(GYM_PREFIX)] == '\0')
+        return FAIL(err, ST_CONFIG,
+                    "'%s' names no environment; an id of Gymnasium follows, like gym:CartPole-v1, or "
+                    "gym:my_module:MyEnv for one of your own",
+                    name);
+    pthread_mutex_lock(&lock);
+    for (env = gym_envs; env != NULL && strcmp(env->def.name, name) != 0;)
+        env = env->next;
+    if (env == NULL) {
+        env = make(name);
+        env->next = gym_envs;
+        gym_envs = env;
+    }
+    pthread_mutex_unlock(&lock);
+    *ret_def = &env->def;
+    return ST_OK;
+}

@@ -1,0 +1,20 @@
+/* gym.h - environments of Gymnasium as games, by the names gym:ID, gym:MODULE:ID and gym:MODULE:CLASS. (public)
+ *
+ * They are stepped by helper processes that run a Python of the user's (envs/gym/bridge.py): nothing of Python is in
+ * this process, so any process may open one. What it is (numbers of observations, choices) is asked of such a helper
+ * too, once for each setting. Neither the build nor other games need Python. */
+#ifndef ENVS_GYM_GYM_H
+#define ENVS_GYM_GYM_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "envs/gym/gym_settings.h"
+
+struct env_def;
+
+bool env_is_gym(const char *name);
+/* Starts no process. The table stays until this process ends. Any thread. */
+enum status gym_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;
+
+#endif

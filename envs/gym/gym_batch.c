@@ -1,0 +1,323 @@
+/* gym_batch.c - n instances of an environment of Gymnasium, stepped by helper processes.
+ * Invariants: (1) instance i belongs to helper i modulo their number, so that any range of instances keeps all of them
+ * busy; (2) the shared memory is written by us between an answer and the next command, and by a helper between a command
+ * and its answer, in its own rows; (3) after the first failure no helper is asked again. */
+#include "envs/gym/gym_batch.h"
+
+#include "base/machine.h"
+#include "base/mem.h"
+#include "envs/envs.h"
+#include "envs/gym/gym_helper.h"
+#include "envs/gym/gym_settings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define END_PATIENCE_S 2.0 /* for closing environments */
+
+struct gym_batch {
+    const struct env_def *def; /* borrowed */
+    const struct gym_settings *settings; /* borrowed from the batch */
+    size_t n, n_heads, obs_size, n_helpers;
+    struct gym_helper *helpers; /* (n_helpers) owned */
+    struct env_track *tracks; /* (n) owned */
+    struct error failed;
+    _Atomic uint64_t outside_ns; /* of each step what the slowest helper took */
+    /* Shared with the helpers. */
+    int memory_fd;
+    char *memory; /* (bytes) */
+    size_t bytes;
+    int32_t *actions; /* (n, n_heads) */
+    float *reals, *obs, *final_obs, *rewards; /* (n, n_heads), (n, obs_size) twice, (n) */
+    uint8_t *terms, *truncs; /* (n) */
+    uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of the last step */
+    int64_t *now; /* (n_helpers) the instance that it works on */
+};
+
+cJSON *gym_task(const char *id, const struct gym_settings *settings, size_t n)
+{
+    cJSON *task = cJSON_CreateObject();
+
+    json_add_str(task, "id", id);
+    json_add_str(task, "path", settings->path);
+    json_add_str(task, "kwargs", settings->kwargs);
+    json_add_f64(task, "byte_scale", settings->byte_scale);
+    json_add_i64(task, "n", (int64_t)n);
+    return task;
+}
+
+/* ---- memory ---- */
+
+enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, TERMS, TRUNCS, SEEDS, BUSY_NS, NOW, N_TENSORS };
+
+struct tensor {
+    const char *name, *dtype;
+    size_t size, rows, columns; /* columns 0: a vector */
+};
+
+/* Makes the memory, and adds its tensors to the task. */
+static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *err)
+{
+    const struct tensor tensors[N_TENSORS] = {
+        [ACTIONS] = {"actions", "<i4", 4, b->n, b->n_heads},
+        [REALS] = {"reals", "<f4", 4, b->n, b->n_heads},
+        [OBS] = {"obs", "<f4", 4, b->n, b->obs_size},
+        [FINAL_OBS] = {"final_obs", "<f4", 4, b->n, b->obs_size},
+        [REWARDS] = {"rewards", "<f4", 4, b->n, 0},
+        [TERMS] = {"terms", "u1", 1, b->n, 0},
+        [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
+        [SEEDS] = {"seeds", "<u8", 8, b->n, 0},
+        [BUSY_NS] = {"busy_ns", "<u8", 8, b->n_helpers, 0},
+        [NOW] = {"now", "<i8", 8, b->n_helpers, 0},
+    };
+    cJSON *list = cJSON_AddArrayToObject(task, "tensors");
+    size_t at[N_TENSORS];
+
+    for (int i = 0; i < N_TENSORS; i++) {
+        const struct tensor *t = &tensors[i];
+        cJSON *row = cJSON_CreateArray();
+        size_t columns = t->columns > 0 ? t->columns : 1;
+        at[i] = b->bytes;
+        b->bytes += (t->rows * columns * t->size + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+        cJSON_AddItemToArray(row, cJSON_CreateString(t->name));
+        cJSON_AddItemToArray(row, cJSON_CreateString(t->dtype));
+        cJSON_AddItemToArray(row, cJSON_CreateNumber((double)at[i]));
+        cJSON_AddItemToArray(row, cJSON_CreateNumber((double)t->rows));
+        cJSON_AddItemToArray(row, cJSON_CreateNumber((double)t->columns));
+        cJSON_AddItemToArray(list, row);
+    }
+    b->memory_fd = gym_fd_above(memfd_create("trawl-gym", MFD_CLOEXEC));
+    if (b->memory_fd < 0 || ftruncate(b->memory_fd, (off_t)b->bytes) != 0)
+        goto fail;
+    b->memory = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, b->memory_fd, 0);
+    if (b->memory == MAP_FAILED)
+        goto fail;
+    b->actions = (int32_t *)(b->memory + at[ACTIONS]);
+    b->reals = (float *)(b->memory + at[REALS]);
+    b->obs = (float *)(b->memory + at[OBS]);
+    b->final_obs = (float *)(b->memory + at[FINAL_OBS]);
+    b->rewards = (float *)(b->memory + at[REWARDS]);
+    b->terms = (uint8_t *)(b->memory + at[TERMS]);
+    b->truncs = (uint8_t *)(b->memory + at[TRUNCS]);
+    b->seeds = (uint64_t *)(b->memory + at[SEEDS]);
+    b->busy_ns = (uint64_t *)(b->memory + at[BUSY_NS]);
+    b->now = (int64_t *)(b->memory + at[NOW]);
+    return ST_OK;
+fail:
+    b->memory = NULL;
+    return FAIL(err, ST_NOMEM, "%.1f MB of memory to share with Python do not fit (%s); lower train.total_agents",
+                (double)b->bytes / 1e6, strerror(errno));
+}
+
+/* ---- life ---- */
+
+static size_t count_helpers(const struct gym_settings *settings, size_t n)
+{
+    size_t wanted = settings->processes > 0 ? (size_t)settings->processes : machine_cores();
+
+    return wanted < n ? wanted : n;
+}
+
+static enum status start_helpers(struct gym_batch *b, cJSON *task, struct error *err)
+{
+    json_add_i64(task, "processes", (int64_t)b->n_helpers);
+    for (size_t h = 0; h < b->n_helpers; h++) {
+        char *text;
+        enum status rc;
+        cJSON_DeleteItemFromObject(task, "process");
+        json_add_i64(task, "process", (int64_t)h);
+        text = json_print(task, false);
+        b->now[h] = -1;
+        b->helpers[h].now = &b->now[h];
+        rc = gym_helper_start(&b->helpers[h], b->settings->python, text, b->memory_fd, err);
+        mem_free(text);
+        TRY(rc);
+    }
+    for (size_t h = 0; h < b->n_helpers; h++)
+        TRY(gym_helper_wait(&b->helpers[h], "while it made", b->settings->timeout_s, err));
+    return ST_OK;
+}
+
+enum status gym_batch_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states,
+                           struct error *err)
+{
+    struct gym_batch *b = mem_alloc(sizeof *b);
+    struct env_shape shape = {0};
+    cJSON *task;
+    enum status rc;
+
+    b->def = def;
+    b->settings = settings;
+    b->memory_fd = -1;
+    b->n = n_envs;
+    *ret_states = b;
+    rc = def->shape(def, settings, &shape, err);
+    b->n_heads = (size_t)shape.n_heads;
+    b->obs_size = (size_t)shape.obs_size;
+    b->n_helpers = count_helpers(settings, n_envs);
+    b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
+    for (size_t h = 0; h < b->n_helpers; h++)
+        b->helpers[h] = GYM_HELPER_NONE;
+    b->tracks = mem_array(n_envs, sizeof *b->tracks);
+    task = gym_task(def->name + strlen(GYM_PREFIX), settings, n_envs);
+    if (rc == ST_OK)
+        rc = make_memory(b, task, err);
+    if (rc == ST_OK)
+        rc = start_helpers(b, task, err);
+    cJSON_Delete(task);
+    if (rc == ST_OK)
+        return ST_OK;
+    b->failed.status = rc;
+    gym_batch_close(settings, b, n_envs);
+    *ret_states = NULL;
+    return error_prefix(err, "%s", def->name);
+}
+
+void gym_batch_close(const void *settings, void *states, size_t n_envs)
+{
+    struct gym_batch *b = states;
+
+    (void)settings, (void)n_envs;
+    for (size_t h = 0; h < b->n_helpers; h++)
+        if (b->helpers[h].socket_fd >= 0)
+            (void)shutdown(b->helpers[h].socket_fd, SHUT_WR);
+    for (size_t h = 0; h < b->n_helpers; h++)
+        gym_helper_stop(&b->helpers[h], b->failed.status == ST_OK ? END_PATIENCE_S : 0.0);
+    if (b->memory != NULL)
+        (void)munmap(b->memory, b->bytes);
+    if (b->memory_fd >= 0)
+        close(b->memory_fd);
+    mem_free(b->helpers);
+    mem_free(b->tracks);
+    mem_free(b);
+}
+
+enum status gym_batch_failed(const void *states, struct error *err)
+{
+    const struct gym_batch *b = states;
+
+    return b->failed.status == ST_OK ? ST_OK : FAIL(err, b->failed.status, "%s", b->failed.text);
+}
+
+/* ---- playing ---- */
+
+double gym_batch_outside_s(const void *states)
+{
+    return 1e-9 * (double)((const struct gym_batch *)states)->outside_ns;
+}
+
+static bool has_instances(const struct gym_batch *b, size_t helper, size_t from, size_t to)
+{
+    return from + (helper + b->n_helpers - from % b->n_helpers) % b->n_helpers < to;
+}
+
+/* All helpers with instances in [from, to) do it at the same time. */
+static enum status ask_all(struct gym_batch *b, char what, size_t from, size_t to, struct error *err)
+{
+    for (size_t h = 0; h < b->n_helpers; h++)
+        if (has_instances(b, h, from, to))
+            TRY(gym_helper_send(&b->helpers[h], what, from, to, err));
+    for (size_t h = 0; h < b->n_helpers; h++)
+        if (has_instances(b, h, from, to))
+            TRY(gym_helper_wait(&b->helpers[h], what == 'r' ? "in the reset of" : "in the step of",
+                                b->settings->timeout_s, err));
+    if (what == 's') {
+        uint64_t longest = 0;
+        for (size_t h = 0; h < b->n_helpers; h++)
+            longest = has_instances(b, h, from, to) && b->busy_ns[h] > longest ? b->busy_ns[h] : longest;
+        b->outside_ns += longest;
+    }
+    return ST_OK;
+}
+
+static enum status check_numbers(const struct gym_batch *b, size_t from, size_t to, bool stepped, struct error *err)
+{
+    for (size_t i = from; i < to; i++) {
+        const float *obs = b->obs + i * b->obs_size, *last = b->final_obs + i * b->obs_size;
+        bool cut = stepped && b->truncs[i] != 0;
+        for (size_t k = 0; k < b->obs_size; k++)
+            if (!isfinite(obs[k]) || (cut && !isfinite(last[k])))
+                return FAIL(err, ST_NUMERIC, "number %zu of an observation of instance %zu is %g", k, i,
+                            (double)(isfinite(obs[k]) ? last[k] : obs[k]));
+        if (stepped && !isfinite(b->rewards[i]))
+            return FAIL(err, ST_NUMERIC, "a reward of instance %zu is %g", i, (double)b->rewards[i]);
+    }
+    return ST_OK;
+}
+
+static bool ask(struct gym_batch *b, char what, size_t from, size_t to)
+{
+    if (b->failed.status != ST_OK)
+        return false;
+    if (ask_all(b, what, from, to, &b->failed) == ST_OK && check_numbers(b, from, to, what == 's', &b->failed) == ST_OK)
+        return true;
+    (void)error_prefix(&b->failed, "%s", b->def->name);
+    return false;
+}
+
+void gym_batch_reset(const void *settings, void *states, struct rng root, size_t from, size_t to)
+{
+    struct gym_batch *b = states;
+
+    (void)settings;
+    for (size_t i = from; i < to; i++) {
+        b->seeds[i] = rng_split(root, i).key & INT32_MAX; /* some environments take no larger one */
+        b->tracks[i] = (struct env_track){0};
+    }
+    b->outside_ns = 0;
+    (void)ask(b, 'r', from, to);
+}
+
+void gym_batch_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to)
+{
+    const struct gym_batch *b = states;
+
+    (void)settings, (void)mask;
+    memcpy(obs + from * b->obs_size, b->obs + from * b->obs_size, (to - from) * b->obs_size * sizeof *obs);
+}
+
+static float perf_of(const struct gym_settings *s, double score)
+{
+    if (!gym_has_range(s))
+        return NAN;
+    return (float)fmin(fmax((score - s->score_min) / (s->score_max - s->score_min), 0.0), 1.0);
+}
+
+static void keep_log(struct gym_batch *b, struct env_log *logs, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        struct env_track *track = &b->tracks[i];
+        track->ep_return += (double)b->rewards[i];
+        track->ep_length += 1.0;
+        if (b->terms[i] == 0 && b->truncs[i] == 0)
+            continue;
+        env_log_add(&logs[i], track, (float)track->ep_return, perf_of(b->settings, track->ep_return));
+        *track = (struct env_track){0};
+    }
+}
+
+void gym_batch_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
+                    size_t to)
+{
+    struct gym_batch *b = states;
+    size_t n = to - from, heads = from * b->n_heads, row_bytes = b->obs_size * sizeof(float);
+
+    memcpy(b->actions + heads, io->actions + heads, n * b->n_heads * sizeof *b->actions);
+    if (io->reals != NULL)
+        memcpy(b->reals + heads, io->reals + heads, n * b->n_heads * sizeof *b->reals);
+    if (!ask(b, 's', from, to))
+        return;
+    memcpy(io->rewards + from, b->rewards + from, n * sizeof *io->rewards);
+    memcpy(io->terms + from, b->terms + from, n);
+    memcpy(io->truncs + from, b->truncs + from, n);
+    gym_batch_observe(settings, b, io->obs, NULL, from, to);
+    for (size_t i = from; i < to && io->final_obs != NULL; i++)
+        if (b->truncs[i] != 0)
+            memcpy(io->final_obs + i * b->obs_size, b->final_obs + i * b->obs_size, row_bytes);
+    keep_log(b, logs, from, to);
+}

@@ -1,0 +1,30 @@
+/* gym_batch.h - the functions of struct env_def for environments of Gymnasium. */
+#ifndef ENVS_GYM_GYM_BATCH_H
+#define ENVS_GYM_GYM_BATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "base/status.h"
+
+struct env_def;
+struct env_io;
+struct env_log;
+struct gym_settings;
+
+/* The task of a helper that makes no instance, but describes one: n = 0. Caller deletes. */
+cJSON *gym_task(const char *id, const struct gym_settings *settings, size_t n);
+
+enum status gym_batch_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states,
+                           struct error *err) MUST_USE;
+void gym_batch_close(const void *settings, void *states, size_t n_envs);
+void gym_batch_reset(const void *settings, void *states, struct rng root, size_t from, size_t to);
+void gym_batch_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to);
+void gym_batch_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
+                    size_t to);
+double gym_batch_outside_s(const void *states);
+enum status gym_batch_failed(const void *states, struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,261 @@
+/* gym_helper.c - starts helper processes, waits for their answers, and makes messages of how they end.
+ * Invariants: (1) a helper gets descriptors 3 (socket), 4 (shared memory) and 5 (texts) and no other of ours but stderr;
+ * (2) it is in a process group of its own, so that Ctrl-C in the terminal is ours alone; (3) it is reaped once. */
+#include "envs/gym/gym_helper.h"
+
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/mem.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FD_ABOVE 10 /* descriptors of ours are above those that the helper gets */
+#define TEXT_BYTES 8192
+#define TRACEBACK_LINES 7 /* the last ones; of a crash or a hang the first ones */
+#define DYING_S 2.0
+#define START_S 120.0 /* until it works on its first instance: Python imports what it needs */
+
+/* ---- start ---- */
+
+int gym_fd_above(int fd)
+{
+    int moved = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FD_ABOVE) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    return moved;
+}
+
+static int spawn_attributes(posix_spawnattr_t *attr)
+{
+    sigset_t blocked;
+    int rc = posix_spawnattr_init(attr);
+
+    sigemptyset(&blocked); /* until bridge.py has handlers for them */
+    sigaddset(&blocked, SIGINT), sigaddset(&blocked, SIGTERM), sigaddset(&blocked, SIGHUP);
+    sigaddset(&blocked, SIGUSR1), sigaddset(&blocked, SIGUSR2);
+    if (rc == 0)
+        rc = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    if (rc == 0)
+        rc = posix_spawnattr_setsigmask(attr, &blocked);
+    return rc;
+}
+
+static int spawn(struct gym_helper *helper, const char *python, const char *task, int theirs_fd, int memory_fd)
+{
+    char *argv[] = {(char *)python, "-c", (char *)gym_bridge, (char *)task, NULL}, **env = environment_public();
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    int rc = posix_spawn_file_actions_init(&actions);
+
+    if (rc == 0 && (rc = spawn_attributes(&attr)) == 0) {
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_adddup2(&actions, 2, 1);
+        posix_spawn_file_actions_adddup2(&actions, theirs_fd, 3);
+        posix_spawn_file_actions_adddup2(&actions, memory_fd >= 0 ? memory_fd : helper->text_fd, 4);
+        posix_spawn_file_actions_adddup2(&actions, helper->text_fd, 5);
+        posix_spawn_file_actions_addclosefrom_np(&actions, 6);
+        rc = posix_spawnp(&helper->pid, python, &actions, &attr, argv, env);
+        posix_spawnattr_destroy(&attr);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    mem_free(env);
+    helper->pid = rc == 0 ? helper->pid : 0;
+    return rc;
+}
+
+enum status gym_helper_start(struct gym_helper *helper, const char *python, const char *task, int memory_fd,
+                             struct error *err)
+{
+    int fds[2] = {-1, -1}, rc;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        return FAIL(err, ST_IO, "no socket for a Python process: %s", strerror(errno));
+    helper->socket_fd = gym_fd_above(fds[0]);
+    fds[1] = gym_fd_above(fds[1]);
+    helper->text_fd = gym_fd_above(memfd_create("trawl-gym-text", MFD_CLOEXEC));
+    if (helper->socket_fd < 0 || fds[1] < 0 || helper->text_fd < 0)
+        rc = errno;
+    else
+        rc = spawn(helper, python, task, fds[1], memory_fd);
+    if (fds[1] >= 0)
+        close(fds[1]);
+    if (rc != 0)
+        return FAIL(err, ST_CONFIG,
+                    "the Python '%s' cannot be started: %s; env.python names one that has gymnasium, like "
+                    "venv/bin/python",
+                    python, strerror(rc));
+    return ST_OK;
+}
+
+/* ---- how it ended ---- */
+
+void gym_helper_text(const struct gym_helper *helper, char *buf, size_t size)
+{
+    ssize_t got = pread(helper->text_fd, buf, size - 1, 0);
+
+    buf[got > 0 ? got : 0] = '\0';
+}
+
+/* Lines of a text as one line: the first ones of a stack that begins with the innermost call, the last of another. */
+static const char *in_one_line(char *text, char ret_line[TEXT_BYTES])
+{
+    bool innermost_first = strncmp(text, "Fatal Python error", 18) == 0;
+    char *lines[TEXT_BYTES / 2], *rest = text;
+    size_t n = 0, used = 0, first, end;
+
+    for (char *line; (line = strsep(&rest, "\n")) != NULL && n < TEXT_BYTES / 2;) {
+        line += strspn(line, " ");
+        if (line[0] != '\0' && strspn(line, "^~ ") != strlen(line) && strncmp(line, "Extension modules", 17) != 0)
+            lines[n++] = line;
+    }
+    first = innermost_first || n < TRACEBACK_LINES ? 0 : n - TRACEBACK_LINES;
+    end = first + TRACEBACK_LINES < n ? first + TRACEBACK_LINES : n;
+    ret_line[0] = '\0';
+    for (size_t i = first; i < end && used < TEXT_BYTES; i++)
+        used += (size_t)snprintf(ret_line + used, TEXT_BYTES - used, "%s%.300s", i > first ? " | " : "", lines[i]);
+    return ret_line;
+}
+
+/* A whole number of the instance, when it works on one. */
+static const char *where(const struct gym_helper *helper, const char *what, char buf[64])
+{
+    if (helper->now != NULL && *helper->now >= 0)
+        snprintf(buf, 64, "%s instance %lld", what, (long long)*helper->now);
+    else
+        snprintf(buf, 64, "%s", helper->now != NULL ? "while it started" : what);
+    return buf;
+}
+
+/* Waits for its end; false: it has not ended in time. */
+static bool reap(struct gym_helper *helper, double patience_s, int *ret_state)
+{
+    double end_s = clock_mono_s() + patience_s;
+    pid_t pid;
+
+    while ((pid = waitpid(helper->pid, ret_state, WNOHANG)) == 0 || (pid < 0 && errno == EINTR)) {
+        if (clock_mono_s() > end_s)
+            return false;
+        usleep(1000);
+    }
+    helper->pid = 0;
+    return true;
+}
+
+static void kill_and_reap(struct gym_helper *helper, int signal_number)
+{
+    int state;
+
+    kill(-helper->pid, signal_number); /* the group: a wrapper may have started Python */
+    if (!reap(helper, DYING_S, &state)) {
+        kill(-helper->pid, SIGKILL);
+        (void)reap(helper, 1e9, &state);
+    }
+}
+
+static enum status raised(const struct gym_helper *helper, const char *what, struct error *err)
+{
+    char text[TEXT_BYTES], line[TEXT_BYTES], place[64];
+    off_t size = lseek(helper->text_fd, 0, SEEK_END), from = size > TEXT_BYTES - 1 ? size - (TEXT_BYTES - 1) : 0;
+    ssize_t got = pread(helper->text_fd, text, TEXT_BYTES - 1, from);
+
+    text[got > 0 ? got : 0] = '\0';
+    if (from == 0 && strncmp(text, "Traceback", 9) != 0 && strstr(text, "\nTraceback") == NULL)
+        return FAIL(err, ST_CONFIG, "%s", text);
+    return FAIL(err, ST_IO, "Python raised an exception %s: %s", where(helper, what, place), in_one_line(text, line));
+}
+
+static enum status died(struct gym_helper *helper, const char *what, struct error *err)
+{
+    char text[TEXT_BYTES], line[TEXT_BYTES], place[64], how[80] = "closed its descriptors";
+    const char *said;
+    int state = 0;
+
+    if (!reap(helper, DYING_S, &state))
+        kill_and_reap(helper, SIGKILL);
+    else if (WIFSIGNALED(state))
+        snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+    else
+        snprintf(how, sizeof how, "ended with exit code %d", WEXITSTATUS(state));
+    gym_helper_text(helper, text, sizeof text);
+    said = in_one_line(text, line);
+    return FAIL(err, ST_IO, "its Python process %s %s%s%s", how, where(helper, what, place),
+                said[0] != '\0' ? ": " : "; its log has what it printed", said);
+}
+
+static enum status hung(struct gym_helper *helper, const char *what, double timeout_s, struct error *err)
+{
+    char text[TEXT_BYTES], line[TEXT_BYTES], place[64];
+
+    kill_and_reap(helper, SIGABRT); /* faulthandler writes where it was */
+    gym_helper_text(helper, text, sizeof text);
+    return FAIL(err, ST_LIMIT,
+                "no answer within %g s %s (env.timeout_s), and its Python process was killed; it was here: %s",
+                timeout_s, where(helper, what, place), in_one_line(text, line));
+}
+
+/* ---- talking ---- */
+
+enum status gym_helper_send(struct gym_helper *helper, char what, size_t from, size_t to, struct error *err)
+{
+    const uint32_t range[2] = {(uint32_t)from, (uint32_t)to};
+    char command[9] = {what};
+
+    memcpy(command + 1, range, sizeof range);
+    if (send(helper->socket_fd, command, sizeof command, MSG_NOSIGNAL) != (ssize_t)sizeof command)
+        return died(helper, "between two steps; last it was", err);
+    return ST_OK;
+}
+
+enum status gym_helper_wait(struct gym_helper *helper, const char *what, double timeout_s, struct error *err)
+{
+    int64_t seen = helper->now != NULL ? *helper->now : -1;
+    double since_s = clock_mono_s();
+    struct pollfd polled = {.fd = helper->socket_fd, .events = POLLIN};
+    char answer = 0;
+
+    for (;;) {
+        double allowed_s = seen >= 0 || timeout_s > START_S ? timeout_s : START_S;
+        double left_s = since_s + allowed_s - clock_mono_s();
+        int n = poll(&polled, 1, left_s > 0 ? (int)(left_s * 1e3) + 1 : 0);
+        if (n > 0) {
+            ssize_t got = recv(helper->socket_fd, &answer, 1, 0);
+            if (got < 0 && errno == EINTR)
+                continue;
+            return got == 1 && answer == '+' ? ST_OK : got == 1 ? raised(helper, what, err) : died(helper, what, err);
+        }
+        if (left_s > 0)
+            continue;
+        if (helper->now == NULL || *helper->now == seen)
+            return hung(helper, what, allowed_s, err);
+        seen = *helper->now;
+        since_s = clock_mono_s();
+    }
+}
+
+void gym_helper_stop(struct gym_helper *helper, double patience_s)
+{
+    int state;
+
+    if (helper->socket_fd >= 0)
+        close(helper->socket_fd);
+    if (helper->pid != 0 && !reap(helper, patience_s, &state)) {
+        kill(-helper->pid, SIGKILL);
+        (void)reap(helper, 1e9, &state);
+    }
+    if (helper->text_fd >= 0)
+        close(helper->text_fd);
+    *helper = GYM_HELPER_NONE;
+}

@@ -1,0 +1,24 @@
+/* gym_settings.h - the options of an environment of Gymnasium (its rows: gym.c). (public) */
+#ifndef ENVS_GYM_GYM_SETTINGS_H
+#define ENVS_GYM_GYM_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config/opt.h"
+
+#define GYM_PREFIX "gym:" /* of its name */
+
+struct gym_settings {
+    char python[OPT_STR_MAX], path[OPT_STR_MAX], kwargs[OPT_STR_MAX];
+    int64_t processes;
+    double timeout_s, score_min, score_max, byte_scale;
+};
+
+/* Can a score be scaled to perf? Else perf is NaN. */
+static inline bool gym_has_range(const struct gym_settings *settings)
+{
+    return settings->score_max > settings->score_min;
+}
+
+#endif
