@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define READ_BYTES 4096
-#define BACKLOG 8
+#define BACKLOG 64
 
 struct client {
     int fd; /* -1: free */

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 #define CONTROL_REQUEST_MAX (2u << 20) /* bytes of a line; a whole config fits */
-#define CONTROL_CLIENTS_MAX 16
+#define CONTROL_CLIENTS_MAX 64
 
 struct control_server;
 /* Answers one request: adds to answer (an object), or fails; the failure is sent to the client. */

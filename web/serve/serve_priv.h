@@ -32,7 +32,7 @@ struct store;
 #define SERVE_REQUEST_S 20 /* for the first request to arrive in full */
 #define SERVE_ANSWER_S 120 /* for an answer to be taken */
 #define SERVE_IDLE_S 60 /* for the next request */
-#define SERVE_CLIENT_JOBS 16 /* at a time: the places that the controller's socket has */
+#define SERVE_CLIENT_JOBS 48 /* at a time; fewer than the places that the controller's socket has */
 #define SERVE_REPLY_BYTES (256u << 20)
 #define SERVE_TOKEN_BYTES 24 /* random bytes of a token */
 #define SERVE_TOKEN_MAX (2 * SERVE_TOKEN_BYTES + 1)
