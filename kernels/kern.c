@@ -125,3 +125,16 @@ size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tenso
     }
     return need * sizeof(float);
 }
+
+void kern_heads_init(struct kern_heads *heads, const struct env_shape *shape, bool squash)
+{
+    *heads = (struct kern_heads){.n_heads = shape->n_heads, .squash = squash};
+    for (int j = 0; j < shape->n_heads; j++) {
+        bool real = shape->head_sizes[j] == 0;
+        heads->sizes[j] = shape->head_sizes[j];
+        heads->low[j] = shape->low[j];
+        heads->high[j] = shape->high[j];
+        heads->n_reals += real;
+        heads->n_logits += real ? 2 : shape->head_sizes[j];
+    }
+}

@@ -35,6 +35,10 @@
     ONE(env_log_take)                                                                                                  \
     ONE(sample)                                                                                                        \
     ONE(step_post)                                                                                                     \
+    ACT(norm_add)                                                                                                      \
+    ONE(norm_freeze)                                                                                                   \
+    ACT(norm_apply)                                                                                                    \
+    ONE(reward_scale)                                                                                                  \
     ONE(advantage)                                                                                                     \
     ONE(mean_std)                                                                                                      \
     ONE(segments_shuffle)                                                                                              \

@@ -39,18 +39,7 @@ struct kern_heads {
     bool squash; /* numbers by tanh into their range; false: clipped */
     float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS]; /* of numbers */
 };
-static inline void kern_heads_init(struct kern_heads *heads, const struct env_shape *shape, bool squash)
-{
-    *heads = (struct kern_heads){.n_heads = shape->n_heads, .squash = squash};
-    for (int j = 0; j < shape->n_heads; j++) {
-        bool real = shape->head_sizes[j] == 0;
-        heads->sizes[j] = shape->head_sizes[j];
-        heads->low[j] = shape->low[j];
-        heads->high[j] = shape->high[j];
-        heads->n_reals += real;
-        heads->n_logits += real ? 2 : shape->head_sizes[j];
-    }
-}
+void kern_heads_init(struct kern_heads *heads, const struct env_shape *shape, bool squash);
 
 /* A matrix or vector (cols 1) within the flat parameter vector. */
 struct kern_tensor {
@@ -252,6 +241,30 @@ struct kern_step_post {
     uint8_t *reset; /* (N) */
 };
 
+/* Running mean and variance of D columns, and rows that are normalised by them.
+ * norm_add: x -> sums, those of the rows that came before and of these
+ * norm_freeze: sums -> scale; without a row yet: mean 0, deviation 1
+ * norm_apply: scale -> x = (x - mean) / deviation, clipped to +-10, in place */
+struct kern_norm {
+    size_t n, D;
+    void *x; /* (n, D) act */
+    double *sums; /* (D, 3): number of rows, mean, sum of squared distances from the mean */
+    float *scale; /* (D, 2): mean, 1 / deviation */
+};
+
+/* reward_scale: rewards are divided by the running deviation of discounted sums of rewards, this rollout's included,
+ * and clipped to +-10. carry <- gamma carry + reward, 0 after the end of an episode. */
+struct kern_reward_scale {
+    size_t T, N;
+    float *rewards; /* (T, N) in place */
+    const uint8_t *terms, *truncs; /* (T, N) */
+    const struct kern_hyper *hyper;
+    float *carry; /* (N) */
+    float *discounted; /* (T, N) scratch */
+    double *sums; /* (3) as of struct kern_norm with D 1 */
+    float *scale; /* (2) */
+};
+
 /* advantage (docs/ppo.md): -> adv, ret */
 struct kern_advantage {
     size_t T, N;
@@ -375,6 +388,12 @@ struct kern_ops {
     /* Acting. */
     void (*sample)(struct kern *k, const struct kern_sample *s);
     void (*step_post)(struct kern *k, const struct kern_step_post *p);
+
+    /* Normalisation. */
+    void (*norm_add)(struct kern *k, const struct kern_norm *n);
+    void (*norm_freeze)(struct kern *k, const struct kern_norm *n);
+    void (*norm_apply)(struct kern *k, const struct kern_norm *n);
+    void (*reward_scale)(struct kern *k, const struct kern_reward_scale *r);
 
     /* Advantages and segments. */
     void (*advantage)(struct kern *k, const struct kern_advantage *a);

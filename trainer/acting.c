@@ -54,6 +54,7 @@ enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int
     TRY(plan_alloc(&a->plan, t->kern, err));
     TRY(kern_env_create(t->kern, &a->games, t->def, t->env_settings, n_games, rng_split(root, STREAM_ENV), err));
     t->ops->env_reset(t->kern, a->games, a->obs, a->mask);
+    normalise_apply(t, a->obs, a->n);
     return kern_upload(t->kern, a->rng, &sample, sizeof sample, err);
 }
 
@@ -96,6 +97,7 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
                                                   .greedy = greedy,
                                                   .N = n});
     t->ops->env_step(t->kern, a->games, &io);
+    normalise_apply(t, io.obs, n);
 }
 
 static void post(struct acting *a, size_t s, size_t next)
@@ -147,7 +149,7 @@ static bool acting_at_once(struct acting *a, bool greedy)
         .h = a->h,
     };
 
-    if (greedy || t->ops->rollout == NULL || t->policy.n_convs > 0)
+    if (greedy || t->ops->rollout == NULL || t->policy.n_convs > 0 || t->policy.set.norm_obs)
         return false;
     policy_fill_net(&t->policy, &net);
     return t->ops->rollout(t->kern, &all);

@@ -21,7 +21,7 @@
 #define CKPT_BYTE_ORDER 0x01020304u
 #define CKPT_MAX_BYTES ((size_t)1 << 36)
 #define CKPT_ALIGN 16
-#define CKPT_MAX_SECTIONS 16
+#define CKPT_MAX_SECTIONS 20
 
 struct ckpt_header {
     char magic[8];
@@ -43,6 +43,7 @@ struct ckpt_shape {
     int64_t encoder, conv_layers, conv_channels, conv_stride; /* not in the oldest files; 0 with a linear encoder */
     int64_t encoder_activation; /* not in older files: it was the activation */
     int64_t action_std, action_bounds; /* not in older files; 0 where every action is a choice */
+    int64_t norm_obs; /* not in older files */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -85,6 +86,14 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
     if (t->policy.recurrent)
         ckpt_list_add(list, "state", CKPT_DEVICE, t->roll.h,
                       t->policy.n_layers * N * t->policy.state_size * sizeof(float));
+    if (t->policy.set.norm_obs) {
+        ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->policy.obs_size * sizeof(double));
+        ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->policy.obs_size * sizeof(float));
+    }
+    if (t->set.scale_reward) {
+        ckpt_list_add(list, "reward_sums", CKPT_DEVICE, t->norm_of.reward_sums, 3 * sizeof(double));
+        ckpt_list_add(list, "reward_carry", CKPT_DEVICE, t->norm_of.carry, N * sizeof(float));
+    }
 }
 
 static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
@@ -106,6 +115,7 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
         s->action_std = t->policy.set.action_std;
         s->action_bounds = t->policy.set.action_bounds;
     }
+    s->norm_obs = t->policy.set.norm_obs;
     s->total_agents = (int64_t)t->n_agents;
     s->optimizer = t->set.optimizer;
     if (t->policy.n_convs > 0) {
@@ -155,6 +165,7 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"policy.conv_stride", offsetof(struct ckpt_shape, conv_stride)},
         {"policy.action_std", offsetof(struct ckpt_shape, action_std)},
         {"policy.action_bounds", offsetof(struct ckpt_shape, action_bounds)},
+        {"policy.norm_obs", offsetof(struct ckpt_shape, norm_obs)},
     };
 
     if (strncmp(file->env, mine->env, sizeof file->env) != 0)
@@ -376,6 +387,7 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     trainer_weights_cast(t);
     t->ops->env_observe(t->kern, t->env, act_at(t->ops, t->roll.obs, last * t->policy.obs_size),
                         t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
+    normalise_apply(t, act_at(t->ops, t->roll.obs, last * t->policy.obs_size), t->n_agents);
     return kern_sync(t->kern, err); /* uploads may still read from bytes */
 }
 
@@ -391,6 +403,18 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
     rc = ckpt_unpack(t, path, bytes, n, err);
     mem_free(bytes);
     return rc;
+}
+
+/* By what the policy's observations are normalised. */
+static enum status ckpt_load_scale(struct trainer *t, const char *path, char *bytes, size_t n, struct error *err)
+{
+    size_t got = 0, want = 2 * t->policy.obs_size * sizeof(float);
+    const char *at = ckpt_find(bytes, n, "obs_scale", &got);
+
+    if (at == NULL || got != want)
+        return FAIL(err, ST_CORRUPT, "%s: section \"obs_scale\" is not of %zu bytes; use another checkpoint", path,
+                    want);
+    return kern_upload(t->kern, t->norm_of.obs_scale, at, want, err);
 }
 
 enum status trainer_load_weights(struct trainer *t, const char *path, struct error *err)
@@ -417,6 +441,8 @@ enum status trainer_load_weights(struct trainer *t, const char *path, struct err
         rc = FAIL(err, ST_CORRUPT, "%s: section \"weights\" is not of %zu bytes; use another checkpoint", path, want);
     if (rc == ST_OK)
         rc = kern_upload(t->kern, t->params, at, want, err);
+    if (rc == ST_OK && t->policy.set.norm_obs)
+        rc = ckpt_load_scale(t, path, bytes, n, err);
     if (rc == ST_OK)
         rc = kern_sync(t->kern, err); /* the upload may still read from bytes */
     if (rc == ST_OK)

@@ -122,6 +122,7 @@ static void rollout_begin(struct trainer *t)
 {
     rollout_move_slot(t, 0, t->horizon_full);
     rollout_keep_state(t, t->roll.h0);
+    normalise_freeze(t);
 }
 
 /* One step by single operations. */
@@ -156,6 +157,10 @@ static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
                                             .N = N});
     trainer_phase(t, PHASE_FORWARD);
     t->ops->env_step(k, t->env, &io);
+    normalise_add(t, io.obs, N);
+    normalise_apply(t, io.obs, N);
+    if (t->shape.may_truncate)
+        normalise_apply(t, io.final_obs, N);
     t->ops->step_post(k, &(struct kern_step_post){.rewards = io.rewards,
                                                   .reset = r->reset + at + N,
                                                   .terms = io.terms,
@@ -199,7 +204,8 @@ static bool rollout_at_once(struct trainer *t)
     };
 
     policy_fill_net(&t->policy, &net);
-    return t->ops->rollout != NULL && t->policy.n_convs == 0 && t->ops->rollout(t->kern, &all);
+    return t->ops->rollout != NULL && t->policy.n_convs == 0 && !t->policy.set.norm_obs &&
+           t->ops->rollout(t->kern, &all);
 }
 
 enum status rollout_run(struct trainer *t, struct error *err)
@@ -216,6 +222,7 @@ enum status rollout_run(struct trainer *t, struct error *err)
         rollout_keep_state(t, r->h_tmp);
         rollout_value(t, r->values + T * N, act_at(t->ops, r->obs, T * N * D), r->reset + T * N, N);
     }
+    normalise_rewards(t);
     if (T != t->horizon_full) /* a short one: the next one, of a resumed run, begins where it ended */
         rollout_move_slot(t, t->horizon_full, T);
     trainer_phase(t, PHASE_FORWARD);

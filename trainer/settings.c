@@ -5,6 +5,7 @@
 
 #define PROW_INT(...) OPT_ROW_INT(struct policy_settings, __VA_ARGS__)
 #define PROW_FLOAT(...) OPT_ROW_FLOAT(struct policy_settings, __VA_ARGS__)
+#define PROW_BOOL(...) OPT_ROW_BOOL(struct policy_settings, __VA_ARGS__)
 #define PROW_ENUM(...) OPT_ROW_ENUM(struct policy_settings, __VA_ARGS__)
 #define ROW_BOOL(...) OPT_ROW_BOOL(struct train_settings, __VA_ARGS__)
 #define ROW_INT(...) OPT_ROW_INT(struct train_settings, __VA_ARGS__)
@@ -41,6 +42,8 @@ static const struct opt_def policy_defs[] = {
                "Sets that standard deviation at the start, in half widths of the action's range."),
     PROW_ENUM(action_bounds, "clip", "clip|tanh", OPT_FIXED,
               "Keeps actions that are numbers in their range: clipped, or squashed by tanh."),
+    PROW_BOOL(norm_obs, "false",
+              "Normalises each number of an observation by its running mean and deviation, kept with the policy."),
 };
 
 const struct opt_table policy_opt_table = {
@@ -103,6 +106,7 @@ static const struct opt_def train_defs[] = {
     ROW_FLOAT(target_kl, "0", 0, 1e6, OPT_FIXED, 0, 0, "nat",
               "Ends the updates of a rollout when the policy moved further; 0 is off."),
     ROW_BOOL(norm_adv, "true", "Normalises advantages over each minibatch."),
+    ROW_BOOL(scale_reward, "false", "Divides rewards by the running deviation of their discounted sums."),
     ROW_FLOAT(reward_clip, "0", 0, 1e9, OPT_FIXED, 0, 0, "",
               "Clamps rewards to plus or minus this before training; 0 is off."),
     ROW_FLOAT(prio_alpha, "0", 0, 1, OPT_LINEAR, 0, 1, "", "Prefers segments of large advantage; 0 shuffles them."),

@@ -124,6 +124,7 @@ static void trainer_plan(struct trainer *t)
     plan_add(plan, NULL, "games", t->def->state_size + sizeof(struct env_log), t->n_envs, 1, 1);
     plan_add(plan, NULL, "evaluation", eval_bytes(t), 1, 1, 1);
     rollout_plan(t);
+    normalise_plan(t);
     update_plan(t);
     policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
     policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block, t->n_shards);
@@ -136,6 +137,7 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     size_t n = t->policy.n_params, last = t->horizon * t->n_agents;
     float *params = mem_try_array(n, sizeof *params);
     enum status rc;
+    void *first;
 
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to initialise %zu weights; lower policy.hidden_size", n);
@@ -151,8 +153,10 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     if (rc != ST_OK)
         return rc;
     trainer_weights_cast(t);
-    t->ops->env_reset(t->kern, t->env, act_at(t->ops, t->roll.obs, last * t->policy.obs_size),
-                      t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
+    first = act_at(t->ops, t->roll.obs, last * t->policy.obs_size);
+    t->ops->env_reset(t->kern, t->env, first, t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
+    normalise_freeze(t); /* of no row: everything stays as it is */
+    normalise_add(t, first, t->n_agents);
     return ST_OK;
 }
 

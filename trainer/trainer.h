@@ -22,6 +22,7 @@ struct policy_settings {
     int64_t conv_layers, conv_channels, conv_stride; /* of encoder conv */
     int action_std, action_bounds; /* of actions that are numbers: enum policy_std, enum policy_bounds */
     double action_std_init; /* in half widths of the action's range */
+    bool norm_obs;
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
 /* AUTO: by the core (policy_init). */
@@ -52,7 +53,7 @@ struct train_settings {
     bool vtrace;
     double rho_clip, c_clip;
     double clip_coef, vf_coef, vf_clip_coef, ent_coef, target_kl;
-    bool norm_adv;
+    bool norm_adv, scale_reward;
     double reward_clip;
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
     int device; /* enum kern_kind: auto|cpu|cuda */

@@ -169,6 +169,22 @@ struct rollout {
     int64_t *n_packed;
 };
 
+/* ---- normalise.c: device memory; each half NULL where its option is off ---- */
+struct normaliser {
+    double *obs_sums; /* (D, 3) */
+    float *obs_scale; /* (D, 2) of this rollout */
+    double *reward_sums; /* (3) */
+    float *reward_scale; /* (2) of the last rollout */
+    float *carry; /* (N) discounted sums of rewards, of episodes that are running */
+    float *discounted; /* (T, N) */
+};
+/* Each does nothing where its option is off. */
+void normalise_plan(struct trainer *t);
+void normalise_freeze(struct trainer *t); /* the sums so far become the scale */
+void normalise_add(struct trainer *t, void *obs, size_t n); /* (n, D) act, as the games gave them */
+void normalise_apply(struct trainer *t, void *obs, size_t n); /* in place */
+void normalise_rewards(struct trainer *t); /* of the rollout that was played */
+
 /* Segments [from, from + n) of a minibatch, taken through the network at once by one shard, whose segments end at
  * `end`. */
 struct block {
@@ -305,6 +321,7 @@ struct trainer {
     uint64_t *mark_times; /* (PIECE_COUNT * MARKS_MAX) */
     struct rng *rng_sample, *rng_tmp, *rng_segments;
     struct rollout roll;
+    struct normaliser norm_of;
     struct minibatch mb;
     struct policy_step step;
     struct policy_pass pass;

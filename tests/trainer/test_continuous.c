@@ -64,21 +64,23 @@ static void deviations_are_learned(void **state)
         }
 }
 
-/* A run that is saved and loaded half-way ends with the same bytes; a checkpoint of other bounds or deviations is
- * refused with the option's name. */
-static void a_run_resumes(void **state)
+/* Normalised or not: a run that is saved and loaded half-way ends with the same bytes, and its weights alone play as they
+ * do in it. A checkpoint of other bounds or deviations is refused with the option's name. */
+static void check_resume(bool norm)
 {
     struct setup s;
     struct trainer *whole, *first, *second;
+    struct eval_settings eval = {.episodes = 16, .max_steps = 400, .greedy = true};
+    struct eval_result score, again;
     struct error failed = {0};
     char path[] = "/tmp/trawl-test-continuous-XXXXXX";
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     close(fd);
     pendulum_open(&s, 2);
     s.policy.action_bounds = POLICY_BOUNDS_TANH;
+    s.policy.norm_obs = s.train.scale_reward = norm;
     whole = setup_trainer(&s);
     first = setup_trainer(&s);
     second = setup_trainer(&s);
@@ -91,7 +93,17 @@ static void a_run_resumes(void **state)
     for (int i = 0; i < 3; i++)
         OK(trainer_iterate(second, err));
     assert_memory_equal(whole->params, second->params, whole->policy.n_params * sizeof(float));
+    OK(trainer_eval(first, &eval, &score, err));
     trainer_destroy(second);
+    s.train.total_agents = 8;
+    s.train.horizon = 16;
+    s.train.minibatch_size = 64;
+    second = setup_trainer(&s);
+    OK(trainer_load_weights(second, path, err));
+    OK(trainer_eval(second, &eval, &again, err));
+    assert_true(score.score == again.score);
+    trainer_destroy(second);
+    s.train.total_agents = 32;
     s.policy.action_bounds = POLICY_BOUNDS_CLIP;
     second = setup_trainer(&s);
     assert_int_equal(trainer_load(second, path, &failed), ST_CONFIG);
@@ -103,8 +115,48 @@ static void a_run_resumes(void **state)
     setup_close(&s);
 }
 
+static void a_run_resumes(void **state)
+{
+    (void)state;
+    check_resume(false);
+    check_resume(true);
+}
+
+/* After a few rollouts observations have a mean near 0 and a deviation near 1, and so have discounted rewards by their
+ * scale; the game's own numbers have not. */
+static void observations_and_rewards_are_normalised(void **state)
+{
+    struct setup s;
+    struct trainer *t;
+    const float *obs;
+    size_t n;
+
+    (void)state;
+    pendulum_open(&s, 2);
+    s.train.learning_rate = 0.0; /* the same policy throughout */
+    for (int norm = 0; norm < 2; norm++) {
+        double squares = 0.0, rewards = 0.0;
+        s.policy.norm_obs = s.train.scale_reward = norm == 1;
+        t = setup_trainer(&s);
+        for (int i = 0; i < 8; i++)
+            OK(trainer_iterate(t, err));
+        n = t->n_agents * t->horizon;
+        obs = t->roll.obs;
+        for (size_t i = 0; i < n; i++) {
+            squares += (double)(obs[3 * i + 2] * obs[3 * i + 2]) / (double)n;
+            rewards -= (double)t->roll.rewards[i] / (double)n;
+        }
+        if (norm == 0)
+            assert_true(squares > 3.0 && rewards > 3.0);
+        else
+            assert_true(squares > 0.5 && squares < 2.0 && rewards > 0.01 && rewards < 1.0);
+        trainer_destroy(t);
+    }
+    setup_close(&s);
+}
+
 /* Random play pays about -1200, a good controller -150. */
-static double trained_score(int std, int bounds)
+static double trained_score(int std, int bounds, bool norm)
 {
     struct setup s;
     struct trainer *t;
@@ -116,6 +168,7 @@ static double trained_score(int std, int bounds)
     s.policy.hidden_size = 64;
     s.policy.action_std = std;
     s.policy.action_bounds = bounds;
+    s.policy.norm_obs = s.train.scale_reward = norm;
     s.train.total_agents = 64;
     s.train.horizon = 128;
     s.train.minibatch_size = 1024;
@@ -126,7 +179,7 @@ static double trained_score(int std, int bounds)
     s.train.gae_lambda = 0.9;
     s.train.ent_coef = 0.0;
     s.train.replay_ratio = 8;
-    s.train.vf_coef = 0.1;
+    s.train.vf_coef = norm ? 0.5 : 0.1;
     s.train.max_grad_norm = 0.5;
     t = setup_trainer(&s);
     OK(trainer_run(t, NULL, &result, err));
@@ -142,7 +195,8 @@ static void pendulum_is_learned(void **state)
     if (UNDER_TSAN)
         skip();
     for (int bounds = POLICY_BOUNDS_CLIP; bounds <= POLICY_BOUNDS_TANH; bounds++) {
-        double score = trained_score(bounds == POLICY_BOUNDS_CLIP ? POLICY_STD_FIXED : POLICY_STD_STATE, bounds);
+        double score = trained_score(bounds == POLICY_BOUNDS_CLIP ? POLICY_STD_FIXED : POLICY_STD_STATE, bounds,
+                                     bounds == POLICY_BOUNDS_TANH);
         printf("# score %.0f\n", score);
         assert_true(score > -250.0);
     }
@@ -153,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deviations_are_learned),
         cmocka_unit_test(a_run_resumes),
+        cmocka_unit_test(observations_and_rewards_are_normalised),
         cmocka_unit_test(pendulum_is_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,8 @@ struct value {
 
 /* What both versions train with when no file says. */
 static const struct value any_base[] = {
+    {"policy.norm_obs", "false"},
+    {"train.scale_reward", "false"},
     {"train.vtrace", "true"},
     {"policy.encoder", "linear"},
     {"train.total_timesteps", "10000000"},

@@ -1,0 +1,95 @@
+/* cpu_norm.c - running mean and variance of columns, by the formulas of Chan, Golub and LeVeque for joining the sums of
+ * two sets: those of the rows before, and those of the rows that come. A column is added in the order of its rows. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include <math.h>
+
+#define COLUMN_GRAIN 1
+#define ROW_GRAIN 64
+#define NORM_LIMIT 10.0f
+#define NORM_EPS 1e-8
+
+/* Joins the sums (count, mean, squares) with those of n further rows. */
+static void sums_join(double sums[3], double n, double mean, double squares)
+{
+    double all = sums[0] + n, apart = mean - sums[1];
+
+    sums[2] += squares + apart * apart * (sums[0] * n / all);
+    sums[1] += apart * (n / all);
+    sums[0] = all;
+}
+
+static void add_columns(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct kern_norm *norm = (const struct kern_norm *)ctx;
+    const float *x = (const float *)norm->x;
+    size_t n = norm->n, D = norm->D;
+
+    (void)worker;
+    for (size_t d = from; d < to; d++) {
+        double sum = 0.0, squares = 0.0, mean;
+        for (size_t i = 0; i < n; i++)
+            sum += (double)x[i * D + d];
+        mean = sum / (double)n;
+        for (size_t i = 0; i < n; i++) {
+            double apart = (double)x[i * D + d] - mean;
+            squares += apart * apart;
+        }
+        sums_join(norm->sums + 3 * d, (double)n, mean, squares);
+    }
+}
+
+void cpu_norm_add(struct kern *k, const struct kern_norm *norm)
+{
+    cpu_run(k, norm->D, COLUMN_GRAIN, add_columns, norm);
+}
+
+void cpu_norm_freeze(struct kern *k, const struct kern_norm *norm)
+{
+    (void)k;
+    for (size_t d = 0; d < norm->D; d++) {
+        const double *sums = norm->sums + 3 * d;
+        norm->scale[2 * d] = (float)sums[1];
+        norm->scale[2 * d + 1] = sums[0] > 0.0 ? (float)(1.0 / sqrt(sums[2] / sums[0] + NORM_EPS)) : 1.0f;
+    }
+}
+
+/* Comparisons with NaN are false: it stays, to be found by the search for it. */
+static float limited(float x)
+{
+    return x > NORM_LIMIT ? NORM_LIMIT : x < -NORM_LIMIT ? -NORM_LIMIT : x;
+}
+
+static void apply_rows(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct kern_norm *norm = (const struct kern_norm *)ctx;
+    float *x = (float *)norm->x;
+    size_t D = norm->D;
+
+    (void)worker;
+    for (size_t i = from; i < to; i++)
+        for (size_t d = 0; d < D; d++)
+            x[i * D + d] = limited((x[i * D + d] - norm->scale[2 * d]) * norm->scale[2 * d + 1]);
+}
+
+void cpu_norm_apply(struct kern *k, const struct kern_norm *norm)
+{
+    cpu_run(k, norm->n, ROW_GRAIN, apply_rows, norm);
+}
+
+void cpu_reward_scale(struct kern *k, const struct kern_reward_scale *r)
+{
+    float gamma = r->hyper->gamma;
+    const struct kern_norm norm = {.n = r->T * r->N, .D = 1, .x = r->discounted, .sums = r->sums, .scale = r->scale};
+
+    for (size_t t = 0; t < r->T; t++)
+        for (size_t i = 0, at = t * r->N; i < r->N; i++, at++) {
+            float sum = gamma * r->carry[i] + r->rewards[at];
+            r->discounted[at] = sum;
+            r->carry[i] = r->terms[at] | r->truncs[at] ? 0.0f : sum;
+        }
+    cpu_norm_add(k, &norm);
+    cpu_norm_freeze(k, &norm);
+    for (size_t i = 0; i < r->T * r->N; i++)
+        r->rewards[i] = limited(r->rewards[i] * r->scale[1]);
+}

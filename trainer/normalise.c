@@ -1,0 +1,72 @@
+/* normalise.c - observations and rewards brought to a common scale by running means and deviations.
+ * policy.norm_obs: every observation that a game gives is added to the sums and then normalised in place, by the mean
+ * and deviation as they were when the rollout began; policies, updates and checkpoints see nothing else.
+ * train.scale_reward: after a rollout its rewards are divided by the deviation of discounted sums of rewards, so that
+ * values and advantages are of the same size in every game.
+ * Invariant: what an observation is normalised by changes between rollouts alone, so that ratios of a rollout are 1 at
+ * first, and a run that resumes sees the observation that it stopped at as it was. */
+#include "trainer/trainer_priv.h"
+
+void normalise_plan(struct trainer *t)
+{
+    struct normaliser *n = &t->norm_of;
+    struct plan *plan = &t->plan;
+
+    if (t->policy.set.norm_obs) {
+        plan_add(plan, &n->obs_sums, "sums of observations", sizeof(double), t->policy.obs_size, 3, 1);
+        plan_add(plan, &n->obs_scale, "scales of observations", sizeof(float), t->policy.obs_size, 2, 1);
+    }
+    if (t->set.scale_reward) {
+        plan_add(plan, &n->reward_sums, "sums of rewards", sizeof(double), 3, 1, 1);
+        plan_add(plan, &n->reward_scale, "scale of rewards", sizeof(float), 2, 1, 1);
+        plan_add(plan, &n->carry, "discounted rewards", sizeof(float), t->n_agents, 1, 1);
+        plan_add(plan, &n->discounted, "discounted rewards", sizeof(float), t->horizon, t->n_agents, 1);
+    }
+}
+
+static struct kern_norm obs_norm(struct trainer *t, void *obs, size_t n)
+{
+    return (struct kern_norm){
+        .n = n, .D = t->policy.obs_size, .x = obs, .sums = t->norm_of.obs_sums, .scale = t->norm_of.obs_scale};
+}
+
+void normalise_freeze(struct trainer *t)
+{
+    const struct kern_norm norm = obs_norm(t, NULL, 0);
+
+    if (t->policy.set.norm_obs)
+        t->ops->norm_freeze(t->kern, &norm);
+}
+
+void normalise_add(struct trainer *t, void *obs, size_t n)
+{
+    const struct kern_norm norm = obs_norm(t, obs, n);
+
+    if (t->policy.set.norm_obs)
+        t->ops->norm_add(t->kern, &norm);
+}
+
+void normalise_apply(struct trainer *t, void *obs, size_t n)
+{
+    const struct kern_norm norm = obs_norm(t, obs, n);
+
+    if (t->policy.set.norm_obs)
+        t->ops->norm_apply(t->kern, &norm);
+}
+
+void normalise_rewards(struct trainer *t)
+{
+    const struct normaliser *n = &t->norm_of;
+
+    if (t->set.scale_reward)
+        t->ops->reward_scale(t->kern, &(struct kern_reward_scale){.T = t->horizon,
+                                                                  .N = t->n_agents,
+                                                                  .rewards = t->roll.rewards,
+                                                                  .terms = t->roll.terms,
+                                                                  .truncs = t->roll.truncs,
+                                                                  .hyper = t->hyper,
+                                                                  .carry = n->carry,
+                                                                  .discounted = n->discounted,
+                                                                  .sums = n->reward_sums,
+                                                                  .scale = n->reward_scale});
+}
