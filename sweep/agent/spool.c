@@ -12,10 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FILE_MAX (1u << 20)
 #define SUFFIX ".told.json"
+#define HALF_WRITTEN                                                                                                   \
+    SUFFIX ".tmp." /* by file.h, of a process that was killed in that moment; the trial is trained again */
+#define HALF_WRITTEN_S 3600
 
 enum status spool_default(char *buf, size_t size, struct error *err)
 {
@@ -88,6 +92,14 @@ static bool has_suffix(const char *name)
     return n > m && strcmp(name + n - m, SUFFIX) == 0;
 }
 
+static void remove_half_written(const char *path)
+{
+    struct stat st;
+
+    if (strstr(path, HALF_WRITTEN) != NULL && stat(path, &st) == 0 && time(NULL) - st.st_mtime > HALF_WRITTEN_S)
+        (void)unlink(path);
+}
+
 /* False: it is of another place or study, or no result. */
 static bool read_result(const char *path, const char *place, const char *study, struct spooled *ret)
 {
@@ -130,6 +142,7 @@ enum status spool_list(const char *dir, const char *place, const char *study, st
     while ((entry = readdir(d)) != NULL) {
         found = (struct spooled){0};
         snprintf(path, sizeof path, "%.*s/%.255s", PATH_MAX - 260, dir, entry->d_name);
+        remove_half_written(path);
         if (!has_suffix(entry->d_name) || !read_result(path, place, study, &found))
             continue;
         (void)MEM_ROOM(list, n, cap);
