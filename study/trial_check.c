@@ -14,6 +14,7 @@
 #include "study/setup.h"
 #include "trainer/trainer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SECTIONS 3 /* env, policy, train */
@@ -25,7 +26,7 @@ struct trial_check {
     void *base[SECTIONS], *now[SECTIONS]; /* settings of each table, owned */
     const struct search *search; /* borrowed; NULL: no points */
     struct search_expr *require; /* NULL: none */
-    char *require_text; /* owned, for the reason */
+    char why_require[400]; /* the reason why a point is not allowed by it */
 };
 
 struct trial_check *trial_check_create(const struct setup *setup, const struct search *search)
@@ -53,7 +54,8 @@ enum status trial_check_require(struct trial_check *c, const struct setup *setup
 {
     if (setup->sweep.require[0] == '\0')
         return ST_OK;
-    c->require_text = mem_strdup(setup->sweep.require);
+    snprintf(c->why_require, sizeof c->why_require, "%.150s: sweep.require does not hold: %.200s",
+             config_origin(setup->config, "sweep.require"), setup->sweep.require);
     return search_expr_bind(&c->require, setup->sweep.require, config_origin(setup->config, "sweep.require"), c->search,
                             setup, err);
 }
@@ -67,7 +69,6 @@ void trial_check_destroy(struct trial_check *c)
         mem_free(c->now[i]);
     }
     search_expr_free(c->require);
-    mem_free(c->require_text);
     mem_free(c);
 }
 
@@ -107,7 +108,7 @@ enum status trial_check_point(struct trial_check *c, const double *x, struct err
     const struct search *s = c->search;
 
     if (c->require != NULL && !search_expr_holds(c->require, s, x))
-        return FAIL(err, ST_CONFIG, "sweep.require does not hold: %.200s", c->require_text);
+        return FAIL(err, ST_CONFIG, "%s", c->why_require);
     trial_check_reset(c);
     for (size_t i = 0; c->n_tables > 0 && i < s->space.dim; i++) {
         double value = x[i];

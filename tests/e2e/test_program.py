@@ -466,7 +466,7 @@ BAD = [  # a line of the config, what replaces it, and what the message says
     ("confirm = 0", "require = layers < 9 <", ("own.ini:8",)),
     ("confirm = 0", "require = layers < 3 4", ("own.ini:8", "left over")),
     ("confirm = 0", "require = layrs < 3", ("own.ini:8", "layrs is no option")),
-    ("confirm = 0", "require = layers > 9", ("no trial of this space was found", "layers > 9")),
+    ("confirm = 0", "require = layers > 9", ("no trial of this space was found", "own.ini:8", "layers > 9")),
     ("confirm = 0", "require = (((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((layers", ("own.ini:8", "64")),
     ("{argv}", "{lr}", ("own.ini:3", "{lr} is no parameter")),
     ("{argv}", "x{argv}", ("own.ini:3", "stand alone")),
