@@ -32,6 +32,7 @@ CASES = {
     "squared": ("examples/squared.ini", [], 0.95, 1.0, 30),
     "memory": ("examples/memory.ini", [], 0.95, 1.0, 30),
     "memory-no-core": ("examples/memory.ini", ["--policy.core", "none"], 0.45, 0.55, 30),
+    "mountain_car": ("examples/mountain_car.ini", [], 0.9, 1.0, 60),
     "pendulum": ("examples/pendulum.ini", [], 0.939, 1.0, 60),  # a return of -200
     "pong": ("examples/pong.ini", [], 0.95, 1.0, 60),
     "breakout": ("examples/breakout.ini", [], 0.95, 1.0, 60),

@@ -550,16 +550,17 @@ static void recorded_steps_do_the_same(void **state)
 /* Games that are not ours, one of them by the name of one that is: the host steps them. */
 static void games_of_the_host(void **state)
 {
-    struct env_def namesake = *env_find("cartpole");
+    struct env_def namesake = *env_find("cartpole"), numbers = *env_find("pendulum");
     struct pair_settings pair = {.length = 9};
-    void *settings = test_settings(&namesake);
+    void *settings = test_settings(&namesake), *numbers_settings = test_settings(&numbers);
     (void)state;
     for (size_t n = 1; n <= 1000; n *= 10) {
         check_steps(&pair_def, &pair, KERN_F32, n, 0, steps_of(200), 3);
         check_steps(&pair_def, &pair, KERN_BF16, n + 1, 0, steps_of(200), 3);
         check_steps(&namesake, settings, KERN_BF16, n, 0, steps_of(200), 3);
+        check_steps(&numbers, numbers_settings, KERN_F32, n, 0, steps_of(250), 3);
     }
-    mem_free(settings);
+    mem_free(settings), mem_free(numbers_settings);
 }
 
 static void too_many_games_are_refused(void **state)

@@ -96,8 +96,7 @@ static struct start start_new(const struct rollout_case *c, uint64_t seed)
     D = (size_t)s.shape.obs_size;
     *net = (struct kern_net){
         .core = c->core, .encoder_act = c->act, .act = c->act, .obs_size = D, .width = c->H, .n_layers = c->L};
-    net->heads.n_heads = 1;
-    net->heads.sizes[0] = net->heads.n_logits = s.shape.head_sizes[0];
+    kern_heads_init(&net->heads, &s.shape, false);
     size_t O = (size_t)net->heads.n_logits + 1;
     net->encoder_w = net_add(&s, c->H * D);
     net->encoder_b = net_add(&s, c->H);
@@ -594,6 +593,7 @@ static void what_does_not_fit_is_refused(void **state)
         {"breakout", 0, KERN_CORE_MINGRU, KERN_ACT_RELU, 256, 1, 16, 2, 0.0f}, /* shared memory */
         {"breakout", 0, KERN_CORE_MINGRU, KERN_ACT_RELU, 128, 4, 16, 2, 0.0f},
         {"pong", 0, KERN_CORE_LSTM, KERN_ACT_RELU, 32, 1, 16, 2, 0.0f},
+        {"pendulum", 0, KERN_CORE_MLP, KERN_ACT_RELU, 32, 1, 16, 2, 0.0f}, /* a number as action */
     };
     struct error err = {0};
     struct played got;

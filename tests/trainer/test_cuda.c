@@ -13,6 +13,7 @@ struct variant {
     int core, optimizer, precision;
     double prio_alpha, replay_ratio, target_kl;
     bool vtrace;
+    bool normed; /* observations and rewards; tanh and deviations of the state where actions are numbers */
 };
 
 static const struct variant variants[] = {
@@ -22,6 +23,8 @@ static const struct variant variants[] = {
     {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true},
     {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true},
     {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true},
+    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true},
+    {"pendulum", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.4, 0.0, true},
 };
 
 /* Under a sanitizer the second. Of iterations the first is plain, the second recorded, later ones are replayed. */
@@ -45,6 +48,9 @@ static void setup_variant(struct setup *s, const struct variant *v)
     s->train.replay_ratio = v->replay_ratio;
     s->train.target_kl = v->target_kl;
     s->train.vtrace = v->vtrace;
+    s->policy.norm_obs = s->train.scale_reward = v->normed;
+    s->policy.action_std = v->normed ? POLICY_STD_STATE : POLICY_STD_FIXED;
+    s->policy.action_bounds = v->normed ? POLICY_BOUNDS_TANH : POLICY_BOUNDS_CLIP;
     s->train.total_agents = long_or_short(256, 64);
     s->train.horizon = long_or_short(16, 8);
     s->train.minibatch_size = s->train.total_agents * s->train.horizon / 4;
@@ -312,15 +318,17 @@ int main(int argc, char **argv)
 {
 #define OF_VARIANT(f, v) ((struct CMUnitTest){#f "_" #v, f, NULL, NULL, (void *)(uintptr_t)&variants[v]})
 #define OF_EACH_VARIANT(f)                                                                                             \
-    OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5)
+    OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5),        \
+        OF_VARIANT(f, 6), OF_VARIANT(f, 7)
     const struct CMUnitTest tests[] = {
         OF_EACH_VARIANT(test_recorded_or_not),    OF_EACH_VARIANT(test_cached_or_new),
         OF_EACH_VARIANT(test_short_last_rollout), OF_EACH_VARIANT(test_resume),
         OF_VARIANT(test_checkpoint_crosses, 0),   OF_VARIANT(test_checkpoint_crosses, 1),
-        OF_VARIANT(test_checkpoint_crosses, 2),   cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_failure_is_found),  cmocka_unit_test(test_too_large),
+        OF_VARIANT(test_checkpoint_crosses, 2),   OF_VARIANT(test_checkpoint_crosses, 6),
+        cmocka_unit_test(test_side_by_side),      cmocka_unit_test(test_failure_is_found),
+        cmocka_unit_test(test_too_large),
     };
-    _Static_assert(sizeof variants / sizeof variants[0] == 6, "each has a test of each kind");
+    _Static_assert(sizeof variants / sizeof variants[0] == 8, "each has a test of each kind");
     char reason[256];
 
     if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
