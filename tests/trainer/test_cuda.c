@@ -17,14 +17,14 @@ struct variant {
 };
 
 static const struct variant variants[] = {
-    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true},
-    {"memory", POLICY_CORE_MINGRU, TRAIN_ADAM, TRAIN_BF16, 0.8, 2.0, 0.0, false},
-    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 4.0, 0.01, true},
-    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true},
-    {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true},
-    {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_ADAM, TRAIN_BF16, 0.8, 2.0, 0.0, false, false},
+    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 4.0, 0.01, true, false},
+    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true, false},
+    {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true, false},
+    {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true, false},
     {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true},
-    {"pendulum", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.4, 0.0, true},
+    {"pendulum", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.4, 0.0, true, false},
 };
 
 /* Under a sanitizer the second. Of iterations the first is plain, the second recorded, later ones are replayed. */
