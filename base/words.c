@@ -69,3 +69,18 @@ size_t utf8_length(const char *text, size_t n)
         return 0;
     return len;
 }
+
+size_t words_drop_escapes(char *text, size_t n)
+{
+    size_t to = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] != '\033' || i + 1 == n || text[i + 1] != '[') {
+            text[to++] = text[i];
+            continue;
+        }
+        for (i += 2; i < n && (text[i] < 0x40 || text[i] > 0x7e);) /* parameters, then one final byte */
+            i++;
+    }
+    return to;
+}

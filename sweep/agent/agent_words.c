@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,9 @@ static void add_value(struct strbuf *out, const cJSON *value)
 
     if (cJSON_IsString(value))
         strbuf_add(out, value->valuestring);
+    else if (cJSON_IsNumber(value) && value->valuedouble == rint(value->valuedouble) &&
+             fabs(value->valuedouble) < 0x1p53)
+        strbuf_addf(out, "%.0f", value->valuedouble); /* 1000000 and not 1e+06 */
     else if (cJSON_IsNumber(value))
         strbuf_add(out, num_format_f64(value->valuedouble, number));
     else if (cJSON_IsBool(value))

@@ -61,6 +61,7 @@ static void start_program(char *const *argv, char *const *env, const char *direc
         execvpe(argv[0], argv, env);
     }
     end.start_errno = errno;
+    end.is_there = !end.in_directory && access(argv[0], F_OK) == 0;
     report(&end);
     _exit(127);
 }

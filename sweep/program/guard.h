@@ -21,6 +21,7 @@ enum guard_signal { GUARD_TERM = 'T', GUARD_KILL = 'K' };
 struct guard_end {
     int start_errno; /* not 0: it could not be started */
     bool in_directory; /* ... since its folder cannot be entered */
+    bool is_there; /* ... although its folder, or the path that names it, has such a file */
     int wait_status; /* of waitpid */
 };
 

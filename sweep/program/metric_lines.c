@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
+#include "base/words.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -21,8 +22,8 @@ static bool is_name(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == n;
 }
 
-/* Of two with one name the later one counts. */
-static void add(struct metric_line *line, const char *name, double value)
+/* Of two with one name the later one counts. score: takes the last place where none is left. */
+static void add(struct metric_line *line, const char *name, double value, const char *score)
 {
     size_t i = 0;
 
@@ -36,10 +37,13 @@ static void add(struct metric_line *line, const char *name, double value)
     }
     while (i < line->n && strcmp(line->metrics[i].name, name) != 0)
         i++;
-    if (i == METRICS_MAX)
+    if (i == METRICS_MAX && strcmp(name, score) != 0)
         return;
-    if (i == line->n)
-        snprintf(line->metrics[line->n++].name, METRIC_NAME_BYTES, "%s", name);
+    if (i == line->n) {
+        i = i < METRICS_MAX ? i : METRICS_MAX - 1;
+        line->n = i + 1;
+        snprintf(line->metrics[i].name, METRIC_NAME_BYTES, "%s", name);
+    }
     line->metrics[i].value = value;
 }
 
@@ -54,32 +58,78 @@ static void begin(struct metric_line *ret)
     ret->step = ret->cost = NAN;
 }
 
-bool metric_line_read(const char *line, size_t n, struct metric_line *ret)
+/* What follows the last TRAWL of a line (n bytes); NULL: none. In quotes it is a text about reports, no report. */
+static const char *find_mark(const char *line, size_t n)
 {
-    const char *end = line + n;
+    for (const char *at = line + n; at-- > line;) {
+        size_t left = (size_t)(line + n - at);
+        char before = at > line ? at[-1] : ' ';
+        if (left > strlen(MARK) && strncmp(at, MARK, strlen(MARK)) == 0 && isblank((unsigned char)at[strlen(MARK)]) &&
+            !isalnum((unsigned char)before) && strchr("_'\"`", before) == NULL)
+            return at + strlen(MARK);
+    }
+    return NULL;
+}
+
+/* The line without colours and with an end, owned; what follows its mark in *ret_at. NULL: there is no mark. */
+static char *take_marked(const char *line, size_t n, const char **ret_at, const char **ret_end)
+{
+    char *text;
+
+    if (memmem(line, n, MARK, strlen(MARK)) == NULL)
+        return NULL;
+    text = memcpy(mem_alloc(n + 1), line, n);
+    n = words_drop_escapes(text, n);
+    *ret_end = text + n;
+    *ret_at = find_mark(text, n);
+    if (*ret_at != NULL)
+        return text;
+    mem_free(text);
+    return NULL;
+}
+
+bool metric_line_is_marked(const char *line, size_t n)
+{
+    const char *at, *end;
+    char *text = take_marked(line, n, &at, &end);
+
+    mem_free(text);
+    return text != NULL;
+}
+
+/* "score=0.5", or "score=0.5," as it stands in an enumeration. */
+static void take_word(struct metric_line *line, const char *from, size_t n, const char *score)
+{
+    char word[METRIC_NAME_BYTES + NUM_TEXT_MAX], *equals;
+    double value;
+
+    if (n > 0 && (from[n - 1] == ',' || from[n - 1] == ';'))
+        n--;
+    snprintf(word, sizeof word, "%.*s", (int)n, from);
+    equals = strchr(word, '=');
+    if (equals == NULL || n >= sizeof word)
+        return;
+    *equals = '\0';
+    if (is_name(word) && num_parse_f64_any(equals + 1, &value))
+        add(line, word, value, score);
+}
+
+bool metric_line_read(const char *line, size_t n, const char *score, struct metric_line *ret)
+{
+    const char *at, *end, *from;
+    char *text = take_marked(line, n, &at, &end);
 
     begin(ret);
-    while (line < end && isblank((unsigned char)*line))
-        line++;
-    if ((size_t)(end - line) <= strlen(MARK) || strncmp(line, MARK, strlen(MARK)) != 0 ||
-        !isblank((unsigned char)line[strlen(MARK)]))
+    if (text == NULL)
         return false;
-    for (line += strlen(MARK); line < end;) {
-        char word[METRIC_NAME_BYTES + NUM_TEXT_MAX], *equals;
-        const char *from = line;
-        double value;
-        while (line < end && !isspace((unsigned char)*line))
-            line++;
-        snprintf(word, sizeof word, "%.*s", (int)(line - from), from);
-        equals = strchr(word, '=');
-        if (equals != NULL && (size_t)(line - from) < sizeof word) {
-            *equals = '\0';
-            if (is_name(word) && num_parse_f64_any(equals + 1, &value))
-                add(ret, word, value);
-        }
-        while (line < end && isspace((unsigned char)*line))
-            line++;
+    while (at < end) {
+        while (at < end && isspace((unsigned char)*at))
+            at++;
+        for (from = at; at < end && !isspace((unsigned char)*at);)
+            at++;
+        take_word(ret, from, (size_t)(at - from), score);
     }
+    mem_free(text);
     return has_content(ret);
 }
 
@@ -110,7 +160,7 @@ static char *quote_words(const char *line, size_t n)
     return text;
 }
 
-bool metric_json_read(const char *line, size_t n, struct metric_line *ret)
+bool metric_json_read(const char *line, size_t n, const char *score, struct metric_line *ret)
 {
     char *text = quote_words(line, n);
     cJSON *json = NULL;
@@ -122,7 +172,7 @@ bool metric_json_read(const char *line, size_t n, struct metric_line *ret)
         {
             double value;
             if (is_name(item->string) && json_get_f64(json, item->string, &value))
-                add(ret, item->string, value);
+                add(ret, item->string, value, score);
         }
     }
     cJSON_Delete(json);

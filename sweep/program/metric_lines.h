@@ -1,5 +1,6 @@
 /* metric_lines.h - what a program reports about its training: lines `TRAWL score=0.91 step=1000 cost=12.5 loss=0.3` of
- * its output, or JSON objects, one a line, in a file. Plain functions of their input; any thread. */
+ * its output, or JSON objects, one a line, in a file. Plain functions of their input; any thread.
+ * Others write into the same line: a progress bar or a logger may stand before TRAWL, colours around it. */
 #ifndef SWEEP_PROGRAM_METRIC_LINES_H
 #define SWEEP_PROGRAM_METRIC_LINES_H
 
@@ -20,9 +21,12 @@ struct metric_line {
     } metrics[METRICS_MAX];
 };
 
-/* line has n bytes without its end. False: it is no report; a word of a report that is no name=number is left out. */
-bool metric_line_read(const char *line, size_t n, struct metric_line *ret_line);
+/* Does the line (n bytes, without its end) hold the word TRAWL, with more after it? */
+bool metric_line_is_marked(const char *line, size_t n);
+/* False: it is no report; a word of a report that is no name=number is left out. The metric `score` is never the one that
+ * has no place. */
+bool metric_line_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);
 /* The same from {"score": 0.91, "step": 1000}; Python's NaN and Infinity are taken. */
-bool metric_json_read(const char *line, size_t n, struct metric_line *ret_line);
+bool metric_json_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);
 
 #endif

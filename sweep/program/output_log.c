@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,18 +80,41 @@ const char *output_log_rest(const struct output_log *log, size_t *ret_n)
     return log->line;
 }
 
+void output_log_printable(char *text, size_t n)
+{
+    size_t to = 0;
+
+    n = words_drop_escapes(text, n);
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_length(text + i, n - i);
+        bool is_control = len == 1 ? text[i] == 0x7f || (text[i] < ' ' && text[i] != '\n' && text[i] != '\t')
+                                   : len == 2 && text[i] == '\xc2' && (unsigned char)text[i + 1] < 0xa0;
+        if (text[i] == '\r') {
+            if (i + 1 < n && text[i + 1] != '\n')
+                text[to++] = '\n';
+            i++;
+        } else if (len == 0 || is_control) {
+            text[to++] = '?';
+            i += len > 0 ? len : 1;
+        } else {
+            memmove(text + to, text + i, len);
+            to += len;
+            i += len;
+        }
+    }
+    while (to > 0 && text[to - 1] == '\n')
+        to--;
+    text[to] = '\0';
+}
+
 void output_log_last(const struct output_log *log, char ret_text[OUTPUT_LAST_BYTES + 1])
 {
     size_t n = log->n < OUTPUT_LAST_BYTES ? (size_t)log->n : OUTPUT_LAST_BYTES;
     char *newline;
 
-    for (size_t i = 0; i < n; i++) {
-        char c = log->tail[(log->n - n + i) % OUTPUT_TAIL_BYTES];
-        ret_text[i] = (unsigned char)c >= 0x7f || ((unsigned char)c < ' ' && c != '\n') ? '?' : c;
-    }
-    while (n > 0 && ret_text[n - 1] == '\n')
-        n--;
-    ret_text[n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        ret_text[i] = log->tail[(log->n - n + i) % OUTPUT_TAIL_BYTES];
+    output_log_printable(ret_text, n);
     if (log->n > OUTPUT_LAST_BYTES &&
         (newline = strchr(ret_text, '\n')) != NULL) /* the first line lacks its beginning */
         memmove(ret_text, newline + 1, strlen(newline + 1) + 1);

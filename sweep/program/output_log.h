@@ -33,6 +33,8 @@ bool output_log_line(struct output_log *log, const char *bytes, size_t n, size_t
 const char *output_log_rest(const struct output_log *log, size_t *ret_n);
 /* The last whole lines, as printable text; "" when there is none. */
 void output_log_last(const struct output_log *log, char ret_text[OUTPUT_LAST_BYTES + 1]);
+/* text (n bytes, with room for one more) as lines of UTF-8 that end with \n: without colours, '?' for what is neither. */
+void output_log_printable(char *text, size_t n);
 void output_log_close(struct output_log *log); /* a zeroed one is fine */
 
 #endif

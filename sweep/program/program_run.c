@@ -33,6 +33,8 @@ struct program_run {
     struct output_log log;
     struct program_job job; /* its texts are not ours but metric */
     char *metric, *name; /* name: of the program */
+    char unread[160]; /* its last line that looks like a report and has no score; "": none */
+    char *metrics_path; /* NULL: none */
     int metrics_fd; /* -1: none */
     struct output_log metrics; /* cuts its lines; no file */
     double start_s, stop_s; /* stop_s: since when it is asked to stop; 0: it is not */
@@ -99,6 +101,7 @@ enum status program_run_start(struct program_run **ret_run, const struct program
     run->job = *job;
     run->metric = mem_strdup(job->metric);
     run->name = mem_strdup(job->argv[0]);
+    run->metrics_path = job->metrics_path != NULL ? mem_strdup(job->metrics_path) : NULL;
     run->queue = mem_array(QUEUE_MAX, sizeof *run->queue);
     run->score = run->cost = NAN;
     run->allowance = BURST;
@@ -131,6 +134,7 @@ void program_run_destroy(struct program_run *run)
         close(run->metrics_fd);
     mem_free(run->metric);
     mem_free(run->name);
+    mem_free(run->metrics_path);
     mem_free(run->queue);
     mem_free(run);
 }
@@ -195,9 +199,30 @@ bool program_run_report(struct program_run *run, struct program_report *ret)
 
 /* ---- its output ---- */
 
-static void take_output(struct program_run *run, const char *bytes, size_t n)
+static bool has_score(const struct program_run *run, const struct metric_line *line)
+{
+    size_t i = 0;
+
+    while (i < line->n && strcmp(line->metrics[i].name, run->metric) != 0)
+        i++;
+    return i < line->n;
+}
+
+static void take_line(struct program_run *run, const char *text, size_t n)
 {
     struct metric_line line;
+
+    if (metric_line_read(text, n, run->metric, &line))
+        take_report(run, &line);
+    if (!run->has_score && metric_line_is_marked(text, n) && !has_score(run, &line)) {
+        n = n < sizeof run->unread ? n : sizeof run->unread - 1;
+        memcpy(run->unread, text, n);
+        output_log_printable(run->unread, n);
+    }
+}
+
+static void take_output(struct program_run *run, const char *bytes, size_t n)
+{
     const char *text;
     size_t at = 0, n_text;
 
@@ -205,8 +230,7 @@ static void take_output(struct program_run *run, const char *bytes, size_t n)
     if (run->job.echo && fwrite(bytes, 1, n, stderr) != n)
         run->job.echo = false;
     while (output_log_line(&run->log, bytes, n, &at, &text, &n_text))
-        if (metric_line_read(text, n_text, &line))
-            take_report(run, &line);
+        take_line(run, text, n_text);
 }
 
 /* False: nothing more will come. */
@@ -229,12 +253,25 @@ static void read_output(struct program_run *run, int rounds)
     }
 }
 
-/* A program that opens the file for each line may empty it each time. */
-static bool begins_again(int fd)
+/* At the end of the file. A program that opens it for each line may empty it each time, or put another in its place. */
+static bool begins_again(struct program_run *run)
 {
-    struct stat now;
+    struct stat ours, there;
+    int fd;
 
-    return fstat(fd, &now) == 0 && now.st_size < lseek(fd, 0, SEEK_CUR) && lseek(fd, 0, SEEK_SET) == 0;
+    if (fstat(run->metrics_fd, &ours) != 0)
+        return false;
+    if (ours.st_size < lseek(run->metrics_fd, 0, SEEK_CUR)) {
+        run->metrics.n_line = 0;
+        return lseek(run->metrics_fd, 0, SEEK_SET) == 0;
+    }
+    if (stat(run->metrics_path, &there) != 0 || (there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) ||
+        (fd = open(run->metrics_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+        return false;
+    close(run->metrics_fd);
+    run->metrics_fd = fd;
+    run->metrics.n_line = 0;
+    return true;
 }
 
 static void read_metrics(struct program_run *run, int rounds)
@@ -246,12 +283,12 @@ static void read_metrics(struct program_run *run, int rounds)
         struct metric_line line;
         const char *text;
         size_t at = 0, n_text;
-        if ((n < 0 && errno == EINTR) || (n == 0 && begins_again(run->metrics_fd)))
+        if ((n < 0 && errno == EINTR) || (n == 0 && begins_again(run)))
             continue;
         if (n <= 0)
             return;
         while (output_log_line(&run->metrics, bytes, (size_t)n, &at, &text, &n_text))
-            if (metric_json_read(text, n_text, &line))
+            if (metric_json_read(text, n_text, run->metric, &line))
                 take_report(run, &line);
     }
 }
@@ -270,11 +307,11 @@ static void finish(struct program_run *run)
     read_output(run, 1 << 20);
     read_metrics(run, 1 << 20);
     text = output_log_rest(&run->log, &n);
-    if (n > 0 && metric_line_read(text, n, &line))
-        take_report(run, &line);
+    if (n > 0)
+        take_line(run, text, n);
     if (run->metrics_fd >= 0) {
         text = output_log_rest(&run->metrics, &n);
-        if (n > 0 && metric_json_read(text, n, &line))
+        if (n > 0 && metric_json_read(text, n, run->metric, &line))
             take_report(run, &line);
     }
     if (run->last_waits)
@@ -322,15 +359,42 @@ void program_run_stop(struct program_run *run)
 
 /* ---- the end ---- */
 
+/* What most often is the matter with a program that cannot be started. */
+static const char *start_hint(const struct program_run *run)
+{
+    bool is_path = strchr(run->name, '/') != NULL;
+
+    if (run->guard_end.in_directory || !run->guard_end.is_there)
+        return "";
+    if (run->guard_end.start_errno == ENOENT)
+        return is_path ? "; the file is there, but the interpreter that its first line names is not"
+                       : "; a file of that name is in its folder: write ./ before it";
+    return run->guard_end.start_errno == EACCES
+               ? "; chmod +x makes a file executable, or write its interpreter before it: python FILE"
+               : "";
+}
+
+static void explain_no_score(const struct program_run *run, char *buf, size_t size)
+{
+    if (run->unread[0] != '\0')
+        snprintf(buf, size, "no score: its line \"%s\" has no word like %s=0.5, with nothing but a number after the =",
+                 run->unread, run->metric);
+    else
+        snprintf(buf, size,
+                 "no score: it printed no line like `TRAWL %s=0.5` and wrote none to the file named by TRAWL_METRICS",
+                 run->metric);
+}
+
 static void explain_end(const struct program_run *run, struct program_end *end)
 {
     int status = run->guard_end.wait_status;
 
     if (run->guard_end.start_errno != 0)
-        snprintf(end->reason, sizeof end->reason, "%s: %.300s: %s",
+        snprintf(end->reason, sizeof end->reason, "%s: %.300s: %s%s",
                  run->guard_end.in_directory ? "the folder of the program cannot be entered"
                                              : "the program cannot be started",
-                 run->guard_end.in_directory ? "sweep.directory" : run->name, strerror(run->guard_end.start_errno));
+                 run->guard_end.in_directory ? "sweep.directory" : run->name, strerror(run->guard_end.start_errno),
+                 start_hint(run));
     else if (run->timed_out)
         snprintf(end->reason, sizeof end->reason, "it ran longer than %g s (sweep.trial_time) and was %s",
                  run->job.limit_s, run->killed ? "killed" : "ended");
@@ -340,9 +404,7 @@ static void explain_end(const struct program_run *run, struct program_end *end)
     else if (WEXITSTATUS(status) != 0)
         snprintf(end->reason, sizeof end->reason, "ended with exit code %d", WEXITSTATUS(status));
     else if (!run->has_score)
-        snprintf(end->reason, sizeof end->reason,
-                 "no score: it printed no line like `TRAWL %s=0.5` and wrote none to the file named by TRAWL_METRICS",
-                 run->metric);
+        explain_no_score(run, end->reason, sizeof end->reason);
     else if (!isfinite(run->score))
         snprintf(end->reason, sizeof end->reason, "%s is %g at the end of the run", run->metric, run->score);
 }

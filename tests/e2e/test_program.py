@@ -152,9 +152,18 @@ echo '{"score": 0.5}' >"$TRAWL_METRICS" """
     equal((trial["score"], trial["env_steps"]), (0.5, 5000))
 
 
+def test_a_file_of_metrics_that_is_replaced(folder):
+    """As a program does that writes a new file and renames it; the line without an end was part of the old one."""
+    script = """printf '{"score": 0.25, "step": 5000}\n{"score' >"$TRAWL_METRICS"
+sleep 1
+echo '{"score": 0.5}' >new; mv new "$TRAWL_METRICS" """
+    trial = sweep(folder, script)[0]
+    equal((trial["score"], trial["env_steps"]), (0.5, 5000))
+
+
 def test_crash(folder):
-    trial = one_failed(folder, "echo 'TRAWL score=1'\necho something went wrong >&2\nexit 3\n", "ended with exit code 3")
-    assert trial["log_tail"].endswith("something went wrong"), trial
+    trial = one_failed(folder, "echo 'TRAWL score=1'\nprintf 'so weit, so schlecht: ñ 日本\\r\\n' >&2\nexit 3\n", "ended with exit code 3")
+    assert trial["log_tail"].endswith("so weit, so schlecht: ñ 日本"), trial
     assert "exit code 3" in run("show", "own", "--store", folder / "own.db")[0]
 
 
@@ -164,10 +173,19 @@ def test_death_by_signal(folder):
 
 def test_no_such_program(folder):
     one_failed(folder, "", "./no-such-program: No such file", config=CONFIG.replace("sh train.sh", "./no-such-program"))
+    for command, script, says in (("train.sh", "", "write ./ before it"), ("./train.sh", "", "chmod +x"),
+                                  ("./other.sh", "#!/no/such/interpreter\n", "the interpreter that its first line names")):
+        shutil.rmtree(folder / "own.db.runs")
+        (folder / "own.db").unlink()
+        os.chmod(write(folder, "other.sh", script), 0o755)
+        one_failed(folder, "", says, config=CONFIG.replace("sh train.sh", command))
 
 
 def test_no_score(folder):
-    one_failed(folder, "echo 'TRAWL loss=1'\n", "no score", "TRAWL score=0.5")
+    one_failed(folder, "echo nothing\n", "no score", "TRAWL score=0.5")
+    shutil.rmtree(folder / "own.db.runs")
+    (folder / "own.db").unlink()
+    one_failed(folder, "echo 'TRAWL score=[9.] step=3'\necho done\n", "no score", 'its line "TRAWL score=[9.] step=3"')
 
 
 def test_not_a_number(folder):

@@ -18,7 +18,7 @@
 #include "sweep/agent/spool.h"
 
 static const char answer_text[] = "{\"trial\": 7, \"seed\": 9007199254740991, \"params\": {\"Learning-Rate\": 0.001, "
-                                  "\"layers\": 4, \"opt\": \"a b\"},"
+                                  "\"layers\": 4, \"steps\": 3000000, \"opt\": \"a b\"},"
                                   " \"argv\": [\"--Learning-Rate\", \"0.001\", \"--opt\", \"a b\"],"
                                   " \"config\": {\"param\": {\"epochs\": \"3\", \"trial\": \"no\"}}}";
 
@@ -57,6 +57,7 @@ static void words_are_filled_in(void **state)
     expect("", "");
     expect("--lr={Learning-Rate}", "--lr=0.001");
     expect("{learning_rate}{layers}", "0.0014");
+    expect("{steps}", "3000000"); /* no 3e+06: it is given to programs that read a whole number */
     expect("{opt}", "a b"); /* one word, whatever is in it */
     expect("{config}:{dir}:{study}", "/t/config.ini:/t:s");
     expect("{trial}-{seed}", "7-9007199254740991"); /* of the trial, not of [param] */

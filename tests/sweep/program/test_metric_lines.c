@@ -1,0 +1,144 @@
+/* test_metric_lines.c - what a program's lines report, and what is shown of its output. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "sweep/program/metric_lines.h"
+#include "sweep/program/output_log.h"
+
+static double value_of(const struct metric_line *line, const char *name)
+{
+    for (size_t i = 0; i < line->n; i++)
+        if (strcmp(line->metrics[i].name, name) == 0)
+            return line->metrics[i].value;
+    return NAN;
+}
+
+/* want NaN: the line has no score. */
+static void expect_score(const char *text, double want)
+{
+    struct metric_line line;
+    double score;
+
+    (void)metric_line_read(text, strlen(text), "score", &line);
+    score = value_of(&line, "score");
+    if (score != want && !(isnan(score) && isnan(want)))
+        fail_msg("\"%s\": %g in place of %g", text, score, want);
+}
+
+static void test_a_report(void **state)
+{
+    static const char text[] = "TRAWL score=0.91 step=1000 cost=12.5 val/loss=-3e-2";
+    struct metric_line line;
+
+    (void)state;
+    assert_true(metric_line_read(text, strlen(text), "score", &line));
+    assert_int_equal(line.n, 2);
+    assert_true(value_of(&line, "score") == 0.91 && value_of(&line, "val/loss") == -0.03);
+    assert_true(line.step == 1000 && line.cost == 12.5);
+    expect_score("TRAWL score=1 score=2", 2);
+    expect_score("TRAWL\tscore=1.5E-3\tx", 1.5e-3);
+    expect_score("TRAWL score=-inf", -INFINITY);
+}
+
+/* What people, loggers, progress bars and terminals make of it. */
+static void test_other_text_around_it(void **state)
+{
+    (void)state;
+    expect_score("TRAWL score=0.5, step=3; x=1", 0.5);
+    expect_score("INFO:root:TRAWL score=0.5", 0.5);
+    expect_score(" 50%|##   | 5/10 [00:01<00:01, 3it/s]TRAWL score=0.5", 0.5);
+    expect_score("\033[32mTRAWL score=0.5\033[0m", 0.5);
+    expect_score("\033[1;31mINFO\033[0m \033[KTRAWL \033[1mscore=0.5\033[m", 0.5);
+    expect_score("\xef\xbb\xbfTRAWL score=0.5", 0.5);
+    expect_score("TRAWL score=1 TRAWL score=2", 2);
+}
+
+static void test_no_report(void **state)
+{
+    static const char *const lines[] = {"",
+                                        "TRAWL",
+                                        "TRAWL ",
+                                        "TRAWLER score=1",
+                                        "xTRAWL score=1",
+                                        "print(\"TRAWL score=1 step=2\")",
+                                        "print a line like `TRAWL score=0.5` please",
+                                        "TRAWL score=0,5",
+                                        "TRAWL score = 0.5",
+                                        "TRAWL score: 0.5",
+                                        "TRAWL score=[9.]",
+                                        "TRAWL score=0x10",
+                                        "TRAWL score=",
+                                        "\033[",
+                                        "\033[TRAWL score=1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        expect_score(lines[i], NAN);
+    assert_true(metric_line_is_marked("TRAWL score = 0.5", 17));
+    assert_false(metric_line_is_marked("`TRAWL score=0.5`", 17));
+}
+
+/* However many metrics a report has, the score is one of those that are kept. */
+static void test_more_metrics_than_places(void **state)
+{
+    struct metric_line line;
+    struct strbuf text, json;
+
+    (void)state;
+    strbuf_init(&text, 1 << 16);
+    strbuf_init(&json, 1 << 16);
+    strbuf_add(&text, "TRAWL");
+    strbuf_add(&json, "{");
+    for (int i = 0; i < METRICS_MAX + 5; i++) {
+        strbuf_addf(&text, " m%d=%d", i, i);
+        strbuf_addf(&json, "\"m%d\": %d, ", i, i);
+    }
+    strbuf_add(&text, " score=7 last=1");
+    strbuf_add(&json, "\"score\": 8, \"last\": 1}");
+    assert_true(metric_line_read(text.text, text.len, "score", &line));
+    assert_int_equal(line.n, METRICS_MAX);
+    assert_true(value_of(&line, "score") == 7 && value_of(&line, "m0") == 0 && isnan(value_of(&line, "last")));
+    assert_true(metric_json_read(json.text, json.len, "score", &line));
+    assert_true(value_of(&line, "score") == 8 && isnan(value_of(&line, "last")));
+    strbuf_free(&text);
+    strbuf_free(&json);
+}
+
+static void expect_text(const char *output, size_t n, const char *want)
+{
+    char *text = mem_alloc(n + 1);
+
+    memcpy(text, output, n);
+    output_log_printable(text, n);
+    assert_string_equal(text, want);
+    mem_free(text);
+}
+
+static void test_output_as_text(void **state)
+{
+    (void)state;
+    expect_text("ошибка 日本\n", strlen("ошибка 日本\n"), "ошибка 日本");
+    expect_text("a\xff\xc2\x85\0b\x7f", 7, "a???b?");
+    expect_text("\033[31mred\033[0m\r\n 1%\r 2%\r", strlen("\033[31mred\033[0m\r\n 1%\r 2%\r"), "red\n 1%\n 2%");
+    expect_text("cut \xe6\x97", 6, "cut ??");
+    expect_text("", 0, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_report), cmocka_unit_test(test_other_text_around_it), cmocka_unit_test(test_no_report),
+        cmocka_unit_test(test_more_metrics_than_places), cmocka_unit_test(test_output_as_text)};
+
+    return cmocka_run_group_tests_name("metric-lines", tests, NULL, NULL);
+}
