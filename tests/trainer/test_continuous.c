@@ -202,12 +202,111 @@ static void pendulum_is_learned(void **state)
     }
 }
 
+/* ---- a choice and two numbers in one action ---- */
+
+/* One decision: a cue of -1 or 1, to be answered by choice 0 or 1, by 1 + cue (of -1 to 3) and by -10 cue (of -20 to
+ * 20). The numbers are off by 1 and 10, their widths / 4, when the cue is not looked at. */
+struct aim_settings {
+    int64_t unused;
+};
+struct aim_state {
+    struct rng rng;
+    float cue;
+};
+
+ENV_FN void aim_shape(const struct aim_settings *settings, struct env_shape *ret_shape)
+{
+    (void)settings;
+    *ret_shape = (struct env_shape){.obs_size = 1,
+                                    .n_agents = 1,
+                                    .n_heads = 3,
+                                    .head_sizes = {0, 2, 0},
+                                    .low = {-1.0f, 0.0f, -20.0f},
+                                    .high = {3.0f, 0.0f, 20.0f}};
+}
+
+ENV_FN void aim_reset(const struct aim_settings *settings, struct aim_state *state)
+{
+    (void)settings;
+    state->cue = rng_below(&state->rng, 2) == 0 ? -1.0f : 1.0f;
+}
+
+ENV_FN void aim_step(const struct aim_settings *settings, struct aim_state *state, const int32_t *actions,
+                     struct env_step *step)
+{
+    float off = fabsf(step->reals[0] - (1.0f + state->cue)) / 4.0f;
+
+    (void)settings;
+    off += fabsf(step->reals[2] + 10.0f * state->cue) / 40.0f;
+    off += actions[1] == (state->cue > 0.0f) ? 0.0f : 1.0f;
+    step->rewards[0] = -off;
+    step->ended = true;
+    step->score = -off;
+    step->perf = off < 1.0f ? 1.0f - off : 0.0f;
+}
+
+ENV_OBS_FN void aim_observe(const struct aim_settings *settings, const struct aim_state *state, int agent, env_obs *obs)
+{
+    (void)settings;
+    (void)agent;
+    obs[0] = state->cue;
+}
+
+#define ENV_GAME aim
+#define ENV_GAME_PLAIN
+#include "envs/env_loop.h"
+
+static const struct env_about aim_about = {"answers a cue by a choice and two numbers", NULL, 0};
+static const struct env_def aim_def = {
+    .api_version = ENV_API_VERSION,
+    .name = "aim",
+    .about = &aim_about,
+    .options = {.section = "env", .title = "Aim", .settings_size = sizeof(struct aim_settings)},
+    .shape = aim_check_shape,
+    .reset_range = aim_reset_range,
+    .observe_range = aim_observe_range,
+    .step_range = aim_step_range,
+    .state_size = sizeof(struct aim_instance),
+    .track_at = offsetof(struct aim_instance, track),
+};
+
+static void choices_and_numbers_are_learned_together(void **state)
+{
+    (void)state;
+    for (int bounds = POLICY_BOUNDS_CLIP; bounds <= POLICY_BOUNDS_TANH; bounds++) {
+        struct eval_settings eval = {.episodes = 128, .max_steps = 100, .greedy = true};
+        struct train_result result;
+        struct eval_result score;
+        struct trainer *t;
+        struct setup s;
+
+        setup_open(&s, &aim_def, 2);
+        s.policy.action_bounds = bounds;
+        s.train.total_agents = 64;
+        s.train.horizon = 8;
+        s.train.minibatch_size = 256;
+        s.train.total_timesteps = 60000;
+        s.train.learning_rate = 0.01;
+        s.train.replay_ratio = 4;
+        t = setup_trainer(&s);
+        OK(trainer_eval(t, &eval, &score, err));
+        assert_true(score.perf < 0.6); /* nothing is known of the cue */
+        OK(trainer_run(t, NULL, &result, err));
+        OK(trainer_eval(t, &eval, &score, err));
+        printf("# perf %.3f\n", score.perf);
+        assert_true(score.perf > 0.95);
+        trainer_destroy(t);
+        setup_close(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deviations_are_learned),
         cmocka_unit_test(a_run_resumes),
         cmocka_unit_test(observations_and_rewards_are_normalised),
+        cmocka_unit_test(choices_and_numbers_are_learned_together),
         cmocka_unit_test(pendulum_is_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
