@@ -27,6 +27,8 @@ static const struct command commands[] = {
     {"sweep", "search hyper-parameters for the front of cost and score", cmd_sweep},
     {"ls", "list the studies of a store", cmd_ls},
     {"show", "show a study and its trials", cmd_show},
+    {"diff", "show in what two trials of a study differ", cmd_diff},
+    {"compare", "compare two studies", cmd_compare},
     {"report", "write a study's report (html, pdf, png, svg, csv, json)", cmd_report},
     {"serve", "show studies live in a browser, and as a JSON API", cmd_serve},
     {"export", "write a trial's config, ready to train", cmd_export},

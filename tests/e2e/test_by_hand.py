@@ -1,5 +1,6 @@
 """What a person does with a study by hand: try, retry, drop, note, tag, rename, rm and gc."""
 import json
+import math
 import sqlite3
 import subprocess
 import sys
@@ -152,6 +153,51 @@ def test_rm_keeps_a_study_until_gc(folder):
         equal(db.execute("SELECT count(*) FROM trial").fetchone(), (1,))
         equal(db.execute("SELECT count(*) FROM metric WHERE trial_id NOT IN (SELECT id FROM trial)").fetchone(), (0,))
     run("check", store)
+
+
+def test_diff_names_what_two_trials_differ_in(folder):
+    store = sweep(folder, "a", 3)
+    at = ("--store", store)
+    trials = show(store, "a")["trials"]
+    found = json.loads(run("diff", "a", 0, 2, *at, "--json")[0])
+    keys = {row["key"]: (float(row["a"]), float(row["b"])) for row in found["differences"]}
+    changed = {k for k in trials[0]["params"] if trials[0]["params"][k] != trials[2]["params"][k]}
+    equal(set(keys), changed | {"train.seed"})
+    for key in changed:
+        equal(keys[key], (trials[0]["params"][key], trials[2]["params"][key]))
+    equal((found["a"]["score"], found["b"]["cost"]), (trials[0]["score"], trials[2]["cost_s"]))
+    assert "their configs are the same" in run("diff", "a", 1, 1, *at)[0]
+    assert "train.gamma" in run("diff", "a", 0, 2, *at)[0]
+    fails("diff", "a", 0, *at, code=2, says="missing")
+    fails("diff", "a", 0, "x", *at, code=2, says="'x' is no trial's number")
+    fails("diff", "a", 0, 9, *at, code=1, says="no trial 9, its trials are 0 to 2")
+
+
+def test_compare_has_one_reference_for_both(folder):
+    store = sweep(folder, "a", 4)
+    sweep(folder, "b", 6, "--seed", 9)
+    at = ("--store", store)
+    found = json.loads(run("compare", "a", "b", *at, "--json")[0])
+    studies = [show(store, name) for name in "ab"]
+    cost = max(s["study"]["reference"]["cost"] for s in studies)
+    score = min(s["study"]["reference"]["score"] for s in studies)
+    equal(found["reference"], {"cost": cost, "score": score})
+    for side, study in zip(found["studies"], studies):
+        area, top = 0.0, score  # of the steps under the front, from the cheapest up
+        for t in sorted((t for t in study["trials"] if t["score"] > score and t["cost_s"] < cost), key=lambda t: t["cost_s"]):
+            if t["score"] > top:
+                area, top = area + (t["score"] - top) * math.log(cost / t["cost_s"]), t["score"]
+        assert abs(side["hypervolume"] - area) <= 1e-9 * max(area, 1), (side, area)
+        reached = [t for t in study["trials"] if t["score"] >= found["score"]]
+        equal(side["reached_cost"], min(t["cost_s"] for t in reached))
+    assert "never" in run("compare", "a", "b", *at, "--score", 99)[0]
+    equal(json.loads(run("compare", "a", "a", *at, "--other", store, "--json")[0])["studies"][1]["study"], "a")
+    fails("compare", "a", *at, code=2, says="missing")
+    fails("compare", "a", "c", *at, code=1, says="no study 'c'")
+    fails("compare", "a", "b", *at, "--score", "high", code=2, says="'high'")
+    config = write(folder, "m.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmetric = ep_length\ngoal = minimize"))
+    run("sweep", config, *at, "--name", "m", "--trials", 1)
+    fails("compare", "a", "m", *at, code=2, says="only scores of one kind")
 
 
 def test_a_running_controller_does_them_too(folder):
