@@ -421,6 +421,9 @@ enum status store_metric_last(struct store *store, int64_t trial_id, const char 
 enum status store_metric_names(struct store *store, int64_t trial_id, char ***ret_names, size_t *ret_n,
                                struct error *err) MUST_USE;
 
+/* Writes a new SQLite file, no store, by a text in SQL (script.c); ST_EXISTS when there is one. */
+enum status store_write_script(const char *path, const char *sql, struct error *err) MUST_USE;
+
 /* -- checking (verify.c): a whole store against SQLite's own checks and the checksums of rows and curves -- */
 struct store_tally {
     int64_t n, n_unchecked; /* n_unchecked: without a checksum, from an older version */

@@ -239,6 +239,8 @@ enum status export_build(const struct study *study, const struct trial *trial, c
         rc = config_write_args(setup->config, true, out, err);
         strbuf_add(out, "\n");
         break;
+    default:
+        rc = FAIL(err, ST_INTERNAL, "that format is of all trials");
     }
     setup_destroy(setup);
     return rc == ST_OK ? strbuf_status(out, "the trial's config", err) : rc;
@@ -246,14 +248,25 @@ enum status export_build(const struct study *study, const struct trial *trial, c
 
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format, struct error *err)
 {
-    static const char *const names[] = {[EXPORT_INI] = "ini", [EXPORT_JSON] = "json", [EXPORT_ARGS] = "args"};
+    static const char *const names[] = {[EXPORT_INI] = "ini", [EXPORT_JSON] = "json",   [EXPORT_ARGS] = "args",
+                                        [EXPORT_CSV] = "csv", [EXPORT_JSONL] = "jsonl", [EXPORT_OPTUNA] = "optuna"};
+    static const enum export_format by_suffix[] = {EXPORT_JSON, EXPORT_CSV, EXPORT_JSONL};
     size_t n = path != NULL ? strlen(path) : 0;
 
-    *ret_format = name == NULL && n > 5 && strcmp(path + n - 5, ".json") == 0 ? EXPORT_JSON : EXPORT_INI;
+    *ret_format = EXPORT_INI;
+    for (size_t i = 0; name == NULL && i < sizeof by_suffix / sizeof by_suffix[0]; i++) {
+        size_t length = strlen(names[by_suffix[i]]);
+        if (n > length + 1 && path[n - length - 1] == '.' && strcmp(path + n - length, names[by_suffix[i]]) == 0)
+            *ret_format = by_suffix[i];
+    }
     for (size_t i = 0; name != NULL && i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0) {
             *ret_format = (enum export_format)i;
             return ST_OK;
         }
-    return name == NULL ? ST_OK : FAIL(err, ST_USAGE, "--format is '%s'; ini, json and args are known", name);
+    return name == NULL
+               ? ST_OK
+               : FAIL(err, ST_USAGE,
+                      "--format is '%s'; ini, json and args of one trial, csv, jsonl and optuna of all are known",
+                      name);
 }

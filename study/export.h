@@ -11,9 +11,9 @@ struct study;
 struct study_view;
 struct trial;
 
-enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS };
+enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS, EXPORT_CSV, EXPORT_JSONL, EXPORT_OPTUNA };
 
-/* name: "ini", "json", "args", or NULL: by the path's suffix (NULL: ini). */
+/* The first three are of one trial, the others of all. name: "ini", ..., or NULL: by the path's suffix (NULL: ini). */
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format,
                                struct error *err) MUST_USE;
 /* "best" (recommended by the models, or the best run while there are too few trials), "best-run", "knee" (the best

@@ -1,13 +1,18 @@
-/* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed.
+/* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed; or all
+ * trials of a study, for other programs and `trawl import`.
  * Invariant: what is written trains unchanged; it is never half of a file. */
 #include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
 #include "base/strbuf.h"
 #include "store/store.h"
+#include "study/exchange/optuna.h"
 #include "study/export.h"
 #include "study/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "web/report/report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,9 +68,56 @@ static enum status export_trial(const char *store, const char *study, const char
     return rc;
 }
 
+/* A line for the study, a line for each trial. */
+static enum status add_jsonl(const struct study_view *v, struct strbuf *out, struct error *err)
+{
+    cJSON *json = NULL, *study, *item;
+    char *text;
+
+    TRY(report_to_json(v, &json, err));
+    study = cJSON_CreateObject();
+    json_add(study, "study", cJSON_DetachItemFromObjectCaseSensitive(json, "study"));
+    text = json_print(study, false);
+    strbuf_addf(out, "%s\n", text);
+    mem_free(text);
+    cJSON_Delete(study);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "trials"))
+    {
+        text = json_print(item, false);
+        strbuf_addf(out, "%s\n", text);
+        mem_free(text);
+    }
+    cJSON_Delete(json);
+    return strbuf_status(out, "the trials", err);
+}
+
+static enum status export_all(const char *store, const char *study, enum export_format format, const char *path,
+                              struct error *err)
+{
+    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    struct strbuf out;
+    enum status rc = study_view_open(store, study, v, err);
+
+    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    if (rc == ST_OK && format == EXPORT_OPTUNA)
+        rc = optuna_write(v, path, err);
+    else if (rc == ST_OK && (rc = study_view_advise(v, err)) == ST_OK)
+        rc = format == EXPORT_CSV ? report_write(v, NULL, REPORT_CSV, &out, err) : add_jsonl(v, &out, err);
+    if (rc == ST_OK && format != EXPORT_OPTUNA && path != NULL)
+        rc = file_write_all(path, out.text, out.len, err);
+    else if (rc == ST_OK && path == NULL)
+        fwrite(out.text, 1, out.len, stdout);
+    if (rc == ST_OK && path != NULL)
+        fprintf(stderr, "wrote %zu trials of %s to %s\n", v->n, v->study.name, path);
+    strbuf_free(&out);
+    study_view_free(v);
+    mem_free(v);
+    return rc;
+}
+
 enum status cmd_export(int argc, char **argv, struct error *err)
 {
-    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = "best";
+    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = NULL;
     struct cli_words words;
     enum export_format format = EXPORT_INI;
     const struct cli_opt opts[] = {
@@ -73,11 +125,12 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, best-run, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
         {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT",
-         "ini, args (a command line) or json (for other programs) (ini)"},
+         "of one trial: ini, args (a command line) or json (for other programs); of all: csv, jsonl, optuna (ini)"},
     };
     const struct cli cli = {
         .name = "export",
-        .synopsis = "trawl export NAME [--pick RULE] [--format ini|json|args] [-o FILE] [--store FILE]",
+        .synopsis = "trawl export NAME [--pick RULE] [--format ini|json|args|csv|jsonl|optuna] [-o FILE] [--store "
+                    "FILE]",
         .about =
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
             "  best           what the models of the study recommend: the best by what is sure, not by one lucky run\n"
@@ -86,9 +139,15 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h; env steps where sweep.cost says "
             "so)\n"
             "  score>=X       the cheapest at least this good (score<=X when the study minimizes)\n"
-            "  trial=N        this one",
+            "  trial=N        this one\n"
+            "All trials of a study: csv has a header line, jsonl a first line with the study, its config and space; "
+            "`trawl "
+            "import`\nreads both. optuna is an SQLite storage for optuna-dashboard and Optuna, with score and cost as "
+            "objectives.",
         .examples = "  trawl export first --store my.db --pick best -o best.ini && trawl train best.ini\n"
-                    "  trawl export first --store my.db --pick 'cost<=30' --format args",
+                    "  trawl export first --store my.db --pick 'cost<=30' --format args\n"
+                    "  trawl export first --store my.db -o first.csv\n"
+                    "  trawl export first --format optuna -o optuna.db && optuna-dashboard sqlite:///optuna.db",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 1,
@@ -105,5 +164,13 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         return error_prefix(err, "export");
     if (path != NULL)
         TRY(check_output(path, err));
-    return export_trial(store_path, words.v[0], rule, format, path, err);
+    if (format >= EXPORT_CSV) {
+        if (rule != NULL)
+            return FAIL(err, ST_USAGE, "export: --pick is for one trial; %s has all of them",
+                        format_name != NULL ? format_name : path);
+        if (format == EXPORT_OPTUNA && path == NULL)
+            return FAIL(err, ST_USAGE, "export: a storage of Optuna is a file; name it with -o");
+        return export_all(store_path, words.v[0], format, path, err);
+    }
+    return export_trial(store_path, words.v[0], rule != NULL ? rule : "best", format, path, err);
 }

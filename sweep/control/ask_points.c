@@ -16,6 +16,7 @@
 #include "sweep/control/ask_trial.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/stop_rules.h"
+#include "web/api/ask_form.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,8 +101,8 @@ static void start_point(const struct space *space, double *ret_x)
 }
 
 /* What an inactive parameter was given as has no effect: it gets its one value. A value that is between those of a
- * trial (a power of two, a step) is refused. */
-static enum status snap(const struct search *s, double *x, struct error *err)
+ * trial (a power of two, a step) is refused, unless a trial has run with it. */
+static enum status snap(const struct search *s, bool has_run, double *x, struct error *err)
 {
     double u[SPACE_MAX_DIM], snapped[SPACE_MAX_DIM];
     char near[32];
@@ -112,16 +113,18 @@ static enum status snap(const struct search *s, double *x, struct error *err)
         const struct space_param *p = &s->space.params[k];
         bool same = fabs(snapped[k] - x[k]) <= 1e-9 * fmax(fabs(x[k]), p->max - p->min);
         search_show(s, k, snapped[k], near, sizeof near);
-        if (!same && space_is_active(&s->space, k, x))
+        bool is_active = space_is_active(&s->space, k, x);
+        if (!same && is_active && !has_run)
             return FAIL(err, ST_USAGE, "params: %s can have no such value; the nearest is %s", ask_param_name(s, k),
                         near);
-        if (!same)
+        if (!same && !is_active)
             x[k] = snapped[k];
     }
     return ST_OK;
 }
 
-static enum status read_params(const struct search *s, const cJSON *params, double *ret_x, struct error *err)
+static enum status read_params(const struct search *s, const cJSON *params, bool has_run, double *ret_x,
+                               struct error *err)
 {
     const cJSON *value;
     bool given[SPACE_MAX_DIM] = {false};
@@ -138,12 +141,13 @@ static enum status read_params(const struct search *s, const cJSON *params, doub
         TRY(s->space.params[k].scale == SPACE_CATEGORICAL ? read_choice(s, k, value, &ret_x[k], err)
                                                           : read_number(s, k, params, value, &ret_x[k], err));
     }
-    return snap(s, ret_x, err);
+    return snap(s, has_run, ret_x, err);
 }
 
-static enum status read_point(const struct sched_study *ss, const cJSON *body, double *ret_x, struct error *err)
+static enum status read_point(const struct sched_study *ss, const cJSON *body, bool has_run, double *ret_x,
+                              struct error *err)
 {
-    return read_params(&ss->view.search, cJSON_GetObjectItemCaseSensitive(body, "params"), ret_x, err);
+    return read_params(&ss->view.search, cJSON_GetObjectItemCaseSensitive(body, "params"), has_run, ret_x, err);
 }
 
 static enum status check_legal(const struct sched_study *ss, const double *x, struct error *err)
@@ -162,7 +166,7 @@ enum status ask_enqueue(struct sched_study *ss, const cJSON *body, cJSON *out, s
     const struct study_view *v = &ss->view;
     double x[SPACE_MAX_DIM];
 
-    TRY(read_point(ss, body, x, err));
+    TRY(read_point(ss, body, false, x, err));
     TRY(check_legal(ss, x, err));
     for (size_t i = 0; i < v->n; i++)
         if (v->trials[i].state == TRIAL_QUEUED && strcmp(v->trials[i].origin, ENQUEUED_ORIGIN) == 0 &&
@@ -188,7 +192,7 @@ enum status ask_points_queue(struct store *store, const char *study, const cJSON
     enum status rc;
 
     TRY(sched_study_open(&ss, store, study, err));
-    rc = read_params(&ss->view.search, params, x, err);
+    rc = read_params(&ss->view.search, params, false, x, err);
     if (rc == ST_OK)
         rc = check_legal(ss, x, err);
     if (rc == ST_OK)
@@ -211,6 +215,16 @@ static enum status added_before(struct sched_study *ss, const char *token, cJSON
     return ST_OK;
 }
 
+enum status ask_add_check(const struct search *search, const cJSON *body, struct error *err)
+{
+    struct trial_result result;
+    double x[SPACE_MAX_DIM];
+
+    TRY(ask_body_check(ASK_ADD, body, err));
+    TRY(read_params(search, cJSON_GetObjectItemCaseSensitive(body, "params"), true, x, err));
+    return ask_result_read(body, "add", search->cost, NAN, &result, err);
+}
+
 enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struct error *err)
 {
     const char *key = json_get_str(body, "key"), *client = json_get_str(body, "client");
@@ -227,7 +241,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     if (client != NULL && strlen(client) >= LEASE_CLIENT_MAX)
         return FAIL(err, ST_USAGE, "add: the client's name has more than %d bytes", LEASE_CLIENT_MAX - 1);
     (void)json_get_i64(body, "seed", &seed);
-    TRY(read_point(ss, body, x, err));
+    TRY(read_point(ss, body, true, x, err));
     TRY(ask_result_read(body, "add", ss->view.search.cost, NAN, &result, err));
     if (key != NULL)
         snprintf(token, sizeof token, "add-%lld-%s", (long long)ss->view.study.id, key);

@@ -127,6 +127,8 @@ enum status ask_result_read(const cJSON *body, const char *verb, enum search_cos
     (void)json_get_f64(body, "score", &r.score);
     (void)json_get_f64(body, "cost", &cost);
     (void)json_get_i64(body, "step", &r.env_steps);
+    (void)json_get_f64(body, "score_se", &r.score_se);
+    (void)json_get_i64(body, "eval_episodes", &r.eval_episodes);
     if (r.state == TRIAL_DONE && !isfinite(r.score))
         return FAIL(err, ST_USAGE, "%s: a trial that is done needs its score; tell \"failed\" if it has none", verb);
     if (cost < 0)

@@ -72,6 +72,8 @@ const struct ask_form ask_forms[ASK_VERBS] = {
                           {"cost", ASK_NUM, false, "in cost_unit; needed when done"},
                           {"step", ASK_INT, false, "steps of all"},
                           {"seed", ASK_INT, false, "that it ran under (0)"},
+                          {"score_se", ASK_NUM, false, "standard error of the score; with eval_episodes"},
+                          {"eval_episodes", ASK_INT, false, "that the score is the mean of"},
                           {"reason", ASK_STR, false, "why it failed or was stopped"},
                           {"client", ASK_STR, false, "where it comes from"},
                           {"key", ASK_STR, false, "a name of its own: a request that is sent twice adds one trial"}},

@@ -120,6 +120,10 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
         strbuf_add(out, ",");
         csv_f64(out, known[k]);
     }
+    strbuf_add(out, ",");
+    csv_f64(out, trial->score_se);
+    strbuf_addf(out, ",%lld,", (long long)trial->eval_episodes);
+    csv_text(out, trial->dropped);
     strbuf_init(&value, JSON_MAX_BYTES);
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         const char *key = v->search.space.params[k].key;
@@ -142,7 +146,7 @@ enum status report_write_csv(struct strbuf *out, const struct study_view *v, str
 {
     strbuf_add(
         out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
-             "started_ms,finished_ms,n_seeds,score_mean,score_lo,score_hi,start_s");
+             "started_ms,finished_ms,n_seeds,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,dropped");
     for (size_t k = 0; k < v->search.space.dim; k++) {
         strbuf_add(out, ",");
         csv_text(out, v->search.space.params[k].key);

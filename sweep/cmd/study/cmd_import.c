@@ -1,0 +1,274 @@
+/* cmd_import.c - `trawl import`: trials that a file holds become trials of a study.
+ * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once. */
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/cmd/study/import_file.h"
+#include "sweep/control/ask_forward.h"
+#include "sweep/control/ask_points.h"
+#include "sweep/control/control_command.h"
+#include "sweep/control/control_send.h"
+#include "sweep/control/submit.h"
+#include "sweep/controller/sched_study.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct import_cmd {
+    const char *path, *store_path, *study, *config, *from;
+    struct import_columns columns;
+    bool json;
+    struct import_file file;
+    cJSON *bodies; /* an array: what is to be added, null for a row without a result */
+    int64_t *numbers; /* (rows) of the trials that they became; -1 */
+    int64_t n_added, n_before, n_left_out;
+};
+
+/* A new study by the description in the file, or by a config. */
+static enum status make_submission(const struct import_cmd *c, struct submission *ret, struct error *err)
+{
+    struct setup *setup = NULL;
+    enum status rc;
+
+    if (c->config != NULL) {
+        rc = setup_create(&setup, err);
+        if (rc == ST_OK)
+            rc = setup_load(setup, c->config, err);
+        if (rc == ST_OK) {
+            setup->searches = true;
+            rc = setup_finish(setup, err);
+        }
+        if (rc == ST_OK)
+            rc = submission_make(setup, c->study, NULL, ret, err);
+        setup_destroy(setup);
+        return rc;
+    }
+    if (c->file.study == NULL)
+        return FAIL(
+            err, ST_USAGE,
+            "import: %s has no study %s, and %s has no description of one; --config FILE.ini gives its config and "
+            "the ranges of its search",
+            c->store_path, c->study, c->path);
+    cJSON *json = cJSON_Duplicate(c->file.study, true);
+    cJSON *space = cJSON_DetachItemFromObjectCaseSensitive(json, "space");
+    const char *direction = json_get_str(json, "direction");
+    cJSON_DeleteItemFromObjectCaseSensitive(space, "from"); /* a study of the other store */
+    char *text = json_print(space, false);
+    cJSON_DeleteItemFromObjectCaseSensitive(json, "trials_max");
+    cJSON_DeleteItemFromObjectCaseSensitive(json, "budget_s");
+    json_add_str(json, "study", c->study);
+    json_add_str(json, "space", text);
+    json_add_bool(json, "maximize", direction == NULL || strcmp(direction, "minimize") != 0);
+    rc = submission_from_json(json, ret, err);
+    mem_free(text);
+    cJSON_Delete(space);
+    cJSON_Delete(json);
+    return rc;
+}
+
+/* The study is there, or is made, at rest. */
+static enum status ensure_study(const struct import_cmd *c, struct error *err)
+{
+    struct submission submission = {0};
+    struct store *store = NULL;
+    struct study study = {0};
+    struct error why = {0};
+    enum status rc;
+
+    if (access(c->store_path, F_OK) == 0) {
+        TRY(store_open_reader(&store, c->store_path, err));
+        rc = store_study_find(store, c->study, &study, &why);
+        store_close(store);
+        study_free(&study);
+        if (rc != ST_NOTFOUND)
+            return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
+    }
+    TRY(study_name_check("import", c->study, err));
+    TRY(make_submission(c, &submission, err));
+    rc = store_open_writer(&store, c->store_path, err);
+    if (rc == ST_OK)
+        rc = store_study_create(store, &submission.study, err);
+    if (rc == ST_OK)
+        rc = store_study_set_state(store, submission.study.id, STUDY_ENDED, "user",
+                                   "imported by `trawl import`; `trawl continue` resumes it", err);
+    store_close(store);
+    submission_free(&submission);
+    return rc;
+}
+
+static enum status make_bodies(struct import_cmd *c, struct error *err)
+{
+    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    enum status rc = study_view_open(c->store_path, c->study, v, err);
+    const cJSON *row;
+    size_t n = 0;
+
+    c->bodies = cJSON_CreateArray();
+    for (row = c->file.rows->child; rc == ST_OK && row != NULL; row = row->next) {
+        cJSON *body = NULL;
+        n++;
+        rc = import_row_body(v, row, &c->columns, &body, err);
+        if (rc == ST_OK && body != NULL && (rc = ask_add_check(&v->search, body, err)) != ST_OK)
+            cJSON_Delete(body);
+        if (rc != ST_OK)
+            error_prefix(err, "import: %s, trial %zu of the file", c->path, n);
+        else
+            cJSON_AddItemToArray(c->bodies, body != NULL ? body : cJSON_CreateNull());
+        c->n_left_out += rc == ST_OK && body == NULL;
+    }
+    study_view_free(v);
+    mem_free(v);
+    return rc;
+}
+
+/* ss NULL: a controller has the store. */
+static enum status add_one(struct import_cmd *c, struct sched_study *ss, const cJSON *body, int64_t *ret_number,
+                           struct error *err)
+{
+    cJSON *answer = NULL;
+    bool again = false;
+    enum status rc;
+
+    if (ss != NULL) {
+        answer = cJSON_CreateObject();
+        rc = ask_add(ss, body, answer, err);
+    } else {
+        rc = ask_forward(c->store_path, "add", c->study, -1, body, &answer, err);
+    }
+    if (rc == ST_OK) {
+        (void)json_get_i64(answer, "trial", ret_number);
+        (void)json_get_bool(answer, "again", &again);
+        c->n_before += again;
+        c->n_added += !again;
+    }
+    cJSON_Delete(answer);
+    return rc;
+}
+
+static enum status add_all(struct import_cmd *c, struct error *err)
+{
+    struct store *store = NULL;
+    struct sched_study *ss = NULL;
+    const cJSON *body;
+    enum status rc = ST_OK;
+    int64_t pid;
+    size_t n = 0;
+
+    c->numbers = mem_array((size_t)cJSON_GetArraySize(c->bodies) + 1, sizeof *c->numbers);
+    if (!store_is_held(c->store_path, &pid)) {
+        rc = store_open_writer(&store, c->store_path, err);
+        if (rc == ST_OK)
+            rc = sched_study_open(&ss, store, c->study, err);
+    }
+    for (body = c->bodies->child; rc == ST_OK && body != NULL; body = body->next) {
+        c->numbers[n] = -1;
+        if (!cJSON_IsNull(body) && (rc = add_one(c, ss, body, &c->numbers[n], err)) != ST_OK)
+            error_prefix(err, "import: %s, trial %zu of the file", c->path, n + 1);
+        n++;
+    }
+    sched_study_destroy(ss);
+    store_close(store);
+    return rc;
+}
+
+/* What was dropped there is dropped here. */
+static enum status drop_all(const struct import_cmd *c, struct error *err)
+{
+    const cJSON *row = c->file.rows->child;
+
+    for (size_t i = 0; row != NULL; i++, row = row->next) {
+        const char *why = import_row_text(row, "dropped");
+        struct control_command command = {.kind = CONTROL_DROP, .trial = c->numbers[i]};
+        char text[512];
+        bool by_controller;
+        if (why == NULL || c->numbers[i] < 0)
+            continue;
+        snprintf(command.study, sizeof command.study, "%s", c->study);
+        snprintf(command.text, sizeof command.text, "%s", why);
+        TRY(control_carry_out(c->store_path, &command, text, sizeof text, &by_controller, err));
+    }
+    return ST_OK;
+}
+
+static void print_done(const struct import_cmd *c)
+{
+    if (c->json) {
+        cJSON *json = cJSON_CreateObject();
+        json_add_str(json, "study", c->study);
+        json_add_i64(json, "added", c->n_added);
+        json_add_i64(json, "there_before", c->n_before);
+        json_add_i64(json, "left_out", c->n_left_out);
+        cli_print_json(json);
+        return;
+    }
+    printf("%lld trials of %s are now in the study %s", (long long)c->n_added, c->path, c->study);
+    if (c->n_before > 0)
+        printf("; %lld were there before", (long long)c->n_before);
+    if (c->n_left_out > 0)
+        printf("; %lld without a result (queued, running, lost) were left out", (long long)c->n_left_out);
+    printf("\n");
+}
+
+enum status cmd_import(int argc, char **argv, struct error *err)
+{
+    struct import_cmd c = {.store_path = "trawl.db"};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"study", 0, CLI_TEXT, &c.study, "NAME", "the study that gets the trials; one that is not there is made"},
+        {"config", 0, CLI_TEXT, &c.config, "FILE",
+         "config and ranges of a study that is made (of .jsonl and stores: theirs)"},
+        {"from", 0, CLI_TEXT, &c.from, "NAME", "which study of another store (its only one)"},
+        {"score", 0, CLI_TEXT, &c.columns.score, "COLUMN", "the scores (score, else the study's metric)"},
+        {"cost", 0, CLI_TEXT, &c.columns.cost, "COLUMN", "the costs, in the study's unit (cost, else cost_s)"},
+        {"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"},
+        {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"},
+    };
+    const struct cli cli = {
+        .name = "import",
+        .synopsis = "trawl import FILE --study NAME [--config FILE] [--from NAME] [--score COLUMN] [--cost COLUMN] "
+                    "[--store FILE] [--json]",
+        .about = "Adds trials of a file to a study, where they teach the models like its own. The file is CSV with a "
+                 "header, "
+                 "as\n`trawl export` or the table of a tracker (W&B: export as CSV) writes it, JSON lines, or another "
+                 "store. A\n"
+                 "parameter's column has its name (train.learning_rate, train/learning_rate or learning_rate). What is "
+                 "imported\ntwice is there once; curves and checkpoints stay where they are.",
+        .examples = "  trawl import first.csv --study again --config my.ini --store new.db\n"
+                    "  trawl import their.db --from first --study theirs --store my.db\n"
+                    "  trawl import wandb.csv --study mine --config my.ini --score score --cost Runtime",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a file",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    c.path = words.v[0];
+    if (c.study == NULL)
+        return FAIL(err, ST_USAGE, "import: into which study? --study NAME");
+    rc = import_file_read(c.path, c.from, &c.file, err);
+    if (rc == ST_OK)
+        rc = ensure_study(&c, err);
+    if (rc == ST_OK)
+        rc = make_bodies(&c, err);
+    if (rc == ST_OK)
+        rc = add_all(&c, err);
+    if (rc == ST_OK)
+        rc = drop_all(&c, err);
+    if (rc == ST_OK)
+        print_done(&c);
+    mem_free(c.numbers);
+    cJSON_Delete(c.bodies);
+    import_file_free(&c.file);
+    return rc;
+}
