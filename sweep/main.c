@@ -201,6 +201,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow (ulimit -f) */
     rc = flush_output(dispatch(argc, argv, &err), &err);
+    env_libraries_leave();
     if (rc != ST_OK && err.text[0] != '\0')
         fprintf(stderr, "trawl: %s\n", err.text);
     if (rc == ST_DEVICE)

@@ -47,8 +47,8 @@ static enum status numeric_scan(struct trainer *t, const void *x, size_t size, s
     return rc;
 }
 
-static enum status numeric_report(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
-                                  struct error *err)
+static enum status numeric_report_as(struct trainer *t, const char *what, const char *advice, const void *x,
+                                     size_t size, size_t n, struct error *err)
 {
     size_t at = n;
     float value = 0.0f;
@@ -58,21 +58,27 @@ static enum status numeric_report(struct trainer *t, const char *what, const voi
     TRY(numeric_scan(t, x, size, n, &at, &value, err));
     if (at == n)
         return ST_OK;
-    return FAIL(err, ST_NUMERIC,
-                "%s is %g at element %zu of %zu, at env step %" PRId64 " (update %" PRId64
-                "); try a lower train.learning_rate, a lower train.max_grad_norm or train.reward_clip",
-                what, (double)value, at, n, t->count.env_steps, t->count.updates);
+    return FAIL(err, ST_NUMERIC, "%s is %g at element %zu of %zu, at env step %" PRId64 " (update %" PRId64 "); %s",
+                what, (double)value, at, n, t->count.env_steps, t->count.updates, advice);
+}
+
+static enum status numeric_report(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
+                                  struct error *err)
+{
+    return numeric_report_as(
+        t, what, "try a lower train.learning_rate, a lower train.max_grad_norm or train.reward_clip", x, size, n, err);
 }
 
 enum status numeric_diagnose(struct trainer *t, struct error *err)
 {
+    static const char from_game[] = "the game gave it; `trawl env check` plays the game and looks for the cause";
     struct policy *p = &t->policy;
     struct policy_pass *s = &t->pass;
     size_t M = t->horizon * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
     char name[64];
 
-    TRY(numeric_report(t, "observation", t->mb.obs, a, M * p->obs_size, err));
-    TRY(numeric_report(t, "reward", t->roll.rewards, f, t->horizon * t->n_agents, err));
+    TRY(numeric_report_as(t, "observation", from_game, t->mb.obs, a, M * p->obs_size, err));
+    TRY(numeric_report_as(t, "reward", from_game, t->roll.rewards, f, t->horizon * t->n_agents, err));
     for (size_t i = 0; i < p->n_tensors; i++) {
         snprintf(name, sizeof name, "weight tensor %s", p->names[i]);
         TRY(numeric_report(t, name, t->params + p->tensors[i].offset, f, p->tensors[i].rows * p->tensors[i].cols, err));

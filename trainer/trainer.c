@@ -235,7 +235,7 @@ static enum status trainer_check_shape(const struct env_def *def, const void *en
 {
     *ret_shape = (struct env_shape){0};
     TRY(check_policy(policy, err));
-    TRY(def->shape(def, env_settings, ret_shape, err));
+    TRY(env_def_check(def, env_settings, 1, ret_shape, err));
     TRY(policy_check_encoder(policy, def->name, ret_shape, err));
     return check_train(train, def, ret_shape, err);
 }

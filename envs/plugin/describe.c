@@ -84,7 +84,7 @@ enum status env_describe(const struct env_def *def, const void *settings, cJSON 
     struct env_shape shape = {0};
     cJSON *json, *rows, *defaults;
 
-    TRY(def->shape(def, settings, &shape, err));
+    TRY(env_def_check(def, settings, 1, &shape, err));
     json = cJSON_CreateObject();
     rows = cJSON_CreateArray();
     defaults = cJSON_CreateArray();
@@ -252,7 +252,9 @@ enum status env_describe_in_child(const char *path, const void *settings, size_t
     mem_free(hex);
     TRY(rc);
     if (child_text(&child, ENV_DESCRIBE_TIMEOUT_S) != NULL)
-        rc = json_parse(child.answer.text, child.answer.len, ret_json, err);
+        rc = json_parse(child.answer.text, child.answer.len, ret_json, err) == ST_OK
+                 ? ST_OK
+                 : error_prefix(err, "%s: its description is not whole", path);
     else
         rc = child_fail(&child, path, "describe itself", ENV_DESCRIBE_TIMEOUT_S, err);
     child_end(&child);

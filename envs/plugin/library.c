@@ -14,8 +14,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define SETTINGS_MAX (1u << 20)
 #define SHAPES_MAX 64 /* of a described game, by settings; asking for one starts a process */
@@ -49,7 +51,8 @@ struct library {
 };
 
 static struct library *libraries; /* newest first */
-static bool run_here;
+static bool run_here, leaving;
+static const char *loaded_path; /* of the newest that was loaded here */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards libraries and their shapes; held alone */
 
 bool env_is_library(const char *name)
@@ -66,6 +69,22 @@ bool env_is_outside(const char *name)
 void env_libraries_run(void)
 {
     run_here = true;
+}
+
+void env_libraries_leave(void)
+{
+    leaving = true;
+}
+
+/* A game that calls exit() must not look like a program that has done its work. */
+static void refuse_exit(void)
+{
+    if (leaving)
+        return;
+    fflush(stdout);
+    fprintf(stderr, "trawl: %s: the game ended the process by exit(); a game reports what is wrong by FAIL\n",
+            loaded_path);
+    _exit(1);
 }
 
 static const struct library *library_of(const struct env_def *def)
@@ -188,8 +207,12 @@ static enum status load(struct library *library, struct error *err)
 {
     const struct env_def *(*give)(void);
     const struct env_def *def;
-    void *handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL), *symbol;
+    void *handle, *symbol;
 
+    if (loaded_path == NULL && atexit(refuse_exit) != 0)
+        return FAIL(err, ST_IO, "%s: no handler for the end of the process", library->path);
+    loaded_path = mem_strdup(library->path);
+    handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return FAIL(err, ST_CONFIG, "it cannot be loaded: %s", dlerror());
     symbol = dlsym(handle, "trawl_env");

@@ -21,6 +21,8 @@ bool env_is_library(const char *name);
 /* The same, or an environment of Gymnasium (gym:ID)? Neither is built in. */
 bool env_is_outside(const char *name);
 void env_libraries_run(void);
+/* The program itself ends. A process with a library that ends in another way was ended by a game, which is an error. */
+void env_libraries_leave(void);
 
 /* A built-in game by its name, a library's by its path, or an environment of Gymnasium by gym:ID. A name that is neither is ST_CONFIG. */
 enum status env_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;

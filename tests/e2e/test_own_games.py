@@ -19,6 +19,10 @@ FAULTS = {
     "a reward is no finite number": ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"),
     "the shape does not say may_truncate": ("step->ended = ", "step->truncated = "),
     "written past the end of its rows": ("obs[2] = ", "obs[3] = obs[2] = "),
+    "a reward is no finite number, or was not written":
+        ("step->rewards[0] = !step->ended", "if (step->ended) step->rewards[0] = !step->ended"),
+    "an observation is no finite number, or was not written": ("obs[1] = ", "if (state->apple_y < 9) obs[1] = "),
+    "ended the process by exit()": ("state->apple_y++;", "state->apple_y++; { extern void exit(int); if (actions[0] == 2) exit(0); }"),
     "perf is 2 on average": ("caught ? 1.0f : 0.0f;", "2.0f;"),
     "is there randomness that is not state->rng": ("state->apple_y = 0;", "static int n; state->apple_y = n++ % 2;"),
     "killed by signal 6": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) __builtin_abort();"),
@@ -119,6 +123,17 @@ def test_wrong_inputs(folder):
         fails("is no name for a game", "env", "new", name, cwd=folder)
     new_game(folder, build=False)
     fails("apples.h is there already", "env", "new", "apples", cwd=folder, code=1)
+    write(folder, "half.ini", "")
+    fails("half.ini is there already", "env", "new", "half", cwd=folder, code=1)
+    assert not (folder / "half.h").exists()
+    fails("'linux' is a macro", "env", "new", "linux", cwd=folder)
+    for name, text in (("My-Game", "the game would be named 'My-Game'"), ("unix", "'unix' is a macro")):
+        shutil.copy(folder / "apples.h", folder / (name + ".h"))
+        assert text in run("env", "build", name + ".h", cwd=folder, code=2)[1], name
+    (folder / 'a "b').mkdir()
+    shutil.copy(folder / "apples.h", folder / 'a "b')
+    run("env", "build", 'a "b/apples.h', "-o", 'a "b/c d.so', cwd=folder)
+    run("train", 'a "b/c d.so', "-q", "--train.total_timesteps", "8k", cwd=folder)
     fails("no/such.h", "env", "build", "no/such.h", cwd=folder, code=1)
     fails("has no binding.c and no", "env", "build", ".", cwd=folder)
     fails("does not end with .so", "env", "build", "apples.h", "-o", "x", cwd=folder)
@@ -199,8 +214,38 @@ TRAWL_EXPORT const struct env_def *trawl_env(void)
     return &def;
 }
 """
+    library = library_of(folder, "shut", "#include <stdlib.h>\n" + code.replace("(void)settings, (void)err;", 'if (n_envs > 1) return FAIL(err, ST_IO, "apples: no basket");\n    (void)settings;'))
+    out, err = run("env", "check", library, "--steps", 30, code=1)
+    assert "FAULT  apples: no basket" in out and "has 6 faults" in err, (out, err)
     library = library_of(folder, "lost", "#include <stdlib.h>\n" + code)
     fails("the basket is lost after step 201", "train", library, "--train.device", "cpu", "-q", code=1)
+
+
+def test_exit_is_an_error(folder):
+    """A game that calls exit(0): what runs it has not done its work, and its exit code must not claim so."""
+    library = new_game(folder, change=("state->apple_y++;", "state->apple_y++; { extern void exit(int); exit(0); }"))
+    fails("apples.so: the game ended the process by exit()", "train", library, "-q", code=1)
+    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("ret_shape->n_heads = 1;", "{ extern void exit(int); exit(0); }"))
+    fails("apples.so: the game ended the process by exit()", "env", "build", "apples.h", cwd=folder)
+    fails("apples.so: the game ended the process by exit()", "env", "describe", library, code=1)
+
+
+def test_numbers_that_are_none_are_the_games(folder):
+    for i, change in enumerate((("obs[2] = ", "obs[2] = 0.0f / 0.0f + "), ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"))):
+        library = new_game(folder, "none%d" % i, change)
+        fails("the game gave it; `trawl env check`", "train", library, "-q", "--train.device", "cpu", code=1)
+
+
+def test_shapes_that_are_none_are_refused(folder):
+    """By whatever reads the shape first: the description is as strict as the training."""
+    for i, (change, text) in enumerate(((("n_heads = 1;", "n_heads = 9;"), "9 action heads"), (("n_heads = 1;", "n_heads = 1 << 30;"), "action heads"),
+                                        (("n_agents = 1;", "n_agents = 0;"), "0 agents"), (("n_agents = 1;", "n_agents = 100000;"), "100000 agents"),
+                                        (("obs_size = 3;", "obs_size = 0;"), "0 observations"), (("head_sizes[0] = 3;", "head_sizes[0] = -3;"), "impossible shape"))):
+        library = new_game(folder, "odd%d" % i, change, build=False).with_suffix(".so")
+        assert text in said("env", "build", "odd%d.h" % i, cwd=folder), text
+        for words in (("train", library), ("envs", library), ("env", "describe", library), ("env", "check", library)):
+            out = said(*words)
+            assert text in out, (words, text, out)
 
 
 def test_a_crash_costs_its_trial(folder):

@@ -22,7 +22,7 @@ static enum status default_shape(const struct env_def *env, struct env_shape *re
 
     *ret_shape = (struct env_shape){0};
     TRY(env_default_settings(env, &settings, err));
-    rc = env->shape(env, settings, ret_shape, err);
+    rc = env_def_check(env, settings, 1, ret_shape, err);
     mem_free(settings);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/env/env_commands.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <spawn.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #define ARGS_MAX 64
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789_"
 #define GLUE_MAX 8192u
 
 extern char **environ;
@@ -65,6 +67,12 @@ static enum status find_source(struct build *b, const char *path, struct error *
         return FAIL(err, ST_USAGE, "env build: the game would be named '%.*s'; a name has 1 to %d characters", (int)n,
                     base, ENV_LIBRARY_NAME_MAX);
     snprintf(b->name, sizeof b->name, "%.*s", (int)n, base);
+    if (ends_with(base, ".h") && (b->name[strspn(b->name, NAME_CHARS)] != '\0' || isdigit((unsigned char)b->name[0])))
+        return FAIL(
+            err, ST_USAGE,
+            "env build: the game would be named '%s' after its file, and its functions %s_step and so on, which "
+            "is no name in C; rename the file: a-z 0-9 _",
+            b->name, b->name);
     snprintf(binding, sizeof binding, "%s/binding.c", b->source);
     snprintf(header, sizeof header, "%s/%s.h", b->source, b->name);
     if (S_ISDIR(st.st_mode) && !file_exists(binding) && !file_exists(header))
@@ -102,17 +110,18 @@ static enum status write_headers(const char *folder, struct error *err)
     return ST_OK;
 }
 
-/* The source file that a header is compiled by. */
+/* The source file that a header is compiled by; the header itself is named to the compiler, whatever its path. */
 static enum status write_glue(const struct build *b, struct error *err)
 {
     char path[PATH_MAX + 64], text[GLUE_MAX];
     int n =
         b->kind == SOURCE_HEADER
-            ? snprintf(text, sizeof text,
-                       "#include \"trawl_env.h\"\n#include \"%s\"\n#define ENV_GAME %s\n#include \"trawl_env.h\"\n"
-                       "TRAWL_ENV(%s_def)\n",
-                       b->source, b->name, b->name)
-            : snprintf(text, sizeof text, "#include \"%s/%s.h\"\n#include \"puffer_batch.h\"\n", b->source, b->name);
+            ? snprintf(
+                  text, sizeof text,
+                  "#ifdef %s\n#error \"'%s' is a macro, so it cannot be a game's name: rename the file and the game\"\n"
+                  "#endif\n#define ENV_GAME %s\n#include \"trawl_env.h\"\nTRAWL_ENV(%s_def)\n",
+                  b->name, b->name, b->name, b->name)
+            : snprintf(text, sizeof text, "#include \"puffer_batch.h\"\n");
 
     snprintf(path, sizeof path, "%s/glue.c", b->folder);
     return file_write_all(path, text, (size_t)n, err);
@@ -189,7 +198,7 @@ static void fill_args(const struct build *b, const char *out, struct args *args)
                                         "-fvisibility=hidden",
                                         "-Wno-missing-field-initializers"};
     const char *own = getenv(b->kind == SOURCE_CXX ? "CXX" : "CC");
-    char vendor[PATH_MAX + 16];
+    char vendor[PATH_MAX + 16], header[ENV_LIBRARY_NAME_MAX + 8];
 
     add_words(args, own != NULL && own[0] != '\0' ? own : b->kind == SOURCE_CXX ? "c++" : "cc");
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
@@ -206,10 +215,16 @@ static void fill_args(const struct build *b, const char *out, struct args *args)
         add_words(args, b->kind == SOURCE_CXX ? "-Wall" : "-Wall -std=gnu17");
     }
     add_words(args, b->flags);
-    if (has_glue(b))
+    if (b->kind == SOURCE_HEADER)
+        add_words(args, "-include trawl_env.h");
+    if (has_glue(b)) {
+        add_words(args, "-include");
+        snprintf(header, sizeof header, "/%s.h", b->name);
+        add_arg(args, b->source, b->kind == SOURCE_HEADER ? "" : header);
         add_arg(args, b->folder, "/glue.c");
-    else
+    } else {
         add_arg(args, b->source, b->kind == SOURCE_PUFFER ? "/binding.c" : "");
+    }
     add_words(args, "-o");
     add_arg(args, "", out);
     add_words(args, "-lm");

@@ -70,11 +70,14 @@ static bool check_random(struct check *c)
     struct env_log log;
     float largest = 0.0f;
     int64_t t = 0;
-    bool ok = env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 1);
+    bool ok = true;
 
+    if (!env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 1))
+        return false;
     env_side_reset(&s, NULL);
     for (begin(c); ok && more(c, t); t++) {
         env_side_random(&s, &rng);
+        env_side_spoil(&s);
         env_side_step(&s, NULL);
         ok = env_side_sane(&s, t, &largest);
     }
@@ -102,9 +105,10 @@ static bool check_wild(struct check *c)
     struct env_side s;
     float largest = 0.0f;
     int64_t t = 0;
-    bool beyond = c->def->open == NULL;
-    bool ok = env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 2);
+    bool beyond = c->def->open == NULL, ok = true;
 
+    if (!env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 2))
+        return false;
     env_side_reset(&s, NULL);
     for (begin(c); ok && more(c, t); t++) {
         size_t kind = (size_t)(t / 50) % (beyond ? 6 : 2);
@@ -115,6 +119,7 @@ static bool check_wild(struct check *c)
         }
         if (kind < 2)
             env_side_allow(&s);
+        env_side_spoil(&s);
         env_side_step(&s, NULL);
         ok = env_side_sane(&s, t, &largest);
     }
@@ -129,7 +134,7 @@ static bool check_wild(struct check *c)
 /* Two batches by the same actions: b of another number of instances or threads. */
 static bool check_same(struct check *c, const char *what, const char *wrong, size_t n_b, size_t threads)
 {
-    struct env_side a, b;
+    struct env_side a = {0}, b = {0};
     struct pool *pool = NULL;
     struct rng rng = rng_seed((uint64_t)c->seed + 1);
     const char *differs = NULL;
@@ -163,7 +168,7 @@ static bool check_same(struct check *c, const char *what, const char *wrong, siz
 
 static bool check_saved(struct check *c)
 {
-    struct env_side a, b;
+    struct env_side a = {0}, b = {0};
     struct rng rng = rng_seed((uint64_t)c->seed + 2);
     const char *differs;
     void *bytes;
@@ -277,7 +282,9 @@ static enum status check_here(struct check *c, const char *game, struct error *e
     printf("\n");
     run_checks(c);
     mem_free(c->settings);
-    return c->n_faults == 0 ? ST_OK : FAIL(err, ST_NUMERIC, "env check: %s has %d faults", game, c->n_faults);
+    return c->n_faults == 0 ? ST_OK
+                            : FAIL(err, ST_NUMERIC, "env check: %s has %d %s", game, c->n_faults,
+                                   c->n_faults == 1 ? "fault" : "faults");
 }
 
 /* Waits for the child at most `seconds`. */

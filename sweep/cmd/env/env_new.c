@@ -22,9 +22,10 @@ static const char *held_text(const char *name)
     return "";
 }
 
-/* A name is also an identifier of C. */
+/* A name is also a part of identifiers of C, which a macro would replace. */
 static enum status check_name(const char *name, struct error *err)
 {
+    static const char *const macros[] = {"bool", "true", "false", "linux", "unix", "errno"};
     size_t n = strlen(name);
     bool ok = n >= 1 && n <= ENV_LIBRARY_NAME_MAX && islower((unsigned char)name[0]);
 
@@ -33,6 +34,19 @@ static enum status check_name(const char *name, struct error *err)
     if (!ok)
         return FAIL(err, ST_USAGE, "env new: '%s' is no name for a game; a letter, then up to %d of a-z 0-9 _", name,
                     ENV_LIBRARY_NAME_MAX - 1);
+    for (size_t i = 0; i < sizeof macros / sizeof macros[0]; i++)
+        if (strcmp(name, macros[i]) == 0)
+            return FAIL(err, ST_USAGE, "env new: '%s' is a macro of C or of its headers; choose another name", name);
+    return ST_OK;
+}
+
+static enum status check_free(const char *name, const char *extension, struct error *err)
+{
+    char path[ENV_LIBRARY_NAME_MAX + 8];
+
+    snprintf(path, sizeof path, "%s%s", name, extension);
+    if (file_exists(path))
+        return FAIL(err, ST_EXISTS, "env new: %s is there already; choose another name, or move it away", path);
     return ST_OK;
 }
 
@@ -43,8 +57,6 @@ static enum status write_file(const char *name, const char *extension, const cha
     enum status rc;
 
     snprintf(path, sizeof path, "%s%s", name, extension);
-    if (file_exists(path))
-        return FAIL(err, ST_EXISTS, "env new: %s is there already; choose another name, or move it away", path);
     strbuf_init(&sb, TEXT_MAX);
     for (const char *from = text; *from != '\0';) {
         size_t n = strcspn(from, "@");
@@ -80,6 +92,8 @@ enum status env_new(int argc, char **argv, struct error *err)
     if (words.help)
         return ST_OK;
     TRY(check_name(words.v[0], err));
+    TRY(check_free(words.v[0], ".h", err));
+    TRY(check_free(words.v[0], ".ini", err));
     TRY(write_file(words.v[0], ".h", held_text("new_game.h"), err));
     TRY(write_file(words.v[0], ".ini", held_text("new_game.ini"), err));
     printf("%s.h and %s.ini are written; next: trawl env build %s.h\n", words.v[0], words.v[0], words.v[0]);

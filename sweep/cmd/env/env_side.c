@@ -77,6 +77,15 @@ void env_side_reset(struct env_side *s, struct pool *pool)
     memset(s->truncs, 0, s->n_agents);
 }
 
+void env_side_spoil(struct env_side *s)
+{
+    memset(s->obs, 0xff, s->obs_bytes);
+    memset(s->final_obs, 0xff, s->obs_bytes);
+    memset(s->rewards, 0xff, s->n_agents * sizeof *s->rewards);
+    memset(s->terms, 0xff, s->n_agents);
+    memset(s->truncs, 0xff, s->n_agents);
+}
+
 void env_side_step(struct env_side *s, struct pool *pool)
 {
     env_batch_step(s->batch, pool, &s->io);
@@ -144,24 +153,27 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
     const char *wrong = NULL;
     size_t at = 0;
 
+    if (!guards_stand(s)) /* first: what was overrun is wrong as well */
+        wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
     for (size_t i = 0; wrong == NULL && i < s->n_agents * D; i++) {
         *largest_obs = fmaxf(*largest_obs, fabsf(s->obs[i]));
-        wrong = isfinite(s->obs[i]) ? NULL : "an observation is no finite number";
+        wrong = isfinite(s->obs[i]) ? NULL : "an observation is no finite number, or was not written";
         at = i / D;
     }
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
         at = a;
         if (!isfinite(s->rewards[a]))
-            wrong = "a reward is no finite number";
+            wrong = "a reward is no finite number, or was not written";
         else if (s->terms[a] > 1 || s->truncs[a] > 1 || (s->terms[a] == 1 && s->truncs[a] == 1))
-            wrong = "the flags of an end are not 0 or 1, or both are 1";
+            wrong = "the flags of an end are not 0 or 1, or both are 1, or were not written";
         else if (s->truncs[a] == 1 && !s->shape.may_truncate)
             wrong = "an episode was truncated, and the shape does not say may_truncate";
         else if (s->mask != NULL && !mask_allows(s, a))
             wrong = "the mask allows no choice at all";
+        for (size_t i = a * D; wrong == NULL && s->truncs[a] == 1 && i < (a + 1) * D; i++)
+            if (!isfinite(s->final_obs[i]))
+                wrong = "the last observation of a truncated episode is no finite number, or was not written";
     }
-    if (wrong == NULL && !guards_stand(s))
-        wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
     if (wrong == NULL && env_batch_failed(s->batch, &err) != ST_OK)
         wrong = err.text;
     if (wrong == NULL)

@@ -27,6 +27,8 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
                    uint8_t fill);
 void env_side_close(struct env_side *s);
 void env_side_reset(struct env_side *s, struct pool *pool);
+/* Before a step: what the step then does not write is NaN, and no flag. */
+void env_side_spoil(struct env_side *s);
 void env_side_step(struct env_side *s, struct pool *pool);
 /* Choices that the mask forbids become the next ones that it allows. */
 void env_side_allow(struct env_side *s);
