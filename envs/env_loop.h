@@ -152,8 +152,18 @@ static void LOOP(_step_range)(const void *settings, void *states, struct env_log
 static enum status LOOP(_check_shape)(const struct env_def *def, const void *settings, struct env_shape *ret_shape,
                                       struct error *err)
 {
-    (void)def, (void)err;
+#ifdef ENV_GAME_HAS_MASK
+    const bool has_mask = true;
+#else
+    const bool has_mask = false;
+#endif
+    (void)def;
     LOOP(_shape)((const struct LOOP(_settings) *)settings, ret_shape);
+    if (ret_shape->has_mask != has_mask)
+        return FAIL(err, ST_CONFIG,
+                    "env " LOOP_TEXT(ENV_GAME) ": its shape has has_mask = %s, its header %s ENV_GAME_HAS_MASK; a game "
+                    "with a mask has both",
+                    ret_shape->has_mask ? "true" : "false", has_mask ? "defines" : "does not define");
     return ST_OK;
 }
 

@@ -214,11 +214,25 @@ TRAWL_EXPORT const struct env_def *trawl_env(void)
     return &def;
 }
 """
-    library = library_of(folder, "shut", "#include <stdlib.h>\n" + code.replace("(void)settings, (void)err;", 'if (n_envs > 1) return FAIL(err, ST_IO, "apples: no basket");\n    (void)settings;'))
+    library = library_of(folder, "shut", "#include <stdlib.h>\n" + code.replace("*ret_states = ", 'if (n_envs > 1)\n        return FAIL(err, ST_IO, "apples: no basket");\n    *ret_states = '))
+    assert library.exists(), said("env", "build", "shut.c", cwd=folder)
     out, err = run("env", "check", library, "--steps", 30, code=1)
     assert "FAULT  apples: no basket" in out and "has 6 faults" in err, (out, err)
     library = library_of(folder, "lost", "#include <stdlib.h>\n" + code)
     fails("the basket is lost after step 201", "train", library, "--train.device", "cpu", "-q", code=1)
+
+
+def test_a_mask_is_declared_twice_and_written(folder):
+    new_game(folder, change=("n_heads = 1;", "n_heads = 1; ret_shape->has_mask = true;"), build=False)
+    assert "does not define ENV_GAME_HAS_MASK" in said("env", "build", "apples.h", cwd=folder)
+    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("/* A row", """#define ENV_GAME_HAS_MASK
+ENV_FN void apples_mask(const struct apples_settings *s, const struct apples_state *st, int agent, uint8_t *mask)
+{
+    (void)s, (void)st, (void)agent, (void)mask;
+}
+/* A row"""))
+    run("env", "build", "apples.h", cwd=folder)
+    assert "the mask allows no choice at all, or was not written" in run("env", "check", "./apples.so", "--steps", 30, cwd=folder, code=1)[0]
 
 
 def test_exit_is_an_error(folder):

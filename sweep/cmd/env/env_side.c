@@ -84,6 +84,8 @@ void env_side_spoil(struct env_side *s)
     memset(s->rewards, 0xff, s->n_agents * sizeof *s->rewards);
     memset(s->terms, 0xff, s->n_agents);
     memset(s->truncs, 0xff, s->n_agents);
+    if (s->mask != NULL)
+        memset(s->mask, 0, s->n_agents * s->mask_width);
 }
 
 void env_side_step(struct env_side *s, struct pool *pool)
@@ -169,7 +171,7 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
         else if (s->truncs[a] == 1 && !s->shape.may_truncate)
             wrong = "an episode was truncated, and the shape does not say may_truncate";
         else if (s->mask != NULL && !mask_allows(s, a))
-            wrong = "the mask allows no choice at all";
+            wrong = "the mask allows no choice at all, or was not written";
         for (size_t i = a * D; wrong == NULL && s->truncs[a] == 1 && i < (a + 1) * D; i++)
             if (!isfinite(s->final_obs[i]))
                 wrong = "the last observation of a truncated episode is no finite number, or was not written";
