@@ -395,7 +395,11 @@ def test_gpus_by_their_own_names(folder):
     config = CONFIG.replace("devices = cpu", "devices = cuda:0,cuda:1")
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": "5,GPU-7"}
     store = folder / "own.db"
-    path = study(folder, """echo "gpu $CUDA_VISIBLE_DEVICES"; echo 'TRAWL score=1'""", trials=6, config=config)
+    # a trial waits until both devices have had one: else the first worker that is ready may run them all
+    script = """echo "gpu $CUDA_VISIBLE_DEVICES"; touch "had-$CUDA_VISIBLE_DEVICES"
+until [ -e had-5 ] && [ -e had-GPU-7 ]; do sleep 0.05; done
+echo 'TRAWL score=1'"""
+    path = study(folder, script, trials=6, config=config)
     run("sweep", path, "--store", store, "--name", "own", "-q", env=env)
     seen = {(t["slot"], log_of(folder, t["number"]).decode().split("\n")[0]) for t in show(store, "own")["trials"]}
     equal(seen, {("cuda:0", "gpu 5"), ("cuda:1", "gpu GPU-7")})
