@@ -162,7 +162,7 @@ static enum status LOOP(_check_shape)(const struct env_def *def, const void *set
     if (ret_shape->has_mask != has_mask)
         return FAIL(err, ST_CONFIG,
                     "env " LOOP_TEXT(ENV_GAME) ": its shape has has_mask = %s, its header %s ENV_GAME_HAS_MASK; a game "
-                    "with a mask has both",
+                                               "with a mask has both",
                     ret_shape->has_mask ? "true" : "false", has_mask ? "defines" : "does not define");
     return ST_OK;
 }
