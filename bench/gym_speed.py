@@ -1,0 +1,84 @@
+"""gym_speed.py - steps a second of Gymnasium's environments: stepped by Trawl's Python processes, and by Gymnasium's own loops.
+
+usage: bench/gym_speed.py TRAWL PYTHON --out bench/results/gym.csv [--rounds 5] [--seconds 2]
+
+PYTHON has gymnasium, and the packages of the environments: one whose package it lacks is left out. Trawl's number is that of a training: its
+steps by the seconds that it spent stepping (profile/env), with a learning rate so small that the policy stays a random one; Gymnasium's
+are SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment) under random actions. A round measures all
+one after another; the table has medians of the rounds.
+"""
+
+import argparse
+import json
+import subprocess
+
+import measure
+
+CASES = [("CartPole-v1", 8), ("CartPole-v1", 32), ("CartPole-v1", 128), ("Acrobot-v1", 32), ("minigrid:MiniGrid-Empty-8x8-v0", 32),
+         ("HalfCheetah-v5", 8), ("HalfCheetah-v5", 32), ("ale_py:ALE/Pong-v5", 8)]
+
+THEIRS = """
+import json, sys, time
+import gymnasium
+kind, game, n, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+def make():
+    return gymnasium.make(game, disable_env_checker=True)
+if __name__ == "__main__":
+    made = [make] * n
+    shared = "minigrid" not in game  # whose missions cannot be shared
+    envs = gymnasium.vector.SyncVectorEnv(made) if kind == "sync" else gymnasium.vector.AsyncVectorEnv(made, shared_memory=shared)
+    envs.action_space.seed(1)
+    envs.reset(seed=1)
+    actions = [envs.action_space.sample() for _ in range(64)]
+    steps, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        envs.step(actions[steps % 64])
+        steps += 1
+    spent = time.perf_counter() - begun
+    envs.close()
+    print(json.dumps(steps * n / spent))
+"""
+
+
+def ours(args, game, n, steps):
+    run = measure.run_json([args.trawl, "train", "gym:" + game, "--env.python", args.python, "--json", "-q", "--train.device", "cpu",
+                            "--train.learning_rate", "1e-9", "--train.total_agents", str(n), "--train.horizon", "64",
+                            "--train.minibatch_size", "512", "--train.total_timesteps", str(steps), "--train.eval_episodes", "1",
+                            "--train.eval_max_steps", "64"])
+    return run["env_steps"] / run["profile"]["env"]["ms"] * 1e3
+
+
+def theirs(args, kind, game, n):
+    done = subprocess.run([args.python, "-c", THEIRS, kind, game, str(n), str(args.seconds)], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trawl")
+    parser.add_argument("python")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2)
+    args = parser.parse_args()
+    about, rows = measure.place(args.trawl), []
+    for game, n in CASES:
+        try:
+            rate = theirs(args, "sync", game, n)
+        except subprocess.CalledProcessError:
+            print(f"{game}: not installed, left out")
+            continue
+        steps = max(int(rate * args.seconds) // (64 * n), 8) * 64 * n  # about as long
+        rounds = [(ours(args, game, n, steps), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
+        row = {"env": game, "instances": n}
+        for name, values in zip(("trawl", "sync", "async"), zip(*rounds)):
+            row[name + "_steps_per_s"] = measure.spread(values)["median"]
+        for name, values in zip(("sync", "async"), zip(*[(a / b, a / c) for a, b, c in rounds])):
+            row["trawl_over_" + name] = measure.spread(values)["median"]
+        print(row, flush=True)
+        rows.append(row)
+    measure.result_table.write(args.out, about, rows)
+
+
+if __name__ == "__main__":
+    main()
