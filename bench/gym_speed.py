@@ -14,8 +14,8 @@ import subprocess
 
 import measure
 
-CASES = [("CartPole-v1", 8), ("CartPole-v1", 32), ("CartPole-v1", 128), ("Acrobot-v1", 32), ("minigrid:MiniGrid-Empty-8x8-v0", 32),
-         ("HalfCheetah-v5", 8), ("HalfCheetah-v5", 32), ("ale_py:ALE/Pong-v5", 8)]
+CASES = [("CartPole-v1", 8), ("CartPole-v1", 32), ("CartPole-v1", 128), ("minigrid:MiniGrid-Empty-8x8-v0", 32), ("HalfCheetah-v5", 32),
+         ("ale_py:ALE/Pong-v5", 8)]
 
 THEIRS = """
 import json, sys, time
@@ -49,7 +49,8 @@ def ours(args, game, n, steps):
 
 
 def theirs(args, kind, game, n):
-    done = subprocess.run([args.python, "-c", THEIRS, kind, game, str(n), str(args.seconds)], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([args.python, "-c", THEIRS, kind, game, str(n), str(args.seconds)], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=True)
     return json.loads(done.stdout)
 
 

@@ -3,8 +3,7 @@ starts it as `python -c TEXT JSON`, one process for each core; tensors lie in me
 
 Descriptors: 3 commands and answers, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there too, when
 the process crashes or is killed for hanging). A command is a byte and two u32, first and end of the instances meant: r
-resets, s steps. An instance belongs to process i when its number is i modulo the number of processes. The answer is + or,
-when something was raised, !. At the end of the input the process ends.
+resets, s steps. Instance i belongs to process i modulo their number. The answer is +, or ! when something was raised.
 
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
 first of the new episode, and the last of the old one is kept where it was truncated. """
@@ -77,14 +76,14 @@ def channels_first(space):
 
 def of_box(space, where):
     shape, axes = tuple(space.shape), (1, 2, 0) if channels_first(space) else None
-    scale = 1 / TASK["byte_scale"] if space.dtype == np.uint8 else None
+    scale, many = 1 / TASK["byte_scale"] if space.dtype == np.uint8 else None, len(shape) != 1
 
     def bind(row):
         def put(x):
             x = np.asarray(x)
             if x.shape != shape:
                 raise ValueError(f"observation{where} has the shape {x.shape}, its space {shape}")
-            row[:] = (x.transpose(axes) if axes else x).reshape(-1)
+            row[:] = (x.transpose(axes) if axes else x).reshape(-1) if many else x
             if scale:
                 np.multiply(row, scale, out=row)
         return put
@@ -129,8 +128,7 @@ def observation(space, left_out, where=""):
         named = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
         parts = [(key, *observation(inner, left_out, f"{where}[{key!r}]")) for key, inner in named]
         return of_parts([part for part in parts if part[1] > 0])
-    left_out.append(f"{where or 'all'} ({type(space).__name__})")
-    return 0, None
+    return left_out.append(f"{where or 'all'} ({type(space).__name__})") or 0, None
 
 
 # ---- actions: heads (size, low, high), and a function from an agent's choices and numbers to an action ----
@@ -183,7 +181,7 @@ class Instances:  # this process' share of a batch
             self.now[self.process] = i
             env, heads = make_env(), []
             size, bind = observation(env.observation_space, [])
-            self.action = action(env.action_space, heads)
+            self.action, self.numbers = action(env.action_space, heads), any(head[0] == 0 for head in heads)
             if (size, len(heads)) != (self.obs.shape[1], self.actions.shape[1]):
                 raise Refused(f"instance {i} has {size} observations and {len(heads)} actions, another one "
                               f"{self.obs.shape[1]} and {self.actions.shape[1]}")
@@ -203,7 +201,8 @@ class Instances:  # this process' share of a batch
     def step(self, first, end):
         begun, mine, rewards, terms, truncs = time.perf_counter_ns(), self.mine(first, end), [], [], []
         part, now, process, stride, act = slice(mine.start, end, self.stride), self.now, self.process, self.stride, self.action
-        for i, choices, reals in zip(mine, self.actions[part].tolist(), self.reals[part].tolist()):
+        choice_rows = self.actions[part].tolist()
+        for i, choices, reals in zip(mine, choice_rows, self.reals[part].tolist() if self.numbers else choice_rows):
             now[process] = i
             _, reset, step, put, put_final = self.rows[i // stride]
             obs, reward, ended, truncated, _ = step(act(choices, reals))

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SHOW_S 2.0 /* between lines, and before the first */
 
@@ -81,10 +82,12 @@ const char *evaluate_perf_text(double perf, char buf[32])
 
 void evaluate_print(const struct eval_result *r)
 {
-    char text[160], time[32], perf[32];
+    char text[160], time[32], perf[64];
 
-    printf("score %.6g +- %.2g  perf %s +- %.2g  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n",
-           r->score, isfinite(r->score_se) ? r->score_se : 0.0, evaluate_perf_text(r->perf, perf),
-           isfinite(r->perf_se) ? r->perf_se : 0.0, r->ep_return, r->ep_length, episodes_text(r, text),
+    evaluate_perf_text(r->perf, perf);
+    if (isfinite(r->perf))
+        snprintf(perf + strlen(perf), sizeof perf - strlen(perf), " +- %.2g", isfinite(r->perf_se) ? r->perf_se : 0.0);
+    printf("score %.6g +- %.2g  perf %s  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n", r->score,
+           isfinite(r->score_se) ? r->score_se : 0.0, perf, r->ep_return, r->ep_length, episodes_text(r, text),
            format_seconds(r->eval_s, time));
 }
