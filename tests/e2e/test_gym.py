@@ -95,6 +95,12 @@ class Mixed(gymnasium.Env):
         self.n += 1
         return self.look(), 1.0, False, self.n == 6, {}
 '''
+MINE += '''
+
+class Many(Mixed):
+    def __init__(self, n=9, choices=2):
+        self.action_space = spaces.MultiDiscrete([choices] * n)
+'''
 TINY = ["--train.total_timesteps", "8k", "--train.total_agents", "8", "--train.horizon", "16", "--train.minibatch_size", "128",
         "--train.eval_episodes", "8", "--train.device", "cpu", "--train.threads", "1", "--policy.hidden_size", "8"]
 
@@ -200,6 +206,8 @@ def test_wrong_names(folder):
         fails("train", game, *python, code=2, says=text, cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
     fails("train", "gym:CartPole-v1", *python, "--env.score_max", "-3", code=2, says="below env.score_min")
+    fails("train", "gym:boards:Many", *python, code=2, says="9 components, at most 8", cwd=folder)
+    fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 1, "choices": 1}', code=2, says="one choice only", cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.nothing", "3", code=2, says="env.nothing")
 
 
