@@ -1,6 +1,7 @@
 /* words.c - edit distance with swaps (optimal string alignment), and the well-formed sequences of UTF-8. */
 #include "base/words.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -68,6 +69,20 @@ size_t utf8_length(const char *text, size_t n)
     if ((c == 0xF0 && at[1] < 0x90) || (c == 0xF4 && at[1] > 0x8F)) /* overlong; beyond U+10FFFF */
         return 0;
     return len;
+}
+
+static int plain_letter(char c)
+{
+    return c == '-' ? '_' : tolower((unsigned char)c);
+}
+
+bool words_same_name(const char *a, const char *b, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && a[i] != '\0' && plain_letter(a[i]) == plain_letter(b[i]))
+        i++;
+    return i == n && a[i] == '\0';
 }
 
 size_t words_drop_escapes(char *text, size_t n)

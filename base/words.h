@@ -17,6 +17,9 @@ const char *word_nearest(const char *misspelt, const char *const *names, size_t 
 /* Bytes of the UTF-8 character at text (n bytes left), 0 when it is not UTF-8. */
 size_t utf8_length(const char *text, size_t n);
 
+/* Do two names of a parameter mean the same? "Learning-Rate" is learning_rate; b has n bytes. */
+bool words_same_name(const char *a, const char *b, size_t n);
+
 /* Takes a terminal's escape sequences (colours, movements) out of text (n bytes), in place; returns what is left. */
 size_t words_drop_escapes(char *text, size_t n);
 

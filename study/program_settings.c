@@ -3,6 +3,7 @@
 #include "study/program_settings.h"
 
 #include "base/config/config.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strbuf.h"
@@ -229,10 +230,11 @@ static void middle(const struct config *config, struct opt_def *def)
     double min, max, x, grid;
 
     how = how != NULL ? how : scale != NULL ? scale : "";
-    if (lo == NULL || hi == NULL || !num_parse_f64(lo, &min) || !num_parse_f64(hi, &max) || !isfinite(min + max))
+    if (lo == NULL || hi == NULL || !num_parse_f64(lo, &min) || !num_parse_f64(hi, &max) || !isfinite(min) ||
+        !isfinite(max))
         return; /* refused later, with its line */
     bool is_log = (strstr(how, "log") != NULL || strstr(how, "pow2") != NULL) && min > 0 && max > 0;
-    x = is_log ? sqrt(min) * sqrt(max) : min + (max - min) / 2;
+    x = is_log ? sqrt(min) * sqrt(max) : min / 2 + max / 2;
     if (strcmp(how, "pow2") == 0 || strcmp(how, "uniform_pow2") == 0)
         x = exp2(rint(log2(x)));
     if (step != NULL && num_parse_f64(step, &grid) && grid > 0)
@@ -243,7 +245,9 @@ static void middle(const struct config *config, struct opt_def *def)
     if (def->type == OPT_INT && fabs(x) < 0x1p63)
         snprintf(text, sizeof text, "%lld", (long long)x);
     else
-        snprintf(text, sizeof text, "%.6g", x);
+        snprintf(text, sizeof text, "%.6g", x); /* short, for people, where that is still inside */
+    if (step != NULL || !num_parse_f64(text, &grid) || grid < min || grid > max)
+        num_format_f64(x, text);
     def->def = mem_strdup(text);
 }
 
@@ -288,7 +292,8 @@ static enum status take_type(const struct config *config, struct opt_def *def, s
         mem_free((char *)def->def);
         def->def = mem_strdup(mean);
     }
-    return config_check_value(def, def->key, def->def, config_origin(config, values_key), err);
+    (void)field_of(config, def, values != NULL ? "values" : "type", key);
+    return config_check_value(def, def->key, def->def, config_origin(config, key), err);
 }
 
 static enum status check_typed(const struct program_params *p, const struct config *config, struct error *err)
@@ -344,6 +349,7 @@ struct filler {
     const struct program_place *place;
     struct strbuf word; /* at work */
     bool is_word; /* the word has begun; it may be empty: "" */
+    bool is_plain; /* and it stands in the command as it is: no quote, no {NAME} */
     char **argv; /* (n + 1), owned */
     size_t n;
 };
@@ -351,10 +357,43 @@ struct filler {
 #define COMMAND_FAIL(f, fmt, ...)                                                                                      \
     FAIL(err, ST_CONFIG, "%s: sweep.command: " fmt, config_origin((f)->config, COMMAND_KEY), __VA_ARGS__)
 
+static size_t name_bytes(const char *at)
+{
+    return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+}
+
+/* "|" and the like reached the program as an argument, most likely unnoticed. */
+static enum status check_no_shell(const struct filler *f, struct error *err)
+{
+    const char *word = f->word.text;
+    size_t n = name_bytes(word);
+
+    if (strchr("|&;<>", word[0]) != NULL || strncmp(word, "2>", 2) == 0)
+        return COMMAND_FAIL(
+            f,
+            "\"%.40s\" is for a shell, and no shell is involved; write sh -c '...' around it, or quotes "
+            "around a word that the program gets as it is",
+            word);
+    if (strncmp(word, "~/", 2) == 0 || (word[0] == '$' && name_bytes(word + 1) > 0))
+        return COMMAND_FAIL(
+            f,
+            "\"%.80s\" is for a shell, and no shell is involved; write the path or the value itself, or "
+            "quotes around a word that the program gets as it is",
+            word);
+    if (f->n == 0 && n > 0 && word[n] == '=')
+        return COMMAND_FAIL(f, "\"%.80s\" names no program, and no shell is involved; write env before it", word);
+    return ST_OK;
+}
+
 static enum status end_word(struct filler *f, struct error *err)
 {
+    bool is_plain = f->is_plain;
+
+    f->is_plain = true;
     if (!f->is_word)
         return ST_OK;
+    if (is_plain && f->word.len > 0)
+        TRY(check_no_shell(f, err));
     if (f->n == WORDS_MAX)
         return COMMAND_FAIL(f, "more than %d words", WORDS_MAX);
     f->argv[f->n++] = mem_strdup(f->word.text);
@@ -386,15 +425,11 @@ static enum status fill_argv(struct filler *f, struct error *err)
         strbuf_addf(&f->word, "--%s", def->written);
         TRY(end_word(f, err));
         f->is_word = true;
+        f->is_plain = false;
         strbuf_add(&f->word, value);
         TRY(end_word(f, err));
     }
     return ST_OK;
-}
-
-static size_t name_bytes(const char *at)
-{
-    return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 }
 
 /* {name}; *at stands after the brace, and after the closing one at the end. False: these braces are plain text. */
@@ -455,6 +490,7 @@ static enum status fill(struct filler *f, const char *at, struct error *err)
         if (c == quote || (quote == '\0' && (c == '\'' || c == '"'))) {
             quote = quote == '\0' ? c : '\0';
             f->is_word = true;
+            f->is_plain = false;
             continue;
         }
         if (c == '{' && *at == '{' && (n = name_bytes(at + 1)) > 0 && strncmp(at + 1 + n, "}}", 2) == 0) {
@@ -465,8 +501,10 @@ static enum status fill(struct filler *f, const char *at, struct error *err)
         }
         if (c == '{')
             TRY(fill_name(f, &at, &filled, err));
-        if (filled)
+        if (filled) {
+            f->is_plain = false;
             continue;
+        }
         f->is_word = true;
         strbuf_add(&f->word, (char[2]){c, '\0'});
     }
@@ -480,7 +518,7 @@ static enum status fill(struct filler *f, const char *at, struct error *err)
 enum status program_argv(const struct config *config, const struct program_params *params,
                          const struct program_place *place, char ***ret_argv, struct error *err)
 {
-    struct filler f = {.config = config, .params = params, .place = place};
+    struct filler f = {.config = config, .params = params, .place = place, .is_plain = true};
     enum status rc;
 
     f.argv = mem_array(WORDS_MAX + 1, sizeof *f.argv);
@@ -501,4 +539,32 @@ void program_argv_free(char **argv)
     for (size_t i = 0; argv != NULL && argv[i] != NULL; i++)
         mem_free(argv[i]);
     mem_free(argv);
+}
+
+/* Does {argv}, {config} or {NAME} of the command take it to the program? */
+static bool is_passed(const char *command, const char *name)
+{
+    for (const char *at = strchr(command, '{'); at != NULL; at = strchr(at + 1, '{')) {
+        size_t n = name_bytes(at + 1);
+        if (at[n + 1] == '}' && (words_same_name(name, at + 1, n) || words_same_name("argv", at + 1, n) ||
+                                 words_same_name("config", at + 1, n)))
+            return true;
+    }
+    return false;
+}
+
+void program_warn_unpassed(const struct config *config, const struct program_params *params)
+{
+    const char *command = config_peek(config, COMMAND_KEY);
+
+    if (!has_command(config) || strstr(command, "TRAWL_CONFIG") != NULL)
+        return;
+    for (size_t i = 0; i < params->table.n_defs; i++) {
+        const struct opt_def *def = &params->table.defs[i];
+        if (def->type != OPT_STR && !is_passed(command, def->written))
+            log_warn(
+                "%s: sweep.command passes %s to the program by none of {argv}, {%s} and {config}; it finds the value "
+                "only in the file that TRAWL_CONFIG names",
+                config_origin(config, COMMAND_KEY), def->written, def->written);
+    }
 }

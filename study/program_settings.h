@@ -55,5 +55,7 @@ struct program_place {
 enum status program_argv(const struct config *config, const struct program_params *params,
                          const struct program_place *place, char ***ret_argv, struct error *err) MUST_USE;
 void program_argv_free(char **argv); /* NULL is fine */
+/* Logs each parameter of the search that the command passes to the program by no word. */
+void program_warn_unpassed(const struct config *config, const struct program_params *params);
 
 #endif

@@ -343,6 +343,8 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
         rc = FAIL(err, ST_CONFIG, "search space: %s", at.text);
     if (rc == ST_OK)
         rc = check_any_legal(ret_search, setup, err);
+    if (rc == ST_OK && setup_is_program(setup))
+        program_warn_unpassed(setup->config, &setup->params);
     strbuf_free(&inert);
     if (rc != ST_OK)
         search_free(ret_search);
@@ -385,7 +387,7 @@ void search_value_text(const struct search *search, size_t i, double value, char
 {
     if (search->space.params[i].scale == SPACE_CATEGORICAL)
         snprintf(buf, size, "%s", search->choices[i][(size_t)value]);
-    else if (search->opts[i]->type == OPT_STR && value == rint(value) && fabs(value) < 0x1p53)
+    else if (search->opts[i]->type == OPT_STR && value == rint(value) && fabs(value) < 0x1p63)
         snprintf(buf, size, "%.0f", value); /* 1000000 and not 1e+06 */
     else
         config_format_value(search->opts[i], value, buf, size);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -25,24 +26,13 @@ static void add(struct argv *a, char *word)
     a->v[a->n++] = word;
 }
 
-/* As the parameters of a study are compared: "Learning-Rate" is learning_rate. */
-static bool same_name(const char *a, const char *b, size_t n)
-{
-    size_t i = 0;
-
-    for (; i < n && a[i] != '\0'; i++)
-        if ((a[i] == '-' ? '_' : tolower((unsigned char)a[i])) != (b[i] == '-' ? '_' : tolower((unsigned char)b[i])))
-            return false;
-    return i == n && a[i] == '\0';
-}
-
 static const cJSON *find(const cJSON *object, const char *name, size_t n)
 {
     const cJSON *item;
 
     cJSON_ArrayForEach(item, object)
     {
-        if (item->string != NULL && same_name(item->string, name, n))
+        if (item->string != NULL && words_same_name(item->string, name, n))
             return item;
     }
     return NULL;
@@ -69,13 +59,13 @@ static enum status fill_name(struct strbuf *out, const char *name, size_t n, con
     const cJSON *param = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(answer, "config"), "param");
     const cJSON *value = find(cJSON_GetObjectItemCaseSensitive(answer, "params"), name, n);
 
-    if (same_name("config", name, n))
+    if (words_same_name("config", name, n))
         strbuf_add(out, place->config);
-    else if (same_name("dir", name, n))
+    else if (words_same_name("dir", name, n))
         strbuf_add(out, place->dir);
-    else if (same_name("study", name, n))
+    else if (words_same_name("study", name, n))
         strbuf_add(out, place->study);
-    else if (same_name("trial", name, n) || same_name("seed", name, n))
+    else if (words_same_name("trial", name, n) || words_same_name("seed", name, n))
         add_value(out, find(answer, name, n));
     else if (value != NULL || (value = find(param, name, n)) != NULL)
         add_value(out, value);

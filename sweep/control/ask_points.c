@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/search.h"
@@ -28,9 +29,10 @@
 
 static size_t find_param(const struct search *s, const char *name)
 {
-    size_t k = 0;
+    size_t k = 0, n = strlen(name);
 
-    while (k < s->space.dim && strcmp(ask_param_name(s, k), name) != 0 && strcmp(s->space.params[k].key, name) != 0)
+    while (k < s->space.dim && !words_same_name(ask_param_name(s, k), name, n) &&
+           !words_same_name(s->space.params[k].key, name, n))
         k++;
     return k;
 }
@@ -55,13 +57,15 @@ static enum status read_choice(const struct search *s, size_t k, const cJSON *va
                        : cJSON_IsBool(value) ? (cJSON_IsTrue(value) ? "true" : "false")
                                              : NULL;
     char number[NUM_TEXT_MAX];
+    double listed;
     struct strbuf list;
     enum status rc;
 
     if (cJSON_IsNumber(value))
         text = num_format_f64(value->valuedouble, number);
     for (size_t c = 0; text != NULL && c < p->n_choices; c++)
-        if (strcmp(s->choices[k][c], text) == 0) {
+        if (strcmp(s->choices[k][c], text) == 0 ||
+            (cJSON_IsNumber(value) && num_parse_f64(s->choices[k][c], &listed) && listed == value->valuedouble)) {
             *ret_x = (double)c;
             return ST_OK;
         }

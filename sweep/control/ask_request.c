@@ -185,6 +185,10 @@ static enum status on_report(struct ask *a, struct error *err)
     bool repeat;
 
     TRY(find_lease(a, err));
+    (void)json_get_f64(a->body, "cost", &cost);
+    (void)json_get_i64(a->body, "seq", &seq);
+    if (cost < 0)
+        return FAIL(err, ST_USAGE, "report: the cost is %g; it cannot be below 0", cost);
     if (a->lease.state != LEASE_OPEN) {
         snprintf(gone, sizeof gone, "the lease is over: %s", lease_state_name(a->lease.state));
         put_report(a->out, gone, false, 0);
@@ -194,8 +198,6 @@ static enum status on_report(struct ask *a, struct error *err)
         put_report(a->out, a->study.state == STUDY_ENDED ? a->study.end_text : NULL, false, WAIT_PAUSED_S);
         return ST_OK;
     }
-    (void)json_get_f64(a->body, "cost", &cost);
-    (void)json_get_i64(a->body, "seq", &seq);
     repeat = seq >= 0 && seq <= held->lease.seq;
     wall_s = isfinite(cost) && a->ss->view.search.cost != SEARCH_COST_STEPS ? cost : elapsed_s(&a->lease);
     TRY(read_points(a, wall_s, &report, err));

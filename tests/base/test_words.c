@@ -64,12 +64,31 @@ static void utf8(void **state)
     assert_int_equal(utf8_length("\xe2\x82\xac", 2), 0);
 }
 
+static void names_of_parameters(void **state)
+{
+    (void)state;
+    assert_true(words_same_name("Learning-Rate", "learning_rate}", 13));
+    assert_true(words_same_name("", "", 0));
+    assert_false(words_same_name("lr", "lr2", 3));
+    assert_false(words_same_name("lr2", "lr2", 2));
+    assert_false(words_same_name("lr", "l.r", 2));
+}
+
+static void escapes(void **state)
+{
+    char text[] = "\033[1;31mred\033[0m, \033[2Kline\033]0;x\033[3", *cut = text + 5;
+
+    (void)state;
+    assert_int_equal(words_drop_escapes(text, strlen(text)), 14);
+    assert_memory_equal(text, "red, line\033]0;x", 14);
+    assert_int_equal(words_drop_escapes(cut, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances),
-        cmocka_unit_test(nearest_names),
-        cmocka_unit_test(utf8),
+        cmocka_unit_test(distances),           cmocka_unit_test(nearest_names), cmocka_unit_test(utf8),
+        cmocka_unit_test(names_of_parameters), cmocka_unit_test(escapes),
     };
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
 }

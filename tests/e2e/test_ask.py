@@ -183,6 +183,7 @@ WRONG = [
     ("trials/0:report", {"lease": "TOKEN", "step": 1.5}, 400, "a whole number from 0"),
     ("trials/0:report", {"lease": "TOKEN", "step": 1, "metrics": {"perf": "high"}}, 400, "an object of numbers"),
     ("trials/0:report", {"lease": "TOKEN", "cost": "inf"}, 400, "a finite number"),
+    ("trials/0:report", {"lease": "TOKEN", "cost": -1}, 400, "below 0"),
     ("trials/0:tell", {"lease": "TOKEN"}, 400, "needs its score"),
     ("trials/0:tell", {"lease": "TOKEN", "score": "nan"}, 400, "a finite number"),
     ("trials/0:tell", {"lease": "TOKEN", "state": "great", "score": 1}, 400, "done, failed and stopped"),
@@ -209,6 +210,8 @@ def test_wrong_requests_change_nothing(folder):
             status, answer = s.post("a/" + path, text.replace("TOKEN", a["lease"]["token"]))
             said = answer["error"] + "; " + (answer["hint"] or "")
             assert status == want and says in said, (path, body, status, said)
+        _, answer = s.post("a/trials/0:report", {"lease": "x", "step": -1})
+        equal(answer, {"error": "report: a whole number from 0 is wanted for 'step' (steps so far; needed with metrics)", "hint": None})
         status, answer = s.post("nobody/trials:ask", {"client": "a"})
         assert status == 404 and "no study 'nobody'" in answer["error"], answer
         equal(s.post("a/trials:dance", {})[0], 404)
@@ -343,7 +346,7 @@ def test_a_program_of_anybodys(folder):
             equal(("--momentum" in argv, argv["--epochs"], argv["--opt"]), (t["params"]["opt"] == "sgd", "3", t["params"]["opt"]))
             assert abs(float(argv["--Learning-Rate"]) - t["params"]["Learning-Rate"]) < 1e-9, argv
         equal({t["params"]["opt"] for t in seen}, {"adam", "sgd"})
-        s.ok("a/trials:enqueue", {"params": {"Learning-Rate": 0.05, "opt": "sgd", "momentum": 0.5}})
+        s.ok("a/trials:enqueue", {"params": {"learning_rate": 0.05, "opt": "sgd", "momentum": 0.5}})  # as a keyword of Python
         equal(s.ask("next")["params"], {"Learning-Rate": 0.05, "layers": 4, "opt": "sgd", "momentum": 0.5})
         tap.fails("train", folder / "a.ini", code=2, says=["no sweep.command", "trawl agent"])
 

@@ -136,6 +136,48 @@ def test_names_stay_as_the_file_spells_them(folder):
         assert text.startswith("args: --Batch-Size 7 --learning-rate "), text
 
 
+def test_words_for_a_shell_in_quotes(folder):
+    script = """echo "args: $*"; echo 'TRAWL score=1' """
+    config = CONFIG.replace("{argv}", "'|' \"~/x\" '2>&1' {note} {argv}").replace("[param]", "[param]\nnote = | $HOME ~/y")
+    sweep(folder, script, config=config)
+    assert "args: | ~/x 2>&1 | $HOME ~/y --" in log_of(folder).decode(), log_of(folder)
+
+
+def test_what_the_command_does_not_pass(folder):
+    path = study(folder, "echo 'TRAWL score=1'\n", config=CONFIG.replace("{argv}", "--lr {Learning_Rate} {batch-size}"))
+    _, err = run("sweep", path, "--store", folder / "own.db", "--name", "own")
+    assert "passes layers to the program by none of {argv}, {layers} and {config}" in err and "passes learning" not in err, err
+
+
+def test_ranges_at_the_edge_of_numbers(folder):
+    """A start inside the narrowest range, no overflow in the widest, whole numbers in digits."""
+    config = CONFIG[:CONFIG.index("[sweep.learning-rate]")] + """
+[sweep.near]
+type = float
+min = 1000000.5
+max = 1000000.75
+[sweep.far]
+type = float
+min = -1.5e308
+max = 1.5e308
+[sweep.whole]
+type = int
+min = 0
+max = 9000000000000000000
+"""
+    script = """echo "args: $*"; echo 'TRAWL score=1' """
+    path = study(folder, script, trials=4, config=config)
+    _, err = run("sweep", path, "--store", folder / "own.db", "--name", "own", "-q")
+    equal(err, "")
+    seen = []
+    for t in show(folder / "own.db", "own")["trials"]:
+        args = log_of(folder, t["number"]).decode().split("--")[2:]
+        seen.append(tuple(a.split()[1] for a in args))
+        near, far, whole = seen[-1]
+        assert 1000000.5 <= float(near) <= 1000000.75 and abs(float(far)) <= 1.5e308 and 0 <= int(whole) <= 9e18, seen
+    equal((seen[0], len(set(seen))), (("1000000.625", "0", "4500000000000000000"), 4))
+
+
 def test_json_lines(folder):
     script = """echo '{"score": 0.25, "step": 5, "loss": NaN, "text": "x"}' >"$TRAWL_METRICS"
 printf '{"score": 0.5, "step": 7, "cost": 3}' >>"$TRAWL_METRICS" """
@@ -493,6 +535,10 @@ BAD = [  # a line of the config, what replaces it, and what the message says
     ("{argv}", "{lr}", ("own.ini:3", "{lr} is no parameter")),
     ("{argv}", "x{argv}", ("own.ini:3", "stand alone")),
     ("{argv}", "{argv} 'x", ("own.ini:3", "no end")),
+    ("{argv}", "{argv} | tee log", ("own.ini:3", '"|" is for a shell', "sh -c")),
+    ("{argv}", "{argv} 2>&1", ("own.ini:3", '"2>&1" is for a shell')),
+    ("sh train.sh", "sh ~/train.sh", ("own.ini:3", '"~/train.sh" is for a shell')),
+    ("sh train.sh", "LR=1 sh train.sh", ("own.ini:3", "write env before it")),
     ("Batch-Size = 64", "seed = 64", ("own.ini:13", "seed", "--seed {seed}")),
     ("[param]", "[train]\ntotal_timesteps = 5\n[param]", ("own.ini:12", "Trawl's own trainer", "drop it")),
     ("[sweep.layers]\ntype = int", "[sweep.train.gamma]", ("own.ini:21", "[sweep.train.gamma] has no type")),

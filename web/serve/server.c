@@ -246,11 +246,24 @@ static int http_status(enum status status)
     }
 }
 
+/* The semicolon before the remedy; in brackets it is part of the fault. NULL: there is no remedy. */
+static const char *find_remedy(const char *text)
+{
+    int depth = 0;
+
+    for (; *text != '\0'; text++) {
+        depth += (*text == '(') - (*text == ')');
+        if (depth <= 0 && text[0] == ';' && text[1] == ' ')
+            return text;
+    }
+    return NULL;
+}
+
 /* {"error", "hint"}: our texts name the fault, then, after a semicolon, the remedy. */
 static enum MHD_Result send_failure(struct MHD_Connection *connection, int status, const char *text, const char *allow)
 {
     struct answer *a = answer_create(status, "application/json");
-    const char *semicolon = strstr(text, "; ");
+    const char *semicolon = find_remedy(text);
     struct strbuf out;
     char error[ERROR_TEXT_MAX];
 
