@@ -12,6 +12,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,15 +300,18 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static enum status open_library(const char *path, const struct env_def **ret_def, struct error *err)
+static enum status open_library(const char *name, const struct env_def **ret_def, struct error *err)
 {
+    char path[PATH_MAX]; /* whole: dlopen would look for a bare name in the system's folders */
     struct library *library;
     struct stat file;
     enum status rc;
 
-    if (stat(path, &file) != 0)
-        return FAIL(err, ST_CONFIG, "%s: no such library of a game (%s); `trawl env build` makes one", path,
+    if (realpath(name, path) == NULL || stat(path, &file) != 0)
+        return FAIL(err, ST_CONFIG, "%s: no such library of a game (%s); `trawl env build` makes one", name,
                     strerror(errno));
+    if (!S_ISREG(file.st_mode)) /* to read a pipe would take for ever */
+        return FAIL(err, ST_CONFIG, "%s: it is no file; `trawl env build` makes a library", path);
     for (const struct library *l = libraries; l != NULL; l = l->next)
         if (strcmp(l->path, path) == 0 && same_file(&l->file, &file)) {
             *ret_def = &l->def;

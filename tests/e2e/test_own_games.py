@@ -145,6 +145,14 @@ def test_wrong_inputs(folder):
     fails("cannot be started", "env", "build", "apples.h", cwd=folder, env={**os.environ, "CC": "no-such-compiler"}, code=1)
     write(folder, "text.so", "not a library")
     fails("cannot be loaded", "train", folder / "text.so")
+    (folder / "folder.so").mkdir()
+    os.mkfifo(folder / "pipe.so")
+    for name in ("folder", "pipe"):
+        for words in (("train",), ("envs",), ("env", "check"), ("env", "describe")):
+            fails("it is no file", *words, name + ".so", cwd=folder)
+    run("env", "build", "apples.h", cwd=folder)
+    for words in (("envs",), ("env", "check", "--steps", 30), ("env", "describe"), ("train", "-q", "--train.total_timesteps", "8k")):
+        run(*words, "apples.so", cwd=folder)  # a bare name is one of this folder
     fails("at least 1", "env", "check", "pong", "--steps", 0)
     fails("did you mean env.frameskip", "env", "check", "pong", "--env.frameskp", 2)
     fails("allowed is 1 to 60", "env", "check", "pong", "--env.frameskip", 99)
