@@ -104,8 +104,15 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
     return rc;
 }
 
-/* With the lock. A command that fits no trial of the study ends the agent; a program that cannot be started fails the
- * trial. */
+/* The first reason is the one that is shown. */
+static void end_agent(struct agent *a, enum status rc, const char *why)
+{
+    if (a->err.status == ST_OK)
+        (void)FAIL(&a->err, rc, "%s", why);
+}
+
+/* With the lock. What no trial can be started with, a command that fits none or a program that is not here, ends the
+ * agent: its trial is for others. */
 static void begin(struct agent *a, struct agent_job *job)
 {
     long long number = (long long)number_of(job, "trial");
@@ -118,9 +125,8 @@ static void begin(struct agent *a, struct agent_job *job)
         job->state = JOB_RUNS;
         return;
     }
-    if (rc == ST_USAGE || rc == ST_IO) { /* nor would the next trial start */
-        if (a->err.status == ST_OK)
-            (void)FAIL(&a->err, rc, "%s", why.text);
+    if (rc == ST_USAGE || rc == ST_IO) {
+        end_agent(a, rc, why.text);
         hand_result(job, result_of(job, "queued", NULL));
     } else {
         hand_result(job, result_of(job, rc == ST_INTERRUPTED ? "queued" : "failed", why.text));
@@ -151,7 +157,7 @@ static cJSON *end_result(const struct agent *a, const struct agent_job *job, con
 {
     static const char *const states[] = {
         [PROGRAM_DONE] = "done", [PROGRAM_STOPPED] = "stopped", [PROGRAM_FAILED] = "failed"};
-    bool given_back = end->outcome == PROGRAM_STOPPED && a->quitting;
+    bool given_back = (end->outcome == PROGRAM_STOPPED && a->quitting) || end->not_started;
     cJSON *json = result_of(job, given_back ? "queued" : states[end->outcome], end->reason);
 
     if (given_back)
@@ -180,6 +186,8 @@ static void finish(struct agent *a, struct agent_job *job)
     (void)json_get_f64(result, "score", &score);
     log_info("%s: trial %lld %s%s%.300s, score %.6g, cost %.4g", job->slot->client, (long long)number_of(job, "trial"),
              json_get_str(result, "state"), end->reason[0] != '\0' ? ": " : "", end->reason, score, end->cost);
+    if (end->not_started)
+        end_agent(a, ST_IO, end->reason);
     hand_result(job, result);
     mem_free(end);
 }

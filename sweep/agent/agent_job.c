@@ -26,7 +26,7 @@ static void wait_for(struct agent_job *job, double seconds)
 {
     struct timespec until;
 
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)seconds;
     until.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
     if (until.tv_nsec >= 1000000000) {
@@ -326,11 +326,15 @@ static void *talk(void *ctx)
 enum status agent_job_start(struct agent_job *job, const struct agent_settings *set, const struct agent_slot *slot,
                             uint64_t seed, struct http_cancel *cancel, struct error *err)
 {
+    pthread_condattr_t clock;
     int code;
 
     *job = (struct agent_job){.set = set, .slot = slot, .reports = cJSON_CreateArray(), .rng = rng_seed(seed)};
     pthread_mutex_init(&job->lock, NULL);
-    pthread_cond_init(&job->changed, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* a clock that is set does not make it wait */
+    pthread_cond_init(&job->changed, &clock);
+    pthread_condattr_destroy(&clock);
     TRY(ask_client_create(&job->client, &set->place, set->study, cancel, err));
     code = pthread_create(&job->thread, NULL, talk, job);
     job->has_thread = code == 0;

@@ -414,6 +414,7 @@ void program_run_end(const struct program_run *run, struct program_end *ret)
     *ret = (struct program_end){.score = run->score,
                                 .wall_s = run->end_s - run->start_s,
                                 .cost_reported = isfinite(run->cost),
+                                .not_started = run->guard_end.start_errno != 0,
                                 .step = run->has_last ? (int64_t)run->last.step : 0};
     ret->cost = ret->cost_reported ? run->cost : ret->wall_s;
     output_log_last(&run->log, ret->last_lines);

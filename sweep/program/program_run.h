@@ -36,6 +36,7 @@ enum program_outcome { PROGRAM_DONE, PROGRAM_STOPPED, PROGRAM_FAILED };
 struct program_end {
     enum program_outcome outcome;
     char reason[600]; /* why it failed; "": it did not */
+    bool not_started; /* it failed since there is no such program here, or no such folder */
     double score; /* NaN: none */
     double cost, wall_s; /* cost: as reported last, else wall_s */
     bool cost_reported;

@@ -106,6 +106,16 @@ def test_a_crash_is_a_failed_trial(folder):
         equal(state_of(store), "ended")
 
 
+def test_a_program_that_is_not_here(folder):
+    """One machine without it ends no study: its trial is for the others."""
+    with served(folder, OUTSIDE, trials=2) as (s, store):
+        err = finished(agent(folder, s.url, words=["--", "./no-such-program", "{argv}"]), code=1)
+        assert "./no-such-program: No such file" in err, err
+        equal({t["state"] for t in show(store, "a")["trials"]}, {"queued"})
+        finished(agent(folder, s.url))
+        equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 2)
+
+
 def test_a_stop_ends_the_program(folder):
     """A budget that is spent stops by SIGTERM, SIGKILL ends one that does not listen, and nothing is left of either."""
     for word in ("wait", "deaf"):
