@@ -140,6 +140,8 @@ static void judge_front(struct study_view *view)
         bool has_belief = study_view_belief(view, i) != NULL;
         view->on_front[i] =
             has_belief ? gp_is_shown_on_front(&view->advice, i) : view->advice.beliefs == NULL && view->front_run[i];
+        if (view->trials[i].dropped != NULL)
+            view->on_front[i] = false; /* also while the advice is older */
     }
 }
 

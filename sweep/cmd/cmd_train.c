@@ -17,6 +17,7 @@
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/cmd/curve_log.h"
 #include "sweep/cmd/train_program.h"
 #include "sweep/cmd/train_track.h"
 #include "sweep/show/dashboard.h"
@@ -31,7 +32,7 @@
 
 struct train_cmd {
     const char *checkpoint, *resume;
-    const char *trackers, *store_path, *name; /* --track, --store, --name */
+    const char *trackers, *store_path, *name, *log_dir; /* --track, --store, --name, --log-dir */
     bool json, quiet, print_config;
     struct setup *setup;
     struct session session;
@@ -43,6 +44,7 @@ struct train_cmd {
     struct eval_result eval; /* stopped: there is none */
     double start_s; /* from the start of the process to the first iteration; 0: unknown */
     struct train_track *track;
+    struct curve_log *curves;
 };
 
 static bool on_metrics(void *ctx, const struct train_metrics *m)
@@ -52,6 +54,7 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
 
     if (!t->quiet)
         dashboard_report(&t->dashboard, m);
+    curve_log_add(t->curves, m);
     train_track_metrics(t->track, m, (int64_t)kern_memory_held_bytes(t->session.kern));
     if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
         t->last_save_s = clock_mono_s();
@@ -201,6 +204,8 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         log_finished(t);
     }
     TRY(label_checkpoints(t, err));
+    if (t->log_dir != NULL)
+        TRY(curve_log_open(&t->curves, t->log_dir, t->resume != NULL, err));
     signals_catch();
     TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->session.kern), &tracking, err));
     if (!t->quiet)
@@ -281,11 +286,11 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
 /* Another program trains, and saves what it has learned. */
 static enum status run_program(const struct train_cmd *t, const char *config, struct error *err)
 {
-    if (t->checkpoint != NULL || t->trackers != NULL || t->name != NULL || t->store_path != NULL)
+    if (t->checkpoint != NULL || t->trackers != NULL || t->name != NULL || t->store_path != NULL || t->log_dir != NULL)
         return FAIL(
             err, ST_USAGE,
             "train: the config's sweep.command starts another program, which saves and reports by itself; leave "
-            "-o, --track, --name and --store out");
+            "-o, --track, --name, --store and --log-dir out");
     return train_program(t->setup, config, t->json, t->quiet, err);
 }
 
@@ -315,6 +320,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
         {"store", 0, CLI_TEXT, &t.store_path, "FILE",
          "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
+        {"log-dir", 0, CLI_TEXT, &t.log_dir, "DIR", "write every report there too: metrics.csv and metrics.jsonl"},
         {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
         {"print-config", 0, CLI_FLAG, &t.print_config, NULL,
          "print every value of the run as a config, and train nothing"},
@@ -371,6 +377,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         rc = run_training(&t, err);
 out:
+    curve_log_close(t.curves);
     session_close(&t.session);
     setup_destroy(t.setup);
     mem_free(t.config_text);

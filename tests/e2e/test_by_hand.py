@@ -200,6 +200,20 @@ def test_compare_has_one_reference_for_both(folder):
     fails("compare", "a", "m", *at, code=2, says="only scores of one kind")
 
 
+def test_pages_show_what_was_dropped_at_once(folder):
+    store = sweep(folder, "a", 4)
+    server = asking.Server(store)
+    at = server.get("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["total"] == 4)
+    best = next(row[0] for row in at["rows"] if row[3])
+    run("drop", "a", best, "--reason", "odd", "--store", store)
+    run("note", "a", best, "look again", "--store", store)
+    rows = server.get("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["rows"][best][2] is not None)["rows"]
+    equal(rows[best], [best, "odd", "look again", False])
+    run("drop", "a", best, "--undo", "--store", store)
+    server.get("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["rows"][best][1] is None)
+    server.end()
+
+
 def test_a_running_controller_does_them_too(folder):
     store = sweep(folder, "a", 3)
     config = write(folder, "long.ini", TINY_SWEEP.replace("4096", "400000"))

@@ -126,6 +126,22 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
     equal(out.read_text(), "x")
 
 
+def test_curves_of_a_training_as_files(folder):
+    config, logs = write(folder, "t.ini", tap.TINY + "log_interval_s = 0\nanneal_lr = false\n"), folder / "logs"
+    run("train", config, "-q", "--log-dir", logs, "-o", folder / "t.ckpt", "--train.total_timesteps", 2048)
+    rows = list(csv.DictReader(io.StringIO((logs / "metrics.csv").read_text())))
+    lines = [json.loads(line) for line in (logs / "metrics.jsonl").read_text().splitlines()]
+    assert len(rows) > 1, rows
+    equal([{k: float(v) for k, v in row.items() if v} for row in rows], lines)
+    steps = [line["env_steps"] for line in lines]
+    equal((steps, steps[-1]), (sorted(set(steps)), 2048))
+    run("train", "--resume", folder / "t.ckpt", "-q", "--log-dir", logs, "--train.total_timesteps", 4096)
+    more = list(csv.DictReader(io.StringIO((logs / "metrics.csv").read_text())))
+    equal((more[:len(rows)], float(more[-1]["env_steps"])), (rows, 4096))
+    fails("train", config, "-q", "--log-dir", logs, code=1, says="is there already, of another run")
+    fails("train", config, "-q", "--log-dir", config, code=1, says="t.ini")
+
+
 def single_front(trials):
     """The trials that no other beats in cost and score, as numbers."""
     done = [t for t in trials if t["state"] == "done" and t["dropped"] is None]

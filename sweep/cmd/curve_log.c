@@ -1,0 +1,100 @@
+/* curve_log.c - writes reports of a training to files that other programs read. */
+#include "sweep/cmd/curve_log.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/status.h"
+#include "trainer/trainer.h"
+
+#include <sys/stat.h>
+#include <errno.h>
+#include <linux/limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct curve_log {
+    FILE *csv, *jsonl;
+    char dir[PATH_MAX];
+    bool failed; /* it was logged */
+};
+
+static enum status open_one(const char *dir, const char *name, bool append, FILE **ret_file, bool *ret_new,
+                            struct error *err)
+{
+    char path[PATH_MAX + 32];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    *ret_new = !file_exists(path);
+    if (!append && !*ret_new)
+        return FAIL(err, ST_EXISTS, "train: %s is there already, of another run; name another folder with --log-dir",
+                    path);
+    *ret_file = fopen(path, "ae");
+    return *ret_file != NULL ? ST_OK : FAIL(err, ST_IO, "train: %s cannot be written: %s", path, strerror(errno));
+}
+
+enum status curve_log_open(struct curve_log **ret_log, const char *dir, bool append, struct error *err)
+{
+    struct curve_log *log;
+    bool is_new = false, ignored;
+    enum status rc;
+
+    if (strlen(dir) >= PATH_MAX)
+        return FAIL(err, ST_USAGE, "train: the path of --log-dir is too long");
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return FAIL(err, ST_IO, "train: the folder %s cannot be made: %s", dir, strerror(errno));
+    log = mem_alloc(sizeof *log);
+    snprintf(log->dir, sizeof log->dir, "%s", dir);
+    rc = open_one(dir, "metrics.csv", append, &log->csv, &is_new, err);
+    if (rc == ST_OK)
+        rc = open_one(dir, "metrics.jsonl", append, &log->jsonl, &ignored, err);
+    if (rc != ST_OK) {
+        curve_log_close(log);
+        return rc;
+    }
+    for (size_t i = 0; is_new && i < train_n_metric_defs; i++)
+        fprintf(log->csv, "%s%s", i > 0 ? "," : "", train_metric_defs[i].name);
+    if (is_new)
+        fputs("\n", log->csv);
+    *ret_log = log;
+    return ST_OK;
+}
+
+void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
+{
+    char number[NUM_TEXT_MAX], *text;
+    cJSON *json;
+
+    if (log == NULL)
+        return;
+    json = cJSON_CreateObject();
+    for (size_t i = 0; i < train_n_metric_defs; i++) {
+        double value = train_metric_value(metrics, i);
+        fprintf(log->csv, "%s%s", i > 0 ? "," : "", isnan(value) ? "" : num_format_f64(value, number));
+        if (!isnan(value))
+            json_add_f64(json, train_metric_defs[i].name, value);
+    }
+    text = json_print(json, false);
+    cJSON_Delete(json);
+    fputs("\n", log->csv);
+    fprintf(log->jsonl, "%s\n", text);
+    mem_free(text);
+    if ((fflush(log->csv) != 0 || fflush(log->jsonl) != 0) && !log->failed) {
+        log->failed = true;
+        log_warn("%s: a report cannot be written (%s), continuing without", log->dir, strerror(errno));
+    }
+}
+
+void curve_log_close(struct curve_log *log)
+{
+    if (log == NULL)
+        return;
+    if (log->csv != NULL)
+        fclose(log->csv);
+    if (log->jsonl != NULL)
+        fclose(log->jsonl);
+    mem_free(log);
+}
