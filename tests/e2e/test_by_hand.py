@@ -66,6 +66,11 @@ def test_a_dropped_trial_is_on_no_front_until_it_counts_again(folder):
     assert "dropped: the machine was busy" in run("show", "a", *at)[0]
     assert [t for t in after["trials"] if t["on_front"]]
     run("check", store)
+    with sqlite3.connect(store) as db:  # by anything but Trawl
+        db.execute("UPDATE mark SET dropped = 'no reason'")
+    assert "the remark on it does not fit" in "".join(run("check", store, code=1))
+    with sqlite3.connect(store) as db:
+        db.execute("UPDATE mark SET dropped = 'the machine was busy'")
     run("drop", "a", best, "--undo", *at)
     again = show(store, "a")
     equal([t["on_front"] for t in again["trials"]], [t["on_front"] for t in before["trials"]])

@@ -129,6 +129,28 @@ static void test_intervals_keep_to_what_a_score_can_be(void **state)
     gp_insight_free(&in);
 }
 
+static void test_a_dropped_trial_teaches_nothing(void **state)
+{
+    struct space space = begin(30, 1);
+    (void)state;
+    struct gp_insight without = look(&space);
+    add(0.45, 1.0); /* far too good for its cost */
+    struct gp_insight fooled = look(&space);
+    assert_true(fabs(fooled.beliefs[13].score - without.beliefs[13].score) > 1e-3);
+    trials[30].state = GP_TRIAL_DROPPED;
+    struct gp_insight with = look(&space);
+    assert_false(gp_is_shown_on_front(&with, 30));
+    assert_int_equal(with.recommended, without.recommended);
+    for (size_t i = 0; i < 30; i++) {
+        assert_near(with.beliefs[i].score, without.beliefs[i].score, 1e-9);
+        assert_near(with.beliefs[i].log_cost, without.beliefs[i].log_cost, 1e-9);
+        assert_int_equal(gp_is_shown_on_front(&with, i), gp_is_shown_on_front(&without, i));
+    }
+    gp_insight_free(&without);
+    gp_insight_free(&fooled);
+    gp_insight_free(&with);
+}
+
 static void test_picks(void **state)
 {
     (void)state;
@@ -233,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_noise_depends_on_the_score),
+        cmocka_unit_test(test_a_dropped_trial_teaches_nothing),
         cmocka_unit_test(test_runs_of_one_point_make_one_belief),
         cmocka_unit_test(test_intervals_keep_to_what_a_score_can_be),
         cmocka_unit_test(test_picks),
