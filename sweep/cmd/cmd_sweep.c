@@ -161,6 +161,35 @@ static bool is_searched(const struct search *search, const char *key)
     return search_find(search, key) < search->space.dim;
 }
 
+/* A program's study continues with the parameters that it was begun with; those that are searched are compared with the
+ * space. */
+static enum status check_same_params(const struct sweep_cmd *s, const struct opt_table *stored,
+                                     const struct opt_table *now, struct error *err)
+{
+    char key[CONFIG_KEY_MAX];
+    size_t k;
+
+    for (size_t i = 0; i < now->n_defs; i++) {
+        for (k = 0; k < stored->n_defs && strcmp(stored->defs[k].key, now->defs[i].key) != 0;)
+            k++;
+        snprintf(key, sizeof key, PROGRAM_SECTION ".%.80s", now->defs[i].key);
+        if (k == stored->n_defs && now->defs[i].type == OPT_STR)
+            return FAIL(err, ST_CONFIG,
+                        "%s: the study %s was begun without %s; drop it, or start a new study with --name",
+                        config_origin(s->setup->config, key), s->resume, key);
+    }
+    for (k = 0; k < stored->n_defs; k++) {
+        snprintf(key, sizeof key, PROGRAM_SECTION ".%.80s", stored->defs[k].key);
+        if (config_peek(s->setup->config, key) == NULL && !is_searched(&s->ss->view.search, key))
+            return FAIL(
+                err, ST_CONFIG,
+                "the study %s was begun with %s = %s, which the config lacks; add it, or start a new study with "
+                "--name",
+                s->resume, key, config_peek(s->ss->setup->config, key));
+    }
+    return ST_OK;
+}
+
 enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider, struct error *err)
 {
     const struct setup *stored = s->ss->setup;
@@ -183,8 +212,10 @@ enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider
             if (ours != NULL && theirs != NULL && !same_value(&tables[t]->defs[i], ours, theirs))
                 return FAIL(err, ST_CONFIG,
                             "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
-                            config_origin(s->setup->config, key), key, ours, s->resume, theirs);
+                            config_origin(s->setup->config, key), key, ours[0] != '\0' ? ours : "empty", s->resume,
+                            theirs[0] != '\0' ? theirs : "none");
         }
+    TRY(check_same_params(s, &stored->params.table, &s->setup->params.table, err));
     return check_space(s, ret_wider, ret_is_wider, err);
 }
 

@@ -105,6 +105,12 @@ def test_finished_sweep_with_front_and_export(folder):
     run("sweep", wider, "--resume", "own", "--store", store, "--trials", "13", "-q")
     other = write(folder, "other.ini", (folder / "own.ini").read_text().replace("Batch-Size = 64", "Batch-Size = 65").replace("max = 5", "max = 7").replace("max = 0.1", "max = 0.2"))
     fails("sweep", other, "--resume", "own", "--store", store, "--trials", "14", "-q", code=2, says=("param.batch_size is 65", "64"))
+    required = write(folder, "other.ini", (folder / "own.ini").read_text().replace("[param]", "require = layers < 3\n[param]"))
+    fails("sweep", required, "--resume", "own", "--store", store, "--trials", "14", "-q", code=2, says="was begun with none")
+    text = (folder / "own.ini").read_text()
+    for new, says in (("Batch-Size = 64\nExtra = 1", ("was begun without param.extra",)), ("", ("param.batch_size = 64, which the config lacks",))):
+        other = write(folder, "other.ini", text.replace("Batch-Size = 64", new))
+        fails("sweep", other, "--resume", "own", "--store", store, "--trials", "14", "-q", code=2, says=says)
 
 
 def test_what_the_program_finds(folder):
