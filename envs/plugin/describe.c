@@ -24,6 +24,7 @@ enum status env_default_settings(const struct env_def *def, void **ret_settings,
         rc = config_fill(config, &def->options, settings, err);
     config_destroy(config);
     if (rc != ST_OK) {
+        (void)error_prefix(err, "game %s", def->name);
         mem_free(settings);
         settings = NULL;
     }

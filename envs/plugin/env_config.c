@@ -202,7 +202,8 @@ enum status env_config_add(struct config *config, const struct env_def **ret_env
         TRY(make_whole(config, "env.path", "", false, err));
     }
     snprintf(origin, sizeof origin, "%.40s's default", env->name);
-    TRY(config_add_table(config, &env->options, err));
+    if (config_add_table(config, &env->options, err) != ST_OK)
+        return error_prefix(err, "game %s", env->name);
     for (size_t i = 0; i < env->about->n_defaults; i++)
         TRY(config_set(config, CONFIG_ENV, env->about->defaults[i].key, env->about->defaults[i].value, origin, err));
     *ret_env = env;

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #define SETTINGS_MAX (1u << 20)
+#define KEY_MAX 63
 #define SHAPES_MAX 64 /* of a described game, by settings; asking for one starts a process */
 
 /* What a library shares with the program. A change here is another version of the interface: libraries are then refused,
@@ -158,6 +160,35 @@ static size_t field_bytes(enum opt_type type)
     return SIZE_MAX / 2;
 }
 
+/* A key is a word that a config and a command line can hold, and stands once. */
+static enum status check_key(const char *path, const struct opt_table *options, size_t at, struct error *err)
+{
+    const char *key = options->defs[at].key;
+    size_t n = 0;
+
+    while (isalnum((unsigned char)key[n]) || key[n] == '_' || key[n] == '-')
+        n++;
+    if (n == 0 || key[n] != '\0' || n > KEY_MAX)
+        return FAIL(err, ST_CONFIG, "%s: option %zu is named '%.80s'; a name is 1 to %d letters, digits, _ and -", path,
+                    at, key, KEY_MAX);
+    if (strcmp(key, "name") == 0 || strcmp(key, "hash") == 0)
+        return FAIL(err, ST_CONFIG, "%s: an option is named '%s', which is the program's; rename it", path, key);
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(options->defs[i].key, key) == 0)
+            return FAIL(err, ST_CONFIG, "%s: two options are named '%s'", path, key);
+    return ST_OK;
+}
+
+static bool range_is_sane(const struct opt_def *o)
+{
+    double low = o->scale == OPT_LOG || o->scale == OPT_LOGIT ? 0.0 : -INFINITY;
+    bool none = o->scale == OPT_FIXED || o->scale == OPT_CATEGORICAL || (o->sweep_min == 0 && o->sweep_max == 0);
+
+    return o->min <= o->max &&
+           (none || (o->sweep_min < o->sweep_max && o->sweep_min >= o->min && o->sweep_max <= o->max &&
+                     o->sweep_min > low && (o->scale != OPT_LOGIT || o->sweep_max < 1.0)));
+}
+
 static enum status check_rows(const char *path, const struct opt_table *options, struct error *err)
 {
     if (options->section == NULL || strcmp(options->section, "env") != 0)
@@ -170,10 +201,17 @@ static enum status check_rows(const char *path, const struct opt_table *options,
         const struct opt_def *o = &options->defs[i];
         if (o->key == NULL || o->def == NULL || o->help == NULL || o->unit == NULL ||
             (o->type == OPT_ENUM && o->choices == NULL))
-            return FAIL(err, ST_CONFIG, "%s: option %zu (%s) lacks a key, default, unit, help or its choices", path, i,
-                        o->key != NULL ? o->key : "?");
-        if (strcmp(o->key, "name") == 0 || strcmp(o->key, "hash") == 0)
-            return FAIL(err, ST_CONFIG, "%s: an option is named '%s', which is the program's; rename it", path, o->key);
+            return FAIL(err, ST_CONFIG, "%s: option %zu (%.40s) lacks a key, default, unit, help or its choices", path,
+                        i, o->key != NULL ? o->key : "?");
+        TRY(check_key(path, options, i, err));
+        if ((unsigned)o->type > OPT_ENUM || (unsigned)o->scale > OPT_CATEGORICAL)
+            return FAIL(err, ST_CONFIG, "%s: option %s has type %d and scale %d; one of them does not exist", path,
+                        o->key, (int)o->type, (int)o->scale);
+        if ((o->type == OPT_INT || o->type == OPT_FLOAT) && !range_is_sane(o))
+            return FAIL(err, ST_CONFIG,
+                        "%s: option %s is allowed from %g to %g and swept from %g to %g; a range begins below its end, "
+                        "and a sweep's lies within the allowed one (OPT_LOG: above 0, OPT_LOGIT: in (0, 1))",
+                        path, o->key, o->min, o->max, o->sweep_min, o->sweep_max);
         if (o->offset > options->settings_size || options->settings_size - o->offset < field_bytes(o->type))
             return FAIL(err, ST_CONFIG, "%s: option %s lies at %zu, beyond the settings of %zu bytes", path, o->key,
                         o->offset, options->settings_size);

@@ -174,6 +174,14 @@ def test_other_versions_and_tables_are_refused(folder):
             ("name", 'def.name = "No Name";', "its game is named 'No Name'"),
             ("reset", "def.reset_range = 0;", "lacks about, shape, reset_range"),
             ("section", 'def.options.section = "train";', "a game's section is 'env'"),
+            ("twice", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0];  def.options.defs = o; def.options.n_defs = 2;", "two options are named 'width'"),
+            ("word", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].key = \"a b\"; def.options.defs = o; def.options.n_defs = 2;", "option 0 is named 'a b'"),
+            ("kind", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].type = (enum opt_type)77; def.options.defs = o; def.options.n_defs = 2;", "has type 77"),
+            ("scale", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].scale = (enum opt_scale)77; def.options.defs = o; def.options.n_defs = 2;", "and scale 77"),
+            ("range", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].max = 1; def.options.defs = o; def.options.n_defs = 2;", "is allowed from 2 to 1"),
+            ("swept", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].scale = OPT_LOG; o[0].sweep_min = -5; o[0].sweep_max = 50; def.options.defs = o; def.options.n_defs = 2;", "swept from -5 to 50"),
+            ("beyond", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].scale = OPT_LINEAR; o[0].sweep_min = 5; o[0].sweep_max = 500; def.options.defs = o; def.options.n_defs = 2;", "swept from 5 to 500"),
+            ("default", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].def = \"seven\"; o[1].key = \"other\"; def.options.defs = o; def.options.n_defs = 2;", "game apples: option table: env.width is \"seven\""),
             ("offset", "static struct opt_def o[1]; o[0] = apples_options[0]; o[0].offset = 4; def.options.defs = o;",
              "beyond the settings of 8 bytes")):
         code = game + "TRAWL_EXPORT const struct env_def *trawl_env(void)\n{\n    static struct env_def def;\n    def = apples_def;\n" \
