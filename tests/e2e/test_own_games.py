@@ -258,6 +258,8 @@ def test_exit_is_an_error(folder):
     (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("ret_shape->n_heads = 1;", "{ extern void exit(int); exit(0); }"))
     fails("apples.so: the game ended the process by exit()", "env", "build", "apples.h", cwd=folder)
     fails("apples.so: the game ended the process by exit()", "env", "describe", library, code=1)
+    library = new_game(folder, "quits", ("state->apple_y++;", "state->apple_y++; { extern void _exit(int); _exit(0); }"))
+    fails("quits.so ended the process by _exit()", "env", "check", library, code=1)
 
 
 def test_numbers_that_are_none_are_the_games(folder):

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define CHECK_ENVS 7
+#define EXIT_DONE 99 /* of the child: all checks are done, without a fault; a game may end it with 0 */
 #define SPEED_AGENTS 1024
 #define LARGE_OBS 1000.0f /* a network learns badly from larger ones */
 
@@ -308,7 +309,10 @@ static enum status wait_for(pid_t pid, const struct check *c, const char *game, 
         return FAIL(err, ST_NUMERIC,
                     "env check: %s was killed by signal %d (%s) in the check after the last line above", game,
                     WTERMSIG(state), strsignal(WTERMSIG(state)));
-    if (WEXITSTATUS(state) != 0) /* which the child has reported */
+    if (WEXITSTATUS(state) == 0)
+        return FAIL(err, ST_NUMERIC, "env check: %s ended the process by _exit() in the check after the last line above",
+                    game);
+    if (WEXITSTATUS(state) != EXIT_DONE) /* which the child has reported */
         return WEXITSTATUS(state) == 2 ? ST_CONFIG : ST_NUMERIC;
     return ST_OK;
 }
@@ -329,7 +333,7 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
         if (rc != ST_OK)
             fprintf(stderr, "trawl: %s\n", failed.text);
         fflush(stdout);
-        _exit(status_exit_code(rc));
+        _exit(rc == ST_OK ? EXIT_DONE : status_exit_code(rc));
     }
     return wait_for(pid, c, game, err);
 }
