@@ -310,8 +310,8 @@ static enum status wait_for(pid_t pid, const struct check *c, const char *game, 
                     "env check: %s was killed by signal %d (%s) in the check after the last line above", game,
                     WTERMSIG(state), strsignal(WTERMSIG(state)));
     if (WEXITSTATUS(state) == 0)
-        return FAIL(err, ST_NUMERIC, "env check: %s ended the process by _exit() in the check after the last line above",
-                    game);
+        return FAIL(err, ST_NUMERIC,
+                    "env check: %s ended the process by _exit() in the check after the last line above", game);
     if (WEXITSTATUS(state) != EXIT_DONE) /* which the child has reported */
         return WEXITSTATUS(state) == 2 ? ST_CONFIG : ST_NUMERIC;
     return ST_OK;
