@@ -3,12 +3,14 @@
 
 #include "base/mem.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
 extern char **environ;
 
-bool environment_is_private(const char *assignment)
+/* "NAME=VALUE": may it hold a login of a tracker or a proxy? */
+static bool is_private(const char *assignment)
 {
     static const char *const begins[] = {"WANDB_", "MLFLOW_", "TRACKIO_", "HF_", "TRAWL_WEBHOOK_", "NETRC="};
     size_t n = strcspn(assignment, "=");
@@ -28,7 +30,7 @@ char **environment_public(void)
         n++;
     kept = mem_array(n + 1, sizeof *kept);
     for (size_t i = 0; i < n; i++)
-        if (!environment_is_private(environ[i]))
+        if (!is_private(environ[i]))
             kept[n_kept++] = environ[i];
     return kept; /* zeroed: it ends with NULL */
 }

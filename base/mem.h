@@ -13,17 +13,18 @@
 
 #define MEM_ALIGN 64
 
-void *mem_alloc(size_t size) MUST_USE; /* size 0 gives a valid block */
-void *mem_array(size_t n, size_t size) MUST_USE; /* n * size bytes */
-void *mem_array2(size_t n, size_t m, size_t size) MUST_USE; /* n * m * size bytes */
+#define MEM_NEVER_NULL MUST_USE __attribute__((returns_nonnull))
+void *mem_alloc(size_t size) MEM_NEVER_NULL; /* size 0 gives a valid block */
+void *mem_array(size_t n, size_t size) MEM_NEVER_NULL; /* n * size bytes */
+void *mem_array2(size_t n, size_t m, size_t size) MEM_NEVER_NULL; /* n * m * size bytes */
 void *mem_try_alloc(size_t size) MUST_USE; /* NULL without memory */
 void *mem_try_array(size_t n, size_t size) MUST_USE; /* NULL without memory */
-void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MUST_USE; /* frees old */
+void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MEM_NEVER_NULL; /* frees old */
 /* Makes space for one more element at the end of an array that grows: n of its *cap elements are used; array_at is the
  * address of the pointer, NULL before the first. */
 #define MEM_ROOM(array, n, cap) mem_room(&(array), (n), &(cap), sizeof *(array))
 void mem_room(void *array_at, size_t n, size_t *cap, size_t size);
-char *mem_strdup(const char *text) MUST_USE;
+char *mem_strdup(const char *text) MEM_NEVER_NULL;
 void mem_free(void *block); /* NULL is fine */
 /* Ends the process as mem_alloc does, for a library whose own allocator refused size bytes; 0: unknown. */
 void mem_refused(size_t size) __attribute__((noreturn));

@@ -52,8 +52,6 @@ int main(int argc, char **argv)
     struct gp_trial *trials = mem_array(n_all, sizeof *trials);
     double *x = mem_array2(n_all, dim, sizeof *x), *cpu = mem_array(repeats, sizeof *cpu),
            *wall = mem_array(repeats, sizeof *wall);
-    if (!trials || !x || !cpu || !wall)
-        return 1;
     struct rng r = rng_seed(1);
     for (size_t k = 0; k < n_all; k++) {
         double u[SPACE_MAX_DIM];

@@ -198,8 +198,6 @@ static enum status warm_main(struct warm *w, int argc, char **argv, struct error
         return FAIL(err, ST_USAGE, "usage: warm_bench growth|score|curve CONFIG COUNT [--section.key value ...]");
     w->ms = mem_array((size_t)w->n, sizeof *w->ms);
     w->perf = mem_array((size_t)w->n, sizeof *w->perf);
-    if (w->ms == NULL || w->perf == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for %lld trials", (long long)w->n);
     TRY(setup_load(w->setup, argv[2], err));
     TRY(setup_finish(w->setup, err));
     TRY(session_open_device(&w->session, w->setup, err));

@@ -169,9 +169,7 @@ enum status kb_create(struct kb *b, struct error *err)
     b->sets = (struct kb_set *)mem_array(b->n_sets, sizeof *b->sets);
     f.random = (float *)mem_array(N_RANDOM, sizeof *f.random);
     f.host = (float *)mem_array(f.n_max, sizeof *f.host);
-    if (b->owned == NULL || b->sets == NULL || f.random == NULL || f.host == NULL)
-        f.rc = FAIL(err, ST_NOMEM, "bench kernels: out of memory; lower --agents or --minibatch");
-    if (f.rc == ST_OK && b->ops->act_size != sizeof(float))
+    if (b->ops->act_size != sizeof(float))
         f.rc = kern_alloc(b->kern, &f.stage, f.n_max * sizeof(float), "the tensors of the measurement", err);
     for (size_t i = 0; f.rc == ST_OK && i < N_RANDOM; i++)
         f.random[i] = 2.0f * rng_f32(&rng) - 1.0f;

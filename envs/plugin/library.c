@@ -100,11 +100,6 @@ const char *env_library_hash(const struct env_def *def)
     return def->source != NULL ? library_of(def)->hash : "";
 }
 
-const char *env_library_path(const struct env_def *def)
-{
-    return def->source != NULL ? library_of(def)->path : "";
-}
-
 bool env_library_is_described(const struct env_def *def)
 {
     return def->source != NULL && library_of(def)->described;

@@ -29,7 +29,6 @@ enum status env_open(const char *name, const struct env_def **ret_def, struct er
 
 /* Of a game of a library: 16 hex digits of its file as it was opened; "" of a built-in one. */
 const char *env_library_hash(const struct env_def *def);
-const char *env_library_path(const struct env_def *def); /* "" of a built-in one */
 bool env_library_is_described(const struct env_def *def); /* it cannot play in this process */
 
 #endif

@@ -16,7 +16,8 @@
 
 /* ---- shared helpers ---- */
 
-const struct dialect_row *dialect_row(const char *key)
+/* NULL: not one of PufferLib's names. */
+static const struct dialect_row *find_row(const char *key)
 {
     for (size_t i = 0; i < dialect_n_rows; i++)
         if (strcmp(dialect_rows[i].key, key) == 0)
@@ -96,7 +97,7 @@ static enum dialect_version vote(const struct config *config, char *why, size_t 
         char param[CONFIG_KEY_MAX];
         const char *field;
         bool is_range = config_split_sweep(item.key, true, param, &field);
-        const struct dialect_row *row = dialect_row(is_range ? param : item.key);
+        const struct dialect_row *row = find_row(is_range ? param : item.key);
         bool is_name = item.value != NULL && strcmp(item.key, "base.env_name") == 0;
         if (item.text == 0 || item.value == NULL || row == NULL || strncmp(row->key, "env.", 4) == 0)
             continue;
@@ -329,7 +330,7 @@ static enum status translate_item(struct dialect *dialect, struct config *config
         snprintf(param, sizeof param, "%s", item.key);
     if (config_find_opt(config, param) != NULL)
         return ST_OK;
-    row = dialect_row(param);
+    row = find_row(param);
     list = row == NULL ? game_only(game, param) : row->how == DIALECT_ONLY ? row->to : NULL;
     if (list != NULL && has_field && dialect_find(config, item.key) != i) {
         why = NULL; /* a later one counts */

@@ -101,7 +101,6 @@ enum status dialect_map(struct dialect *dialect, struct config *config, const ch
 
 /* Shared by the two. */
 #define DIALECT_NOT_SET SIZE_MAX
-const struct dialect_row *dialect_row(const char *key); /* NULL: not one of PufferLib's names */
 bool dialect_is_set(const struct config *config, const char *key); /* by a file or the command line */
 enum status dialect_default(struct dialect *dialect, struct config *config, const char *key, const char *value,
                             struct error *err) MUST_USE; /* below files, above the game's defaults */

@@ -288,7 +288,8 @@ static void tell_result(struct agent_job *job)
     pthread_mutex_unlock(&job->lock);
 }
 
-void agent_job_tell_left(struct agent_job *job)
+/* Results that an earlier agent left are reported first. */
+static void tell_left(struct agent_job *job)
 {
     const struct ask_place *place = &job->set->place;
     struct spooled *list = NULL;
@@ -308,7 +309,7 @@ static void *talk(void *ctx)
     struct agent_job *job = ctx;
 
     if (job->slot == &job->set->slots[0])
-        agent_job_tell_left(job);
+        tell_left(job);
     while (ask(job)) {
         report_until_end(job);
         send_rest(job);

@@ -48,7 +48,5 @@ struct agent_job {
 enum status agent_job_start(struct agent_job *job, const struct agent_settings *set, const struct agent_slot *slot,
                             uint64_t seed, struct http_cancel *cancel, struct error *err) MUST_USE;
 void agent_job_join(struct agent_job *job); /* after JOB_OVER or job->quit; a zeroed one is fine */
-/* Results that an earlier agent left are told first; by the thread that owns client. */
-void agent_job_tell_left(struct agent_job *job);
 
 #endif

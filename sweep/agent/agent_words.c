@@ -22,7 +22,7 @@ struct argv {
 
 static void add(struct argv *a, char *word)
 {
-    (void)MEM_ROOM(a->v, a->n, a->cap);
+    MEM_ROOM(a->v, a->n, a->cap);
     a->v[a->n++] = word;
 }
 

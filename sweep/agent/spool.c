@@ -145,7 +145,7 @@ enum status spool_list(const char *dir, const char *place, const char *study, st
         remove_half_written(path);
         if (!has_suffix(entry->d_name) || !read_result(path, place, study, &found))
             continue;
-        (void)MEM_ROOM(list, n, cap);
+        MEM_ROOM(list, n, cap);
         list[n++] = found;
     }
     closedir(d);

@@ -76,7 +76,9 @@ static enum status take_drop(struct sched_study *ss, int64_t number, struct erro
     return ST_OK;
 }
 
-enum status controller_socket_add(struct controller_socket *sock, const char *name, struct error *err)
+/* Opens a study of the store and gives it to the scheduler. In a daemon that serves SCHED_MAX_STUDIES already the study
+ * waits its turn (sock->waiting, and scheduler_find does not find it). */
+static enum status add_study(struct controller_socket *sock, const char *name, struct error *err)
 {
     struct sched_study *ss = NULL;
     enum status rc;
@@ -115,7 +117,7 @@ enum status controller_socket_take_studies(struct controller_socket *sock, size_
         struct error why = {0};
         if (studies[i].state != STUDY_RUNNING || scheduler_find(sock->sched, studies[i].name) != NULL)
             continue;
-        if (controller_socket_add(sock, studies[i].name, &why) == ST_OK)
+        if (add_study(sock, studies[i].name, &why) == ST_OK)
             *ret_n += !sock->waiting;
         else if (!signals_stop()) /* else the next daemon takes it */
             pause_with_error(sock, &studies[i], &why);
@@ -157,7 +159,7 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
         bool starts = study->state == STUDY_RUNNING && (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD ||
                                                         c->kind == CONTROL_RETRY || c->kind == CONTROL_TRY);
         if (starts && sock->daemon && ss == NULL)
-            return controller_socket_add(sock, study->name, err);
+            return add_study(sock, study->name, err);
         return ST_OK;
     }
     scheduler_settle(sock->sched, ss);
@@ -252,7 +254,7 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
     rc = submission_store(sock->store, &submission, err);
     if (rc == ST_OK) {
         struct error why = {0};
-        rc = controller_socket_add(sock, submission.study.name, &why);
+        rc = add_study(sock, submission.study.name, &why);
         if (rc != ST_OK) { /* the row stays, so that nothing is lost; it waits until the cause is fixed */
             pause_with_error(sock, &submission.study, &why);
             (void)FAIL(err, rc, "%s", why.text);
@@ -305,7 +307,7 @@ static enum status resume(struct controller_socket *sock, const cJSON *request, 
     TRY(limits_change(sock->store, study, &want, err));
     TRY(store_study_set_state(sock->store, study->id, STUDY_RUNNING, NULL, NULL, err));
     if (ss == NULL)
-        return controller_socket_add(sock, study->name, err);
+        return add_study(sock, study->name, err);
     scheduler_settle(sock->sched, ss);
     ss->view.study.limits = study->limits;
     ss->view.study.state = STUDY_RUNNING;

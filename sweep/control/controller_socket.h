@@ -25,9 +25,6 @@ struct controller_socket {
 /* A socket that cannot be made is a warning: a controller without socket is better than none. */
 void controller_socket_open(struct controller_socket *sock, struct store *store, struct scheduler *sched, bool daemon);
 void controller_socket_close(struct controller_socket *sock);
-/* Opens a study of the store and gives it to the scheduler. In a daemon that serves SCHED_MAX_STUDIES already the study
- * waits its turn (sock->waiting, and scheduler_find does not find it). */
-enum status controller_socket_add(struct controller_socket *sock, const char *name, struct error *err) MUST_USE;
 /* Adds the studies of the store that are to run, up to SCHED_MAX_STUDIES; a study that cannot run is paused, with the
  * reason. *ret_n: how many were added. */
 enum status controller_socket_take_studies(struct controller_socket *sock, size_t *ret_n, struct error *err) MUST_USE;

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool study_name_is_fine(const char *name)
+static bool name_is_fine(const char *name)
 {
     return name[0] != '\0' && strlen(name) <= 100 && name[0] != '-' && name[0] != '.' &&
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
@@ -25,7 +25,7 @@ bool study_name_is_fine(const char *name)
 
 enum status study_name_check(const char *command, const char *name, struct error *err)
 {
-    if (study_name_is_fine(name))
+    if (name_is_fine(name))
         return ST_OK;
     return FAIL(
         err, ST_USAGE,
@@ -125,7 +125,7 @@ static enum status read_study(const cJSON *json, struct study *s, struct error *
     TRY(json_take_i64(json, "seed", &s->seed, err));
     TRY(limits_take_json(json, &s->limits, err));
     limits_default(&s->limits);
-    if (!study_name_is_fine(s->name))
+    if (!name_is_fine(s->name))
         return FAIL(err, ST_USAGE, "'%.120s' is no name for a study", s->name);
     return check(s, err);
 }

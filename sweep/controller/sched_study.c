@@ -92,8 +92,8 @@ static enum status recover(struct sched_study *ss, struct error *err)
     return ST_OK;
 }
 
-/* Of ten thousand trials the configs alone are 15 MB. The reasons of failures are printed at the end of a sweep. */
-void sched_study_forget(struct sched_study *ss, size_t i)
+/* Frees the texts of trial i, if it has ended: the store has them. Of ten thousand trials the configs alone are 15 MB. The reasons of failures are printed at the end of a sweep. */
+static void forget_texts(struct sched_study *ss, size_t i)
 {
     struct trial *t = &ss->view.trials[i];
     char **texts[] = {&t->params,   &t->config,  &t->device,  &t->slot,  &t->cost_method,
@@ -162,7 +162,7 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     ss->stuck_at = SIZE_MAX;
     gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
     for (size_t i = 0; i < ss->view.n; i++)
-        sched_study_forget(ss, i);
+        forget_texts(ss, i);
     ss->no_workers = strcmp(ss->setup->sweep.devices, DEVICES_NONE) == 0 ||
                      (setup_is_program(ss->setup) && program_is_outside(ss->setup->config));
     ss->state = SCHED_STUDY_ACTIVE;
@@ -526,5 +526,5 @@ void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t 
     if (s->listener.on_trial_end != NULL)
         s->listener.on_trial_end(s->listener.ctx, ss, t);
     warn_of_cap(s, ss, t);
-    sched_study_forget(ss, i);
+    forget_texts(ss, i);
 }

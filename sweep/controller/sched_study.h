@@ -99,7 +99,4 @@ enum status sched_study_take_result(struct sched_study *ss, size_t i, const stru
 enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err) MUST_USE; /* its row has ended */
 /* Trial i ended, or is queued again: events, the listener, a warning of the cap, and its texts are forgotten. */
 void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t i);
-/* Frees the texts of trial i, if it has ended: the store has them, and the controller no longer needs them. */
-void sched_study_forget(struct sched_study *ss, size_t i);
-
 #endif

@@ -488,7 +488,7 @@ enum status track_rows_front(struct track_rows *h, const struct study_view *v, s
     return front_rows(h, v, err);
 }
 
-/* From the store: a run's view has forgotten what its ended trials were made of (sched_study_forget). */
+/* From the store: a run's view has forgotten what its ended trials were made of (forget_texts, sched_study.c). */
 static enum status report_row(struct track_rows *h, const struct study_view *v, struct error *err)
 {
     struct error why = {0};

@@ -6,8 +6,6 @@
 #include "kernels/cuda/play/rollout.cuh"
 #include "tests/envs/envs_test.h"
 
-#define MAX_L 8
-
 static struct kern *gpu;
 
 struct rollout_case {

@@ -16,7 +16,6 @@
 #define ROWS_MAX 2000
 #define BATCH_BYTES_MAX (1536u << 10)
 #define LINE_MAX_BYTES (10383360u) /* the server refuses longer lines */
-#define BODY_MAX_BYTES (24u << 20)
 
 static const char query_viewer[] = "query Viewer { viewer { id entity username } }";
 

@@ -25,8 +25,6 @@
 #include "trainer/trainer.h"
 #include "tests/check.h"
 
-#define MAX_FILES 3
-
 struct value {
     const char *key, *value;
 };

@@ -154,8 +154,7 @@ int main(int argc, char **argv)
     struct error err = {0};
     enum status rc;
 
-    if (m == NULL || argc < 4 || argc > 5 || !num_parse_i64(argv[3], &trials) ||
-        (argc == 5 && !num_parse_i64(argv[4], &running))) {
+    if (argc < 4 || argc > 5 || !num_parse_i64(argv[3], &trials) || (argc == 5 && !num_parse_i64(argv[4], &running))) {
         fprintf(stderr, "usage: make_study STORE NAME TRIALS [RUNNING]\n");
         return 2;
     }
