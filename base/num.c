@@ -220,3 +220,15 @@ const char *num_format_short(double value, char buf[NUM_TEXT_MAX])
     locale_leave(c, old);
     return buf;
 }
+
+static int by_value(const void *va, const void *vb)
+{
+    const double *a = va, *b = vb;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
+void num_sort(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, by_value);
+}

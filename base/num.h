@@ -1,4 +1,4 @@
-/* num.h - numbers to text and back, always with a decimal point whatever the locale says. */
+/* num.h - numbers to text and back, always with a decimal point whatever the locale says; sorting. */
 #ifndef BASE_NUM_H
 #define BASE_NUM_H
 
@@ -19,5 +19,7 @@ bool num_parse_i64(const char *text, int64_t *ret_value); /* "3e7" and "20M" are
 const char *num_format_f64(double value, char buf[NUM_TEXT_MAX]);
 /* For people: 4 significant digits with k/M/G. "12.3M". */
 const char *num_format_short(double value, char buf[NUM_TEXT_MAX]);
+
+void num_sort(double *values, size_t n); /* ascending; without NaN */
 
 #endif

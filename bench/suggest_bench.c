@@ -10,6 +10,7 @@
 #include <cblas.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "gp/gp.h"
 
@@ -18,12 +19,6 @@ static double seconds(clockid_t clock)
     struct timespec t;
     clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
 }
 
 static long argument(int argc, char **argv, int at, long def)
@@ -84,8 +79,8 @@ int main(int argc, char **argv)
         first = k == 0 ? cpu[0] : first;
     }
     suggester_destroy(s);
-    qsort(cpu, repeats, sizeof *cpu, compare);
-    qsort(wall, repeats, sizeof *wall, compare);
+    num_sort(cpu, repeats);
+    num_sort(wall, repeats);
     printf("{\"observations\": %zu, \"dim\": %zu, \"pending\": %zu, \"repeats\": %zu, \"cpu_ms_first\": %.2f, "
            "\"cpu_ms_p50\": %.2f, \"cpu_ms_p95\": %.2f, \"wall_ms_p50\": %.2f, \"wall_ms_p95\": %.2f}\n",
            n, dim, n_pending, repeats, 1e3 * first, 1e3 * cpu[repeats / 2], 1e3 * cpu[repeats * 95 / 100],

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/config/config.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "study/setup.h"
 #include "study/version.h"
@@ -42,12 +43,6 @@ static long resident_kb(void)
         fclose(file);
     }
     return resident * 4;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void end_trial(struct warm *w)
@@ -90,7 +85,7 @@ static enum status growth(struct warm *w, struct error *err)
             device = kern_memory_bytes(w->session.kern);
         }
     }
-    qsort(w->ms, (size_t)known, sizeof *w->ms, compare);
+    num_sort(w->ms, (size_t)known);
     printf("\"trials\": %lld, \"steps_each\": %lld, \"seconds\": %.3f, \"start_ms\": {\"first\": %.2f, \"new_shape\": "
            "%.2f, "
            "\"known_median\": %.2f, \"known_max\": %.2f}",
@@ -124,8 +119,8 @@ static enum status score(struct warm *w, struct error *err)
         printf("%s{\"seed\": %lld, \"s\": %.3f, \"perf\": %.4f, \"env_steps\": %lld}", i > 0 ? ", " : "",
                (long long)i + 1, w->ms[i] * 1e-3, r.perf, (long long)result.env_steps);
     }
-    qsort(w->ms, (size_t)w->n, sizeof *w->ms, compare);
-    qsort(w->perf, (size_t)w->n, sizeof *w->perf, compare);
+    num_sort(w->ms, (size_t)w->n);
+    num_sort(w->perf, (size_t)w->n);
     printf("], \"s_median\": %.3f, \"s_max\": %.3f, \"perf_median\": %.4f, \"perf_min\": %.4f, \"reached_0.95\": %lld",
            w->ms[w->n / 2] * 1e-3, w->ms[w->n - 1] * 1e-3, w->perf[w->n / 2], w->perf[0], (long long)n_good);
     return ST_OK;

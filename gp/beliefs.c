@@ -13,6 +13,7 @@
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>
@@ -174,12 +175,6 @@ static void find_front(struct gp_insight *ret, const struct gp_history *history)
     mem_free(front);
 }
 
-static int by_value(const void *va, const void *vb)
-{
-    const double *a = va, *b = vb;
-    return *a < *b ? -1 : *a > *b;
-}
-
 /* The middle one of the finished trials' noises; work (n). */
 static double middle_noise(const struct gp_insight *in, const struct gp_history *history, double *work)
 {
@@ -187,7 +182,7 @@ static double middle_noise(const struct gp_insight *in, const struct gp_history 
     for (size_t i = 0; i < history->n; i++)
         if (history->trials[i].state == GP_TRIAL_DONE)
             work[n++] = in->beliefs[i].noise_sd;
-    qsort(work, n, sizeof *work, by_value);
+    num_sort(work, n);
     return work[n / 2];
 }
 

@@ -4,9 +4,9 @@
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ROWS_MAX                                                                                                       \
@@ -149,12 +149,6 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     return rc;
 }
 
-static int by_value(const void *va, const void *vb)
-{
-    const double *a = va, *b = vb;
-    return *a < *b ? -1 : *a > *b;
-}
-
 /* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of them (a
  * margin is added). Fixed from then on, so that neither end of the front draws all proposals. Standardised. */
 static void reference(const struct pareto_search *s, double *ret_ref1, double *ret_ref2)
@@ -172,7 +166,7 @@ static void reference(const struct pareto_search *s, double *ret_ref1, double *r
             cost = fmax(cost, c);
         }
     }
-    qsort(score, n, sizeof *score, by_value);
+    num_sort(score, n);
     *ret_ref1 = isfinite(s->cap) ? s->cap : cost + REF_MARGIN * fmax(cost - lo, 1.0);
     *ret_ref2 = -0.5 * (score[(n - 1) / 2] + score[n / 2]);
 }

@@ -16,6 +16,7 @@
 #include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <float.h>
 #include <math.h>
@@ -53,12 +54,6 @@ struct carbs {
     double curve_mean, *curve_alpha; /* (n_front) */
     struct rng rng;
 };
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static int by_cost(const void *a, const void *b)
 {
@@ -157,7 +152,7 @@ static void scale(struct carbs *c)
         knots = 2;
     for (size_t i = 0; i < n; i++)
         sorted[i] = c->groups[i].score;
-    qsort(sorted, n, sizeof *sorted, by_value);
+    num_sort(sorted, n);
     double *knot = mem_array(knots, sizeof *knot), *z = mem_array(knots, sizeof *z);
     for (size_t k = 0; k < knots; k++) {
         double share = (double)k / (double)(knots - 1), at = share * (double)(n - 1), low = floor(at);

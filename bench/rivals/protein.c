@@ -18,6 +18,7 @@
 #include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,12 +57,6 @@ static double clip(double v)
     return v < -1.0 ? -1.0 : v > 1.0 ? 1.0 : v;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The finished trials, a later one in place of an earlier one at the same point. */
 static void collect(struct protein *p, const struct gp_history *history)
 {
@@ -90,7 +85,7 @@ static void scale(struct protein *p)
         hi = fmax(hi, p->rows[i].score);
         costs[i] = p->rows[i].log_cost;
     }
-    qsort(costs, p->n, sizeof *costs, by_value);
+    num_sort(costs, p->n);
     p->cost_min = costs[0];
     p->cost_span = fmax(costs[(size_t)(0.97 * (double)(p->n - 1) + 0.5)] - costs[0], 1e-9);
     mem_free(costs);

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define DESIGN_N 4096 /* random points that give the reference */
 #define BATCH 4096
@@ -24,12 +25,6 @@ static int by_cost(const void *a, const void *b)
     if (x->cost != y->cost)
         return x->cost < y->cost ? -1 : 1;
     return (x->score < y->score) - (x->score > y->score);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 double known_hypervolume(struct outcome *points, size_t n, const struct known *known)
@@ -136,11 +131,11 @@ static void find_reference(struct search_state *s, struct known *ret)
     evaluate_batch(s);
     for (size_t i = 0; i < DESIGN_N; i++)
         values[i] = s->out[i].cost;
-    qsort(values, DESIGN_N, sizeof *values, by_value);
+    num_sort(values, DESIGN_N);
     ret->ref_cost = values[(size_t)(0.9 * DESIGN_N)];
     for (size_t i = 0; i < DESIGN_N; i++)
         values[i] = s->out[i].score;
-    qsort(values, DESIGN_N, sizeof *values, by_value);
+    num_sort(values, DESIGN_N);
     ret->ref_score = values[DESIGN_N / 2];
     keep_front(s, s->n_front + BATCH);
 }

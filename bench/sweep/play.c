@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define UNSEEN 20 /* draws that judge the recommended point */
 
@@ -108,17 +109,11 @@ done:
 
 /* ---- measures ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double quantile(double *values, size_t n, double q) /* sorts */
 {
     if (n == 0)
         return (double)NAN;
-    qsort(values, n, sizeof *values, by_value);
+    num_sort(values, n);
     size_t at = (size_t)(q * (double)n);
     return values[at < n ? at : n - 1];
 }

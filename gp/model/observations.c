@@ -6,6 +6,7 @@
 #include "gp/model/observations_priv.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,12 +29,6 @@ static int compare_entries(const void *va, const void *vb)
     return a->trial < b->trial ? -1 : a->trial > b->trial;
 }
 
-static int compare_doubles(const void *va, const void *vb)
-{
-    const double *a = va, *b = vb;
-    return *a < *b ? -1 : *a > *b;
-}
-
 /* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. */
 static double clip_limit(const struct gp_history *history, double *work)
 {
@@ -45,7 +40,7 @@ static double clip_limit(const struct gp_history *history, double *work)
             work[n++] = history->trials[i].score;
     if (n < 5)
         return -INFINITY;
-    qsort(work, n, sizeof *work, compare_doubles);
+    num_sort(work, n);
     double q10 = work[n / 10], q50 = work[n / 2], q90 = work[n - 1 - n / 10];
     double limit = q50 - CLIP_SPREADS * fmax(q90 - q50, q50 - q10);
     return limit < q50 ? limit : -INFINITY;

@@ -40,19 +40,6 @@ static void hand_result(struct agent_job *job, cJSON *result)
     pthread_cond_signal(&job->changed);
 }
 
-static const char *token_of(const struct agent_job *job)
-{
-    return json_get_str(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "token");
-}
-
-static int64_t number_of(const struct agent_job *job, const char *key)
-{
-    int64_t value = 0;
-
-    (void)json_get_i64(job->answer, key, &value);
-    return value;
-}
-
 static bool counts_steps(const struct agent_job *job)
 {
     const char *unit = json_get_str(job->answer, "cost_unit");
@@ -64,7 +51,7 @@ static cJSON *result_of(const struct agent_job *job, const char *state, const ch
 {
     cJSON *json = cJSON_CreateObject();
 
-    json_add_str(json, "lease", token_of(job));
+    json_add_str(json, "lease", agent_job_token(job));
     json_add_str(json, "state", state);
     if (reason != NULL && reason[0] != '\0')
         json_add_str(json, "reason", reason);
@@ -77,14 +64,14 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
     const char *ini = json_get_str(job->answer, "ini"), *metric = json_get_str(job->answer, "metric");
     struct trial_folder folder = {.config = ini != NULL ? ini : "",
                                   .study = set->study,
-                                  .number = number_of(job, "trial"),
-                                  .attempt = number_of(job, "attempt"),
-                                  .seed = number_of(job, "seed"),
+                                  .number = agent_job_number(job, "trial"),
+                                  .attempt = agent_job_number(job, "attempt"),
+                                  .seed = agent_job_number(job, "seed"),
                                   .gpu = job->slot->gpu};
-    struct trial_command command = {.directory = ".",
-                                    .metric = metric != NULL ? metric : "score",
-                                    .limit_s = set->limit_s,
-                                    .grace_s = set->grace_s};
+    struct program_job start = {.directory = ".",
+                                .metric = metric != NULL ? metric : "score",
+                                .limit_s = set->limit_s,
+                                .grace_s = set->grace_s};
     struct trial_place *place = NULL;
     char dir[PATH_MAX], **argv = NULL;
     enum status rc;
@@ -96,8 +83,8 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
         .config = trial_place_config(place), .dir = trial_place_dir(place), .study = set->study};
     rc = agent_words(set->words, set->n_words, job->answer, &words, &argv, err);
     if (rc == ST_OK) {
-        command.argv = argv;
-        rc = trial_place_start(place, &command, &job->run, err);
+        start.argv = argv;
+        rc = trial_place_start(place, &start, &job->run, err);
     }
     agent_words_free(argv);
     trial_place_free(place);
@@ -115,7 +102,7 @@ static void end_agent(struct agent *a, enum status rc, const char *why)
  * agent: its trial is for others. */
 static void begin(struct agent *a, struct agent_job *job)
 {
-    long long number = (long long)number_of(job, "trial");
+    long long number = (long long)agent_job_number(job, "trial");
     struct error why = {0};
     enum status rc = job->stop ? ST_INTERRUPTED : start_program(a, job, &why);
 
@@ -138,7 +125,7 @@ static void add_report(struct agent_job *job, const struct program_report *r)
 {
     cJSON *body = cJSON_CreateObject(), *metrics = cJSON_CreateObject();
 
-    json_add_str(body, "lease", token_of(job));
+    json_add_str(body, "lease", agent_job_token(job));
     json_add_i64(body, "step", (int64_t)r->step);
     if (!counts_steps(job))
         json_add_f64(body, "cost", r->cost);
@@ -155,10 +142,8 @@ static void add_report(struct agent_job *job, const struct program_report *r)
 
 static cJSON *end_result(const struct agent *a, const struct agent_job *job, const struct program_end *end)
 {
-    static const char *const states[] = {
-        [PROGRAM_DONE] = "done", [PROGRAM_STOPPED] = "stopped", [PROGRAM_FAILED] = "failed"};
     bool given_back = (end->outcome == PROGRAM_STOPPED && a->quitting) || end->not_started;
-    cJSON *json = result_of(job, given_back ? "queued" : states[end->outcome], end->reason);
+    cJSON *json = result_of(job, given_back ? "queued" : program_outcome_name(end->outcome), end->reason);
 
     if (given_back)
         return json;
@@ -184,8 +169,9 @@ static void finish(struct agent *a, struct agent_job *job)
     job->run = NULL;
     result = end_result(a, job, end);
     (void)json_get_f64(result, "score", &score);
-    log_info("%s: trial %lld %s%s%.300s, score %.6g, cost %.4g", job->slot->client, (long long)number_of(job, "trial"),
-             json_get_str(result, "state"), end->reason[0] != '\0' ? ": " : "", end->reason, score, end->cost);
+    log_info("%s: trial %lld %s%s%.300s, score %.6g, cost %.4g", job->slot->client,
+             (long long)agent_job_number(job, "trial"), json_get_str(result, "state"),
+             end->reason[0] != '\0' ? ": " : "", end->reason, score, end->cost);
     if (end->not_started)
         end_agent(a, ST_IO, end->reason);
     hand_result(job, result);

@@ -114,15 +114,20 @@ static bool ask(struct agent_job *job)
 
 /* -- report -- */
 
-static int64_t trial_of(const struct agent_job *job)
+int64_t agent_job_number(const struct agent_job *job, const char *key)
 {
-    int64_t number = -1;
+    int64_t number = 0;
 
-    (void)json_get_i64(job->answer, "trial", &number);
+    (void)json_get_i64(job->answer, key, &number);
     return number;
 }
 
-static const char *token_of(const struct agent_job *job)
+static int64_t trial_of(const struct agent_job *job)
+{
+    return agent_job_number(job, "trial");
+}
+
+const char *agent_job_token(const struct agent_job *job)
 {
     return json_get_str(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "token");
 }
@@ -191,7 +196,7 @@ static void report_until_end(struct agent_job *job)
         cJSON *body = waits ? cJSON_DetachItemFromArray(job->reports, 0) : cJSON_CreateObject();
         pthread_mutex_unlock(&job->lock);
         if (!waits)
-            json_add_str(body, "lease", token_of(job));
+            json_add_str(body, "lease", agent_job_token(job));
         bool answered = report(job, body, &wait_s, text);
         if (answered) {
             attempt = 0;

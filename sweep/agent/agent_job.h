@@ -47,6 +47,9 @@ struct agent_job {
 
 enum status agent_job_start(struct agent_job *job, const struct agent_settings *set, const struct agent_slot *slot,
                             uint64_t seed, struct http_cancel *cancel, struct error *err) MUST_USE;
+const char *agent_job_token(const struct agent_job *job); /* of the lease of its trial */
+/* A number of the answer of ask: "trial", "attempt", "seed"; 0: it has none. */
+int64_t agent_job_number(const struct agent_job *job, const char *key);
 void agent_job_join(struct agent_job *job); /* after JOB_OVER or job->quit; a zeroed one is fine */
 
 #endif

@@ -2,6 +2,7 @@
  * Invariant: every number is the median of repeats, with the lowest and the highest beside it. */
 #include "base/config/config.h"
 #include "base/machine.h"
+#include "base/num.h"
 #include "study/setup.h"
 #include "study/version.h"
 #include "sweep/cli.h"
@@ -12,15 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_f64(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 struct bench_spread bench_spread_of(double *values, int64_t n)
 {
-    qsort(values, (size_t)n, sizeof *values, compare_f64);
+    num_sort(values, (size_t)n);
     return (struct bench_spread){.median = n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]),
                                  .min = values[0],
                                  .max = values[n - 1]};

@@ -19,13 +19,11 @@
 static cJSON *result_json(const struct setup *setup, const char *dir, const struct program_end *end,
                           const struct metric_line *last)
 {
-    static const char *const states[] = {
-        [PROGRAM_DONE] = "done", [PROGRAM_STOPPED] = "stopped", [PROGRAM_FAILED] = "failed"};
     cJSON *json = cJSON_CreateObject(), *metrics = cJSON_CreateObject();
 
     for (size_t i = 0; i < last->n; i++)
         json_add_f64(metrics, last->metrics[i].name, last->metrics[i].value);
-    json_add_str(json, "state", states[end->outcome]);
+    json_add_str(json, "state", program_outcome_name(end->outcome));
     json_add_f64(json, "score", end->score);
     json_add_f64(json, "cost_s", end->cost);
     json_add_f64(json, "wall_s", end->wall_s);

@@ -409,6 +409,14 @@ static void explain_end(const struct program_run *run, struct program_end *end)
         snprintf(end->reason, sizeof end->reason, "%s is %g at the end of the run", run->metric, run->score);
 }
 
+const char *program_outcome_name(enum program_outcome outcome)
+{
+    static const char *const names[] = {
+        [PROGRAM_DONE] = "done", [PROGRAM_STOPPED] = "stopped", [PROGRAM_FAILED] = "failed"};
+
+    return names[outcome];
+}
+
 void program_run_end(const struct program_run *run, struct program_end *ret)
 {
     *ret = (struct program_end){.score = run->score,

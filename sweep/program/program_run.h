@@ -32,6 +32,7 @@ struct program_report {
 };
 
 enum program_outcome { PROGRAM_DONE, PROGRAM_STOPPED, PROGRAM_FAILED };
+const char *program_outcome_name(enum program_outcome outcome); /* as of a trial: done, stopped, failed */
 
 struct program_end {
     enum program_outcome outcome;

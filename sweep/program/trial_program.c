@@ -140,21 +140,16 @@ const char *trial_place_config(const struct trial_place *place)
     return place->config;
 }
 
-enum status trial_place_start(const struct trial_place *p, const struct trial_command *c, struct program_run **ret_run,
+enum status trial_place_start(const struct trial_place *p, const struct program_job *job, struct program_run **ret_run,
                               struct error *err)
 {
-    const struct program_job job = {.argv = c->argv,
-                                    .directory = c->directory,
-                                    .env = p->names,
-                                    .n_env = p->n_env,
-                                    .log_path = p->log,
-                                    .metrics_path = p->metrics,
-                                    .metric = c->metric,
-                                    .limit_s = c->limit_s,
-                                    .grace_s = c->grace_s,
-                                    .echo = c->echo};
+    struct program_job placed = *job;
 
-    return program_run_start(ret_run, &job, err);
+    placed.env = p->names;
+    placed.n_env = p->n_env;
+    placed.log_path = p->log;
+    placed.metrics_path = p->metrics;
+    return program_run_start(ret_run, &placed, err);
 }
 
 void trial_program_folder(const char *store_path, const char *study, int64_t number, char *buf)
@@ -175,7 +170,7 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                                         .attempt = t->attempt,
                                         .seed = program->trial_seed,
                                         .gpu = t->gpu};
-    struct trial_command command = {
+    struct program_job job = {
         .directory = program->directory, .metric = t->metric, .grace_s = program->grace_s, .echo = t->echo};
     struct trial_place *place = NULL;
     char **argv = NULL;
@@ -185,14 +180,14 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
         return FAIL(err, ST_CONFIG,
                     "there is no sweep.command: the study's trials are trained by clients elsewhere "
                     "(`trawl agent`); name a program with --sweep.command 'PROGRAM {argv}'");
-    (void)parse_seconds(program->trial_time, &command.limit_s);
+    (void)parse_seconds(program->trial_time, &job.limit_s);
     TRY(trial_place_make(&place, &folder, err));
     const struct program_place words = {
         .config = place->config, .dir = place->dir, .study = t->study, .trial = t->number, .seed = program->trial_seed};
     rc = program_argv(t->setup->config, &t->setup->params, &words, &argv, err);
-    command.argv = argv;
+    job.argv = argv;
     if (rc == ST_OK)
-        rc = trial_place_start(place, &command, ret_run, err);
+        rc = trial_place_start(place, &job, ret_run, err);
     program_argv_free(argv);
     trial_place_free(place);
     return rc;

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 
+struct program_job;
 struct program_run;
 struct setup;
 
@@ -29,20 +30,14 @@ struct trial_folder { /* borrowed for trial_place_make alone */
     int64_t number, attempt, seed;
     int gpu;
 };
-struct trial_command {
-    char *const *argv; /* NULL-terminated */
-    const char *directory; /* to start in */
-    const char *metric;
-    double limit_s, grace_s; /* as in struct program_job */
-    bool echo;
-};
 struct trial_place; /* trial_place_free; NULL is fine there */
 enum status trial_place_make(struct trial_place **ret_place, const struct trial_folder *folder,
                              struct error *err) MUST_USE;
 void trial_place_free(struct trial_place *place);
 const char *trial_place_dir(const struct trial_place *place); /* absolute */
 const char *trial_place_config(const struct trial_place *place); /* its file */
-enum status trial_place_start(const struct trial_place *place, const struct trial_command *command,
+/* Of job, env, log_path and metrics_path are the place's: whatever the caller has there is not used. */
+enum status trial_place_start(const struct trial_place *place, const struct program_job *job,
                               struct program_run **ret_run, struct error *err) MUST_USE;
 
 #define TRIAL_FOLDER_MAX 4096

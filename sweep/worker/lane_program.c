@@ -51,14 +51,12 @@ static void watch(struct lane *lane, struct program_run *run)
 
 static cJSON *result_json(const struct lane *lane, const struct program_end *end)
 {
-    static const char *const states[] = {
-        [PROGRAM_DONE] = "done", [PROGRAM_STOPPED] = "stopped", [PROGRAM_FAILED] = "failed"};
     const struct lane_pool *pool = lane->pool;
     cJSON *json = lane_message(lane, "result");
     char device[24];
 
     snprintf(device, sizeof device, pool->device == KERN_CUDA ? "cuda:%d" : "cpu", pool->ordinal);
-    json_add_str(json, "state", states[end->outcome]);
+    json_add_str(json, "state", program_outcome_name(end->outcome));
     json_add_f64(json, "score", end->score);
     json_add_f64(json, "cost_s", end->cost);
     json_add_f64(json, "device_s", end->wall_s);

@@ -1,5 +1,6 @@
 /* test_gauss.c - actions that are numbers: draws against the normal distribution, log-probabilities and entropies
  * against closed forms and integrals in long double, the whole loss's gradient against differences of those. */
+#include "base/num.h"
 #include "tests/kernels/kern_test.h"
 
 #include <gsl/gsl_cdf.h>
@@ -234,17 +235,11 @@ static void deviations_have_limits(void **state)
 
 enum { N = 40000 };
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The largest distance of the empirical distribution from the standard normal one (Kolmogorov and Smirnov). */
 static void check_normal(double *z, size_t n)
 {
     double worst = 0.0;
-    qsort(z, n, sizeof *z, by_size);
+    num_sort(z, n);
     for (size_t i = 0; i < n; i++) {
         double p = gsl_cdf_ugaussian_P(z[i]);
         worst = fmax(worst, fmax(p - (double)i / (double)n, (double)(i + 1) / (double)n - p));

@@ -2,6 +2,7 @@
 #include "web/report/report_priv.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "study/promise.h"
 #include "study/study_view.h"
 
@@ -48,12 +49,6 @@ void report_promise(const struct study_view *v, size_t i, struct promise *ret)
                  ret);
 }
 
-static int compare_f64(const void *va, const void *vb)
-{
-    double a = *(const double *)va, b = *(const double *)vb;
-    return (a > b) - (a < b);
-}
-
 /* One hopeless score must not flatten all others: the range's bad end is at most three times as far from the best as
  * nine of ten trials are. */
 static void score_range(struct report *report)
@@ -65,7 +60,7 @@ static void score_range(struct report *report)
     for (size_t i = 0; i < v->n; i++)
         if (report->plotted[i])
             scores[n++] = v->trials[i].score;
-    qsort(scores, n, sizeof *scores, compare_f64);
+    num_sort(scores, n);
     report->score_lo = n > 0 ? scores[0] : 0.0;
     report->score_hi = n > 0 ? scores[n - 1] : 1.0;
     if (n >= 10) {
@@ -90,7 +85,7 @@ static void propose_times(struct report *report)
     for (size_t i = 0; i < v->n; i++)
         if (isfinite(v->trials[i].propose_s))
             times[n++] = v->trials[i].propose_s;
-    qsort(times, n, sizeof *times, compare_f64);
+    num_sort(times, n);
     if (n > 0) {
         report->propose_median_s = times[n / 2];
         report->propose_max_s = times[n - 1];

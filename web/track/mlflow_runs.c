@@ -188,12 +188,6 @@ const char *mlflow_run_id(const struct track_run *run)
     return json_get_str(run->state, "run_id");
 }
 
-static void state_set(struct track_run *run, const char *key, const char *value)
-{
-    cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
-    json_add_str(run->state, key, value);
-}
-
 /* "mlflow-artifacts:/1/abc/artifacts" -> "1/abc/artifacts"; "" for places to which the server does not forward files. */
 static void artifact_root(const char *uri, char *ret, size_t size)
 {
@@ -320,10 +314,10 @@ bool mlflow_ensure_run(struct mlflow *m, struct track_run *run, const struct tra
         return false;
     if (run->trial_id == 0)
         snprintf(m->parent_id, sizeof m->parent_id, "%s", id);
-    state_set(run, "run_id", id);
-    state_set(run, "artifacts", root);
+    track_state_set(run, "run_id", id);
+    track_state_set(run, "artifacts", root);
     if (name != NULL && json_get_str(run->state, "name") != name)
-        state_set(run, "name", name);
+        track_state_set(run, "name", name);
     return true;
 }
 

@@ -254,6 +254,12 @@ void track_send_halving(track_send_fn *send, void *ctx, size_t from, size_t to, 
     reply->n_skipped = n_skipped;
 }
 
+void track_state_set(struct track_run *run, const char *key, const char *value)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
+    json_add_str(run->state, key, value);
+}
+
 void track_skip(struct track_reply *reply, const struct track_run *run, const char *what)
 {
     log_debug("%s of %s is left out: %s", what, run->key, reply->text);

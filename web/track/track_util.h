@@ -49,6 +49,10 @@ void track_send_halving(track_send_fn *send, void *ctx, size_t from, size_t to, 
 /* The refused entry `what` is left out: TRACK_DONE with one skip, and a line in the debug log. */
 void track_skip(struct track_reply *reply, const struct track_run *run, const char *what);
 
+/* -- what a tracker's client remembers of a run -- */
+
+void track_state_set(struct track_run *run, const char *key, const char *value);
+
 /* -- answers -- */
 
 void track_refuse(struct track_reply *reply, enum track_verdict verdict, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -46,12 +46,6 @@ void wandb_state_set_i64(struct track_run *run, const char *key, int64_t value)
     json_add_i64(run->state, key, value);
 }
 
-static void state_set_str(struct track_run *run, const char *key, const char *value)
-{
-    cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
-    json_add_str(run->state, key, value);
-}
-
 /* -- making it -- */
 
 /* Adds a tag once. A tag that W&B would refuse is left out: half of it would be another tag. */
@@ -143,7 +137,7 @@ static void meet_conflict(struct wandb *w, struct track_run *run, struct track_r
     log_warn("wandb: run %s was deleted on the page and its id cannot be used again; its data go to %s from now on, "
              "continuing",
              wandb_run_id(run), id);
-    state_set_str(run, "id", id);
+    track_state_set(run, "id", id);
     wandb_state_set_i64(run, "generation", generation + 1);
     wandb_state_set_i64(run, "lines", 0);
     wandb_state_set_i64(run, "events", 0);
@@ -159,9 +153,9 @@ static bool note_place(struct wandb *w, struct track_run *run, const cJSON *buck
     if (bucket == NULL)
         return false;
     if (id != NULL)
-        state_set_str(run, "id", id);
-    state_set_str(run, "project", name != NULL ? name : w->settings.project);
-    state_set_str(run, "entity", entity != NULL ? entity : w->entity);
+        track_state_set(run, "id", id);
+    track_state_set(run, "project", name != NULL ? name : w->settings.project);
+    track_state_set(run, "entity", entity != NULL ? entity : w->entity);
     return true;
 }
 
@@ -208,7 +202,7 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
     json_add_str(v, "project", w->settings.project);
     json_add_str(v, "entity", w->entity);
     json_add_str(v, "name", id);
-    state_set_str(run, "id", id);
+    track_state_set(run, "id", id);
     data = wandb_graphql(w, "RunResumeStatus", query_resume, v, reply);
     if (data == NULL)
         return false;
@@ -247,9 +241,9 @@ void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_
     if (is_new && w->single && w->settings.run_id[0] != '\0' && !continue_run(w, run, reply))
         return;
     v = run_variables(w, run, row);
-    state_set_str(run, "shown", json_get_str(v, "displayName")); /* for a server that forgets the run */
+    track_state_set(run, "shown", json_get_str(v, "displayName")); /* for a server that forgets the run */
     if (json_get_str(v, "groupName") != NULL)
-        state_set_str(run, "group", json_get_str(v, "groupName"));
+        track_state_set(run, "group", json_get_str(v, "groupName"));
     answer = upsert(w, run, v, reply);
     if (answer == NULL)
         return;
