@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
+#include "study/program/program_command.h"
 #include "study/setup.h"
 #include "study/study_view.h"
 

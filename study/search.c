@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
+#include "study/program/program_command.h"
 #include "study/search_depends.h"
 #include "study/setup.h"
 #include "study/trial_check.h"

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
-#include "study/program_settings.h"
+#include "study/program/program_settings.h"
 #include "study/search.h"
 
 #include <math.h>

@@ -19,7 +19,8 @@
 #include "envs/gym/gym.h"
 #include "store/store.h"
 #include "study/dialect/dialect.h"
-#include "study/program_settings.h"
+#include "study/program/program_command.h"
+#include "study/program/program_settings.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
 

@@ -10,7 +10,7 @@
 #include "base/config/opt.h"
 #include "base/status.h"
 #include "study/dialect/dialect.h"
-#include "study/program_settings.h"
+#include "study/program/program_settings.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
 

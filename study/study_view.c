@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "store/store.h"
-#include "study/program_settings.h"
+#include "study/program/program_settings.h"
 #include "study/promise.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"

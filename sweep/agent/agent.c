@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "study/program/program_command.h"
 #include "sweep/agent/agent_job.h"
 #include "sweep/agent/agent_settings.h"
 #include "sweep/agent/agent_words.h"
@@ -79,14 +80,17 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
     snprintf(dir, sizeof dir, "%.*s/%lld", PATH_MAX - 32, set->dir, (long long)folder.number);
     folder.dir = dir;
     TRY(trial_place_make(&place, &folder, err));
-    const struct agent_place words = {
-        .config = trial_place_config(place), .dir = trial_place_dir(place), .study = set->study};
+    const struct program_place words = {.config = trial_place_config(place),
+                                        .dir = trial_place_dir(place),
+                                        .study = set->study,
+                                        .trial = folder.number,
+                                        .seed = folder.seed};
     rc = agent_words(set->words, set->n_words, job->answer, &words, &argv, err);
     if (rc == ST_OK) {
         start.argv = argv;
         rc = trial_place_start(place, &start, &job->run, err);
     }
-    agent_words_free(argv);
+    program_argv_free(argv);
     trial_place_free(place);
     return rc;
 }

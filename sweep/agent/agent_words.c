@@ -6,14 +6,14 @@
 #include "base/num.h"
 #include "base/strbuf.h"
 #include "base/words.h"
+#include "study/program/program_command.h"
+#include "study/program/program_settings.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define WORD_MAX_BYTES (1u << 20)
-#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 struct argv {
     char **v; /* (n) and a NULL */
@@ -54,49 +54,46 @@ static void add_value(struct strbuf *out, const cJSON *value)
 }
 
 static enum status fill_name(struct strbuf *out, const char *name, size_t n, const cJSON *answer,
-                             const struct agent_place *place, struct error *err)
+                             const struct program_place *place, struct error *err)
 {
-    const cJSON *param = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(answer, "config"), "param");
-    const cJSON *value = find(cJSON_GetObjectItemCaseSensitive(answer, "params"), name, n);
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(answer, "config"), *value;
 
-    if (words_same_name("config", name, n))
-        strbuf_add(out, place->config);
-    else if (words_same_name("dir", name, n))
-        strbuf_add(out, place->dir);
-    else if (words_same_name("study", name, n))
-        strbuf_add(out, place->study);
-    else if (words_same_name("trial", name, n) || words_same_name("seed", name, n))
-        add_value(out, find(answer, name, n));
-    else if (value != NULL || (value = find(param, name, n)) != NULL)
-        add_value(out, value);
-    else
+    if (program_place_add(place, name, n, out))
+        return ST_OK;
+    value = find(cJSON_GetObjectItemCaseSensitive(answer, "params"), name, n);
+    if (value == NULL)
+        value = find(cJSON_GetObjectItemCaseSensitive(config, PROGRAM_SECTION), name, n);
+    if (value == NULL)
         return FAIL(err, ST_USAGE,
                     "agent: {%.*s} in the command is no parameter of the study; there are {argv}, {config}, {dir}, "
                     "{study}, {trial}, {seed} and one for each parameter; {{%.*s}} is the plain text",
                     (int)n, name, (int)n, name);
+    add_value(out, value);
     return ST_OK;
 }
 
-static enum status fill_word(struct strbuf *out, const char *at, const cJSON *answer, const struct agent_place *place,
+static enum status fill_word(struct strbuf *out, const char *at, const cJSON *answer, const struct program_place *place,
                              struct error *err)
 {
     while (*at != '\0') {
-        size_t n = *at == '{' ? strspn(at + 1, NAME_CHARS) : 0;
-        size_t plain = strncmp(at, "{{", 2) == 0 ? strspn(at + 2, NAME_CHARS) : 0;
-        if (plain > 0 && strncmp(at + 2 + plain, "}}", 2) == 0) {
-            strbuf_add_n(out, at + 1, plain + 2);
-            at += plain + 4;
-        } else if (n > 0 && at[1 + n] == '}' && !isdigit((unsigned char)at[1])) {
+        size_t n;
+        switch (command_brace(at, &n)) {
+        case COMMAND_ESCAPED:
+            strbuf_add_n(out, at + 1, n + 2);
+            at += n + 4;
+            break;
+        case COMMAND_NAME:
             TRY(fill_name(out, at + 1, n, answer, place, err));
             at += n + 2;
-        } else {
+            break;
+        case COMMAND_TEXT:
             strbuf_add_n(out, at++, 1);
         }
     }
     return strbuf_status(out, "a word of the command", err);
 }
 
-static enum status fill(struct argv *argv, const char *word, const cJSON *answer, const struct agent_place *place,
+static enum status fill(struct argv *argv, const char *word, const cJSON *answer, const struct program_place *place,
                         struct error *err)
 {
     const cJSON *item;
@@ -122,7 +119,7 @@ static enum status fill(struct argv *argv, const char *word, const cJSON *answer
     return rc;
 }
 
-enum status agent_words(const char *const *words, size_t n, const cJSON *answer, const struct agent_place *place,
+enum status agent_words(const char *const *words, size_t n, const cJSON *answer, const struct program_place *place,
                         char ***ret_argv, struct error *err)
 {
     struct argv argv = {0};
@@ -132,16 +129,9 @@ enum status agent_words(const char *const *words, size_t n, const cJSON *answer,
         rc = fill(&argv, words[i], answer, place, err);
     add(&argv, NULL);
     if (rc != ST_OK) {
-        agent_words_free(argv.v);
+        program_argv_free(argv.v);
         return rc;
     }
     *ret_argv = argv.v;
     return ST_OK;
-}
-
-void agent_words_free(char **argv)
-{
-    for (size_t i = 0; argv != NULL && argv[i] != NULL; i++)
-        mem_free(argv[i]);
-    mem_free(argv);
 }

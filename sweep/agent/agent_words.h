@@ -5,13 +5,11 @@
 #include "base/json.h"
 #include "base/status.h"
 
-struct agent_place { /* what {config}, {dir} and {study} stand for */
-    const char *config, *dir, *study;
-};
+struct program_place;
+
 /* words (n) with {argv}, {NAME}, {trial}, {seed} and the rest filled in from the answer of ask, as those of
- * sweep.command are (docs/own-trainer.md). NULL-terminated; caller: agent_words_free. */
-enum status agent_words(const char *const *words, size_t n, const cJSON *answer, const struct agent_place *place,
+ * sweep.command are (docs/own-trainer.md). NULL-terminated; caller: program_argv_free. */
+enum status agent_words(const char *const *words, size_t n, const cJSON *answer, const struct program_place *place,
                         char ***ret_argv, struct error *err) MUST_USE;
-void agent_words_free(char **argv); /* NULL is fine */
 
 #endif

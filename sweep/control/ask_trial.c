@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
+#include "study/program/program_command.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -42,12 +43,9 @@ static void put_argument(cJSON *argv, const char *name, const char *value)
  * sections. */
 static void put_program_argv(const struct setup *setup, cJSON *argv)
 {
-    char key[CONFIG_KEY_MAX];
-
     for (size_t i = 0; i < setup->params.table.n_defs; i++) {
         const struct opt_def *def = &setup->params.table.defs[i];
-        snprintf(key, sizeof key, PROGRAM_SECTION ".%.80s", def->key);
-        const char *value = config_peek(setup->config, key);
+        const char *value = program_param_text(setup->config, def);
         if (value != NULL && value[0] != '\0')
             put_argument(argv, def->written != NULL ? def->written : def->key, value);
     }

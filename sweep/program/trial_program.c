@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "study/program/program_command.h"
 #include "study/setup.h"
 #include "sweep/program/program_run.h"
 

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
+#include "study/program/program_command.h"
 #include "study/search.h"
 #include "study/search_widen.h"
 #include "study/setup.h"

@@ -12,7 +12,7 @@
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/program_settings.h"
+#include "study/program/program_settings.h"
 #include "study/promise.h"
 #include "study/resume_command.h"
 #include "study/study_view.h"

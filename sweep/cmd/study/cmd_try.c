@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "study/export.h"
-#include "study/program_settings.h"
+#include "study/program/program_settings.h"
 #include "study/search.h"
 #include "study/study_view.h"
 #include "sweep/cli.h"

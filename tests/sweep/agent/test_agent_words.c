@@ -14,15 +14,17 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "study/program/program_command.h"
 #include "sweep/agent/agent_words.h"
 #include "sweep/agent/spool.h"
 
-static const char answer_text[] = "{\"trial\": 7, \"seed\": 9007199254740991, \"params\": {\"Learning-Rate\": 0.001, "
-                                  "\"layers\": 4, \"steps\": 3000000, \"opt\": \"a b\"},"
+static const char answer_text[] = "{\"params\": {\"Learning-Rate\": 0.001, "
+                                  "\"layers\": 4, \"Seed\": 5, \"steps\": 3000000, \"opt\": \"a b\"},"
                                   " \"argv\": [\"--Learning-Rate\", \"0.001\", \"--opt\", \"a b\"],"
                                   " \"config\": {\"param\": {\"epochs\": \"3\", \"trial\": \"no\"}}}";
 
-static const struct agent_place place = {.config = "/t/config.ini", .dir = "/t", .study = "s"};
+static const struct program_place place = {
+    .config = "/t/config.ini", .dir = "/t", .study = "s", .trial = 7, .seed = 9007199254740991};
 
 static void expect(const char *word, const char *want)
 {
@@ -33,7 +35,7 @@ static void expect(const char *word, const char *want)
     assert_int_equal(agent_words(&word, 1, answer, &place, &argv, NULL), ST_OK);
     assert_string_equal(argv[0], want);
     assert_null(argv[1]);
-    agent_words_free(argv);
+    program_argv_free(argv);
     cJSON_Delete(answer);
 }
 
@@ -61,6 +63,7 @@ static void words_are_filled_in(void **state)
     expect("{opt}", "a b"); /* one word, whatever is in it */
     expect("{config}:{dir}:{study}", "/t/config.ini:/t:s");
     expect("{trial}-{seed}", "7-9007199254740991"); /* of the trial, not of [param] */
+    expect("{Seed}", "5"); /* only the words in small letters are of the trial */
     expect("{epochs}", "3");
     expect("{{opt}}", "{opt}");
     refused("{{x}", "{x} in the command is no parameter"); /* an escape needs both */
@@ -84,7 +87,7 @@ static void argv_is_many_words(void **state)
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
         assert_string_equal(argv[i], want[i]);
     assert_null(argv[sizeof want / sizeof want[0]]);
-    agent_words_free(argv);
+    program_argv_free(argv);
     cJSON_Delete(answer);
 }
 

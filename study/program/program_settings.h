@@ -2,8 +2,8 @@
  * parameters. These make an option table of their own, section [param]: a search range [sweep.NAME] with a type makes
  * a row, and so does a fixed value NAME = TEXT of [param]. A struct program_params owns its table (program_params_free);
  * nothing here keeps state. Wrong input is ST_CONFIG with file and line. */
-#ifndef STUDY_PROGRAM_SETTINGS_H
-#define STUDY_PROGRAM_SETTINGS_H
+#ifndef STUDY_PROGRAM_PROGRAM_SETTINGS_H
+#define STUDY_PROGRAM_PROGRAM_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,18 +44,5 @@ bool program_is_named(const struct config *config);
 bool program_is_outside(const struct config *config); /* no command of its own */
 /* Refuses options of Trawl's own trainer, which have no effect on a program. */
 enum status program_refuse_trainer(const struct config *config, struct error *err) MUST_USE;
-
-/* What the words of a command stand for, besides the parameters. Borrowed. */
-struct program_place {
-    const char *config, *dir, *study; /* {config} {dir} {study}; NULL: "" */
-    int64_t trial, seed; /* {trial} {seed} */
-};
-/* The command as words: split at blanks, '...' and "..." kept together, then {argv}, {NAME} and the rest filled in;
- * a parameter without a text is left out of {argv}. NULL-terminated; caller: program_argv_free. */
-enum status program_argv(const struct config *config, const struct program_params *params,
-                         const struct program_place *place, char ***ret_argv, struct error *err) MUST_USE;
-void program_argv_free(char **argv); /* NULL is fine */
-/* Logs each parameter of the search that the command passes to the program by no word. */
-void program_warn_unpassed(const struct config *config, const struct program_params *params);
 
 #endif

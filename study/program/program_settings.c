@@ -1,9 +1,8 @@
 /* program_settings.c - [sweep] command and the parameters of the program that it starts.
  * Invariant: every row of a program's table has a default that its own type allows. */
-#include "study/program_settings.h"
+#include "study/program/program_settings.h"
 
 #include "base/config/config.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strbuf.h"
@@ -17,8 +16,7 @@
 
 #define COMMAND_KEY "sweep.command"
 #define PARAM_PREFIX PROGRAM_SECTION "."
-#define ARG_MAX_BYTES (1u << 20) /* of the command, filled in */
-#define WORDS_MAX 1024
+#define CHOICES_MAX_BYTES (1u << 20)
 
 static const struct opt_def program_defs[] = {
     OPT_ROW_STR(struct program_settings, command, "",
@@ -197,7 +195,7 @@ static enum status take_choices(struct opt_def *def, const char *values, const c
     struct strbuf list;
     enum status rc = ST_OK;
 
-    strbuf_init(&list, ARG_MAX_BYTES);
+    strbuf_init(&list, CHOICES_MAX_BYTES);
     for (const char *at = values; rc == ST_OK; at++) {
         size_t n;
         at += strspn(at, " \t");
@@ -339,232 +337,4 @@ enum status program_params_make(struct program_params *p, struct config *config,
     for (size_t i = 0; i < p->table.n_defs; i++)
         TRY(take_type(config, (struct opt_def *)&p->table.defs[i], err));
     return check_typed(p, config, err);
-}
-
-/* ---- the command line ---- */
-
-struct filler {
-    const struct config *config;
-    const struct program_params *params;
-    const struct program_place *place;
-    struct strbuf word; /* at work */
-    bool is_word; /* the word has begun; it may be empty: "" */
-    bool is_plain; /* and it stands in the command as it is: no quote, no {NAME} */
-    char **argv; /* (n + 1), owned */
-    size_t n;
-};
-
-#define COMMAND_FAIL(f, fmt, ...)                                                                                      \
-    FAIL(err, ST_CONFIG, "%s: sweep.command: " fmt, config_origin((f)->config, COMMAND_KEY), __VA_ARGS__)
-
-static size_t name_bytes(const char *at)
-{
-    return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-}
-
-/* "|" and the like reached the program as an argument, most likely unnoticed. */
-static enum status check_no_shell(const struct filler *f, struct error *err)
-{
-    const char *word = f->word.text;
-    size_t n = name_bytes(word);
-
-    if (strchr("|&;<>", word[0]) != NULL || strncmp(word, "2>", 2) == 0)
-        return COMMAND_FAIL(
-            f,
-            "\"%.40s\" is for a shell, and no shell is involved; write sh -c '...' around it, or quotes "
-            "around a word that the program gets as it is",
-            word);
-    if (strncmp(word, "~/", 2) == 0 || (word[0] == '$' && name_bytes(word + 1) > 0))
-        return COMMAND_FAIL(
-            f,
-            "\"%.80s\" is for a shell, and no shell is involved; write the path or the value itself, or "
-            "quotes around a word that the program gets as it is",
-            word);
-    if (f->n == 0 && n > 0 && word[n] == '=')
-        return COMMAND_FAIL(f, "\"%.80s\" names no program, and no shell is involved; write env before it", word);
-    return ST_OK;
-}
-
-static enum status end_word(struct filler *f, struct error *err)
-{
-    bool is_plain = f->is_plain;
-
-    f->is_plain = true;
-    if (!f->is_word)
-        return ST_OK;
-    if (is_plain && f->word.len > 0)
-        TRY(check_no_shell(f, err));
-    if (f->n == WORDS_MAX)
-        return COMMAND_FAIL(f, "more than %d words", WORDS_MAX);
-    f->argv[f->n++] = mem_strdup(f->word.text);
-    f->word.len = 0;
-    f->word.text[0] = '\0';
-    f->is_word = false;
-    return ST_OK;
-}
-
-static const char *value_of(const struct filler *f, const struct opt_def *def)
-{
-    char key[2 * CONFIG_KEY_MAX];
-
-    snprintf(key, sizeof key, PARAM_PREFIX "%s", def->key);
-    return config_peek(f->config, key);
-}
-
-/* All parameters, each as two words. */
-static enum status fill_argv(struct filler *f, struct error *err)
-{
-    if (f->is_word)
-        return COMMAND_FAIL(f, "%s stands for several words and must stand alone", "{argv}");
-    for (size_t i = 0; i < f->params->table.n_defs; i++) {
-        const struct opt_def *def = &f->params->table.defs[i];
-        const char *value = value_of(f, def);
-        if (value[0] == '\0')
-            continue;
-        f->is_word = true;
-        strbuf_addf(&f->word, "--%s", def->written);
-        TRY(end_word(f, err));
-        f->is_word = true;
-        f->is_plain = false;
-        strbuf_add(&f->word, value);
-        TRY(end_word(f, err));
-    }
-    return ST_OK;
-}
-
-/* {name}; *at stands after the brace, and after the closing one at the end. False: these braces are plain text. */
-static enum status fill_name(struct filler *f, const char **at, bool *ret_filled, struct error *err)
-{
-    char name[CONFIG_KEY_MAX], key[CONFIG_KEY_MAX];
-    size_t n = name_bytes(*at);
-    const struct opt_def *def;
-
-    *ret_filled = n > 0 && (*at)[n] == '}' && n < sizeof name && !isdigit((unsigned char)(*at)[0]);
-    if (!*ret_filled)
-        return ST_OK;
-    snprintf(name, sizeof name, "%.*s", (int)n, *at);
-    *at += n + 1;
-    if (strcmp(name, "argv") == 0) {
-        TRY(fill_argv(f, err));
-        return **at == '\0' || isblank((unsigned char)**at)
-                   ? ST_OK
-                   : COMMAND_FAIL(f, "%s stands for several words and must stand alone", "{argv}");
-    }
-    f->is_word = true;
-    if (strcmp(name, "config") == 0)
-        strbuf_add(&f->word, f->place->config != NULL ? f->place->config : "");
-    else if (strcmp(name, "dir") == 0)
-        strbuf_add(&f->word, f->place->dir != NULL ? f->place->dir : "");
-    else if (strcmp(name, "study") == 0)
-        strbuf_add(&f->word, f->place->study != NULL ? f->place->study : "");
-    else if (strcmp(name, "trial") == 0)
-        strbuf_addf(&f->word, "%lld", (long long)f->place->trial);
-    else if (strcmp(name, "seed") == 0)
-        strbuf_addf(&f->word, "%lld", (long long)f->place->seed);
-    else {
-        for (size_t i = 0; i <= n; i++)
-            key[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
-        if ((def = find(f->params, key)) == NULL)
-            return COMMAND_FAIL(f,
-                                "{%s} is no parameter; there are {argv}, {config}, {dir}, {study}, {trial}, {seed} and "
-                                "one for each [sweep.NAME] and each line of [" PROGRAM_SECTION "]; {{%s} is the plain "
-                                "text",
-                                name, name);
-        strbuf_add(&f->word, value_of(f, def));
-    }
-    return ST_OK;
-}
-
-static enum status fill(struct filler *f, const char *at, struct error *err)
-{
-    char quote = '\0';
-
-    while (*at != '\0') {
-        char c = *at++;
-        bool filled = false;
-        size_t n;
-        if (quote == '\0' && isblank((unsigned char)c)) {
-            TRY(end_word(f, err));
-            continue;
-        }
-        if (c == quote || (quote == '\0' && (c == '\'' || c == '"'))) {
-            quote = quote == '\0' ? c : '\0';
-            f->is_word = true;
-            f->is_plain = false;
-            continue;
-        }
-        if (c == '{' && *at == '{' && (n = name_bytes(at + 1)) > 0 && strncmp(at + 1 + n, "}}", 2) == 0) {
-            f->is_word = true; /* {{x}} is the plain text {x} */
-            strbuf_add_n(&f->word, at, n + 2);
-            at += n + 3;
-            continue;
-        }
-        if (c == '{')
-            TRY(fill_name(f, &at, &filled, err));
-        if (filled) {
-            f->is_plain = false;
-            continue;
-        }
-        f->is_word = true;
-        strbuf_add(&f->word, (char[2]){c, '\0'});
-    }
-    if (quote != '\0')
-        return COMMAND_FAIL(f, "a quote %c has no end", quote);
-    TRY(end_word(f, err));
-    TRY(strbuf_status(&f->word, "a command", err));
-    return f->n > 0 ? ST_OK : COMMAND_FAIL(f, "it names %s", "no program");
-}
-
-enum status program_argv(const struct config *config, const struct program_params *params,
-                         const struct program_place *place, char ***ret_argv, struct error *err)
-{
-    struct filler f = {.config = config, .params = params, .place = place, .is_plain = true};
-    enum status rc;
-
-    f.argv = mem_array(WORDS_MAX + 1, sizeof *f.argv);
-    strbuf_init(&f.word, ARG_MAX_BYTES);
-    strbuf_add(&f.word, "");
-    rc = fill(&f, config_peek(config, COMMAND_KEY), err);
-    strbuf_free(&f.word);
-    if (rc != ST_OK) {
-        program_argv_free(f.argv);
-        return rc;
-    }
-    *ret_argv = f.argv;
-    return ST_OK;
-}
-
-void program_argv_free(char **argv)
-{
-    for (size_t i = 0; argv != NULL && argv[i] != NULL; i++)
-        mem_free(argv[i]);
-    mem_free(argv);
-}
-
-/* Does {argv}, {config} or {NAME} of the command take it to the program? */
-static bool is_passed(const char *command, const char *name)
-{
-    for (const char *at = strchr(command, '{'); at != NULL; at = strchr(at + 1, '{')) {
-        size_t n = name_bytes(at + 1);
-        if (at[n + 1] == '}' && (words_same_name(name, at + 1, n) || words_same_name("argv", at + 1, n) ||
-                                 words_same_name("config", at + 1, n)))
-            return true;
-    }
-    return false;
-}
-
-void program_warn_unpassed(const struct config *config, const struct program_params *params)
-{
-    const char *command = config_peek(config, COMMAND_KEY);
-
-    if (!has_command(config) || strstr(command, "TRAWL_CONFIG") != NULL)
-        return;
-    for (size_t i = 0; i < params->table.n_defs; i++) {
-        const struct opt_def *def = &params->table.defs[i];
-        if (def->type != OPT_STR && !is_passed(command, def->written))
-            log_warn(
-                "%s: sweep.command passes %s to the program by none of {argv}, {%s} and {config}; it finds the value "
-                "only in the file that TRAWL_CONFIG names",
-                config_origin(config, COMMAND_KEY), def->written, def->written);
-    }
 }
