@@ -75,7 +75,12 @@ enum status suggest_pareto(struct suggester *suggester, const struct gp_history 
                            int64_t number, struct suggestion *ret_suggestion, struct error *err) MUST_USE;
 
 /* Streams below rng_split(root, number); each label is used once. */
-enum suggest_stream { SUGGEST_STREAM_DESIGN = 1, SUGGEST_STREAM_CANDIDATES = 3, SUGGEST_STREAM_LOCAL };
+enum suggest_stream {
+    SUGGEST_STREAM_DESIGN = 1,
+    SUGGEST_STREAM_CANDIDATES = 3,
+    SUGGEST_STREAM_LOCAL,
+    SUGGEST_STREAM_NEAR
+};
 
 /* The design's point for this trial number, or the next free one that is allowed; never a seen point.
  * ST_LIMIT: none was found. */

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define DESIGN_TRIES 64 /* points of the sequence to try before walking to a free one */
-#define ALLOWED_TRIES 2048 /* points to ask about before it is given up */
+#define ALLOWED_TRIES 2048 /* points to ask about, and as many near those of trials */
+#define RARE_TRIES 131072 /* points to ask about before it is given up: one in ten thousand may be allowed */
 
 bool suggest_is_allowed(const struct suggester *s, const double *x)
 {
@@ -69,24 +70,58 @@ static bool walk_to_free(const struct suggester *s, const struct seen *seen, siz
     return false;
 }
 
-/* Ends on a free and allowed point: random draws of this number's stream, then the walk. */
-static enum status make_free(struct suggester *s, const struct seen *seen, int64_t number, double *x, struct error *err)
+static bool is_open(const struct suggester *s, const struct seen *seen, const double *x)
 {
-    uint64_t tries = s->settings.allowed != NULL ? ALLOWED_TRIES : DESIGN_TRIES;
-    size_t n_steps = seen->n + (s->settings.allowed != NULL ? ALLOWED_TRIES : 0);
+    return !seen_has(seen, x) && suggest_is_allowed(s, x);
+}
+
+/* The attempts from `first` to before `end` of this number's stream. x: the first point to ask about, and the one found. */
+static bool draw_free(const struct suggester *s, const struct seen *seen, int64_t number, uint64_t first, uint64_t end,
+                      double *x)
+{
     double u[SPACE_MAX_DIM];
-    for (uint64_t attempt = 1; attempt <= tries; attempt++) {
-        if (!seen_has(seen, x) && suggest_is_allowed(s, x))
-            return ST_OK;
+    for (uint64_t attempt = first; attempt < end; attempt++) {
+        if (is_open(s, seen, x))
+            return true;
         design_random(&s->design, (uint64_t)number, attempt, u);
         space_from_unit(&s->space, u, x);
     }
-    if (walk_to_free(s, seen, n_steps, x))
+    return is_open(s, seen, x);
+}
+
+/* Where few points are allowed, most are near those that trials have: these with one or two parameters drawn again. */
+static bool draw_near(const struct suggester *s, const struct seen *seen, int64_t number, double *ret_x)
+{
+    struct rng rng = rng_split(rng_split(s->root, (uint64_t)number), SUGGEST_STREAM_NEAR);
+    size_t dim = s->space.dim;
+    double u[SPACE_MAX_DIM];
+    for (size_t t = 0; t < ALLOWED_TRIES && seen->n > 0; t++) {
+        const double *row = seen->x + rng_below(&rng, (uint32_t)seen->n) * dim;
+        if (!suggest_is_allowed(s, row))
+            continue;
+        space_to_unit(&s->space, row, u);
+        for (size_t k = 0; k < 1 + t % 2; k++)
+            u[rng_below(&rng, (uint32_t)dim)] = rng_f64(&rng);
+        space_from_unit(&s->space, u, ret_x);
+        if (is_open(s, seen, ret_x))
+            return true;
+    }
+    return false;
+}
+
+/* Ends on a free and allowed point: random draws of this number's stream, then the walk. */
+static enum status make_free(struct suggester *s, const struct seen *seen, int64_t number, double *x, struct error *err)
+{
+    bool asks = s->settings.allowed != NULL;
+    uint64_t tries = asks ? ALLOWED_TRIES : DESIGN_TRIES, last = asks ? RARE_TRIES : 0;
+    size_t n_steps = seen->n + last;
+    if (draw_free(s, seen, number, 1, tries + 1, x) || (asks && draw_near(s, seen, number, x)) ||
+        draw_free(s, seen, number, tries + 1, last + 1, x) || walk_to_free(s, seen, n_steps, x))
         return ST_OK;
     return FAIL(err, ST_LIMIT,
                 "no new point of the search space is one that a trial can have, after %llu tries; narrow the ranges to "
                 "values that go together, or drop one that cannot be met",
-                (unsigned long long)(tries + n_steps));
+                (unsigned long long)(tries + last + n_steps));
 }
 
 static enum status design_random_point(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x,

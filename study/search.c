@@ -193,9 +193,11 @@ static enum status add_range(struct search *s, struct trial_check *check, size_t
     if (!p->has_init) {
         search_show(s, i, p->min, lo, sizeof lo);
         search_show(s, i, p->max, hi, sizeof hi);
-        log_warn("%s: the config's own %s = %s lies outside the range searched, %s to %s, so no trial starts from it; "
+        bool inside = num_parse_f64(c->mean != NULL ? c->mean : start, &own) && own >= p->min && own <= p->max;
+        log_warn("%s: the config's own %s = %s lies %s, %s to %s, so no trial starts from it; "
                  "mean gives another start, min and max another range",
-                 c->origin, p->key, start, lo, hi);
+                 c->origin, p->key, c->mean != NULL ? c->mean : start,
+                 inside ? "between two steps of the range searched" : "outside the range searched", lo, hi);
         p->init = 0;
     }
     return ST_OK;

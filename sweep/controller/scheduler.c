@@ -256,7 +256,7 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
         snprintf(end.text, sizeof end.text, "the study has its %lld trials",
                  (long long)ss->view.study.limits.trials_max);
         if (ss->used_up)
-            begin_end(s, ss, "space", "every point of the search space that can be run has been tried");
+            begin_end(s, ss, "space", "no new point of the search space that can be run was found");
         else
             begin_end(s, ss, "trials", end.text);
     }

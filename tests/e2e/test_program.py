@@ -184,6 +184,12 @@ max = 9000000000000000000
     equal((seen[0], len(set(seen))), (("1000000.625", "0", "4500000000000000000"), 4))
 
 
+def test_a_start_between_two_steps(folder):
+    path = study(folder, "echo 'TRAWL score=1'\n", config=CONFIG.replace("max = 5", "max = 5\nstep = 2\nmean = 2"))
+    _, err = run("sweep", path, "--store", folder / "own.db", "--name", "own", "-q")
+    assert "param.layers = 2 lies between two steps of the range searched, 1 to 5" in err, err
+
+
 def test_json_lines(folder):
     script = """echo '{"score": 0.25, "step": 5, "loss": NaN, "text": "x"}' >"$TRAWL_METRICS"
 printf '{"score": 0.5, "step": 7, "cost": 3}' >>"$TRAWL_METRICS" """
@@ -487,6 +493,39 @@ ordered = true
             momentum = None
         points.add((p["param.layers"], p["param.size"], p["param.optimizer"], momentum))
     equal(len(points), len(trials))
+
+
+def test_a_requirement_that_leaves_little(folder):
+    """About one point in ten thousand: all trials are found, none twice, and none that is not allowed."""
+    config = CONFIG[:CONFIG.index("[sweep.learning-rate]")] + """
+[sweep.opt]
+type = categorical
+values = adam, sgd, lion
+[sweep.momentum]
+type = float
+min = 0.1
+max = 0.9
+when = opt == sgd
+[sweep.depth]
+type = int
+min = 1
+max = 64
+[sweep.width]
+type = int
+distribution = pow2
+min = 1
+max = 1024
+"""
+    for method in ("random", "pareto"):
+        shutil.rmtree(folder / "own.db.runs", ignore_errors=True)
+        (folder / "own.db").unlink(missing_ok=True)
+        trials = sweep(folder, "echo TRAWL score=0.$TRAWL_SEED cost=1", trials=20, config=config.replace("random", method),
+                       more="require = depth * width <= 3 and opt == sgd and momentum > 0.85")
+        points = {tuple(t["params"].values()) for t in trials}
+        equal((len(trials), len(points)), (20, 20))
+        for t in trials:
+            p = t["params"]
+            assert p["param.depth"] * p["param.width"] <= 3 and p["param.opt"] == "sgd" and p["param.momentum"] > 0.85, p
 
 
 def test_a_space_is_used_up(folder):
