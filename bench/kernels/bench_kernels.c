@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/num.h"
 #include "bench/bench_commands.h"
 #include "study/setup.h"
 #include "study/version.h"

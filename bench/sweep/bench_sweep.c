@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/words.h"
 #include "bench/bench_commands.h"
 #include "base/json.h"

@@ -1,7 +1,6 @@
 /* csv.c - reads CSV. */
 #include "study/exchange/csv.h"
 
-#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 

@@ -141,12 +141,8 @@ static enum status note(struct program_params *p, const char *key, const char *w
     if (find(p, key) != NULL)
         return ST_OK;
     TRY(check_name(written, origin, err));
-    if (p->table.n_defs == p->cap) {
-        size_t cap = p->cap > 0 ? 2 * p->cap : 16;
-        defs = mem_grow(defs, p->cap, cap, sizeof *defs);
-        p->table.defs = defs;
-        p->cap = cap;
-    }
+    MEM_ROOM(defs, p->table.n_defs, p->cap);
+    p->table.defs = defs;
     defs[p->table.n_defs++] = (struct opt_def){
         .key = mem_strdup(key),
         .written = mem_strdup(written),

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "sweep/agent/spool.h"
 #include "web/http/http.h"
 

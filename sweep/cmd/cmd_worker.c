@@ -7,7 +7,6 @@
  * trials the guilty one is unknown, and the process ends without results. The controller then starts another. */
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/status.h"

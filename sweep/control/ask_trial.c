@@ -3,7 +3,6 @@
 
 #include "base/config/config.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "study/program/program_command.h"

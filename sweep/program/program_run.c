@@ -4,7 +4,6 @@
 #include "sweep/program/program_run.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "sweep/program/guard.h"
 

@@ -12,8 +12,6 @@
 
 #include <cmocka.h>
 
-#include "base/fault.h"
-
 #define N_MAX 1000
 #define WORKERS_MAX 9
 

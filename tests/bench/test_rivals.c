@@ -2,7 +2,6 @@
  * their descriptions state, on small cases. */
 #include "bench/rivals/rivals.h"
 
-#include "base/mem.h"
 #include "tests/gp/gp_test.h"
 
 #define N_TRIALS 40

@@ -2,7 +2,6 @@
  * stopped runs, repeats and other studies. */
 #include <cblas.h>
 
-#include "base/mem.h"
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 5200

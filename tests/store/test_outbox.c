@@ -1,7 +1,6 @@
 /* test_outbox.c - rows that wait for trackers: nothing is removed that somebody lacks, positions and removal go together. */
 #include "store_test.h"
 
-#include "base/fault.h"
 #include "base/mem.h"
 
 static int64_t waiting(struct store *store, int64_t study_id, const char *tracker)

@@ -2,8 +2,6 @@
  * the same checkpoint and seed, and the same seed is the same game. */
 #include "trainer_test.h"
 
-#include "envs/envs.h"
-
 #include <math.h>
 
 enum { EPISODES = 5, STEPS_MAX = 200000 };

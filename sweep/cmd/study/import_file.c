@@ -9,7 +9,6 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/exchange/csv.h"
-#include "study/program/program_settings.h"
 #include "study/study_view.h"
 #include "web/report/report.h"
 
