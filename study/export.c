@@ -46,15 +46,6 @@ static bool read_rule(const char *text, bool maximize, enum gp_rule *ret_rule, d
     return true;
 }
 
-static enum status pick_trial(const struct study_view *v, int64_t number, struct gp_picked *ret, struct error *err)
-{
-    if (number < 0 || (uint64_t)number >= v->n)
-        return FAIL(err, ST_NOTFOUND, "the study %s has no trial %lld, its trials are 0 to %zu", v->study.name,
-                    (long long)number, v->n > 0 ? v->n - 1 : 0);
-    ret->i = (size_t)number;
-    return ST_OK;
-}
-
 /* A front without a bend offers its best where its knee is asked for. */
 static void pick_by_models(const struct study_view *v, enum gp_rule rule, double value, struct gp_picked *ret)
 {
@@ -81,7 +72,7 @@ enum status export_pick(const struct study_view *v, const char *rule, struct gp_
     if (strcmp(rule, "best-run") == 0)
         ret->i = study_view_best_run(v);
     else if (strncmp(rule, "trial=", 6) == 0 && num_parse_i64(rule + 6, &number))
-        TRY(pick_trial(v, number, ret, err));
+        TRY(study_view_find(v, number, &ret->i, err));
     else if (read_rule(rule, v->study.maximize, &kind, &value))
         pick_by_models(v, kind, value, ret);
     else

@@ -355,6 +355,15 @@ void study_view_update(struct study_view *view, size_t i)
     study_view_refresh(view);
 }
 
+enum status study_view_find(const struct study_view *view, int64_t number, size_t *ret_i, struct error *err)
+{
+    if (number < 0 || (uint64_t)number >= view->n)
+        return FAIL(err, ST_NOTFOUND, "the study %s has no trial %lld, its trials are 0 to %zu", view->study.name,
+                    (long long)number, view->n > 0 ? view->n - 1 : 0);
+    *ret_i = (size_t)number;
+    return ST_OK;
+}
+
 size_t study_view_best_run(const struct study_view *view)
 {
     size_t best = view->n;

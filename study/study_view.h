@@ -89,6 +89,8 @@ void study_view_promise(const struct study_view *view, size_t i, struct promise 
 /* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is
  * study_view_pick. */
 size_t study_view_best_run(const struct study_view *view);
+/* The row of a trial by its number. ST_NOTFOUND names the numbers that there are. */
+enum status study_view_find(const struct study_view *view, int64_t number, size_t *ret_i, struct error *err) MUST_USE;
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
 double study_view_score(const struct study_view *view, double gp_score); /* in the study's direction */

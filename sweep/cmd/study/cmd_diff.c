@@ -19,11 +19,7 @@ static enum status find(const struct study_view *v, const char *word, size_t *re
 
     if (!num_parse_i64(word, &number) || number < 0)
         return FAIL(err, ST_USAGE, "diff: '%s' is no trial's number; `trawl show %s` lists them", word, v->study.name);
-    if ((uint64_t)number >= v->n)
-        return FAIL(err, ST_NOTFOUND, "diff: the study %s has no trial %lld, its trials are 0 to %zu", v->study.name,
-                    (long long)number, v->n > 0 ? v->n - 1 : 0);
-    *ret_i = (size_t)number;
-    return ST_OK;
+    return study_view_find(v, number, ret_i, err);
 }
 
 /* Rows of trial_config_rows whose values differ; takes rows. */
