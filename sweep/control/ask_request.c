@@ -170,9 +170,11 @@ static enum status read_points(const struct ask *a, double wall_s, struct metric
     return ST_OK;
 }
 
-static double elapsed_s(const struct lease *lease)
+/* held: the open lease, where this controller has it. */
+static double elapsed_s(const struct lease *lease, const struct held *held)
 {
-    return fmax((double)(clock_utc_ms() - lease->given_ms) / 1000.0, 0);
+    return held != NULL && held->lease.id == lease->id ? leases_elapsed_s(held)
+                                                       : fmax((double)(clock_utc_ms() - lease->given_ms) / 1000.0, 0);
 }
 
 static enum status on_report(struct ask *a, struct error *err)
@@ -199,7 +201,7 @@ static enum status on_report(struct ask *a, struct error *err)
         return ST_OK;
     }
     repeat = seq >= 0 && seq <= held->lease.seq;
-    wall_s = isfinite(cost) && a->ss->view.search.cost != SEARCH_COST_STEPS ? cost : elapsed_s(&a->lease);
+    wall_s = isfinite(cost) && a->ss->view.search.cost != SEARCH_COST_STEPS ? cost : elapsed_s(&a->lease, held);
     TRY(read_points(a, wall_s, &report, err));
     enum status rc = leases_report(a->sched, a->ss, held, seq, wall_s, report.n > 0 && !repeat ? &report : NULL, err);
     mem_free((void *)report.points);
@@ -245,7 +247,7 @@ static enum status record(struct ask *a, const char *told, struct error *err)
     enum status rc;
 
     TRY(cost_kind(a, &kind, err));
-    TRY(ask_result_read(a->body, ask_forms[a->verb].verb, kind, elapsed_s(&a->lease), &result, err));
+    TRY(ask_result_read(a->body, ask_forms[a->verb].verb, kind, elapsed_s(&a->lease, held), &result, err));
     TRY(read_points(a, result.cost_s, &last, err));
     result.points = last.points;
     result.n_points = last.n;

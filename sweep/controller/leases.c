@@ -43,6 +43,7 @@ static struct held *append(struct sched_study *ss, const struct lease *lease, si
 
     MEM_ROOM(l->v, l->n, l->cap);
     l->v[l->n] = (struct held){.lease = *lease, .i = i, .until_s = now_s + lease_s(ss), .cost_s = NAN};
+    l->v[l->n].from_s = clock_mono_s();
     return &l->v[l->n++];
 }
 
@@ -53,7 +54,8 @@ enum status leases_begin(struct sched_study *ss, double now_s, struct error *err
 
     TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
     for (size_t k = 0; k < n; k++)
-        (void)append(ss, &open[k], (size_t)open[k].number, now_s); /* with what it owns */
+        append(ss, &open[k], (size_t)open[k].number, now_s)->from_s -= /* with what it owns */
+            fmax((double)(clock_utc_ms() - open[k].given_ms) / 1000.0, 0);
     mem_free(open);
     return ST_OK;
 }
@@ -66,14 +68,14 @@ struct held *leases_of_trial(struct sched_study *ss, int64_t number)
     return NULL;
 }
 
-static double seconds_since_given(const struct held *h)
+double leases_elapsed_s(const struct held *h)
 {
-    return fmax((double)(clock_utc_ms() - h->lease.given_ms) / 1000.0, 0);
+    return clock_mono_s() - h->from_s;
 }
 
 static double cost_so_far(const struct held *h)
 {
-    return isfinite(h->cost_s) ? h->cost_s : seconds_since_given(h);
+    return isfinite(h->cost_s) ? h->cost_s : leases_elapsed_s(h);
 }
 
 double leases_running_s(const struct sched_study *ss)

@@ -17,7 +17,8 @@ struct scheduler;
 struct held { /* an open lease */
     struct lease lease;
     size_t i; /* index of its trial in ss->view */
-    double until_s; /* of the monotonic clock; it ends then, unless its client reports */
+    double from_s; /* of the monotonic clock, like until_s: when the trial was given, by the best that is known */
+    double until_s; /* it ends then, unless its client reports */
     double cost_s; /* seconds at the last report; NaN: none */
     bool recall; /* its trial goes back into the queue at the next round */
     char stop[ERROR_TEXT_MAX]; /* why its client is to stop; "": it is not */
@@ -33,6 +34,8 @@ struct held *leases_of_trial(struct sched_study *ss, int64_t number); /* NULL: n
 /* How many trials should wait in the queue, so that a client rarely waits for a proposal; 0: the scheduler's own rule
  * for its slots is enough. */
 size_t leases_ahead(const struct sched_study *ss);
+/* Since the trial was given; a clock that is set does not change it. */
+double leases_elapsed_s(const struct held *held);
 double leases_running_s(const struct sched_study *ss); /* training of these so far */
 /* The trial that the client has, or the first of the queue; *ret_held NULL: none is queued. */
 enum status leases_give(struct scheduler *s, struct sched_study *ss, const char *client, struct held **ret_held,

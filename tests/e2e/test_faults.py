@@ -8,6 +8,7 @@ allocation too, which takes hours.
 import contextlib
 import json
 import os
+import pathlib
 import random
 import re
 import resource
@@ -19,6 +20,7 @@ import sys
 import time
 
 import tap
+from asking import OUTSIDE, Server, submit
 from tap import TINY_SWEEP, equal, run, show, start, trials_now, wait_for, write
 
 TRIES = os.environ.get("TRAWL_FAULT_TRIES", "30")
@@ -267,6 +269,27 @@ def test_a_clock_that_jumps(folder):
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["done"] * N_TRIALS)
     assert all(0 < t["cost_s"] < 60 for t in trials), trials  # durations come from another clock
+
+
+def test_clients_under_a_clock_that_jumps(folder):
+    """A result without a cost, and the budget of those that train, go by the other clock too."""
+    store = folder / "s.db"
+    env = {**os.environ, "LD_PRELOAD": shim(), "FAULTY": "clock:86400", "FAULTY_COUNT": str(folder / "count")}
+    controller = start("daemon", "--store", store, env=env)
+    wait_for(lambda: pathlib.Path(str(store) + ".sock").exists(), controller)
+    server = Server(store)
+    submit(folder, store, OUTSIDE.replace("[sweep]\n", "[sweep]\nbudget = 1h\n"), trials=4)
+    for _ in range(4):
+        t = server.ask("c")
+        for step in (1, 2, 3):
+            equal(server.report(t, step=step, metrics={"score": step})["stop"], False)
+        server.tell(t, score=1)
+    trials = show(store, "a")["trials"]
+    equal([t["state"] for t in trials], ["done"] * 4)
+    assert all(0 <= t["cost_s"] < 60 for t in trials), trials
+    server.end()
+    controller.send_signal(signal.SIGTERM)
+    controller.communicate(timeout=tap.PATIENCE_S)
 
 
 def cut_the_power(store, dice):
