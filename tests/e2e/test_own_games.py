@@ -251,6 +251,15 @@ ENV_FN void apples_mask(const struct apples_settings *s, const struct apples_sta
     assert "the mask allows no choice at all, or was not written" in run("env", "check", "./apples.so", "--steps", 30, cwd=folder, code=1)[0]
 
 
+def test_a_game_that_takes_all_memory_fails_alone(folder):
+    """64 MB more in every step, hardly touched: the check's limit stops it, long before the machine is short."""
+    if b"__asan_init" in open(tap.TRAWL, "rb").read() or b"__tsan_init" in open(tap.TRAWL, "rb").read():
+        raise tap.Skip("a sanitizer maps more than any limit")
+    library = new_game(folder, change=("state->apple_y++;", "state->apple_y++; { extern void *malloc(__SIZE_TYPE__); "
+                                       "*(volatile char *)malloc(64 << 20) = 1; }"))
+    fails("killed by signal 11", "env", "check", library, code=1)
+
+
 def test_exit_is_an_error(folder):
     """A game that calls exit(0): what runs it has not done its work, and its exit code must not claim so."""
     library = new_game(folder, change=("state->apple_y++;", "state->apple_y++; { extern void exit(int); exit(0); }"))

@@ -2,6 +2,7 @@
  * that are none, games that differ from themselves, instances that know of each other, states that do not save.
  * Each check plays batches of its own; the first fault of a check ends it. */
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/config/config.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -12,6 +13,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/env/env_side.h"
 #include "sweep/cmd/env/env_commands.h"
+#include "sweep/worker/worker_limits.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -265,10 +267,21 @@ static enum status fill_settings(struct check *c, struct error *err)
     return config_fill(c->config, &c->def->options, c->settings, err);
 }
 
+/* Half of the machine's memory: a game that takes more and more fails before other programs do. */
+static void limit_memory(void)
+{
+    cJSON *limits = cJSON_CreateObject();
+
+    json_add_i64(limits, "memory_bytes", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2);
+    worker_limits_apply(limits);
+    cJSON_Delete(limits);
+}
+
 static enum status check_here(struct check *c, const char *game, struct error *err)
 {
     struct env_shape shape;
 
+    limit_memory();
     env_libraries_run();
     TRY(env_open(game, &c->def, err));
     TRY(fill_settings(c, err));
