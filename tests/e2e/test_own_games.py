@@ -130,6 +130,10 @@ def test_wrong_inputs(folder):
     for name, text in (("My-Game", "the game would be named 'My-Game'"), ("unix", "'unix' is a macro")):
         shutil.copy(folder / "apples.h", folder / (name + ".h"))
         assert text in run("env", "build", name + ".h", cwd=folder, code=2)[1], name
+    for name in ("Snake", "two snakes"):
+        (folder / name).mkdir()
+        write(folder / name, "binding.c", "")
+        fails("the game would be named '%s', after its folder" % name, "env", "build", name, cwd=folder)
     (folder / 'a "b').mkdir()
     shutil.copy(folder / "apples.h", folder / 'a "b')
     run("env", "build", 'a "b/apples.h', "-o", 'a "b/c d.so', cwd=folder)

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #define ARGS_MAX 64
-#define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789_"
 #define GLUE_MAX 8192u
 
 extern char **environ;
@@ -52,6 +51,21 @@ static bool ends_with(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
+/* Of a folder the game has its name, of a header the functions too; a source file names its game itself. */
+static enum status check_name(const char *name, bool folder, bool header, struct error *err)
+{
+    static const char word[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+    bool ok = name[strspn(name, word)] == '\0';
+
+    if (header)
+        ok = ok && strchr(name, '-') == NULL && !isdigit((unsigned char)name[0]);
+    if (ok || (!folder && !header))
+        return ST_OK;
+    return FAIL(err, ST_USAGE,
+                "env build: the game would be named '%s', after its %s; a name is of a-z 0-9 _%s: rename it", name,
+                folder ? "folder" : "file", folder ? " -" : ", which functions like NAME_step begin with");
+}
+
 static enum status find_source(struct build *b, const char *path, struct error *err)
 {
     char binding[PATH_MAX + 16], header[PATH_MAX + ENV_LIBRARY_NAME_MAX + 8];
@@ -67,12 +81,7 @@ static enum status find_source(struct build *b, const char *path, struct error *
         return FAIL(err, ST_USAGE, "env build: the game would be named '%.*s'; a name has 1 to %d characters", (int)n,
                     base, ENV_LIBRARY_NAME_MAX);
     snprintf(b->name, sizeof b->name, "%.*s", (int)n, base);
-    if (ends_with(base, ".h") && (b->name[strspn(b->name, NAME_CHARS)] != '\0' || isdigit((unsigned char)b->name[0])))
-        return FAIL(
-            err, ST_USAGE,
-            "env build: the game would be named '%s' after its file, and its functions %s_step and so on, which "
-            "is no name in C; rename the file: a-z 0-9 _",
-            b->name, b->name);
+    TRY(check_name(b->name, S_ISDIR(st.st_mode), ends_with(base, ".h"), err));
     snprintf(binding, sizeof binding, "%s/binding.c", b->source);
     snprintf(header, sizeof header, "%s/%s.h", b->source, b->name);
     if (S_ISDIR(st.st_mode) && !file_exists(binding) && !file_exists(header))
