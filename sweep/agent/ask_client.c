@@ -22,6 +22,8 @@ struct ask_client {
 enum status ask_place_parse(const char *text, const char *token, struct ask_place *ret, struct error *err)
 {
     const char *query = strchr(text, '?'), *own = query != NULL ? strstr(query, "token=") : NULL;
+    const char *page = strstr(text, "/study/");
+    size_t n = strcspn(text, "?#"), n_token = token != NULL ? strlen(token) : 0;
     char base[sizeof ret->url];
 
     *ret = (struct ask_place){0};
@@ -31,12 +33,16 @@ enum status ask_place_parse(const char *text, const char *token, struct ask_plac
         snprintf(ret->store, sizeof ret->store, "%s", text);
         return ST_OK;
     }
-    if (token == NULL && own != NULL)
+    if (token == NULL && own != NULL) {
         token = own + strlen("token=");
-    if (token != NULL && strlen(token) >= sizeof ret->token)
+        n_token = strcspn(token, "&#");
+    }
+    if (n_token >= sizeof ret->token)
         return FAIL(err, ST_USAGE, "agent: the token is longer than any that `trawl serve` makes");
-    snprintf(ret->token, sizeof ret->token, "%s", token != NULL ? token : "");
-    snprintf(base, sizeof base, "%.*s", query != NULL ? (int)(query - text) : (int)strlen(text), text);
+    snprintf(ret->token, sizeof ret->token, "%.*s", (int)n_token, token != NULL ? token : "");
+    if (page != NULL && page < text + n) /* copied from a browser that shows the study */
+        n = (size_t)(page - text);
+    snprintf(base, sizeof base, "%.*s", (int)n, text);
     return http_url_check(base, "agent", ret->url, sizeof ret->url, err);
 }
 

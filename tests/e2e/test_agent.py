@@ -112,7 +112,7 @@ def test_a_program_that_is_not_here(folder):
         err = finished(agent(folder, s.url, words=["--", "./no-such-program", "{argv}"]), code=1)
         assert "./no-such-program: No such file" in err, err
         equal({t["state"] for t in show(store, "a")["trials"]}, {"queued"})
-        finished(agent(folder, s.url))
+        finished(agent(folder, s.url + "study/a?token=abc&view=front#top"))  # an address as a browser shows it
         equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 2)
 
 

@@ -308,10 +308,11 @@ static enum status find_game(struct serve *s, const struct request *r, struct pl
     if (rc != ST_OK)
         return rc;
     if (p->checkpoint == NULL)
-        return FAIL(err, ST_NOTFOUND,
-                    "trial %lld left no checkpoint, so its policy cannot play; train it again with `trawl export` and "
-                    "`trawl train`, or sweep with checkpoints",
-                    (long long)r->trial);
+        return FAIL(
+            err, ST_NOTFOUND,
+            "trial %lld left no checkpoint, so its policy cannot play (trials of another program leave none); train it "
+            "again with `trawl export` and `trawl train`, or sweep with checkpoints",
+            (long long)r->trial);
     if (stat(p->checkpoint, &st) != 0)
         return FAIL(err, ST_NOTFOUND, "the checkpoint %.300s of trial %lld is not there any more; train it again",
                     p->checkpoint, (long long)r->trial);
