@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define BATCH_MAX_AGENTS ((size_t)1 << 31)
+#define PICTURE_SIZE_MAX 1e6 /* beyond it, and at 0 or NaN, nothing could be seen */
 
 struct env_batch {
     const struct env_def *def; /* borrowed: a built-in game's, a library's, or a caller's */
@@ -261,9 +262,16 @@ void env_batch_load(struct env_batch *batch, const void *bytes)
 /* -- picture -- */
 void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture)
 {
-    *ret_picture = (struct env_picture){.width = 320, .height = 120};
+    const struct env_picture empty = {.width = 320, .height = 120};
+
+    *ret_picture = empty;
     if (def->draw != NULL && (def->open == NULL || def->save != NULL))
         def->draw(settings, state, ret_picture);
     else
         env_draw_text(ret_picture, 160, 64, 16, 0, "no picture of %.20s", def->name);
+    if (!(ret_picture->width > 0 && ret_picture->width <= PICTURE_SIZE_MAX && ret_picture->height > 0 &&
+          ret_picture->height <= PICTURE_SIZE_MAX)) {
+        *ret_picture = empty;
+        env_draw_text(ret_picture, 160, 64, 16, 0, "%.20s draws without a size", def->name);
+    }
 }

@@ -60,8 +60,35 @@ static void test_unknown_game(void **state)
     assert_string_equal(picture.marks[0].text, "no picture of chess");
 }
 
+static void draw_by_settings(const void *settings, const void *state, struct env_picture *picture)
+{
+    (void)state;
+    picture->width = ((const double *)settings)[0];
+    picture->height = ((const double *)settings)[1];
+    env_draw_rect(picture, 0, 0, 1, 1, ENV_OWN);
+}
+
+static void test_a_size_that_is_none(void **state)
+{
+    const double sizes[][2] = {{NAN, 10}, {10, NAN}, {0, 10}, {10, -5}, {INFINITY, 10}, {10, 1e300}},
+                 good[2] = {10, 20};
+    const struct env_def def = {.name = "chess", .draw = draw_by_settings};
+    struct env_picture picture;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        env_draw(&def, sizes[i], NULL, &picture);
+        assert_true(picture.width == 320 && picture.height == 120);
+        assert_int_equal(picture.n, 1);
+        assert_string_equal(picture.marks[0].text, "chess draws without a size");
+    }
+    env_draw(&def, good, NULL, &picture);
+    assert_true(picture.width == 10 && picture.height == 20 && picture.marks[0].kind == ENV_RECT);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_games), cmocka_unit_test(test_unknown_game)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_games), cmocka_unit_test(test_unknown_game),
+                                       cmocka_unit_test(test_a_size_that_is_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
