@@ -113,6 +113,18 @@ def test_finished_sweep_with_front_and_export(folder):
         fails("sweep", other, "--resume", "own", "--store", store, "--trials", "14", "-q", code=2, says=says)
 
 
+def test_a_value_of_ones_own(folder):
+    """By the name in the file, as Python would spell it, or whole."""
+    sweep(folder, GOOD, trials=2)
+    store = folder / "own.db"
+    for i, name in enumerate(("--learning-rate", "--learning_rate", "--param.learning-rate")):
+        run("try", "own", "--store", store, name, 0.01 + i / 100, "--trial", 0)
+    run("sweep", "--resume", "own", "--store", store, "-q")
+    trials = show(store, "own")["trials"]
+    equal([(t["state"], t["params"]["param.learning_rate"]) for t in trials[2:]], [("done", 0.01), ("done", 0.02), ("done", 0.03)])
+    equal({t["params"]["param.layers"] for t in trials[2:]}, {trials[0]["params"]["param.layers"]})
+
+
 def test_what_the_program_finds(folder):
     script = """
 env | grep '^TRAWL_' | sort; pwd; echo "args: $*"; cat "$TRAWL_CONFIG"; echo saved >"$TRAWL_DIR/model"; echo "TRAWL score=1"

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "gp/gp.h"
 #include "study/export.h"
 #include "study/program/program_settings.h"
@@ -49,6 +50,18 @@ static enum status take_values(const struct cli *cli, int *argc, char **argv, cJ
     return ST_OK;
 }
 
+static bool is_given(const cJSON *params, const char *key)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, params)
+    {
+        if (words_same_name(key, item->string, strlen(item->string)))
+            return true;
+    }
+    return false;
+}
+
 /* The values of the picked trial for all that is not given. */
 static enum status add_base(const struct study_view *v, const char *rule, cJSON *params, struct error *err)
 {
@@ -64,8 +77,7 @@ static enum status add_base(const struct study_view *v, const char *rule, cJSON 
     while ((item = cJSON_DetachItemFromArray(base, 0)) != NULL) {
         bool of_program = strncmp(item->string, own, sizeof own - 1) == 0;
         const char *short_key = of_program ? item->string + sizeof own - 1 : item->string;
-        if (cJSON_GetObjectItemCaseSensitive(params, item->string) != NULL ||
-            cJSON_GetObjectItemCaseSensitive(params, short_key) != NULL)
+        if (is_given(params, item->string) || is_given(params, short_key))
             cJSON_Delete(item);
         else
             cJSON_AddItemToObject(params, short_key, item);
