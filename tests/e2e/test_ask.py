@@ -19,20 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 from trawl_client import Refused, Study  # noqa: E402
 
 # Nobody here plays: clients make the scores up.
-ASKED = """
-[env]
-name = squared
-n = 1
-[policy]
-core = none
-hidden_size = 8
-[train]
-total_agents = 16
-horizon = 16
-minibatch_size = 256
-total_timesteps = 4096
-threads = 1
-device = cpu
+ASKED = tap.TINY + """
 [sweep]
 method = sobol
 devices = none

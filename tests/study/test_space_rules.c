@@ -20,31 +20,12 @@
 #include "study/setup.h"
 #include "study/trial_check.h"
 #include "tests/check.h"
+#include "tests/study/load_search.h"
 
 #include <math.h>
 
 #define TRAINER "[env]\nname = breakout\n[train]\ntotal_agents = 64\nhorizon = 32\n"
 #define PROGRAM "[sweep]\ncommand = ./x {argv}\n"
-
-static enum status load(const char *text, struct setup **ret_setup, struct search *ret_search, struct error *err)
-{
-    enum status rc;
-
-    *ret_setup = NULL;
-    memset(ret_search, 0, sizeof *ret_search);
-    TRY(setup_create(ret_setup, err));
-    (*ret_setup)->searches = true;
-    rc = config_load_text((*ret_setup)->config, "t.ini", text, err);
-    if (rc == ST_OK)
-        rc = setup_finish(*ret_setup, err);
-    if (rc == ST_OK)
-        rc = search_from_setup(*ret_setup, ret_search, err);
-    if (rc != ST_OK) {
-        setup_destroy(*ret_setup);
-        *ret_setup = NULL;
-    }
-    return rc;
-}
 
 static const struct space_param *param(const struct search *s, const char *key)
 {

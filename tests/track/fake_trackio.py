@@ -32,9 +32,6 @@ class FakeTrackio(Fake):
         self.alerts = {}  # (project, alert_id) -> dict
         self.repeats = 0  # rows that were there already
 
-    def run_rows(self, run_id):
-        return [row for row in self.rows.values() if row["run_id"] == run_id]
-
     def answer(self, request):
         if not request.path.startswith(self.prefix + "/"):
             return Reply(404, b"Not Found", content_type="text/plain")
