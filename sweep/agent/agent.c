@@ -72,7 +72,8 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
     struct program_job start = {.directory = ".",
                                 .metric = metric != NULL ? metric : "score",
                                 .limit_s = set->limit_s,
-                                .grace_s = set->grace_s};
+                                .grace_s = set->grace_s,
+                                .needs_step = counts_steps(job)};
     struct trial_place *place = NULL;
     char dir[PATH_MAX], **argv = NULL;
     enum status rc;

@@ -404,6 +404,10 @@ static void explain_end(const struct program_run *run, struct program_end *end)
         snprintf(end->reason, sizeof end->reason, "ended with exit code %d", WEXITSTATUS(status));
     else if (!run->has_score)
         explain_no_score(run, end->reason, sizeof end->reason);
+    else if (run->job.needs_step && !run->has_steps)
+        snprintf(end->reason, sizeof end->reason,
+                 "no steps: sweep.cost = env_steps counts them, and it reported none; print `TRAWL %s=0.5 step=1000`",
+                 run->metric);
     else if (!isfinite(run->score))
         snprintf(end->reason, sizeof end->reason, "%s is %g at the end of the run", run->metric, run->score);
 }

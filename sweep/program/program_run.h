@@ -23,6 +23,7 @@ struct program_job {
     double limit_s; /* it is stopped after this long, and has failed; 0: never */
     double grace_s; /* between SIGTERM and SIGKILL */
     bool echo; /* pass its output on to our stderr */
+    bool needs_step; /* the study's cost is its steps: without one the run has failed */
 };
 
 struct program_report {

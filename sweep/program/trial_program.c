@@ -171,8 +171,11 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                                         .attempt = t->attempt,
                                         .seed = program->trial_seed,
                                         .gpu = t->gpu};
-    struct program_job job = {
-        .directory = program->directory, .metric = t->metric, .grace_s = program->grace_s, .echo = t->echo};
+    struct program_job job = {.directory = program->directory,
+                              .metric = t->metric,
+                              .grace_s = program->grace_s,
+                              .echo = t->echo,
+                              .needs_step = t->needs_step};
     struct trial_place *place = NULL;
     char **argv = NULL;
     enum status rc;

@@ -89,6 +89,7 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
     cJSON *json;
 
     (void)json_get_i64(message, "number", &trial.number);
+    (void)json_get_bool(message, "needs_step", &trial.needs_step);
     atomic_store(&lane->waits, true); /* how long it may be silent is its own affair: sweep.trial_time limits it */
     json = lane_message(lane, "training");
     json_add_i64(json, "env_steps", 0);

@@ -254,6 +254,13 @@ def test_no_score(folder):
     one_failed(folder, "echo 'TRAWL score=[9.] step=3'\necho done\n", "no score", 'its line "TRAWL score=[9.] step=3"')
 
 
+def test_steps_as_cost_need_steps(folder):
+    one_failed(folder, "echo 'TRAWL score=1'\n", "no steps", "step=1000", more="cost = env_steps")
+    shutil.rmtree(folder / "own.db.runs")
+    (folder / "own.db").unlink()
+    equal(sweep(folder, "echo 'TRAWL score=1 step=70'\n", more="cost = env_steps")[0]["env_steps"], 70)
+
+
 def test_not_a_number(folder):
     one_failed(folder, "echo 'TRAWL score=0.5'\necho 'TRAWL score=nan'\n", "score is nan")
     shutil.rmtree(folder / "own.db.runs")
