@@ -95,6 +95,8 @@ static void print_env(const struct env_def *env, const struct env_shape *shape, 
         printf("           --env.%-18s %s", o->key, o->help);
         if (o->type == OPT_INT || o->type == OPT_FLOAT)
             printf(" (%g to %g, default %s)\n", o->min, o->max, o->def);
+        else if (o->type == OPT_ENUM)
+            printf(" (%s, default %s)\n", o->choices, o->def);
         else
             printf(" (default %s)\n", o->def);
     }
