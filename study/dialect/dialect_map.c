@@ -49,8 +49,8 @@ static enum status map_agents(struct dialect *dialect, struct config *config, st
 {
     static const char *const parts[] = {"vec.num_envs", "env.num_envs"};
     bool has_total = dialect_is_set(config, "vec.total_agents") || dialect_is_set(config, "train.total_agents");
-    bool is_given = dialect_is_set(config, parts[0]) || dialect_is_set(config, parts[1]);
     bool is_own = config_find_opt(config, parts[1]) != NULL; /* a game of one's own has an option of that name */
+    bool is_given = dialect_is_set(config, parts[0]) || (!is_own && dialect_is_set(config, parts[1]));
     int64_t n_vec = 1, n_env = 1;
     char text[TEXT_BYTES];
 

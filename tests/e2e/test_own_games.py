@@ -104,6 +104,18 @@ def test_a_changed_library_is_refused(folder):
     run("train", folder / "c.ini", "-q", "--env.hash", "")
 
 
+def test_an_option_keeps_a_name_that_pufferlib_gives_a_meaning(folder):
+    """env.num_envs is a number of agents there; of a game that has such an option it is the game's, wherever it stands."""
+    new_game(folder, build=False)
+    text = (folder / "apples.h").read_text()
+    (folder / "apples.h").write_text(re.sub(r"(settings->|int64_t |_settings, )width", r"\1num_envs", text))
+    run("env", "build", "apples.h", cwd=folder)
+    write(folder, "c.ini", "[env]\nname = ./apples.so\nnum_envs = 5\n")
+    for words in (("./apples.so", "--env.num_envs", 5), ("c.ini",)):
+        config, said_of_it = run("train", *words, "--print-config", cwd=folder)
+        assert "\nnum_envs = 5\n" in config and "\ntotal_agents = 128\n" in config and "PufferLib" not in said_of_it, (config, said_of_it)
+
+
 def test_check_finds_faults(folder):
     for i, (text, change) in enumerate(FAULTS.items()):
         library = new_game(folder, "bad%d" % i, change)
