@@ -264,7 +264,8 @@ static bool begins_again(struct program_run *run)
         run->metrics.n_line = 0;
         return lseek(run->metrics_fd, 0, SEEK_SET) == 0;
     }
-    if (stat(run->metrics_path, &there) != 0 || (there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) ||
+    if (stat(run->metrics_path, &there) != 0 || !S_ISREG(there.st_mode) ||
+        /* no device without an end */ (there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) ||
         (fd = open(run->metrics_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
         return false;
     close(run->metrics_fd);

@@ -113,6 +113,11 @@ def test_finished_sweep_with_front_and_export(folder):
         fails("sweep", other, "--resume", "own", "--store", store, "--trials", "14", "-q", code=2, says=says)
 
 
+def test_a_device_in_place_of_the_file_of_metrics(folder):
+    script = """ln -sf /dev/zero "$TRAWL_METRICS"; sleep 0.3; echo 'TRAWL score=1' """
+    equal(sweep(folder, script)[0]["score"], 1)
+
+
 def test_a_value_of_ones_own(folder):
     """By the name in the file, as Python would spell it, or whole."""
     sweep(folder, GOOD, trials=2)
