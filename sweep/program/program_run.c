@@ -252,7 +252,8 @@ static void read_output(struct program_run *run, int rounds)
     }
 }
 
-/* At the end of the file. A program that opens it for each line may empty it each time, or put another in its place. */
+/* At the end of the file. A program that opens it for each line may empty it each time, or put another in its place (but
+ * no device, which may have no end). */
 static bool begins_again(struct program_run *run)
 {
     struct stat ours, there;
@@ -265,7 +266,7 @@ static bool begins_again(struct program_run *run)
         return lseek(run->metrics_fd, 0, SEEK_SET) == 0;
     }
     if (stat(run->metrics_path, &there) != 0 || !S_ISREG(there.st_mode) ||
-        /* no device without an end */ (there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) ||
+        (there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) ||
         (fd = open(run->metrics_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
         return false;
     close(run->metrics_fd);
