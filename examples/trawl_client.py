@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import random
 import socket
@@ -67,17 +68,22 @@ class Study:
 
 class Trial:
     def __init__(self, study: Study, answer: dict[str, Any]) -> None:
-        self.study, self.number, self.params, self.seed = study, answer["trial"], answer["params"], answer["seed"]
+        self.study, self.number, self.seed = study, answer["trial"], answer["seed"]
+        self.params = {name.replace("-", "_"): value for name, value in answer["params"].items()}  # as keywords are spelt
         self.argv, self.config, self.ini = answer["argv"], answer["config"], answer["ini"]
         self.lease, self.seq = answer["lease"]["token"], itertools.count(int(time.time() * 1000))
 
     def report(self, step: int, cost: float | None = None, **metrics: float) -> bool:
-        """Keeps the trial ours; True: stop, and tell what there is."""
-        body = {"lease": self.lease, "step": step, "cost": cost, "metrics": metrics, "seq": next(self.seq)}
+        """Keeps the trial ours; True: stop, and tell what there is. NaN and infinite metrics are left out."""
+        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+        body = {"lease": self.lease, "step": step, "cost": cost, "metrics": finite, "seq": next(self.seq)}
         return bool(self.study.call("trials/%d:report" % self.number, body)["stop"])
 
     def tell(self, score: float | None = None, cost: float | None = None, state: str = "done", reason: str | None = None,
              step: int | None = None) -> dict[str, Any]:
-        """The result. `counted` of the answer is false when it came too late."""
+        """The result; a score that is NaN or infinite is a failure. `counted` of the answer is false when it came too late."""
+        if score is not None and not math.isfinite(score):
+            score, state, reason = None, "failed" if state == "done" else state, reason or "score is %s" % score
+        score = None if score is None else float(score)
         body = {"lease": self.lease, "state": state, "score": score, "cost": cost, "reason": reason, "step": step}
         return self.study.call("trials/%d:tell" % self.number, body)

@@ -3,6 +3,7 @@
 fall silent or come late, and with a controller and a server that are killed in between."""
 import http.client
 import json
+import math
 import pathlib
 import re
 import signal
@@ -370,6 +371,18 @@ def test_the_python_client(folder):
         t = show(store, "a")["trials"]
         equal([x["state"] for x in t], ["done"] * 12)
         assert all(x["score"] == x["params"]["train.gamma"] for x in t[1:] if x["origin"] != "added"), t
+
+
+def test_the_python_client_on_numbers_that_are_none(folder):
+    """A loss that is NaN does not end the training, a score that is NaN fails the trial; names are such that ** takes them."""
+    with served(folder, OUTSIDE, trials=2) as (s, store):
+        scores = iter((math.nan, 0.5))
+        for trial in Study(s.url, "a").trials():
+            assert "Learning_Rate" in trial.params, trial.params
+            assert not trial.report(1, score=0.25, loss=math.nan, other=-math.inf)
+            assert trial.tell(next(scores), cost=1.0)["counted"]
+        t = show(store, "a")["trials"]
+        equal([(x["state"], x["reason"], x["score"]) for x in t], [("failed", "score is nan", None), ("done", None, 0.5)])
 
 
 def test_an_openly_asked_sweep_of_its_own(folder):
