@@ -192,11 +192,12 @@ enum status child_fail(struct child *child, const char *path, const char *what, 
     wait_for(child);
     said = log_end(child, end);
     if (hangs)
-        return FAIL(err, ST_LIMIT, "%s: it did not %s within %.0f s and was killed; its log ends: %s", path, what,
-                    timeout_s, said);
+        return FAIL(err, ST_LIMIT, "%s: it did not %s within %.0f s and was killed; its log %s%s", path, what,
+                    timeout_s, said[0] != '\0' ? "ends: " : "is empty", said);
     if (WIFSIGNALED(child->state))
-        return FAIL(err, ST_CONFIG, "%s: it was to %s, and was killed by signal %d (%s); its log ends: %s", path, what,
-                    WTERMSIG(child->state), strsignal(WTERMSIG(child->state)), said);
+        return FAIL(err, ST_CONFIG, "%s: it was to %s, and was killed by signal %d (%s); its log %s%s", path, what,
+                    WTERMSIG(child->state), strsignal(WTERMSIG(child->state)), said[0] != '\0' ? "ends: " : "is empty",
+                    said);
     return FAIL(err, ST_CONFIG, "%s", strncmp(said, "trawl: ", 7) == 0 ? said + 7 : said); /* names the path */
 }
 
