@@ -172,6 +172,8 @@ static const char *log_end(struct child *child, char buf[LOG_BYTES])
     const struct strbuf *log = &child->said;
     const char *from = log->len > LOG_BYTES - 1 ? log->text + log->len - (LOG_BYTES - 1) : log->text;
 
+    for (const char *at = from; (at = strstr(at, "\ntrawl: ")) != NULL;)
+        from = ++at; /* the program's own error line, after what the game has printed */
     snprintf(buf, LOG_BYTES, "%s", from);
     for (size_t n = strlen(buf); n > 0 && buf[n - 1] == '\n'; n--)
         buf[n - 1] = '\0';

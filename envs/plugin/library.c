@@ -232,6 +232,10 @@ static enum status check_table(const char *path, const struct env_def *def, stru
         return FAIL(err, ST_CONFIG, "%s: it needs a state_size, or both open and close", path);
     if (def->open != NULL && def->track_at != 0)
         return FAIL(err, ST_CONFIG, "%s: track_at is for states of plain bytes, and it has open", path);
+    if (def->track_at != 0 &&
+        (def->track_at > def->state_size || def->state_size - def->track_at < sizeof(struct env_track)))
+        return FAIL(err, ST_CONFIG, "%s: its track lies at %zu, beyond the state of %zu bytes", path, def->track_at,
+                    def->state_size);
     if ((def->save == NULL) != (def->load == NULL) || (def->save == NULL) != (def->saved_bytes == NULL))
         return FAIL(err, ST_CONFIG, "%s: saved_bytes, save and load come together", path);
     return check_rows(path, &def->options, err);

@@ -190,6 +190,8 @@ def test_other_versions_and_tables_are_refused(folder):
             ("name", 'def.name = "No Name";', "its game is named 'No Name'"),
             ("reset", "def.reset_range = 0;", "lacks about, shape, reset_range"),
             ("section", 'def.options.section = "train";', "a game's section is 'env'"),
+            ("track", "def.track_at = def.state_size - 8;", "its track lies at"),
+            ("loud", 'for (int i = 0; i < 900; i++) puts("{}"); def.state_size = 0;', "loud.so: it needs a state_size"),
             ("twice", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0];  def.options.defs = o; def.options.n_defs = 2;", "two options are named 'width'"),
             ("word", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].key = \"a b\"; def.options.defs = o; def.options.n_defs = 2;", "option 0 is named 'a b'"),
             ("kind", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].type = (enum opt_type)77; def.options.defs = o; def.options.n_defs = 2;", "has type 77"),
