@@ -213,6 +213,7 @@ def test_other_versions_and_tables_are_refused(folder):
                          "    __builtin_trap();\n}\n")
     text = said("envs", library)
     assert "was killed by signal" in text and "its log ends: no luck" in text, text
+    assert said("envs", folder / "loud.so").startswith("trawl: %s: it needs" % (folder / "loud.so"))  # not what the game printed
     library = library_of(folder, "silent", "__attribute__((constructor)) static void die(void)\n{\n    __builtin_trap();\n}\n")
     assert "its log is empty" in said("envs", library), said("envs", library)
 
