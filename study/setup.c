@@ -39,7 +39,7 @@ static const struct opt_def sweep_defs[] = {
                 "Names the logged number that is a trial's score; docs/metrics.md lists them."),
     OPT_ROW_STR(struct sweep_settings, require, "",
                 "Proposes only trials for which this holds: `train.minibatch_size <= train.total_agents * "
-                "train.horizon`; with + - * /, comparisons, and, or, not."),
+                "train.horizon`; with + - * / %, comparisons, and, or, not."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
                  "Sets whether a higher or a lower score is better."),
     OPT_ROW_INT(struct sweep_settings, trials, "0", 0, SWEEP_TRIALS_MAX, OPT_FIXED, 0, 0, "trials",

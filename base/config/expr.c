@@ -139,6 +139,9 @@ static struct expr_value evaluate(const struct expr *e, const struct expr_value 
     case OP_DIV:
         x = b.number != 0.0 ? a.number / b.number : NAN;
         break;
+    case OP_MOD:
+        x = fmod(a.number, b.number); /* NaN for 0 */
+        break;
     case OP_EQ:
         x = equal(a, b);
         break;

@@ -1,5 +1,5 @@
 /* expr.h - small expressions about the values of a trial: "train.minibatch_size <= train.total_agents * train.horizon",
- * "policy.core == lstm and policy.num_layers > 1". Numbers, names, words, + - * /, == != < <= > >=, and, or, not,
+ * "policy.core == lstm and policy.num_layers > 1". Numbers, names, words, + - * / %, == != < <= > >=, and, or, not,
  * brackets. A struct expr owns its texts (expr_free) and never changes; any thread may evaluate it.
  *
  * A name is a variable when the caller knows it, else a word like `lstm`, which can only be compared for equality with a

@@ -117,7 +117,7 @@ struct sign {
     const char *text;
     enum expr_op op;
 };
-static const struct sign products[] = {{"*", OP_MUL}, {"/", OP_DIV}, {NULL, 0}};
+static const struct sign products[] = {{"*", OP_MUL}, {"/", OP_DIV}, {"%", OP_MOD}, {NULL, 0}};
 static const struct sign sums[] = {{"+", OP_ADD}, {"-", OP_SUB}, {NULL, 0}};
 static const struct sign comparisons[] = {{"==", OP_EQ}, {"!=", OP_NE}, {"<=", OP_LE}, {">=", OP_GE},
                                           {"<", OP_LT},  {">", OP_GT},  {NULL, 0}};

@@ -16,6 +16,7 @@ enum expr_op {
     OP_SUB,
     OP_MUL,
     OP_DIV,
+    OP_MOD,
     OP_EQ,
     OP_NE,
     OP_LT,

@@ -72,6 +72,10 @@ static void meaning(void **state)
         "on == true",
         "not on == false",
         "1/3 < 0.34",
+        "train.horizon % 16 == 0",
+        "a % 2 == 1 and (a + 4) % 2 == 1",
+        "2 * a % 4 == 2" /* as strong as *, from the left */,
+        "1.5 % 1 == b",
     };
     static const char *const false_ones[] = {
         "a == 4",
@@ -82,6 +86,8 @@ static void meaning(void **state)
         "not on",
         "a / (b - 0.5) > 0" /* by zero */,
         "a / (b - 0.5) != 1",
+        "train.horizon % 48 == 0",
+        "a % (b - 0.5) == 0" /* by zero */,
         "core == a",
         "core > 1" /* a text is no number */,
     };
@@ -187,7 +193,7 @@ static void limits(void **state)
 /* Whatever the text, it is refused with words or has a truth. */
 static void random_texts(void **state)
 {
-    static const char *const parts[] = {"a",  "b", "core", "lstm", "1",   "2.5", "(",   ")", "+",  "-", "*",  "/",
+    static const char *const parts[] = {"a",  "b", "core", "lstm", "1",   "2.5", "(",   ")", "+",  "-", "*",  "/", "%",
                                         "==", "<", ">=",   "!=",   "and", "or",  "not", " ", "1e", "=", "\t", "."};
     struct rng rng = rng_seed(17);
     int n_fine = 0;
