@@ -28,7 +28,7 @@ def place(trawl):
                             check=False).stdout.strip()
     version = subprocess.run([trawl, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     return (f"{cpu_model()}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.2f} before; {version}, commit {commit}; "
-            f"{time.strftime('%Y-%m-%d', time.gmtime())}; {' '.join(map(os.path.basename, sys.argv[:1]))} {' '.join(sys.argv[1:])}")
+            f"{time.strftime('%Y-%m-%d', time.gmtime())}; {' '.join(os.path.basename(word) if os.path.isabs(word) else word for word in sys.argv)}")
 
 
 def run_json(command):
