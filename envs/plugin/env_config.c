@@ -193,13 +193,15 @@ enum status env_config_add(struct config *config, const struct env_def **ret_env
     if (name == NULL || name[0] == '\0')
         return FAIL(err, ST_CONFIG,
                     "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
-    if (env_is_library(name))
+    if (env_is_library(name)) { /* name becomes a whole path: it is not looked at again */
         TRY(find_library(config, &env, err));
-    else if (env_open(name, &env, err) != ST_OK)
-        return error_prefix(err, "%s", config_origin(config, "env.name"));
-    if (env_is_gym(name)) {
-        TRY(make_whole(config, "env.python", "python3", true, err));
-        TRY(make_whole(config, "env.path", "", false, err));
+    } else {
+        if (env_open(name, &env, err) != ST_OK)
+            return error_prefix(err, "%s", config_origin(config, "env.name"));
+        if (env_is_gym(name)) {
+            TRY(make_whole(config, "env.python", "python3", true, err));
+            TRY(make_whole(config, "env.path", "", false, err));
+        }
     }
     snprintf(origin, sizeof origin, "%.40s's default", env->name);
     if (config_add_table(config, &env->options, err) != ST_OK)
