@@ -172,7 +172,7 @@ static double trained_score(int std, int bounds, bool norm)
     s.train.total_agents = 64;
     s.train.horizon = 128;
     s.train.minibatch_size = 1024;
-    s.train.total_timesteps = 600000;
+    s.train.total_timesteps = UNDER_TSAN ? 64 * 128 : 600000; /* there its threads pass every layer, and no more */
     s.train.optimizer = TRAIN_MUON;
     s.train.learning_rate = 0.01;
     s.train.gamma = 0.95;
@@ -192,13 +192,11 @@ static double trained_score(int std, int bounds, bool norm)
 static void pendulum_is_learned(void **state)
 {
     (void)state;
-    if (UNDER_TSAN)
-        skip();
     for (int bounds = POLICY_BOUNDS_CLIP; bounds <= POLICY_BOUNDS_TANH; bounds++) {
         double score = trained_score(bounds == POLICY_BOUNDS_CLIP ? POLICY_STD_FIXED : POLICY_STD_STATE, bounds,
                                      bounds == POLICY_BOUNDS_TANH);
         printf("# score %.0f\n", score);
-        assert_true(score > -250.0);
+        assert_true(score > (UNDER_TSAN ? -2000.0 : -250.0)); /* -2000: below any policy */
     }
 }
 
