@@ -197,7 +197,7 @@ static const char migration_6[] =
     "  until_ms INTEGER NOT NULL,"
     "  ended_ms INTEGER,"
     "  seq INTEGER NOT NULL DEFAULT -1," /* of the last report */
-    "  told TEXT CHECK (told IS NULL OR json_valid(told))," /* the result as it came; late unless state is told */
+    "  told TEXT CHECK (told IS NULL OR json_valid(told))," /* the result as it came; late unless state is 'told' */
     "  checksum INTEGER"
     ") STRICT;"
     "CREATE INDEX lease_by_trial ON lease (trial_id);"

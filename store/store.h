@@ -285,7 +285,7 @@ struct lease {
     char client[LEASE_CLIENT_MAX], token[LEASE_TOKEN_MAX];
     int64_t given_ms, until_ms, ended_ms; /* ended_ms 0: open */
     int64_t seq; /* of its client's last report; -1: none */
-    char *told; /* owned; JSON: the result as its client reported it, too late unless the state is told; NULL: none */
+    char *told; /* owned; JSON: the result as its client reported it, too late unless the state is 'told'; NULL: none */
 };
 void lease_free(struct lease *lease); /* what it owns; NULL-safe */
 void lease_list_free(struct lease *leases, size_t n);

@@ -4,10 +4,10 @@
 usage: table.py [--against METHOD] [--methods A,B] [--seeds 6-19] [--unpaired] [--problems] [--best FRONTS.json] STUDIES.jsonl ...
 
 First table: mean regret over problems after 30, 60, 100 and 150 trials and at a spent cost of 20 reference costs, each the
-mean over the problems of the mean over seeds, with a 95 % bootstrap interval (seeds drawn anew within each problem).
+mean over the problems of the mean over seeds, with a 95 % bootstrap interval (seeds drawn again within each problem).
 A cell counts only problems and seeds that every method of the table has with that many trials; "n" says how many pairs.
 Second: each method against one other on the pairs of (problem, seed) that both have: the ratio of the mean regrets with its
-interval (pairs drawn anew), and the share of pairs in which it is the lower. --unpaired compares, after it, the means over all
+interval (pairs drawn again), and the share of pairs in which it is the lower. --unpaired compares, after it, the means over all
 seeds that each of the two has, problem by problem (of those with at least 3 seeds of both), every problem with the same weight:
 a seed fixes the noise of trial k, but two methods try different points from the start, so that their luck is not shared and
 more seeds of one of them help. --problems adds a row for each problem, --best the
@@ -119,7 +119,7 @@ def against(studies, method, other, column, rng):
 
 
 def unpaired(studies, method, other, column, rng):
-    """Ratio of the means over problems of the means over seeds; seeds of each method drawn anew within each problem."""
+    """Ratio of the means over problems of the means over seeds; seeds of each method drawn again within each problem."""
     groups = [by_problem([(p, value(s, column)) for (m, p, _), s in studies.items()
                           if m == name and value(s, column) is not None]) for name in (method, other)]
     problems = [p for p in groups[0] if min(len(g.get(p, [])) for g in groups) >= 3]

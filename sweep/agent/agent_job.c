@@ -1,5 +1,5 @@
 /* agent_job.c - the thread of a slot: everything that waits for the network.
- * Invariants: (1) a result is in the spool before it is told, and leaves it when it is acknowledged; (2) while the
+ * Invariants: (1) a result is in the spool before the study gets it, and leaves it when it is acknowledged; (2) while the
  * server cannot be reached the program runs on: its reports wait, the oldest are dropped; (3) whatever is sent may be
  * sent again. */
 #include "sweep/agent/agent_job.h"
@@ -20,7 +20,7 @@
 #define LAST_TRIES_S 10 /* for a result, once the agent is to end */
 #define BEATS 3 /* reports in the time that a lease lasts */
 
-/* Waits until something changes, or for so long. With the lock. */
+/* Waits until something changes, or for this time. With the lock. */
 static void wait_for(struct agent_job *job, double seconds)
 {
     struct timespec until;
@@ -231,7 +231,7 @@ static void send_rest(struct agent_job *job)
 
 /* -- tell -- */
 
-/* The result in path is told until it is acknowledged; what is refused is kept for a person. */
+/* The result in path is sent until it is acknowledged; what is refused is kept for a person. */
 static void tell(struct agent_job *job, int64_t trial, const cJSON *body, const char *path)
 {
     double give_up_s = INFINITY, wait_s;
@@ -277,7 +277,7 @@ static void tell_result(struct agent_job *job)
 
     if (spool_put(job->set->spool, place->url[0] != '\0' ? place->url : place->store, job->set->study, trial_of(job),
                   job->result, path, &why) != ST_OK) {
-        log_warn("%s; the result of trial %lld is told all the same", why.text, (long long)trial_of(job));
+        log_warn("%s; the result of trial %lld is reported all the same", why.text, (long long)trial_of(job));
         path[0] = '\0';
     }
     tell(job, trial_of(job), job->result, path);

@@ -36,7 +36,7 @@ struct agent_job {
     enum job_state state;
     bool quit; /* give the trial back, ask for no other */
     bool stop; /* the program is to end */
-    cJSON *answer; /* of ask, until it is told; owned */
+    cJSON *answer; /* of ask, until the result is reported; owned */
     cJSON *reports; /* a list that waits; owned */
     cJSON *result; /* the body of tell; owned */
     struct error err; /* why it is over; ST_OK: the study has ended */

@@ -33,7 +33,7 @@ static int remove_dir(void **state)
 {
     (void)state;
     unlink(path);
-    return rmdir(dir); /* fails when anything was left behind */
+    return rmdir(dir); /* fails when anything was left there */
 }
 
 static size_t files_in_dir(void)

@@ -215,7 +215,7 @@ printf '{"score": 0.5, "step": 7, "cost": 3}' >>"$TRAWL_METRICS" """
 
 
 def test_a_file_of_metrics_that_is_emptied(folder):
-    """It may be written anew each time, as long as there is time to read it."""
+    """It may be written again each time, as long as there is time to read it."""
     script = """echo '{"score": 0.25, "step": 5000}' >"$TRAWL_METRICS"
 sleep 1
 echo '{"score": 0.5}' >"$TRAWL_METRICS" """

@@ -217,7 +217,7 @@ def test_a_killed_trial_goes_on_from_its_checkpoint(folder):
     for key in ("number", "params", "score", "env_steps", "state"):
         equal(parts[0][key], whole[0][key])
     equal(parts[0]["attempt"], 3)
-    assert before <= curve(store)  # what was known of it is still there: it did not begin anew
+    assert before <= curve(store)  # what was known of it is still there: it did not begin again
     assert not place.exists()
 
 

@@ -58,10 +58,10 @@ static void play(const struct space *space, size_t n_trials, double max_cost)
         }
         struct suggestion a = ask(lived, number, number);
         if (number % 3 == 0 || number > n_trials - 4) {
-            struct suggester *anew = make(space, max_cost);
-            struct suggestion b = ask(anew, number, number);
+            struct suggester *fresh = make(space, max_cost);
+            struct suggestion b = ask(fresh, number, number);
             assert_memory_equal(&a, &b, sizeof a);
-            suggester_destroy(anew);
+            suggester_destroy(fresh);
         }
         memcpy(xs[number], a.x, sizeof a.x);
         trials[number] = (struct gp_trial){.x = xs[number], .state = GP_TRIAL_PENDING};
@@ -94,10 +94,10 @@ static void test_another_history_in_between(void **state)
             trials[i].x = xs[i];
             finish(&space, i);
         }
-        struct suggester *anew = make(&space, 0.0);
-        struct suggestion a = ask(lived, n, n), b = ask(anew, n, n);
+        struct suggester *fresh = make(&space, 0.0);
+        struct suggestion a = ask(lived, n, n), b = ask(fresh, n, n);
         assert_memory_equal(&a, &b, sizeof a);
-        suggester_destroy(anew);
+        suggester_destroy(fresh);
     }
     suggester_destroy(lived);
 }

@@ -403,7 +403,7 @@ static void full_disk_is_waited_for(void **state)
     assert_false(waited);
     assert_int_equal(rc, ST_OK);
     assert_int_equal(said.status, ST_OK);
-    assert_int_equal(n_needed, 3 + 100); /* and is told once that it was written */
+    assert_int_equal(n_needed, 3 + 100); /* and is called once when it was written */
     assert_int_equal(other, ST_EXISTS);
     assert_true(counted == ST_OK && counts.n[TRIAL_QUEUED] == n + 1);
 }

@@ -53,7 +53,7 @@ static cJSON *about(const char *type, const struct job *job)
 static void finish(struct fake *w, struct job *job, const char *state, bool lost)
 {
     cJSON *json = about("result", job);
-    double cost_s = strcmp(w->kind, "dear") == 0 ? 1e3 : strcmp(w->kind, "cheap") == 0 ? 1e-6 : TRIAL_S;
+    double cost_s = strcmp(w->kind, "expensive") == 0 ? 1e3 : strcmp(w->kind, "cheap") == 0 ? 1e-6 : TRIAL_S;
 
     json_add_f64(json, "score", 1.0 / (1.0 + (double)job->number));
     json_add_str(json, "state", state);

@@ -594,7 +594,7 @@ static void a_share_confirms(const struct place *p)
 
 static void a_resumed_study_proposes_as_if_never_stopped(void **state)
 {
-    static const char *const kinds[] = {"dear", "cheap"}; /* with cheap trials proposals are made ahead */
+    static const char *const kinds[] = {"expensive", "cheap"}; /* with cheap trials proposals are made ahead */
     static char whole[16384], parts[16384];
     struct place *p = *state;
 
