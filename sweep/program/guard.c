@@ -3,7 +3,8 @@
  * A program may start others, put them into groups of their own, or go away from its parent. The guard is the reaper of
  * all of them (PR_SET_CHILD_SUBREAPER), so it can kill each; and it watches a pipe that closes when we end, even by
  * SIGKILL. If the guard itself is killed, the kernel kills the program (PR_SET_PDEATHSIG).
- * Invariants: (1) between fork and exec only system calls are made: we have other threads; (2) a guard holds no
+ * Invariants: (1) between fork and exec only system calls are made: we have other threads, whose locks may be held for
+ * ever in the guard (so it forks by _Fork, which runs no library's handlers: OpenBLAS's takes a lock); (2) a guard holds no
  * descriptor of ours but its own, so that no other guard's pipe stays open; (3) nothing that the program started is alive
  * when its end is reported. */
 #include "sweep/program/guard.h"
@@ -178,7 +179,7 @@ static void guard_main(char *const *argv, char *const *env, const char *director
     prctl(PR_SET_PDEATHSIG, 0);
     place_descriptors(control, report_to, output);
     self = getpid();
-    program = fork();
+    program = _Fork();
     if (program == 0)
         start_program(argv, env, directory, self);
     close(FD_OUTPUT);
