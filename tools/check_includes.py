@@ -58,7 +58,7 @@ FILE_CIRCLES = [
     ["sweep/controller/checkpoints", "sweep/controller/devices", "sweep/controller/flight",
      "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/sched_study",
      "sweep/controller/supervise", "sweep/controller/confirm", "sweep/controller/reports", "sweep/controller/track_rows",
-     "sweep/controller/gain", "sweep/controller/proposer", "sweep/controller/leases",
+     "sweep/controller/proposer", "sweep/controller/leases",
      "sweep/launch/worker_process", "sweep/launch/memory_groups"],
     ["sweep/worker/lane", "sweep/worker/lane_messages", "sweep/worker/lane_pool", "sweep/worker/lane_program"],  # a worker and its lanes
     ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",
@@ -73,7 +73,7 @@ LIBRARIES = [
     (r"curl/", ["web"]),
     (r"openssl/", ["web"]),
     (r"microhttpd\.h$", ["web"]),
-    (r"gsl/", ["gp", "sweep"]),
+    (r"gsl/", ["gp", "study/findings", "sweep"]),
     (r"(cblas|lapacke?|openblas.*)\.h$", ["gp", "kernels", "trainer"]),
     (r"(cuda.*|cublas.*|cudnn.*|nccl)\.h$", ["kernels/cuda", "envs/env.h"]),  # a game writes bf16 on a GPU
     (r"ini\.h$", ["base"]),

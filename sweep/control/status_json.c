@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "sweep/controller/flight.h"
-#include "sweep/controller/gain.h"
+#include "study/findings/gain.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"

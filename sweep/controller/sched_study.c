@@ -21,7 +21,7 @@
 #include "sweep/controller/confirm.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
-#include "sweep/controller/gain.h"
+#include "study/findings/gain.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/scheduler.h"

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "study/study_view.h"
-#include "sweep/controller/gain.h"
+#include "study/findings/gain.h"
 #include "sweep/controller/leases.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/share.h"

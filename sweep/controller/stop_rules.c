@@ -22,7 +22,7 @@
 #include "study/promise.h"
 #include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/controller/gain.h"
+#include "study/findings/gain.h"
 #include "sweep/controller/sched_study.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@
 #include "study/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
-#include "sweep/rerun/rerun_stats.h"
+#include "study/findings/seed_stats.h"
 #include "sweep/rerun/rerun_train.h"
 
 #include <math.h>
@@ -146,7 +146,7 @@ enum status rerun_print_compared(const struct rerun *r, struct error *err)
 /* ---- many seeds ---- */
 
 struct spread {
-    struct rerun_stats score, cost, cost_s; /* cost: as the study counts it */
+    struct seed_stats score, cost, cost_s; /* cost: as the study counts it */
     size_t n_scores; /* runs that ended with a score */
     size_t above; /* of them, better than the stored one */
 };
@@ -165,16 +165,16 @@ static void measure_spread(const struct rerun *r, struct spread *ret_spread)
         scores[ret_spread->n_scores++] = score;
         ret_spread->above += study_better(&r->study, score, r->trial.score);
     }
-    rerun_stats(scores, ret_spread->n_scores, &ret_spread->score);
-    rerun_stats(costs, r->n, &ret_spread->cost);
-    rerun_stats(seconds, r->n, &ret_spread->cost_s);
+    seed_stats(scores, ret_spread->n_scores, &ret_spread->score);
+    seed_stats(costs, r->n, &ret_spread->cost);
+    seed_stats(seconds, r->n, &ret_spread->cost_s);
     mem_free(scores);
 }
 
 /* Where the stored score sits among further runs, in words. */
 static const char *verdict(const struct rerun *r, const struct spread *s)
 {
-    const struct rerun_stats *q = &s->score;
+    const struct seed_stats *q = &s->score;
     bool better = study_better(&r->study, r->trial.score, q->mean);
 
     if (!has_result(r) || q->n < 2)
@@ -209,7 +209,7 @@ static const char *cell(double value, int digits, char buf[NUM_TEXT_MAX])
     return buf;
 }
 
-static void print_stats(const char *name, const struct rerun_stats *q)
+static void print_stats(const char *name, const struct seed_stats *q)
 {
     char mean[NUM_TEXT_MAX], sd[NUM_TEXT_MAX], lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX], min[NUM_TEXT_MAX], max[NUM_TEXT_MAX];
 
@@ -231,7 +231,7 @@ static void print_spread(const struct rerun *r, const struct spread *s)
     print_verdict(r, s);
 }
 
-static cJSON *stats_json(const struct rerun_stats *q)
+static cJSON *stats_json(const struct seed_stats *q)
 {
     cJSON *json = cJSON_CreateObject();
 

@@ -26,7 +26,7 @@
 #include "study/study_view.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
-#include "sweep/controller/gain.h"
+#include "study/findings/gain.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/launch/proto.h"

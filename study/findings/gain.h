@@ -1,7 +1,7 @@
 /* gain.h - growth of a study's hypervolume over the time with a controller at work. A watch owns its times; the
  * scheduler's thread. */
-#ifndef SWEEP_CONTROLLER_GAIN_H
-#define SWEEP_CONTROLLER_GAIN_H
+#ifndef STUDY_FINDINGS_GAIN_H
+#define STUDY_FINDINGS_GAIN_H
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
  * controllers are placed before this one's by the times in the store: a short gap between two of them counts as work, a
  * long one as a pause. So neither a restart nor a pause makes a study look as if it had stopped gaining, and the window
  * does not start again. From then on the monotonic clock counts. */
-#include "sweep/controller/gain.h"
+#include "study/findings/gain.h"
 
 #include "base/mem.h"
 #include "gp/gp.h"

@@ -1,0 +1,26 @@
+/* believed.h - a study as it is believed to be: one row a config at its expected score and cost, so that a lucky run
+ * makes no front and no hypervolume. Where there is no belief, its run. Pure; any thread. */
+#ifndef STUDY_FINDINGS_BELIEVED_H
+#define STUDY_FINDINGS_BELIEVED_H
+
+#include <stdint.h>
+
+#include "gp/gp.h"
+
+struct study_view;
+
+#define BELIEVED_NOW INT64_MAX
+/* (view->n) rows; a row that stands for no config, or for one without a result until then (UTC ms), is pending. */
+void believed_rows(const struct study_view *view, int64_t until_ms, struct gp_trial *ret_rows);
+double believed_volume(const struct study_view *view, const struct pareto_ref *ref, int64_t until_ms);
+/* The config that is best by what is known now, of those with a result until then; view->n: none. */
+size_t believed_best(const struct study_view *view, int64_t until_ms);
+/* Hypervolume that another ahead_s at work are expected to add, as a share of what there is; NaN while too little is
+ * known. Its growth over the second half of the work is taken to shrink as it did from the half before. work_s: the
+ * work so far, without pauses. */
+struct believed_growth {
+    double work_s, ahead_s, share;
+};
+void believed_growth(const struct study_view *view, struct believed_growth *ret_growth);
+
+#endif

@@ -1,0 +1,109 @@
+/* calibration.c - fresh runs against what was predicted before them. The models are pure, so that what was believed at
+ * a time is computed again from the trials that had ended by then.
+ * Invariant: nothing that ended after a fresh run was queued is known to the models that predict it. */
+#include "study/findings/calibration.h"
+
+#include "base/mem.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/study_view.h"
+
+#include <math.h>
+
+static bool has_ended(const struct study_view *v, size_t i, int64_t by_ms)
+{
+    return v->trials[i].state >= TRIAL_DONE && v->trials[i].finished_ms > 0 && v->trials[i].finished_ms <= by_ms;
+}
+
+/* Had the config of trial i a result when it was queued? */
+static bool is_fresh_run(const struct study_view *v, size_t i)
+{
+    if (v->gp[i].state != GP_TRIAL_DONE)
+        return false;
+    for (size_t k = 0; k < i; k++)
+        if (v->gp[k].state == GP_TRIAL_DONE && has_ended(v, k, v->trials[i].created_ms) &&
+            study_view_same_point(v, k, i))
+            return true;
+    return false;
+}
+
+/* The trials before i, as they were when it was queued; i itself is pending. */
+static void then(const struct study_view *v, size_t i, struct gp_trial *rows, struct gp_history *ret)
+{
+    *ret = v->history;
+    ret->n = i + 1;
+    ret->n_other = 0;
+    ret->trials = rows;
+    for (size_t k = 0; k <= i; k++) {
+        rows[k] = v->gp[k];
+        if (k == i || !has_ended(v, k, v->trials[i].created_ms))
+            rows[k].state = GP_TRIAL_PENDING;
+    }
+}
+
+/* Half of the interval of one run, from that of the mean of several: the same t, with all of a run's noise. */
+static double half_of_one(const struct gp_belief *b)
+{
+    double half = fmax(b->hi - b->score, b->score - b->lo); /* one side may be cut at what a score can be */
+    double sd = sqrt(b->score_sd * b->score_sd + b->noise_sd * b->noise_sd / GP_PROMISE_SEEDS);
+
+    return sd > 0 ? half / sd * sqrt(b->score_sd * b->score_sd + b->noise_sd * b->noise_sd) : 0;
+}
+
+static bool predict(const struct study_view *v, size_t i, const struct gp_insight *advice,
+                    const struct gp_history *history, struct calibration_row *ret)
+{
+    const struct gp_belief *b;
+    double half, lo, hi;
+
+    if (advice->beliefs == NULL)
+        return false;
+    b = &advice->beliefs[i];
+    half = half_of_one(b);
+    lo = b->score - half;
+    hi = b->score + half;
+    if (history->has_score_bounds) {
+        lo = fmax(lo, history->score_min);
+        hi = fmin(hi, history->score_max);
+    }
+    *ret = (struct calibration_row){.trial = i,
+                                    .n_seeds = b->n_seeds,
+                                    .predicted = study_view_score(v, b->score),
+                                    .lo = v->study.maximize ? lo : -hi,
+                                    .hi = v->study.maximize ? hi : -lo,
+                                    .score = study_view_score(v, v->gp[i].score)};
+    return true;
+}
+
+void calibration_make(const struct study_view *v, struct calibration *ret)
+{
+    struct gp_trial *rows = mem_array(v->n, sizeof *rows);
+    size_t *fresh = mem_array(v->n, sizeof *fresh), n = 0;
+
+    *ret = (struct calibration){0};
+    for (size_t i = 0; i < v->n && study_view_check_points(v, NULL) == ST_OK; i++)
+        if (is_fresh_run(v, i))
+            fresh[n++] = i;
+    ret->n_left_out = n > CALIBRATION_MODELS ? n - CALIBRATION_MODELS : 0;
+    ret->rows = mem_array(n, sizeof *ret->rows);
+    for (size_t k = ret->n_left_out; k < n; k++) {
+        struct gp_history history;
+        struct gp_insight advice = {0};
+        struct calibration_row *row = &ret->rows[ret->n];
+        then(v, fresh[k], rows, &history);
+        gp_beliefs_init(&advice, &v->search.space, &history);
+        if (predict(v, fresh[k], &advice, &history, row)) {
+            ret->n_inside += row->score >= row->lo && row->score <= row->hi;
+            ret->n++;
+        }
+        gp_insight_free(&advice);
+    }
+    mem_free(rows);
+    mem_free(fresh);
+}
+
+void calibration_free(struct calibration *c)
+{
+    mem_free(c->rows);
+    *c = (struct calibration){0};
+}

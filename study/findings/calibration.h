@@ -1,0 +1,26 @@
+/* calibration.h - did fresh seeds do what was predicted? Every run of a config that had a result before is compared
+ * with what the models, of the trials that had ended until then, expected of one fresh run. Owns its rows; any thread,
+ * but it fits models: seconds for a study of hundreds of trials. */
+#ifndef STUDY_FINDINGS_CALIBRATION_H
+#define STUDY_FINDINGS_CALIBRATION_H
+
+#include <stddef.h>
+
+struct study_view;
+
+struct calibration_row {
+    size_t trial; /* the fresh run */
+    size_t n_seeds; /* runs that its config had had */
+    double predicted, lo, hi; /* 95 % interval of one run, inside what a score can be; the study's direction */
+    double score; /* it had */
+};
+struct calibration {
+    struct calibration_row *rows; /* (n) by number, owned */
+    size_t n, n_inside;
+    size_t n_left_out; /* earlier fresh runs, whose models were not computed again */
+};
+#define CALIBRATION_MODELS 40 /* at most: the last ones */
+void calibration_make(const struct study_view *view, struct calibration *ret_calibration);
+void calibration_free(struct calibration *calibration);
+
+#endif
