@@ -12,7 +12,8 @@
 
 static bool stands(const struct gp_insight *in, const struct gp_history *history, size_t i)
 {
-    return history->trials[i].state == GP_TRIAL_DONE && (!in->point || in->point[i] == i);
+    return history->trials[i].state == GP_TRIAL_DONE && (!in->point || in->point[i] == i) &&
+           !(in->beliefs && in->beliefs[i].breaks_limit);
 }
 
 static double cautious(const struct gp_belief *b)

@@ -116,15 +116,21 @@ void beliefs_predict(const struct pareto_search *s, const struct gp_history *his
     static const struct mean_ss none = {0};
     const struct mean_ss *own;
     double m1[BELIEFS_BATCH], s1[BELIEFS_BATCH], m2[BELIEFS_BATCH], s2[BELIEFS_BATCH], noise[BELIEFS_BATCH];
-    double freedom[BELIEFS_BATCH];
-    const struct model *score = &s->score, *cost = &s->cost;
+    double freedom[BELIEFS_BATCH], m3[BELIEFS_BATCH] = {0}, s3[BELIEFS_BATCH] = {0}, kept[BELIEFS_BATCH];
+    const struct model *score = &s->score, *cost = &s->cost, *third = &s->third;
     model_predict(cost, u, m, cross, m1, s1);
     predict_score(s, u, groups, m, cross, m2, s2, noise, freedom);
+    if (s->has_third)
+        model_predict(&s->third, u, m, cross, m3, s3);
+    pareto_log_feasible(s, u, m, cross, kept);
     for (size_t p = 0; p < m; p++) {
         ret[p] = (struct gp_belief){.score = score->y_mean + score->y_sd * m2[p],
                                     .score_sd = score->constant ? 0.0 : DOUBT * score->y_sd * s2[p],
                                     .log_cost = cost->y_mean + cost->y_sd * m1[p],
                                     .log_cost_sd = cost->constant ? 0.0 : cost->y_sd * s1[p],
+                                    .third = s->has_third ? third->y_mean + third->y_sd * m3[p] : 0.0,
+                                    .third_sd = s->has_third && !third->constant ? third->y_sd * s3[p] : 0.0,
+                                    .feasible = exp(kept[p]),
                                     .noise_sd = score->constant ? 0.0 : score->y_sd * sqrt(noise[p])};
         own = groups ? &s->obs.done_score[groups[p]] : &none;
         if (own->n > 0.0 && s->obs.score[groups[p]].mean > own->mean + 1e-9 * score->y_sd)
@@ -133,15 +139,21 @@ void beliefs_predict(const struct pareto_search *s, const struct gp_history *his
     }
 }
 
-/* point[i]: the first finished trial of trial i's point, else its first. first (groups) is work. */
+/* Finished, and of a point whose mean outcomes keep all limits. */
+static bool is_kept(const struct pareto_search *s, const struct gp_history *history, size_t i)
+{
+    return history->trials[i].state == GP_TRIAL_DONE && s->obs.feasible[s->obs.group[i]];
+}
+
+/* point[i]: the first trial of trial i's point that finished and keeps its limits, else its first. first (groups) is
+ * work. */
 static void find_points(const struct pareto_search *s, const struct gp_history *history, size_t *first, size_t *ret)
 {
     for (size_t g = 0; g < s->obs.n; g++)
         first[g] = history->n;
     for (size_t i = 0; i < history->n; i++) {
         size_t *at = &first[s->obs.group[i]];
-        bool done = history->trials[i].state == GP_TRIAL_DONE;
-        if (*at == history->n || (done && history->trials[*at].state != GP_TRIAL_DONE))
+        if (*at == history->n || (is_kept(s, history, i) && !is_kept(s, history, *at)))
             *at = i;
     }
     for (size_t i = 0; i < history->n; i++)
@@ -153,20 +165,24 @@ static void find_front(struct gp_insight *ret, const struct gp_history *history)
 {
     size_t n = history->n;
     struct gp_trial *believed = mem_array(n, sizeof *believed);
-    double *sd = mem_array2(n, 2, sizeof *sd);
+    double *sd = mem_array2(n, 3, sizeof *sd);
     size_t *seeds = mem_array(n, sizeof *seeds);
     bool *front = mem_array(n, sizeof *front);
     for (size_t i = 0; i < n; i++) {
         const struct gp_belief *b = &ret->beliefs[i];
-        bool stands = ret->point[i] == i && history->trials[i].state == GP_TRIAL_DONE;
-        believed[i] = (struct gp_trial){
-            .state = stands ? GP_TRIAL_DONE : GP_TRIAL_PENDING, .score = b->score, .cost = exp(b->log_cost)};
+        bool stands = ret->point[i] == i && history->trials[i].state == GP_TRIAL_DONE && !b->breaks_limit;
+        believed[i] = (struct gp_trial){.state = stands ? GP_TRIAL_DONE : GP_TRIAL_PENDING,
+                                        .score = b->score,
+                                        .cost = exp(b->log_cost),
+                                        .third = b->third};
         sd[i] = b->score_sd / DOUBT; /* both of a pair share most of what the doubt is for */
         sd[n + i] = b->log_cost_sd;
+        sd[2 * n + i] = b->third_sd;
         seeds[i] = b->n_seeds;
     }
-    pareto_front(&(struct gp_history){.n = n, .trials = believed},
-                 &(struct pareto_noise){.score_sd = sd, .log_cost_sd = sd + n, .n_seeds = seeds}, front);
+    pareto_front(
+        &(struct gp_history){.n = n, .trials = believed, .has_third = history->has_third},
+        &(struct pareto_noise){.score_sd = sd, .log_cost_sd = sd + n, .third_sd = sd + 2 * n, .n_seeds = seeds}, front);
     for (size_t i = 0; i < n; i++)
         ret->beliefs[i].on_front = front[i];
     mem_free(believed);
@@ -175,7 +191,7 @@ static void find_front(struct gp_insight *ret, const struct gp_history *history)
     mem_free(front);
 }
 
-/* The middle one of the finished trials' noises; work (n). */
+/* The middle one of the noises of the trials that finished and keep their limits; work (n). */
 static double middle_noise(const struct gp_insight *in, const struct gp_history *history, double *work)
 {
     size_t n = 0;
@@ -189,8 +205,8 @@ static double middle_noise(const struct gp_insight *in, const struct gp_history 
 void beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const struct gp_history *history)
 {
     size_t n = history->n, dim = s->space->dim;
-    size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
-    double *cross = mem_array2(BELIEFS_BATCH, ld, sizeof *cross), *u = mem_array2(BELIEFS_BATCH, dim, sizeof *u);
+    double *cross = mem_array2(BELIEFS_BATCH, pareto_search_ld(s), sizeof *cross);
+    double *u = mem_array2(BELIEFS_BATCH, dim, sizeof *u);
     double *noises = mem_array(n, sizeof *noises);
     size_t *first = mem_array(s->obs.n, sizeof *first);
     ret->beliefs = mem_array(n, sizeof *ret->beliefs);
@@ -200,6 +216,10 @@ void beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const s
         for (size_t p = 0; p < m; p++)
             memcpy(u + p * dim, s->obs.u + s->obs.group[at + p] * dim, dim * sizeof *u);
         beliefs_predict(s, history, u, s->obs.group + at, m, cross, ret->beliefs + at);
+        for (size_t p = 0; p < m && history->n_limits > 0; p++) {
+            size_t g = s->obs.group[at + p];
+            ret->beliefs[at + p].breaks_limit = s->obs.done_score[g].n > 0.0 && !s->obs.feasible[g];
+        }
     }
     find_points(s, history, first, ret->point);
     find_front(ret, history);

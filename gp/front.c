@@ -1,17 +1,27 @@
-/* front.c - the Pareto front of (cost, score), its hypervolume, reference and knee.
- * Cost lower and score higher is better; only finished (DONE) trials count. Areas are in (ln cost, score).
- * Everything is one sort by (cost, -score, number) and one walk: O(n log n). */
+/* front.c - the Pareto front of (cost, score) or (cost, score, third), its hypervolume, reference and knee.
+ * Cost and third lower and score higher is better; only finished trials that keep their limits (DONE) count. Areas are in
+ * (ln cost, score), volumes in (ln cost, score, third). Everything is one sort by (cost, -score, third, number) and one
+ * walk: O(n log n), and O(n front) with a third objective. */
 #include "gp/gp_priv.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #define REF_MARGIN 0.1 /* of their range, added on the bad side */
 
+bool gp_is_feasible(const struct gp_history *history, const double *outcomes)
+{
+    for (size_t k = 0; k < history->n_limits; k++)
+        if (!(outcomes[k] >= history->limits[k].min && outcomes[k] <= history->limits[k].max))
+            return false;
+    return true;
+}
+
 struct front_point {
-    double cost, score;
+    double cost, score, third; /* third 0: there is none */
     size_t index;
 };
 
@@ -22,22 +32,36 @@ static int compare_points(const void *va, const void *vb)
         return a->cost < b->cost ? -1 : 1;
     if (a->score != b->score)
         return a->score > b->score ? -1 : 1;
+    if (a->third != b->third)
+        return a->third < b->third ? -1 : 1;
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* The front by rising cost (and rising score) at the head of an owned array. */
+/* Does none of these, which cost no more, dominate p? */
+static bool is_new(const struct front_point *front, size_t n, bool has_third, const struct front_point *p)
+{
+    if (!has_third) /* scores rise with cost */
+        return n == 0 || p->score > front[n - 1].score;
+    for (size_t i = n; i-- > 0;)
+        if (front[i].score >= p->score && front[i].third <= p->third)
+            return false;
+    return true;
+}
+
+/* The front by rising cost (and, without a third objective, rising score) at the head of an owned array. */
 static struct front_point *front_points(const struct gp_history *history, size_t *ret_n)
 {
     struct front_point *points = mem_array(history->n, sizeof *points);
     size_t n = 0, n_front = 0;
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_trial *t = &history->trials[i];
-        if (t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost))
-            points[n++] = (struct front_point){t->cost, t->score, i};
+        double third = history->has_third ? t->third : 0.0;
+        if (t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost) && isfinite(third))
+            points[n++] = (struct front_point){t->cost, t->score, third, i};
     }
     qsort(points, n, sizeof *points, compare_points);
     for (size_t i = 0; i < n; i++)
-        if (n_front == 0 || points[i].score > points[n_front - 1].score)
+        if (is_new(points, n_front, history->has_third, &points[i]))
             points[n_front++] = points[i];
     *ret_n = n_front;
     return points;
@@ -46,7 +70,7 @@ static struct front_point *front_points(const struct gp_history *history, size_t
 /* ---- with noise ---- */
 
 struct noisy_point {
-    double log_cost, score, cost_var, score_var;
+    double log_cost, score, third, cost_var, score_var, third_var;
     size_t index, n_seeds;
     bool out; /* another one covers it, and is not covered by it */
 };
@@ -74,7 +98,13 @@ static int by_support(const void *va, const void *vb)
 static bool covers(const struct noisy_point *b, const struct noisy_point *a)
 {
     return b->log_cost <= a->log_cost + sqrt(a->cost_var + b->cost_var) &&
-           b->score >= a->score - sqrt(a->score_var + b->score_var);
+           b->score >= a->score - sqrt(a->score_var + b->score_var) &&
+           b->third <= a->third + sqrt(a->third_var + b->third_var);
+}
+
+static double variance(const double *sd, size_t i)
+{
+    return sd && sd[i] > 0.0 ? sd[i] * sd[i] : 0.0;
 }
 
 static size_t load_noisy(const struct gp_history *history, const struct pareto_noise *noise, struct noisy_point *ret)
@@ -82,12 +112,14 @@ static size_t load_noisy(const struct gp_history *history, const struct pareto_n
     size_t n = 0;
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_trial *t = &history->trials[i];
-        double s = noise->score_sd ? noise->score_sd[i] : 0.0, c = noise->log_cost_sd ? noise->log_cost_sd[i] : 0.0;
-        if (t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost) && t->cost > 0.0)
+        double third = history->has_third ? t->third : 0.0;
+        if (t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost) && t->cost > 0.0 && isfinite(third))
             ret[n++] = (struct noisy_point){.log_cost = log(t->cost),
                                             .score = t->score,
-                                            .cost_var = c > 0.0 ? c * c : 0.0,
-                                            .score_var = s > 0.0 ? s * s : 0.0,
+                                            .third = third,
+                                            .cost_var = variance(noise->log_cost_sd, i),
+                                            .score_var = variance(noise->score_sd, i),
+                                            .third_var = history->has_third ? variance(noise->third_sd, i) : 0.0,
                                             .index = i,
                                             .n_seeds = noise->n_seeds ? noise->n_seeds[i] : 1};
     }
@@ -109,10 +141,11 @@ static size_t drop_beaten(struct noisy_point *p, size_t n)
     return kept;
 }
 
-static void noisy_front(struct noisy_point *p, size_t n, bool *ret_on_front)
+static void noisy_front(struct noisy_point *p, size_t n, bool has_third, bool *ret_on_front)
 {
     qsort(p, n, sizeof *p, by_cost);
-    n = drop_beaten(p, n);
+    if (!has_third)
+        n = drop_beaten(p, n);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n && !p[i].out; j++)
             p[i].out = covers(&p[j], &p[i]) && !covers(&p[i], &p[j]);
@@ -131,7 +164,7 @@ void pareto_front(const struct gp_history *history, const struct pareto_noise *n
         ret_on_front[i] = false;
     if (noise != NULL) {
         struct noisy_point *noisy = mem_array(history->n, sizeof *noisy);
-        noisy_front(noisy, load_noisy(history, noise, noisy), ret_on_front);
+        noisy_front(noisy, load_noisy(history, noise, noisy), history->has_third, ret_on_front);
         mem_free(noisy);
         return;
     }
@@ -142,14 +175,26 @@ void pareto_front(const struct gp_history *history, const struct pareto_noise *n
     mem_free(points);
 }
 
+/* A tenth of the range; where there is none, of the value. */
+static double margin(double lo, double hi)
+{
+    double range = REF_MARGIN * (hi - lo);
+    return range > 0.0 ? range : lo != 0.0 ? REF_MARGIN * fabs(lo) : REF_MARGIN;
+}
+
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref)
 {
     double cost_lo = INFINITY, cost_hi = -INFINITY, score_lo = INFINITY, score_hi = -INFINITY;
+    double third_lo = INFINITY, third_hi = -INFINITY;
     size_t n = 0;
     for (size_t i = 0; i < history->n && n < PARETO_REF_TRIALS; i++) {
         const struct gp_trial *t = &history->trials[i];
-        if (t->state != GP_TRIAL_DONE || !isfinite(t->score) || !(t->cost > 0.0) || !isfinite(t->cost))
+        bool ended = t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE;
+        double third = history->has_third ? t->third : 0.0;
+        if (!ended || !isfinite(t->score) || !(t->cost > 0.0) || !isfinite(t->cost) || !isfinite(third))
             continue;
+        third_lo = fmin(third_lo, third);
+        third_hi = fmax(third_hi, third);
         cost_lo = fmin(cost_lo, log(t->cost));
         cost_hi = fmax(cost_hi, log(t->cost));
         score_lo = fmin(score_lo, t->score);
@@ -157,30 +202,51 @@ void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_r
         n++;
     }
     if (n == 0) {
-        *ret_ref = (struct pareto_ref){1.0, 0.0};
+        *ret_ref = (struct pareto_ref){1.0, 0.0, 0.0};
         return;
     }
-    double cost_margin = REF_MARGIN * (cost_hi - cost_lo), score_margin = REF_MARGIN * (score_hi - score_lo);
-    if (!(cost_margin > 0.0))
-        cost_margin = REF_MARGIN;
-    if (!(score_margin > 0.0))
-        score_margin = score_lo != 0.0 ? REF_MARGIN * fabs(score_lo) : REF_MARGIN;
-    *ret_ref = (struct pareto_ref){exp(cost_hi + cost_margin), score_lo - score_margin};
+    double cost_margin = REF_MARGIN * (cost_hi - cost_lo);
+    *ret_ref = (struct pareto_ref){.cost = exp(cost_hi + (cost_margin > 0.0 ? cost_margin : REF_MARGIN)),
+                                   .score = score_lo - margin(score_lo, score_hi),
+                                   .third = history->has_third ? third_hi + margin(third_lo, third_hi) : 0.0};
 }
 
-double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref)
+/* Area of the points (n by rising cost) whose third is at most `third`: strips of rising score, each as wide as its point
+ * is cheap. */
+static double area_below(const struct front_point *points, size_t n, double third, const struct pareto_ref *ref)
 {
-    size_t n;
-    struct front_point *points = front_points(history, &n);
     double area = 0.0, floor_score = ref->score, ref_cost = log(ref->cost);
-    for (size_t i = 0; i < n; i++) { /* strips of rising score, each as wide as its point is cheap */
-        if (!(points[i].cost < ref->cost) || !(points[i].score > floor_score))
+    for (size_t i = 0; i < n; i++) {
+        if (!(points[i].cost < ref->cost) || !(points[i].score > floor_score) || points[i].third > third)
             continue;
         area += (ref_cost - log(points[i].cost)) * (points[i].score - floor_score);
         floor_score = points[i].score;
     }
-    mem_free(points);
     return area;
+}
+
+/* With a third objective: slices between one value of it and the next, O(front^2). */
+double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref)
+{
+    size_t n, n_levels = 0;
+    struct front_point *points = front_points(history, &n);
+    if (!history->has_third) {
+        double area = area_below(points, n, 0.0, ref);
+        mem_free(points);
+        return area;
+    }
+    double volume = 0.0, *levels = mem_array(n + 1, sizeof *levels);
+    for (size_t i = 0; i < n; i++)
+        if (points[i].third < ref->third)
+            levels[n_levels++] = points[i].third;
+    num_sort(levels, n_levels);
+    levels[n_levels] = ref->third;
+    for (size_t k = 0; k < n_levels; k++)
+        if (levels[k] < levels[k + 1])
+            volume += area_below(points, n, levels[k], ref) * (levels[k + 1] - levels[k]);
+    mem_free(levels);
+    mem_free(points);
+    return volume;
 }
 
 /* A dominated trial never matters again, so that only the front so far is looked at beside what is new. */
@@ -189,7 +255,7 @@ void pareto_hypervolume_curve(const struct gp_history *history, const struct par
 {
     struct gp_trial *kept = mem_array(history->n, sizeof *kept); /* (n) the front so far, then what is new */
     bool *on_front = mem_array(history->n, sizeof *on_front);
-    struct gp_history small = {.trials = kept};
+    struct gp_history small = {.trials = kept, .has_third = history->has_third};
     size_t at = 0;
 
     for (size_t k = 0; k < n_counts; k++) {
@@ -210,7 +276,9 @@ void pareto_hypervolume_curve(const struct gp_history *history, const struct par
 size_t pareto_knee(const struct gp_history *history)
 {
     size_t n, knee = history->n;
-    struct front_point *points = front_points(history, &n);
+    struct gp_history flat = *history;
+    flat.has_third = false;
+    struct front_point *points = front_points(&flat, &n);
     double best = PARETO_BEND_MIN;
     for (size_t i = 1; i + 1 < n; i++) {
         double c0 = log(points[0].cost), c1 = log(points[n - 1].cost), s0 = points[0].score, s1 = points[n - 1].score;

@@ -62,15 +62,24 @@ enum gp_trial_state {
     GP_TRIAL_FAILED,
     GP_TRIAL_PENDING,
     GP_TRIAL_STOPPED,
-    GP_TRIAL_DROPPED /* by a person: it teaches nothing, but its point counts as tried */
+    GP_TRIAL_DROPPED, /* by a person: it teaches nothing, but its point counts as tried */
+    GP_TRIAL_INFEASIBLE /* finished, but an outcome breaks its limit: it teaches, and is never on a front nor advice */
+};
+
+#define GP_MAX_LIMITS 8
+/* What an outcome of a trial may be, both ends included; -INFINITY, INFINITY: no end. */
+struct gp_limit {
+    double min, max;
 };
 
 struct gp_trial {
     const double *x; /* (dim) natural units, borrowed */
     enum gp_trial_state state;
-    double score; /* higher is better (the caller turns minimise round); finite when DONE or STOPPED */
-    double cost; /* > 0 when DONE or STOPPED */
+    double score; /* higher is better (the caller turns minimise round); finite when DONE, INFEASIBLE or STOPPED */
+    double cost; /* > 0 when DONE, INFEASIBLE or STOPPED */
     double score_se; /* standard error of the score as a measure of its own policy; 0 or NaN: unknown */
+    double third; /* of a history with has_third: lower is better, finite when DONE or INFEASIBLE */
+    double outcomes[GP_MAX_LIMITS]; /* (history.n_limits) what the limits bound; NaN: unknown */
 };
 
 struct gp_history {
@@ -80,32 +89,40 @@ struct gp_history {
     const struct gp_trial
         *other; /* runs of other studies, in this space's values: only DONE ones teach, at half weight,
                                      and those outside the space not at all; never on a front, never "tried" */
+    bool has_third; /* a third objective beside cost and score */
+    size_t n_limits; /* at most GP_MAX_LIMITS */
+    const struct gp_limit *limits; /* (n_limits) borrowed */
     bool has_score_bounds; /* a score lies between these, whatever the config (perf: 0 and 1; minimised: negated) */
     double score_min, score_max;
 };
 
 /* Runs of one point (equal x) under several seeds are trials of their own here. */
 
-/* ---- front and hypervolume, on (cost, score); cost lower and score higher is better ---- */
+/* Is each of these outcomes known and within its limit? */
+bool gp_is_feasible(const struct gp_history *history, const double *outcomes);
 
-/* How well scores and costs are known: standard deviations, (n) each of the history; NULL: exact. */
+/* ---- front and hypervolume, on (cost, score) or (cost, score, third); cost and third lower, score higher is better.
+ * Only DONE trials count ---- */
+
+/* How well the objectives are known: standard deviations, (n) each of the history; NULL: exact. */
 struct pareto_noise {
-    const double *score_sd, *log_cost_sd;
+    const double *score_sd, *log_cost_sd, *third_sd;
     const size_t *n_seeds; /* support of a trial: ties keep the best supported; NULL: all the same */
 };
 
 /* on_front (n): true for trials that no other covers (DONE only). With noise NULL: that no other dominates, of equals
- * the first, O(n log n). Else b covers a when b costs no more and scores no less, both within the standard deviation of
- * the difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the
+ * the first, O(n log n), with a third objective O(n front). Else b covers a when b costs no more and scores no less
+ * (and its third is no higher), each within the standard deviation of the difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the
  * cheaper. */
 void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front);
-/* Area between front and reference in (log cost, score); points outside count nothing. */
+/* Area between front and reference in (log cost, score), or volume in (log cost, score, third); points outside count
+ * nothing. */
 struct pareto_ref {
-    double cost, score; /* the worst corner: highest cost, lowest score */
+    double cost, score, third; /* the worst corner: highest cost, lowest score, highest third */
 };
 #define PARETO_REF_TRIALS 10
-/* Reference of a study: the worst cost and score of its first PARETO_REF_TRIALS finished trials and a tenth of their
- * range more. It moves until there are that many trials, and with it the hypervolume. */
+/* Reference of a study: the worst objectives of its first PARETO_REF_TRIALS finished trials, infeasible ones among them,
+ * and a tenth of their range more. It moves until there are that many trials, and with it the hypervolume. */
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
 /* 0 when no trial lies inside. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
@@ -115,7 +132,7 @@ void pareto_hypervolume_curve(const struct gp_history *history, const struct par
                               size_t n_counts, double *ret_volumes);
 #define PARETO_BEND_MIN 0.1 /* of a knee: distance above the line in normalised units, along the score */
 /* The front's knee: farthest above the line between its ends in normalised (log cost, score), by more than
- * PARETO_BEND_MIN; n when the front has none. Of raw scores: for advice take gp_pick. */
+ * PARETO_BEND_MIN; n when the front has none. Of raw scores, and of cost and score alone: for advice take gp_pick. */
 size_t pareto_knee(const struct gp_history *history);
 
 /* ---- suggest ---- */
@@ -139,6 +156,7 @@ struct suggestion {
     char origin[32]; /* "default", "sobol", "random", "ehvi": stored with the trial */
     bool has_prediction;
     double score_mean, score_sd, log_cost_mean, log_cost_sd;
+    double feasible; /* the predicted chance that a run keeps all limits; 1 without limits */
 };
 
 /* The design points that a setting of n_init means in dim dimensions. */
@@ -162,10 +180,13 @@ enum status suggester_next(struct suggester *suggester, const struct gp_history 
 struct gp_belief {
     double score, score_sd; /* expected score, and how well that is known */
     double log_cost, log_cost_sd;
+    double third, third_sd; /* of a history with has_third */
+    double feasible; /* the chance that a run there keeps all limits; 1 without limits */
     double noise_sd; /* of one run at this point, between seeds */
     size_t n_seeds; /* finished runs of this very point */
     double mean; /* of their scores; NaN: none */
     double lo, hi; /* 95 % interval of the mean of GP_PROMISE_SEEDS fresh runs, inside what a score can be */
+    bool breaks_limit; /* the mean outcomes of the point's runs do: never on a front nor advice */
     bool on_front; /* of finished trials: not covered by the belief of another, see pareto_front */
 };
 

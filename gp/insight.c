@@ -296,7 +296,7 @@ static void look(struct gp_insight *ret, const struct space *space, const struct
     memset(ret, 0, sizeof *ret);
     ret->n = ret->recommended = n;
     for (size_t i = 0; i < n; i++)
-        n_done += history->trials[i].state == GP_TRIAL_DONE;
+        n_done += history->trials[i].state == GP_TRIAL_DONE || history->trials[i].state == GP_TRIAL_INFEASIBLE;
     if (n_done < DONE_MIN) {
         ret->note = "too few finished trials";
         return;

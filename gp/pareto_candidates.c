@@ -18,7 +18,7 @@
 #define POLISH_FIRST 10 /* steps of every start */
 #define N_FINALISTS 2 /* starts that are polished */
 #define POLISH_EVALS 20
-#define BLOCK 128 /* candidates predicted at a time */
+#define BLOCK BELIEFS_BATCH /* candidates predicted at a time */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
 
 /* Work of one call. */
@@ -28,7 +28,7 @@ struct search_state {
     const struct seen *seen;
     double *cross; /* (BLOCK, ld) */
     double unit[BLOCK * SPACE_MAX_DIM];
-    double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK], value[BLOCK];
+    double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK], value[BLOCK], log_feasible[BLOCK];
     double *pool_u; /* (n_pool, dim) snapped */
     struct rated *pool; /* (n_pool) best first, once rated */
     size_t n_pool;
@@ -69,18 +69,31 @@ static double ok_log_probability(const struct search_state *h, double m, double 
     return log_cdf;
 }
 
+/* Before the first point that keeps all limits such a point alone is sought. */
+static bool gains_count(const struct pareto_search *s)
+{
+    return s->n_limits == 0 || s->has_feasible;
+}
+
 /* Acquisition of n <= BLOCK snapped points (n, dim) into value, and what is expected of them into mean1 .. sd2. */
 static void rate(struct search_state *h, const double *u, size_t n)
 {
     struct pareto_search *s = h->s;
     model_predict(&s->cost, u, n, h->cross, h->mean1, h->sd1);
     model_predict(&s->score, u, n, h->cross, h->mean2, h->sd2);
-    for (size_t p = 0; p < n; p++)
-        h->value[p] = h->mean1[p] > s->cap ? -INFINITY
-                                           : ehvi_log(&s->ehvi, h->mean1[p], h->sd1[p], -h->mean2[p], h->sd2[p], NULL) +
-                                                 cap_log_probability(h, h->mean1[p], h->sd1[p], NULL);
+    double mean[BLOCK], sd[BLOCK];
+    if (s->has_third)
+        model_predict(&s->third, u, n, h->cross, mean, sd);
+    pareto_log_feasible(s, u, n, h->cross, h->log_feasible);
+    for (size_t p = 0; p < n; p++) {
+        const double m[EHVI_MAX] = {h->mean1[p], -h->mean2[p], s->has_third ? mean[p] : 0.0};
+        const double spread[EHVI_MAX] = {h->sd1[p], h->sd2[p], s->has_third ? sd[p] : 0.0};
+        h->value[p] = h->mean1[p] > s->cap
+                          ? -INFINITY
+                          : (gains_count(s) ? ehvi_log(&s->ehvi, m, spread, NULL) : 0.0) + h->log_feasible[p] +
+                                cap_log_probability(h, h->mean1[p], h->sd1[p], NULL);
+    }
     if (s->has_ok) {
-        double mean[BLOCK], sd[BLOCK];
         model_predict(&s->ok, u, n, h->cross, mean, sd);
         for (size_t p = 0; p < n; p++)
             h->value[p] += ok_log_probability(h, mean[p], sd[p], NULL, NULL);
@@ -99,6 +112,7 @@ static void judge(struct search_state *h, struct candidate *c, size_t n)
     rate(h, h->unit, n);
     for (size_t p = 0; p < n; p++) {
         c[p].value = h->value[p];
+        c[p].log_feasible = h->log_feasible[p];
         c[p].f1_mean = h->mean1[p];
         c[p].f1_sd = h->sd1[p];
         c[p].f2_mean = h->mean2[p];
@@ -118,19 +132,30 @@ static bool better(const struct candidate *a, const struct candidate *b)
 static double polish_objective(void *ctx, const double *u, double *ret_gradient)
 {
     struct search_state *h = ctx;
-    double m1, s1, m2, s2, g[4];
-    double dm1[SPACE_MAX_DIM], ds1[SPACE_MAX_DIM], dm2[SPACE_MAX_DIM], ds2[SPACE_MAX_DIM];
-    model_predict_gradient(&h->s->cost, u, &m1, &s1, dm1, ds1);
-    model_predict_gradient(&h->s->score, u, &m2, &s2, dm2, ds2);
-    double value = ehvi_log(&h->s->ehvi, m1, s1, -m2, s2, g);
-    value += cap_log_probability(h, m1, s1, g);
-    for (size_t i = 0; i < h->s->space->dim; i++)
-        ret_gradient[i] = -(g[0] * dm1[i] + g[1] * ds1[i] - g[2] * dm2[i] + g[3] * ds2[i]);
-    if (h->s->has_ok) {
-        model_predict_gradient(&h->s->ok, u, &m1, &s1, dm1, ds1);
-        value += ok_log_probability(h, m1, s1, &g[0], &g[1]);
-        for (size_t i = 0; i < h->s->space->dim; i++)
-            ret_gradient[i] -= g[0] * dm1[i] + g[1] * ds1[i];
+    struct pareto_search *s = h->s;
+    double m[EHVI_MAX], sd[EHVI_MAX], g[2 * EHVI_MAX] = {0}, value = 0.0;
+    double dm[EHVI_MAX][SPACE_MAX_DIM], ds[EHVI_MAX][SPACE_MAX_DIM];
+    struct model *models[EHVI_MAX] = {&s->cost, &s->score, &s->third};
+    size_t dim = s->space->dim, n_objectives = s->has_third ? 3 : 2;
+    for (size_t k = 0; k < n_objectives; k++)
+        model_predict_gradient(models[k], u, &m[k], &sd[k], dm[k], ds[k]);
+    m[1] = -m[1];
+    if (gains_count(s))
+        value = ehvi_log(&s->ehvi, m, sd, g);
+    value += cap_log_probability(h, m[0], sd[0], g);
+    for (size_t i = 0; i < dim; i++) {
+        ret_gradient[i] = g[0] * dm[0][i] + g[1] * ds[0][i] - g[2] * dm[1][i] + g[3] * ds[1][i];
+        if (s->has_third)
+            ret_gradient[i] += g[4] * dm[2][i] + g[5] * ds[2][i];
+    }
+    value += pareto_feasible_gradient(s, u, ret_gradient);
+    for (size_t i = 0; i < dim; i++)
+        ret_gradient[i] = -ret_gradient[i];
+    if (s->has_ok) {
+        model_predict_gradient(&s->ok, u, &m[0], &sd[0], dm[0], ds[0]);
+        value += ok_log_probability(h, m[0], sd[0], &g[0], &g[1]);
+        for (size_t i = 0; i < dim; i++)
+            ret_gradient[i] -= g[0] * dm[0][i] + g[1] * ds[0][i];
     }
     return -value;
 }
@@ -382,15 +407,13 @@ static void search_state_free(struct search_state *h)
 static struct search_state *search_state_create(struct pareto_search *s, const struct suggester *suggester,
                                                 const struct seen *seen)
 {
-    size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
-    ld = s->ok.ld > ld ? s->ok.ld : ld;
     struct search_state *h = mem_alloc(sizeof *h);
     h->s = s;
     h->suggester = suggester;
     h->seen = seen;
     double size = n_values(s->space);
     h->n_pool = size <= N_FINITE ? (size_t)size : N_SOBOL + N_LOCAL;
-    h->cross = mem_array2(BLOCK, ld, sizeof *h->cross);
+    h->cross = mem_array2(BLOCK, pareto_search_ld(s), sizeof *h->cross);
     h->pool_u = mem_array2(h->n_pool, s->space->dim, sizeof *h->pool_u);
     h->pool = mem_array(h->n_pool, sizeof *h->pool);
     return h;

@@ -1,6 +1,6 @@
-/* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c), and the best
- * point by it (pareto_candidates.c). Private to gp/. f1 = ln cost and f2 = -score in the models' standardised units,
- * both minimised. */
+/* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c, pareto_limits.c),
+ * and the best point by it (pareto_candidates.c). Private to gp/. f1 = ln cost, f2 = -score and f3 = the third objective
+ * in the models' standardised units, all minimised. */
 #ifndef GP_PARETO_PRIV_H
 #define GP_PARETO_PRIV_H
 
@@ -8,8 +8,11 @@
 #include "gp/model/model_priv.h"
 #include "gp/model/observations_priv.h"
 
+#define BELIEFS_BATCH 128 /* points predicted at a time */
+
 struct candidate {
-    double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too expensive */
+    double value; /* ln EHVI + ln P(cost <= cap) + ln P(works, keeps all limits); -INFINITY: predicted too expensive */
+    double log_feasible; /* ln P(keeps all limits) */
     double f1_mean, f1_sd; /* of ln cost, standardised */
     double f2_mean, f2_sd; /* of the score, standardised, higher is better */
     double u[SPACE_MAX_DIM]; /* snapped */
@@ -32,6 +35,14 @@ struct pareto_search {
     double weight[BELIEFS_LEVELS]; /* of each level; 1 in all */
     struct model ok; /* of 1 (worked) and -1 (failed), when has_ok */
     bool has_ok;
+    struct model third; /* when has_third */
+    bool has_third;
+    /* Of what limit k bounds, when knows[k]; on the logarithm when by_log[k]. Bounds in the model's units. */
+    struct model limit[GP_MAX_LIMITS];
+    size_t n_limits;
+    bool knows[GP_MAX_LIMITS], by_log[GP_MAX_LIMITS];
+    double limit_min[GP_MAX_LIMITS], limit_max[GP_MAX_LIMITS];
+    bool has_feasible; /* a finished point keeps all limits; else nothing but the chance to keep them is sought */
     struct ehvi ehvi;
     double cap; /* ln max_cost in the cost model's units; INFINITY: none */
 };
@@ -48,9 +59,23 @@ enum status pareto_search_init(struct pareto_search *search, const struct sugges
 /* One more model of the score's rows, with the hyper-parameters of search->score; not yet factored. */
 void pareto_load_score(struct pareto_search *search, struct model *model);
 void pareto_search_free(struct pareto_search *search);
+size_t pareto_search_ld(const struct pareto_search *search); /* the largest ld of its models */
+/* One model of these values (groups), factored. like: the model whose hyper-parameters to take; NULL: they are fitted. */
+enum status pareto_load_model(struct pareto_search *search, struct model *model, const struct mean_ss *values,
+                              size_t n_pending, const struct model *like, struct error *err) MUST_USE;
+
+/* ---- pareto_limits.c ---- */
+
+enum status pareto_load_limits(struct pareto_search *search, const struct gp_history *history,
+                               const struct pareto_search *like, struct error *err) MUST_USE;
+/* ln P(a run keeps all limits) at m <= BELIEFS_BATCH points u (m, dim); cross: work of (m, pareto_search_ld). */
+void pareto_log_feasible(const struct pareto_search *search, const double *u, size_t m, double *cross, double *ret);
+double pareto_feasible_gradient(struct pareto_search *search, const double *u, double *gradient); /* of one; is added */
+/* How far group g is from keeping all limits; 0: it keeps them. */
+double pareto_violation(const struct pareto_search *search, const struct gp_history *history, size_t g);
+
 /* ---- beliefs.c ---- */
 
-#define BELIEFS_BATCH 128 /* points predicted at a time */
 /* Learns the score at every level of noise; after pareto_models_init. ST_NUMERIC: these data have no model. */
 enum status beliefs_learn(struct pareto_search *search, const struct gp_history *history, struct error *err) MUST_USE;
 /* What to believe of m <= BELIEFS_BATCH points u (m, dim), of which the search has the groups with their own runs

@@ -21,29 +21,48 @@
 #define REF_POINTS 10 /* the first finished points, which set the reference */
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the most expensive */
 
+/* Where what group g did is known in every objective: as a trial whose cost is the logarithm. */
+static struct gp_trial group_trial(const struct pareto_search *s, const struct mean_ss *score, size_t g)
+{
+    const struct observations *o = &s->obs;
+    bool known = score[g].n > 0.0 && o->cost[g].n > 0.0 && (!s->has_third || o->third[g].n > 0.0);
+    return (struct gp_trial){.state = known ? GP_TRIAL_DONE : GP_TRIAL_FAILED,
+                             .score = score[g].mean,
+                             .cost = o->cost[g].mean,
+                             .third = s->has_third ? o->third[g].mean : 0.0};
+}
+
 /* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other
- * studies'. */
-static void find_front(struct pareto_search *s)
+ * studies'. While no group keeps all limits, those that come nearest to it for their cost. */
+static void find_front(struct pareto_search *s, const struct gp_history *history)
 {
     const struct observations *o = &s->obs;
     const struct mean_ss *score = o->score;
-    for (size_t g = 0; g < o->n; g++)
-        if (o->done_score[g].n > 0.0)
-            score = o->done_score;
-    for (;;) { /* next: the cheapest that scores above the last one; O(n front) on at most a few thousand groups */
-        size_t best = o->n;
-        double floor_score = s->n_front ? score[s->front[s->n_front - 1]].mean : -INFINITY;
-        for (size_t g = 0; g < o->n; g++) {
-            if (score[g].n == 0.0 || o->cost[g].n == 0.0 || !(score[g].mean > floor_score))
-                continue;
-            if (best == o->n || o->cost[g].mean < o->cost[best].mean ||
-                (o->cost[g].mean == o->cost[best].mean && score[g].mean > score[best].mean))
-                best = g;
-        }
-        if (best == o->n)
-            return;
-        s->front[s->n_front++] = best;
+    struct gp_trial *trials = mem_array(o->n, sizeof *trials);
+    bool *on_front = mem_array(o->n, sizeof *on_front);
+    for (size_t g = 0; g < o->n; g++) {
+        score = o->done_score[g].n > 0.0 ? o->done_score : score;
+        s->has_feasible = s->has_feasible || (o->feasible[g] && o->done_score[g].n > 0.0);
     }
+    for (size_t g = 0; g < o->n; g++) {
+        trials[g] = group_trial(s, score, g);
+        if (history->n_limits > 0 && !s->has_feasible)
+            trials[g].score = -pareto_violation(s, history, g);
+        else if (history->n_limits > 0 && !o->feasible[g])
+            trials[g].state = GP_TRIAL_INFEASIBLE;
+    }
+    pareto_front(&(struct gp_history){.n = o->n, .trials = trials, .has_third = s->has_third}, NULL, on_front);
+    for (size_t g = 0; g < o->n; g++) {
+        size_t at = s->n_front;
+        if (!on_front[g])
+            continue;
+        for (; at > 0 && o->cost[s->front[at - 1]].mean > o->cost[g].mean; at--)
+            s->front[at] = s->front[at - 1];
+        s->front[at] = g;
+        s->n_front++;
+    }
+    mem_free(trials);
+    mem_free(on_front);
 }
 
 /* ret_keep (groups, zeroed): all that have values, or ROWS_MAX of them. */
@@ -111,8 +130,7 @@ static void load_rows(struct pareto_search *s, struct model *model, const struct
     mem_free(rows);
 }
 
-/* like: the model whose hyper-parameters to take; NULL: fit them. */
-static enum status load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
+enum status pareto_load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
                               size_t n_pending, const struct model *like, struct error *err)
 {
     load_rows(s, model, values, n_pending);
@@ -131,7 +149,7 @@ void pareto_load_score(struct pareto_search *s, struct model *model)
     memcpy(model->theta, s->score.theta, sizeof model->theta);
 }
 
-/* Pending points enter both models at their expected outputs, as the models' last rows. */
+/* Pending points enter the objectives' models at their expected outputs, as the models' last rows. */
 static enum status believe_pending(struct pareto_search *s, size_t n_pending, struct error *err)
 {
     const struct observations *o = &s->obs;
@@ -145,55 +163,76 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     enum status rc = model_believe(&s->score, u, n, err);
     if (rc == ST_OK)
         rc = model_believe(&s->cost, u, n, err);
+    if (rc == ST_OK && s->has_third)
+        rc = model_believe(&s->third, u, n, err);
     mem_free(u);
     return rc;
 }
 
 /* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of them (a
- * margin is added). Fixed from then on, so that neither end of the front draws all proposals. Standardised. */
-static void reference(const struct pareto_search *s, double *ret_ref1, double *ret_ref2)
+ * margin is added), of those that keep all limits. Fixed from then on, so that neither end of the front draws all
+ * proposals. Standardised. */
+static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;
-    double score[REF_POINTS], cost = -INFINITY, lo = INFINITY;
+    double score[REF_POINTS], cost = -INFINITY, lo = INFINITY, third = -INFINITY, third_lo = INFINITY;
     size_t n = 0;
     for (size_t g = 0; g < o->n; g++) { /* those of other studies come last, and count when there are no own ones */
-        if (o->score[g].n == 0.0 || o->cost[g].n == 0.0)
+        if (o->score[g].n == 0.0 || o->cost[g].n == 0.0 || (s->has_third && o->third[g].n == 0.0) ||
+            (s->has_feasible && !o->feasible[g]))
             continue;
         double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
+        double z = s->has_third ? (o->third[g].mean - s->third.y_mean) / s->third.y_sd : 0.0;
         lo = fmin(lo, c);
+        third_lo = fmin(third_lo, z);
         if (n < REF_POINTS) {
+            third = fmax(third, z);
             score[n++] = (o->score[g].mean - s->score.y_mean) / s->score.y_sd;
             cost = fmax(cost, c);
         }
     }
     num_sort(score, n);
-    *ret_ref1 = isfinite(s->cap) ? s->cap : cost + REF_MARGIN * fmax(cost - lo, 1.0);
-    *ret_ref2 = -0.5 * (score[(n - 1) / 2] + score[n / 2]);
+    ret_ref[0] = isfinite(s->cap) ? s->cap : cost + REF_MARGIN * fmax(cost - lo, 1.0);
+    ret_ref[1] = -0.5 * (score[(n - 1) / 2] + score[n / 2]);
+    if (s->n_limits > 0 && n < REF_POINTS) /* the few that keep all limits may be alike */
+        ret_ref[1] = -score[0] + REF_MARGIN * fmax(score[n - 1] - score[0], 1.0);
+    ret_ref[2] = third + REF_MARGIN * fmax(third - third_lo, 1.0);
 }
 
-/* Front and reference in standardised units. Scores are the model's means, so that one lucky run does not stand in the
- * way of better points; costs are those seen. Pending points count at what is expected of them. */
+/* Output of pending point p, one of the model's last rows. */
+static double believed(const struct model *m, size_t n_pending, size_t p)
+{
+    size_t row = m->n - n_pending + p;
+    return m->y[row] + model_trend(m, m->x + row, m->ld);
+}
+
+/* Front and reference in standardised units, of what keeps all limits. Scores are the model's means, so that one lucky run
+ * does not stand in the way of better points; costs and the third objective are those seen. Pending points count at what
+ * is expected of them, unless limits may take them from the front. */
 static void load_front(struct pareto_search *s)
 {
     const struct observations *o = &s->obs;
-    size_t n = 0, dim = o->dim, ld = s->score.ld;
-    double ref1, ref2;
-    double *f = mem_array2(o->n + s->n_pending, 2, sizeof *f), *cross = mem_array(ld, sizeof *cross);
-    double *f1 = f, *f2 = f + o->n + s->n_pending;
+    size_t n = 0, dim = o->dim, ld = s->score.ld, max = o->n + s->n_pending;
+    double ref[EHVI_MAX];
+    double *f = mem_array2(max, EHVI_MAX, sizeof *f), *cross = mem_array(ld, sizeof *cross);
+    double *f1 = f, *f2 = f + max, *f3 = f + 2 * max;
     for (size_t g = 0; g < o->n; g++)
-        if (o->done_score[g].n > 0.0) {
+        if (o->done_score[g].n > 0.0 && o->feasible[g]) {
+            if (s->has_third)
+                f3[n] = (o->third[g].mean - s->third.y_mean) / s->third.y_sd;
             f1[n] = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
             model_predict_mean(&s->score, o->u + g * dim, 1, cross, &f2[n]);
             f2[n] = -f2[n];
             n++;
         }
-    for (size_t p = 0; p < s->n_pending; p++) { /* the models' last rows */
-        size_t c = s->cost.n - s->n_pending + p, v = s->score.n - s->n_pending + p;
-        f1[n] = s->cost.y[c] + model_trend(&s->cost, s->cost.x + c, s->cost.ld);
-        f2[n++] = -(s->score.y[v] + model_trend(&s->score, s->score.x + v, s->score.ld));
+    for (size_t p = 0; p < s->n_pending && s->n_limits == 0; p++) {
+        if (s->has_third)
+            f3[n] = believed(&s->third, s->n_pending, p);
+        f1[n] = believed(&s->cost, s->n_pending, p);
+        f2[n++] = -believed(&s->score, s->n_pending, p);
     }
-    reference(s, &ref1, &ref2);
-    ehvi_init(&s->ehvi, f1, f2, n, ref1, ref2);
+    reference(s, ref);
+    ehvi_init(&s->ehvi, s->has_third ? 3 : 2, (const double *[]){f1, f2, f3}, n, ref);
     mem_free(f);
     mem_free(cross);
 }
@@ -230,12 +269,13 @@ static enum status learn_history(struct pareto_search *s, const struct space *sp
 {
     s->space = space;
     observations_init(&s->obs, s->space, history);
+    s->has_third = history->has_third;
     s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
     s->front = mem_array(s->obs.n, sizeof *s->front);
     s->score_row = mem_array(s->obs.n, sizeof *s->score_row);
     for (size_t g = 0; g < s->obs.n; g++)
         s->score_row[g] = SIZE_MAX;
-    find_front(s);
+    find_front(s, history);
     if (s->n_front == 0)
         return FAIL(err, ST_NUMERIC, "no finished trial lies inside the search space");
     return ST_OK;
@@ -249,14 +289,17 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];
     s->n_pending = s->n_pending < max_pending ? s->n_pending : max_pending;
-    TRY(load_model(s, &s->score, s->obs.score, s->n_pending, like ? &like->score : NULL, err));
+    TRY(pareto_load_model(s, &s->score, s->obs.score, s->n_pending, like ? &like->score : NULL, err));
     TRY(learn_stopped(s, s->n_pending, err));
-    return load_model(s, &s->cost, s->obs.cost, s->n_pending, like ? &like->cost : NULL, err);
+    TRY(pareto_load_model(s, &s->cost, s->obs.cost, s->n_pending, like ? &like->cost : NULL, err));
+    if (s->has_third)
+        TRY(pareto_load_model(s, &s->third, s->obs.third, s->n_pending, like ? &like->third : NULL, err));
+    return pareto_load_limits(s, history, like, err);
 }
 
 static enum status load_ok(struct pareto_search *s, const struct pareto_search *like, struct error *err)
 {
-    return s->has_ok ? load_model(s, &s->ok, s->obs.ok, 0, like && like->has_ok ? &like->ok : NULL, err) : ST_OK;
+    return s->has_ok ? pareto_load_model(s, &s->ok, s->obs.ok, 0, like && like->has_ok ? &like->ok : NULL, err) : ST_OK;
 }
 
 /* How many ended trials hyper-parameters are fitted to. */
@@ -317,6 +360,17 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
     return rc;
 }
 
+size_t pareto_search_ld(const struct pareto_search *s)
+{
+    const size_t ld[] = {s->score.ld, s->cost.ld, s->ok.ld, s->third.ld};
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof ld / sizeof *ld; i++)
+        most = ld[i] > most ? ld[i] : most;
+    for (size_t k = 0; k < s->n_limits; k++)
+        most = s->limit[k].ld > most ? s->limit[k].ld : most;
+    return most;
+}
+
 void pareto_search_free(struct pareto_search *s)
 {
     observations_free(&s->obs);
@@ -326,6 +380,9 @@ void pareto_search_free(struct pareto_search *s)
     model_free(&s->score);
     model_free(&s->cost);
     model_free(&s->ok);
+    model_free(&s->third);
+    for (size_t k = 0; k < GP_MAX_LIMITS; k++)
+        model_free(&s->limit[k]);
     for (size_t k = 0; k < BELIEFS_LEVELS; k++)
         model_free(&s->level[k]);
 }

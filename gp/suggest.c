@@ -166,8 +166,12 @@ static enum status check_history(const struct suggester *s, const struct gp_hist
             if (!isfinite(t->x[j]))
                 return FAIL(err, ST_NUMERIC, "trial %zu: %s is %g; the stored parameters are damaged", i,
                             s->space.params[j].key, t->x[j]);
-        if (t->state != GP_TRIAL_DONE && t->state != GP_TRIAL_STOPPED)
+        bool ended = t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE;
+        if (!ended && t->state != GP_TRIAL_STOPPED)
             continue;
+        if (ended && history->has_third && !isfinite(t->third))
+            return FAIL(err, ST_NUMERIC, "trial %zu: its third objective is %g; such a trial counts as failed", i,
+                        t->third);
         if (!isfinite(t->score))
             return FAIL(err, ST_NUMERIC, "trial %zu: score is %g; such a trial counts as failed", i, t->score);
         if (!isfinite(t->cost) || !(t->cost > 0.0))

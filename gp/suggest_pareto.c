@@ -1,10 +1,12 @@
 /* suggest_pareto.c - the model-based method: a design, then the point of the largest expected hypervolume improvement
- * under two independent Gaussian processes, one for the score and one for ln cost. docs/pareto.md has the formulas.
+ * under independent Gaussian processes, one for each objective, times the chance to keep all limits under one for each
+ * limit. docs/pareto.md has the formulas.
  * Invariant: nothing is kept between calls. */
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool in_design_phase(const struct suggester *s, const struct gp_history *history)
@@ -12,7 +14,7 @@ static bool in_design_phase(const struct suggester *s, const struct gp_history *
     size_t n_alive = 0, n_done = 0, n_other = 0, need = s->settings.n_init / 2;
     for (size_t i = 0; i < history->n; i++) {
         n_alive += history->trials[i].state != GP_TRIAL_FAILED && history->trials[i].state != GP_TRIAL_DROPPED;
-        n_done += history->trials[i].state == GP_TRIAL_DONE;
+        n_done += history->trials[i].state == GP_TRIAL_DONE || history->trials[i].state == GP_TRIAL_INFEASIBLE;
     }
     for (size_t i = 0; i < history->n_other; i++) /* another study's finished runs spare the design */
         n_other += history->other[i].state == GP_TRIAL_DONE;
@@ -30,6 +32,7 @@ static void report(const struct pareto_search *s, const struct candidate *c, con
     ret->score_sd = s->score.y_sd * c->f2_sd;
     ret->log_cost_mean = s->cost.y_mean + s->cost.y_sd * c->f1_mean;
     ret->log_cost_sd = s->cost.y_sd * c->f1_sd;
+    ret->feasible = exp(c->log_feasible);
 }
 
 enum status suggest_pareto(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,

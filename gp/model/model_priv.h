@@ -132,19 +132,27 @@ void model_predict_mean(const struct model *model, const double *u, size_t m, do
 void model_predict_gradient(struct model *model, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
                             double *ret_dsd);
 
-/* ---- acquisition.c: log expected hypervolume improvement, both objectives minimised ---- */
+/* ---- acquisition.c: log expected hypervolume improvement, two or three objectives, all minimised ---- */
 
+#define EHVI_MAX 3 /* objectives */
+struct ehvi_box;
+struct ehvi_edge;
 struct ehvi {
-    size_t n; /* points of the front inside the reference */
-    double *a; /* (n + 2): -inf, first objective rising, reference */
-    double *b; /* (n + 1): reference, second objective falling */
+    size_t n_objectives, n; /* n: points of the front inside the reference */
+    double *at[EHVI_MAX]; /* (n + 2) -inf, the front's points, the reference; owned */
+    struct ehvi_box *boxes; /* (n_boxes) that fill what the front does not dominate, owned */
+    size_t n_boxes;
+    struct ehvi_edge *work; /* (EHVI_MAX, n + 2) owned */
 };
 
-/* Points (n) in any order and with dominated ones; front by minimising both. Owned arrays. */
-void ehvi_init(struct ehvi *ehvi, const double *f1, const double *f2, size_t n, double ref1, double ref2);
-void ehvi_free(struct ehvi *ehvi);
-/* ln EHVI at independent normals N(m1, s1^2), N(m2, s2^2); gradient (NULL: not wanted) by m1, s1, m2, s2. */
-double ehvi_log(const struct ehvi *ehvi, double m1, double s1, double m2, double s2, double *ret_gradient);
+/* Points f[objective] (n) in any order and with dominated ones; the front by minimising all. One thread at a time. */
+void ehvi_init(struct ehvi *ehvi, size_t n_objectives, const double *const *f, size_t n, const double *ref);
+void ehvi_free(struct ehvi *ehvi); /* a zeroed one is fine */
+/* ln EHVI at independent normals N(mean[i], sd[i]^2); gradient (NULL: not wanted) by mean and sd of each in turn. */
+double ehvi_log(const struct ehvi *ehvi, const double *mean, const double *sd, double *ret_gradient);
+/* ln P(lo <= X <= hi) of X ~ N(m, spread^2), either bound may be infinite; ret_slope (NULL: not wanted): by m and
+ * spread. */
+double normal_log_between(double lo, double hi, double m, double spread, double ret_slope[2]);
 double normal_log_pdf(double z);
 double normal_log_cdf(double z);
 double normal_log_h(double z); /* ln (phi(z) + z Phi(z)) */

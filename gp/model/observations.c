@@ -1,8 +1,8 @@
 /* observations.c - a history as the models see it: one group per distinct point, repeats averaged.
  * Scores: DONE runs as they are, outliers on the bad side clipped. STOPPED runs are kept apart, since theirs are only
  * lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of
- * its own when they are not few. Costs: ln of DONE runs only, since failed and stopped ones end early. Invariant:
- * groups come in the order of their first trial. */
+ * its own when they are not few. Costs: ln of DONE runs only, since failed and stopped ones end early. INFEASIBLE runs
+ * teach as DONE ones do. Invariant: groups come in the order of their first trial. */
 #include "gp/model/observations_priv.h"
 
 #include "base/mem.h"
@@ -29,6 +29,11 @@ static int compare_entries(const void *va, const void *vb)
     return a->trial < b->trial ? -1 : a->trial > b->trial;
 }
 
+static bool has_ended(const struct gp_trial *t)
+{
+    return t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE;
+}
+
 /* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. */
 static double clip_limit(const struct gp_history *history, double *work)
 {
@@ -36,7 +41,7 @@ static double clip_limit(const struct gp_history *history, double *work)
     if (history->has_score_bounds)
         return -INFINITY;
     for (size_t i = 0; i < history->n; i++)
-        if (history->trials[i].state == GP_TRIAL_DONE || history->trials[i].state == GP_TRIAL_STOPPED)
+        if (has_ended(&history->trials[i]) || history->trials[i].state == GP_TRIAL_STOPPED)
             work[n++] = history->trials[i].score;
     if (n < 5)
         return -INFINITY;
@@ -107,14 +112,14 @@ static void add_value(struct mean_ss *m, double weight, double value)
 static void add_trial(struct observations *obs, const struct gp_trial *t, size_t g, bool own, double limit,
                       struct mean_ss *known)
 {
-    bool worked = t->state == GP_TRIAL_DONE || (own && t->state == GP_TRIAL_STOPPED);
+    bool worked = has_ended(t) || (own && t->state == GP_TRIAL_STOPPED);
     double weight = own ? 1.0 : OTHER_WEIGHT;
     if (worked || (own && t->state == GP_TRIAL_FAILED))
         add_value(&obs->ok[g], 1.0, worked ? 1.0 : -1.0);
     obs->n_failed += own && t->state == GP_TRIAL_FAILED;
     if (own && t->state == GP_TRIAL_STOPPED)
         add_value(&obs->stopped[g], 1.0, fmax(t->score, limit));
-    if (t->state == GP_TRIAL_DONE) {
+    if (has_ended(t)) {
         double score = fmax(t->score, limit);
         add_value(known, 1.0, score);
         add_value(&obs->score[g], weight, score);
@@ -123,9 +128,24 @@ static void add_trial(struct observations *obs, const struct gp_trial *t, size_t
             add_value(&obs->score_var[g], 1.0, t->score_se * t->score_se);
         if (own)
             add_value(&obs->done_score[g], 1.0, t->score);
+        if (own && obs->third && isfinite(t->third))
+            add_value(&obs->third[g], 1.0, t->third);
+        for (size_t k = 0; k < GP_MAX_LIMITS && own && obs->outcome[k]; k++)
+            if (isfinite(t->outcomes[k]))
+                add_value(&obs->outcome[k][g], 1.0, t->outcomes[k]);
     }
     if (own && t->state == GP_TRIAL_PENDING)
         obs->pending[g] = true;
+}
+
+static void judge_feasible(struct observations *obs, const struct gp_history *history)
+{
+    double mean[GP_MAX_LIMITS];
+    for (size_t g = 0; g < obs->n; g++) {
+        for (size_t k = 0; k < history->n_limits; k++)
+            mean[k] = obs->outcome[k][g].n > 0.0 ? obs->outcome[k][g].mean : NAN;
+        obs->feasible[g] = gp_is_feasible(history, mean);
+    }
 }
 
 void observations_init(struct observations *obs, const struct space *space, const struct gp_history *history)
@@ -141,6 +161,10 @@ void observations_init(struct observations *obs, const struct space *space, cons
     obs->cost = mem_array(n, sizeof *obs->cost);
     obs->done_score = mem_array(n, sizeof *obs->done_score);
     obs->score_var = mem_array(n, sizeof *obs->score_var);
+    obs->third = history->has_third ? mem_array(n, sizeof *obs->third) : NULL;
+    for (size_t k = 0; k < history->n_limits; k++)
+        obs->outcome[k] = mem_array(n, sizeof *obs->outcome[k]);
+    obs->feasible = mem_array(n, sizeof *obs->feasible);
     obs->pending = mem_array(n, sizeof *obs->pending);
     obs->group = mem_array(n, sizeof *obs->group);
     double *work = mem_array(n, sizeof *work);
@@ -153,11 +177,16 @@ void observations_init(struct observations *obs, const struct space *space, cons
     for (size_t i = 0; i < history->n && known.n > 0.0; i++) /* a point that both failed and worked counts as working */
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
             add_value(&obs->score[obs->group[i]], 1.0, known.mean);
+    judge_feasible(obs, history);
     mem_free(work);
 }
 
 void observations_free(struct observations *obs)
 {
+    for (size_t k = 0; k < GP_MAX_LIMITS; k++)
+        mem_free(obs->outcome[k]);
+    mem_free(obs->third);
+    mem_free(obs->feasible);
     mem_free(obs->u);
     mem_free(obs->x);
     mem_free(obs->score);

@@ -22,6 +22,10 @@ struct observations {
     struct mean_ss *cost; /* (n) ln cost of finished runs */
     struct mean_ss *score_var; /* (n) squared standard errors of finished runs' own scores, where they are known */
     struct mean_ss *done_score; /* (n) raw scores of finished runs, for the front */
+    struct mean_ss *third; /* (n) of own finished runs, where there is a third objective; else NULL */
+    struct mean_ss
+        *outcome[GP_MAX_LIMITS]; /* (n) each: what limit k bounds, of own finished runs; NULL: no such limit */
+    bool *feasible; /* (n) the mean outcomes keep all limits: it may be on the front */
     bool *pending; /* (n) */
     size_t *group; /* (trials, then those of other studies) each one's group */
 };

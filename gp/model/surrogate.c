@@ -20,7 +20,6 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
 {
     struct gp_surrogate *s = mem_alloc(sizeof *s);
     enum status rc;
-    size_t ld;
 
     *ret_surrogate = NULL;
     s->space = *space;
@@ -32,8 +31,7 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
     if (rc == ST_OK)
         rc = beliefs_learn(&s->search, history, err);
     if (rc == ST_OK) {
-        ld = s->search.score.ld > s->search.cost.ld ? s->search.score.ld : s->search.cost.ld;
-        s->cross = mem_array2(BELIEFS_BATCH, ld, sizeof *s->cross);
+        s->cross = mem_array2(BELIEFS_BATCH, pareto_search_ld(&s->search), sizeof *s->cross);
         s->u = mem_array2(BELIEFS_BATCH, space->dim, sizeof *s->u);
     } else {
         gp_surrogate_destroy(s);

@@ -174,8 +174,10 @@ static void test_protein_overwrites_repeats(void **state)
     for (size_t i = 0; i < 12; i++)
         bad.trials[i].x = bad.x[i];
     for (int k = 0; k < 2; k++) { /* two runs at one point, in either order */
-        good.trials[12 + k] = (struct gp_trial){good.x[0], GP_TRIAL_DONE, k == 1 ? 5.0 : 0.0, 100.0, 0.0};
-        bad.trials[12 + k] = (struct gp_trial){bad.x[0], GP_TRIAL_DONE, k == 0 ? 5.0 : 0.0, 100.0, 0.0};
+        good.trials[12 + k] =
+            (struct gp_trial){.x = good.x[0], .state = GP_TRIAL_DONE, .score = k == 1 ? 5.0 : 0.0, .cost = 100.0};
+        bad.trials[12 + k] =
+            (struct gp_trial){.x = bad.x[0], .state = GP_TRIAL_DONE, .score = k == 0 ? 5.0 : 0.0, .cost = 100.0};
     }
     good.n = bad.n = 14;
     ask(RIVAL_PROTEIN, s, &good, &a);
@@ -269,7 +271,7 @@ static void test_hard_histories(void **state)
                 ask(rival, s, &p, &a);
                 check_point(&space, a.x);
                 memcpy(p.x[p.n], a.x, sizeof a.x);
-                p.trials[p.n] = (struct gp_trial){p.x[p.n], GP_TRIAL_PENDING, 0.0, 0.0, 0.0};
+                p.trials[p.n] = (struct gp_trial){.x = p.x[p.n], .state = GP_TRIAL_PENDING};
                 p.n++;
             }
             suggester_destroy(s);

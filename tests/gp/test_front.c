@@ -92,13 +92,13 @@ static void test_hypervolume(void **state)
         struct data d;
         double shift = round % 3 == 0 ? -100.0 : round % 3 == 1 ? 0.0 : 1e3;
         make_data(&d, &r, rng_below(&r, N_MAX + 1), shift, round % 2 ? 1.0 : -1.0);
-        struct pareto_ref ref = {exp2((double)rng_below(&r, 9) - 3.0),
-                                 shift + 4.0 * rng_f64(&r) - (round % 2 ? 0.5 : 4.0)};
+        struct pareto_ref ref = {.cost = exp2((double)rng_below(&r, 9) - 3.0),
+                                 .score = shift + 4.0 * rng_f64(&r) - (round % 2 ? 0.5 : 4.0)};
         assert_near(pareto_hypervolume(&d.history, &ref), slow_hypervolume(&d, &ref), 1e-9);
     }
     struct gp_trial one = {.state = GP_TRIAL_DONE, .cost = 1.0, .score = -3.0};
     struct gp_history history = {.n = 1, .trials = &one};
-    struct pareto_ref ref = {exp(2.0), -4.0};
+    struct pareto_ref ref = {.cost = exp(2.0), .score = -4.0};
     assert_near(pareto_hypervolume(&history, &ref), 2.0, 1e-12);
     history.n = 0;
     assert_true(pareto_hypervolume(&history, &ref) == 0.0);
@@ -114,7 +114,8 @@ static void test_hypervolume_curve_is_that_of_each_beginning(void **state)
         size_t n = 1 + rng_below(&r, N_MAX), counts[N_MAX + 1], n_counts = 0;
         double volumes[N_MAX + 1];
         make_data(&d, &r, n, round % 2 ? -100.0 : 0.0, round % 3 ? 1.0 : -1.0);
-        struct pareto_ref ref = {exp2((double)rng_below(&r, 9) - 3.0), (round % 2 ? -100.0 : 0.0) - 1.0};
+        struct pareto_ref ref = {.cost = exp2((double)rng_below(&r, 9) - 3.0),
+                                 .score = (round % 2 ? -100.0 : 0.0) - 1.0};
         for (size_t i = 0; i <= n; i += 1 + rng_below(&r, 4))
             counts[n_counts++] = i;
         pareto_hypervolume_curve(&d.history, &ref, counts, n_counts, volumes);
@@ -190,7 +191,7 @@ static void test_level_points_are_one_member(void **state)
     size_t seeds[N_MAX];
     bool front[N_MAX];
     struct gp_history history = {.n = 38, .trials = trials};
-    struct pareto_noise noise = {score_sd, cost_sd, seeds};
+    struct pareto_noise noise = {.score_sd = score_sd, .log_cost_sd = cost_sd, .n_seeds = seeds};
     for (int i = 0; i < 36; i++) {
         trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = 0.3 + 0.0001 * i, .score = 0.99 + 0.0001 * i};
         score_sd[i] = 0.01;
@@ -233,7 +234,7 @@ static void test_noisy_fronts_hold_together(void **state)
             sd[i] = 0.3 * rng_f64(&r);
             cost_sd[i] = 0.5 * rng_f64(&r);
         }
-        pareto_front(&d.history, &(struct pareto_noise){sd, cost_sd, NULL}, front);
+        pareto_front(&d.history, &(struct pareto_noise){.score_sd = sd, .log_cost_sd = cost_sd}, front);
         for (size_t i = 0; i < d.history.n; i++) {
             const struct gp_trial *a = &d.trials[i];
             n_front += front[i];
@@ -249,7 +250,7 @@ static void test_noisy_fronts_hold_together(void **state)
         assert_int_equal(n_front > 0, n_done > 0);
         for (size_t i = 0; i < d.history.n; i++)
             sd[i] = cost_sd[i] = 0.0;
-        pareto_front(&d.history, &(struct pareto_noise){sd, cost_sd, NULL}, front);
+        pareto_front(&d.history, &(struct pareto_noise){.score_sd = sd, .log_cost_sd = cost_sd}, front);
         pareto_front(&d.history, NULL, none);
         assert_memory_equal(front, none, d.history.n * sizeof *none); /* no noise is no noise */
     }
