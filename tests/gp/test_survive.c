@@ -12,7 +12,7 @@ static double xs[N_MAX][SPACE_MAX_DIM], other_xs[N_MAX][SPACE_MAX_DIM];
 static void put(size_t i, const double *x, size_t dim, enum gp_trial_state state, double score, double cost)
 {
     memcpy(xs[i], x, dim * sizeof *x);
-    trials[i] = (struct gp_trial){xs[i], state, score, cost, 0.0};
+    trials[i] = (struct gp_trial){.x = xs[i], .state = state, .score = score, .cost = cost};
 }
 
 static enum status ask(const struct space *space, struct gp_history history, int64_t number, struct suggestion *ret,
@@ -206,8 +206,10 @@ static void test_other_study_is_a_warm_start(void **state)
         for (size_t k = 0; k < 3; k++)
             other_xs[i][k] = rng_f64(&r) * (k == 2 ? 2.0 : 1.0); /* of a wider space */
         double *x = other_xs[i];
-        others[i] = (struct gp_trial){
-            x, GP_TRIAL_DONE, -(x[0] - 0.8) * (x[0] - 0.8) + 0.1 * x[1] + (x[2] > 1.0 ? 1e6 : 0.0), exp(x[1]), 0.0};
+        others[i] = (struct gp_trial){.x = x,
+                                      .state = GP_TRIAL_DONE,
+                                      .score = -(x[0] - 0.8) * (x[0] - 0.8) + 0.1 * x[1] + (x[2] > 1.0 ? 1e6 : 0.0),
+                                      .cost = exp(x[1])};
     }
     struct gp_history history = {.trials = trials, .n_other = 60, .other = others};
     for (size_t i = 0; i < 5; i++) { /* it speaks at once, and knows where to look */
