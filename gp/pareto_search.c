@@ -169,17 +169,20 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     return rc;
 }
 
-/* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of them (a
- * margin is added), of those that keep all limits. Fixed from then on, so that neither end of the front draws all
- * proposals. Standardised. */
+/* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of
+ * them (a margin is added), of those that keep all limits. Fixed from then on, so that neither end of the front draws
+ * all proposals. Those of another study that teaches this one are the first: its own were chosen to be good from the
+ * start on. Standardised. */
 static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;
     double score[REF_POINTS], cost = -INFINITY, lo = INFINITY, third = -INFINITY, third_lo = INFINITY;
     size_t n = 0;
-    for (size_t g = 0; g < o->n; g++) { /* those of other studies come last, and count when there are no own ones */
-        if (o->score[g].n == 0.0 || o->cost[g].n == 0.0 || (s->has_third && o->third[g].n == 0.0) ||
-            (s->has_feasible && !o->feasible[g]))
+    for (size_t k = 0; k < 2 * o->n; k++) {
+        size_t g = k % o->n;
+        bool is_own = o->done_score[g].n > 0.0;
+        if (o->score[g].n == 0.0 || o->cost[g].n == 0.0 || is_own != (k >= o->n) ||
+            (s->has_third && o->third[g].n == 0.0) || (s->has_feasible && !o->feasible[g]))
             continue;
         double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
         double z = s->has_third ? (o->third[g].mean - s->third.y_mean) / s->third.y_sd : 0.0;

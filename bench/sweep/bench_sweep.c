@@ -120,7 +120,7 @@ static enum status find_method(const char *name, struct play_method *ret, struct
 
 struct sweep_bench {
     const char *problems, *methods, *data, *fronts;
-    int64_t trials, parallel, seeds, first_seed;
+    int64_t trials, parallel, seeds, first_seed, taught;
     bool json;
 };
 
@@ -167,15 +167,28 @@ static void tally_print(const struct tally *t, const char *problem, const char *
     fflush(stdout);
 }
 
+#define SOURCE_SEED 1000000 /* added to a study's seed: that of the study that teaches it */
+
+static enum status play_source(const struct sweep_bench *b, const struct problem *problem, int64_t seed,
+                               struct play *ret_source, struct error *err)
+{
+    play_init(ret_source, problem, "pareto", (uint64_t)(seed + SOURCE_SEED), (size_t)b->taught, 1);
+    return play_run(ret_source, (struct play_method){.own = SUGGEST_PARETO}, err);
+}
+
 static enum status play_one(const struct sweep_bench *b, const struct problem *problem, const struct known *known,
                             const char *method, int64_t seed, struct tally *tally, struct error *err)
 {
-    struct play study;
+    struct play study, source = {0};
     struct play_method id;
+    enum status rc;
 
     TRY(find_method(method, &id, err));
     play_init(&study, problem, method, (uint64_t)seed, (size_t)b->trials, (size_t)b->parallel);
-    enum status rc = play_run(&study, id, err);
+    rc = b->taught > 0 ? play_source(b, problem, seed, &source, err) : ST_OK;
+    study.source = b->taught > 0 ? &source : NULL;
+    if (rc == ST_OK)
+        rc = play_run(&study, id, err);
     if (rc == ST_OK) {
         cJSON *json = play_measure(&study, known);
         if (b->json)
@@ -187,6 +200,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
         fflush(stdout);
     }
     play_free(&study);
+    play_free(&source);
     return rc;
 }
 
@@ -227,6 +241,8 @@ static enum status sweep_run(const struct sweep_bench *b, struct error *err)
         return FAIL(err, ST_USAGE, "bench: --trials is %lld, 1 to %d are possible", (long long)b->trials, MAX_TRIALS);
     if (b->parallel < 1 || b->parallel > 1024)
         return FAIL(err, ST_USAGE, "bench: --parallel is %lld, 1 to 1024 are possible", (long long)b->parallel);
+    if (b->taught < 0 || b->taught > MAX_TRIALS)
+        return FAIL(err, ST_USAGE, "bench: --taught is %lld, 0 to %d are possible", (long long)b->taught, MAX_TRIALS);
     TRY(split_names(b->problems, &problems, err));
     TRY(split_names(b->methods, &methods, err));
     for (size_t m = 0; m < methods.n; m++)
@@ -266,6 +282,7 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
         {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
+        {"taught", 0, CLI_INT, &b.taught, "N", "finished trials of an earlier study that teach each study (0)"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
         {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
         {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a study, one a line"},

@@ -73,16 +73,33 @@ static void end_trial(struct play *study, size_t number, struct gp_trial *trial)
     trial->cost = seen->cost;
 }
 
+/* The finished trials of another study, as `trawl sweep --from` gives them. */
+static void take_source(const struct play *source, struct gp_history *history, struct gp_trial **ret_trials)
+{
+    struct gp_trial *trials = mem_array(source->n_done, sizeof *trials);
+
+    for (size_t i = 0; i < source->n_done; i++) {
+        const struct outcome *seen = &source->trials[i].seen;
+        if (!seen->failed)
+            trials[history->n_other++] = (struct gp_trial){
+                .x = source->trials[i].x, .state = GP_TRIAL_DONE, .score = seen->score, .cost = seen->cost};
+    }
+    history->other = *ret_trials = trials;
+}
+
 enum status play_run(struct play *study, struct play_method method, struct error *err)
 {
     struct suggest_settings settings = {.method = method.own, .seed = study->seed};
     struct suggester *suggester = NULL;
     struct gp_trial *trials = mem_array(study->max_trials, sizeof *trials);
+    struct gp_trial *taught = NULL;
     struct gp_history history = {.trials = trials};
     struct suggestion suggestion;
     enum status rc = ST_OK;
     double now = 0.0;
 
+    if (study->source != NULL)
+        take_source(study->source, &history, &taught);
     rc = suggester_create(&suggester, &study->problem->space, &settings, err);
     while (rc == ST_OK && study->n_done < study->max_trials) {
         while (study->n_started < study->max_trials && study->n_started - study->n_done < study->parallel) {
@@ -104,6 +121,7 @@ enum status play_run(struct play *study, struct play_method method, struct error
 done:
     suggester_destroy(suggester);
     mem_free(trials);
+    mem_free(taught);
     return rc;
 }
 

@@ -34,27 +34,30 @@ static bool has_ended(const struct gp_trial *t)
     return t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE;
 }
 
-/* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. */
+/* Own trials first, then those of other studies. */
+static const struct gp_trial *trial_at(const struct gp_history *history, size_t i)
+{
+    return i < history->n ? &history->trials[i] : &history->other[i - history->n];
+}
+
+/* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. Those of other
+ * studies count for the spread: that of own trials, which were chosen to be good, is too small. */
 static double clip_limit(const struct gp_history *history, double *work)
 {
     size_t n = 0;
     if (history->has_score_bounds)
         return -INFINITY;
-    for (size_t i = 0; i < history->n; i++)
-        if (has_ended(&history->trials[i]) || history->trials[i].state == GP_TRIAL_STOPPED)
-            work[n++] = history->trials[i].score;
+    for (size_t i = 0; i < history->n + history->n_other; i++) {
+        const struct gp_trial *t = trial_at(history, i);
+        if (has_ended(t) || t->state == GP_TRIAL_STOPPED)
+            work[n++] = t->score;
+    }
     if (n < 5)
         return -INFINITY;
     num_sort(work, n);
     double q10 = work[n / 10], q50 = work[n / 2], q90 = work[n - 1 - n / 10];
     double limit = q50 - CLIP_SPREADS * fmax(q90 - q50, q50 - q10);
     return limit < q50 ? limit : -INFINITY;
-}
-
-/* Own trials first, then those of other studies. */
-static const struct gp_trial *trial_at(const struct gp_history *history, size_t i)
-{
-    return i < history->n ? &history->trials[i] : &history->other[i - history->n];
 }
 
 /* Snapping would move a point from outside to a bound, where its outputs are wrong. */

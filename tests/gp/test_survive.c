@@ -227,6 +227,36 @@ static void test_other_study_is_a_warm_start(void **state)
     assert_string_equal(must(&space, history, 0).origin, "sobol");
 }
 
+/* Own trials, chosen by what another study taught, are all good and expensive: that makes the cheap end of the front no
+ * less wanted, and the other's bad points no better. */
+static void test_own_good_trials_leave_the_cheap_end(void **state)
+{
+    (void)state;
+    struct space space = unit_space(2);
+    struct rng r = rng_seed(18);
+    struct gp_history history = {.trials = trials, .n = 12, .n_other = 60, .other = others};
+    size_t n_cheap = 0;
+    for (size_t i = 0; i < 60; i++) {
+        double *x = other_xs[i];
+        x[0] = rng_f64(&r);
+        x[1] = rng_f64(&r);
+        others[i] = (struct gp_trial){
+            .x = x, .state = GP_TRIAL_DONE, .score = -4.0 * pow(x[0] - 0.8, 2.0) + 0.3 * x[1], .cost = exp(3.0 * x[1])};
+    }
+    for (size_t i = 0; i < 12; i++) {
+        double x[2] = {0.78 + 0.04 * rng_f64(&r), 0.9 + 0.1 * rng_f64(&r)};
+        put(i, x, 2, GP_TRIAL_DONE, -4.0 * pow(x[0] - 0.8, 2.0) + 0.3 * x[1], exp(3.0 * x[1]));
+    }
+    for (; history.n < 20; history.n++) {
+        struct suggestion s = must(&space, history, (int64_t)history.n);
+        double score = -4.0 * pow(s.x[0] - 0.8, 2.0) + 0.3 * s.x[1];
+        n_cheap += s.x[1] < 0.5;
+        put(history.n, s.x, 2, GP_TRIAL_DONE, score, exp(3.0 * s.x[1]));
+    }
+    print_message("# %zu of 8 are cheap\n", n_cheap);
+    assert_in_range(n_cheap, 4, 8);
+}
+
 /* A best in the middle is not sought on the bounds: of what the models propose little lies there. */
 static void test_bounds_draw_no_crowd(void **state)
 {
@@ -305,8 +335,9 @@ int main(void)
         cmocka_unit_test(test_thirty_whole_parameters),     cmocka_unit_test(test_scale_of_scores_changes_nothing),
         cmocka_unit_test(test_finite_space_runs_out),       cmocka_unit_test(test_space_that_shrank),
         cmocka_unit_test(test_numbers_that_are_none),       cmocka_unit_test(test_stopped_run_is_a_lower_bound),
-        cmocka_unit_test(test_other_study_is_a_warm_start), cmocka_unit_test(test_bounds_draw_no_crowd),
-        cmocka_unit_test(test_a_batch_of_whole_numbers),    cmocka_unit_test(test_a_lost_run_leaves_nothing),
+        cmocka_unit_test(test_other_study_is_a_warm_start), cmocka_unit_test(test_own_good_trials_leave_the_cheap_end),
+        cmocka_unit_test(test_bounds_draw_no_crowd),        cmocka_unit_test(test_a_batch_of_whole_numbers),
+        cmocka_unit_test(test_a_lost_run_leaves_nothing),
     };
     return cmocka_run_group_tests_name("gp.survive", tests, NULL, NULL);
 }
