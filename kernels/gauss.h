@@ -23,9 +23,6 @@
 #define GAUSS_TANH vec_tanh
 #endif
 
-/* Beyond these a log of a standard deviation counts as the limit, and has no gradient. */
-#define GAUSS_LOG_STD_MIN (-10.0f)
-#define GAUSS_LOG_STD_MAX 4.0f
 #define GAUSS_HALF_LOG_2PI 0.918938533f
 
 /* The word of an action tensor that holds u. */
@@ -45,7 +42,7 @@ GAUSS_FN int32_t gauss_to_word(float u)
 
 GAUSS_FN float gauss_log_std(float raw) /* NaN stays NaN */
 {
-    return raw < GAUSS_LOG_STD_MIN ? GAUSS_LOG_STD_MIN : raw > GAUSS_LOG_STD_MAX ? GAUSS_LOG_STD_MAX : raw;
+    return raw < KERN_LOG_STD_MIN ? KERN_LOG_STD_MIN : raw > KERN_LOG_STD_MAX ? KERN_LOG_STD_MAX : raw;
 }
 
 /* What the game gets of u: within the range of head j whatever u is. */

@@ -39,6 +39,9 @@ struct kern_heads {
     bool squash; /* numbers by tanh into their range; false: clipped */
     float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS]; /* of numbers */
 };
+/* Beyond these a log of a standard deviation counts as the limit, and has no gradient. */
+#define KERN_LOG_STD_MIN (-10.0f)
+#define KERN_LOG_STD_MAX 4.0f
 void kern_heads_init(struct kern_heads *heads, const struct env_shape *shape, bool squash);
 
 /* A matrix or vector (cols 1) within the flat parameter vector. */

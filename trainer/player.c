@@ -2,9 +2,12 @@
  * It is a trainer of the least size (no rollout worth the name, no minibatch) that gets the weights alone.
  * Invariant: same checkpoint, seed and choice of greedy, same game. */
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/strbuf.h"
 #include "trainer/acting.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct player {
@@ -121,4 +124,62 @@ enum status player_step(struct player *p, struct player_frame *ret_frame, struct
         reward += (double)p->host_rewards[i] / (double)n;
     player_count(p, reward, ret_frame);
     return ST_OK;
+}
+
+struct trainer *player_trainer(struct player *p)
+{
+    return p->t;
+}
+
+/* ,"name":[x, ..] of n numbers on the device. */
+static enum status trace_floats(struct player *p, struct strbuf *out, const char *name, const float *device, size_t n,
+                                struct error *err)
+{
+    float *host = mem_array(n, sizeof *host);
+    enum status rc = kern_download(p->t->kern, host, device, n * sizeof *host, err);
+    char number[NUM_TEXT_MAX];
+
+    strbuf_addf(out, "\"%s\":[", name);
+    for (size_t i = 0; rc == ST_OK && i < n; i++)
+        strbuf_addf(out, "%s%s", i > 0 ? "," : "", num_format_f64((double)host[i], number));
+    strbuf_add(out, "],");
+    mem_free(host);
+    return rc;
+}
+
+enum status player_trace(struct player *p, struct strbuf *out, struct error *err)
+{
+    const struct acting *play = &p->play;
+    const struct policy *policy = &p->t->policy;
+    size_t A = policy->n_logits;
+    struct player_frame frame;
+    uint8_t begins, *mask;
+
+    TRY(kern_download(p->t->kern, &begins, play->reset, 1, err));
+    strbuf_addf(out, "{\"begins\":%s,", begins || p->steps == 0 ? "true" : "false");
+    if (policy->set.norm_obs) /* as the game gives it, and then as the policy gets it again */
+        p->t->ops->env_observe(p->t->kern, play->games, play->obs, play->mask);
+    TRY(trace_floats(p, out, "obs", play->obs, policy->obs_size, err));
+    normalise_apply(p->t, play->obs, play->n);
+    if (play->mask != NULL) {
+        mask = mem_array(A, 1);
+        enum status rc = kern_download(p->t->kern, mask, play->mask, A, err);
+        strbuf_add(out, "\"mask\":[");
+        for (size_t i = 0; rc == ST_OK && i < A; i++)
+            strbuf_addf(out, "%s%d", i > 0 ? "," : "", mask[i] != 0);
+        strbuf_add(out, "],");
+        mem_free(mask);
+        TRY(rc);
+    }
+    TRY(player_step(p, &frame, err));
+    TRY(trace_floats(p, out, "columns", play->step.out, A, err));
+    for (size_t l = 0; policy->recurrent && l < policy->n_layers; l++) {
+        char name[32];
+        snprintf(name, sizeof name, "state_%zu", l);
+        TRY(trace_floats(p, out, name, play->h + l * play->n * policy->state_size, policy->state_size, err));
+    }
+    TRY(trace_floats(p, out, "value", play->value, 1, err));
+    out->text[--out->len] = '\0'; /* the last comma */
+    strbuf_add(out, "}\n");
+    return strbuf_status(out, "a decision", err);
 }

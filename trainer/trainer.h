@@ -238,6 +238,13 @@ double train_outcome(const struct train_result *result, const struct eval_result
 size_t trainer_n_params(const struct trainer *trainer);
 enum status trainer_get_params(struct trainer *trainer, float *ret_params, struct error *err) MUST_USE;
 
+/* The policy in a form that other programs run (docs/export.md), appended to out, whose limit holds. name: what a C header
+ * calls it. On the CPU's f32 trainer. */
+enum policy_form { POLICY_ONNX, POLICY_SAFETENSORS, POLICY_HEADER };
+struct strbuf;
+enum status trainer_export(struct trainer *trainer, enum policy_form form, const char *name, struct strbuf *out,
+                           struct error *err) MUST_USE;
+
 /* One game played by a checkpoint's policy, to be watched (player.c); policy and env settings: those of its config.
  * kern: a CPU is enough; borrowed. One thread. */
 struct player;
@@ -254,5 +261,8 @@ enum status player_create(struct player **ret_player, struct kern *kern, const s
 void player_destroy(struct player *player); /* NULL is fine */
 enum status player_step(struct player *player, struct player_frame *ret_frame, struct error *err) MUST_USE;
 const void *player_state(const struct player *player); /* of the game, for env_draw */
+struct trainer *player_trainer(struct player *player); /* borrowed, for trainer_export */
+/* As player_step, and a line of JSON: what the first agent's policy was given and what it gave. */
+enum status player_trace(struct player *player, struct strbuf *out, struct error *err) MUST_USE;
 
 #endif

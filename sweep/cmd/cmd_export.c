@@ -1,5 +1,5 @@
 /* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed; or all
- * trials of a study, for other programs and `trawl import`.
+ * trials of a study, for other programs and `trawl import`; or the policy of a checkpoint.
  * Invariant: what is written trains unchanged; it is never half of a file. */
 #include "base/file.h"
 #include "base/json.h"
@@ -12,6 +12,8 @@
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/cmd/policy/export_policy.h"
+#include "trainer/trainer.h"
 #include "web/report/report.h"
 
 #include <stdio.h>
@@ -115,9 +117,16 @@ static enum status export_all(const char *store, const char *study, enum export_
     return rc;
 }
 
+/* A study of this name would be a strange one: a file that is not there is named as such. */
+static bool is_checkpoint_name(const char *word)
+{
+    size_t n = strlen(word);
+    return n > 5 && strcmp(word + n - 5, ".ckpt") == 0;
+}
+
 enum status cmd_export(int argc, char **argv, struct error *err)
 {
-    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = NULL;
+    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = NULL, *samples = NULL;
     struct cli_words words;
     enum export_format format = EXPORT_INI;
     const struct cli_opt opts[] = {
@@ -125,12 +134,16 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, best-run, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
         {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT",
-         "of one trial: ini, args (a command line) or json (for other programs); of all: csv, jsonl, optuna (ini)"},
+         "of one trial: ini, args (a command line) or json (for other programs); of all: csv, jsonl, optuna (ini); of "
+         "a "
+         "policy: onnx, safetensors, header (by FILE's suffix)"},
+        {"samples", 0, CLI_TEXT, &samples, "FILE",
+         "of a policy: also write 64 of its decisions with what it saw, to check another program by"},
     };
     const struct cli cli = {
         .name = "export",
         .synopsis = "trawl export NAME [--pick RULE] [--format ini|json|args|csv|jsonl|optuna] [-o FILE] [--store "
-                    "FILE]",
+                    "FILE]\n       trawl export CHECKPOINT -o FILE.onnx|FILE.safetensors|FILE.h [--samples FILE]",
         .about =
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
             "  best           what the models of the study recommend: the best by what is sure, not by one lucky run\n"
@@ -143,16 +156,19 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "All trials of a study: csv has a header line, jsonl a first line with the study, its config and space; "
             "`trawl "
             "import`\nreads both. optuna is an SQLite storage for optuna-dashboard and Optuna, with score and cost as "
-            "objectives.",
+            "objectives.\n"
+            "Of a checkpoint it writes the policy, for programs without Trawl (docs/export.md): as an ONNX graph, as "
+            "plain numbers\nwith their names, or as a C header that needs no library.",
         .examples = "  trawl export first --store my.db --pick best -o best.ini && trawl train best.ini\n"
                     "  trawl export first --store my.db --pick 'cost<=30' --format args\n"
                     "  trawl export first --store my.db -o first.csv\n"
-                    "  trawl export first --format optuna -o optuna.db && optuna-dashboard sqlite:///optuna.db",
+                    "  trawl export first --format optuna -o optuna.db && optuna-dashboard sqlite:///optuna.db\n"
+                    "  trawl export cartpole.ckpt -o cartpole.onnx",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 1,
         .max_words = 1,
-        .words_text = "a study's name (`trawl ls` lists them)",
+        .words_text = "a study's name (`trawl ls` lists them), or a checkpoint",
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
@@ -160,6 +176,13 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         return ST_OK;
     if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
         path = NULL;
+    if (checkpoint_is_one(words.v[0]) || is_checkpoint_name(words.v[0])) {
+        if (rule != NULL)
+            return FAIL(err, ST_USAGE, "export: %s is a checkpoint; --pick is for a study's trials", words.v[0]);
+        return export_policy(words.v[0], format_name, path, samples, err);
+    }
+    if (samples != NULL)
+        return FAIL(err, ST_USAGE, "export: --samples is for a checkpoint's policy, and %s is none", words.v[0]);
     if (export_find_format(format_name, path, &format, err) != ST_OK)
         return error_prefix(err, "export");
     if (path != NULL)

@@ -118,9 +118,26 @@ def check_plugin(name):
             check_sweep(os.path.join(folder, "gap.ini"))
 
 
+def check_policy():
+    """A policy outside Trawl takes the likeliest actions, line by line."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint, program = os.path.join(folder, "it.ckpt"), os.path.join(folder, "run_policy")
+        policy, samples = os.path.join(folder, "it.safetensors"), os.path.join(folder, "it.jsonl")
+        run("train", "cartpole", "--quiet", "--train.total_timesteps", "8192", "-o", checkpoint)
+        run("export", checkpoint, "-o", policy, "--samples", samples)
+        subprocess.run(["cc", "-std=c99", "-Wall", "-Werror", "-I", os.path.join(os.path.dirname(examples), "trainer", "export"), "-o",
+                        program, os.path.join(examples, "policy", "run_policy.c"), "-lm"], check=True)
+        with open(samples, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        text = "".join("\n" * line["begins"] + " ".join(map(repr, line["obs"])) + "\n" for line in lines)
+        done = subprocess.run([program, policy], input=text, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [str(int(line["columns"][1] > line["columns"][0])) for line in lines], done.stdout
+
+
 def main():
     paths = sorted(glob.glob(os.path.join(examples, "*.ini")))
     cases = [(f"plugin/{name} builds and learns", lambda name=name: check_plugin(name)) for name in ("gap.h", "tunnel.cc", "lamp.rs")]
+    cases.append(("policy/run_policy.c runs a policy without Trawl", check_policy))
     for path in paths:
         name = os.path.basename(path)
         cases.append((f"{name} trains", lambda path=path: check_train(path)))

@@ -1,0 +1,107 @@
+/* export_policy.c - see export_policy.h. */
+#include "sweep/cmd/policy/export_policy.h"
+
+#include "base/file.h"
+#include "base/strbuf.h"
+#include "study/setup.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/policy/checkpoint_player.h"
+#include "trainer/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define POLICY_MAX_BYTES (((size_t)1 << 31) - 1) /* of a message of Protocol Buffers */
+#define SAMPLE_STEPS 64
+#define SAMPLE_SEED 1
+
+static const char *const words[] = {
+    [POLICY_ONNX] = "onnx", [POLICY_SAFETENSORS] = "safetensors", [POLICY_HEADER] = "header"};
+static const char *const suffixes[] = {
+    [POLICY_ONNX] = ".onnx", [POLICY_SAFETENSORS] = ".safetensors", [POLICY_HEADER] = ".h"};
+
+static enum status find_form(const char *format, const char *path, enum policy_form *ret_form, struct error *err)
+{
+    size_t n = path != NULL ? strlen(path) : 0;
+
+    for (int i = 0; i < 3; i++) {
+        size_t length = strlen(suffixes[i]);
+        bool ends = n > length && strcmp(path + n - length, suffixes[i]) == 0;
+        *ret_form = (enum policy_form)i;
+        if (format != NULL ? strcmp(format, words[i]) == 0 : ends)
+            return ST_OK;
+    }
+    if (format != NULL)
+        return FAIL(err, ST_USAGE,
+                    "export: --format is '%s'; a checkpoint's policy is written as onnx, safetensors or header",
+                    format);
+    return FAIL(err, ST_USAGE,
+                "export: %s is a checkpoint's policy in which form? end its name in .onnx, .safetensors or .h, or give "
+                "--format onnx, safetensors or header",
+                path != NULL ? path : "stdout");
+}
+
+/* The file's name without folder and suffix. */
+static void base_name(const char *path, char *buf, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(buf, size, "%s", slash != NULL ? slash + 1 : path);
+    buf[strcspn(buf, ".")] = '\0';
+}
+
+static enum status write_policy(struct checkpoint_player *p, enum policy_form form, const char *checkpoint,
+                                const char *path, struct error *err)
+{
+    struct strbuf out;
+    char name[64];
+    enum status rc;
+
+    base_name(path != NULL ? path : checkpoint, name, sizeof name);
+    strbuf_init(&out, POLICY_MAX_BYTES);
+    rc = trainer_export(player_trainer(p->player), form, name, &out, err);
+    if (rc == ST_OK && path != NULL)
+        rc = file_write_all(path, out.text, out.len, err);
+    else if (rc == ST_OK && fwrite(out.text, 1, out.len, stdout) != out.len)
+        rc = FAIL(err, ST_IO, "export: the policy could not be written to stdout");
+    if (rc == ST_OK && path != NULL)
+        fprintf(stderr, "wrote the policy of %s for %s to %s, %zu bytes\n", checkpoint, p->setup->env->name, path,
+                out.len);
+    strbuf_free(&out);
+    return rc;
+}
+
+static enum status write_samples(struct checkpoint_player *p, const char *path, struct error *err)
+{
+    struct strbuf out;
+    enum status rc = ST_OK;
+
+    strbuf_init(&out, POLICY_MAX_BYTES);
+    for (int i = 0; rc == ST_OK && i < SAMPLE_STEPS; i++)
+        rc = player_trace(p->player, &out, err);
+    if (rc == ST_OK)
+        rc = file_write_all(path, out.text, out.len, err);
+    strbuf_free(&out);
+    return rc;
+}
+
+enum status export_policy(const char *checkpoint, const char *format, const char *path, const char *samples,
+                          struct error *err)
+{
+    struct checkpoint_player p = {0};
+    enum policy_form form;
+    enum status rc;
+
+    TRY(find_form(format, path, &form, err));
+    if (path != NULL)
+        TRY(check_output(path, err));
+    if (samples != NULL)
+        TRY(check_output(samples, err));
+    rc = checkpoint_player_open(&p, checkpoint, SAMPLE_SEED, false, err);
+    if (rc == ST_OK)
+        rc = write_policy(&p, form, checkpoint, path, err);
+    if (rc == ST_OK && samples != NULL)
+        rc = write_samples(&p, samples, err);
+    checkpoint_player_close(&p);
+    return rc;
+}

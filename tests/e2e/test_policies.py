@@ -1,0 +1,342 @@
+"""Policies that leave Trawl: as ONNX, safetensors and a C header, each against what Trawl's own policy gave; and videos.
+
+The case with onnxruntime needs its package: of `tools/test --servers`, or of the Python that TRAWL_ONNX names."""
+import json
+import math
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+import tap
+from tap import equal, fails, run, write
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HEADER = ROOT / "trainer" / "export"
+
+# A grid of noise; levers: two choices with a mask; dials: a choice and two numbers.
+LEVERS = '''
+#ifndef LEVERS_H
+#define LEVERS_H
+MASK
+#include "trawl_env.h"
+struct levers_settings { int64_t unused; };
+struct levers_state { struct rng rng; float seen[40]; int32_t at, unused; };
+ENV_FN void levers_shape(const struct levers_settings *settings, struct env_shape *ret)
+{
+    (void)settings;
+    ret->obs_size = 40, ret->height = 4, ret->width = 5, ret->channels = 2;
+    ret->n_agents = 1;
+    ret->n_heads = NUMBERS ? 3 : 2;
+    ret->has_mask = !NUMBERS;
+    ret->head_sizes[0] = 3;
+    ret->head_sizes[1] = NUMBERS ? 0 : 4;
+    ret->head_sizes[2] = 0;
+    for (int j = 1; NUMBERS && j < 3; j++)
+        ret->low[j] = -1.5f * (float)j, ret->high[j] = 4.0f;
+}
+ENV_FN void levers_look(struct levers_state *state)
+{
+    for (int i = 0; i < 40; i++)
+        state->seen[i] = 4.0f * rng_f32(&state->rng) - 1.0f;
+}
+ENV_FN void levers_reset(const struct levers_settings *settings, struct levers_state *state)
+{
+    (void)settings;
+    state->at = 0;
+    levers_look(state);
+}
+ENV_FN void levers_step(const struct levers_settings *settings, struct levers_state *state, const int32_t *actions,
+                        struct env_step *step)
+{
+    (void)settings;
+    step->rewards[0] = actions[0] == 1 ? 1.0f : 0.0f;
+    step->ended = ++state->at == 7;
+    levers_look(state);
+}
+ENV_FN void levers_mask(const struct levers_settings *settings, const struct levers_state *state, int agent, uint8_t *mask)
+{
+    (void)settings, (void)agent;
+    for (int i = 0; i < 7; i++) /* at times nothing of a head is allowed */
+        mask[i] = state->at % 3 == 2 ? i > 3 : state->seen[i] > 0.5f;
+}
+ENV_OBS_FN void levers_observe(const struct levers_settings *settings, const struct levers_state *state, int agent, env_obs *obs)
+{
+    (void)settings, (void)agent;
+    for (int i = 0; i < 40; i++)
+        obs[i] = state->seen[i];
+}
+#ifndef __CUDACC__
+static const struct opt_def levers_options[] = {
+    OPT_ROW_INT(struct levers_settings, unused, "0", 0, 1, OPT_FIXED, 0, 0, "", "Is not used."),
+};
+static const struct env_about levers_about = {"noise and levers", NULL, 0};
+static inline void levers_draw(const struct levers_settings *settings, const struct levers_state *state, struct env_picture *p)
+{
+    (void)settings;
+    p->width = p->height = 70;
+    env_draw_circle(p, 10.0 * state->at, 35, 5, ENV_OWN);
+}
+#endif
+#endif
+'''
+
+CONV = ["--policy.encoder", "conv", "--policy.conv_channels", "8"]
+CASES = {  # name: options of the training
+    "mlp": ["--policy.num_layers", "2", "--policy.activation", "tanh"],
+    "linear": ["--policy.core", "none", "--policy.encoder_activation", "none"],
+    "mingru": ["--policy.core", "mingru", "--policy.num_layers", "2"],
+    "lstm": ["--policy.core", "lstm", "--policy.num_layers", "2", "--policy.norm_obs", "true"],
+    "conv": CONV + ["--policy.conv_stride", "2"],
+    "conv_mingru": CONV + ["--policy.core", "mingru", "--policy.norm_obs", "true", "--policy.conv_layers", "3"],
+    "numbers": [],
+    "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
+                      "--policy.core", "lstm"],
+    "numbers_scaled": ["--policy.norm_obs", "true", "--policy.action_std_init", "0.3"],
+}
+SMALL = ["-q", "--train.total_timesteps", "4096", "--train.total_agents", "16", "--train.horizon", "16",
+         "--train.minibatch_size", "256", "--policy.hidden_size", "24", "--train.threads", "1", "--train.learning_rate", "0.05",
+         "--train.eval_episodes", "1", "--train.device", "cpu"]
+
+# Reads decisions as numbers: begins, obs, mask; writes a line of action, outputs, state, and of the last one's draws.
+CHECK = r'''
+#include MINE
+#ifndef PATH
+#include "trawl_policy.h"
+#endif
+int main(int argc, char **argv)
+{
+    struct trawl_policy p;
+    float obs[64], out[64], action[8], drawn[8], uniform[16];
+    unsigned char mask[64];
+    int begins, masked = argc > 2, tries = 1000;
+    if (argc < 2 || OPEN) { puts("refused"); return 3; }
+    float *state = (float *)calloc(p.state_size + 1, sizeof *state);
+    while (scanf("%d", &begins) == 1) {
+        for (size_t i = 0; i < p.obs_size; i++)
+            if (scanf("%f", &obs[i]) != 1) return 4;
+        for (size_t i = 0, bit; masked && i < p.n_columns; i++, mask[i - 1] = (unsigned char)bit)
+            if (scanf("%zu", &bit) != 1) return 4;
+        if (begins) memset(state, 0, p.state_size * sizeof *state);
+        trawl_policy_forward(&p, state, obs, out);
+        trawl_policy_act(&p, out, masked ? mask : NULL, NULL, action);
+        for (size_t i = 0; i < p.n_heads; i++) printf("%.9g ", action[i]);
+        for (size_t i = 0; i < p.n_out; i++) printf("%.9g ", out[i]);
+        for (size_t i = 0; i < p.state_size; i++) printf("%.9g ", state[i]);
+        puts("");
+    }
+    for (int t = 0; t < tries; t++) { /* head h gets (t + 1/2) / tries and a cosine of 1: draws in order of their probability */
+        for (size_t h = 0; h < p.n_heads; h++) uniform[2 * h] = ((float)t + 0.5f) / (float)tries, uniform[2 * h + 1] = 0;
+        trawl_policy_act(&p, out, masked ? mask : NULL, uniform, drawn);
+        for (size_t h = 0; h < p.n_heads; h++) printf("%.9g ", drawn[h]);
+    }
+    puts("");
+    free(state);
+    trawl_policy_close(&p);
+    return 0;
+}
+'''
+
+
+def near(a, b, what, within=2e-5):
+    equal(len(a), len(b))
+    for x, y in zip(a, b):
+        assert abs(x - y) <= within * max(1.0, abs(y)), "%s: %r, Trawl's own is %r" % (what, x, y)
+
+
+def trained(folder, name, options):
+    """A checkpoint with weights of some training, and 64 of its decisions."""
+    checkpoint = folder / (name + ".ckpt")
+    run("train", folder / (("dials" if name.startswith("numbers") else "levers") + ".so"), *SMALL, *options, "-o", checkpoint, cwd=folder)
+    run("export", checkpoint, "-o", folder / (name + ".safetensors"), "--samples", folder / (name + ".jsonl"), cwd=folder)
+    lines = [json.loads(line) for line in (folder / (name + ".jsonl")).read_text().splitlines()]
+    equal(len(lines), 64)
+    assert 1 < sum(line["begins"] for line in lines) < 64
+    return checkpoint, lines
+
+
+def compiled(folder, name, **defines):
+    source = write(folder, "check.c", CHECK)
+    flags = ["-D%s=%s" % item for item in defines.items()]
+    for compiler, standard in (("cc", "-std=c99"), ("c++", "-std=c++17")):
+        subprocess.run([compiler, standard, "-x", "c" if compiler == "cc" else "c++", "-O1", "-Wall", "-Wextra", "-Werror", *flags,
+                        "-I", HEADER, "-o", folder / name, source, "-lm"], check=True)
+    return folder / name
+
+
+def softmax(logits, allowed):
+    top = max(x for x, ok in zip(logits, allowed) if ok)
+    weights = [math.exp(x - top) * ok for x, ok in zip(logits, allowed)]
+    return [w / sum(weights) for w in weights]
+
+
+def heads_of(lines, sizes):
+    """(first column, size, allowed choices) of each head of the last decision."""
+    at = 0
+    for size in sizes:
+        allowed = lines[-1].get("mask", [1] * 99)[at:at + size] if size else []
+        yield at, size, allowed if any(allowed) else [1] * size
+        at += size or 1
+
+
+def check_draws(lines, sizes, drawn):
+    columns, n = lines[-1]["columns"], len(drawn) // len(sizes)
+    at_std = len(columns) - sum(size == 0 for size in sizes)
+    for j, (at, size, allowed) in enumerate(heads_of(lines, sizes)):
+        own = drawn[j::len(sizes)]
+        if size == 0:  # above the mean by the deviation times the Rayleigh distribution's quantile, within the range
+            assert own == sorted(own) and own[-1] > own[0], own[:3]
+            at_std += 1
+            continue
+        for choice, p in enumerate(softmax(columns[at:at + size], allowed)):
+            assert abs(own.count(choice) / n - p) <= 2 / n, (choice, p, own.count(choice))
+
+
+def check_c(program, lines, *arguments):
+    words = []
+    for line in lines:
+        words.append(" ".join(map(repr, [int(line["begins"]), *line["obs"], *line.get("mask", [])])))
+    masked = ["mask"] if "mask" in lines[0] else []
+    done = subprocess.run([program, *arguments, *masked], input="\n".join(words), capture_output=True, text=True, check=True)
+    rows = [[float(x) for x in row.split()] for row in done.stdout.splitlines()]
+    equal(len(rows), len(lines) + 1)
+    sizes = [3, 4] if masked else [3, 0, 0]
+    for line, row in zip(lines, rows):
+        state = [x for key in sorted(line) if key.startswith("state_") for x in line[key]]
+        near(row[len(sizes):], line["columns"] + line["value"] + state, "the C header")
+    for j, (at, size, allowed) in enumerate(heads_of(lines, sizes)):
+        got, columns = rows[-2][j], lines[-1]["columns"]
+        if size:
+            equal(got, max((x, -i) for i, x in enumerate(columns[at:at + size]) if allowed[i])[1] * -1)
+    check_draws(lines, sizes, rows[-1])
+
+
+def build_game(folder):
+    for name, numbers, mask in (("levers", "0", "#define ENV_GAME_HAS_MASK"), ("dials", "1", "")):
+        text = LEVERS.replace("NUMBERS", numbers).replace("MASK", mask).replace("levers", name)
+        write(folder, name + ".h", text)
+        run("env", "build", name + ".h", cwd=folder)
+
+
+def test_every_kind_of_policy_by_the_c_header(folder):
+    build_game(folder)
+    program = compiled(folder, "check", MINE="<stdio.h>", OPEN="trawl_policy_load(&p, argv[1])")
+    for name, options in CASES.items():
+        _, lines = trained(folder, name, options)
+        check_c(program, lines, folder / (name + ".safetensors"))
+
+
+def test_a_policy_within_a_header(folder):
+    build_game(folder)
+    checkpoint, lines = trained(folder, "conv_mingru", CASES["conv_mingru"])
+    run("export", checkpoint, "-o", folder / "my-lever.h", cwd=folder)
+    n = (folder / "conv_mingru.safetensors").stat().st_size
+    program = compiled(folder, "check", PATH="1", MINE='"' + str(folder / "my-lever.h") + '"',
+                       OPEN="!argv || trawl_policy_open(&p, my_lever_policy.bytes, %d)" % n)
+    check_c(program, lines, "unused")
+
+
+def test_safetensors_are_what_they_say(folder):
+    build_game(folder)
+    checkpoint, _ = trained(folder, "lstm", CASES["lstm"])
+    data = (folder / "lstm.safetensors").read_bytes()
+    n, = struct.unpack("<Q", data[:8])
+    head = json.loads(data[8:8 + n])
+    equal(n % 8, 0)
+    equal(head.pop("__metadata__")["format"], "trawl-policy")
+    end = 0
+    for tensor in head.values():
+        equal((tensor["dtype"], tensor["data_offsets"][0]), ("F32", end))
+        end = tensor["data_offsets"][1]
+        equal(end - tensor["data_offsets"][0], 4 * math.prod(tensor["shape"]))
+    equal(len(data), 8 + n + end)
+    equal(head["core.1.weight_hh"]["shape"], [96, 24])
+    equal(head["obs.scale"]["shape"], [40, 2])
+    program = compiled(folder, "check", MINE="<stdio.h>", OPEN="trawl_policy_load(&p, argv[1])")
+    for name, bad in (("cut", data[:-4]), ("more", data + b"0000"), ("head", data[:8 + n // 2]), ("empty", b""), ("text", b"x" * 99),
+                      ("huge", b"\xff" * 8 + data[8:])):
+        path = folder / name
+        path.write_bytes(bad)
+        equal(subprocess.run([program, path], capture_output=True, text=True).returncode, 3)
+
+
+def test_what_is_no_policy_is_refused(folder):
+    write(folder, "a.ckpt", "no checkpoint")
+    run("train", "squared", *SMALL, "-o", folder / "real.ckpt", cwd=folder)
+    fails("export", "a.ckpt", "-o", "a.onnx", code=1, says=["a.ckpt", "not a Trawl checkpoint"], cwd=folder)
+    fails("export", "none.ckpt", "-o", "a.onnx", code=1, says="none.ckpt", cwd=folder)
+    fails("export", "real.ckpt", code=2, says=".safetensors", cwd=folder)
+    fails("export", "real.ckpt", "-f", "csv", code=2, says="onnx, safetensors or header", cwd=folder)
+    fails("export", "real.ckpt", "-p", "best", "-o", "a.onnx", code=2, says="--pick", cwd=folder)
+    fails("export", "study", "--samples", "s", code=2, says="--samples", cwd=folder)
+    equal(sorted(path.name for path in folder.iterdir()), ["a.ckpt", "real.ckpt"])
+
+
+ASK_ONNX = '''
+import json, sys, numpy as np, onnx, onnxruntime
+model, samples = sys.argv[1:]
+onnx.checker.check_model(onnx.load(model), full_check=True)
+session = onnxruntime.InferenceSession(model)
+names, rows, state = [o.name for o in session.get_outputs()], [], None
+for line in open(samples):
+    d = json.loads(line)
+    n = sum(key.startswith("state_") for key in d)
+    feed = {"obs": np.array([d["obs"]] * 2, np.float32)}
+    if n:
+        state = np.zeros((n, 2, len(d["state_0"])), np.float32) if d["begins"] else state
+        feed["state"] = state
+    if "mask" in d:
+        feed["mask"] = np.array([d["mask"]] * 2, bool)
+    out = dict(zip(names, session.run(None, feed)))
+    state = out.get("next_state")
+    rows.append({name: value[..., 1, :].ravel().tolist() if name == "next_state" else value[1].ravel().tolist()
+                 for name, value in out.items()})
+    assert all(np.array_equal(v[:, 0], v[:, 1]) if k == "next_state" else np.array_equal(v[0], v[1]) for k, v in out.items())
+print(json.dumps(rows))
+'''
+
+
+def test_onnxruntime_itself_gives_the_same(folder):
+    servers = os.environ.get("TRAWL_SERVERS")
+    python = os.environ.get("TRAWL_ONNX") or (servers and str(pathlib.Path(servers, "bin", "python")))
+    if not python:
+        raise tap.Skip("needs the packages onnx and onnxruntime: tools/test --servers, or TRAWL_ONNX=PYTHON")
+    build_game(folder)
+    for name, options in CASES.items():
+        checkpoint, lines = trained(folder, name, options)
+        run("export", checkpoint, "-o", folder / "it.onnx", cwd=folder)
+        done = subprocess.run([python, "-c", ASK_ONNX, folder / "it.onnx", folder / (name + ".jsonl")], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        rows = json.loads(done.stdout)
+        sizes = [3, 4] if "mask" in lines[0] else [3, 0, 0]
+        for line, row in zip(lines, rows):
+            check_onnx(name, line, row, sizes)
+
+
+def check_onnx(name, line, row, sizes):
+    at, at_std = 0, len(line["columns"]) - sum(size == 0 for size in sizes)
+    near(row["value"], line["value"], name)
+    near(row.get("next_state", []), [x for key in sorted(line) if key.startswith("state_") for x in line[key]], name)
+    for j, size in enumerate(sizes):
+        if size == 0:
+            mean = line["columns"][at]
+            near(row["mean_%d" % j] + row["log_std_%d" % j], [mean, line["columns"][at_std]], name)
+            u = math.tanh(mean) if name == "numbers_state" else min(max(mean, -1), 1)
+            low, high = -1.5 * j, 4.0
+            near([row["action"][j]], [(low + high) / 2 + (high - low) / 2 * u], name)
+            at, at_std = at + 1, at_std + 1
+            continue
+        allowed = line.get("mask", [1] * 99)[at:at + size]
+        allowed = allowed if any(allowed) else [1] * size
+        near([x for x, ok in zip(row["logits_%d" % j], allowed) if ok],
+             [x for x, ok in zip(line["columns"][at:at + size], allowed) if ok], name)
+        assert all(x == -math.inf for x, ok in zip(row["logits_%d" % j], allowed) if not ok)
+        likeliest = max(range(size), key=lambda i: (line["columns"][at + i] if allowed[i] else -math.inf, -i))
+        equal(row["action"][j], likeliest)
+        at += size
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

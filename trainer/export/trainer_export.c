@@ -1,0 +1,57 @@
+/* trainer_export.c - the policy of a trainer for other programs: brings its numbers to the host and calls the writer. */
+#include "trainer/export/export_priv.h"
+
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define IDENTIFIER_MAX 48
+
+/* trawl_policy.h, and the file of safetensors as an array that it opens. */
+static void header_write(const struct exported *e, const char *name, struct strbuf *out)
+{
+    char identifier[IDENTIFIER_MAX] = "";
+    struct strbuf file;
+
+    for (size_t i = 0; name[i] != '\0' && i + 1 < sizeof identifier; i++)
+        identifier[i] = isalnum((unsigned char)name[i]) ? name[i] : '_';
+    strbuf_init(&file, out->max);
+    safetensors_write(e, &file);
+    strbuf_addf(out, "/* A policy for %s, made by `trawl export`: trawl_policy_open(&p, %s_policy.bytes, %zu) */\n",
+                e->env, identifier, file.len);
+    strbuf_add(out, trawl_policy_h);
+    strbuf_addf(out, "\nstatic const union {\n    unsigned char bytes[%zu];\n    float aligned;\n} %s_policy = {{",
+                file.len, identifier);
+    for (size_t i = 0; i < file.len; i++)
+        strbuf_addf(out, "%s%u,", i % 24 == 0 ? "\n    " : "", (unsigned)(unsigned char)file.text[i]);
+    strbuf_add(out, "\n}};\n");
+    if (out->status == ST_OK)
+        out->status = file.status;
+    strbuf_free(&file);
+}
+
+enum status trainer_export(struct trainer *t, enum policy_form form, const char *name, struct strbuf *out,
+                           struct error *err)
+{
+    const struct policy *p = &t->policy;
+    struct exported e = {.policy = p, .shape = &t->shape, .env = t->def->name};
+    enum status rc;
+
+    e.params = mem_array(p->n_params, sizeof *e.params);
+    if (p->set.norm_obs)
+        e.scale = mem_array(2 * p->obs_size, sizeof *e.scale);
+    rc = trainer_get_params(t, e.params, err);
+    if (rc == ST_OK && e.scale != NULL)
+        rc = kern_download(t->kern, e.scale, t->norm_of.obs_scale, 2 * p->obs_size * sizeof *e.scale, err);
+    if (rc == ST_OK && form == POLICY_ONNX)
+        onnx_write(&e, out);
+    else if (rc == ST_OK && form == POLICY_SAFETENSORS)
+        safetensors_write(&e, out);
+    else if (rc == ST_OK)
+        header_write(&e, name, out);
+    mem_free(e.scale);
+    mem_free(e.params);
+    return rc == ST_OK ? strbuf_status(out, "the policy", err) : rc;
+}
