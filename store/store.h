@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json.h"
 #include "base/status.h"
 
 struct store; /* a connection; used by one thread at a time */
@@ -421,8 +422,13 @@ enum status store_metric_last(struct store *store, int64_t trial_id, const char 
 enum status store_metric_names(struct store *store, int64_t trial_id, char ***ret_names, size_t *ret_n,
                                struct error *err) MUST_USE;
 
-/* Writes a new SQLite file, no store, by a text in SQL (script.c); ST_EXISTS when there is one. */
+/* -- SQLite files of other programs (script.c) -- */
+/* Writes a new one by a text in SQL; ST_EXISTS when there is a file. */
 enum status store_write_script(const char *path, const char *sql, struct error *err) MUST_USE;
+/* The rows that one query finds, as an array of objects by column (numbers, texts, null); the file is not changed. The
+ * caller deletes it. id: the value of ?1, where the query has one. ST_CORRUPT: no such table or column. */
+enum status store_read_rows(const char *path, const char *sql, int64_t id, cJSON **ret_rows,
+                            struct error *err) MUST_USE;
 
 /* -- checking (verify.c): a whole store against SQLite's own checks and the checksums of rows and curves -- */
 struct store_tally {

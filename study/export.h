@@ -11,7 +11,15 @@ struct study;
 struct study_view;
 struct trial;
 
-enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS, EXPORT_CSV, EXPORT_JSONL, EXPORT_OPTUNA };
+enum export_format {
+    EXPORT_INI,
+    EXPORT_JSON,
+    EXPORT_ARGS,
+    EXPORT_CSV,
+    EXPORT_JSONL,
+    EXPORT_OPTUNA,
+    EXPORT_TENSORBOARD
+};
 
 /* The first three are of one trial, the others of all. name: "ini", ..., or NULL: by the path's suffix (NULL: ini). */
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format,

@@ -1,12 +1,14 @@
 /* curve_log.c - writes reports of a training to files that other programs read. */
 #include "sweep/cmd/curve_log.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
+#include "study/exchange/event_file.h"
 #include "trainer/trainer.h"
 
 #include <sys/stat.h>
@@ -18,6 +20,8 @@
 
 struct curve_log {
     FILE *csv, *jsonl;
+    struct event_file *events;
+    struct event_value *values; /* (train_n_metric_defs) of a report; owned */
     char dir[PATH_MAX];
     bool failed; /* it was logged */
 };
@@ -51,10 +55,13 @@ enum status curve_log_open(struct curve_log **ret_log, const char *dir, bool app
     rc = open_one(dir, "metrics.csv", append, &log->csv, &is_new, err);
     if (rc == ST_OK)
         rc = open_one(dir, "metrics.jsonl", append, &log->jsonl, &ignored, err);
+    if (rc == ST_OK)
+        rc = event_file_open(&log->events, dir, err);
     if (rc != ST_OK) {
         curve_log_close(log);
         return rc;
     }
+    log->values = mem_array(train_n_metric_defs, sizeof *log->values);
     for (size_t i = 0; is_new && i < train_n_metric_defs; i++)
         fprintf(log->csv, "%s%s", i > 0 ? "," : "", train_metric_defs[i].name);
     if (is_new)
@@ -66,6 +73,7 @@ enum status curve_log_open(struct curve_log **ret_log, const char *dir, bool app
 void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
 {
     char number[NUM_TEXT_MAX], *text;
+    struct error why = {0};
     cJSON *json;
 
     if (log == NULL)
@@ -73,6 +81,7 @@ void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
     json = cJSON_CreateObject();
     for (size_t i = 0; i < train_n_metric_defs; i++) {
         double value = train_metric_value(metrics, i);
+        log->values[i] = (struct event_value){.tag = train_metric_defs[i].name, .value = value};
         fprintf(log->csv, "%s%s", i > 0 ? "," : "", isnan(value) ? "" : num_format_f64(value, number));
         if (!isnan(value))
             json_add_f64(json, train_metric_defs[i].name, value);
@@ -82,7 +91,9 @@ void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
     fputs("\n", log->csv);
     fprintf(log->jsonl, "%s\n", text);
     mem_free(text);
-    if ((fflush(log->csv) != 0 || fflush(log->jsonl) != 0) && !log->failed) {
+    event_file_add(log->events, (double)clock_utc_ms() / 1000, metrics->env_steps, log->values, train_n_metric_defs);
+    if ((fflush(log->csv) != 0 || fflush(log->jsonl) != 0 || event_file_flush(log->events, &why) != ST_OK) &&
+        !log->failed) {
         log->failed = true;
         log_warn("%s: a report cannot be written (%s), continuing without", log->dir, strerror(errno));
     }
@@ -96,5 +107,7 @@ void curve_log_close(struct curve_log *log)
         fclose(log->csv);
     if (log->jsonl != NULL)
         fclose(log->jsonl);
+    event_file_close(log->events);
+    mem_free(log->values);
     mem_free(log);
 }

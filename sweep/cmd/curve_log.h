@@ -1,5 +1,5 @@
-/* curve_log.h - a training's curves as files: DIR/metrics.csv and DIR/metrics.jsonl, a line for each report. Used by the
- * thread that trains. NULL is fine everywhere and does nothing. */
+/* curve_log.h - a training's curves as files: DIR/metrics.csv and DIR/metrics.jsonl, a line for each report, and
+ * event files for TensorBoard. Used by the thread that trains. NULL is fine everywhere and does nothing. */
 #ifndef SWEEP_CMD_CURVE_LOG_H
 #define SWEEP_CMD_CURVE_LOG_H
 

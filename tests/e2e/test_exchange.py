@@ -6,9 +6,11 @@ import io
 import json
 import os
 import pathlib
+import socket
 import sqlite3
 import subprocess
 import sys
+import urllib.request
 
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, write
@@ -120,7 +122,7 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
     run("import", folder / "w.csv", *args)
     fails("export", "w", "--store", store, "--format", "csv", "--pick", "best", code=2, says="--pick is for one trial")
     fails("export", "w", "--store", store, "--format", "optuna", code=2, says="-o")
-    fails("export", "w", "--store", store, "--format", "xls", code=2, says="csv, jsonl and optuna")
+    fails("export", "w", "--store", store, "--format", "xls", code=2, says="csv, jsonl, optuna and tensorboard")
     out = write(folder, "there.db", "x")
     fails("export", "w", "--store", store, "--format", "optuna", "-o", out, code=1, says="is there already")
     equal(out.read_text(), "x")
@@ -178,6 +180,45 @@ def test_optuna_itself_sees_the_same_front(folder):
     equal(seen["params"], [t["params"] for t in trials])
     equal(seen["values"], [[t["score"], t["cost_s"]] if t["state"] == "done" and not t["dropped"] else None for t in trials])
     equal(seen["dropped"], [t["dropped"] for t in trials])
+
+
+def get_json(url):
+    with urllib.request.urlopen(url, timeout=tap.PATIENCE_S) as answer:
+        return json.load(answer)
+
+
+def test_optuna_dashboard_shows_the_same_front(folder):
+    """The program as a person starts it, on a file that `trawl export` made; its page reads these two addresses."""
+    servers = os.environ.get("TRAWL_SERVERS")
+    program = os.environ.get("TRAWL_DASHBOARD") or (servers and str(pathlib.Path(servers, "bin", "optuna-dashboard")))
+    if not program:
+        raise tap.Skip("needs the package optuna-dashboard: tools/test --servers, or TRAWL_DASHBOARD=PROGRAM")
+    store, made = sweep(folder), folder / "optuna.db"
+    run("export", "a", "--store", store, "--format", "optuna", "-o", made)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    process = subprocess.Popen([program, "sqlite:///%s" % made, "--port", str(port), "--server", "wsgiref"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    tap.started.append(process)
+    url = "http://127.0.0.1:%d/api/studies" % port
+
+    def is_up():
+        try:
+            return bool(get_json(url))
+        except OSError:
+            return False
+    tap.wait_for(is_up, process)
+    studies = get_json(url)["study_summaries"]
+    equal([(s["study_name"], s["directions"]) for s in studies], [("a", ["maximize", "minimize"])])
+    page = get_json("%s/%d" % (url, studies[0]["study_id"]))
+    process.kill()
+    process.wait()
+    trials = show(store, "a")["trials"]
+    equal(page["objective_names"], ["perf", "cost (s)"])
+    equal(sorted(t["number"] for t in page["best_trials"]), single_front(trials))
+    equal([t.get("values") for t in page["trials"]],
+          [[t["score"], t["cost_s"]] if t["state"] == "done" and not t["dropped"] else None for t in trials])
 
 
 if __name__ == "__main__":

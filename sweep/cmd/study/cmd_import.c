@@ -9,6 +9,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/study/import_file.h"
+#include "sweep/cmd/study/import_row.h"
 #include "sweep/control/ask_forward.h"
 #include "sweep/control/ask_points.h"
 #include "sweep/control/control_command.h"
@@ -109,6 +110,12 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
     const cJSON *row;
     size_t n = 0;
 
+    if (rc == ST_OK && c->file.direction != NULL && c->columns.score == NULL &&
+        strcmp(c->file.direction, study_direction(&v->study)) != 0)
+        rc = FAIL(err, ST_USAGE,
+                  "import: %s has scores to %s, and the study %s is to %s them; set sweep.goal, or name another "
+                  "objective with --score",
+                  c->path, c->file.direction, c->study, study_direction(&v->study));
     c->bodies = cJSON_CreateArray();
     for (row = c->file.rows->child; rc == ST_OK && row != NULL; row = row->next) {
         cJSON *body = NULL;
@@ -223,9 +230,10 @@ enum status cmd_import(int argc, char **argv, struct error *err)
         {"study", 0, CLI_TEXT, &c.study, "NAME", "the study that gets the trials; one that is not there is made"},
         {"config", 0, CLI_TEXT, &c.config, "FILE",
          "config and ranges of a study that is made (of .jsonl and stores: theirs)"},
-        {"from", 0, CLI_TEXT, &c.from, "NAME", "which study of another store (its only one)"},
+        {"from", 0, CLI_TEXT, &c.from, "NAME", "which study of another store or storage (its only one)"},
         {"score", 0, CLI_TEXT, &c.columns.score, "COLUMN", "the scores (score, else the study's metric)"},
-        {"cost", 0, CLI_TEXT, &c.columns.cost, "COLUMN", "the costs, in the study's unit (cost, else cost_s)"},
+        {"cost", 0, CLI_TEXT, &c.columns.cost, "COLUMN",
+         "the costs, in the study's unit (cost, else cost_s, uptime or Runtime)"},
         {"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"},
         {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"},
     };
@@ -233,20 +241,23 @@ enum status cmd_import(int argc, char **argv, struct error *err)
         .name = "import",
         .synopsis = "trawl import FILE --study NAME [--config FILE] [--from NAME] [--score COLUMN] [--cost COLUMN] "
                     "[--store FILE] [--json]",
-        .about = "Adds trials of a file to a study, where they teach the models like its own. The file is CSV with a "
-                 "header, "
-                 "as\n`trawl export` or the table of a tracker (W&B: export as CSV) writes it, JSON lines, or another "
-                 "store. A\n"
-                 "parameter's column has its name (train.learning_rate, train/learning_rate or learning_rate). What is "
-                 "imported\ntwice is there once; curves and checkpoints stay where they are.",
+        .about =
+            "Adds trials of a file to a study, where they teach the models like its own. The file is CSV with a "
+            "header, "
+            "as\n`trawl export` or the table of a tracker (W&B: export as CSV) writes it, JSON lines, another store, "
+            "an SQLite\nstorage of Optuna's, or a folder of PufferLib's logs (logs/GAME). A parameter's column has its "
+            "name\n(train.learning_rate, train/learning_rate or learning_rate), or PufferLib's. What is imported "
+            "twice is there\nonce; curves and checkpoints stay where they are.",
         .examples = "  trawl import first.csv --study again --config my.ini --store new.db\n"
                     "  trawl import their.db --from first --study theirs --store my.db\n"
-                    "  trawl import wandb.csv --study mine --config my.ini --score score --cost Runtime",
+                    "  trawl import wandb.csv --study mine --config my.ini --score eval/return\n"
+                    "  trawl import optuna.db --study mine --config my.ini --store new.db\n"
+                    "  trawl import logs/breakout --study puffer --config breakout.ini --store my.db",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 1,
         .max_words = 1,
-        .words_text = "a file",
+        .words_text = "a file or a folder",
     };
     enum status rc;
 

@@ -1,21 +1,23 @@
-/* import_file.c - what a file holds of trials, from whichever program it is.
- * Invariant: a value that is not understood is an error with its row, never left out. */
+/* import_file.c - reads the trials that a file holds as rows, from whichever program it is. */
 #include "sweep/cmd/study/import_file.h"
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/status.h"
-#include "gp/gp.h"
 #include "store/store.h"
 #include "study/exchange/csv.h"
+#include "study/exchange/optuna_read.h"
+#include "study/exchange/puffer_log.h"
 #include "study/study_view.h"
 #include "web/report/report.h"
 
-#include <math.h>
+#include <sys/stat.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define FILE_MAX_BYTES (512u << 20)
 
@@ -70,6 +72,31 @@ static enum status read_store(const char *path, const char *from, struct import_
     return rc;
 }
 
+/* A line of JSON lines: the study's description, or a trial's row. Takes json. */
+static bool take_line(cJSON *json, struct import_file *ret)
+{
+    cJSON *study;
+    bool is_object = cJSON_IsObject(json);
+
+    if (puffer_is_log(json)) {
+        cJSON_AddItemToArray(ret->rows, puffer_log_row(json));
+        cJSON_Delete(json);
+        return true;
+    }
+    study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
+    if (cJSON_IsObject(study) && ret->study == NULL) {
+        ret->study = study;
+        cJSON_Delete(json);
+        return true;
+    }
+    cJSON_Delete(study);
+    if (is_object)
+        cJSON_AddItemToArray(ret->rows, json);
+    else
+        cJSON_Delete(json);
+    return is_object;
+}
+
 static enum status read_jsonl(const char *text, struct import_file *ret, struct error *err)
 {
     size_t line = 1;
@@ -78,37 +105,125 @@ static enum status read_jsonl(const char *text, struct import_file *ret, struct 
     for (const char *at = text; *at != '\0'; line++) {
         size_t n = strcspn(at, "\n");
         cJSON *json = NULL;
-        if (n > 0 && json_parse(at, n, &json, err) != ST_OK)
+        if (n > 0 && puffer_log_parse(at, n, &json, err) != ST_OK)
             return error_prefix(err, "line %zu", line);
-        cJSON *study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
-        if (cJSON_IsObject(study) && ret->study == NULL) {
-            ret->study = study;
-            cJSON_Delete(json);
-        } else if (cJSON_IsObject(json)) {
-            cJSON_Delete(study);
-            cJSON_AddItemToArray(ret->rows, json);
-        } else if (n > 0) {
-            cJSON_Delete(study);
-            cJSON_Delete(json);
+        if (n > 0 && !take_line(json, ret))
             return FAIL(err, ST_CORRUPT, "line %zu: an object is needed for each trial", line);
-        }
         at += n + (at[n] == '\n');
     }
+    return ST_OK;
+}
+
+/* ---- a folder of PufferLib's ---- */
+
+static enum status read_log(const char *path, cJSON *rows, struct error *err)
+{
+    cJSON *log = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    enum status rc;
+
+    TRY(file_read_all(path, FILE_MAX_BYTES, &text, &n, err));
+    rc = puffer_log_parse(text, n, &log, err);
+    mem_free(text);
+    if (rc == ST_OK && !puffer_is_log(log))
+        rc = FAIL(err, ST_CORRUPT, "it is no log of PufferLib's: there are no 'metrics' in it");
+    if (rc == ST_OK)
+        cJSON_AddItemToArray(rows, puffer_log_row(log));
+    else
+        error_prefix(err, "%s", path);
+    cJSON_Delete(log);
+    return rc;
+}
+
+static bool is_json(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 5 && strcmp(name + n - 5, ".json") == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names of its .json files, sorted; the caller frees each and the list. */
+static enum status list_logs(const char *path, char ***ret_names, size_t *ret_n, struct error *err)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    char **names = NULL;
+    size_t n = 0, cap = 0;
+
+    if (dir == NULL)
+        return FAIL(err, ST_IO, "%s cannot be read: %s", path, strerror(errno));
+    while ((entry = readdir(dir)) != NULL) {
+        if (!is_json(entry->d_name))
+            continue;
+        MEM_ROOM(names, n, cap);
+        names[n++] = mem_strdup(entry->d_name);
+    }
+    closedir(dir);
+    if (n > 1)
+        qsort((void *)names, n, sizeof *names, by_name);
+    *ret_names = names;
+    *ret_n = n;
+    return ST_OK;
+}
+
+static enum status read_folder(const char *path, struct import_file *ret, struct error *err)
+{
+    char **names = NULL, file[PATH_MAX];
+    size_t n = 0;
+    enum status rc = ST_OK;
+
+    ret->rows = cJSON_CreateArray();
+    TRY(list_logs(path, &names, &n, err));
+    if (n == 0)
+        rc = FAIL(err, ST_USAGE,
+                  "import: the folder %s has no file that ends in .json; PufferLib's runs of a game are in logs/GAME",
+                  path);
+    for (size_t i = 0; i < n; i++) {
+        bool fits = snprintf(file, sizeof file, "%s/%s", path, names[i]) < (int)sizeof file;
+        if (rc == ST_OK)
+            rc = fits ? read_log(file, ret->rows, err) : FAIL(err, ST_USAGE, "import: the path %s is too long", path);
+        mem_free(names[i]);
+    }
+    mem_free((void *)names);
+    return rc;
+}
+
+static enum status read_sqlite(const char *path, const char *from, struct import_file *ret, struct error *err)
+{
+    bool maximize = false;
+
+    if (!optuna_is_storage(path))
+        return read_store(path, from, ret, err);
+    TRY(optuna_read(path, from, &ret->rows, &maximize, err));
+    ret->direction = maximize ? "maximize" : "minimize";
     return ST_OK;
 }
 
 enum status import_file_read(const char *path, const char *from, struct import_file *ret, struct error *err)
 {
     static const char sqlite[] = "SQLite format 3"; /* with its NUL */
+    struct stat info;
     char *text = NULL;
     size_t n = 0;
     enum status rc;
 
     *ret = (struct import_file){0};
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        rc = read_folder(path, ret, err);
+        if (rc != ST_OK)
+            import_file_free(ret);
+        return rc;
+    }
     TRY(file_read_all(path, FILE_MAX_BYTES, &text, &n, err));
     if (n >= sizeof sqlite && memcmp(text, sqlite, sizeof sqlite) == 0) {
         mem_free(text);
-        rc = read_store(path, from, ret, err);
+        rc = read_sqlite(path, from, ret, err);
     } else {
         rc = text[0] == '{' ? read_jsonl(text, ret, err) : csv_parse(text, n, &ret->rows, err);
         mem_free(text);
@@ -118,193 +233,4 @@ enum status import_file_read(const char *path, const char *from, struct import_f
     if (rc != ST_OK)
         import_file_free(ret);
     return rc;
-}
-
-/* ---- a row ---- */
-
-/* "train/learning-rate" is "train.learning_rate": trackers and PufferLib write either. */
-static bool same_name(const char *column, const char *key)
-{
-    for (; *column != '\0' && *key != '\0'; column++, key++) {
-        char a = *column == '/' ? '.' : *column == '-' ? '_' : *column;
-        if (a != (*key == '-' ? '_' : *key))
-            return false;
-    }
-    return *column == *key;
-}
-
-static const cJSON *cell(const cJSON *row, const char *name)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach(item, row) if (same_name(item->string, name)) return item;
-    return NULL;
-}
-
-const char *import_row_text(const cJSON *row, const char *column)
-{
-    const cJSON *item = cell(row, column);
-
-    return cJSON_IsString(item) && item->valuestring[0] != '\0' ? item->valuestring : NULL;
-}
-
-/* *ret_value is left when the cell is empty or missing. */
-static enum status number(const cJSON *row, const char *name, double *ret_value, struct error *err)
-{
-    const cJSON *item = cell(row, name);
-
-    if (cJSON_IsNumber(item))
-        *ret_value = item->valuedouble;
-    else if (cJSON_IsString(item) && item->valuestring[0] != '\0' && !num_parse_f64(item->valuestring, ret_value))
-        return FAIL(err, ST_CORRUPT, "%s is '%.60s', a number is needed", name, item->valuestring);
-    return ST_OK;
-}
-
-/* The first of the columns that has a number; NaN: none. */
-static enum status first_number(const cJSON *row, const char *const *names, size_t n, double *ret_value,
-                                struct error *err)
-{
-    *ret_value = NAN;
-    for (size_t i = 0; i < n && isnan(*ret_value); i++)
-        if (names[i] != NULL)
-            TRY(number(row, names[i], ret_value, err));
-    return ST_OK;
-}
-
-/* In the words of Trawl, W&B and Optuna. *ret_word NULL: no result. */
-static enum status state(const cJSON *row, const char **ret_word, struct error *err)
-{
-    static const char *const words[][2] = {{"done", "done"},      {"finished", "done"}, {"completed", "done"},
-                                           {"complete", "done"},  {"failed", "failed"}, {"crashed", "failed"},
-                                           {"killed", "failed"},  {"fail", "failed"},   {"stopped", "stopped"},
-                                           {"pruned", "stopped"}, {"queued", NULL},     {"running", NULL},
-                                           {"lost", NULL},        {"waiting", NULL}};
-    const char *word = import_row_text(row, "state");
-
-    if (word == NULL)
-        word = import_row_text(row, "State");
-    *ret_word = "done";
-    for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++)
-        if (strcasecmp(word, words[i][0]) == 0) {
-            *ret_word = words[i][1];
-            return ST_OK;
-        }
-    return word == NULL ? ST_OK : FAIL(err, ST_CORRUPT, "the state '%.40s' is not known", word);
-}
-
-static const char *last_part(const char *key)
-{
-    const char *dot = strrchr(key, '.');
-
-    return dot != NULL ? dot + 1 : key;
-}
-
-/* A column of parameter k: by its key, or by the last part of it where no other parameter ends so. */
-static const cJSON *param_cell(const struct search *s, size_t k, const cJSON *row)
-{
-    const char *key = s->space.params[k].key;
-    const cJSON *item = cell(row, key);
-    size_t n_same = 0;
-
-    for (size_t i = 0; i < s->space.dim; i++)
-        n_same += strcmp(last_part(s->space.params[i].key), last_part(key)) == 0;
-    return item != NULL || n_same > 1 ? item : cell(row, last_part(key));
-}
-
-static enum status add_params(const struct study_view *v, const cJSON *row, cJSON *body, struct error *err)
-{
-    const struct search *s = &v->search;
-    const cJSON *given = cJSON_GetObjectItemCaseSensitive(row, "params");
-    cJSON *params = cJSON_AddObjectToObject(body, "params");
-    const cJSON *from = cJSON_IsObject(given) ? given : row;
-    double value;
-
-    for (size_t k = 0; k < s->space.dim; k++) {
-        const char *key = s->space.params[k].key;
-        const cJSON *item = param_cell(s, k, from);
-        bool is_text = cJSON_IsString(item) && item->valuestring[0] != '\0';
-        if (item == NULL)
-            return FAIL(err, ST_USAGE, "there is no value of %s, which the study searches", key);
-        if (s->space.params[k].scale == SPACE_CATEGORICAL && (is_text || cJSON_IsNumber(item) || cJSON_IsBool(item)))
-            json_add(params, key, cJSON_Duplicate(item, true));
-        else if (cJSON_IsNumber(item))
-            json_add_f64(params, key, item->valuedouble);
-        else if (is_text && num_parse_f64(item->valuestring, &value))
-            json_add_f64(params, key, value);
-        else if (is_text)
-            return FAIL(err, ST_CORRUPT, "%s is '%.60s', a number is needed", key, item->valuestring);
-    }
-    return ST_OK;
-}
-
-static enum status add_results(const struct study_view *v, const cJSON *row, const struct import_columns *c,
-                               cJSON *body, struct error *err)
-{
-    static const char *const by_kind[] = {
-        [SEARCH_COST_WALL] = "cost_s", [SEARCH_COST_DEVICE] = "device_s", [SEARCH_COST_STEPS] = "env_steps"};
-    const char *const scores[] = {c->score, c->score == NULL ? "score" : NULL,
-                                  c->score == NULL ? v->study.metric : NULL};
-    const char *const costs[] = {c->cost, c->cost == NULL ? "cost" : NULL,
-                                 c->cost == NULL ? by_kind[v->search.cost] : NULL};
-    static const char *const steps[] = {"env_steps", "step"};
-    double score, cost, step, seed = 0, se = NAN, episodes = 0;
-
-    TRY(first_number(row, scores, 3, &score, err));
-    TRY(first_number(row, costs, 3, &cost, err));
-    TRY(first_number(row, steps, 2, &step, err));
-    TRY(number(row, "seed", &seed, err));
-    TRY(number(row, "score_se", &se, err));
-    TRY(number(row, "eval_episodes", &episodes, err));
-    if (isfinite(score))
-        json_add_f64(body, "score", score);
-    if (isfinite(cost))
-        json_add_f64(body, "cost", cost);
-    if (step >= 0 && step < 9e15)
-        json_add_i64(body, "step", (int64_t)step);
-    if (seed > -9e15 && seed < 9e15)
-        json_add_i64(body, "seed", (int64_t)seed);
-    if (isfinite(se) && episodes >= 1 && episodes < 9e15) {
-        json_add_f64(body, "score_se", se);
-        json_add_i64(body, "eval_episodes", (int64_t)episodes);
-    }
-    return ST_OK;
-}
-
-/* Of the same row the same, so that a file that is imported twice adds its trials once. */
-static void add_key(cJSON *body)
-{
-    char *text = json_print(body, false), key[40];
-    size_t n = strlen(text);
-
-    snprintf(key, sizeof key, "import-%08x%08x", (unsigned)file_crc32(0, text, n), (unsigned)file_crc32(1, text, n));
-    json_add_str(body, "key", key);
-    mem_free(text);
-}
-
-enum status import_row_body(const struct study_view *v, const cJSON *row, const struct import_columns *columns,
-                            cJSON **ret_body, struct error *err)
-{
-    const char *word = NULL, *reason = import_row_text(row, "reason");
-    cJSON *body;
-    enum status rc;
-
-    *ret_body = NULL;
-    TRY(state(row, &word, err));
-    if (word == NULL)
-        return ST_OK;
-    body = cJSON_CreateObject();
-    json_add_str(body, "state", word);
-    rc = add_params(v, row, body, err);
-    if (rc == ST_OK)
-        rc = add_results(v, row, columns, body, err);
-    if (rc != ST_OK) {
-        cJSON_Delete(body);
-        return rc;
-    }
-    if (reason != NULL)
-        json_add_str(body, "reason", reason);
-    json_add_str(body, "client", "import");
-    add_key(body);
-    *ret_body = body;
-    return ST_OK;
 }

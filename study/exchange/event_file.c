@@ -1,0 +1,282 @@
+/* event_file.c - writes TensorBoard's event files.
+ *
+ * A file is a row of records: the length of the data (64 bits), the checksum of these 8 bytes, the data, its checksum; all
+ * little-endian. A checksum is the CRC-32C, turned right by 15 bits, plus a constant. The data is a protocol buffer,
+ * the message Event: 1 wall time (double), 2 step (varint), and either 3 the version (text, in the first record) or 5
+ * a Summary, which repeats 1 Value: 1 tag (text), 2 number (float). */
+#include "study/exchange/event_file.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "study/study_view.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENT_VERSION "brain.Event:2"
+#define EVENT_MAX_BYTES (1u << 20)
+#define CRC32C_POLYNOMIAL 0x82f63b78u /* Castagnoli's, bits reversed */
+#define CRC_MASK 0xa282ead8u
+#define FILES_A_SECOND 1000 /* of one process in one folder */
+
+enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+
+struct event_file {
+    FILE *file;
+    char *path; /* owned */
+    struct strbuf event, summary, value; /* messages that are being written, from the outer one in */
+    uint32_t crc[256]; /* of each byte */
+};
+
+/* ---- records ---- */
+
+static void crc_table(uint32_t *ret_crc)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc >> 1) ^ ((crc & 1) != 0 ? CRC32C_POLYNOMIAL : 0);
+        ret_crc[byte] = crc;
+    }
+}
+
+static uint32_t masked_crc(const struct event_file *f, const void *bytes, size_t n)
+{
+    const unsigned char *at = bytes;
+    uint32_t crc = UINT32_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        crc = (crc >> 8) ^ f->crc[(crc ^ at[i]) & 0xff];
+    crc = ~crc;
+    return ((crc >> 15) | (crc << 17)) + CRC_MASK;
+}
+
+static void write_record(struct event_file *f, const struct strbuf *data)
+{
+    uint64_t length = htole64(data->len);
+    uint32_t of_length = htole32(masked_crc(f, &length, sizeof length));
+    uint32_t of_data = htole32(masked_crc(f, data->text, data->len));
+
+    (void)fwrite(&length, sizeof length, 1, f->file); /* event_file_flush looks at ferror */
+    (void)fwrite(&of_length, sizeof of_length, 1, f->file);
+    (void)fwrite(data->text, 1, data->len, f->file);
+    (void)fwrite(&of_data, sizeof of_data, 1, f->file);
+}
+
+/* ---- messages ---- */
+
+static void add_varint(struct strbuf *out, uint64_t value)
+{
+    do {
+        char byte = (char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        strbuf_add_n(out, &byte, 1);
+        value >>= 7;
+    } while (value > 0);
+}
+
+static void add_key(struct strbuf *out, unsigned field, enum wire wire)
+{
+    add_varint(out, field << 3 | wire);
+}
+
+static void add_bytes(struct strbuf *out, unsigned field, const char *bytes, size_t n)
+{
+    add_key(out, field, WIRE_BYTES);
+    add_varint(out, n);
+    strbuf_add_n(out, bytes, n);
+}
+
+static void add_f64(struct strbuf *out, unsigned field, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    bits = htole64(bits);
+    add_key(out, field, WIRE_64);
+    strbuf_add_n(out, (const char *)&bits, sizeof bits);
+}
+
+static void add_f32(struct strbuf *out, unsigned field, double value)
+{
+    float narrow = fabs(value) > (double)FLT_MAX ? copysignf(INFINITY, (float)(value > 0 ? 1 : -1)) : (float)value;
+    uint32_t bits;
+
+    memcpy(&bits, &narrow, sizeof bits);
+    bits = htole32(bits);
+    add_key(out, field, WIRE_32);
+    strbuf_add_n(out, (const char *)&bits, sizeof bits);
+}
+
+void event_file_add(struct event_file *f, double utc_s, int64_t step, const struct event_value *values, size_t n)
+{
+    strbuf_clear(&f->event);
+    strbuf_clear(&f->summary);
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(values[i].value))
+            continue;
+        strbuf_clear(&f->value);
+        add_bytes(&f->value, 1, values[i].tag, strlen(values[i].tag));
+        add_f32(&f->value, 2, values[i].value);
+        add_bytes(&f->summary, 1, f->value.text, f->value.len);
+    }
+    if (f->summary.len == 0)
+        return;
+    add_f64(&f->event, 1, utc_s);
+    add_key(&f->event, 2, WIRE_VARINT);
+    add_varint(&f->event, (uint64_t)step);
+    add_bytes(&f->event, 5, f->summary.text, f->summary.len);
+    write_record(f, &f->event);
+}
+
+/* ---- a file ---- */
+
+static void add_version(struct event_file *f, double utc_s)
+{
+    strbuf_clear(&f->event);
+    add_f64(&f->event, 1, utc_s);
+    add_bytes(&f->event, 3, EVENT_VERSION, strlen(EVENT_VERSION));
+    write_record(f, &f->event);
+}
+
+static enum status make_file(const char *dir, time_t now, FILE **ret_file, char **ret_path, struct error *err)
+{
+    char host[65] = "", path[PATH_MAX];
+    int fd = -1;
+
+    if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0')
+        snprintf(host, sizeof host, "localhost");
+    for (int k = 0; fd < 0 && k < FILES_A_SECOND; k++) {
+        if (snprintf(path, sizeof path, "%s/events.out.tfevents.%010lld.%s.%d.%d", dir, (long long)now, host,
+                     (int)getpid(), k) >= (int)sizeof path)
+            return FAIL(err, ST_IO, "%s: the path of an event file is too long", dir);
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    *ret_file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (*ret_file == NULL) {
+        enum status rc = FAIL(err, ST_IO, "%s cannot be written: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    *ret_path = mem_strdup(path);
+    return ST_OK;
+}
+
+enum status event_file_open(struct event_file **ret_file, const char *dir, struct error *err)
+{
+    time_t now = time(NULL);
+    char *path = NULL;
+    FILE *file;
+
+    TRY(make_file(dir, now, &file, &path, err));
+    struct event_file *f = mem_alloc(sizeof *f);
+    f->file = file;
+    f->path = path;
+    strbuf_init(&f->event, EVENT_MAX_BYTES);
+    strbuf_init(&f->summary, EVENT_MAX_BYTES);
+    strbuf_init(&f->value, EVENT_MAX_BYTES);
+    crc_table(f->crc);
+    add_version(f, (double)now);
+    enum status rc = event_file_flush(f, err);
+    if (rc != ST_OK) {
+        event_file_close(f);
+        return rc;
+    }
+    *ret_file = f;
+    return ST_OK;
+}
+
+enum status event_file_flush(struct event_file *f, struct error *err)
+{
+    if (fflush(f->file) == 0 && ferror(f->file) == 0)
+        return ST_OK;
+    return FAIL(err, ST_IO, "%s: %s", f->path, strerror(errno));
+}
+
+void event_file_close(struct event_file *f)
+{
+    if (f == NULL)
+        return;
+    fclose(f->file);
+    strbuf_free(&f->event);
+    strbuf_free(&f->summary);
+    strbuf_free(&f->value);
+    mem_free(f->path);
+    mem_free(f);
+}
+
+/* ---- a study ---- */
+
+static enum status add_curve(struct event_file *f, struct store *store, const struct trial *trial, const char *name,
+                             struct error *err)
+{
+    double began_s = (double)(trial->started_ms > 0 ? trial->started_ms : trial->created_ms) / 1000;
+    struct curve_point *points = NULL;
+    size_t n = 0;
+
+    TRY(store_curve(store, trial->id, name, &points, &n, err));
+    for (size_t i = 0; i < n; i++)
+        event_file_add(f, began_s + points[i].wall_s, points[i].env_steps,
+                       &(struct event_value){.tag = name, .value = points[i].value}, 1);
+    mem_free(points);
+    return ST_OK;
+}
+
+static enum status write_trial(struct store *store, const struct trial *trial, const char *dir, char **names, size_t n,
+                               struct error *err)
+{
+    struct event_file *f = NULL;
+    char folder[PATH_MAX];
+    enum status rc;
+
+    if (snprintf(folder, sizeof folder, "%s/trial-%lld", dir, (long long)trial->number) >= (int)sizeof folder)
+        return FAIL(err, ST_IO, "%s: the path is too long", dir);
+    if (mkdir(folder, 0777) != 0)
+        return FAIL(err, ST_IO, "the folder %s cannot be made: %s", folder, strerror(errno));
+    TRY(event_file_open(&f, folder, err));
+    rc = ST_OK;
+    for (size_t i = 0; i < n && rc == ST_OK; i++)
+        rc = add_curve(f, store, trial, names[i], err);
+    if (rc == ST_OK)
+        rc = event_file_flush(f, err);
+    event_file_close(f);
+    return rc;
+}
+
+enum status event_files_write(const struct study_view *v, const char *dir, size_t *ret_n, struct error *err)
+{
+    struct store *store = NULL;
+    enum status rc;
+
+    *ret_n = 0;
+    if (mkdir(dir, 0777) != 0)
+        return errno == EEXIST ? FAIL(err, ST_EXISTS, "%s is there already; name a new folder with -o", dir)
+                               : FAIL(err, ST_IO, "the folder %s cannot be made: %s", dir, strerror(errno));
+    TRY(store_open_reader(&store, v->store_path, err));
+    rc = ST_OK;
+    for (size_t i = 0; i < v->n && rc == ST_OK; i++) {
+        char **names = NULL;
+        size_t n = 0;
+        rc = store_metric_names(store, v->trials[i].id, &names, &n, err);
+        if (rc == ST_OK && n > 0)
+            rc = write_trial(store, &v->trials[i], dir, names, n, err);
+        *ret_n += rc == ST_OK && n > 0;
+        store_names_free(names, n);
+    }
+    store_close(store);
+    return rc;
+}

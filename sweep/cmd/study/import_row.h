@@ -1,0 +1,19 @@
+/* import_row.h - a trial of a file as the body of a request that adds it. One thread. */
+#ifndef SWEEP_CMD_STUDY_IMPORT_ROW_H
+#define SWEEP_CMD_STUDY_IMPORT_ROW_H
+
+#include "base/json.h"
+#include "base/status.h"
+
+struct study_view;
+
+struct import_columns {
+    const char *score, *cost; /* NULL: by the names that exports use */
+};
+/* *ret_body NULL: the trial has no result (queued, running, lost). Else the caller deletes it. */
+enum status import_row_body(const struct study_view *view, const cJSON *row, const struct import_columns *columns,
+                            cJSON **ret_body, struct error *err) MUST_USE;
+/* A text of the row; NULL: none. */
+const char *import_row_text(const cJSON *row, const char *column);
+
+#endif
