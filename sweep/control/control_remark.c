@@ -1,5 +1,5 @@
 /* control_remark.c - what people write of a study and its trials, a study's name, and the trash.
- * Invariant: no trial changes; checkpoints follow the name of their study. */
+ * Invariant: no trial changes; checkpoints and the folders of programs follow the name of their study. */
 #include "sweep/control/control_remark.h"
 
 #include "base/mem.h"
@@ -8,6 +8,7 @@
 #include "store/store.h"
 #include "sweep/control/control_command.h"
 #include "sweep/controller/checkpoints.h"
+#include "sweep/program/trial_folders.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,12 +120,19 @@ static enum status check_no_client(struct store *store, const struct control_com
                          control_kind_name(c->kind), n, study->name);
 }
 
+/* Files beside the store; to NULL: they are removed. */
+static void rename_files(struct store *store, const char *from, const char *to)
+{
+    checkpoints_rename(store_path(store), from, to);
+    trial_folders_rename(store_path(store), from, to);
+}
+
 static enum status apply_rename(struct store *store, const struct control_command *c, const struct study *study,
                                 char *text, size_t size, struct error *err)
 {
     TRY(check_no_client(store, c, study, err));
     TRY(store_study_rename(store, study->id, c->text, err));
-    checkpoints_rename(store_path(store), study->name, c->text);
+    rename_files(store, study->name, c->text);
     snprintf(text, size, "study %s is now %.100s", study->name, c->text);
     return ST_OK;
 }
@@ -139,14 +147,14 @@ static enum status apply_rm(struct store *store, const struct control_command *c
             return FAIL(err, ST_USAGE, "rm: the study %s is not in the trash", study->name);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(study->name, "~"), study->name);
         TRY(store_study_restore(store, study, name, err));
-        checkpoints_rename(store_path(store), study->name, name);
+        rename_files(store, study->name, name);
         snprintf(text, size, "study %s is back", name);
         return ST_OK;
     }
     TRY(check_no_client(store, c, study, err));
     TRY(store_study_trash(store, study, err));
     snprintf(name, sizeof name, "%.100s~%lld", study->name, (long long)study->id);
-    checkpoints_rename(store_path(store), study->name, name);
+    rename_files(store, study->name, name);
     snprintf(text, size, "study %s is in the trash; `trawl rm %s --undo` takes it back, `trawl gc` empties the trash",
              study->name, study->name);
     return ST_OK;
@@ -167,7 +175,7 @@ enum status control_remark_apply(struct store *store, const struct control_comma
         return apply_rm(store, c, study, ret_text, size, err);
     case CONTROL_PURGE:
         TRY(store_study_delete(store, study, err));
-        checkpoints_rename(store_path(store), study->name, NULL);
+        rename_files(store, study->name, NULL);
         snprintf(ret_text, size, "study %s is removed", study->name);
         return ST_OK;
     default:

@@ -23,7 +23,7 @@
 #include "sweep/controller/track_rows.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
-#include "sweep/program/trial_program.h"
+#include "sweep/program/trial_folders.h"
 
 #include <limits.h>
 #include <math.h>
@@ -52,7 +52,7 @@ static cJSON *run_message(const struct flight *f, bool resume)
     char path[PATH_MAX], dir[PATH_MAX], owner[CHECKPOINT_LABEL_MAX];
 
     checkpoint_path(f->ss, t, path);
-    trial_program_folder(store_path(f->ss->store), f->ss->view.study.name, t->number, dir);
+    trial_folder_path(store_path(f->ss->store), f->ss->view.study.name, t->number, dir);
     checkpoint_owner(&f->ss->view.study, t, owner, sizeof owner);
     json_add_i64(json, "trial", t->id);
     json_add_i64(json, "attempt", t->attempt);

@@ -153,14 +153,6 @@ enum status trial_place_start(const struct trial_place *p, const struct program_
     return program_run_start(ret_run, &placed, err);
 }
 
-void trial_program_folder(const char *store_path, const char *study, int64_t number, char *buf)
-{
-    char real[PATH_MAX];
-
-    snprintf(buf, TRIAL_FOLDER_MAX, "%.*s.runs/%.100s/%lld", TRIAL_FOLDER_MAX - 160,
-             realpath(store_path, real) != NULL ? real : store_path, study, (long long)number);
-}
-
 enum status trial_program_start(const struct trial_program *t, struct program_run **ret_run, struct error *err)
 {
     const struct program_settings *program = &t->setup->program;

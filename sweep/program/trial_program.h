@@ -41,9 +41,6 @@ const char *trial_place_config(const struct trial_place *place); /* its file */
 enum status trial_place_start(const struct trial_place *place, const struct program_job *job,
                               struct program_run **ret_run, struct error *err) MUST_USE;
 
-#define TRIAL_FOLDER_MAX 4096
-/* STORE.runs/STUDY/NUMBER, in TRIAL_FOLDER_MAX bytes: the folder of a trial of a store. */
-void trial_program_folder(const char *store_path, const char *study, int64_t number, char *buf);
 enum status trial_program_start(const struct trial_program *trial, struct program_run **ret_run,
                                 struct error *err) MUST_USE;
 

@@ -13,6 +13,7 @@
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/program/once.h"
+#include "sweep/program/trial_folders.h"
 #include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
@@ -117,7 +118,7 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
     struct metric_line *last = mem_alloc(sizeof *last);
     enum status rc;
 
-    trial_program_folder(r->store_path, r->study.name, r->number, dir);
+    trial_folder_path(r->store_path, r->study.name, r->number, dir);
     snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "-rerun-%lld", (long long)seed);
     rc = setup_to_ini(setup, &text, err);
     trial.config = text;

@@ -160,6 +160,35 @@ def test_rm_keeps_a_study_until_gc(folder):
     run("check", store)
 
 
+def test_folders_of_programs_follow_their_study(folder):
+    """Renamed, in the trash, taken back and removed: nothing of STORE.runs stays, and nothing outside is touched."""
+    store, kept = folder / "s.db", write(folder, "kept", "text")
+    write(folder, "train.sh", 'ln -sf "%s" "$TRAWL_DIR/link"; mkdir -p "$TRAWL_DIR/more"; echo 1 > "$TRAWL_DIR/more/file"\n'
+          'echo TRAWL score=1\n' % kept)
+    config = write(folder, "own.ini", "[sweep]\ncommand = sh train.sh {argv}\ntrials = 2\n\n[sweep.x]\ntype = float\nmin = 0\nmax = 1\n")
+    at, runs = ("--store", store), folder / "s.db.runs"
+
+    def folders():
+        return sorted("%s/%s" % (p.parent.name, p.name) for p in runs.glob("*/*"))
+    run("sweep", config, *at, "--name", "a", "-q")
+    run("sweep", config, *at, "--name", "ab", "-q")
+    equal(folders(), ["a/0", "a/1", "ab/0", "ab/1"])
+    run("rename", "a", "b", *at)
+    equal(folders(), ["ab/0", "ab/1", "b/0", "b/1"])
+    run("rm", "b", *at)
+    equal(folders(), ["ab/0", "ab/1", "b~1/0", "b~1/1"])
+    run("rm", "b", "--undo", *at)
+    equal(folders(), ["ab/0", "ab/1", "b/0", "b/1"])
+    run("rm", "b", *at)
+    run("gc", "--dry-run", *at)
+    equal(folders(), ["ab/0", "ab/1", "b~1/0", "b~1/1"])
+    run("gc", *at)
+    equal(folders(), ["ab/0", "ab/1"])
+    run("rm", "ab", *at)
+    run("gc", *at)
+    equal((runs.exists(), kept.read_text()), (False, "text"))
+
+
 def test_diff_names_what_two_trials_differ_in(folder):
     store = sweep(folder, "a", 3)
     at = ("--store", store)

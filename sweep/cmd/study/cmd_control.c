@@ -70,13 +70,14 @@ static const struct control_text {
          "  trawl drop first 17 --reason 'the machine was busy' --store my.db\n"
          "  trawl drop first 17 --undo --store my.db",
          2, 2, "a study's name or a trial's number"},
-    [CONTROL_RENAME] = {"trawl rename NAME NEW [--store FILE] [--json]",
-                        "Gives a study another name, with its checkpoints. No controller may be running it. Runs that "
-                        "trackers have keep\n"
-                        "the names under which they were made.",
-                        "  trawl rename first pong-wide --store my.db\n"
-                        "  trawl rename 'old' new",
-                        2, 2, "a study's name or its new name"},
+    [CONTROL_RENAME] =
+        {"trawl rename NAME NEW [--store FILE] [--json]",
+         "Gives a study another name, with its checkpoints and the folders of its programs. No controller "
+         "may be running it.\n"
+         "Runs that trackers have keep the names under which they were made.",
+         "  trawl rename first pong-wide --store my.db\n"
+         "  trawl rename 'old' new",
+         2, 2, "a study's name or its new name"},
     [CONTROL_NOTE] =
         {"trawl note NAME [N] TEXT [--store FILE] [--json]",
          "Writes a note on a study, or on its trial N, for `trawl show`, pages and JSON. It takes the place "
