@@ -290,6 +290,25 @@ static enum status set_directory(struct setup *setup, struct error *err)
     return config_set(setup->config, CONFIG_COMMAND, "sweep.directory", real, origin, err);
 }
 
+/* train.from_policy as workers in other folders find it. */
+static enum status set_policy_path(struct setup *setup, struct error *err)
+{
+    const char *given = setup->train.from_policy, *origin = config_origin(setup->config, "train.from_policy");
+    char path[PATH_MAX], real[PATH_MAX];
+    const char *slash = strrchr(origin, '/');
+
+    if (given[0] == '\0' || given[0] == '/')
+        return ST_OK;
+    snprintf(path, sizeof path, "%.*s%s", slash != NULL ? (int)(slash - origin) + 1 : 0, origin, given);
+    if (realpath(path, real) == NULL)
+        return FAIL(err, ST_CONFIG, "%s: train.from_policy: no checkpoint %s (%s)", origin, path, strerror(errno));
+    if (strlen(real) >= OPT_STR_MAX)
+        return FAIL(err, ST_CONFIG, "%s: the path of train.from_policy %.80s... is too long", origin, real);
+    TRY(config_set(setup->config, CONFIG_COMMAND, "train.from_policy", real, origin, err));
+    TRY(config_resolve(setup->config, err));
+    return config_fill(setup->config, &train_opt_table, &setup->train, err);
+}
+
 static enum status check_command(const struct setup *setup, struct error *err)
 {
     const struct program_place nowhere = {0};
@@ -362,6 +381,7 @@ static enum status finish(struct setup *setup, struct error *err)
         TRY(take_fixed(setup, err));
     TRY(config_fill(setup->config, &policy_opt_table, &setup->policy, err));
     TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
+    TRY(set_policy_path(setup, err));
     TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));
     TRY(default_metric(setup, err));
     if (!setup->has_sweep)

@@ -345,9 +345,19 @@ static char *ckpt_find(char *bytes, size_t n, const char *name, size_t *ret_byte
     return NULL;
 }
 
+/* The observations before the next decision as the games give them, normalised by the scale of now. */
+static void observe_again(struct trainer *t)
+{
+    size_t last = t->horizon * t->n_agents;
+    void *obs = act_at(t->ops, t->roll.obs, last * t->policy.obs_size);
+
+    t->ops->env_observe(t->kern, t->env, obs, t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
+    normalise_apply(t, obs, t->n_agents);
+}
+
 static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes, size_t n, struct error *err)
 {
-    size_t last = t->horizon * t->n_agents, got;
+    size_t got;
     struct ckpt_header header;
     struct ckpt_shape shape, mine;
     struct ckpt_list list;
@@ -385,9 +395,7 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     t->failed = false;
     t->settled_wall_s = t->begun_wall_s = t->count.wall_s;
     trainer_weights_cast(t);
-    t->ops->env_observe(t->kern, t->env, act_at(t->ops, t->roll.obs, last * t->policy.obs_size),
-                        t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
-    normalise_apply(t, act_at(t->ops, t->roll.obs, last * t->policy.obs_size), t->n_agents);
+    observe_again(t);
     return kern_sync(t->kern, err); /* uploads may still read from bytes */
 }
 
@@ -405,50 +413,73 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
     return rc;
 }
 
-/* By what the policy's observations are normalised. */
-static enum status ckpt_load_scale(struct trainer *t, const char *path, char *bytes, size_t n, struct error *err)
+/* A section for the device that must be of `want` bytes. */
+static enum status ckpt_upload(struct trainer *t, const char *path, char *bytes, size_t n, const char *name, void *to,
+                               size_t want, struct error *err)
 {
-    size_t got = 0, want = 2 * t->policy.obs_size * sizeof(float);
-    const char *at = ckpt_find(bytes, n, "obs_scale", &got);
+    size_t got = 0;
+    const char *at = ckpt_find(bytes, n, name, &got);
 
     if (at == NULL || got != want)
-        return FAIL(err, ST_CORRUPT, "%s: section \"obs_scale\" is not of %zu bytes; use another checkpoint", path,
+        return FAIL(err, ST_CORRUPT, "%s: section \"%s\" is not of %zu bytes; use another checkpoint", path, name,
                     want);
-    return kern_upload(t->kern, t->norm_of.obs_scale, at, want, err);
+    return kern_upload(t->kern, to, at, want, err);
+}
+
+/* The policy of a file, which must be of the trainer's shape. begin: for a training, maybe of another game. */
+static enum status ckpt_load_policy(struct trainer *t, const char *path, char *bytes, size_t n, bool begin,
+                                    struct error *err)
+{
+    size_t got = 0, D = t->policy.obs_size;
+    struct ckpt_shape shape, mine;
+    char *at = ckpt_find(bytes, n, "shape", &got);
+
+    ckpt_shape_fill(t, &mine);
+    if (!ckpt_shape_read(&shape, at, got))
+        return FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
+    shape.total_agents = mine.total_agents; /* of the training, not of the policy */
+    shape.state_size = mine.state_size;
+    shape.optimizer = mine.optimizer;
+    if (begin) {
+        memcpy(shape.env, mine.env, sizeof shape.env);
+        shape.n_agents = mine.n_agents;
+    }
+    TRY(ckpt_shape_compare(path, &shape, &mine, err));
+    TRY(ckpt_upload(t, path, bytes, n, "weights", t->params, t->policy.n_params * sizeof(float), err));
+    if (t->policy.set.norm_obs)
+        TRY(ckpt_upload(t, path, bytes, n, "obs_scale", t->norm_of.obs_scale, 2 * D * sizeof(float), err));
+    if (t->policy.set.norm_obs && begin)
+        TRY(ckpt_upload(t, path, bytes, n, "obs_sums", t->norm_of.obs_sums, 3 * D * sizeof(double), err));
+    TRY(kern_sync(t->kern, err)); /* the uploads may still read from bytes */
+    trainer_weights_cast(t);
+    return ST_OK;
+}
+
+static enum status ckpt_read_policy(struct trainer *t, const char *path, bool begin, struct error *err)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+    enum status rc;
+
+    TRY(trainer_sync(t, err));
+    TRY(ckpt_read(path, &bytes, &n, err));
+    rc = ckpt_load_policy(t, path, bytes, n, begin, err);
+    mem_free(bytes);
+    return rc;
 }
 
 enum status trainer_load_weights(struct trainer *t, const char *path, struct error *err)
 {
-    size_t n = 0, got = 0, want = t->policy.n_params * sizeof(float);
-    struct ckpt_shape shape, mine;
-    char *bytes = NULL, *at;
-    enum status rc = ST_OK;
+    return ckpt_read_policy(t, path, false, err);
+}
 
-    TRY(trainer_sync(t, err));
-    TRY(ckpt_read(path, &bytes, &n, err));
-    ckpt_shape_fill(t, &mine);
-    at = ckpt_find(bytes, n, "shape", &got);
-    if (!ckpt_shape_read(&shape, at, got)) {
-        rc = FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
-    } else {
-        shape.total_agents = mine.total_agents; /* of the training, not of the policy */
-        shape.state_size = mine.state_size;
-        shape.optimizer = mine.optimizer;
-        rc = ckpt_shape_compare(path, &shape, &mine, err);
-    }
-    at = ckpt_find(bytes, n, "weights", &got);
-    if (rc == ST_OK && (at == NULL || got != want))
-        rc = FAIL(err, ST_CORRUPT, "%s: section \"weights\" is not of %zu bytes; use another checkpoint", path, want);
-    if (rc == ST_OK)
-        rc = kern_upload(t->kern, t->params, at, want, err);
-    if (rc == ST_OK && t->policy.set.norm_obs)
-        rc = ckpt_load_scale(t, path, bytes, n, err);
-    if (rc == ST_OK)
-        rc = kern_sync(t->kern, err); /* the upload may still read from bytes */
-    if (rc == ST_OK)
-        trainer_weights_cast(t);
-    mem_free(bytes);
-    return rc;
+enum status trainer_begin_from(struct trainer *t, const char *path, struct error *err)
+{
+    if (ckpt_read_policy(t, path, true, err) != ST_OK)
+        return error_prefix(err, "train.from_policy");
+    if (t->policy.set.norm_obs)
+        observe_again(t);
+    return ST_OK;
 }
 
 bool checkpoint_is_one(const char *path)

@@ -59,6 +59,9 @@ static const struct opt_def train_defs[] = {
             "Ends training after this many env steps (agent decisions).", .sweep_factor = 8),
     ROW_FLOAT(max_seconds, "0", 0, 1e9, OPT_FIXED, 0, 0, "s", "Ends training by the clock; 0 is off."),
     ROW_INT(seed, "1", 0, 9007199254740992.0, OPT_FIXED, 0, 0, "", "Starts every random stream of the run."),
+    ROW_STR(from_policy, "",
+            "Starts from the weights of this checkpoint's policy; agents, optimiser, device, seed and all else are the "
+            "config's own. A relative path is that of the config file's folder."),
     ROW_INT(total_agents, "128", 1, 16777216, OPT_POW2, 0, 0, "agents", "Plays this many agents side by side.",
             .sweep_factor = 8),
     ROW_INT(horizon, "32", 1, 65536, OPT_POW2, 0, 0, "steps", "Collects this many steps of each agent before updating.",

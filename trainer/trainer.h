@@ -58,6 +58,7 @@ struct train_settings {
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
     int device; /* enum kern_kind: auto|cpu|cuda */
     int64_t threads; /* CPU threads, 0: one per core */
+    char from_policy[OPT_STR_MAX]; /* a checkpoint whose weights training begins with; absolute; "": none */
     char vector_units[OPT_STR_MAX]; /* that a CPU run was made with; "": unknown. For messages, changes nothing */
     int precision; /* enum train_precision; the CPU has f32 only */
     bool graphs; /* a GPU replays recorded operations; false: they are launched one by one */
@@ -191,6 +192,9 @@ enum status trainer_save(struct trainer *trainer, const char *path, const char *
                          struct error *err) MUST_USE;
 /* Everything: weights, optimiser, rng, schedule, env state; the trainer must be of the same shape. Bit-exact resume. */
 enum status trainer_load(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
+/* The same for a training that begins with it: what observations were normalised by comes too, and the game may be
+ * another one of the same shape. On a new trainer. */
+enum status trainer_begin_from(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
 bool checkpoint_is_one(const char *path); /* by its first bytes; false also when it cannot be read */
 /* The policy's weights alone, also into a trainer of other agents, optimiser or horizon; to evaluate it. */
 enum status trainer_load_weights(struct trainer *trainer, const char *path, struct error *err) MUST_USE;

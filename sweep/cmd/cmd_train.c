@@ -31,7 +31,7 @@
 #include <string.h>
 
 struct train_cmd {
-    const char *checkpoint, *resume;
+    const char *checkpoint, *resume, *from_policy;
     const char *trackers, *store_path, *name, *log_dir; /* --track, --store, --name, --log-dir */
     bool json, quiet, print_config;
     struct setup *setup;
@@ -202,6 +202,8 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (t->resume != NULL) {
         TRY(trainer_load(t->session.trainer, t->resume, err));
         log_finished(t);
+    } else {
+        TRY(session_begin(&t->session, t->setup, err));
     }
     TRY(label_checkpoints(t, err));
     if (t->log_dir != NULL)
@@ -266,6 +268,10 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
         return FAIL(err, ST_USAGE, "train: give a config or --resume, not both; a checkpoint holds its config");
     if (words->n == 0 && t->resume == NULL)
         return FAIL(err, ST_USAGE, "train: a game or a config file is missing; `trawl envs` lists the games");
+    if (t->from_policy != NULL && t->resume != NULL)
+        return FAIL(err, ST_USAGE, "train: --from-policy begins a training, --resume continues one; give one of them");
+    if (t->from_policy != NULL)
+        TRY(config_set(t->setup->config, CONFIG_COMMAND, "train.from_policy", t->from_policy, "--from-policy", err));
     if (t->trackers != NULL)
         TRY(config_set(t->setup->config, CONFIG_COMMAND, "track.trackers", t->trackers, "--track", err));
     if (words->n > 0) {
@@ -315,6 +321,8 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         {"checkpoint", 'o', CLI_TEXT, &t.checkpoint, "FILE", "save the policy and the whole training state here"},
         {"resume", 0, CLI_TEXT, &t.resume, "FILE",
          "continue from a checkpoint (saved there again unless -o names another file)"},
+        {"from-policy", 0, CLI_TEXT, &t.from_policy, "FILE",
+         "start from the weights of a checkpoint's policy; all else is the config's (train.from_policy)"},
         {"track", 0, CLI_TEXT, &t.trackers, "NAMES",
          "report to experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
         {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
@@ -341,6 +349,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
             "A config with [sweep] command, as a sweep of another program exports it, starts that program once.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
+                    "  trawl train pong --from-policy easy.ckpt --train.optimizer adam -o hard.ckpt\n"
                     "  trawl train default.ini pong.ini --print-config      configs of PufferLib, in our words\n"
                     "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
         .opts = opts,

@@ -161,6 +161,8 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
     }
     rc = session_open(&r->session, setup, err);
     if (rc == ST_OK)
+        rc = session_begin(&r->session, setup, err);
+    if (rc == ST_OK)
         rc = trainer_run(r->session.trainer, &callbacks, &result, err);
     if (rc == ST_OK && is_evaluated(r))
         rc = evaluate_policy(r, setup, &eval, err);

@@ -78,20 +78,22 @@ static enum status lane_load(struct lane *lane, struct error *err)
 
 /* A trial whose checkpoint cannot be used starts from zero: it costs time, not the trial. The controller then clears
  * its curve. */
-static enum status lane_resume(struct lane *lane, struct error *err)
+static enum status lane_resume(struct lane *lane, const struct setup *setup, struct error *err)
 {
     struct error why = {0};
     cJSON *json;
 
     checkpoint_maker(kern_device_name(lane->session.kern), NULL, lane->trial.maker, sizeof lane->trial.maker);
-    if (lane->trial.resume_from == NULL || lane_load(lane, &why) == ST_OK)
+    if (lane->trial.resume_from == NULL)
+        return session_begin(&lane->session, setup, err);
+    if (lane_load(lane, &why) == ST_OK)
         return ST_OK;
     if (kern_is_lost(lane->session.kern))
         return FAIL(err, ST_DEVICE, "%s", why.text);
     json = lane_message(lane, "anew");
     json_add_str(json, "reason", why.text);
     lane_pool_send(lane->pool, json);
-    return ST_OK;
+    return session_begin(&lane->session, setup, err);
 }
 
 /* ---- callbacks of a run ---- */
@@ -202,7 +204,7 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
     rc = session_open(&lane->session, setup, err);
     lane->trial.create_s = clock_mono_s() - begun_s;
     if (rc == ST_OK)
-        rc = lane_resume(lane, err);
+        rc = lane_resume(lane, setup, err);
     if (rc == ST_OK)
         note_memory(lane);
     if (rc == ST_OK) /* nothing of it is on the device when it leaves */

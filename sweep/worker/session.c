@@ -54,6 +54,13 @@ enum status session_open(struct session *session, const struct setup *setup, str
                                  &setup->policy, &setup->train, err);
 }
 
+enum status session_begin(struct session *session, const struct setup *setup, struct error *err)
+{
+    if (setup->train.from_policy[0] == '\0')
+        return ST_OK;
+    return trainer_begin_from(session->trainer, setup->train.from_policy, err);
+}
+
 void session_warm_up(struct session *session, const struct setup *setup)
 {
     struct error why = {0};

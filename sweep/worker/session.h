@@ -24,6 +24,8 @@ struct session {
 /* A session starts zeroed; an open device of the same kind is kept. */
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
 enum status session_open(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
+/* A training that begins, not one that is resumed: with the weights of train.from_policy. */
+enum status session_begin(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
 /* On a GPU: loads what a run of this setup needs and leaves a trainer of its shape in the cache, so that no trial pays
  * for it. A failure is ignored: the trial meets it again. */
 void session_warm_up(struct session *session, const struct setup *setup);

@@ -274,6 +274,70 @@ def test_what_is_no_policy_is_refused(folder):
     equal(sorted(path.name for path in folder.iterdir()), ["a.ckpt", "real.ckpt"])
 
 
+def numbers_of(folder, checkpoint):
+    """The bytes of a checkpoint's policy."""
+    run("export", checkpoint, "-o", folder / "numbers.safetensors", cwd=folder)
+    return (folder / "numbers.safetensors").read_bytes()
+
+
+STILL = ["--train.learning_rate", "0", "--train.total_timesteps", "512"]  # two rollouts that change no weight
+
+
+def test_training_starts_from_a_policy(folder):
+    """Other agents, optimiser and seed; weights and what observations were normalised by come along, and no more is needed."""
+    first = folder / "first.ckpt"
+    run("train", "cartpole", *SMALL, "--policy.norm_obs", "true", "-o", first, cwd=folder)
+    shape = ["--policy.norm_obs", "true"]
+    made = []
+    for seed, more in (("2", []), ("3", ["--train.optimizer", "adam", "--train.total_agents", "64", "--train.horizon", "8"])):
+        checkpoint = folder / (seed + ".ckpt")
+        run("train", "cartpole", *SMALL, *shape, *STILL, "--train.seed", seed, *more, "--from-policy", "first.ckpt", "-o", checkpoint,
+            cwd=folder)
+        made.append(numbers_of(folder, checkpoint))
+    at = 8 + struct.unpack("<Q", made[0][:8])[0]
+    scale = at + 4 * 2 * 4
+    source = numbers_of(folder, first)
+    equal(made[0][scale:], source[scale:])  # the weights
+    equal(made[1][scale:], source[scale:])
+    near(struct.unpack("<8f", made[0][at:scale]), struct.unpack("<8f", source[at:scale]), "scale of observations", within=0.2)
+    run("train", "cartpole", *SMALL, *shape, *STILL, "--train.seed", "2", "-o", folder / "fresh.ckpt", cwd=folder)
+    assert numbers_of(folder, folder / "fresh.ckpt")[scale:] != source[scale:]
+    first.rename(folder / "gone")  # neither resuming nor playing asks for it
+    run("train", "--resume", "2.ckpt", "-q", "--train.total_timesteps", "1024", cwd=folder)
+    run("eval", "2.ckpt", cwd=folder)
+    fails("train", "cartpole", *SMALL, *shape, "--from-policy", first, code=1, says=["train.from_policy", "first.ckpt"], cwd=folder)
+    fails("train", "cartpole", "--from-policy", "nowhere.ckpt", code=2, says="nowhere.ckpt", cwd=folder)
+    fails("train", "--resume", "2.ckpt", "--from-policy", "2.ckpt", code=2, says="give one of them", cwd=folder)
+
+
+def test_a_policy_of_another_shape_is_refused_with_both(folder):
+    run("train", "cartpole", *SMALL, "-o", folder / "it.ckpt", cwd=folder)
+    cases = ((["--policy.hidden_size", "32"], ["policy.hidden_size 24", "has 32"]),
+             (["--policy.core", "lstm"], ["policy.core mlp", "has lstm"]),
+             (["--policy.norm_obs", "true"], ["policy.norm_obs false", "has true"]))
+    for options, says in cases:
+        fails("train", "cartpole", *SMALL, *options, "--from-policy", "it.ckpt", code=2, says=["it.ckpt", *says], cwd=folder)
+    fails("train", "pendulum", *SMALL, "--from-policy", "it.ckpt", code=2, says=["observation size 4", "has 3"], cwd=folder)
+
+
+def test_a_sweep_starts_from_a_policy(folder):
+    """The path is that of the config file's folder, and stands whole in each trial's config."""
+    (folder / "there").mkdir()
+    text = tap.TINY_SWEEP.replace("[train]", "[train]\nfrom_policy = it.ckpt").replace("[sweep.policy.hidden_size]\nmin = 4\nmax = 16", "")
+    run("train", write(folder, "first.ini", tap.TINY), "-q", "-o", folder / "there" / "it.ckpt", cwd=folder)
+    write(folder / "there", "sweep.ini", text)
+    run("sweep", folder / "there" / "sweep.ini", "--trials", "2", "--store", "s.db", "--name", "a", cwd=folder)
+    trials = tap.show(folder / "s.db", "a")["trials"]
+    equal([t["state"] for t in trials], ["done", "done"])
+    out, _ = run("export", "a", "--store", "s.db", "--pick", "trial=0", cwd=folder)
+    assert "from_policy = %s" % (folder / "there" / "it.ckpt").resolve() in out, out
+    (folder / "there" / "it.ckpt").unlink()
+    subprocess.run([tap.TRAWL, "sweep", "--resume", "a", "--trials", "3", "--store", "s.db"], cwd=folder, capture_output=True)
+    lost = tap.show(folder / "s.db", "a")["trials"][2]
+    equal(lost["state"], "failed")
+    assert any("train.from_policy" in v and "it.ckpt" in v for v in lost.values() if isinstance(v, str)), lost
+
+
 ASK_ONNX = '''
 import json, sys, numpy as np, onnx, onnxruntime
 model, samples = sys.argv[1:]
