@@ -1,10 +1,12 @@
-/* advice.c - which trial to take by a rule, and which advice to confirm next by a run under a fresh seed.
+/* advice.c - which trial to take by a rule, and which config to run next under a fresh seed: of those that are to have several
+ * seeds, and of the advice that is to be confirmed.
  * Invariants: (1) functions of insight and history alone; (2) a trial that is named has finished, and is its point's first
  * that has. */
 #include "base/mem.h"
 #include "gp/gp.h"
 
 #include <math.h>
+#include <string.h>
 
 #define LEAST_WIDTH 1e-9 /* of the scores' range: what has never varied is still worth its seeds */
 
@@ -128,6 +130,46 @@ struct gp_picked gp_pick(const struct gp_insight *in, const struct gp_history *h
         ret.note = rule == GP_KNEE ? "the front has no clear knee" : "no finished trial fits";
     }
     return ret;
+}
+
+/* ---- further seeds ---- */
+
+static bool same_point(const struct gp_insight *in, const struct gp_history *history, size_t dim, size_t a, size_t b)
+{
+    if (in->point)
+        return in->point[a] == in->point[b];
+    return memcmp(history->trials[a].x, history->trials[b].x, dim * sizeof *history->trials[a].x) == 0;
+}
+
+/* Runs of trial i's config that were made or are under way. One that failed is made: it might fail with every seed. */
+static size_t n_runs(const struct gp_insight *in, const struct gp_history *history, size_t dim, size_t i)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < history->n; k++)
+        n += history->trials[k].state != GP_TRIAL_DROPPED && same_point(in, history, dim, k, i);
+    return n;
+}
+
+/* Is another config expected to score higher at no higher cost? Measured, a margin for doubt wastes runs (bench/notes). */
+static bool is_beaten(const struct gp_insight *in, const struct gp_history *history, size_t i)
+{
+    const struct gp_belief *a = &in->beliefs[i];
+    for (size_t k = 0; k < history->n; k++) {
+        const struct gp_belief *b = &in->beliefs[k];
+        if (stands(in, history, k) && b->log_cost <= a->log_cost && b->third <= a->third && b->score > a->score)
+            return true;
+    }
+    return false;
+}
+
+size_t gp_seed_next(const struct space *space, const struct gp_insight *in, const struct gp_history *history,
+                    size_t seeds)
+{
+    for (size_t i = 0; i < history->n; i++)
+        if (stands(in, history, i) && n_runs(in, history, space->dim, i) < seeds &&
+            !(in->beliefs && is_beaten(in, history, i)))
+            return i;
+    return history->n;
 }
 
 /* ---- confirming ---- */

@@ -247,6 +247,12 @@ struct gp_picked {
 struct gp_picked gp_pick(const struct gp_insight *insight, const struct gp_history *history, enum gp_rule rule,
                          double value);
 
+/* Where every config is to be run under several seeds: the first finished trial whose config has had fewer runs, those under
+ * way and those that failed included, and is not beaten: no config that costs no more, with no higher third, is expected to
+ * score higher. Without beliefs none is beaten. n: none. Pure. */
+size_t gp_seed_next(const struct space *space, const struct gp_insight *insight, const struct gp_history *history,
+                    size_t seeds);
+
 /* What is shown as advice should have been run under several seeds: best and knee under 5, the front's other members
  * under 3, and all of them under 2 where the interval is narrow. */
 enum gp_confirm_turn {

@@ -9,18 +9,34 @@
 #include <math.h>
 #include <string.h>
 
+/* Distinct points among the trials that are done, or among all that have not failed, up to `enough`. */
+static size_t count_points(const struct gp_history *history, size_t dim, bool done, size_t enough)
+{
+    const double **points = mem_array(enough, sizeof *points);
+    size_t n = 0;
+    for (size_t i = 0; i < history->n && n < enough; i++) {
+        const struct gp_trial *t = &history->trials[i];
+        size_t k = 0;
+        bool ended = t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE;
+        if (done ? !ended : t->state == GP_TRIAL_FAILED || t->state == GP_TRIAL_DROPPED)
+            continue;
+        while (k < n && memcmp(points[k], t->x, dim * sizeof *t->x) != 0)
+            k++;
+        if (k == n)
+            points[n++] = t->x;
+    }
+    mem_free(points);
+    return n;
+}
+
 static bool in_design_phase(const struct suggester *s, const struct gp_history *history)
 {
-    size_t n_alive = 0, n_done = 0, n_other = 0, need = s->settings.n_init / 2;
-    for (size_t i = 0; i < history->n; i++) {
-        n_alive += history->trials[i].state != GP_TRIAL_FAILED && history->trials[i].state != GP_TRIAL_DROPPED;
-        n_done += history->trials[i].state == GP_TRIAL_DONE || history->trials[i].state == GP_TRIAL_INFEASIBLE;
-    }
+    size_t n_other = 0, n_init = s->settings.n_init, need = n_init / 2 < 2 ? 2 : n_init / 2, dim = s->space.dim;
     for (size_t i = 0; i < history->n_other; i++) /* another study's finished runs spare the design */
         n_other += history->other[i].state == GP_TRIAL_DONE;
-    if (n_other >= s->settings.n_init)
+    if (n_other >= n_init)
         return false;
-    return n_alive < s->settings.n_init || n_done < (need < 2 ? 2 : need);
+    return count_points(history, dim, false, n_init) < n_init || count_points(history, dim, true, need) < need;
 }
 
 static void report(const struct pareto_search *s, const struct candidate *c, const char *origin, struct suggestion *ret)

@@ -63,8 +63,12 @@ static const struct opt_def sweep_defs[] = {
                 "Weighs the study's share of the devices against the others that share them."),
     OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
                 "Seeds the proposals and, with the trial's number, each trial."),
+    OPT_ROW_INT(
+        struct sweep_settings, seeds, "1", 1, SWEEP_SEEDS_MAX, OPT_FIXED, 0, 0, "runs",
+        "Trains each configuration under this many seeds, of which the mean counts; one that is beaten gets no further "
+        "ones. Each run is a trial: sweep.trials counts runs."),
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
-                "Spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10.",
+                "Spreads this many configurations evenly before the model speaks; 0: twice the dimensions, at most 10.",
                 .depends = "sweep.method = pareto"),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "

@@ -19,6 +19,7 @@ struct env_def;
 struct trial;
 
 #define SWEEP_TRIALS_MAX 1000000
+#define SWEEP_SEEDS_MAX 100
 
 /* Checkpoints of finished trials. */
 enum sweep_keep { SWEEP_KEEP_NONE, SWEEP_KEEP_FRONT, SWEEP_KEEP_ALL };
@@ -35,6 +36,7 @@ struct sweep_settings {
     char gain_window[OPT_STR_MAX];
     int64_t priority;
     int64_t seed, n_init;
+    int64_t seeds; /* runs of each config */
     double max_cost;
     int cost; /* 0: wall, 1: device, 2: env_steps */
     double confirm; /* share of the budget for runs of advice under fresh seeds; 0: none */

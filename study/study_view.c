@@ -58,6 +58,11 @@ bool trial_is_confirming(const struct trial *trial)
     return trial->origin != NULL && strcmp(trial->origin, CONFIRM_ORIGIN) == 0;
 }
 
+bool trial_is_seed(const struct trial *trial)
+{
+    return trial->origin != NULL && strcmp(trial->origin, SEED_ORIGIN) == 0;
+}
+
 void study_view_param_text(const struct study_view *view, size_t i, size_t k, char *buf, size_t size)
 {
     const struct trial *t = &view->trials[i];
@@ -390,9 +395,29 @@ size_t study_view_pick(const struct study_view *view, enum gp_rule rule)
     return i < history.n ? i : view->n;
 }
 
-void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise)
+void study_view_promise_of_runs(const struct study_view *view, size_t i, struct promise *ret)
 {
-    promise_make(study_view_belief(view, i), &view->gp[i], &view->trials[i], view->study.maximize, ret_promise);
+    double sum = 0;
+    size_t n = 0;
+
+    promise_make(NULL, &view->gp[i], &view->trials[i], view->study.maximize, ret);
+    for (size_t k = 0; k < view->n; k++)
+        if (view->gp[k].state == GP_TRIAL_DONE && study_view_same_point(view, k, i)) {
+            sum += study_view_score(view, view->gp[k].score);
+            n++;
+        }
+    ret->n_seeds = n;
+    ret->mean = n > 0 ? sum / (double)n : ret->mean;
+}
+
+void study_view_promise(const struct study_view *view, size_t i, struct promise *ret)
+{
+    const struct gp_belief *belief = study_view_belief(view, i);
+
+    if (belief == NULL)
+        study_view_promise_of_runs(view, i, ret);
+    else
+        promise_make(belief, &view->gp[i], &view->trials[i], view->study.maximize, ret);
 }
 
 int64_t study_view_count(const struct study_view *view, enum trial_state state)
@@ -430,4 +455,14 @@ size_t study_view_first_run(const struct study_view *view, int64_t number)
     while (k < i && i < view->n && !study_view_same_point(view, k, i))
         k++;
     return k;
+}
+
+size_t study_view_runs(const struct study_view *view, size_t i)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < view->n; k++)
+        n += view->gp[k].state != GP_TRIAL_PENDING && view->gp[k].state != GP_TRIAL_DROPPED &&
+             study_view_same_point(view, k, i);
+    return n;
 }

@@ -22,7 +22,9 @@ struct strbuf;
 #define TRAIN_TRACK_METHOD "train" /* method of a study's row that holds a training's outbox */
 
 #define CONFIRM_ORIGIN "confirm" /* of a trial that runs a config again under a fresh seed */
+#define SEED_ORIGIN "seed" /* the same, where every config has several seeds (sweep.seeds) */
 bool trial_is_confirming(const struct trial *trial);
+bool trial_is_seed(const struct trial *trial); /* a further one of its config */
 
 struct study_view {
     struct study study;
@@ -78,6 +80,7 @@ enum status study_view_compute_advice(const struct study_view *view, struct gp_i
 void study_view_take_advice(struct study_view *view, struct gp_insight *advice);
 bool study_view_same_point(const struct study_view *view, size_t a,
                            size_t b); /* runs of one config, but for the seed? */
+size_t study_view_runs(const struct study_view *view, size_t i); /* of trial i's config, that have ended and count */
 size_t study_view_first_run(const struct study_view *view, int64_t number); /* the first trial of this one's config */
 /* The belief in trial i; NULL: none. */
 const struct gp_belief *study_view_belief(const struct study_view *view, size_t i);
@@ -85,7 +88,9 @@ const struct gp_belief *study_view_belief(const struct study_view *view, size_t 
 void study_view_update(struct study_view *view, size_t i);
 size_t study_view_pick(const struct study_view *view,
                        enum gp_rule rule); /* GP_BEST or GP_KNEE by its advice; n: none */
-void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i */
+void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i's config */
+/* Without beliefs: of its finished runs alone. */
+void study_view_promise_of_runs(const struct study_view *view, size_t i, struct promise *ret_promise);
 /* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is
  * study_view_pick. */
 size_t study_view_best_run(const struct study_view *view);

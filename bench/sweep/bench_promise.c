@@ -1,5 +1,5 @@
 /* bench_promise.c - `trawl-bench promise`: does advice keep its word? A study is played in which a share of the runs confirms what
- * would be shown (gp_confirm_next); then best, knee, cost<= and score>= are picked (gp_pick), and each pick is run again
+ * would be shown (gp_confirm_next), or every config has several seeds (gp_seed_next); then best, knee, cost<= and score>= are picked (gp_pick), and each pick is run again
  * under fresh seeds: how often does the mean of GP_PROMISE_SEEDS of them lie in the interval that was stated?
  * Invariant: fresh runs come from a stream that the study has never drawn from. */
 #include "bench/bench_commands.h"
@@ -24,7 +24,7 @@ static const char *const rule_names[N_RULES] = {
 
 struct promise_bench {
     const char *problems, *data;
-    int64_t trials, seeds, first_seed, percent;
+    int64_t trials, seeds, first_seed, percent, each;
     bool json;
 };
 
@@ -33,7 +33,7 @@ struct promise_study {
     struct gp_history history;
     struct gp_trial *trials; /* (max) */
     double *x; /* (max, dim) */
-    size_t n_confirm;
+    size_t n_confirm, n_points;
 };
 
 /* What picks of one rule came to. */
@@ -56,18 +56,24 @@ static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
                                           .cost = o.cost};
 }
 
-/* The trial to confirm now; n: none, or it is not the time: half of the share is for on the way, evenly, the rest for the end, as a
- * sweep does it. */
-static size_t to_confirm(const struct promise_study *s, const struct promise_bench *b)
+/* The trial whose config to run again now, as a sweep does it; n: none. Of the share of runs that confirm, half is for on the
+ * way, evenly, the rest for the end. */
+static size_t to_repeat(struct promise_study *s, const struct promise_bench *b)
 {
     struct gp_insight in;
 
-    size_t percent = (size_t)b->percent, left = (size_t)b->trials - s->history.n;
+    size_t percent = (size_t)b->percent, left = (size_t)b->trials - s->history.n, i = s->history.n;
     bool at_end = 100 * (left + s->n_confirm) <= percent * (size_t)b->trials;
-    if (!at_end && 200 * (s->n_confirm + 1) > percent * (s->history.n + 1))
-        return s->history.n;
+    bool confirms = at_end || 200 * (s->n_confirm + 1) <= percent * (s->history.n + 1);
+    if (b->each == 1 && !confirms)
+        return i;
     gp_beliefs_init(&in, &s->problem->space, &s->history);
-    size_t i = gp_confirm_next(&in, &s->history, GP_CONFIRM_DOUBTFUL);
+    if (b->each > 1)
+        i = gp_seed_next(&s->problem->space, &in, &s->history, (size_t)b->each);
+    if (i == s->history.n && confirms) {
+        i = gp_confirm_next(&in, &s->history, GP_CONFIRM_DOUBTFUL);
+        s->n_confirm += i < s->history.n;
+    }
     gp_insight_free(&in);
     return i;
 }
@@ -80,15 +86,16 @@ static enum status play(struct promise_study *s, const struct promise_bench *b, 
     enum status rc = suggester_create(&suggester, &s->problem->space, &settings, err);
 
     while (rc == ST_OK && s->history.n < (size_t)b->trials) {
-        size_t i = to_confirm(s, b);
+        size_t i = to_repeat(s, b);
         if (i < s->history.n) {
-            s->n_confirm++;
             run_trial(s, s->trials[i].x, seed);
             continue;
         }
-        rc = suggester_next(suggester, &s->history, (int64_t)s->history.n, &suggestion, err);
+        rc = suggester_next(suggester, &s->history, (int64_t)(b->each > 1 ? s->n_points : s->history.n), &suggestion,
+                            err);
         if (rc == ST_OK)
             run_trial(s, suggestion.x, seed);
+        s->n_points++;
     }
     suggester_destroy(suggester);
     return rc;
@@ -137,9 +144,10 @@ static void judge(const struct promise_study *s, const struct gp_insight *in, si
     kept->off += fabs(all / n_all - b->score);
     if (json)
         printf("{\"problem\":\"%s\",\"seed\":%llu,\"rule\":\"%s\",\"inside\":%.3f,\"truth\":%.5g,\"score\":%.5g,"
-               "\"score_sd\":%.4g,\"noise_sd\":%.4g,\"lo\":%.5g,\"hi\":%.5g,\"n_seeds\":%zu,\"mean\":%.5g}\n",
+               "\"score_sd\":%.4g,\"noise_sd\":%.4g,\"lo\":%.5g,\"hi\":%.5g,\"n_seeds\":%zu,\"mean\":%.5g,"
+               "\"n_points\":%zu}\n",
                s->problem->name, (unsigned long long)seed, rule_names[rule], inside, all / n_all, b->score, b->score_sd,
-               b->noise_sd, b->lo, b->hi, b->n_seeds, b->mean);
+               b->noise_sd, b->lo, b->hi, b->n_seeds, b->mean, s->n_points);
 }
 
 static enum status play_and_judge(const struct promise_bench *b, const struct problem *problem, uint64_t seed,
@@ -209,8 +217,11 @@ static enum status promise_problem(const struct promise_bench *b, const char *na
 
 enum status bench_promise(int argc, char **argv, struct error *err)
 {
-    struct promise_bench b = {
-        .problems = "steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole", .trials = 80, .seeds = 10, .percent = 20};
+    struct promise_bench b = {.problems = "steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole",
+                              .trials = 80,
+                              .seeds = 10,
+                              .percent = 20,
+                              .each = 1};
     struct cli_words words;
     char list[512], *rest = NULL;
     const struct cli_opt opts[] = {
@@ -218,6 +229,7 @@ enum status bench_promise(int argc, char **argv, struct error *err)
          "problems of `trawl-bench sweep` (steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole)"},
         {"trials", 0, CLI_INT, &b.trials, "N", "runs of a study, those that confirm among them (80)"},
         {"confirm", 0, CLI_INT, &b.percent, "P", "per cent of the runs that may confirm (20)"},
+        {"each", 0, CLI_INT, &b.each, "K", "runs that every config has unless it is beaten (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem (10)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
@@ -238,10 +250,11 @@ enum status bench_promise(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.percent < 0 || b.percent > 100 ||
+    if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.each < 1 || b.percent < 0 || b.percent > 100 ||
         strlen(b.problems) >= sizeof list)
-        return FAIL(err, ST_USAGE,
-                    "bench: --trials must be 4 to 10000, --seeds 1 or more, --confirm 0 to 100, --problem short");
+        return FAIL(
+            err, ST_USAGE,
+            "bench: --trials must be 4 to 10000, --seeds and --each 1 or more, --confirm 0 to 100, --problem short");
     strcpy(list, b.problems);
     if (!b.json)
         printf("%-16s %-8s %5s %10s %10s %10s %6s\n", "problem", "rule", "picks", "inside", "width", "off", "runs");

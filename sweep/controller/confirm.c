@@ -1,6 +1,7 @@
 /* confirm.c - when a study runs a config again under a fresh seed, and how much of its budget that may take
  * (sweep.confirm).
  *
+ * With sweep.seeds every config that may be worth it gets so many runs, whatever that takes: these are no part of the share.
  * Half of the share is used on the way, evenly, so that the advice of a sweep that is interrupted has mostly been
  * confirmed; the rest is kept for the end, where new points give way to it. The share is that of the limit which is
  * nearest: trials, seconds of training or of devices, or time.
@@ -94,6 +95,7 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     *ret = (struct confirm_plan){.target = !near       ? TARGET_FAR
                                            : share > 0 ? TARGET_CONFIRM
                                                        : TARGET_ADVISE,
+                                 .seeds = (size_t)settings->seeds,
                                  .cost_left = INFINITY};
     if (!(share > 0) || v->n == 0)
         return;

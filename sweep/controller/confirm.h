@@ -1,7 +1,9 @@
-/* confirm.h - when a study runs a config again under a fresh seed (sweep.confirm). Pure functions of their inputs; any
+/* confirm.h - when a study runs a config again under a fresh seed (sweep.seeds, sweep.confirm). Pure functions of their inputs; any
  * thread. */
 #ifndef SWEEP_CONTROLLER_CONFIRM_H
 #define SWEEP_CONTROLLER_CONFIRM_H
+
+#include <stddef.h>
 
 struct study_view;
 struct sweep_settings;
@@ -24,6 +26,8 @@ enum confirm_target {
 struct confirm_plan {
     enum confirm_turn turn;
     enum confirm_target target;
+    size_t
+        seeds; /* runs that every config is to have before anything else happens, unless it is beaten (gp_seed_next) */
     /* what is left of the share, in the unit of history.cost; INFINITY: the share is counted in another unit */
     double cost_left;
 };

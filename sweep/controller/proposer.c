@@ -11,6 +11,7 @@
 #include "sweep/controller/confirm.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -36,7 +37,7 @@ struct proposer {
 };
 
 /* The config to run again under a fresh seed; history.n: none. stuck: no new point is left. */
-static size_t choose_confirm(struct proposer *p, bool stuck)
+static size_t choose_again(struct proposer *p, bool stuck, const char **ret_origin)
 {
     struct gp_history own = p->history;
     struct gp_insight *advice = &p->proposal.advice;
@@ -45,6 +46,12 @@ static size_t choose_confirm(struct proposer *p, bool stuck)
     own.n_other = 0; /* advice is of this study's runs alone, as every reader gives it */
     if (advice->n == 0)
         gp_beliefs_init(advice, &p->space, &own);
+    *ret_origin = SEED_ORIGIN;
+    if (p->plan.seeds > 1)
+        i = gp_seed_next(&p->space, advice, &own, p->plan.seeds);
+    if (i < own.n)
+        return i;
+    *ret_origin = CONFIRM_ORIGIN;
     if (p->plan.target == TARGET_CONFIRM)
         i = gp_confirm_next(advice, &own, GP_CONFIRM_BEST);
     if (i < own.n || (p->plan.turn < CONFIRM_FIRST && !stuck))
@@ -59,19 +66,21 @@ static size_t choose_confirm(struct proposer *p, bool stuck)
 static enum status propose(struct proposer *p)
 {
     struct suggestion *s = &p->proposal.suggestion;
+    const char *origin = NULL;
     size_t i = p->history.n;
 
-    if (p->plan.turn >= CONFIRM_FIRST || p->plan.target != TARGET_FAR)
-        i = choose_confirm(p, false);
+    if (p->plan.seeds > 1 || p->plan.turn >= CONFIRM_FIRST || p->plan.target != TARGET_FAR)
+        i = choose_again(p, false, &origin);
     if (i == p->history.n) {
         enum status rc = suggester_next(p->suggester, &p->history, p->number, s, &p->err);
         if (rc != ST_LIMIT || p->plan.turn == CONFIRM_NO)
             return rc;
-        if ((i = choose_confirm(p, true)) == p->history.n)
+        if ((i = choose_again(p, true, &origin)) == p->history.n)
             return ST_LIMIT;
         error_clear(&p->err);
     }
-    *s = (struct suggestion){.origin = CONFIRM_ORIGIN};
+    *s = (struct suggestion){0};
+    snprintf(s->origin, sizeof s->origin, "%s", origin);
     memcpy(s->x, p->history.trials[i].x, p->space.dim * sizeof *s->x);
     return ST_OK;
 }

@@ -21,7 +21,7 @@ void proposer_ask(struct proposer *proposer, const struct gp_history *history, i
                   const struct confirm_plan *plan);
 bool proposer_is_busy(const struct proposer *proposer);
 struct proposal {
-    struct suggestion suggestion; /* origin CONFIRM_ORIGIN: a run again */
+    struct suggestion suggestion; /* origin SEED_ORIGIN or CONFIRM_ORIGIN: a config again under a fresh seed */
     double seconds; /* time that the proposal took */
     struct gp_insight advice; /* n 0: it was not needed; else of the history in the question */
     enum status status; /* of suggester_next */

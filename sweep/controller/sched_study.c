@@ -325,6 +325,17 @@ static bool config_trial(struct sched_study *ss, struct suggestion *ret)
            trial_check_allows(ss->check, ret->x);
 }
 
+/* What names the next proposal: how many points were proposed. Further seeds take no numbers: every second or fourth
+ * point of an even sequence alone would be anything but even. */
+static int64_t n_proposed(const struct study_view *v)
+{
+    int64_t n = (int64_t)v->n;
+
+    for (size_t i = 0; i < v->n; i++)
+        n -= trial_is_seed(&v->trials[i]);
+    return n;
+}
+
 static size_t n_ended(const struct sched_study *ss)
 {
     return ss->view.n - ss->n_queued - ss->n_flights - ss->leases.n;
@@ -343,7 +354,7 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
     ss->asked_at = n_ended(ss);
-    proposer_ask(ss->proposer, &ss->view.history, (int64_t)ss->view.n, &plan);
+    proposer_ask(ss->proposer, &ss->view.history, n_proposed(&ss->view), &plan);
     return ST_OK;
 }
 
@@ -502,7 +513,7 @@ static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struc
 
     if (ss->cap_reported || !(set->max_cost > 0) || !(cost > set->max_cost) ||
         (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED) ||
-        (size_t)t->number < suggester_n_init(v->search.space.dim, (size_t)set->n_init))
+        t->number < set->seeds * (int64_t)suggester_n_init(v->search.space.dim, (size_t)set->n_init))
         return;
     ss->cap_reported = true;
     study_view_cost_text(v, cost, cost_text);

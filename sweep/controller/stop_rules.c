@@ -96,7 +96,8 @@ static bool target_reached(const struct sched_study *ss, struct study_end *ret_e
         return false;
     study_view_promise(v, best, &promise);
     if (!promise.is_known || !limits_target_is_met(&v->study, promise.score) ||
-        promise.n_seeds < (ss->setup->sweep.confirm > 0 ? 2 : 1))
+        promise.n_seeds < (ss->setup->sweep.confirm > 0 ? 2 : 1) ||
+        study_view_runs(v, best) < (size_t)ss->setup->sweep.seeds)
         return false;
     ret_end->rule = "target";
     snprintf(ret_end->text, sizeof ret_end->text,

@@ -75,6 +75,8 @@ static void print_trial_line(const struct study_view *v, const struct trial *tri
     if (v->study.limits.trials_max > 0)
         fprintf(stderr, "/%lld", (long long)v->study.limits.trials_max);
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
+    if (trial_is_seed(trial))
+        fprintf(stderr, ", another seed of trial %lld", (long long)study_view_first_run(v, trial->number));
     if (trial_is_confirming(trial))
         fprintf(stderr, ", confirming trial %lld", (long long)study_view_first_run(v, trial->number));
     if (trial->state == TRIAL_DONE)

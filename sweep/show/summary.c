@@ -207,7 +207,7 @@ void summary_print_cap(struct study_view *v)
     if (study_view_setup(v, &setup, NULL) != ST_OK || !(setup->sweep.max_cost > 0))
         return;
     cap = setup->sweep.max_cost;
-    n_init = suggester_n_init(v->search.space.dim, (size_t)setup->sweep.n_init);
+    n_init = (size_t)setup->sweep.seeds * suggester_n_init(v->search.space.dim, (size_t)setup->sweep.n_init);
     for (size_t i = 0; i < v->n; i++)
         if (v->trials[i].state == TRIAL_DONE) {
             n_done++;

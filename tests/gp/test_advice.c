@@ -1,4 +1,5 @@
-/* test_advice.c - beliefs about points with several runs, picks by rule, and which advice is confirmed next. */
+/* test_advice.c - beliefs about points with several runs, picks by rule, which config gets another seed, and which advice is
+ * confirmed next. */
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 128
@@ -251,6 +252,72 @@ static void test_runs_under_way_are_not_asked_for_again(void **state)
     gp_insight_free(&in);
 }
 
+static size_t runs_at(double x)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < history.n; k++)
+        n += xs[k][0] == x;
+    return n;
+}
+
+/* Every config that may be on the front gets its seeds, and no more; those that a cheaper one beats get none. */
+static void test_seeds_of_configs_with_hope(void **state)
+{
+    (void)state;
+    struct space space = begin(20, 8);
+    struct rng r = rng_seed(10);
+    add(0.99, 0.02); /* x = 0.975 costs less and scores 0.99 */
+    add(0.985, 0.03);
+    trials[history.n - 1].state = GP_TRIAL_FAILED; /* has no score to be the mean of */
+    size_t n_first = history.n;
+    for (;;) {
+        struct gp_insight in = look(&space);
+        size_t i = gp_seed_next(&space, &in, &history, 3);
+        if (i < history.n)
+            assert_true(trials[i].state == GP_TRIAL_DONE && in.point[i] == i && runs_at(xs[i][0]) < 3);
+        bool is_last = i == history.n;
+        for (size_t k = 0; is_last && k < history.n; k++)
+            assert_true(!(in.beliefs[k].on_front || k == in.recommended) || runs_at(xs[k][0]) == 3);
+        gp_insight_free(&in);
+        if (is_last)
+            break;
+        assert_true(history.n < N_MAX);
+        double x = xs[i][0];
+        add(x, fmin(fmax(truth(x) + scatter(x) * noise(&r), 0.0), 1.0));
+    }
+    print_message("# %zu runs of %zu configs\n", history.n, n_first);
+    assert_int_equal(runs_at(0.99), 1);
+    assert_int_equal(runs_at(0.985), 1);
+    assert_true(history.n > n_first + 10);
+}
+
+/* Before there is a model, every config has hope. Runs under way and runs that failed are made; dropped ones are not. */
+static void test_seeds_without_a_model(void **state)
+{
+    (void)state;
+    struct space space = begin(1, 1);
+    static const enum gp_trial_state states[] = {GP_TRIAL_PENDING, GP_TRIAL_FAILED, GP_TRIAL_DONE, GP_TRIAL_STOPPED};
+    for (size_t k = 0; k < sizeof states / sizeof states[0]; k++) {
+        history.n = 1;
+        add(xs[0][0], 0.1);
+        trials[1].state = GP_TRIAL_DROPPED;
+        struct gp_insight in = look(&space);
+        assert_true(in.beliefs == NULL && in.point == NULL);
+        assert_int_equal(gp_seed_next(&space, &in, &history, 2), 0);
+        assert_int_equal(gp_seed_next(&space, &in, &history, 1), history.n);
+        add(xs[0][0], 0.3);
+        trials[2].state = states[k];
+        assert_int_equal(gp_seed_next(&space, &in, &history, 2), history.n);
+        assert_int_equal(gp_seed_next(&space, &in, &history, 3), 0);
+        add(0.7, 0.5);
+        trials[3].state = GP_TRIAL_PENDING; /* its first run is under way: nothing is known of it */
+        assert_int_equal(gp_seed_next(&space, &in, &history, 2), history.n);
+        trials[3].state = GP_TRIAL_DONE;
+        assert_int_equal(gp_seed_next(&space, &in, &history, 2), 3);
+        gp_insight_free(&in);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +327,8 @@ int main(void)
         cmocka_unit_test(test_intervals_keep_to_what_a_score_can_be),
         cmocka_unit_test(test_picks),
         cmocka_unit_test(test_knee_needs_a_bend),
+        cmocka_unit_test(test_seeds_of_configs_with_hope),
+        cmocka_unit_test(test_seeds_without_a_model),
         cmocka_unit_test(test_confirming),
         cmocka_unit_test(test_runs_under_way_are_not_asked_for_again),
     };

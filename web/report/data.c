@@ -114,7 +114,7 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
     strbuf_add(out, ",");
     csv_time(out, trial->finished_ms);
     report_promise(v, i, &p);
-    const double known[] = {p.is_known ? p.score : (double)NAN, p.lo, p.hi, p.start_s};
+    const double known[] = {p.mean, p.is_known ? p.score : (double)NAN, p.lo, p.hi, p.start_s};
     strbuf_addf(out, ",%zu", p.n_seeds);
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
         strbuf_add(out, ",");
@@ -146,7 +146,8 @@ enum status report_write_csv(struct strbuf *out, const struct study_view *v, str
 {
     strbuf_add(
         out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
-             "started_ms,finished_ms,n_seeds,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,dropped");
+             "started_ms,finished_ms,n_seeds,seeds_mean,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,"
+             "dropped");
     for (size_t k = 0; k < v->search.space.dim; k++) {
         strbuf_add(out, ",");
         csv_text(out, v->search.space.params[k].key);
@@ -176,6 +177,7 @@ static void add_time(cJSON *object, const char *key, int64_t ms)
 static void add_promise(cJSON *object, const struct promise *p)
 {
     json_add_i64(object, "n_seeds", (int64_t)p->n_seeds);
+    add_f64(object, "seeds_mean", p->mean);
     add_f64(object, "score_mean", p->is_known ? p->score : (double)NAN);
     add_f64(object, "score_lo", p->lo);
     add_f64(object, "score_hi", p->hi);

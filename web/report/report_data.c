@@ -45,8 +45,10 @@ size_t report_pick(const struct study_view *v, enum gp_rule rule)
 
 void report_promise(const struct study_view *v, size_t i, struct promise *ret)
 {
-    promise_make(report_has_beliefs(v) ? &v->advice.beliefs[i] : NULL, &v->gp[i], &v->trials[i], v->study.maximize,
-                 ret);
+    if (report_has_beliefs(v))
+        study_view_promise(v, i, ret);
+    else
+        study_view_promise_of_runs(v, i, ret);
 }
 
 /* One hopeless score must not flatten all others: the range's bad end is at most three times as far from the best as

@@ -193,8 +193,8 @@ static void runs_under_way_count(void **state)
 
 struct asked {
     struct space space;
-    double x[POINTS + 4][1];
-    struct gp_trial trials[POINTS + 4];
+    double x[2 * POINTS][1];
+    struct gp_trial trials[2 * POINTS];
     struct gp_history history;
     struct proposer *proposer;
     int wake_fd;
@@ -232,10 +232,8 @@ static void ask_end(struct asked *a)
     free(a);
 }
 
-static enum status ask_near(struct asked *a, enum confirm_turn turn, enum confirm_target target, double cost_left,
-                            struct proposal *ret)
+static enum status ask_plan(struct asked *a, struct confirm_plan plan, struct proposal *ret)
 {
-    const struct confirm_plan plan = {.turn = turn, .target = target, .cost_left = cost_left};
     struct error why = {0};
     uint64_t n;
 
@@ -245,6 +243,12 @@ static enum status ask_near(struct asked *a, enum confirm_turn turn, enum confir
     a->n_advised = ret->advice.n;
     gp_insight_free(&ret->advice);
     return ret->status;
+}
+
+static enum status ask_near(struct asked *a, enum confirm_turn turn, enum confirm_target target, double cost_left,
+                            struct proposal *ret)
+{
+    return ask_plan(a, (struct confirm_plan){.turn = turn, .target = target, .cost_left = cost_left}, ret);
 }
 
 static enum status ask(struct asked *a, enum confirm_turn turn, double cost_left, struct proposal *ret)
@@ -361,9 +365,30 @@ static void a_target_is_confirmed(void **state)
     ask_end(a);
 }
 
+/* Further seeds come before anything else and need no share; with all of them made, the study confirms and proposes. */
+static void seeds_come_first(void **state)
+{
+    struct asked *a = ask_begin(POINTS);
+    struct proposal p;
+    const struct confirm_plan plan = {.turn = CONFIRM_END, .seeds = 2, .cost_left = 0};
+
+    (void)state;
+    a->history.n = POINTS - 2; /* two points of the space are new */
+    assert_int_equal(ask_plan(a, plan, &p), ST_OK);
+    assert_string_equal(p.suggestion.origin, SEED_ORIGIN);
+    assert_true(p.suggestion.x[0] == 1); /* the oldest; the scores have no noise, and none is beaten by a cheaper one */
+    const size_t n_before = a->history.n;
+    while (ask_plan(a, plan, &p), strcmp(p.suggestion.origin, SEED_ORIGIN) == 0) {
+        assert_true(a->history.n < 2 * n_before);
+        add_run(a, p.suggestion.x[0], false);
+    }
+    assert_true(p.status == ST_OK && p.suggestion.x[0] > POINTS - 2); /* what is confirmed costs too much */
+    ask_end(a);
+}
+
 /* ---- when the target is met ---- */
 
-static bool ends_by_target(struct played *p, double expected, size_t n_seeds, double confirm)
+static bool ends_by_target_with(struct played *p, double expected, size_t n_seeds, double confirm, int64_t seeds)
 {
     struct gp_belief beliefs[4] = {[2] = {.score = expected, .n_seeds = n_seeds}};
     size_t points[4] = {0, 1, 2, 3};
@@ -373,6 +398,7 @@ static bool ends_by_target(struct played *p, double expected, size_t n_seeds, do
 
     assert_true(setup != NULL && ss != NULL);
     setup->sweep.confirm = confirm;
+    setup->sweep.seeds = seeds;
     ss->setup = setup;
     ss->view = p->view;
     ss->view.study.metric = (char *)"score";
@@ -381,6 +407,11 @@ static bool ends_by_target(struct played *p, double expected, size_t n_seeds, do
     free(ss);
     free(setup);
     return end.rule != NULL && strcmp(end.rule, "target") == 0;
+}
+
+static bool ends_by_target(struct played *p, double expected, size_t n_seeds, double confirm)
+{
+    return ends_by_target_with(p, expected, n_seeds, confirm, 1);
 }
 
 /* The expected score of the best config decides, not the luckiest run; where the study confirms, from two runs. */
@@ -406,6 +437,15 @@ static void one_lucky_run_meets_no_target(void **state)
         assert_true(ends_by_target(p, 10.1, 2, 0.2));
         assert_true(ends_by_target(p, 10.1, 1, 0));
         assert_false(ends_by_target(p, 9.9, 1, 0));
+        assert_false(ends_by_target_with(p, 10.1, 1, 0, 2)); /* sweep.seeds: its second run has not ended */
+        p->values[3] = p->values[2];
+        assert_true(ends_by_target_with(p, 10.1, 2, 0, 2));
+        p->rows[3].state = GP_TRIAL_PENDING;
+        assert_false(ends_by_target_with(p, 10.1, 1, 0, 2));
+        p->rows[3].state = GP_TRIAL_FAILED; /* it ends no other way */
+        assert_true(ends_by_target_with(p, 10.1, 1, 0, 2));
+        p->rows[3].state = GP_TRIAL_DONE;
+        p->values[3] = 3;
         confirm_plan_make(&p->view, &settings, 0, 0, &next);
         assert_int_equal(next.target, TARGET_CONFIRM);
         settings.confirm = 0;
@@ -450,6 +490,7 @@ int main(void)
         cmocka_unit_test(without_end),
         cmocka_unit_test(runs_under_way_count),
         cmocka_unit_test(what_was_lost_is_spent),
+        cmocka_unit_test(seeds_come_first),
         cmocka_unit_test(a_target_is_confirmed),
         cmocka_unit_test(one_lucky_run_meets_no_target),
         cmocka_unit_test(best_and_knee_come_first_at_the_end),

@@ -1,7 +1,5 @@
 /* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left alone.
  * This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
-#include <math.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -36,7 +34,7 @@ static const char config_text[] = "[env]\nname = squared\nn = 1\n"
                                   "[policy]\ncore = none\nhidden_size = 8\n"
                                   "[train]\ntotal_agents = 16\nhorizon = 16\nminibatch_size = 256\nthreads = 1\n"
                                   "device = cpu\n"
-                                  "[sweep]\nmethod = %s\nseed = 5\n"
+                                  "[sweep]\nmethod = %s\nseed = 5\n%s"
                                   "[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n"
                                   "[sweep.train.gamma]\nmin = 0.8\nmax = 0.99\n";
 
@@ -112,7 +110,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void create_study(struct place *p, const char *name, const char *method, int64_t trials, int64_t priority)
+static void create_study_with(struct place *p, const char *name, const char *method, int64_t trials, int64_t priority,
+                              const char *more)
 {
     char text[1024];
     struct setup *setup = NULL;
@@ -126,7 +125,7 @@ static void create_study(struct place *p, const char *name, const char *method, 
                           .limits.priority = priority,
                           .program = (char *)"test"};
 
-    snprintf(text, sizeof text, config_text, method);
+    snprintf(text, sizeof text, config_text, method, more);
     OK(setup_create(&setup, err));
     OK(config_load_text(setup->config, "test", text, err));
     OK(setup_finish(setup, err));
@@ -138,6 +137,11 @@ static void create_study(struct place *p, const char *name, const char *method, 
     mem_free(study.config);
     search_free(&search);
     setup_destroy(setup);
+}
+
+static void create_study(struct place *p, const char *name, const char *method, int64_t trials, int64_t priority)
+{
+    create_study_with(p, name, method, trials, priority, "");
 }
 
 static void add_device(struct place *p, const char *name, int lanes)
@@ -625,91 +629,73 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
     }
 }
 
-/* A study of one trial after the other, 100 s each, whose scores rise; before trial `stop` nobody was there for 8 hours. */
-static void rising(struct study_view *v, size_t n, size_t stop)
+/* A config has three runs under as many seeds, unless it is beaten; also when the program ends now and then. */
+static void configs_have_several_seeds(void **state)
 {
-    int64_t at_ms = 1700000000000;
+    static char whole[16384], parts[16384];
+    struct place *p = *state;
+    size_t n_seeds = 0, most = 0;
 
-    *v = (struct study_view){.n = n};
-    v->trials = mem_array(n, sizeof *v->trials);
-    v->gp = mem_array(n, sizeof *v->gp);
-    assert_true(v->trials != NULL && v->gp != NULL);
-    for (size_t i = 0; i < n; i++) {
-        if (i == stop)
-            at_ms += 8 * 3600 * 1000;
-        v->trials[i] = (struct trial){.started_ms = at_ms, .finished_ms = at_ms + 100000, .cost_s = 95};
-        at_ms += 100000;
-        v->gp[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .score = (double)i, .cost = 95};
-    }
-    v->history = (struct gp_history){.n = n, .trials = v->gp};
-    v->ref = (struct pareto_ref){.cost = 100, .score = -1};
-}
-
-static void gain_goes_on_over_a_resume(void **state)
-{
-    const size_t n = 50;
-    struct study_view v;
-    double rates[3];
-
-    (void)state;
-    for (int k = 0; k < 3; k++) { /* never away; away in between; all watched by one controller */
-        struct gain_watch w = {0};
-        rising(&v, n, k == 1 ? 30 : n);
-        if (k < 2) {
-            gain_watch_begin(&w, &v, 700);
-            assert_float_equal(w.begun_s, 700 - 100.0 * (double)n, 1e-6);
-            assert_float_equal(w.ended_s[n - 1], 700, 1e-6);
-            assert_float_equal(w.ended_s[10], 700 - 100.0 * (double)(n - 11), 1e-6);
-        } else {
-            w.begun_s = 700 - 100.0 * (double)n;
-            for (size_t i = 0; i < n; i++)
-                gain_watch_note(&w, i, 700 - 100.0 * (double)(n - 1 - i));
+    add_device(p, "expensive", 1);
+    create_study_with(p, "whole", "sobol", 18, 1, "seeds = 3\nconfirm = 0\n");
+    const struct sched_study *ss = serve(p, "whole");
+    OK(scheduler_run(p->sched, err));
+    params_of(p, ss, 18, whole, sizeof whole);
+    for (size_t i = 0; i < 18; i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < 18; k++) {
+            bool same = strcmp(p->stored[k].params, p->stored[i].params) == 0;
+            n += same;
+            if (same && k != i)
+                assert_true(p->stored[k].seed != p->stored[i].seed);
+            if (same && k < i)
+                assert_string_equal(p->stored[i].origin, "seed");
         }
-        rates[k] = gain_watch_rate(&w, &v, 2000, 700);
-        assert_true(isnan(gain_watch_rate(&w, &v, 100.0 * (double)n + 1, 700))); /* longer than it has been at work */
-        gain_watch_free(&w);
-        mem_free(v.trials);
-        mem_free(v.gp);
+        assert_true(n <= 3);
+        most = n > most ? n : most;
+        n_seeds += strcmp(p->stored[i].origin, "seed") == 0;
     }
-    assert_true(isfinite(rates[0]) && rates[0] > 0);
-    assert_float_equal(rates[1], rates[0], 1e-12);
-    assert_float_equal(rates[2], rates[0], 1e-12);
+    assert_int_equal(most, 3);
+    assert_int_equal(n_seeds, 2); /* the worker's scores fall: the first config beats all others */
+    let_go(p);
+    create_study_with(p, "parts", "sobol", 18, 1, "seeds = 3\nconfirm = 0\n");
+    for (int stop = 0; stop < 5; stop++) {
+        p->n_ended = 0;
+        p->stop_at = stop < 4 ? 3 : 0;
+        ss = serve(p, "parts");
+        assert_int_equal(scheduler_run(p->sched, NULL), stop < 4 ? ST_INTERRUPTED : ST_OK);
+        if (stop == 4)
+            params_of(p, ss, 18, parts, sizeof parts);
+        let_go(p);
+    }
+    assert_string_equal(whole, parts);
 }
 
-static void core_sets_are_disjoint(void **state)
+/* An even sequence stays even where most trials take no point of it. */
+static void seeds_take_no_points_of_the_design(void **state)
 {
     struct place *p = *state;
-    struct sweep_settings s = {.devices = "cpu", .runs_per_device = 2, .worker_memory = "1G"};
+    const struct trial *trials;
+    size_t n = 0;
+    char alone[8][128];
 
-    OK(devices_parse(&s, 0, p->devices, err));
-    assert_int_equal(p->devices->n, 2);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(p->devices->v[i].lanes, 1);
-        assert_int_equal(p->devices->v[i].memory_bytes, 1000000000);
-        assert_true(p->devices->v[i].cores[0] != '\0');
-    }
-    cpu_set_t ours;
-    assert_int_equal(sched_getaffinity(0, sizeof ours, &ours), 0);
-    if (CPU_COUNT(&ours) > 1)
-        assert_string_not_equal(p->devices->v[0].cores, p->devices->v[1].cores);
-    s = (struct sweep_settings){.devices = "cuda:1, cuda:3", .runs_per_device = 4, .worker_memory = "auto"};
-    OK(devices_parse(&s, 0, p->devices, err));
-    assert_int_equal(p->devices->n, 2);
-    assert_string_equal(p->devices->v[1].name, "cuda:3");
-    assert_int_equal(p->devices->v[1].lanes, 4);
-    assert_int_equal(p->devices->v[1].memory_bytes, 0);
-    strcpy(s.devices, "cuda:1,cuda:1");
-    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "twice");
-    strcpy(s.devices, "gpu");
-    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'gpu' is no device");
-    strcpy(s.devices, " ,");
-    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "empty");
-    strcpy(s.devices, "cpu");
-    s.runs_per_device = 1; /* any machine has a core */
-    strcpy(s.worker_memory, "much");
-    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'much'");
-    strcpy(s.worker_memory, "1e300"); /* more than fits: it was no limit at all */
-    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'1e300'");
+    add_device(p, "ok", 1);
+    create_study(p, "alone", "sobol", 8, 1);
+    const struct sched_study *ss = serve(p, "alone");
+    ss->setup->sweep.confirm = 0;
+    OK(scheduler_run(p->sched, err));
+    trials = load_stored(p, ss);
+    for (size_t i = 0; i < 8; i++)
+        snprintf(alone[i], sizeof alone[i], "%s", trials[i].params);
+    let_go(p);
+    create_study_with(p, "twice", "sobol", 16, 1, "seeds = 2\nconfirm = 0\n");
+    ss = serve(p, "twice");
+    OK(scheduler_run(p->sched, err));
+    trials = load_stored(p, ss);
+    for (size_t i = 0; i < 16 && n < 8; i++)
+        if (strcmp(trials[i].origin, "seed") != 0)
+            assert_string_equal(trials[i].params, alone[n++]);
+    assert_in_range(n, 8, 8);
 }
 
 int main(int argc, char **argv)
@@ -734,8 +720,8 @@ int main(int argc, char **argv)
         CASE(a_study_may_come_pause_and_end_on_the_way),
         CASE(stopped_means_queued_again),
         CASE(a_resumed_study_proposes_as_if_never_stopped),
-        CASE(gain_goes_on_over_a_resume),
-        CASE(core_sets_are_disjoint),
+        CASE(configs_have_several_seeds),
+        CASE(seeds_take_no_points_of_the_design),
     };
     return cmocka_run_group_tests_name("sweep scheduler", tests, NULL, NULL);
 }

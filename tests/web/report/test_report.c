@@ -241,7 +241,7 @@ static void csv_has_every_column(void **state)
     const char *head =
         "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
         "started_ms,"
-        "finished_ms,n_seeds,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,dropped,"
+        "finished_ms,n_seeds,seeds_mean,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,dropped,"
         "train.learning_rate,train.total_steps,train.gamma,"
         "policy.hidden,train.optimizer\r\n";
     assert_int_equal(strncmp(csv, head, strlen(head)), 0);
