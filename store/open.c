@@ -280,6 +280,7 @@ static enum status open_immutable(struct store *store, struct error *err)
     strbuf_free(&uri);
     if (rc != SQLITE_OK)
         return store_sql_fail(store, rc, "opening the store", err);
+    store->immutable = true;
     TRY(set_up(store, err));
     TRY(store_schema_open(store, err));
     return store->blind ? ST_OK : check_indexes(store, err);

@@ -168,6 +168,39 @@ enum status store_place_check(struct store *store, bool *ret_lock_again, struct 
     return store_lock_keep(store, ret_lock_again, err);
 }
 
+/* The first bytes as they are on the disk, read by SQLite's own descriptor: opening and closing another one would drop
+ * its locks. */
+static enum status check_head(struct store *store, struct error *err)
+{
+    static const char magic[16] = "SQLite format 3";
+    sqlite3_file *file = NULL;
+    char head[sizeof magic];
+
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == NULL ||
+        file->pMethods == NULL)
+        return ST_OK;
+    if (file->pMethods->xRead(file, head, sizeof head, 0) != SQLITE_OK || memcmp(head, magic, sizeof magic) != 0)
+        return FAIL(err, ST_CORRUPT, "%s is no store any more: it was written over while it was in use; restore a copy",
+                    store->path);
+    return ST_OK;
+}
+
+enum status store_reader_check(struct store *store, struct error *err)
+{
+    char path[PATH_MAX + 8];
+    struct stat log;
+    int moved = 0;
+
+    snprintf(path, sizeof path, "%.*s-wal", PATH_MAX, store->file);
+    if (store->immutable && stat(path, &log) == 0 && log.st_size > 0)
+        return FAIL(err, ST_IO, "%s is being written now", store->path);
+    for (size_t i = 0; i < N_FILES; i++)
+        TRY(look(store, i, err));
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0)
+        return FAIL(err, ST_IO, "%s was removed or replaced while the store was in use", store->path);
+    return check_head(store, err);
+}
+
 void store_place_close(struct store *store)
 {
     char path[PATH_MAX + 8];

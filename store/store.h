@@ -410,6 +410,10 @@ enum status store_outbox_count(struct store *store, int64_t study_id, const char
 
 /* -- watching: for readers that stay open while a sweep runs (watch.c) -- */
 
+/* Is the file of this reader still the one at its path, and an SQLite file? ST_IO: it, its log or the log's shared
+ * memory was removed or replaced, or a store that was opened as it stood is written now; ST_CORRUPT: it begins like no
+ * SQLite file. The first call notes the files. */
+enum status store_reader_check(struct store *store, struct error *err) MUST_USE;
 /* Rises whenever another connection has committed since this one looked. */
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err) MUST_USE;
 /* Trials from number `from` on, without config and log_tail (NULL). */

@@ -135,7 +135,8 @@ struct store {
     off_t size; /* the file's size then */
     bool touched; /* another process has changed the file; nothing is folded until the file was checked */
     bool overwritten; /* the path names another store now */
-    struct store_mark marks[3]; /* writer only: the file, its log and the log's shared memory */
+    struct store_mark marks[3]; /* the file, its log and the log's shared memory; a reader's: store_reader_check */
+    bool immutable; /* reader of a file that no process may write */
     bool full; /* the last failure was a full disk */
     store_wait_fn *wait; /* NULL: a full disk is a failure at once */
     void *wait_ctx;

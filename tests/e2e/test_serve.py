@@ -417,6 +417,80 @@ def test_a_store_that_goes_and_comes(folder):
         assert "not a Trawl store" in s.get("/api/v1/version")["store_error"]
 
 
+def overwrite(path, data):
+    """In place: the file keeps its inode."""
+    with open(path, "r+b") as file:
+        file.write(data)
+        file.truncate()
+
+
+def test_what_is_no_longer_the_store_is_noticed(folder):
+    """A file that keeps its name and its inode, and gets another content, or loses its log."""
+    store = folder / "s.db"
+    make_study(store, "big", 8)
+    older = folder / "older.db"
+    tap.run("backup", store, older)
+    whole = older.read_bytes()
+    db = sqlite3.connect(str(older), isolation_level=None)  # as a backup of an earlier hour: same study, other results
+    db.execute("PRAGMA journal_mode = DELETE")
+    db.execute("DELETE FROM metric WHERE trial_id IN (SELECT id FROM trial WHERE number > 4)")
+    db.execute("DELETE FROM curve_sum WHERE trial_id IN (SELECT id FROM trial WHERE number > 4)")
+    db.execute("DELETE FROM trial WHERE number > 4")
+    db.close()
+    with serving(store) as s:
+        tap.equal(s.get("/api/v1/studies/big")["trials"], 8)
+        tap.equal(s.get(S + "/trials?fields=number")["total"], 8)
+        stream = Stream(s)
+        overwrite(store, b"this is no store\n" * 1000)
+        said = stream.until("store", ok=False)[1]["error"]
+        assert "s.db" in said, said
+        assert s.get("/api/v1/version")["store_error"] == said
+        tap.equal(s.get("/api/v1/studies/big")["trials"], 8)  # what was read stays
+        for suffix in ("-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(str(store) + suffix)
+        overwrite(store, older.read_bytes())
+        stream.until("store", ok=True)
+        tap.wait_for(lambda: s.get("/api/v1/studies/big")["trials"] == 5, s.process)
+        tap.equal(s.get(S + "/trials?fields=number")["total"], 5)
+        other = folder / "new.db"  # the same path, another file, between two looks
+        other.write_bytes(whole)
+        os.rename(other, store)
+        tap.wait_for(lambda: s.get("/api/v1/studies/big")["trials"] == 8, s.process)
+        stream.close()
+
+
+def locks_on(process, path):
+    """POSIX locks that the process holds on the file."""
+    inode = str(os.stat(path).st_ino)
+    lines = pathlib.Path("/proc/locks").read_text().split("\n")
+    return [line for line in lines if "POSIX" in line and line.split()[4] == str(process.pid) and line.split()[5].split(":")[2] == inode]
+
+
+def test_the_server_keeps_its_locks_and_its_log(folder):
+    """A process that opens and closes the file beside SQLite drops SQLite's locks; the next controller then deletes the log that the
+    server reads, and what comes later is never seen."""
+    config = tap.write(folder, "c.ini", tap.TINY_SWEEP)
+    store = folder / "s.db"
+    sweep = lambda *more: tap.run("sweep", *more, "--store", store, "-q")
+    sweep(config, "--name", "big", "--trials", 2)
+    with serving(store, "--control") as s:
+        assert locks_on(s.process, store), "the server's reader has no lock"
+        log = os.stat(str(store) + "-wal").st_ino
+        for path in ("/studies", "/studies/big", "/studies/big/trials/1", "/studies/big/trials/1/curves", "/studies/big/trials/1/log",
+                     "/studies/big/pick", "/studies/big/export", "/studies/big/report", "/studies/big/trials/1/leases"):
+            tap.equal(s.ask("/api/v1" + path)[0], 200)
+            assert locks_on(s.process, store), "no lock after " + path
+        csrf = s.get("/api/v1/version")["csrf"]
+        tap.equal(control(s, b'{"action": "add", "trials": 2}', csrf)[0], 200)
+        assert locks_on(s.process, store), "no lock after a change"
+        for i, more in enumerate(((config, "--name", "two", "--trials", 2), ("--resume", "big", "--trials", 4), ("--resume", "two", "--trials", 5), (config, "--name", "three", "--trials", 1))):
+            sweep(*more)
+            tap.equal(os.stat(str(store) + "-wal").st_ino, log)  # nobody deletes the log that the server has open
+            name, n = [("two", 2), ("big", 4), ("two", 5), ("three", 1)][i]
+            tap.wait_for(lambda: s.ask("/api/v1/studies/" + name)[0] == 200 and s.get("/api/v1/studies/" + name)["counts"]["done"] == n, s.process)
+
+
 def test_names_are_inert(folder):
     store = folder / "s.db"
     make_study(store, EVIL, 12)

@@ -45,6 +45,7 @@ enum status api_version(struct serve *s, const struct request *r, struct answer 
     json_add_str(json, "store_path", serve_store_path(s, store));
     json_add_bool(json, "store_ok", problem[0] == '\0');
     json_add_str(json, "store_error", problem[0] != '\0' ? problem : NULL);
+    json_add_i64(json, "data_version", atomic_load(&s->version));
     json_add_bool(json, "control", s->set.control != NULL);
     json_add_str(json, "csrf", s->set.control != NULL ? s->csrf : NULL);
     json_add_i64(json, "now_ms", clock_utc_ms());

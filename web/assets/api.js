@@ -1,17 +1,14 @@
 /* api.js - requests to the server. docs/http-api.md describes the answers.
  * A failure is an ApiError with the server's text; without a server its status is 0. */
 
+import {revive} from './stream.js';
+
 export class ApiError extends Error {
   constructor(status, text, hint) {
     super(text);
     this.status = status;
     this.hint = hint;
   }
-}
-
-/* Infinite numbers come as strings. */
-function revive(key, value) {
-  return value === 'inf' ? Infinity : value === '-inf' ? -Infinity : value;
 }
 
 async function failed(response) {
@@ -67,33 +64,4 @@ export async function getModel(path, query, signal) {
       signal?.addEventListener('abort', () => { clearTimeout(timer); reject(new DOMException('left the page', 'AbortError')); }, {once: true});
     });
   }
-}
-
-/* A store that went away: the page stays, with the time of its data. */
-export function tellStore(problem) {
-  const at = document.getElementById('gone');
-  at.hidden = !problem;
-  at.textContent = problem ? `${problem}. These pages show what was read before; they continue by themselves when it is back.` : '';
-}
-
-const EVENTS = ['hello', 'reset', 'studies', 'study', 'trial', 'progress', 'model', 'store'];
-
-/* Live changes: on(event name, data); state('live' | 'lost'). Returns a function that closes it. The browser reconnects by itself, and
- * the server sends the missed events, or reset. */
-export function listen(study, on, state) {
-  const source = new EventSource(url('/api/v1/events', {study}));
-  for (const name of EVENTS)
-    source.addEventListener(name, (event) => {
-      state('live');
-      const data = JSON.parse(event.data || '{}', revive);
-      if (name === 'store') tellStore(data.ok ? null : data.error);
-      on(name, data);
-    });
-  source.onopen = () => state('live');
-  let again = 0;
-  source.onerror = () => {
-    state('lost');
-    if (source.readyState === EventSource.CLOSED && !again) again = setTimeout(() => on('retry', {}), 5000);
-  };
-  return () => { clearTimeout(again); source.close(); };
 }

@@ -4,7 +4,8 @@
  * A page is {title, crumbs, show(el, ctx)}; ctx.signal is aborted when the page is left, ctx.onLeave(f) registers a
  * function that runs then. State that only refines a view replaces the address, going elsewhere adds to the history. */
 import {fill, h, empty} from './dom.js';
-import {ApiError, get, tellStore} from './api.js';
+import {ApiError, get} from './api.js';
+import {begin, follow} from './live.js';
 
 const routes = [
   [/^\/$/, () => import('./studies.js')],
@@ -13,7 +14,7 @@ const routes = [
   [/^\/compare$/, () => import('./compare.js')],
 ];
 
-const main = document.getElementById('main'), crumbs = document.getElementById('crumbs'), live = document.getElementById('live');
+const main = document.getElementById('main'), crumbs = document.getElementById('crumbs');
 let leave = null;
 
 export function studyUrl(name, query) {
@@ -66,11 +67,6 @@ export function go(target) {
   route();
 }
 
-export function setLive(text, kind = '') {
-  live.className = `live ${kind}`;
-  live.textContent = text;
-}
-
 export function explain(problem) {
   console.info(problem);
   const hint = problem instanceof ApiError ? problem.hint : null;
@@ -83,8 +79,6 @@ async function route() {
   leave?.();
   const gone = new AbortController(), ends = [];
   leave = () => { gone.abort(); for (const end of ends) end(); };
-  setLive('');
-  get('/api/v1/version', {}, gone.signal).then((version) => tellStore(version.store_error), () => {}); // the page itself shows the failure
   const found = routes.map(([pattern, load]) => [location.pathname.match(pattern), load]).find(([match]) => match);
   if (!found) {
     document.title = 'Not found – Trawl';
@@ -92,11 +86,13 @@ async function route() {
     fill(main, empty('There is no such page.', h('p', null, h('a.button', {href: '/'}, 'All studies'))));
     return;
   }
+  const [, name, number] = found[0];
+  const ctx = {name: name && decodeURIComponent(name), number: number && Number(number), signal: gone.signal, onLeave: (end) => ends.push(end)};
   try {
-    const [, name, number] = found[0];
     const page = await found[1]();
+    ctx.version = await get('/api/v1/version', null, gone.signal); /* before all else: what is newer, the stream reports */
     if (gone.signal.aborted) return;
-    const ctx = {name: name && decodeURIComponent(name), number: number && Number(number), signal: gone.signal, onLeave: (end) => ends.push(end)};
+    begin(ctx.version);
     const [title, ...path] = page.where(ctx);
     document.title = title ? `${title} – Trawl` : 'Trawl';
     fill(crumbs, path.map(([label, href]) => [h('span', {'aria-hidden': 'true'}, '/'), href ? h('a', {href}, label) : h('span', {'aria-current': 'page'}, label)]));
@@ -104,6 +100,7 @@ async function route() {
   } catch (problem) {
     if (gone.signal.aborted || problem.name === 'AbortError') return;
     fill(main, explain(problem));
+    follow(ctx, ctx.name ?? null, (event) => event === 'studies' || event === 'study', async () => route());
   }
 }
 

@@ -2,9 +2,10 @@
  *
  * In the address: trials=STUDY/NUMBER,... and studies=NAME,...; trials of the same parameters (reruns with other
  * seeds) become one series: mean, and a band over the seeds. A study is represented by its few best trials. */
-import {get, listen, studyPath} from './api.js';
+import {get, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
-import {compareUrl, parseList, setState, setLive, state, studyUrl, trialUrl} from './app.js';
+import {compareUrl, parseList, setState, state, studyUrl, trialUrl} from './app.js';
+import {follow} from './live.js';
 import {seriesKey, showLines} from './charts/lines.js';
 import * as fmt from './format.js';
 
@@ -96,7 +97,7 @@ function differences(trials) {
 export async function show(main, ctx) {
   const wanted = () => ({trials: parseList(state().get('trials')).map(parseTrial).filter(Boolean), studies: parseList(state().get('studies'))});
   const listEl = h('div.series-list'), chartEl = h('div.chart'), tableEl = h('div');
-  let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps', loaded = [], chart = null;
+  let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps', loaded = [], lacking = [], chart = null;
   const {studies} = await get('/api/v1/studies', null, ctx.signal);
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, text]) => h('label', null,
     h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, text))));
@@ -109,7 +110,7 @@ export async function show(main, ctx) {
   function change(edit) {
     const target = compareUrl(...edit(parseList(state().get('trials')), parseList(state().get('studies'))));
     history.pushState(null, '', over === 'env_steps' ? target : `${target}${target.includes('?') ? '&' : '?'}over=${over}`);
-    load().catch(fail);
+    load().catch((problem) => { if (!ctx.signal.aborted) fill(chartEl, h('p.warn', null, problem.message)); });
   }
   function remove(group) {
     change((trials, names) => [trials.filter((t) => !group.some((g) => !g.group && `${g.study}/${g.number}` === t)), names.filter((name) => group[0].group !== `study ${name}`)]);
@@ -119,7 +120,8 @@ export async function show(main, ctx) {
     chart = null;
     const all = groups(loaded);
     fill(listEl, all.map((group, k) => h('div', null, seriesKey(k, label(group) + recorded(group)), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
-      h('button.small', {type: 'button', title: 'take it out', 'aria-label': `take ${label(group)} out`, onclick: () => remove(group)}, '×'))));
+      h('button.small', {type: 'button', title: 'take it out', 'aria-label': `take ${label(group)} out`, onclick: () => remove(group)}, '×'))),
+      lacking.map((part) => h('div.warn', null, part.text, h('button.small', {type: 'button', 'aria-label': `take ${part.study} out`, onclick: () => remove([{...part, group: part.number === undefined && `study ${part.study}`}])}, '×'))));
     if (!all.length) {
       fill(chartEl, empty('Nothing to compare yet.', h('p.soft', null, 'Add trials or studies below, or choose trials in a study’s table.')));
       fill(tableEl, h('p.soft', null, 'Two or more trials are needed.'));
@@ -130,17 +132,16 @@ export async function show(main, ctx) {
     fill(tableEl, loaded.length > 1 ? differences(loaded) : h('p.soft', null, 'Two or more trials are needed.'));
   }
   async function load() {
-    const want = wanted(), ofStudies = (await Promise.all(want.studies.map((name) => studyTrials(name, ctx)))).flat();
-    loaded = await Promise.all([...want.trials, ...ofStudies].slice(0, 60).map((entry) => loadTrial(entry, ctx)));
+    const want = wanted(), missing = [];
+    /* what the server has not got is named, and the others are shown; no answer is another matter: follow() tries again */
+    const orMissing = (promise, part) => promise.catch((problem) => { if (problem.status !== 404) throw problem; missing.push({...part, text: problem.message}); return []; });
+    const ofStudies = await Promise.all(want.studies.map((name) => orMissing(studyTrials(name, ctx), {study: name})));
+    loaded = (await Promise.all([...want.trials, ...ofStudies.flat()].slice(0, 60).map((entry) => orMissing(loadTrial(entry, ctx), entry)))).flat();
+    lacking = missing;
     await draw();
   }
-  function fail(problem) {
-    if (!ctx.signal.aborted) fill(chartEl, h('p.warn', null, problem.message), problem.hint && h('p.soft', null, problem.hint));
-  }
-  await load().catch(fail);
-  let timer = 0;
-  ctx.onLeave(() => { clearTimeout(timer); chart?.destroy(); });
-  ctx.onLeave(listen(null, (event, what) => {
-    if (event === 'progress' && loaded.some((t) => t.study === what.study && t.number === what.trial)) timer ||= setTimeout(() => { timer = 0; load().catch(fail); }, 2000);
-  }, (kind) => setLive(kind === 'live' ? 'live' : 'connection lost, trying again', kind)));
+  await load();
+  ctx.onLeave(() => chart?.destroy());
+  follow(ctx, null, (event, what) => event === 'studies' || lacking.some((t) => t.study === what.study) ||
+    loaded.some((t) => t.study === what.study && (what.trial === undefined || t.number === what.trial)), load);
 }

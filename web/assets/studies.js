@@ -1,7 +1,8 @@
 /* studies.js - all studies of the store: state, progress, best, where they run. */
-import {get, listen} from './api.js';
+import {get} from './api.js';
 import {fill, h, empty, command, shellWord} from './dom.js';
-import {compareUrl, setLive, studyUrl, explain} from './app.js';
+import {compareUrl, studyUrl} from './app.js';
+import {follow} from './live.js';
 import * as fmt from './format.js';
 
 export const STATES = {running: 'running', waiting: 'waiting', interrupted: 'interrupted', finished: 'finished', idle: 'idle', paused: 'paused'};
@@ -50,7 +51,7 @@ export function where() {
 export async function show(main, ctx) {
   const picked = new Set();
   async function load() {
-    const [version, answer] = await Promise.all([get('/api/v1/version', null, ctx.signal), get('/api/v1/studies', null, ctx.signal)]);
+    const version = ctx.version, answer = await get('/api/v1/studies', null, ctx.signal);
     if (!answer.studies.length) {
       fill(main, empty('This store has no study yet.', h('p.soft', null, 'Start one; this page shows it as soon as its first trial runs:'),
         command(`trawl sweep examples/quickstart.ini --store ${shellWord(version.store_path)} --name first`)));
@@ -76,8 +77,5 @@ export async function show(main, ctx) {
   }
   const add = (tr, cell) => { tr.prepend(cell); return tr; };
   await load();
-  let timer = 0;
-  const again = () => { timer ||= setTimeout(() => { timer = 0; load().catch((problem) => { if (!ctx.signal.aborted) fill(main, explain(problem)); }); }, 500); };
-  ctx.onLeave(listen(null, (event) => { if (event !== 'hello' && event !== 'progress' && event !== 'model') again(); },
-    (state) => setLive(state === 'live' ? 'live' : 'connection lost, trying again', state)));
+  follow(ctx, null, (event) => event !== 'progress' && event !== 'model', load);
 }

@@ -1,8 +1,9 @@
 /* study.js - one study: the part above all its views, the tabs, and live updates. */
-import {get, listen, studyPath} from './api.js';
+import {get, studyPath} from './api.js';
 import {fill, h, tile} from './dom.js';
-import {setLive, state, studyUrl, explain} from './app.js';
+import {state, studyUrl} from './app.js';
 import {controls} from './controls.js';
+import {follow} from './live.js';
 import {StudyData} from './study_data.js';
 import {progress, stateChip} from './studies.js';
 import * as fmt from './format.js';
@@ -32,8 +33,7 @@ function tiles(data) {
 }
 
 export async function show(main, ctx) {
-  const [study, version] = await Promise.all([get(studyPath(ctx.name), null, ctx.signal), get('/api/v1/version', null, ctx.signal)]);
-  const data = new StudyData(study);
+  const version = ctx.version, data = new StudyData(await get(studyPath(ctx.name), null, ctx.signal));
   data.store = version.store_path;
   const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body');
   const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
@@ -62,41 +62,17 @@ export async function show(main, ctx) {
   fill(tilesEl, tiles(data));
   const tab = await TABS.find(([key]) => key === current())[2]();
   if (ctx.signal.aborted) return;
-  const view = await tab.show(body, data, {...ctx, version, refreshTabs: drawNav});
+  const view = await tab.show(body, data, {...ctx, refreshTabs: drawNav});
   ctx.onLeave(() => view?.destroy?.());
-  follow(ctx, data, {
-    head() { drawHead(); fill(tilesEl, tiles(data)); },
-    rows: () => view?.update?.(),
-    model: () => view?.model?.(),
-    running: (event) => view?.running?.(event),
-  }, body);
-}
-
-/* Reads the changes soon after an event: never two reads at once, never one lost. */
-function follow(ctx, data, on, body) {
-  let busy = false, wanted = false;
   async function refresh() {
-    if (busy) { wanted = true; return; }
-    busy = true;
-    try {
-      do {
-        wanted = false;
-        data.setStudy(await get(studyPath(data.name), null, ctx.signal));
-        const changed = await data.update(ctx.signal);
-        on.head();
-        if (changed) await on.rows();
-      } while (wanted && !ctx.signal.aborted);
-    } catch (problem) {
-      if (problem.status === 404 && !ctx.signal.aborted) fill(body, explain(problem));
-    } finally {
-      busy = false;
-    }
+    data.setStudy(await get(studyPath(data.name), null, ctx.signal));
+    const changed = await data.update(ctx.signal);
+    drawHead();
+    fill(tilesEl, tiles(data));
+    if (changed) await view?.update?.();
   }
-  ctx.onLeave(listen(data.name, (event, what) => {
-    if (event === 'study' || event === 'trial' || event === 'reset' || event === 'store') refresh();
-    else if (event === 'model') on.model();
-    else if (event === 'progress') on.running(what);
-    else if (event === 'hello' && what.version !== undefined && what.version !== data.version) refresh();
-  }, (kind) => setLive(kind === 'live' ? 'live' : 'connection lost, trying again', kind)));
+  follow(ctx, data.name, (event) => event === 'study' || event === 'trial', refresh, (event, what) => {
+    if (event === 'model') view?.model?.();
+    else if (event === 'progress') view?.running?.(what);
+  });
 }
-

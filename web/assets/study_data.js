@@ -44,6 +44,11 @@ export class StudyData {
 
   /* Reads the changes since the loaded version; true when there are any. */
   async update(signal) {
+    if (this.study.trials < this.n) { /* another store is at the path now */
+      for (const column of Object.values(this.column)) column.length = 0;
+      this.n = 0;
+      this.version = -1;
+    }
     const query = {limit: 20000, fields: FIELDS.join(',')};
     if (this.version >= 0) query.since = this.version;
     let changed = false, offset = 0, answer;

@@ -1,7 +1,8 @@
 /* trial.js - one trial: its config, curves, result, and the commands that repeat it. */
-import {get, listen, studyPath, url} from './api.js';
+import {get, studyPath, url} from './api.js';
 import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
-import {compareUrl, setLive, setState, state, studyUrl, trialUrl} from './app.js';
+import {compareUrl, setState, state, studyUrl, trialUrl} from './app.js';
+import {follow} from './live.js';
 import {showLines} from './charts/lines.js';
 import {player} from './play.js';
 import * as fmt from './format.js';
@@ -166,11 +167,11 @@ export async function show(main, ctx) {
   }
   fill(main, headEl, h('div.columns', null, h('div', null, curvesEl, configEl), h('div', null, sideEl, lateEl)));
   await load(true);
-  let timer = 0;
-  ctx.onLeave(() => { clearTimeout(timer); for (const chart of shown) chart.destroy(); });
-  ctx.onLeave(listen(ctx.name, (event, what) => {
-    if (event === 'trial' && what.trial === n) load(false).catch(() => {});
-    else if (event === 'progress' && what.trial === n) timer ||= setTimeout(() => { timer = 0; load(false).then(drawCurves).catch(() => {}); }, 1000);
-  }, (kind) => setLive(kind === 'live' ? 'live' : 'connection lost, trying again', kind)));
+  ctx.onLeave(() => { for (const chart of shown) chart.destroy(); });
+  /* news of the study may change what is expected of this trial, and which are the best and the knee */
+  follow(ctx, ctx.name, (event, what) => event === 'study' || what.trial === n, async () => {
+    Object.assign(data, await get(studyPath(ctx.name), null, ctx.signal));
+    await load(false);
+    if (last === 'running') await drawCurves();
+  });
 }
-

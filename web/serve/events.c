@@ -45,6 +45,8 @@ struct events {
     struct event ring[RING]; /* event number i at i % RING */
     int64_t next; /* number of the event to come */
     int64_t boot_ms;
+    int64_t version; /* of all studies, and the age of the last look at the store: as of the last pulse */
+    double age_s;
     struct stream *streams;
     size_t n_streams;
     bool ended;
@@ -107,9 +109,11 @@ void events_publish(struct events *e, const char *type, const char *study, cJSON
     strbuf_free(&text);
 }
 
-void events_heartbeat(struct events *e)
+void events_pulse(struct events *e, int64_t version, double age_s)
 {
     pthread_mutex_lock(&e->lock);
+    e->version = version;
+    e->age_s = age_s;
     for (struct stream *s = e->streams; s != NULL; s = s->next)
         s->beat = true;
     wake_all(e);
@@ -142,8 +146,8 @@ static void collect(struct stream *s)
         if (event->text != NULL && (s->study == NULL || event->study == NULL || strcmp(s->study, event->study) == 0))
             strbuf_add(&s->out, event->text);
     }
-    if (s->beat && s->out.len == 0)
-        strbuf_add(&s->out, ": still here\n\n");
+    if (s->beat)
+        strbuf_addf(&s->out, "event: pulse\ndata: {\"version\":%" PRId64 ",\"age_s\":%.1f}\n\n", e->version, e->age_s);
     s->beat = false;
 }
 
@@ -208,7 +212,7 @@ static int64_t resume_at(const struct events *e, const char *last_id)
     return number + 1;
 }
 
-static void greet(struct stream *s, const char *last_id, const char *program, int64_t version)
+static void greet(struct stream *s, const char *last_id, const char *program, int64_t version, const char *store_error)
 {
     struct events *e = s->events;
     int64_t at = last_id != NULL ? resume_at(e, last_id) : e->next;
@@ -222,11 +226,13 @@ static void greet(struct stream *s, const char *last_id, const char *program, in
     strbuf_addf(&s->out, "id: %" PRId64 "-%" PRId64 "\nevent: hello\ndata: {\"version\":%lld,\"program\":", e->boot_ms,
                 s->at - 1, (long long)version);
     put_str(&s->out, program);
+    strbuf_add(&s->out, ",\"store\":");
+    put_str(&s->out, store_error);
     strbuf_add(&s->out, "}\n\n");
 }
 
 struct MHD_Response *events_response(struct events *e, struct MHD_Connection *connection, const char *study,
-                                     const char *last_id, const char *program, int64_t version)
+                                     const char *last_id, const char *program, int64_t version, const char *store_error)
 {
     struct stream *s = mem_alloc(sizeof *s);
     struct MHD_Response *response;
@@ -239,7 +245,7 @@ struct MHD_Response *events_response(struct events *e, struct MHD_Connection *co
     pthread_mutex_lock(&e->lock);
     full = e->n_streams >= STREAMS_MAX || e->ended;
     if (!full) {
-        greet(s, last_id, program, version);
+        greet(s, last_id, program, version, store_error);
         s->next = e->streams;
         e->streams = s;
         e->n_streams++;

@@ -13,10 +13,12 @@ struct events *events_create(void);
 void events_destroy(struct events *events);
 /* Takes json. study: NULL for all. */
 void events_publish(struct events *events, const char *type, const char *study, cJSON *json);
-void events_heartbeat(struct events *events);
+/* Every stream gets the version of all studies and the age of the last look at the store: who hears it is connected. */
+void events_pulse(struct events *events, int64_t version, double age_s);
 void events_end(struct events *events); /* every stream ends */
-/* A stream for this connection; last_id: NULL or Last-Event-ID. */
+/* A stream for this connection; last_id: NULL or Last-Event-ID; store_error: NULL when the store can be read. */
 struct MHD_Response *events_response(struct events *events, struct MHD_Connection *connection, const char *study,
-                                     const char *last_id, const char *program, int64_t version);
+                                     const char *last_id, const char *program, int64_t version,
+                                     const char *store_error);
 
 #endif

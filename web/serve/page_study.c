@@ -262,6 +262,29 @@ static bool study_differs(const struct study *a, const struct study *b)
            !same_text(a->end_text, b->end_text) || !same_text(a->note, b->note) || !same_text(a->tags, b->tags);
 }
 
+static bool same_number(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool trial_is_same(const struct trial *a, const struct trial *b)
+{
+    return a->id == b->id && a->state == b->state && a->attempt == b->attempt && a->seed == b->seed &&
+           a->started_ms == b->started_ms && a->finished_ms == b->finished_ms && same_number(a->score, b->score) &&
+           same_number(a->cost_s, b->cost_s) && same_text(a->params, b->params) && same_text(a->reason, b->reason) &&
+           same_text(a->dropped, b->dropped) && same_text(a->note, b->note) && same_text(a->tags, b->tags);
+}
+
+bool page_study_is_same(const struct page_study *a, const struct page_study *b)
+{
+    bool same = a->view.n == b->view.n && same_text(a->view.study.config, b->view.study.config) &&
+                !study_differs(&a->view.study, &b->view.study);
+
+    for (size_t i = 0; same && i < a->view.n; i++)
+        same = trial_is_same(&a->view.trials[i], &b->view.trials[i]);
+    return same;
+}
+
 /* Takes the trial; true: more than its last report has changed. */
 static bool apply_trial(struct page_study *p, struct page_trial *news, int64_t version, bool *ret_changed)
 {

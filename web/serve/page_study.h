@@ -62,6 +62,8 @@ enum status page_study_read(const struct page_study *p, struct store *store, str
                             struct page_news *ret_news, struct error *err) MUST_USE;
 /* Takes what the news hold. *ret_changed: the study is to be published under `version`. */
 void page_study_apply(struct page_study *p, struct page_news *news, int64_t version, bool *ret_changed);
+/* Do both have the same trials, with the same results and the same remarks, in the same state of the study? */
+bool page_study_is_same(const struct page_study *a, const struct page_study *b);
 bool page_study_wants_advice(const struct page_study *p, double now_s);
 void page_study_take_advice(struct page_study *p, struct gp_insight *advice, int64_t version);
 const char *page_study_advice_state(const struct page_study *p); /* "ready", "stale" (trials have ended) or "none" */

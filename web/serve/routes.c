@@ -142,10 +142,14 @@ enum status serve_stream_open(struct serve *s, const struct request *r, struct M
 {
     if (r->trial >= 0)
         return play_response(s, r, ret_response, err);
+    char problem[ERROR_TEXT_MAX];
     const char *last = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Last-Event-ID");
 
+    pthread_rwlock_rdlock(&s->data);
+    memcpy(problem, s->store_error, sizeof problem);
+    pthread_rwlock_unlock(&s->data);
     *ret_response = events_response(s->events, r->connection, target_query(&r->target, "study"), last, s->set.program,
-                                    atomic_load(&s->version));
+                                    atomic_load(&s->version), problem[0] != '\0' ? problem : NULL);
     return *ret_response != NULL ? ST_OK
                                  : FAIL(err, ST_BUSY, "too many event streams are open; close a page and try again");
 }

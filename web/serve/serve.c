@@ -134,6 +134,7 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     s->set = *settings;
     s->wake[0] = s->wake[1] = -1;
     atomic_init(&s->version, clock_utc_ms());
+    atomic_init(&s->looked_ms, (int64_t)(clock_mono_s() * 1e3));
     atomic_init(&s->stopping, false);
     atomic_init(&s->slow_busy, false);
     atomic_init(&s->n_client_jobs, 0);

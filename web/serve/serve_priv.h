@@ -1,7 +1,7 @@
 /* serve_priv.h - what the files of `trawl serve` share.
  *
  * Threads: libmicrohttpd's few (they answer requests), the watcher (watcher.c: looks at the store twice a second,
- * publishes events, ends requests that take too long), the modeller (models.c), one for each policy that plays
+ * publishes events), the pulse (same file: sends streams the age of that look, ends requests that take too long), the modeller (models.c), one for each policy that plays
  * (playing.c). Locks, never two at a time: `data` (the studies as last read; the watcher writes, all read),
  * `cache.lock`, `events.lock`, `readers.lock`, `models.lock`, `conns.lock`. */
 #ifndef WEB_SERVE_SERVE_PRIV_H
@@ -65,6 +65,7 @@ struct serve {
     bool has_writer;
 
     atomic_llong version; /* of all studies: rises with every change */
+    atomic_llong looked_ms; /* monotonic: the last time that the store was found as it was read */
     atomic_bool stopping;
     atomic_bool slow_busy; /* a ROUTE_SLOW is being answered */
     atomic_int n_client_jobs; /* ROUTE_CLIENTs that are being answered */
@@ -77,9 +78,9 @@ struct serve {
     pthread_mutex_t conns_lock;
     struct conn *conns;
 
-    pthread_t watcher;
-    bool has_watcher;
-    int wake[2]; /* pipe that ends the watcher's sleep */
+    pthread_t watcher, pulse;
+    bool has_watcher, has_pulse;
+    int wake[2]; /* pipe that ends the sleep of both */
 };
 
 /* The study of that name, with `data` read-locked; NULL: unlocked, ST_NOTFOUND with the near ones. */

@@ -1,10 +1,12 @@
 /* watcher.c - the watcher: one thread that looks at the store twice a second for all clients, keeps what was read up to
- * date, publishes what changed, and ends connections that take too long.
+ * date and publishes what changed; and the pulse, one that sends each stream how old the last look is, and ends
+ * connections that take too long.
  *
  * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that nobody writes costs
- * one cheap question each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
+ * a few cheap questions each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
  * what was read last stays visible until there is something newer; (3) the data lock is held for memory alone: the store
- * is read before it is taken, events are published after it is free. */
+ * is read before it is taken, events are published after it is free; (4) of a file that was replaced, or changed while no
+ * process had the store, nothing that was read before is trusted: it is read again from the first trial on. */
 #include "web/serve/serve_priv.h"
 
 #include "base/clock.h"
@@ -30,7 +32,7 @@
 
 #define ADVICE_REST 9 /* times what the advice on a study took */
 #define LOOK_MS 500
-#define BEAT_MS 15000
+#define PULSE_MS 1000 /* pages take a server that is silent for 3.5 s for gone */
 #define NEWS_MAX 4096 /* of one look; more: clients read everything again */
 
 /* What a look found, published after the lock is free. */
@@ -43,13 +45,25 @@ struct news {
 struct watch {
     struct serve *s;
     struct store *store; /* NULL: cannot be read at the moment */
-    dev_t device;
-    ino_t inode;
+    off_t size; /* of the file, and the time of its last change, as of the last look that trusted it */
+    struct timespec written;
     int64_t data_version;
     struct news *news; /* (n_news) */
     size_t n_news;
     bool too_much;
 };
+
+static int64_t now_ms(void)
+{
+    return (int64_t)(clock_mono_s() * 1e3);
+}
+
+static void watch_free(struct watch *w)
+{
+    store_close(w->store);
+    mem_free(w->news);
+    mem_free(w);
+}
 
 static void notify(struct watch *w, const char *type, const char *study, cJSON *json)
 {
@@ -149,12 +163,14 @@ static bool is_same(const struct study *a, const struct study *b)
            strcmp(a->space, b->space) == 0;
 }
 
-static struct page_study *find_study(struct serve *s, const struct study *study)
+/* Its place among the studies that were read; n_studies: it was not. */
+static size_t find_study(const struct serve *s, const struct study *study)
 {
-    for (size_t i = 0; i < s->n_studies; i++)
-        if (is_same(&s->studies[i]->view.study, study))
-            return s->studies[i];
-    return NULL;
+    size_t i = 0;
+
+    while (i < s->n_studies && !is_same(&s->studies[i]->view.study, study))
+        i++;
+    return i;
 }
 
 static enum status update_one(struct watch *w, struct page_study *p, struct study *study, struct error *err)
@@ -224,7 +240,33 @@ static void drop_missing(struct watch *w, const struct study *studies, size_t n)
         notify(w, "studies", NULL, about(NULL, atomic_load(&s->version)));
 }
 
-static enum status read_all(struct watch *w, struct error *err)
+/* Replaces what is known of a study by what is in the store now, where that is something else. Takes study. */
+static enum status trust_again(struct watch *w, size_t at, struct study *study, struct error *err)
+{
+    struct serve *s = w->s;
+    struct page_study *p = s->studies[at], *now = NULL;
+    struct study newest;
+    int64_t version;
+
+    if (store_study_find(w->store, study->name, &newest, NULL) == ST_OK)
+        (void)!update_one(w, p, &newest, NULL);
+    version = atomic_load(&s->version) + 1;
+    TRY(page_study_create(&now, w->store, study, version, err));
+    if (page_study_is_same(p, now)) {
+        page_study_free(now);
+        return ST_OK;
+    }
+    pthread_rwlock_wrlock(&s->data);
+    s->studies[at] = now;
+    atomic_store(&s->version, version);
+    pthread_rwlock_unlock(&s->data);
+    page_study_free(p);
+    notify(w, "study", now->view.study.name, study_news(now, s->has_writer));
+    return ST_OK;
+}
+
+/* All studies of the store; fresh: what was read before is of another file, or may be. */
+static enum status read_all(struct watch *w, bool fresh, struct error *err)
 {
     struct study *studies = NULL;
     size_t n = 0;
@@ -233,9 +275,14 @@ static enum status read_all(struct watch *w, struct error *err)
     if (rc == ST_OK)
         drop_missing(w, studies, n);
     for (size_t i = 0; i < n && rc == ST_OK; i++) {
-        struct page_study *p = find_study(w->s, &studies[i]);
+        size_t at = find_study(w->s, &studies[i]);
         struct error why = {0};
-        rc = p != NULL ? update_one(w, p, &studies[i], &why) : add_one(w, &studies[i], &why);
+        if (at == w->s->n_studies)
+            rc = add_one(w, &studies[i], &why);
+        else if (fresh)
+            rc = trust_again(w, at, &studies[i], &why);
+        else
+            rc = update_one(w, w->s->studies[at], &studies[i], &why);
         if (rc != ST_OK)
             error_set(err, rc, "%s", why.text);
     }
@@ -288,6 +335,7 @@ static void set_store_error(struct watch *w, const char *text)
     if (text[0] != '\0')
         log_warn("%s; the pages show what was read before, looking again every %d ms", text, LOOK_MS);
     cJSON *json = cJSON_CreateObject();
+    json_add_i64(json, "version", atomic_load(&s->version));
     json_add_bool(json, "ok", text[0] == '\0');
     json_add_str(json, "error", text[0] != '\0' ? text : NULL);
     notify(w, "store", NULL, json);
@@ -306,26 +354,58 @@ static void forget_store(struct watch *w)
     pthread_mutex_unlock(&s->readers.lock);
 }
 
-/* Opens the store when it is not, or when another file is at its path now. *ret_fresh: it was opened just now. */
+/* Has the file changed? Noted: it is as it should be. */
+static bool has_changed(struct watch *w, bool note)
+{
+    struct stat st;
+    bool changed;
+
+    if (stat(w->s->set.store_path, &st) != 0)
+        return false;
+    changed =
+        st.st_size != w->size || st.st_mtim.tv_sec != w->written.tv_sec || st.st_mtim.tv_nsec != w->written.tv_nsec;
+    if (note) {
+        w->size = st.st_size;
+        w->written = st.st_mtim;
+    }
+    return changed;
+}
+
+/* A file that is not the one that was opened, or holds what no controller has written. What its controller writes is
+ * its own business, and changes data_version. */
+static bool is_another(struct watch *w)
+{
+    struct error why = {0};
+    int64_t pid;
+
+    if (store_reader_check(w->store, &why) != ST_OK) {
+        log_debug("%s; opening it again", why.text);
+        return true;
+    }
+    if (store_is_held(w->s->set.store_path, &pid)) {
+        (void)has_changed(w, true);
+        return false;
+    }
+    return has_changed(w, false);
+}
+
+/* Opens the store when it is not open, or when another file is at its path now. *ret_fresh: it was opened just now. */
 static enum status look_at_file(struct watch *w, bool *ret_fresh, struct error *err)
 {
     struct stat st;
 
     *ret_fresh = false;
-    if (stat(w->s->set.store_path, &st) != 0) {
-        forget_store(w);
-        return FAIL(err, ST_IO, "there is no store at %s (%s)", w->s->set.store_path, strerror(errno));
-    }
-    if (w->store != NULL && (st.st_dev != w->device || st.st_ino != w->inode))
+    if (w->store != NULL && is_another(w))
         forget_store(w);
     if (w->store != NULL)
         return ST_OK;
+    if (stat(w->s->set.store_path, &st) != 0)
+        return FAIL(err, ST_IO, "there is no store at %s (%s)", w->s->set.store_path, strerror(errno));
+    (void)has_changed(w, true);
     TRY(store_open_reader(&w->store, w->s->set.store_path, err));
-    w->device = st.st_dev;
-    w->inode = st.st_ino;
     w->data_version = -1;
     *ret_fresh = true;
-    return ST_OK;
+    return store_reader_check(w->store, err);
 }
 
 static void look_at_writer(struct watch *w)
@@ -355,9 +435,11 @@ static void look(struct watch *w)
     if (rc == ST_OK)
         rc = store_data_version(w->store, &data_version, &err);
     if (rc == ST_OK && (fresh || data_version != w->data_version)) {
-        rc = read_all(w, &err);
+        rc = read_all(w, fresh, &err);
         w->data_version = rc == ST_OK ? data_version : -1;
     }
+    if (rc == ST_OK)
+        atomic_store(&w->s->looked_ms, now_ms());
     advise_all(w);
     if (rc != ST_OK && w->store != NULL)
         forget_store(w);
@@ -379,28 +461,34 @@ static void end_slow(struct serve *s, int64_t now_ms)
     pthread_mutex_unlock(&s->conns_lock);
 }
 
+/* Sleeps for that long; true: the server ends. */
+static bool rest(struct serve *s, int ms)
+{
+    struct pollfd fd = {.fd = s->wake[0], .events = POLLIN}; /* never read: it ends the sleep of both threads */
+
+    (void)poll(&fd, 1, ms);
+    return atomic_load(&s->stopping);
+}
+
 static void *watch_run(void *ctx)
 {
     struct watch *w = ctx;
-    struct serve *s = w->s;
-    int64_t beat_ms = 0;
 
-    while (!atomic_load(&s->stopping)) {
-        struct pollfd fd = {.fd = s->wake[0], .events = POLLIN};
-        int64_t now_ms = (int64_t)(clock_mono_s() * 1e3);
-        (void)poll(&fd, 1, LOOK_MS);
-        if (atomic_load(&s->stopping))
-            break;
+    while (!rest(w->s, LOOK_MS))
         look(w);
-        end_slow(s, now_ms);
-        if (now_ms - beat_ms > BEAT_MS) {
-            beat_ms = now_ms;
-            events_heartbeat(s->events);
-        }
+    watch_free(w);
+    return NULL;
+}
+
+static void *pulse_run(void *ctx)
+{
+    struct serve *s = ctx;
+
+    while (!rest(s, PULSE_MS)) {
+        int64_t at_ms = now_ms();
+        events_pulse(s->events, atomic_load(&s->version), (double)(at_ms - atomic_load(&s->looked_ms)) / 1e3);
+        end_slow(s, at_ms);
     }
-    store_close(w->store);
-    mem_free(w->news);
-    mem_free(w);
     return NULL;
 }
 
@@ -412,20 +500,23 @@ enum status watch_start(struct serve *s, struct error *err)
     w->s = s;
     look(w);
     if (pthread_create(&s->watcher, NULL, watch_run, w) != 0) {
-        store_close(w->store);
-        mem_free(w->news);
-        mem_free(w);
+        watch_free(w);
         return FAIL(err, ST_IO, "the watcher's thread did not start; the system's limit of threads may be reached");
     }
     s->has_watcher = true;
+    if (pthread_create(&s->pulse, NULL, pulse_run, s) != 0)
+        return FAIL(err, ST_IO, "the pulse's thread did not start; the system's limit of threads may be reached");
+    s->has_pulse = true;
     return ST_OK;
 }
 
 void watch_stop(struct serve *s)
 {
-    if (!s->has_watcher)
-        return;
-    (void)!write(s->wake[1], "x", 1);
-    pthread_join(s->watcher, NULL);
-    s->has_watcher = false;
+    if (s->has_watcher || s->has_pulse)
+        (void)!write(s->wake[1], "x", 1);
+    if (s->has_watcher)
+        pthread_join(s->watcher, NULL);
+    if (s->has_pulse)
+        pthread_join(s->pulse, NULL);
+    s->has_watcher = s->has_pulse = false;
 }

@@ -51,11 +51,8 @@ class Browser:
         self.events = []
         self.requests = []
         self.console = []
-        target = self.send("Target.createTarget", {"url": "about:blank"}, session=None)["targetId"]
-        self.session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True}, session=None)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.send(domain + ".enable")
-        self.resize(width, height)
+        self.size = width, height
+        self.session = self.new_tab()
 
     def close(self):
         try:
@@ -119,6 +116,15 @@ class Browser:
             self.take(answer)
 
     # -- pages --
+
+    def new_tab(self):
+        """A further tab; `session = ` it makes it the one that the other calls mean."""
+        target = self.send("Target.createTarget", {"url": "about:blank"}, session=None)["targetId"]
+        self.session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True}, session=None)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.send(domain + ".enable")
+        self.resize(*self.size)
+        return self.session
 
     def resize(self, width, height, phone=False):
         self.send("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 2 if phone else 1, "mobile": phone})
