@@ -380,7 +380,7 @@ __attribute__((constructor)) static void where(void)
 def test_a_page_plays_it(folder):
     """In a child process: a game that crashes ends the stream with its signal, and the server lives."""
     os.environ.setdefault("MAKE_STUDY", "")  # which other tests of that file need
-    import test_serve
+    import serve_client
     new_game(folder, change=("state->apple_y++;", 'state->apple_y++; if (state->apple_y == 12 && access("%s/crash", 0) == 0) '
                              '{ fprintf(stderr, "no basket\\n"); abort(); }' % folder), build=False)
     text = (folder / "apples.h").read_text()
@@ -389,13 +389,13 @@ def test_a_page_plays_it(folder):
     config = (folder / "apples.ini").read_text()
     write(folder, "apples.ini", config.replace("300k", "8k").replace("50k", "5k").replace("500k", "9k"))
     run("sweep", "apples.ini", "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q", "--sweep.keep", "all", cwd=folder)
-    with test_serve.serving(folder / "s.db") as s:
-        begin, frames = test_serve.watch(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3", 20)
+    with serve_client.serving(folder / "s.db") as s:
+        begin, frames = serve_client.watch(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3", 20)
         equal((begin["env"], begin["width"], begin["height"]), ("apples", 140, 280))
         equal([f["step"] for f in frames], list(range(1, 21)))
         assert all(len(f["draw"]) == 2 for f in frames), frames
         write(folder, "crash", "")
-        _, events = test_serve.watch_all(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3")
+        _, events = serve_client.watch_all(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3")
         assert events[-1][0] == "end" and "signal 6" in events[-1][1]["reason"] and "no basket" in events[-1][1]["reason"], events[-1]
         equal(s.get("/api/v1/studies")["studies"][0]["name"], "a")
 
