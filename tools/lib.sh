@@ -22,6 +22,8 @@ pc:libcurl|libcurl4-openssl-dev|HTTP client
 pc:libcrypto|libssl-dev|signatures of webhooks
 pc:libmicrohttpd|libmicrohttpd-dev|HTTP server
 pc:librsvg-2.0|librsvg2-dev|reports as PDF and PNG
+pc:cairo|libcairo2-dev|videos of policies
+pc:libgif|libgif-dev|videos as GIF
 pc:zlib|zlib1g-dev|checksums and compression
 path:/usr/share/javascript/vega/vega-view.min.js|libjs-vega|charts of the pages
 '

@@ -8,6 +8,7 @@
 #include "study/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/cmd/policy/video.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/session.h"
@@ -15,6 +16,7 @@
 
 struct eval_cmd {
     struct eval_settings settings;
+    struct video_settings video;
     bool json;
     struct setup *setup;
     struct session session;
@@ -59,6 +61,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
 {
     struct eval_result r;
 
+    TRY(video_check(&e->video, err));
     TRY(load_config(e, checkpoint, err));
     fill_settings(e);
     TRY(session_open(&e->session, e->setup, err));
@@ -70,17 +73,18 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     if (r.unfinished > 0)
         log_warn("%lld of %lld episodes had not ended after %lld steps; --max-steps is the limit",
                  (long long)r.unfinished, (long long)r.episodes, (long long)r.max_steps);
-    if (e->json) {
+    if (e->json)
         cli_print_json(result_json(e, checkpoint, &r));
-        return ST_OK;
-    }
-    evaluate_print(&r);
-    return ST_OK;
+    else
+        evaluate_print(&r);
+    e->video.seed = e->settings.seed;
+    e->video.greedy = e->settings.greedy;
+    return video_make(checkpoint, &e->video, err);
 }
 
 enum status cmd_eval(int argc, char **argv, struct error *err)
 {
-    struct eval_cmd e = {.settings = {.seed = 1}};
+    struct eval_cmd e = {.settings = {.seed = 1}, .video = {.steps = 1000}};
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"episodes", 'n', CLI_INT, &e.settings.episodes, "N", "play at least this many episodes (train.eval_episodes)"},
@@ -90,11 +94,14 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N",
          "stop after this many decisions of each agent (train.eval_max_steps)"},
         {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action in place of sampling"},
+        {"video", 0, CLI_TEXT, &e.video.path, "FILE",
+         "also play one episode into a video, 25 decisions a second: .gif, or .mp4 where the program ffmpeg is"},
+        {"video-steps", 0, CLI_INT, &e.video.steps, "N", "end the video after this many decisions (1000)"},
         {"json", 0, CLI_FLAG, &e.json, NULL, "print the result as one JSON object"},
     };
     const struct cli cli = {
         .name = "eval",
-        .synopsis = "trawl eval CHECKPOINT [--episodes N] [--json]",
+        .synopsis = "trawl eval CHECKPOINT [--episodes N] [--video FILE] [--json]",
         .about =
             "Plays the policy of a checkpoint on fresh games, other ones than at the end of its training. Every "
             "game's\n"
@@ -102,7 +109,8 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
             "at\n"
             "the step limit counts with what it has, and the result says so. +- is the standard error of the mean.",
         .examples = "  trawl eval cartpole.ckpt\n"
-                    "  trawl eval breakout.ckpt --episodes 1000 --greedy --json",
+                    "  trawl eval breakout.ckpt --episodes 1000 --greedy --json\n"
+                    "  trawl eval pong.ckpt --video pong.gif",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 1,

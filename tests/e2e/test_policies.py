@@ -338,6 +338,108 @@ def test_a_sweep_starts_from_a_policy(folder):
     assert any("train.from_policy" in v and "it.ckpt" in v for v in lost.values() if isinstance(v, str)), lost
 
 
+def gif_blocks(data, at):
+    """The bytes of sub-blocks, and where they end."""
+    out = b""
+    while data[at]:
+        out += data[at + 1:at + 1 + data[at]]
+        at += 1 + data[at]
+    return out, at + 1
+
+
+def gif_pixels(data, bits, n):
+    """Decompressed indices of an image (LZW)."""
+    clear, out, stream, at = 1 << bits, [], int.from_bytes(data, "little"), 0
+    table, width, last = [], bits + 1, None
+    while len(out) < n:
+        code, at = stream >> at & ((1 << width) - 1), at + width
+        if code == clear:
+            table, width, last = [[i] for i in range(clear)] + [None, None], bits + 1, None
+            continue
+        assert code != clear + 1, "ended after %d of %d pixels" % (len(out), n)
+        entry = table[code] if code < len(table) else last + last[:1]
+        if last is not None and len(table) < 4096:
+            table.append(last + entry[:1])
+        out += entry
+        last = entry
+        if len(table) == 1 << width and width < 12:
+            width += 1
+    return out
+
+
+def read_gif(path):
+    """(width, height, frames of colours, delays in 1/100 s, is it shown again and again)"""
+    data = path.read_bytes()
+    equal(data[:6], b"GIF89a")
+    width, height, flags = struct.unpack("<HHB", data[6:11])
+    n_colours = 2 << (flags & 7)
+    palette = [tuple(data[13 + 3 * i:16 + 3 * i]) for i in range(n_colours)]
+    at, frames, delays, loops, canvas = 13 + 3 * n_colours, [], [], False, [None] * (width * height)
+    while data[at] != 0x3b:
+        if data[at] == 0x21:
+            block, end = gif_blocks(data, at + 2)
+            loops = loops or block == b"NETSCAPE2.0\1\0\0"
+            delays += [struct.unpack("<H", block[1:3])[0]] if data[at + 1] == 0xf9 else []
+            at = end
+            continue
+        equal(data[at], 0x2c)
+        x, y, w, h, _, bits = struct.unpack("<HHHHBB", data[at + 1:at + 11])
+        block, at = gif_blocks(data, at + 11)
+        pixels = gif_pixels(block, bits, w * h)
+        for row in range(h):
+            canvas[(y + row) * width + x:(y + row) * width + x + w] = [palette[i] for i in pixels[row * w:(row + 1) * w]]
+        frames.append(list(canvas))
+    equal(at + 1, len(data))
+    return width, height, frames, delays, loops
+
+
+BACKGROUND, OWN = (0xf1, 0xf3, 0xf5), (0x0b, 0x64, 0xb8)
+
+
+def test_a_video_shows_the_game(folder):
+    """levers draws a circle of 5 at (10 at, 35) of 70 x 70, and its episode has 7 steps."""
+    build_game(folder)
+    run("train", folder / "levers.so", *SMALL, "-o", "it.ckpt", cwd=folder)
+    _, said = run("eval", "it.ckpt", "--video", "it.gif", cwd=folder)
+    assert "an episode of 7 steps" in said, said
+    width, height, frames, delays, loops = read_gif(folder / "it.gif")
+    equal((width, height, len(frames), set(delays), loops), (640, 640, 8, {4}, True))
+    scale = 640 / 70
+    for step, frame in enumerate(frames):
+        for at in range(7):
+            seen = frame[320 * 640 + min(639, int(10 * at * scale) + (4 if at == 0 else 0))]
+            equal(seen, OWN if at == min(step, 6) else BACKGROUND)
+    run("eval", "it.ckpt", "--video", "short.gif", "--video-steps", "2", cwd=folder)
+    equal(len(read_gif(folder / "short.gif")[2]), 3)
+
+
+def with_ffmpeg(folder, script):
+    """An environment in which the program ffmpeg is this script."""
+    (folder / "bin").mkdir(exist_ok=True)
+    write(folder / "bin", "ffmpeg", "#!/bin/sh\n" + script).chmod(0o755)
+    return {**os.environ, "PATH": "%s:%s" % (folder / "bin", os.environ["PATH"])}
+
+
+def test_an_mp4_goes_through_ffmpeg(folder):
+    run("train", "cartpole", *SMALL, "-o", "it.ckpt", cwd=folder)
+    video = ["eval", "it.ckpt", "-n", "2", "--video", "it.mp4", "--video-steps", "5"]
+    env = with_ffmpeg(folder, 'echo "$*" >said; for last; do :; done; cat >"$last"')
+    run(*video, cwd=folder, env=env)
+    words = (folder / "said").read_text().split()
+    width, height = map(int, words[words.index("-s") + 1].split("x"))
+    equal((words[words.index("-pix_fmt") + 1], words[words.index("-r") + 1], width % 2, height % 2), ("bgr0", "25", 0, 0))
+    data = (folder / "it.mp4").read_bytes()  # what ffmpeg was given
+    equal(len(data), 6 * width * height * 4)
+    equal(data[:3], bytes(reversed(BACKGROUND)))
+    (folder / "it.mp4").unlink()
+    for script, says in (("cat >/dev/null; exit 3", "failed to write it.mp4"), ("exit 3", "ffmpeg")):
+        fails(*video, cwd=folder, env=with_ffmpeg(folder, script), code=1, says=says)
+    fails(*video, cwd=folder, env={**os.environ, "PATH": str(folder)}, code=1, says=["ffmpeg", "not on the PATH", ".gif"])
+    fails("eval", "it.ckpt", "--video", "it.avi", code=2, says=[".gif", ".mp4"], cwd=folder)
+    fails("eval", "it.ckpt", "--video", "it.gif", "--video-steps", "0", code=2, says="at least 1", cwd=folder)
+    equal(sorted(path.name for path in folder.iterdir()), ["bin", "it.ckpt", "said"])
+
+
 ASK_ONNX = '''
 import json, sys, numpy as np, onnx, onnxruntime
 model, samples = sys.argv[1:]

@@ -1,0 +1,21 @@
+/* video.h - `trawl eval --video`: a checkpoint's policy in its game, as a film. */
+#ifndef SWEEP_CMD_POLICY_VIDEO_H
+#define SWEEP_CMD_POLICY_VIDEO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct video_settings {
+    const char *path; /* NULL: none is wanted */
+    int64_t steps; /* decisions at most */
+    int64_t seed;
+    bool greedy;
+};
+/* Before an evaluation that takes long: can it be written? */
+enum status video_check(const struct video_settings *settings, struct error *err) MUST_USE;
+/* The first episode, or as much of it as `steps` are. */
+enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err) MUST_USE;
+
+#endif
