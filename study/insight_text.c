@@ -1,5 +1,4 @@
-/* insight_text.c - what the models conclude about a study, for `trawl show`: the recommended trial, the importance of
- * each parameter, bounds at which the front lies. Text goes to stdout, scores in the study's own direction. */
+/* insight_text.c - what the models conclude about a study, for `trawl show`: the importance of each parameter, bounds at which the front lies. Text goes to stdout, scores in the study's own direction. */
 #include "study/insight_text.h"
 
 #include "base/json.h"
@@ -12,20 +11,6 @@
 #include "study/version.h"
 
 #include <stdio.h>
-
-static void print_recommended(const struct study_view *v)
-{
-    char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
-    size_t i = v->advice.recommended;
-    struct promise p;
-
-    if (i >= v->n)
-        return;
-    study_view_promise(v, i, &p);
-    printf("recommended: trial %lld, %s %s at a cost of %s (one run varies by +- %.2g)\n",
-           (long long)v->trials[i].number, v->study.metric, promise_text(&p, text),
-           promise_cost_text(&p, v->search.cost, cost), p.noise_sd);
-}
 
 static void effect_text(const struct gp_importance *importance, char buf[32])
 {
@@ -82,7 +67,6 @@ enum status insight_print(struct study_view *v, const char *store_path, struct e
         printf("no recommendation yet: %s\n", v->advice.note);
         return ST_OK;
     }
-    print_recommended(v);
     print_importance(v);
     print_edges(v, store_path);
     return ST_OK;

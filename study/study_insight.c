@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define RUN_TRIES 2000
+#define EFFECT_MIN 0.05 /* share of the variance of score or ln cost */
 #define ADVICE_DIGITS 4 /* of a bound to try, unless it needs more to lie where it must */
 
 /* Would a section take x as its bound on this side, and would it search more than before? */
@@ -73,7 +74,16 @@ static bool can_be_run(struct trial_check *check, const struct search *search, s
     return false;
 }
 
-/* An edge that no study can follow is none: the option ends there, or no trial beyond could be run. */
+/* A parameter that changes next to nothing leans on its bound by chance. Without a measured effect every one may matter. */
+static bool matters(const struct gp_insight *in, size_t i)
+{
+    bool measured = in->score_note == NULL && in->cost_note == NULL;
+
+    return !measured || in->score[i].effect >= EFFECT_MIN || in->cost[i].effect >= EFFECT_MIN;
+}
+
+/* An edge that no study can follow is none: the option ends there, or no trial beyond could be run; nor is one of a
+ * parameter that does not matter. */
 static enum status drop_edges(struct study_view *v, struct gp_insight *in, struct error *err)
 {
     struct setup *setup;
@@ -88,8 +98,9 @@ static enum status drop_edges(struct study_view *v, struct gp_insight *in, struc
     }
     for (size_t i = 0; i < v->search.space.dim; i++) {
         struct gp_edge *e = &in->edges[i];
-        if (e->side != 0 && !(insight_bound(&v->search.space.params[i], v->search.opts[i], e->side, &e->suggested) &&
-                              can_be_run(check, &v->search, i, e)))
+        if (e->side != 0 &&
+            !(matters(in, i) && insight_bound(&v->search.space.params[i], v->search.opts[i], e->side, &e->suggested) &&
+              can_be_run(check, &v->search, i, e)))
             *e = (struct gp_edge){0};
     }
     trial_check_destroy(check);

@@ -91,7 +91,7 @@ void briefing_gained_text(const struct study_view *v, const struct briefing *b, 
         strbuf_addf(out, "No trial has ended since %s.", text_time(b->since_ms, now));
         return;
     }
-    add_count(out, b->n_done, "trial was done", "trials were done");
+    add_count(out, b->n_done, "trial has a result", "trials have a result");
     if (b->n_confirmed > 0)
         strbuf_addf(out, " (%zu under fresh seeds)", b->n_confirmed);
     if (b->n_failed > 0)
@@ -115,9 +115,13 @@ void briefing_take_text(const struct study_view *v, const struct briefing *b, st
 
     if (b->best >= v->n)
         return;
-    strbuf_addf(out, "Trial %lld: %s %s", (long long)v->trials[b->best].number, v->study.metric,
-                promise_text(&b->promise, text));
-    strbuf_addf(out, " at a cost of %s.", promise_cost_text(&b->promise, v->search.cost, text));
+    if (b->promise.is_known)
+        strbuf_addf(out, "Take trial %lld, expected %s %s", (long long)v->trials[b->best].number, v->study.metric,
+                    promise_text(&b->promise, text));
+    else
+        strbuf_addf(out, "Best single run so far: trial %lld, %s %s, without a model yet",
+                    (long long)v->trials[b->best].number, v->study.metric, promise_text(&b->promise, text));
+    strbuf_addf(out, ", at a cost of %s.", promise_cost_text(&b->promise, v->search.cost, text));
 }
 
 /* Names of the parameters whose bound the front leans on. */
@@ -215,7 +219,9 @@ static void print_failures(const struct study_view *v, const struct failures *f)
         return;
     printf("failed: %zu of %zu trials\n", f->n, v->n);
     for (size_t k = 0; k < f->n_reasons; k++)
-        printf("  %zu: %s\n", f->reasons[k].n, f->reasons[k].text);
+        printf("  %4zu x  %s (trial %zu)\n", f->reasons[k].n, f->reasons[k].text, f->reasons[k].first);
+    if (f->n_other > 0)
+        printf("  %4zu x  for other reasons\n", f->n_other);
     strbuf_init(&text, TEXT_MAX);
     failures_ini(v, f, &text);
     if (text.len > 0)
@@ -225,11 +231,11 @@ static void print_failures(const struct study_view *v, const struct failures *f)
 
 void briefing_print(const struct study_view *v, const struct briefing *b)
 {
-    print_sentence(v, b, "gained: ", briefing_gained_text);
-    print_sentence(v, b, "take: ", briefing_take_text);
+    print_sentence(v, b, "\n", briefing_gained_text);
+    print_sentence(v, b, "", briefing_take_text);
     print_sentence(v, b, "  ", briefing_take_command);
     print_failures(v, &b->failures);
-    print_sentence(v, b, "next: ", briefing_next_text);
+    print_sentence(v, b, "", briefing_next_text);
     if (b->promise.n_seeds < 2)
         print_sentence(v, b, "  ", briefing_confirm_command);
 }
@@ -253,7 +259,7 @@ static cJSON *reasons_json(const struct failures *f)
         cJSON *row = cJSON_CreateObject();
         json_add_str(row, "reason", f->reasons[k].text);
         json_add_i64(row, "trials", (int64_t)f->reasons[k].n);
-        json_add_i64(row, "last", (int64_t)f->reasons[k].last);
+        json_add_i64(row, "first", (int64_t)f->reasons[k].first);
         cJSON_AddItemToArray(list, row);
     }
     return list;
@@ -267,6 +273,7 @@ static cJSON *failures_json(const struct study_view *v, const struct failures *f
     strbuf_init(&text, TEXT_MAX);
     json_add_i64(json, "trials", (int64_t)f->n);
     json_add(json, "reasons", reasons_json(f));
+    json_add_i64(json, "other", (int64_t)f->n_other);
     list = cJSON_AddArrayToObject(json, "rules");
     for (size_t k = 0; k < f->n_rules; k++) {
         strbuf_clear(&text);

@@ -25,29 +25,24 @@
 
 /* ---- reasons ---- */
 
-/* "NaN after 1203 steps" and "NaN after 88 steps" are one reason. */
+/* "NaN after 1203 steps" and "NaN after 88 steps" are one reason, whatever lines follow. */
 static bool same_reason(const char *a, const char *b)
 {
-    while (*a != '\0' && *b != '\0') {
+    while (*a != '\0' && *a != '\n' && *b != '\0') {
         bool number = isdigit((unsigned char)*a) && isdigit((unsigned char)*b);
         if (!number && *a != *b)
             return false;
-        if (!number) {
-            a++;
-            b++;
-            continue;
-        }
-        a += strspn(a, "0123456789.");
-        b += strspn(b, "0123456789.");
+        a += number ? strspn(a, "0123456789.") : 1;
+        b += number ? strspn(b, "0123456789.") : 1;
     }
-    return *a == *b;
+    return (*a == '\0' || *a == '\n') && *b == '\0';
 }
 
 static int by_count(const void *pa, const void *pb)
 {
     const struct failure_reason *a = pa, *b = pb;
 
-    return a->n != b->n ? (a->n < b->n) - (a->n > b->n) : (a->last < b->last) - (a->last > b->last);
+    return a->n != b->n ? (a->n < b->n) - (a->n > b->n) : (a->first > b->first) - (a->first < b->first);
 }
 
 static bool is_failure(const struct trial *t)
@@ -65,23 +60,26 @@ static void find_reasons(const struct study_view *v, struct failures *f)
         size_t k = 0;
         if (!is_failure(&v->trials[i]))
             continue;
-        while (k < n && !same_reason(all[k].text, text))
+        while (k < n && !same_reason(text, all[k].text))
             k++;
         if (k == n) {
             MEM_ROOM(all, n, cap);
-            all[n++] = (struct failure_reason){0};
+            all[n] = (struct failure_reason){.text = mem_strdup(text), .first = i};
+            all[n].text[strcspn(text, "\n")] = '\0';
+            n++;
         }
-        mem_free(all[k].text);
-        all[k] = (struct failure_reason){mem_strdup(text), all[k].n + 1, i};
+        all[k].n++;
         f->n++;
     }
     if (n > 1)
         qsort(all, n, sizeof *all, by_count);
     for (size_t k = 0; k < n; k++)
-        if (k < FAILURE_REASONS)
+        if (k < FAILURE_REASONS) {
             f->reasons[f->n_reasons++] = all[k];
-        else
+        } else {
+            f->n_other += all[k].n;
             mem_free(all[k].text);
+        }
     mem_free(all);
 }
 

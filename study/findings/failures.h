@@ -12,8 +12,8 @@ struct study_view;
 #define FAILURE_RULES 4
 
 struct failure_reason {
-    char *text; /* of its last trial, owned */
-    size_t n, last; /* trials, and the number of the last one */
+    char *text; /* first line of that of its first trial, owned */
+    size_t n, first; /* trials, and the index of the first one */
 };
 struct failure_rule { /* beyond a bound, or with a choice, trials fail */
     size_t param;
@@ -23,6 +23,7 @@ struct failure_rule { /* beyond a bound, or with a choice, trials fail */
 };
 struct failures {
     size_t n; /* trials that failed */
+    size_t n_other; /* of them, for a reason that is not among these */
     struct failure_reason reasons[FAILURE_REASONS]; /* (n_reasons) most common first */
     size_t n_reasons;
     struct failure_rule rules[FAILURE_RULES]; /* (n_rules) surest first */

@@ -1,11 +1,13 @@
 /* cmd_ls.c - `trawl ls` and `trawl show`: the studies of a store, and one study with its trials. Both only read. */
 #include "base/config/config.h"
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/briefing.h"
 #include "study/insight_text.h"
 #include "study/promise.h"
 #include "study/study_insight.h"
@@ -23,6 +25,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#define SINCE_S (12 * 3600)
 
 struct best { /* of a study, as `show` and `export --pick best` have it */
     int64_t trial; /* -1: none */
@@ -289,24 +293,45 @@ static void print_study(struct study_view *v, const char *store_path)
         print_trial(v, i);
 }
 
+static void print_briefing(const struct study_view *v, int64_t since_ms)
+{
+    struct briefing briefing;
+
+    briefing_make(v, since_ms, &briefing);
+    briefing_print(v, &briefing);
+    briefing_free(&briefing);
+}
+
+static enum status read_since(const char *text, int64_t *ret_ms, struct error *err)
+{
+    double seconds = SINCE_S;
+
+    if (text != NULL && !parse_seconds(text, &seconds))
+        return FAIL(err, ST_USAGE, "show: --since is '%.40s', a time like 30m, 12h or 2d is needed", text);
+    *ret_ms = clock_utc_ms() - (int64_t)(1e3 * seconds);
+    return ST_OK;
+}
+
 enum status cmd_show(int argc, char **argv, struct error *err)
 {
-    const char *path = "trawl.db";
+    const char *path = "trawl.db", *since = NULL;
     bool json = false, front = false, timeline = false;
     struct cli_words words;
     struct study_view view = {0};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
         {"front", 0, CLI_FLAG, &front, NULL, "print the front alone"},
+        {"since", 0, CLI_TEXT, &since, "TIME", "print what was gained in the last TIME (12h)"},
         {"timeline", 0, CLI_FLAG, &timeline, NULL, "print when each slot had a trial, and its idle time"},
         {"json", 0, CLI_FLAG, &json, NULL, "print {\"study\": ..., \"trials\": [...]}"},
     };
     const struct cli cli = {
         .name = "show",
-        .synopsis = "trawl show NAME [--store FILE] [--front | --timeline] [--json]",
+        .synopsis = "trawl show NAME [--store FILE] [--since TIME | --front | --timeline] [--json]",
         .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then "
-                 "the trial\n"
-                 "to take, how much each parameter matters and bounds that the front leans on. It only reads.",
+                 "what was\n"
+                 "gained lately, the trial to take, the values at which trials fail, whether more of the search is\n"
+                 "worth its time, how much each parameter matters and bounds that the front leans on. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
         .opts = opts,
@@ -316,10 +341,12 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         .words_text = "a study's name (`trawl ls` lists them)",
     };
     enum status rc = ST_OK;
+    int64_t since_ms = 0;
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
+    TRY(read_since(since, &since_ms, err));
     TRY(study_view_open(path, words.v[0], &view, err));
     if (json)
         rc = study_view_print_json(&view, err);
@@ -329,6 +356,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         print_front_table(&view);
     else if (!front && (rc = study_view_insight(&view, err)) == ST_OK) {
         print_study(&view, path);
+        print_briefing(&view, since_ms);
         rc = insight_print(&view, path, err);
     }
     study_view_free(&view);

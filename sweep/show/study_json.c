@@ -2,6 +2,7 @@
 #include "sweep/show/study_json.h"
 
 #include "base/json.h"
+#include "study/findings/briefing.h"
 #include "study/insight_text.h"
 #include "study/study_insight.h"
 #include "study/timeline.h"
@@ -11,6 +12,7 @@
 enum status study_view_print_json(struct study_view *view, struct error *err)
 {
     cJSON *json = NULL, *insight = NULL;
+    struct briefing briefing;
 
     TRY(study_view_insight(view, err));
     TRY(report_to_json(view, &json, err));
@@ -20,6 +22,9 @@ enum status study_view_print_json(struct study_view *view, struct error *err)
         return rc;
     }
     json_add(json, "insight", insight);
+    briefing_make(view, 0, &briefing);
+    json_add(json, "briefing", briefing_to_json(view, &briefing));
+    briefing_free(&briefing);
     json_add(json, "timeline", timeline_to_json(view));
     cli_print_json(json);
     return ST_OK;

@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/failures.h"
 #include "study/promise.h"
 #include "study/resume_command.h"
 #include "study/search.h"
@@ -135,64 +136,18 @@ void print_front_table(const struct study_view *v)
 
 /* ---- what failed ---- */
 
-#define REASONS_MAX 6
-#define REASON_BYTES 160
-
-struct reason {
-    char key[REASON_BYTES]; /* digits as '#', so that the same cause at other numbers is one */
-    size_t first; /* index of a trial */
-    int64_t n;
-};
-
-static void reason_key(const char *text, char buf[REASON_BYTES])
-{
-    size_t n = 0;
-
-    for (; *text != '\0' && *text != '\n' && n + 1 < REASON_BYTES; text++) {
-        char c = *text >= '0' && *text <= '9' ? '#' : *text;
-        if (c == '#' && n > 0 && buf[n - 1] == '#')
-            continue;
-        buf[n++] = c;
-    }
-    buf[n] = '\0';
-}
-
 static void print_failures(const struct study_view *v, const char *store)
 {
-    struct reason reasons[REASONS_MAX];
-    size_t n = 0;
-    int64_t others = 0;
+    struct failures f;
 
-    for (size_t i = 0; i < v->n; i++) {
-        char key[REASON_BYTES];
-        size_t k = 0;
-        if (v->trials[i].state != TRIAL_FAILED)
-            continue;
-        reason_key(v->trials[i].reason != NULL ? v->trials[i].reason : "no reason was given", key);
-        while (k < n && strcmp(reasons[k].key, key) != 0)
-            k++;
-        if (k == REASONS_MAX) {
-            others++;
-            continue;
-        }
-        if (k == n) {
-            reasons[n] = (struct reason){.first = i};
-            memcpy(reasons[n++].key, key, sizeof key);
-        }
-        reasons[k].n++;
-    }
-    if (n == 0)
-        return;
-    printf("\nfailed:\n");
-    for (size_t k = 0; k < n; k++) {
-        const struct trial *t = &v->trials[reasons[k].first];
-        const char *text = t->reason != NULL ? t->reason : "no reason was given";
-        printf("  %4lld x  %.*s (trial %lld)\n", (long long)reasons[k].n, (int)strcspn(text, "\n"), text,
-               (long long)t->number);
-    }
-    if (others > 0)
-        printf("  %4lld x  for other reasons; see `trawl show %s --store %s`\n", (long long)others, v->study.name,
-               store);
+    failures_find(v, &f);
+    if (f.n > 0)
+        printf("\nfailed:\n");
+    for (size_t k = 0; k < f.n_reasons; k++)
+        printf("  %4zu x  %s (trial %zu)\n", f.reasons[k].n, f.reasons[k].text, f.reasons[k].first);
+    if (f.n_other > 0)
+        printf("  %4zu x  for other reasons; see `trawl show %s --store %s`\n", f.n_other, v->study.name, store);
+    failures_free(&f);
 }
 
 /* ---- a cap that no trial has kept ---- */

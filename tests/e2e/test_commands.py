@@ -210,7 +210,7 @@ def test_advice_is_the_same_everywhere(folder):
         assert all(abs(a - b) <= 6e-4 * max(1, abs(b)) for a, b in zip(numbers(text), want)), (text, want)
 
     same(next(line for line in summary.splitlines() if line.startswith("  best ")))
-    same(next(line for line in run("show", "a", "--store", store)[0].splitlines() if line.startswith("recommended:")))
+    same(next(line for line in run("show", "a", "--store", store)[0].splitlines() if line.startswith("Take trial")))
     same(run("export", "a", "--store", store)[0].split("\n[")[0])
     same(run("export", "a", "--store", store, "-o", folder / "b.ini")[1])
     row = json.loads(run("ls", "--store", store, "--json")[0])[0]
@@ -220,8 +220,8 @@ def test_advice_is_the_same_everywhere(folder):
     table = list(csv.DictReader(io.StringIO(run("report", "a", "--store", store, "--format", "csv")[0])))[best["number"]]
     equal([float(table[k]) for k in ("score_mean", "score_lo", "score_hi")] + [int(table["n_seeds"])], want)
     html = run("report", "a", "--store", store)[0]
-    assert "Recommended: trial %d, expected perf" % best["number"] in html
-    same(html.split("Recommended: trial")[1])
+    assert "Take trial %d, expected perf" % best["number"] in html
+    same(html.split("Take trial")[1])
     assert all(0 <= t[k] <= 1 for t in study["trials"] for k in ("score_mean", "score_lo", "score_hi")), "perf is 0 to 1"
 
 

@@ -35,7 +35,7 @@ def test_every_address_of_the_description(folder):
                 continue
             real = path.replace("{study}", "big").replace("{trial}", "3").replace("{file}", "app.js")
             real = real.replace("{folder}/app.js", "charts/vega.js")
-            query = "?param=train.gamma" if path.endswith("/slice") else ""
+            query = "?param=train.gamma" if path.endswith("/slice") else "?studies=%5B%22big%22,%22big%22%5D" if path.endswith("/compare") else ""
             status, head, body = s.ask(real + query)
             want = (200, 202) if "model" in path or path.endswith("insight") else (200, 303) if path == "/login" else (200,)
             assert status in want, (real, status, body[:300])

@@ -125,8 +125,8 @@ static void rules_name_where_trials_fail(void **state)
     assert_int_equal(f.n, 13);
     assert_int_equal(f.n_reasons, 2); /* numbers in a reason do not count */
     assert_int_equal(f.reasons[0].n, 10);
-    assert_string_equal(f.reasons[0].text, "needs 240.5 MB of 32");
-    assert_int_equal(f.reasons[0].last, 24);
+    assert_string_equal(f.reasons[0].text, "needs 30.5 MB of 11");
+    assert_int_equal(f.reasons[0].first, 3);
     strbuf_init(&text, 4096);
     failures_ini(&v, &f, &text);
     assert_string_equal(text.text,

@@ -24,6 +24,8 @@ static const struct param_text param_texts[] = {
     {"front", "boolean", "only trials on the front"},
     {"fields", "string", "columns with commas between; params: all parameters"},
     {"since", "integer", "only what changed after this version"},
+    {"since_ms", "integer", "time of the last visit, UTC milliseconds"},
+    {"studies", "string", "names as a JSON array"},
     {"points", "integer", "at most this number of points"},
     {"metrics", "string", "names with commas between"},
     {"bytes", "integer", "at most this number of bytes of its end"},

@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/promise.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/json_text.h"
 #include "web/serve/request.h"
@@ -54,6 +55,10 @@ enum column {
     COL_DROPPED,
     COL_NOTE,
     COL_TAGS,
+    COL_EXPECTED,
+    COL_EXPECTED_LO,
+    COL_EXPECTED_HI,
+    COL_N_SEEDS,
     COLUMNS
 };
 static const char *const column_names[COLUMNS] = {
@@ -62,7 +67,7 @@ static const char *const column_names[COLUMNS] = {
     "device",      "slot",       "cost_method", "reason",       "created_ms",    "started_ms",
     "finished_ms", "live_score", "live_s",      "score_se",     "eval_episodes", "eval_unfinished",
     "eval_s",      "start_s",    "program",     "vector_units", "dropped",       "note",
-    "tags"};
+    "tags",        "expected",   "expected_lo", "expected_hi",  "n_seeds"};
 
 static bool is_text(int column)
 {
@@ -104,6 +109,19 @@ static const char *column_text(const struct page_study *p, size_t i, int column)
 static double time_value(int64_t ms)
 {
     return ms > 0 ? (double)ms : (double)NAN;
+}
+
+/* What is believed of trial i, NaN where nothing is. */
+static double column_expected(const struct page_study *p, size_t i, int column)
+{
+    struct promise promise;
+
+    study_view_promise(&p->view, i, &promise);
+    return column == COL_N_SEEDS       ? (double)promise.n_seeds
+           : !promise.is_known         ? (double)NAN
+           : column == COL_EXPECTED    ? promise.score
+           : column == COL_EXPECTED_LO ? promise.lo
+                                       : promise.hi;
 }
 
 /* Column COLUMNS + k: parameter k. */
@@ -151,6 +169,11 @@ static double column_number(const struct page_study *p, size_t i, int column)
         return t->eval_s;
     case COL_START_S:
         return t->start_s;
+    case COL_EXPECTED:
+    case COL_EXPECTED_LO:
+    case COL_EXPECTED_HI:
+    case COL_N_SEEDS:
+        return column_expected(p, i, column);
     case COL_LIVE_S:
         return live ? p->live[i].wall_s : (double)NAN;
     default:

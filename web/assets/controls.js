@@ -46,7 +46,7 @@ export function controls(data, version, say) {
   const el = h('div.controls', {role: 'group', 'aria-label': 'control of the sweep'}, pause, go, stop, add);
 
   function update() {
-    const state = data.study.state, over = state === 'finished';
+    const state = data.study.state, over = state === 'ended';
     pause.hidden = state === 'paused';
     go.hidden = state !== 'paused';
     /* while an answer is awaited no button is disabled: it would lose the focus */

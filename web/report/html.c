@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REASONS_SHOWN 5
-
 static void tile(struct strbuf *out, const char *value, const char *text)
 {
     strbuf_add(out, "<div class=\"tile\"><b>");
@@ -104,6 +102,46 @@ static void write_summary(struct strbuf *out, const struct report *report)
     if (report->knee != report->best)
         pick_tiles(out, report, report->knee, "knee");
     tile(out, format_seconds(report->total_cost_s, a), "spent on all trials");
+    strbuf_add(out, "</div>\n");
+}
+
+static void write_sentence(struct strbuf *out, const struct report *report,
+                           void (*text)(const struct study_view *, const struct briefing *, struct strbuf *))
+{
+    struct strbuf line;
+
+    strbuf_init(&line, 1 << 16);
+    text(report->view, &report->briefing, &line);
+    if (line.len > 0) {
+        strbuf_add(out, "<p>");
+        text_escape(out, line.text);
+        strbuf_add(out, "</p>\n");
+    }
+    strbuf_free(&line);
+}
+
+/* What a reader in a hurry needs: why it ended, what to take, whether to continue. */
+static void write_briefing(struct strbuf *out, const struct report *report)
+{
+    const struct study *study = &report->view->study;
+
+    strbuf_add(out, "<div class=\"card briefing\">\n");
+    if (study->end_text != NULL) {
+        strbuf_addf(out, "<p>%s: ", study->state == STUDY_ENDED ? "Ended" : "Paused");
+        text_escape(out, study->end_text);
+        strbuf_add(out, ".</p>\n");
+    }
+    write_sentence(out, report, briefing_take_text);
+    write_sentence(out, report, briefing_next_text);
+    for (size_t k = 0; k < report->briefing.failures.n_rules; k++) {
+        struct strbuf rule;
+        strbuf_init(&rule, 1 << 12);
+        failure_rule_text(report->view, &report->briefing.failures.rules[k], &rule);
+        strbuf_add(out, "<p>");
+        text_escape(out, rule.text);
+        strbuf_add(out, ".</p>\n");
+        strbuf_free(&rule);
+    }
     strbuf_add(out, "</div>\n");
 }
 
@@ -206,21 +244,14 @@ static void write_importance(struct strbuf *out, const struct report *report)
     }
 }
 
-/* Where the best values may lie outside of what was searched, and the trial to take. */
+/* Where the best values may lie outside of what was searched. */
 static void write_advice(struct strbuf *out, const struct report *report)
 {
     const struct study_view *v = report->view;
     const struct gp_insight *insight = &v->advice;
-    char a[PROMISE_TEXT_MAX];
 
     if (!report_has_insight(v))
         return;
-    if (insight->recommended < v->n) {
-        strbuf_addf(out, "<p>Recommended: trial %lld, expected ", (long long)v->trials[insight->recommended].number);
-        text_escape(out, v->study.metric);
-        strbuf_addf(out, " %s. It is the best by what is sure, not by one lucky run.</p>\n",
-                    promise_text(&report->promises[insight->recommended], a));
-    }
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const struct gp_edge *edge = &insight->edges[k];
         const struct space_param *p = &v->search.space.params[k];
@@ -262,72 +293,30 @@ static void write_strips(struct strbuf *out, const struct report *report)
     strbuf_add(out, "</div>\n");
 }
 
-/* The most common reasons why trials gave no result. Quadratic in distinct reasons, of which at most 64 are counted
- * apart. */
-static void write_reasons(struct strbuf *out, const struct report *report)
+static void write_failures(struct strbuf *out, const struct report *report)
 {
-    const char *reasons[64];
-    size_t counts[64] = {0}, n = 0;
+    const struct failures *f = &report->briefing.failures;
+    struct strbuf ini;
 
-    for (size_t i = 0; i < report->view->n; i++) {
-        const struct trial *trial = &report->view->trials[i];
-        size_t at = 0;
-        if ((trial->state != TRIAL_FAILED && trial->state != TRIAL_LOST) || trial->reason == NULL)
-            continue;
-        while (at < n && strcmp(reasons[at], trial->reason) != 0)
-            at++;
-        if (at == n && n < 64)
-            reasons[n++] = trial->reason;
-        if (at < 64)
-            counts[at]++;
-    }
-    if (n == 0)
+    if (f->n == 0)
         return;
     strbuf_add(out, "<h2>Why trials failed</h2>\n<ul>\n");
-    for (size_t shown = 0; shown < REASONS_SHOWN; shown++) {
-        size_t top = 0;
-        for (size_t at = 1; at < n; at++)
-            if (counts[at] > counts[top])
-                top = at;
-        if (counts[top] == 0)
-            break;
-        strbuf_addf(out, "<li>%zu\xc3\x97 ", counts[top]);
-        text_escape(out, reasons[top]);
+    for (size_t k = 0; k < f->n_reasons; k++) {
+        strbuf_addf(out, "<li>%zu\xc3\x97 ", f->reasons[k].n);
+        text_escape(out, f->reasons[k].text);
         strbuf_add(out, "</li>\n");
-        counts[top] = 0;
     }
+    if (f->n_other > 0)
+        strbuf_addf(out, "<li>%zu\xc3\x97 for other reasons</li>\n", f->n_other);
     strbuf_add(out, "</ul>\n");
-}
-
-/* A front that leans on a bound may continue beyond it. */
-static void write_bounds(struct strbuf *out, const struct report *report)
-{
-    const struct space *space = &report->view->search.space;
-    double unit[SPACE_MAX_DIM];
-    size_t at_lo[SPACE_MAX_DIM] = {0}, at_hi[SPACE_MAX_DIM] = {0};
-    char a[HUMAN_TEXT_MAX];
-
-    for (size_t i = 0; i < report->n_front; i++) {
-        space_to_unit(space, report->view->gp[report->front[i]].x, unit);
-        for (size_t k = 0; k < space->dim; k++) {
-            at_lo[k] += unit[k] < 0.01;
-            at_hi[k] += unit[k] > 0.99;
-        }
+    strbuf_init(&ini, 1 << 16);
+    failures_ini(report->view, f, &ini);
+    if (ini.len > 0) {
+        strbuf_add(out, "<p>Lines of a config that keep the next study away from there:</p>\n<pre>");
+        text_escape(out, ini.text);
+        strbuf_add(out, "</pre>\n");
     }
-    for (size_t k = 0; k < space->dim; k++) {
-        const struct space_param *p = &space->params[k];
-        bool upper = at_hi[k] > at_lo[k];
-        size_t n = upper ? at_hi[k] : at_lo[k];
-        if (p->scale == SPACE_CATEGORICAL || n < 2 || 2 * n < report->n_front)
-            continue;
-        strbuf_addf(out, "<p>%zu of %zu trials on the front sit at the %s bound of <b>", n, report->n_front,
-                    upper ? "upper" : "lower");
-        text_escape(out, p->key);
-        strbuf_addf(out, "</b> (%s): a wider range may find better ones, <code>--sweep.",
-                    text_number(upper ? p->max : p->min, a));
-        text_escape(out, p->key);
-        strbuf_addf(out, ".%s</code> on the command that continues.</p>\n", upper ? "max" : "min");
-    }
+    strbuf_free(&ini);
 }
 
 /* One command of the shell, escaped for the page. */
@@ -375,7 +364,6 @@ static void write_next(struct strbuf *out, const struct report *report)
         write_command(out, report, "trawl export ", " --pick best -o best.ini");
         strbuf_add(out, "trawl train best.ini</pre>\n");
         write_confirm(out, report);
-        write_bounds(out, report);
     }
     strbuf_add(out, "<p>Continue the search (limits are totals, trials that are there count):</p>\n<pre>");
     strbuf_init(&line, 1 << 16);
@@ -396,6 +384,7 @@ void report_write_html(struct strbuf *out, const struct report *report)
     strbuf_addf(out, " \xe2\x80\x93 Trawl report</title>\n<style>%s%s%s</style>\n</head>\n<body>\n<main>\n",
                 report_style_colors, report_style_chart, report_style_page);
     write_summary(out, report);
+    write_briefing(out, report);
     strbuf_add(out, "<div class=\"card\">\n");
     draw_front(out, report, FRONT_WIDE);
     draw_front(out, report, FRONT_NARROW);
@@ -412,7 +401,7 @@ void report_write_html(struct strbuf *out, const struct report *report)
     write_importance(out, report);
     write_advice(out, report);
     write_strips(out, report);
-    write_reasons(out, report);
+    write_failures(out, report);
     strbuf_add(out, "<footer>Written by ");
     text_escape(out, program_text);
     strbuf_add(out, ".</footer>\n</main>\n</body>\n</html>\n");

@@ -188,6 +188,7 @@ enum status report_init(struct report *ret_report, const struct study_view *v, c
     propose_times(&report);
     sort_front(&report);
     hypervolume_curve(&report);
+    briefing_make(v, 0, &report.briefing);
     *ret_report = report;
     if (rc != ST_OK)
         report_free(ret_report);
@@ -203,6 +204,7 @@ void report_free(struct report *report)
     mem_free(report->promises);
     mem_free(report->front);
     mem_free(report->hv);
+    briefing_free(&report->briefing);
     mem_free(report->hv_trials);
     *report = (struct report){0};
 }

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/briefing.h"
 
 struct promise;
 struct strbuf;
@@ -37,6 +38,7 @@ struct report {
     size_t n_hv; /* points of the hypervolume curve */
     size_t *hv_trials; /* (n_hv) trials counted so far, owned */
     double *hv; /* (n_hv), owned */
+    struct briefing briefing;
 };
 enum status report_init(struct report *ret_report, const struct study_view *view, const char *store_path,
                         struct error *err) MUST_USE;

@@ -395,12 +395,12 @@ const char *page_study_state(const struct page_study *p, bool has_writer)
     const struct study *study = &p->view.study;
 
     if (study->state == STUDY_ENDED)
-        return "finished";
+        return "ended";
     if (study->state == STUDY_PAUSED)
         return "paused";
     if (study->limits.trials_max > 0 && p->count[TRIAL_RUNNING] + p->count[TRIAL_QUEUED] == 0 &&
         (int64_t)p->view.n >= study->limits.trials_max)
-        return "finished";
+        return "ended";
     if (p->count[TRIAL_RUNNING] > 0)
         return has_writer ? "running" : "interrupted";
     return has_writer ? "waiting" : "idle";

@@ -61,6 +61,7 @@ route_fn api_version, api_studies, api_study, api_openapi; /* api_study.c */
 route_fn api_trials, api_front, api_hypervolume, api_timeline; /* api_trials.c */
 route_fn api_trial, api_curves, api_log; /* api_trial.c */
 route_fn api_insight, api_model_front, api_model_slice; /* api_model.c */
+route_fn api_briefing, api_calibration, api_seeds, api_lanes, api_compare; /* api_findings.c */
 route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
 route_fn api_client, api_leases; /* api_client.c */
 route_fn page_index, page_asset, page_login; /* pages.c */

@@ -237,6 +237,11 @@ enum status study_model_create(struct study_model **ret_model, const char *store
     return ST_OK;
 }
 
+const struct study_view *study_model_view(const struct study_model *m)
+{
+    return &m->view;
+}
+
 const char *study_model_note(const struct study_model *m)
 {
     return m->view.advice.note;

@@ -13,6 +13,7 @@ struct study_model;
 enum status study_model_create(struct study_model **ret_model, const char *store_path, const char *study,
                                struct error *err) MUST_USE;
 void study_model_destroy(struct study_model *model); /* NULL is fine */
+const struct study_view *study_model_view(const struct study_model *model); /* with insight; the model's */
 const char *study_model_note(const struct study_model *model); /* why nothing is concluded; NULL: the rest is there */
 cJSON *study_model_insight(const struct study_model *model); /* body of /insight without study and version */
 cJSON *study_model_front(const struct study_model *model); /* body of /model/front */

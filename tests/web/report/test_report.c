@@ -405,7 +405,7 @@ static void paper_has_every_chart(void **state)
         check_markup(svg, false);
         assert_int_equal(count(svg, "class=\"interval\""), insight->note == NULL ? 3 * report.n_front + 1 : 0);
         assert_non_null(strstr(html, "What matters"));
-        assert_int_equal(count(html, "Recommended: trial"), insight->note == NULL && insight->recommended < insight->n);
+        assert_int_equal(count(html, "Take trial"), insight->note == NULL && insight->recommended < insight->n);
         if (i == 2) { /* as if the front leaned on a bound */
             insight->edges[0] = (struct gp_edge){1, 3, 4, 0.5};
             char *warned = write_report(s, REPORT_HTML);

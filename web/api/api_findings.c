@@ -1,0 +1,357 @@
+/* api_findings.c - what a study has found (study/findings/): /briefing, /calibration, /trials/N/seeds, /lanes, and
+ * /compare of several studies. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/findings/briefing.h"
+#include "study/findings/calibration.h"
+#include "study/findings/comparison.h"
+#include "study/findings/seed_stats.h"
+#include "study/promise.h"
+#include "study/study_view.h"
+#include "study/timeline.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/json_text.h"
+#include "web/serve/models.h"
+#include "web/serve/page_study.h"
+#include "web/serve/request.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve_priv.h"
+#include "web/serve/study_model.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CURVE_POINTS 60 /* of a lane's curve */
+#define PACE_TRIALS 20 /* the last, by which the end is told */
+
+/* ---- /briefing ---- */
+
+static cJSON *briefing_of(const struct study_view *v, int64_t since_ms)
+{
+    struct briefing b;
+
+    briefing_make(v, since_ms, &b);
+    cJSON *json = briefing_to_json(v, &b);
+    briefing_free(&b);
+    return json;
+}
+
+enum status api_briefing(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                         struct error *err)
+{
+    int64_t since_ms = 0;
+    struct model_entry *e;
+    cJSON *json = NULL;
+    enum model_state state;
+
+    TRY(target_i64(&r->target, "since_ms", 0, INT64_MAX, &since_ms, err));
+    state = models_lock(s->models, r->study, r->settled, &e);
+    if (state >= MODEL_STALE)
+        json = briefing_of(study_model_view(e->model), since_ms);
+    models_unlock(s->models);
+    if (json == NULL) { /* without bounds to widen, which the model finds */
+        const struct page_study *p = serve_lock_study(s, r->study, err);
+        if (p == NULL)
+            return err->status;
+        json = briefing_of(&p->view, since_ms);
+        serve_unlock(s);
+    }
+    answer->no_store = state != MODEL_READY;
+    json_add_str(json, "study", r->study);
+    json_add_str(json, "model", model_state_name(state));
+    api_put_json(out, json);
+    return ST_OK;
+}
+
+/* ---- /calibration: models of earlier times, so it takes long ---- */
+
+static void put_calibration(const struct study_view *v, const struct calibration *c, struct strbuf *out)
+{
+    strbuf_add(out, "{\"study\":");
+    put_str(out, v->study.name);
+    strbuf_addf(out,
+                ",\"inside\":%zu,\"left_out\":%zu,\"columns\":[\"trial\",\"n_seeds\",\"predicted\",\"lo\",\"hi\","
+                "\"score\"],\"rows\":[",
+                c->n_inside, c->n_left_out);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct calibration_row *row = &c->rows[i];
+        const double values[] = {row->predicted, row->lo, row->hi, row->score};
+        strbuf_addf(out, "%s[%zu,%zu", i > 0 ? ",\n" : "\n", row->trial, row->n_seeds);
+        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
+            strbuf_add(out, ",");
+            put_f64(out, values[k]);
+        }
+        strbuf_add(out, "]");
+    }
+    strbuf_add(out, "]}\n");
+}
+
+enum status api_calibration(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                            struct error *err)
+{
+    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    struct calibration c = {0};
+    enum status rc = study_view_open(s->set.store_path, r->study, v, err);
+
+    (void)answer;
+    if (rc == ST_OK) {
+        calibration_make(v, &c);
+        put_calibration(v, &c, out);
+    }
+    calibration_free(&c);
+    study_view_free(v);
+    mem_free(v);
+    return rc;
+}
+
+/* ---- /trials/N/seeds ---- */
+
+static void put_stats(const struct seed_stats *q, struct strbuf *out)
+{
+    const struct {
+        const char *key;
+        double value;
+    } rows[] = {{"mean", q->mean},     {"sd", q->sd},         {"mean_lo", q->mean_lo}, {"mean_hi", q->mean_hi},
+                {"iqm", q->iqm},       {"iqm_lo", q->iqm_lo}, {"iqm_hi", q->iqm_hi},   {"low", q->low},
+                {"middle", q->middle}, {"high", q->high},     {"min", q->min},         {"max", q->max}};
+
+    strbuf_addf(out, "{\"n\":%zu", q->n);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        put_key(out, rows[i].key);
+        put_f64(out, rows[i].value);
+    }
+    strbuf_add(out, "}");
+}
+
+enum status api_seeds(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                      struct error *err)
+{
+    const struct page_study *p = serve_lock_study(s, r->study, err);
+    const struct study_view *v;
+    struct seed_stats stats, fresh;
+    double *scores;
+    size_t n = 0;
+
+    (void)answer;
+    if (p == NULL)
+        return err->status;
+    v = &p->view;
+    if (r->trial >= (int64_t)v->n) {
+        enum status rc = FAIL(err, ST_NOTFOUND, "%s has no trial %lld", v->study.name, (long long)r->trial);
+        serve_unlock(s);
+        return rc;
+    }
+    scores = mem_array(v->n, sizeof *scores);
+    strbuf_add(out, "{\"study\":");
+    put_str(out, v->study.name);
+    strbuf_addf(out, ",\"trial\":%lld,\"columns\":[\"trial\",\"state\",\"seed\",\"score\",\"cost\"],\"rows\":[",
+                (long long)r->trial);
+    for (size_t i = 0, rows = 0; i < v->n; i++) {
+        if (!study_view_same_point(v, i, (size_t)r->trial))
+            continue;
+        strbuf_addf(out, "%s[%zu,", rows++ > 0 ? "," : "", i);
+        put_str(out, trial_state_name(v->trials[i].state));
+        strbuf_add(out, ",");
+        put_i64(out, v->trials[i].seed);
+        strbuf_add(out, ",");
+        put_f64(out, v->trials[i].score);
+        strbuf_add(out, ",");
+        put_f64(out, study_view_trial_cost(v, &v->trials[i]));
+        strbuf_add(out, "]");
+        if (v->gp[i].state == GP_TRIAL_DONE)
+            scores[n++] = v->trials[i].score;
+    }
+    seed_stats(scores, n, &stats);
+    seed_stats(scores + (n > 0), n > 0 ? n - 1 : 0, &fresh); /* the first was chosen for its score */
+    serve_unlock(s);
+    mem_free(scores);
+    strbuf_add(out, "],\"all\":");
+    put_stats(&stats, out);
+    strbuf_add(out, ",\"fresh\":");
+    put_stats(&fresh, out);
+    strbuf_add(out, "}\n");
+    return ST_OK;
+}
+
+/* ---- /lanes: what runs now, and when it ends ---- */
+
+/* Seconds that trial i is expected to train yet; NaN: unknown. */
+static double seconds_left(const struct page_study *p, size_t i, const struct promise *promise)
+{
+    const struct last_report *live = &p->live[i];
+
+    if (!promise->is_known)
+        return NAN;
+    if (p->view.search.cost != SEARCH_COST_STEPS)
+        return fmax(promise->cost - (isfinite(live->wall_s) ? live->wall_s : 0), 0);
+    return live->env_steps > 0 && live->wall_s > 0 ? fmax(promise->cost / (double)live->env_steps - 1, 0) * live->wall_s
+                                                   : (double)NAN;
+}
+
+static cJSON *running_json(const struct page_study *p, size_t i)
+{
+    const struct trial *t = &p->view.trials[i];
+    const struct last_report *live = &p->live[i];
+    struct promise promise;
+    cJSON *json = cJSON_CreateObject();
+
+    study_view_promise(&p->view, i, &promise);
+    json_add_i64(json, "trial", (int64_t)i);
+    json_add_i64(json, "id", t->id);
+    json_add_str(json, "slot", t->slot);
+    json_add_str(json, "device", t->device);
+    json_add_str(json, "origin", t->origin);
+    json_add_i64(json, "started_ms", t->started_ms);
+    json_add_i64(json, "attempt", t->attempt);
+    json_add_i64(json, "env_steps", live->env_steps);
+    add_number(json, "wall_s", live->wall_s);
+    add_number(json, "score", live->score);
+    add_number(json, "expected", promise.is_known ? promise.score : (double)NAN);
+    add_number(json, "expected_lo", promise.lo);
+    add_number(json, "expected_hi", promise.hi);
+    json_add_i64(json, "n_seeds", (int64_t)promise.n_seeds);
+    add_number(json, "left_s", seconds_left(p, i, &promise));
+    return json;
+}
+
+/* Seconds until the study's limit of trials or of training, at the pace of its last trials; NaN: unknown. */
+static double study_left_s(const struct page_study *p)
+{
+    const struct study_view *v = &p->view;
+    const struct limits *l = &v->study.limits;
+    int64_t last_ms = 0, first_ms = INT64_MAX;
+    double cost_s = 0, left = NAN;
+    size_t n = 0;
+
+    for (size_t i = v->n; i-- > 0 && n < PACE_TRIALS;) {
+        const struct trial *t = &v->trials[i];
+        if (t->state < TRIAL_DONE || t->finished_ms == 0)
+            continue;
+        last_ms = t->finished_ms > last_ms ? t->finished_ms : last_ms;
+        first_ms = t->finished_ms < first_ms ? t->finished_ms : first_ms;
+        cost_s += isfinite(t->cost_s) ? t->cost_s : 0;
+        n++;
+    }
+    double pace_s = n > 1 ? (double)(last_ms - first_ms) / 1e3 / (double)(n - 1) : (double)NAN;
+    double ended = (double)v->n - (double)p->count[TRIAL_QUEUED] - (double)p->count[TRIAL_RUNNING];
+    if (l->trials_max > 0)
+        left = fmax((double)l->trials_max - ended, 0) * pace_s;
+    if (l->budget_s > 0 && cost_s > 0)
+        left = fmin(isnan(left) ? INFINITY : left, fmax(l->budget_s - p->cost_s, 0) * pace_s * (double)n / cost_s);
+    if (l->wall_max_s > 0)
+        left = fmin(isnan(left) ? INFINITY : left, fmax(l->wall_max_s - v->study.wall_used_s, 0));
+    return left;
+}
+
+/* The metric's curve of a running trial, thinned; the id is not for clients. */
+static enum status add_curve(cJSON *row, struct store *store, const char *metric, struct error *err)
+{
+    struct curve_point *points = NULL;
+    size_t n = 0;
+    int64_t id = 0;
+    cJSON *curve = cJSON_AddArrayToObject(row, "curve");
+
+    (void)json_get_i64(row, "id", &id);
+    cJSON_DeleteItemFromObjectCaseSensitive(row, "id");
+    TRY(store_curve(store, id, metric, &points, &n, err));
+    for (size_t k = 0, last = SIZE_MAX; k < CURVE_POINTS && n > 0; k++) {
+        size_t i = n <= CURVE_POINTS ? k : k * (n - 1) / (CURVE_POINTS - 1);
+        if (i >= n || i == last)
+            continue;
+        last = i;
+        const double point[] = {(double)points[i].env_steps, points[i].value};
+        if (isfinite(points[i].value))
+            cJSON_AddItemToArray(curve, cJSON_CreateDoubleArray(point, 2));
+    }
+    mem_free(points);
+    return ST_OK;
+}
+
+enum status api_lanes(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                      struct error *err)
+{
+    const struct page_study *p = serve_lock_study(s, r->study, err);
+    cJSON *json, *running, *row, *timeline;
+    struct reader reader;
+    char *metric;
+    bool is_alive;
+
+    if (p == NULL)
+        return err->status;
+    answer->no_store = true;
+    json = cJSON_CreateObject();
+    is_alive = strcmp(page_study_state(p, s->has_writer), "interrupted") != 0;
+    metric = mem_strdup(p->view.study.metric);
+    json_add_str(json, "study", p->view.study.name);
+    json_add_str(json, "state", page_study_state(p, s->has_writer));
+    json_add_i64(json, "now_ms", clock_utc_ms());
+    add_number(json, "left_s", p->count[TRIAL_RUNNING] > 0 && is_alive ? study_left_s(p) : (double)NAN);
+    running = cJSON_AddArrayToObject(json, "running");
+    for (size_t i = 0; i < p->view.n; i++)
+        if (p->view.trials[i].state == TRIAL_RUNNING)
+            cJSON_AddItemToArray(running, running_json(p, i));
+    timeline = timeline_to_json(&p->view);
+    serve_unlock(s);
+    cJSON_AddItemToObject(json, "slots", cJSON_DetachItemFromObjectCaseSensitive(timeline, "slots"));
+    cJSON_Delete(timeline);
+    enum status rc = serve_reader_take(s, &reader, err);
+    cJSON_ArrayForEach(row, running) if (rc == ST_OK) rc = add_curve(row, reader.store, metric, err);
+    serve_reader_give(s, &reader);
+    mem_free(metric);
+    if (rc == ST_OK)
+        api_put_json(out, json);
+    else
+        cJSON_Delete(json);
+    return rc;
+}
+
+/* ---- /compare ---- */
+
+static enum status read_names(const struct request *r, cJSON **ret_names, struct error *err)
+{
+    const char *text = target_query(&r->target, "studies");
+    const cJSON *name;
+
+    if (text == NULL || json_parse(text, strlen(text), ret_names, NULL) != ST_OK || !cJSON_IsArray(*ret_names))
+        return FAIL(err, ST_USAGE, "studies: a JSON array of names is wanted, [\"first\",\"second\"]");
+    cJSON_ArrayForEach(name, *ret_names) if (!cJSON_IsString(name)) return FAIL(
+        err, ST_USAGE, "studies: an element of the array is no name");
+    if (cJSON_GetArraySize(*ret_names) < 2 || cJSON_GetArraySize(*ret_names) > COMPARISON_MAX)
+        return FAIL(err, ST_USAGE, "studies: 2 to %d names are wanted", COMPARISON_MAX);
+    return ST_OK;
+}
+
+enum status api_compare(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                        struct error *err)
+{
+    struct study_view *views[COMPARISON_MAX] = {NULL};
+    struct comparison *c = mem_alloc(sizeof *c);
+    cJSON *names = NULL;
+    size_t n = 0;
+    enum status rc = read_names(r, &names, err);
+
+    (void)answer;
+    for (const cJSON *name = rc == ST_OK ? names->child : NULL; name != NULL && rc == ST_OK; name = name->next) {
+        views[n] = mem_alloc(sizeof **views);
+        rc = study_view_open(s->set.store_path, name->valuestring, views[n++], err);
+        if (rc == ST_OK)
+            rc = study_view_advise(views[n - 1], err);
+    }
+    if (rc == ST_OK)
+        rc = comparison_make(views, n, c, err);
+    if (rc == ST_OK)
+        api_put_json(out, comparison_to_json(c));
+    comparison_free(c);
+    for (size_t i = 0; i < n; i++) {
+        study_view_free(views[i]);
+        mem_free(views[i]);
+    }
+    mem_free(c);
+    cJSON_Delete(names);
+    return rc;
+}
