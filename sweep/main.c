@@ -41,6 +41,7 @@ static const struct command commands[] = {
     {"add", "give a study more trials or more time", cmd_add},
     {"priority", "set a study's share of the devices", cmd_priority},
     {"retry", "run a failed trial once more", cmd_retry},
+    {"confirm", "queue a config under fresh seeds", cmd_confirm},
     {"try", "queue a config of your own as a study's next trial", cmd_try},
     {"drop", "let models and front ignore a trial", cmd_drop},
     {"note", "write a note on a study or a trial", cmd_note},

@@ -136,7 +136,7 @@ static const struct opt_def train_defs[] = {
         "Ends the evaluation after this many decisions of each agent; an episode that is unfinished then counts as it "
         "is, and the result says so."),
     ROW_FLOAT(log_interval_s, "1", 0, 1e6, OPT_FIXED, 0, 0, "s",
-              "Reports metrics this often; 0 reports after every rollout."),
+              "Reports metrics this often, and at least about 24 times a run; 0 reports after every rollout."),
     ROW_FLOAT(checkpoint_interval_s, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
               "Writes a checkpoint this often; 0 writes one at the end."),
 };

@@ -311,6 +311,20 @@ void trainer_destroy(struct trainer *t)
 
 /* ---- a run ---- */
 
+#define POINTS_MIN 24 /* of a curve, whatever the length of the run, as far as it has iterations */
+#define POINT_S 0.02 /* apart at least, unless log_interval_s asks for more: a point costs a message and a row */
+
+/* Is a point of the curve due? By the clock, or else by how far the run is. */
+static bool report_is_due(const struct trainer *t)
+{
+    double since_s = t->count.wall_s - t->count.report_wall_s;
+    double share = (double)(t->count.env_steps - t->count.report_env_steps) / (double)t->set.total_timesteps;
+
+    if (t->set.max_seconds > 0.0)
+        share = fmax(share, since_s / t->set.max_seconds);
+    return since_s >= t->set.log_interval_s || (share * POINTS_MIN >= 1.0 && since_s >= POINT_S);
+}
+
 /* One point of the curve; false: the callback asks to stop. */
 static bool trainer_report(struct trainer *t, const struct train_callbacks *callbacks)
 {
@@ -357,7 +371,7 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
         rc = cost_turn(t, err);
         if (rc == ST_OK)
             rc = iterate_for(t, horizon, err);
-        if (rc == ST_OK && t->count.wall_s - t->count.report_wall_s >= t->set.log_interval_s)
+        if (rc == ST_OK && report_is_due(t))
             stopped = !trainer_report(t, callbacks);
     }
     if (rc == ST_OK)

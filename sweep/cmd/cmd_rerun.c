@@ -12,6 +12,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/rerun/rerun_show.h"
+#include "sweep/rerun/rerun_store.h"
 #include "sweep/rerun/rerun_train.h"
 #include "sweep/worker/session.h"
 
@@ -50,6 +51,21 @@ static enum status load_cost_kind(struct rerun *r, struct error *err)
     return rc;
 }
 
+/* Seeds under which the study has the trial's config. */
+static enum status load_seeds(struct rerun *r, struct store *store, struct error *err)
+{
+    struct trial *trials;
+    size_t n;
+
+    TRY(store_trial_list(store, r->study.id, &trials, &n, err));
+    r->had_seeds = mem_array(n, sizeof *r->had_seeds);
+    for (size_t i = 0; i < n; i++)
+        if (trials[i].params != NULL && r->trial.params != NULL && strcmp(trials[i].params, r->trial.params) == 0)
+            r->had_seeds[r->n_had++] = trials[i].seed;
+    trial_list_free(trials, n);
+    return ST_OK;
+}
+
 static enum status load(struct rerun *r, const char *name, struct error *err)
 {
     struct store *store = NULL;
@@ -66,6 +82,8 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
         rc = store_trial_find(store, r->study.id, r->number, &r->trial, err);
     if (rc == ST_OK)
         rc = store_checkpoint_path(store, r->trial.id, &r->checkpoint, err);
+    if (rc == ST_OK && r->n_seeds > 0)
+        rc = load_seeds(r, store, err);
     store_close(store);
     if (rc == ST_OK)
         rc = trial_setup(&r->trial, &r->setup, err);
@@ -95,6 +113,17 @@ static void check_checkpoint(struct rerun *r)
     r->checkpoint = NULL;
 }
 
+/* Runs that cannot be stored are printed all the same. */
+static void keep(struct rerun *r)
+{
+    struct error why = {0};
+
+    if (r->no_store || r->trial.state != TRIAL_DONE)
+        return;
+    if (rerun_store(r, &why) != ST_OK)
+        log_warn("%zu of %zu runs are not in the store: %s", r->n - r->n_stored, r->n, why.text);
+}
+
 static enum status run(struct rerun *r, const char *name, struct error *err)
 {
     enum status rc;
@@ -104,8 +133,10 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     rc = rerun_train(r, err);
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);
-    if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) /* what was trained is worth telling */
+    if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) { /* what was trained is worth telling */
+        keep(r);
         rerun_print_spread(r);
+    }
     if (rc == ST_INTERRUPTED)
         return FAIL(err, rc, "interrupted after %zu of %lld runs", r->n, (long long)(r->n_seeds > 0 ? r->n_seeds : 1));
     return rc;
@@ -130,21 +161,25 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
         {"store", 0, CLI_TEXT, &r.store_path, "FILE", "the store (trawl.db)"},
         {"trial", 't', CLI_INT, &r.number, "N", "the trial's number, as `trawl show` lists it"},
         {"seeds", 0, CLI_INT, &r.n_seeds, "K", "train K times with fresh seeds and print mean and spread"},
+        {"no-store", 0, CLI_FLAG, &r.no_store, NULL, "only print: do not add the runs of --seeds to the study"},
         {"checkpoint", 'o', CLI_TEXT, &r.output, "FILE", "save the trained policy here (not with --seeds)"},
         {"json", 0, CLI_FLAG, &r.json, NULL, "print one JSON object"},
         {"quiet", 'q', CLI_FLAG, &r.quiet, NULL, "show no progress"},
     };
     const struct cli cli = {
         .name = "rerun",
-        .synopsis = "trawl rerun NAME --trial N [--seeds K] [-o FILE] [--store FILE] [--json]",
+        .synopsis = "trawl rerun NAME --trial N [--seeds K [--no-store]] [-o FILE] [--store FILE] [--json]",
         .about =
             "Trains the config of a trial again. Without --seeds: with the trial's own seed, and compares score, "
             "steps\n"
             "and (where a checkpoint was kept) weights with the stored ones; on the same device and program they are\n"
             "equal to the bit, and the exit code is 1 when they are not. With --seeds K: K times with fresh seeds, "
             "for\n"
-            "the mean of score and cost with its 95 % interval, and how usual the stored score is. A trial that was\n"
-            "picked as the best of many was often a lucky one.",
+            "the mean of score and cost with its 95 % interval, and how usual the stored score is; the runs become "
+            "trials\n"
+            "of the study, so that its front and its models know them. A trial that was picked as the best of many "
+            "was\n"
+            "often a lucky one.",
         .examples = "  trawl rerun first --trial 17 --store my.db\n"
                     "  trawl rerun first --trial 17 --store my.db --seeds 10",
         .opts = opts,
@@ -165,6 +200,8 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
     session_close(&r.session);
     setup_destroy(r.setup);
     mem_free(r.runs);
+    mem_free(r.stored);
+    mem_free(r.had_seeds);
     mem_free(r.checkpoint);
     trial_free(&r.trial);
     study_free(&r.study);

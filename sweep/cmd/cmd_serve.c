@@ -107,8 +107,8 @@ static enum status check_fields(const char *action, const cJSON *request, struct
 {
     static const struct {
         const char *field, *action;
-    } known[] = {
-        {"now", "pause"}, {"trials", "add"}, {"budget_s", "add"}, {"priority", "priority"}, {"trial", "retry"}};
+    } known[] = {{"now", "pause"},   {"trials", "add"},    {"budget_s", "add"},  {"priority", "priority"},
+                 {"trial", "retry"}, {"trial", "confirm"}, {"trials", "confirm"}};
     const cJSON *item;
 
     cJSON_ArrayForEach(item, request)
@@ -124,7 +124,7 @@ static enum status check_fields(const char *action, const cJSON *request, struct
         if (i == n)
             return FAIL(err, ST_USAGE,
                         "%.20s takes no field '%.40s'; pause takes now, add takes trials and budget_s, priority takes "
-                        "priority, retry takes trial",
+                        "priority, retry takes trial, confirm takes trial and trials",
                         action, item->string);
     }
     return ST_OK;
@@ -132,7 +132,7 @@ static enum status check_fields(const char *action, const cJSON *request, struct
 
 static bool is_action(const char *action)
 {
-    for (int i = 0; i <= CONTROL_RETRY; i++) /* the later ones are for the command line */
+    for (int i = 0; i <= CONTROL_CONFIRM; i++) /* the later ones are for the command line */
         if (strcmp(action, control_kind_name((enum control_kind)i)) == 0)
             return true;
     return false;
@@ -152,7 +152,8 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
 
     *ret_message = NULL;
     if (action == NULL || !is_action(action))
-        return FAIL(err, ST_USAGE, "the action is '%.40s'; pause, continue, stop, add, priority and retry are known",
+        return FAIL(err, ST_USAGE,
+                    "the action is '%.40s'; pause, continue, stop, add, priority, retry and confirm are known",
                     action != NULL ? action : "");
     TRY(check_fields(action, request, err));
     wire = cJSON_Duplicate(request, true);

@@ -1,4 +1,4 @@
-/* control_apply.c - stop, pause, continue, add, priority, retry and try: what they do to a study's row; control_remark.c has
+/* control_apply.c - stop, pause, continue, add, priority, retry, confirm and try: what they do to a study's row; control_remark.c has
  * those that change no run. The row comes first and the running controller follows it, so that a crash in between loses
  * nothing. */
 #include "sweep/control/control_apply.h"
@@ -13,10 +13,13 @@
 #include "sweep/control/ask_points.h"
 #include "sweep/control/control_command.h"
 #include "sweep/control/control_remark.h"
+#include "sweep/controller/sched_study.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define CONFIRM_MAX 100
 
 static enum status set_state(struct store *store, struct study *study, enum study_state state, const char *rule,
                              const char *text, struct error *err)
@@ -161,14 +164,14 @@ static enum status check_not_again(struct store *store, const struct study *stud
     return rc;
 }
 
-/* A person wants one trial more: the limit of trials rises by one, and a study that ended there continues. */
-static enum status allow_one_more(struct store *store, struct study *study, bool *ret_revived, struct error *err)
+/* A person wants n trials more: the limit of trials rises by n, and a study that ended there continues. */
+static enum status allow_more(struct store *store, struct study *study, int64_t n, bool *ret_revived, struct error *err)
 {
     struct limits want = study->limits;
 
     *ret_revived = study->state == STUDY_ENDED && study->end_rule != NULL &&
                    (strcmp(study->end_rule, "trials") == 0 || strcmp(study->end_rule, "failures") == 0);
-    want.trials_max += want.trials_max > 0;
+    want.trials_max += want.trials_max > 0 ? n : 0;
     TRY(limits_change(store, study, &want, err));
     return *ret_revived ? set_state(store, study, STUDY_RUNNING, NULL, NULL, err) : ST_OK;
 }
@@ -200,9 +203,51 @@ static enum status apply_retry(struct store *store, const struct control_command
         rc = copy_trial(store, study, &old, &again, err);
     trial_free(&old);
     TRY(rc);
-    TRY(allow_one_more(store, study, &revived, err));
+    TRY(allow_more(store, study, 1, &revived, err));
     snprintf(text, size, "trial %lld of %s runs again, as trial %lld%s", (long long)c->trial, study->name,
              (long long)again.number, revived ? "; the study continues" : "");
+    if (!revived)
+        append_still_ended(study, text, size);
+    return ST_OK;
+}
+
+/* A config of a finished trial, queued under fresh seeds. The new rows are adopted like those of retry. */
+static enum status queue_confirming(struct store *store, const char *study, size_t trial, int64_t n, struct error *err)
+{
+    struct sched_study *ss = NULL;
+    double x[SPACE_MAX_DIM];
+    enum status rc;
+
+    TRY(sched_study_open(&ss, store, study, err));
+    memcpy(x, ss->view.x[trial], ss->view.search.space.dim * sizeof *x);
+    rc = study_view_check_points(&ss->view, err);
+    for (int64_t i = 0; i < n && rc == ST_OK; i++)
+        rc = sched_study_queue(ss, x, CONFIRM_ORIGIN, NAN, err);
+    sched_study_destroy(ss);
+    return rc;
+}
+
+static enum status apply_confirm(struct store *store, const struct control_command *c, struct study *study, char *text,
+                                 size_t size, struct error *err)
+{
+    int64_t n = c->trials > 0 ? c->trials : GP_PROMISE_SEEDS;
+    bool revived = false;
+    struct trial of = {0};
+    enum status rc;
+
+    TRY(store_trial_find(store, study->id, c->trial, &of, err));
+    rc = of.state == TRIAL_DONE
+             ? ST_OK
+             : FAIL(err, ST_USAGE, "confirm: trial %lld of %s is %s; only one that is done is run again",
+                    (long long)c->trial, study->name, trial_state_name(of.state));
+    trial_free(&of);
+    TRY(rc);
+    if (n > CONFIRM_MAX || study->limits.trials_max + n > SWEEP_TRIALS_MAX)
+        return FAIL(err, ST_USAGE, "confirm: %lld runs; 1 to %d are possible", (long long)n, CONFIRM_MAX);
+    TRY(queue_confirming(store, study->name, (size_t)c->trial, n, err));
+    TRY(allow_more(store, study, n, &revived, err));
+    snprintf(text, size, "the config of trial %lld of %s is queued under %lld fresh seed%s%s", (long long)c->trial,
+             study->name, (long long)n, n == 1 ? "" : "s", revived ? "; the study continues" : "");
     if (!revived)
         append_still_ended(study, text, size);
     return ST_OK;
@@ -221,7 +266,7 @@ static enum status apply_try(struct store *store, const struct control_command *
         rc = ask_points_queue(store, study->name, params, &number, err);
     cJSON_Delete(params);
     TRY(rc);
-    TRY(allow_one_more(store, study, &revived, err));
+    TRY(allow_more(store, study, 1, &revived, err));
     snprintf(text, size, "trial %lld of %s is the next to run%s", (long long)number, study->name,
              revived ? "; the study continues" : "");
     if (!revived)
@@ -256,6 +301,8 @@ enum status control_command_apply(struct store *store, const struct control_comm
         return ST_OK;
     case CONTROL_RETRY:
         return apply_retry(store, c, study, ret_text, size, err);
+    case CONTROL_CONFIRM:
+        return apply_confirm(store, c, study, ret_text, size, err);
     case CONTROL_TRY:
         return apply_try(store, c, study, ret_text, size, err);
     case CONTROL_DROP:

@@ -219,6 +219,8 @@ static void print_stats(const char *name, const struct seed_stats *q)
 
 static void print_spread(const struct rerun *r, const struct spread *s)
 {
+    char iqm[NUM_TEXT_MAX], lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+
     printf("trial %lld of %s with %zu fresh seed%s on %s\n", (long long)r->trial.number, r->study.name, r->n,
            r->n == 1 ? "" : "s", r->runs[0].device);
     printf("%-12s %10s %10s  %24s %10s %10s\n", "", "mean", "sd", "95 % interval of the mean", "least", "most");
@@ -228,7 +230,12 @@ static void print_spread(const struct rerun *r, const struct spread *s)
         print_stats("time (s)", &s->cost_s);
     if (s->n_scores < r->n)
         printf("%zu run%s ended without a score\n", r->n - s->n_scores, r->n - s->n_scores == 1 ? "" : "s");
+    printf("%-12s %10s %10s  %10s to %-10s\n", "middle half", cell(s->score.iqm, 5, iqm), "",
+           cell(s->score.iqm_lo, 5, lo), cell(s->score.iqm_hi, 5, hi));
     print_verdict(r, s);
+    if (r->n_stored > 0)
+        printf("%zu run%s now in the store, as trials %lld to %lld\n", r->n_stored, r->n_stored == 1 ? " is" : "s are",
+               (long long)r->stored[0], (long long)r->stored[r->n - 1]);
 }
 
 static cJSON *stats_json(const struct seed_stats *q)
@@ -244,6 +251,9 @@ static cJSON *stats_json(const struct seed_stats *q)
     json_add_f64(json, "next_hi", q->next_hi);
     json_add_f64(json, "min", q->min);
     json_add_f64(json, "max", q->max);
+    json_add_f64(json, "iqm", q->iqm);
+    json_add_f64(json, "iqm_lo", q->iqm_lo);
+    json_add_f64(json, "iqm_hi", q->iqm_hi);
     return json;
 }
 
@@ -260,6 +270,8 @@ static cJSON *runs_json(const struct rerun *r)
         json_add_f64(row, "perf", a->perf);
         json_add_f64(row, "cost_s", a->cost_s);
         json_add_i64(row, "env_steps", a->env_steps);
+        if (r->stored[i] >= 0)
+            json_add_i64(row, "trial", r->stored[i]);
     }
     return array;
 }

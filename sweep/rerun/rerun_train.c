@@ -1,5 +1,5 @@
 /* rerun_train.c - trains the config of a stored trial again.
- * Invariants: (1) the store is only read; (2) a rerun ends at the env steps that the stored trial came to. */
+ * Invariants: (1) the store is only read here; (2) a rerun ends at the env steps that the stored trial came to. */
 #include "sweep/rerun/rerun_train.h"
 
 #include "base/log.h"
@@ -178,10 +178,18 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
     return rc;
 }
 
-/* Not the stored seed: that run was picked for its score, and would make the mean look better than it is. */
-static int64_t fresh_seed(const struct rerun *r, size_t i)
+/* Number *at of a row of seeds, or the next that the study has not run. Never the stored one: that run was picked for its
+ * score, and would make the mean look better than it is. */
+static int64_t fresh_seed(const struct rerun *r, uint64_t *at)
 {
-    return (int64_t)(rng_split(rng_seed((uint64_t)r->trial.seed), (uint64_t)i).key & 0x7fffffff);
+    for (;;) {
+        int64_t seed = (int64_t)(rng_split(rng_seed((uint64_t)r->trial.seed), (*at)++).key & 0x7fffffff);
+        size_t k = 0;
+        while (k < r->n_had && r->had_seeds[k] != seed)
+            k++;
+        if (k == r->n_had)
+            return seed;
+    }
 }
 
 double rerun_cost(const struct rerun *r, const struct rerun_result *again)
@@ -201,11 +209,15 @@ static void print_progress(const struct rerun *r, const struct rerun_result *aga
 enum status rerun_train(struct rerun *r, struct error *err)
 {
     size_t want = r->n_seeds > 0 ? (size_t)r->n_seeds : 1;
+    uint64_t at = 0;
 
     r->runs = mem_array(want, sizeof *r->runs);
+    r->stored = mem_array(want, sizeof *r->stored);
+    for (size_t i = 0; i < want; i++)
+        r->stored[i] = -1;
     signals_catch();
     while (r->n < want) {
-        TRY(train_once(r, r->n_seeds > 0 ? fresh_seed(r, r->n) : r->trial.seed, &r->runs[r->n], err));
+        TRY(train_once(r, r->n_seeds > 0 ? fresh_seed(r, &at) : r->trial.seed, &r->runs[r->n], err));
         r->n++;
         print_progress(r, &r->runs[r->n - 1]);
     }

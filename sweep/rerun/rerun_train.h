@@ -26,7 +26,7 @@ struct rerun_result {
 struct rerun {
     const char *store_path, *output;
     int64_t number, n_seeds; /* n_seeds 0: trains with the stored seed and compares */
-    bool json, quiet;
+    bool json, quiet, no_store;
     struct study study;
     enum search_cost cost_kind; /* the study's */
     struct trial trial;
@@ -35,6 +35,10 @@ struct rerun {
     struct session session;
     struct rerun_result *runs; /* (max(n_seeds, 1)) */
     size_t n;
+    int64_t *stored; /* (max(n_seeds, 1)) trials that the runs became; -1 */
+    size_t n_stored;
+    int64_t *had_seeds; /* (n_had) that the study has run this config under */
+    size_t n_had;
     int params_equal; /* to the stored checkpoint's: 1 yes, 0 no, -1 unknown */
 };
 /* Cost of a run in the study's unit: seconds, or env steps. */

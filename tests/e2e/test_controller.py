@@ -73,7 +73,7 @@ def test_show_says_what_was_learned(folder):
     for param in insight["params"]:
         assert 0 <= param["score"]["effect"] <= 1 and 0 <= param["cost"]["effect"] <= 1, param
     out, _ = run("show", "a", "--store", folder / "s.db")
-    assert "recommended: trial" in out and "share of the variance" in out, out
+    assert "Take trial" in out and "share of the variance" in out, out
     sweep(folder, "b", PARETO, "--trials", 1, "-q")
     equal(show(folder / "s.db", "b")["insight"]["note"], "too few finished trials")
 

@@ -1,6 +1,7 @@
 """`trawl rerun`: the same bytes with the stored seed, mean and spread with fresh ones."""
 import json
 import math
+import os
 import re
 import signal
 import sqlite3
@@ -67,7 +68,7 @@ def test_another_trials_checkpoint_is_not_compared(folder):
 
 def test_many_seeds_give_mean_and_interval(folder):
     store = make(folder)
-    result = rerun(store, 1, "--seeds", 5)
+    result = rerun(store, 1, "--seeds", 5, "--no-store")
     equal((result["cost_unit"], result["cost"]), ("s", result["cost_s"]))
     runs, stored = result["runs"], show(store, "a")["trials"][1]
     equal(len({r["seed"] for r in runs} | {stored["seed"]}), 6)  # fresh ones
@@ -81,13 +82,55 @@ def test_many_seeds_give_mean_and_interval(folder):
     half = 2.7764451051977934 * statistics.stdev([r["score"] for r in runs]) * math.sqrt(1.2)
     usual = abs(stored["score"] - result["score"]["mean"]) <= half
     assert (result["verdict"] == "usual") == usual, result
-    again = rerun(store, 1, "--seeds", 5)
+    again = rerun(store, 1, "--seeds", 5, "--no-store")
     equal([r["score"] for r in again["runs"]], [r["score"] for r in runs])  # the same fresh seeds
     change(store, "UPDATE trial SET score = 1e6, checksum = NULL WHERE number = 1")
     out, _ = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 3, "-q")
     assert "count on the mean" in out, out
     out, _ = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 1, "-q")
     assert "nan" not in out and "at least two seeds" in out, out
+
+
+def test_fresh_runs_are_trials_of_the_study(folder):
+    store = make(folder)
+    before = show(store, "a")["trials"][1]
+    result = rerun(store, 1, "--seeds", 3)
+    trials = show(store, "a")["trials"]
+    equal([r["trial"] for r in result["runs"]], [4, 5, 6])
+    for r in result["runs"]:
+        t = trials[r["trial"]]
+        equal((t["params"], t["seed"], t["score"], t["env_steps"], t["state"]), (before["params"], r["seed"], r["score"], r["env_steps"], "done"))
+        equal(rerun(store, r["trial"])["same"], True)  # its config and seed give the same bytes again
+    equal(trials[1]["n_seeds"], 4)
+    middle = sorted(r["score"] for r in result["runs"])
+    assert math.isclose(result["score"]["iqm"], (0.25 * middle[0] + middle[1] + 0.25 * middle[2]) / 1.5, rel_tol=1e-9)
+    more = rerun(store, 1, "--seeds", 2)  # further seeds, not the same again
+    equal(len({r["seed"] for r in result["runs"] + more["runs"]} | {before["seed"]}), 6)
+    equal(len(show(store, "a")["trials"]), 9)
+    (folder / "s.db").chmod(0o400)
+    if not os.access(store, os.W_OK):
+        _, err = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 1, "--json")
+        assert "are not in the store" in err, err
+
+
+def test_confirming_is_queued(folder):
+    store = make(folder)
+    out, _ = run("confirm", "a", 2, "--seeds", 3, "--store", store)
+    assert "the config of trial 2 of a is queued under 3 fresh seeds; the study continues" in out, out
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    trials = show(store, "a")["trials"]
+    equal([(t["origin"], t["state"], t["params"] == trials[2]["params"]) for t in trials[4:]], [("confirm", "done", True)] * 3)
+    equal(len({t["seed"] for t in trials}), 7)
+    equal(trials[2]["n_seeds"], 4)
+    fails("confirm", "a", 2, "--seeds", 101, "--store", store, code=2, says="1 to 100")
+    fails("confirm", "a", "--store", store, code=2, says="which trial")
+
+
+def test_short_trials_have_whole_curves(folder):
+    store = make(folder, TINY_SWEEP.replace("4096", "300k"))
+    db = sqlite3.connect(store)
+    for cost_s, points in db.execute("SELECT t.cost_s, (SELECT COUNT(DISTINCT env_steps) FROM metric m WHERE m.trial_id = t.id) FROM trial t"):
+        assert points >= min(18, cost_s / 0.05), (cost_s, points)
 
 
 def test_the_cost_is_the_studys(folder):

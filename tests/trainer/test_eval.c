@@ -304,7 +304,9 @@ static void test_window_is_of_the_run(void **unused)
     setup_game(&s, "cartpole", 1);
     struct train_result a = run_with(&s, 1e6, 0, &n[0]), b = run_with(&s, 0.0, 0, &n[1]),
                         c = run_with(&s, 1e6, 17, &n[2]);
-    assert_true(n[0] == 1 && n[1] == 40 && n[2] == 1);
+    assert_int_equal(n[1], 40);
+    assert_in_range(n[0], 1, 26); /* a curve has about 24 points at least, if the run is long enough for them */
+    assert_in_range(n[2], 1, 26);
     for (size_t i = 0; i < train_n_metric_defs; i++) {
         const struct train_metric_def *def = &train_metric_defs[i];
         double want = train_outcome(&a, NULL, def->name, &se);

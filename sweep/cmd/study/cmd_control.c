@@ -1,5 +1,5 @@
 /* cmd_control.c - commands on a study that go to its controller, or to the store where none runs: `trawl stop`, `pause`,
- * `continue`, `add`, `priority`, `retry`, `drop`, `rename`, `note`, `tag` and `rm`. A row of the table for each. */
+ * `continue`, `add`, `priority`, `retry`, `confirm`, `drop`, `rename`, `note`, `tag` and `rm`. A row of the table for each. */
 #include "base/duration.h"
 #include "base/num.h"
 #include "base/status.h"
@@ -60,6 +60,15 @@ static const struct control_text {
          "trials, or with too many failures, continues.",
          "  trawl retry first 17 --store my.db\n"
          "  trawl retry first --trial 17 --json",
+         1, 2, STUDY_WORD},
+    [CONTROL_CONFIRM] =
+        {"trawl confirm NAME N [--seeds K] [--store FILE] [--json]",
+         "Queues the config of a trial that is done under fresh seeds (5), to see whether its score was luck; the "
+         "limit "
+         "of\ntrials rises by as many, and a study that had ended at it continues. `trawl rerun --seeds` trains them "
+         "at once,\nhere.",
+         "  trawl confirm first 17 --store my.db\n"
+         "  trawl confirm first 17 --seeds 10",
          1, 2, STUDY_WORD},
     [CONTROL_DROP] =
         {"trawl drop NAME N --reason TEXT | --undo [--store FILE] [--json]",
@@ -156,6 +165,7 @@ static enum status take_words(struct control_cmd *c, const struct cli_words *wor
                    : FAIL(err, ST_USAGE, "priority: '%s' is no whole number, 1 to %d are possible", words->v[1],
                           STUDY_PRIORITY_MAX);
     case CONTROL_RETRY:
+    case CONTROL_CONFIRM:
     case CONTROL_DROP:
         if (words->n > 1)
             TRY(take_trial(c, words->v[1], err));
@@ -208,6 +218,10 @@ static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
     case CONTROL_RETRY:
         opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
         return 1;
+    case CONTROL_CONFIRM:
+        opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
+        opts[1] = (struct cli_opt){"seeds", 0, CLI_INT, &command->trials, "K", "runs under fresh seeds (5)"};
+        return 2;
     case CONTROL_DROP:
         opts[0] = (struct cli_opt){"reason", 0, CLI_TEXT, &c->reason, "TEXT", "why"};
         opts[1] = (struct cli_opt){"undo", 0, CLI_FLAG, &command->undo, NULL, "let it count again"};
@@ -273,6 +287,11 @@ enum status cmd_priority(int argc, char **argv, struct error *err)
 enum status cmd_retry(int argc, char **argv, struct error *err)
 {
     return control_main(CONTROL_RETRY, argc, argv, err);
+}
+
+enum status cmd_confirm(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_CONFIRM, argc, argv, err);
 }
 
 enum status cmd_drop(int argc, char **argv, struct error *err)

@@ -1,0 +1,72 @@
+/* rerun_store.c - runs under fresh seeds as trials of the study, added as `trawl import` adds results.
+ * Invariant: a seed of a config is there once: each run has a key of study, trial and seed. */
+#include "sweep/rerun/rerun_store.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "store/store.h"
+#include "study/search.h"
+#include "sweep/control/ask_forward.h"
+#include "sweep/control/ask_points.h"
+#include "sweep/controller/sched_study.h"
+#include "sweep/rerun/rerun_train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CLIENT "trawl rerun"
+
+/* The run as a request of `add`. */
+static cJSON *run_body(const struct rerun *r, const struct rerun_result *run)
+{
+    cJSON *body = cJSON_CreateObject(), *params = NULL;
+    char key[96];
+
+    (void)!json_parse(r->trial.params, strlen(r->trial.params), &params, NULL);
+    json_add(body, "params", params);
+    json_add_str(body, "state", "done");
+    json_add_f64(body, "score", run->score);
+    json_add_f64(body, "cost", rerun_cost(r, run));
+    json_add_i64(body, "step", run->env_steps);
+    json_add_i64(body, "seed", run->seed);
+    if (isfinite(run->score_se) && run->eval_episodes > 0) {
+        json_add_f64(body, "score_se", run->score_se);
+        json_add_i64(body, "eval_episodes", run->eval_episodes);
+    }
+    json_add_str(body, "client", CLIENT);
+    snprintf(key, sizeof key, "rerun-%lld-%lld", (long long)r->trial.number, (long long)run->seed);
+    json_add_str(body, "key", key);
+    return body;
+}
+
+enum status rerun_store(struct rerun *r, struct error *err)
+{
+    struct store *store = NULL;
+    struct sched_study *ss = NULL;
+    enum status rc = ST_OK;
+    int64_t pid;
+
+    if (!store_is_held(r->store_path, &pid)) {
+        rc = store_open_writer(&store, r->store_path, err);
+        if (rc == ST_OK)
+            rc = sched_study_open(&ss, store, r->study.name, err);
+    }
+    for (size_t i = 0; rc == ST_OK && i < r->n; i++) {
+        cJSON *body, *answer = NULL;
+        if (!isfinite(r->runs[i].score))
+            continue;
+        body = run_body(r, &r->runs[i]);
+        if (ss != NULL)
+            rc = ask_add(ss, body, answer = cJSON_CreateObject(), err);
+        else
+            rc = ask_forward(r->store_path, "add", r->study.name, -1, body, &answer, err);
+        if (rc == ST_OK && json_get_i64(answer, "trial", &r->stored[i]))
+            r->n_stored++;
+        cJSON_Delete(body);
+        cJSON_Delete(answer);
+    }
+    sched_study_destroy(ss);
+    store_close(store);
+    return rc;
+}
