@@ -156,9 +156,9 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
     struct sched_study *ss = scheduler_find(sock->sched, study->name);
 
     if (ss == NULL || ss->state == SCHED_STUDY_ENDED) {
-        bool starts = study->state == STUDY_RUNNING && (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD ||
-                                                        c->kind == CONTROL_RETRY || c->kind == CONTROL_CONFIRM ||
-                                                        c->kind == CONTROL_TRY);
+        bool starts = study->state == STUDY_RUNNING &&
+                      (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD || c->kind == CONTROL_RETRY ||
+                       c->kind == CONTROL_CONFIRM || c->kind == CONTROL_TRY);
         if (starts && sock->daemon && ss == NULL)
             return add_study(sock, study->name, err);
         return ST_OK;

@@ -54,7 +54,7 @@ def test_a_sweep_is_followed_live(folder):
         s.fails("/api/v1/studies/live", 503, "no store")
         stream = Stream(s)
         tap.run("sweep", config, "--store", folder / "s.db", "--name", "live", "--trials", "3")
-        ended = stream.until("study", study="live", state="finished")  # may come with the look that finds the store
+        ended = stream.until("study", study="live", state="ended")  # may come with the look that finds the store
         tap.equal(ended[1]["counts"]["done"], 3)
         tap.equal(s.get("/api/v1/studies/live/trials?fields=state")["rows"], [["done"]] * 3)
         stream.close()

@@ -271,7 +271,8 @@ enum status api_control(struct serve *s, const struct request *r, struct answer 
 
     answer->no_store = true;
     if (json_get_str(r->body, "action") == NULL)
-        return FAIL(err, ST_USAGE, "the body has no action; pause, continue, stop, add, priority, retry and confirm are known");
+        return FAIL(err, ST_USAGE,
+                    "the body has no action; pause, continue, stop, add, priority, retry and confirm are known");
     TRY(s->set.control(s->set.store_path, r->study, r->body, &message, err));
     strbuf_add(out, "{\"ok\":true,\"message\":");
     put_str(out, message);
