@@ -219,6 +219,11 @@ static const char *const migrations[] = {migration_1, migration_2, migration_3, 
                                          migration_5, migration_6, migration_7};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
+int64_t store_schema_version(void)
+{
+    return SCHEMA_VERSION;
+}
+
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;

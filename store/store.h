@@ -24,6 +24,7 @@ enum trial_state { TRIAL_QUEUED, TRIAL_RUNNING, TRIAL_DONE, TRIAL_STOPPED, TRIAL
 const char *trial_state_name(enum trial_state state); /* "queued", ...: the words in the table and in --json */
 
 /* -- open -- */
+int64_t store_schema_version(void); /* that this program writes */
 /* Creates the file when missing; takes the writer's lock (ST_BUSY names the holder's pid); migrates. */
 enum status store_open_writer(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 /* ST_IO if missing, ST_NOTFOUND if nothing was ever written to it. Sees what was committed when each call began. */

@@ -90,8 +90,13 @@ static const struct opt_def sweep_defs[] = {
                   "Saves a running trial this often, so that it can resume after a crash; 0: only when it is stopped."),
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
-        "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, or "
-        "none: only clients outside get trials (docs/own-trainer.md)."),
+        "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, other "
+        "machines as ssh:HOST, slurm:gpu=1*16 or cmd:COMMAND (docs/many-machines.md), or none: only clients outside "
+        "get trials (docs/own-trainer.md)."),
+    OPT_ROW_STR(struct sweep_settings, ssh, "ssh",
+                "Runs this command, with options of yours if need be, for devices like ssh:HOST."),
+    OPT_ROW_STR(struct sweep_settings, remote_program, "trawl",
+                "Names the program on other machines; it must be of the same build."),
     OPT_ROW_INT(
         struct sweep_settings, runs_per_device, "1", 1, 64, OPT_FIXED, 0, 0, "trials",
         "Runs this many trials at a time on each device; on a CPU each has its own share of the cores, so there are "

@@ -43,7 +43,8 @@ struct sweep_settings {
     int64_t max_failures;
     int keep; /* enum sweep_keep */
     double checkpoint_interval_s; /* 0: only when a trial is stopped */
-    char devices[OPT_STR_MAX]; /* auto|cpu|cuda:0,cuda:1|cuda:all */
+    char devices[OPT_STR_MAX]; /* auto|cpu|cuda:0,cuda:1|cuda:all|ssh:...|slurm:...|cmd:... */
+    char ssh[OPT_STR_MAX], remote_program[OPT_STR_MAX];
     int64_t runs_per_device;
     double hang_timeout_s; /* 0: never */
     double lease_s; /* how long a client outside may be silent */

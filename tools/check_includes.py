@@ -59,8 +59,8 @@ FILE_CIRCLES = [
      "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/sched_study",
      "sweep/controller/supervise", "sweep/controller/confirm", "sweep/controller/reports", "sweep/controller/track_rows",
      "sweep/controller/proposer", "sweep/controller/leases",
-     "sweep/launch/worker_process", "sweep/launch/memory_groups"],
-    ["sweep/worker/lane", "sweep/worker/lane_messages", "sweep/worker/lane_pool", "sweep/worker/lane_program"],  # a worker and its lanes
+     "sweep/launch/worker_process", "sweep/launch/memory_groups", "sweep/launch/remote_devices"],
+    ["sweep/worker/lane", "sweep/worker/lane_files", "sweep/worker/lane_messages", "sweep/worker/lane_pool", "sweep/worker/lane_program"],  # a worker and its lanes
     ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",
      "web/serve/answer_cache"],  # the server and what its threads share
     ["study/search", "study/search_depends", "study/search_expr", "study/trial_check"],  # a space, and what decides whether a point is in it

@@ -72,6 +72,9 @@ static enum status make_slots(struct agent_cmd *c, struct error *err)
         snprintf(asked.devices, sizeof asked.devices, "%s", c->devices);
         rc = devices_parse(&asked, KERN_AUTO, devices, err);
     }
+    for (size_t i = 0; rc == ST_OK && i < devices->n; i++)
+        if (devices->v[i].place != PLACE_HERE)
+            rc = FAIL(err, ST_USAGE, "agent: %s is another machine; start an agent there", devices->v[i].label);
     size_t n = c->devices != NULL && devices->n > 0 ? devices->n : 1;
     if (rc == ST_OK && n * (size_t)c->jobs > AGENT_SLOTS_MAX)
         rc =

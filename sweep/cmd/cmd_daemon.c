@@ -17,6 +17,7 @@
 #include "sweep/control/control_server.h"
 #include "sweep/control/controller_socket.h"
 #include "sweep/controller/devices.h"
+#include "sweep/launch/remote_devices.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/log_file.h"
@@ -109,6 +110,8 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
 
     if (rc == ST_OK)
         rc = open_store_and_log(d, err);
+    if (rc == ST_OK)
+        rc = remote_devices_expand(devices, set, err);
     if (rc == ST_OK)
         rc = scheduler_create(&d->sched, devices, err);
     mem_free(devices);
@@ -274,7 +277,8 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &d.store_path, "FILE", "the store, made when missing (trawl.db)"},
-        {"devices", 0, CLI_TEXT, &d.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (auto)"},
+        {"devices", 0, CLI_TEXT, &d.devices, "LIST",
+         "auto, cpu, cuda:0,cuda:1, ssh:HOST, slurm:gpu=1*N, cmd:COMMAND (auto)"},
         {"runs-per-device", 0, CLI_INT, &d.runs_per_device, "N", "trials at a time on each device (1)"},
         {"detach", 0, CLI_FLAG, &d.detach, NULL, "go to the background; the log is then STORE.log"},
         {"log", 0, CLI_TEXT, &d.log_path, "FILE", "log into a file that rotates (stderr)"},

@@ -19,6 +19,7 @@
 #include "sweep/control/handover.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/devices.h"
+#include "sweep/launch/remote_devices.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/track_rows.h"
@@ -127,11 +128,24 @@ static bool same_value(const struct opt_def *opt, const char *a, const char *b)
 /* Limits, and what belongs to the machine rather than to the study. */
 static bool may_change(const char *key)
 {
-    static const char *const keys[] = {
-        "sweep.trials",          "sweep.budget",         "sweep.wall_time",     "sweep.device_time",
-        "sweep.target",          "sweep.min_gain",       "sweep.priority",      "sweep.devices",
-        "sweep.runs_per_device", "sweep.hang_timeout_s", "sweep.worker_memory", "sweep.keep",
-        "sweep.directory",       "sweep.trial_time",     "sweep.grace_s",       "sweep.checkpoint_interval_s"};
+    static const char *const keys[] = {"sweep.trials",
+                                       "sweep.budget",
+                                       "sweep.wall_time",
+                                       "sweep.device_time",
+                                       "sweep.target",
+                                       "sweep.min_gain",
+                                       "sweep.priority",
+                                       "sweep.devices",
+                                       "sweep.runs_per_device",
+                                       "sweep.hang_timeout_s",
+                                       "sweep.worker_memory",
+                                       "sweep.keep",
+                                       "sweep.directory",
+                                       "sweep.trial_time",
+                                       "sweep.grace_s",
+                                       "sweep.checkpoint_interval_s",
+                                       "sweep.ssh",
+                                       "sweep.remote_program"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
@@ -256,6 +270,8 @@ static void take_machine(struct sweep_cmd *s)
     const struct sweep_settings *from = &s->setup->sweep;
 
     memcpy(to->devices, from->devices, sizeof to->devices);
+    memcpy(to->ssh, from->ssh, sizeof to->ssh);
+    memcpy(to->remote_program, from->remote_program, sizeof to->remote_program);
     memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);
     to->runs_per_device = from->runs_per_device;
     to->hang_timeout_s = from->hang_timeout_s;
@@ -335,6 +351,8 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     enum status rc;
 
     rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
+    if (rc == ST_OK)
+        rc = remote_devices_expand(devices, &setup->sweep, err);
     if (rc == ST_OK)
         rc = scheduler_create(&s->sched, devices, err);
     mem_free(devices);
@@ -504,7 +522,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
         {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time at work (sweep.wall_time)"},
         {"target", 0, CLI_TEXT, &s.target, "SCORE", "end when the best config is expected to reach it (sweep.target)"},
-        {"devices", 0, CLI_TEXT, &s.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (sweep.devices)"},
+        {"devices", 0, CLI_TEXT, &s.devices, "LIST",
+         "auto, cpu, cuda:0,cuda:1, ssh:HOST, slurm:gpu=1*N, cmd:COMMAND (sweep.devices)"},
         {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
         {"track", 0, CLI_TEXT, &s.track, "NAMES",
          "report to experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},

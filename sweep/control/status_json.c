@@ -7,19 +7,20 @@
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
+#include "sweep/controller/supervise.h"
 #include "sweep/launch/worker_process.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
-static const char *slot_state(const struct scheduler *s, const struct slot *slot)
+static const char *slot_state(const struct slot *slot)
 {
     const struct worker *w = slot->worker;
 
     if (slot->flight != NULL)
         return slot->flight->asked_s > 0 ? "stopping" : "training";
-    if (w->quarantined && w->retry_at_s > s->now_s)
+    if (supervise_is_quarantined(w) && w->state == WORKER_DOWN)
         return "quarantined";
     if (w->state == WORKER_READY)
         return "idle";
@@ -37,7 +38,7 @@ static void take_slot(const struct scheduler *s, const struct slot *slot, struct
                                 .elapsed_s = NAN,
                                 .score = NAN};
     snprintf(ret->name, sizeof ret->name, "%s", slot->name);
-    snprintf(ret->state, sizeof ret->state, "%s", slot_state(s, slot));
+    snprintf(ret->state, sizeof ret->state, "%s", slot_state(slot));
     if (f == NULL)
         return;
     snprintf(ret->study, sizeof ret->study, "%s", f->ss->view.study.name);

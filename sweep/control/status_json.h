@@ -16,7 +16,7 @@ struct sched_study;
 #define STATUS_EVENTS 6
 
 struct status_slot {
-    char name[40], state[16]; /* "cpu/1"; "training", "idle", "starting", "down", "quarantined" */
+    char name[120], state[16]; /* "cpu/1"; "training", "idle", "starting", "down", "quarantined" */
     double utilisation; /* share of its time with a trial; NaN: unknown */
     int64_t memory_bytes, device_memory_bytes; /* of its worker; 0: unknown */
     char study[104]; /* "": idle; then the rest is empty too */

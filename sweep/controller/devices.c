@@ -13,6 +13,7 @@
 #include "study/search.h"
 #include "study/setup.h"
 #include "sweep/controller/scheduler.h"
+#include "sweep/launch/remote_devices.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -23,22 +24,26 @@
 #define MEMORY_MAX 1e18 /* bytes, far from the end of int64_t */
 #define MEMORY_SHARE 0.9 /* of the machine's memory, that all workers together may take */
 
-static enum status add(struct devices *d, const char *name, const char *label, int lanes, struct error *err)
+enum status devices_add(struct devices *d, const struct device_spec *spec, struct error *err)
 {
-    struct device_spec *spec = &d->v[d->n];
-
     for (size_t i = 0; i < d->n; i++)
-        if (strcmp(d->v[i].label, label) == 0)
+        if (strcmp(d->v[i].label, spec->label) == 0)
             return FAIL(err, ST_CONFIG, "sweep.devices names %s twice; runs_per_device puts several runs on one device",
-                        label);
+                        spec->label);
     if (d->n == SCHED_MAX_WORKERS)
         return FAIL(err, ST_CONFIG, "sweep.devices and runs_per_device ask for more than %d workers",
                     SCHED_MAX_WORKERS);
-    *spec = (struct device_spec){.lanes = lanes};
-    snprintf(spec->name, sizeof spec->name, "%s", name);
-    snprintf(spec->label, sizeof spec->label, "%s", label);
-    d->n++;
+    d->v[d->n++] = *spec;
     return ST_OK;
+}
+
+static enum status add(struct devices *d, const char *name, const char *label, int lanes, struct error *err)
+{
+    struct device_spec spec = {.lanes = lanes};
+
+    snprintf(spec.name, sizeof spec.name, "%s", name);
+    snprintf(spec.label, sizeof spec.label, "%s", label);
+    return devices_add(d, &spec, err);
 }
 
 static enum status add_cpu(struct devices *d, int64_t runs, struct error *err)
@@ -66,12 +71,16 @@ static enum status add_gpus(struct devices *d, int n, int64_t runs, struct error
 }
 
 /* One word of the list. */
-static enum status add_word(struct devices *d, const char *word, int train_device, int64_t runs, struct error *err)
+static enum status add_word(struct devices *d, const char *word, int train_device,
+                            const struct sweep_settings *settings, struct error *err)
 {
+    const int64_t runs = settings->runs_per_device;
     char *end, name[24];
     long ordinal;
     int n = 0;
 
+    if (remote_devices_is_word(word))
+        return remote_devices_add(d, word, settings, err);
     if (strcmp(word, "cpu") == 0 || (strcmp(word, "auto") == 0 && train_device == KERN_CPU))
         return add_cpu(d, runs, err);
     if (strcmp(word, "auto") == 0 || strcmp(word, "cuda:all") == 0) {
@@ -89,9 +98,10 @@ static enum status add_word(struct devices *d, const char *word, int train_devic
             return add(d, name, name, (int)runs, err);
         }
     }
-    return FAIL(
-        err, ST_CONFIG,
-        "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all, a list like cuda:0,cuda:1, or none alone", word);
+    return FAIL(err, ST_CONFIG,
+                "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all, a list like cuda:0,cuda:1, ssh:HOST, "
+                "slurm:gpu=1*N, cmd:COMMAND, or none alone",
+                word);
 }
 
 /* "0-3,8" of cores[from .. to). */
@@ -112,12 +122,17 @@ static void cores_text(const int *cores, size_t from, size_t to, char *buf, size
         buf[0] = '\0'; /* too ragged a set to be written: all cores for all */
 }
 
+static bool is_cpu_here(const struct device_spec *spec)
+{
+    return spec->place == PLACE_HERE && strcmp(spec->name, "cpu") == 0;
+}
+
 static size_t count_cpu(const struct devices *d)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < d->n; i++)
-        n += strcmp(d->v[i].name, "cpu") == 0;
+        n += is_cpu_here(&d->v[i]);
     return n;
 }
 
@@ -153,7 +168,7 @@ static void share_cores(struct devices *d)
         return;
     for (size_t i = 0; i < d->n; i++) {
         size_t from = at * n_cores / n_cpu, to = (at + 1) * n_cores / n_cpu;
-        if (strcmp(d->v[i].name, "cpu") != 0)
+        if (!is_cpu_here(&d->v[i]))
             continue;
         if (n_cores < n_cpu) {
             from = at % n_cores;
@@ -170,13 +185,19 @@ static enum status share_memory(struct devices *d, const char *text, bool is_pro
 {
     double bytes = 0;
     bool automatic = strcmp(text, "auto") == 0;
+    size_t n_here = 0;
 
+    for (size_t i = 0; i < d->n; i++)
+        n_here += d->v[i].place == PLACE_HERE;
     if (automatic)
-        bytes = MEMORY_SHARE * (double)machine_memory_bytes() / (double)d->n;
+        bytes = MEMORY_SHARE * (double)machine_memory_bytes() / (double)(n_here > 0 ? n_here : 1);
     else if (!num_parse_f64(text, &bytes) || !(bytes >= 0 && bytes <= MEMORY_MAX))
         return FAIL(err, ST_CONFIG, "sweep.worker_memory is '%.60s'; use auto, 0 for no limit, or bytes like 4G", text);
     for (size_t i = 0; i < d->n; i++) {
-        d->v[i].group_bytes = (int64_t)bytes; /* counts what is used, whatever a driver maps */
+        if (automatic && d->v[i].place != PLACE_HERE) /* its host's own limits hold there, or those of its job */
+            continue;
+        if (d->v[i].place == PLACE_HERE)
+            d->v[i].group_bytes = (int64_t)bytes; /* counts what is used, whatever a driver maps */
         if (!automatic || (strcmp(d->v[i].name, "cpu") == 0 && !is_program)) /* programs map more than they use */
             d->v[i].memory_bytes = (int64_t)bytes;
     }
@@ -186,15 +207,19 @@ static enum status share_memory(struct devices *d, const char *text, bool is_pro
 enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
                           struct error *err)
 {
-    char text[OPT_STR_MAX], *rest = NULL;
+    const char *at = settings->devices;
 
     ret_devices->n = 0;
     ret_devices->crowded = false;
-    if (strcmp(settings->devices, DEVICES_NONE) == 0)
+    if (strcmp(at, DEVICES_NONE) == 0)
         return ST_OK;
-    snprintf(text, sizeof text, "%s", settings->devices);
-    for (char *word = strtok_r(text, ", ", &rest); word != NULL; word = strtok_r(NULL, ", ", &rest))
-        TRY(add_word(ret_devices, word, train_device, settings->runs_per_device, err));
+    while (*(at += strspn(at, ", ")) != '\0') {
+        char word[OPT_STR_MAX];
+        size_t n = remote_devices_is_command(at) ? strlen(at) : strcspn(at, ", ");
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        TRY(add_word(ret_devices, word, train_device, settings, err));
+        at += n;
+    }
     if (ret_devices->n == 0)
         return FAIL(err, ST_CONFIG, "sweep.devices is empty; use auto, cpu, cuda:all or a list like cuda:0,cuda:1");
     TRY(check_crowd(ret_devices, settings->cost != SEARCH_COST_STEPS, settings->is_program, err));

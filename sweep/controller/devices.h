@@ -9,19 +9,12 @@
 
 #include "base/status.h"
 #include "sweep/controller/scheduler.h"
+#include "sweep/launch/device_spec.h"
 
 struct sweep_settings;
 
 #define DEVICES_NONE "none" /* sweep.devices of a study whose trials only clients outside get */
 
-struct device_spec { /* of one worker */
-    char name[24]; /* "auto", "cpu", "cuda:1": what the worker opens */
-    char label[32]; /* "cpu/2", "cuda:1": names it for people */
-    int lanes;
-    char cores[96]; /* "0-3,8": the cores it may use; "": all of ours */
-    int64_t memory_bytes; /* of the host that the worker may take, by its own limit; 0: none */
-    int64_t group_bytes; /* the same by a cgroup, where there is one; 0: none */
-};
 struct devices {
     size_t n;
     struct device_spec v[SCHED_MAX_WORKERS];
@@ -31,6 +24,7 @@ struct devices {
  * refused where cost is time. */
 enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
                           struct error *err) MUST_USE;
+enum status devices_add(struct devices *devices, const struct device_spec *spec, struct error *err) MUST_USE;
 /* Only finds wrong settings. */
 enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err) MUST_USE;
 

@@ -21,6 +21,7 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/supervise.h"
 #include "sweep/controller/track_rows.h"
+#include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
 #include "sweep/program/trial_folders.h"
@@ -29,6 +30,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
 #define MAX_DEATHS 3 /* workers that died under a trial, unless another trial is known to be guilty */
@@ -66,8 +68,12 @@ static cJSON *run_message(const struct flight *f, bool resume)
     json_add_str(json, "dir", dir);
     json_add_bool(json, "needs_step", f->ss->view.search.cost == SEARCH_COST_STEPS);
     json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE);
-    if (resume)
+    if (resume) {
+        struct stat info = {0};
         json_add_str(json, "resume_from", path);
+        if (stat(path, &info) == 0)
+            json_add_i64(json, "resume_bytes", info.st_size);
+    }
     return json;
 }
 
@@ -247,11 +253,65 @@ static enum status begin_again(struct flight *f, const char *reason, struct erro
     return rc;
 }
 
+/* ---- checkpoints of a remote worker ---- */
+
+/* It asks for the next bytes of its checkpoint. */
+static void send_chunk(struct flight *f, const cJSON *message)
+{
+    cJSON *json = proto_message("chunk");
+    struct error why = {0}, gone = {0};
+    int64_t at = 0, next, size;
+    char path[PATH_MAX];
+
+    checkpoint_path(f->ss, trial_of(f), path);
+    (void)json_get_i64(message, "at", &at);
+    json_add_i64(json, "trial", f->trial_id);
+    json_add_i64(json, "attempt", f->attempt);
+    if (file_chunk_add(json, path, at, &next, &size, &why) != ST_OK)
+        json_add_str(json, "reason", why.text);
+    enum status rc = proto_send(&f->slot->worker->proto, json, &gone);
+    if (rc != ST_OK)
+        worker_unreachable(f->slot->worker, rc, gone.text);
+}
+
+static void take_chunk(struct flight *f, const cJSON *message)
+{
+    char path[PATH_MAX];
+    struct error why = {0};
+
+    checkpoint_path(f->ss, trial_of(f), path);
+    if (f->upload == NULL)
+        f->upload = mem_alloc(sizeof *f->upload);
+    f->uploaded = false;
+    if (file_chunk_take(f->upload, path, message, &f->uploaded, &why) != ST_OK)
+        log_warn("%s: a checkpoint of trial %lld did not arrive: %s; the one before counts, continuing",
+                 f->ss->view.study.name, (long long)trial_of(f)->number, why.text);
+}
+
+static enum status take_checkpoint(struct flight *f, const cJSON *message, double now_s, struct error *err)
+{
+    bool remote = f->slot->worker->spec.place != PLACE_HERE;
+    const char *path = json_get_str(message, "path");
+    int64_t env_steps = 0;
+    char ours[PATH_MAX];
+    enum status rc;
+
+    if (path == NULL || !json_get_i64(message, "env_steps", &env_steps) || (remote && !f->uploaded))
+        return ST_OK;
+    if (remote) { /* path is of another machine */
+        checkpoint_path(f->ss, trial_of(f), ours);
+        path = ours;
+    }
+    f->uploaded = false;
+    STORE_INSIST(rc, f->ss->store, err, store_checkpoint_add(f->ss->store, f->trial_id, env_steps, path, err));
+    f->saved_s = flight_cost_s(f, now_s);
+    return rc;
+}
+
 enum status flight_message(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
                            struct error *err)
 {
     const char *type = json_get_str(message, "type");
-    enum status rc = ST_OK;
 
     if (type != NULL && strcmp(type, "metrics") == 0)
         return take_metrics(f, message, reports, now_s, err);
@@ -263,13 +323,14 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return begin_again(f, json_get_str(message, "reason"), err);
     } else if (type != NULL && strcmp(type, "evaluating") == 0) {
         (void)json_get_f64(message, "cost_s", &f->trained_cost_s);
+    } else if (type != NULL && strcmp(type, "fetch") == 0) {
+        f->progress_s = now_s;
+        send_chunk(f, message);
+    } else if (type != NULL && strcmp(type, "chunk") == 0) {
+        f->progress_s = now_s;
+        take_chunk(f, message);
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
-        const char *path = json_get_str(message, "path");
-        int64_t env_steps = 0;
-        if (path == NULL || !json_get_i64(message, "env_steps", &env_steps))
-            return ST_OK;
-        STORE_INSIST(rc, f->ss->store, err, store_checkpoint_add(f->ss->store, f->trial_id, env_steps, path, err));
-        f->saved_s = flight_cost_s(f, now_s);
+        return take_checkpoint(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         read_result(f, message);
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
@@ -277,7 +338,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
             snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->reason);
         }
     }
-    return rc;
+    return ST_OK;
 }
 
 double flight_cost_s(const struct flight *f, double now_s)
@@ -336,6 +397,16 @@ static void flight_free(struct flight *f, double now_s)
     f->slot->flight = NULL;
     if (f->slot->worker->culprit == f)
         f->slot->worker->culprit = NULL;
+    flight_forget(f);
+}
+
+void flight_forget(struct flight *f)
+{
+    if (f == NULL)
+        return;
+    if (f->upload != NULL)
+        file_chunks_drop(f->upload);
+    mem_free(f->upload);
     mem_free(f);
 }
 

@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "study/checkpoint_label.h"
 
+struct file_chunks;
 struct reports;
 struct scheduler;
 struct slot;
@@ -40,6 +41,8 @@ struct flight {
     double reported_s; /* its cost at the last report */
     double saved_s; /* the part of its cost that a checkpoint holds */
     bool resumed; /* from a checkpoint, whose cost comes with the first report */
+    struct file_chunks *upload; /* of a remote worker's checkpoint; NULL: none yet */
+    bool uploaded; /* its last chunk has come, and not yet the message that it is one */
     bool ended; /* result is complete */
     struct trial_result result;
     char reason[ERROR_TEXT_MAX], cost_method[16];
@@ -59,6 +62,7 @@ double flight_at_risk_s(const struct flight *flight, double now_s); /* the part 
  * pages. */
 enum status flight_alive(struct flight *flight, double now_s, struct error *err) MUST_USE;
 void flight_progress(struct flight *flight, int64_t env_steps, int64_t iterations, double now_s);
+void flight_forget(struct flight *flight); /* frees it and records nothing; NULL is fine */
 /* Both record the trial's end, and free the flight and its slot. how: "killed by signal 9 (Killed)". */
 enum status flight_end(struct flight *flight, struct scheduler *s, struct error *err) MUST_USE;
 enum status flight_died(struct flight *flight, struct scheduler *s, enum flight_guilt guilt, const char *how,

@@ -68,6 +68,15 @@ static void init_worker(struct worker *w, const struct device_spec *spec)
     }
 }
 
+static struct host *host_of(struct scheduler *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_hosts; i++)
+        if (strcmp(s->hosts[i].name, name) == 0)
+            return &s->hosts[i];
+    snprintf(s->hosts[s->n_hosts].name, sizeof s->hosts[s->n_hosts].name, "%s", name);
+    return &s->hosts[s->n_hosts++];
+}
+
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
 {
     struct scheduler *s = mem_alloc(sizeof *s);
@@ -79,6 +88,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
     }
     s->silence_timeout_s = SILENCE_S;
     s->workers = mem_array(devices->n, sizeof *s->workers);
+    s->hosts = mem_array(devices->n, sizeof *s->hosts);
     s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 1, sizeof *s->fds);
     s->n_workers = devices->n;
     s->crowded = devices->crowded;
@@ -86,6 +96,8 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
     for (size_t i = 0; i < s->n_workers; i++) {
         init_worker(&s->workers[i], &devices->v[i]);
         s->workers[i].groups = &s->groups;
+        if (devices->v[i].place != PLACE_HERE)
+            s->workers[i].remote = host_of(s, devices->v[i].host);
     }
     s->begun_s = s->now_s = clock_mono_s();
     *ret_scheduler = s;
@@ -112,7 +124,7 @@ void scheduler_destroy(struct scheduler *s)
     end_leaving(s, 0, true);
     workers_stop(s->workers, s->n_workers);
     EACH_SLOT (s, slot)
-        mem_free(slot->flight); /* after a failure; found as running when resumed */
+        flight_forget(slot->flight); /* after a failure; found as running when resumed */
     for (size_t i = 0; i < s->n_studies; i++) { /* its thread writes to wake_fd */
         proposer_destroy(s->studies[i]->proposer);
         s->studies[i]->proposer = NULL;
@@ -121,6 +133,7 @@ void scheduler_destroy(struct scheduler *s)
     memory_groups_close(&s->groups);
     close(s->wake_fd);
     mem_free(s->workers);
+    mem_free(s->hosts);
     mem_free(s->fds);
     mem_free(s);
 }
@@ -366,13 +379,14 @@ static void start_workers(struct scheduler *s)
             config = s->studies[i]->view.study.config;
     }
     EACH_SLOT (s, slot)
-        idle += slot->flight == NULL && (slot->worker->state == WORKER_READY || slot->worker->state == WORKER_STARTING);
+        idle += slot->flight == NULL && !slot->worker->leaving &&
+                (slot->worker->state == WORKER_READY || slot->worker->state == WORKER_STARTING);
     for (size_t i = 0; i < s->n_workers && idle < wants; i++) {
         struct worker *w = &s->workers[i];
         struct error why = {0};
-        if (w->state != WORKER_DOWN || w->retry_at_s > s->now_s)
+        if (!supervise_may_start(s, w))
             continue;
-        w->quarantined = w->refused = false;
+        supervise_started(w);
         if (worker_spawn(w, config, &why) != ST_OK)
             supervise_death(s, w, why.text);
         else
@@ -389,7 +403,8 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
     scheduler_settle(s, NULL);
     start_workers(s);
     EACH_SLOT (s, slot) {
-        if (slot->flight == NULL && slot->worker->state == WORKER_READY && !slot->worker->lost)
+        if (slot->flight == NULL && slot->worker->state == WORKER_READY && !slot->worker->lost &&
+            !slot->worker->leaving)
             TRY(fill_slot(s, slot, err));
         n_busy += slot->flight != NULL;
     }
@@ -440,6 +455,16 @@ static enum status on_alive(struct scheduler *s, struct worker *w, const cJSON *
     return ST_OK;
 }
 
+static void on_greeting(struct worker *w, const cJSON *message)
+{
+    struct error why = {0};
+
+    if (worker_take_greeting(w, message, &why) == ST_OK)
+        return;
+    w->refused = true;
+    worker_kill(w, NULL, why.text);
+}
+
 static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message)
 {
     struct error why = {0};
@@ -461,6 +486,14 @@ static enum status on_message(struct scheduler *s, struct worker *w, const cJSON
     struct flight *f;
 
     w->heard_s = s->now_s;
+    if (type != NULL && strcmp(type, "greeting") == 0 && w->state == WORKER_STARTING) {
+        on_greeting(w, message);
+        return ST_OK;
+    }
+    if (type != NULL && strcmp(type, "leaving") == 0) {
+        w->leaving = true;
+        return ST_OK;
+    }
     if (type != NULL && strcmp(type, "hello") == 0 && w->state == WORKER_STARTING) {
         on_hello(s, w, message);
         return ST_OK;
@@ -521,7 +554,7 @@ static enum status end_flights_of(struct scheduler *s, struct worker *w, const c
         enum flight_guilt guilt = n == 1 ? FLIGHT_GUILTY : FLIGHT_SUSPECT;
         if (culprit != NULL)
             guilt = f == culprit ? FLIGHT_GUILTY : FLIGHT_INNOCENT;
-        else if (w->lost)
+        else if (w->lost || w->leaving || w->cut)
             guilt = FLIGHT_INNOCENT;
         else if (w->outside)
             guilt = FLIGHT_OUTSIDE;
@@ -581,7 +614,7 @@ static enum status wait_events(struct scheduler *s, struct error *err)
         const struct worker *w = &s->workers[i];
         bool talks = w->state == WORKER_STARTING || w->state == WORKER_READY;
         if (talks)
-            fds[n++] = (struct pollfd){.fd = w->proto.fd, .events = POLLIN};
+            fds[n++] = (struct pollfd){.fd = w->proto.in_fd, .events = POLLIN};
         if (w->log_fd >= 0)
             fds[n++] = (struct pollfd){.fd = w->log_fd, .events = POLLIN};
         if (w->state == WORKER_DYING)
@@ -641,7 +674,7 @@ static enum status no_device_left(const struct scheduler *s, struct error *err)
     return FAIL(
         err, ST_DEVICE,
         "%d worker processes died in a row, the last was %s; see `trawl doctor`, then continue with --resume %s",
-        w->deaths + 1, w->last_death, s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");
+        w->health.deaths + 1, w->last_death, s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");
 }
 
 enum status scheduler_run(struct scheduler *s, struct error *err)

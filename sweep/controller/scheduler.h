@@ -22,6 +22,7 @@
 #include "sweep/launch/memory_groups.h"
 
 struct devices;
+struct host;
 struct slot;
 struct store;
 struct trial;
@@ -33,7 +34,7 @@ struct scheduler;
 struct sched_study;
 struct track_rows;
 
-#define SCHED_MAX_WORKERS 256
+#define SCHED_MAX_WORKERS 2048
 #define SCHED_MAX_LANES 64
 #define SCHED_MAX_STUDIES 64
 #define SCHED_MAX_WATCHES 64
@@ -66,6 +67,8 @@ struct sched_watch {
 struct scheduler {
     struct worker *workers; /* (n_workers) */
     size_t n_workers;
+    struct host *hosts; /* (n_hosts) of remote workers */
+    size_t n_hosts;
     struct sched_study *studies[SCHED_MAX_STUDIES]; /* in the order in which they were added */
     size_t n_studies;
     struct sched_watch watches[SCHED_MAX_WATCHES];

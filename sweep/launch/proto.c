@@ -1,30 +1,36 @@
-/* proto.c - messages between controller and worker: one JSON object a line over a stream socket, length bounded.
+/* proto.c - messages between controller and worker: one JSON object a line over a stream, length bounded.
  * Invariants: (1) a message is sent whole or the connection is given up; (2) a peer that sends a longer line or no JSON
- * is a bug or a stranger, and an error. */
+ * is a bug or a stranger, and an error; but what a login prints before a remote worker begins is log. */
 #include "sweep/launch/proto.h"
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define TAKEN_IN_MAX (64u << 20) /* some half a day of a trial's messages */
 
-void proto_create(struct proto *proto, int fd)
+void proto_create(struct proto *proto, int in_fd, int out_fd)
 {
-    *proto = (struct proto){.fd = fd, .cap = PROTO_MAX_BYTES, .buf = mem_alloc(PROTO_MAX_BYTES)};
+    *proto =
+        (struct proto){.in_fd = in_fd, .out_fd = out_fd, .cap = PROTO_MAX_BYTES, .buf = mem_alloc(PROTO_MAX_BYTES)};
+    fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
+    fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
 }
 
 void proto_destroy(struct proto *proto)
 {
     if (proto->buf == NULL)
         return;
-    close(proto->fd);
+    close(proto->in_fd);
+    if (proto->out_fd != proto->in_fd)
+        close(proto->out_fd);
     mem_free(proto->buf);
     memset(proto, 0, sizeof *proto);
 }
@@ -41,11 +47,11 @@ static enum status send_all(int fd, const char *bytes, size_t n, int patience_ms
 {
     while (n > 0) {
         struct pollfd pfd = {.fd = fd, .events = POLLOUT};
-        ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL | (patience_ms > 0 ? MSG_DONTWAIT : 0));
+        ssize_t sent = write(fd, bytes, n); /* SIGPIPE is ignored everywhere */
         if (sent < 0 && errno == EINTR)
             continue;
-        if (sent < 0 && errno == EAGAIN && patience_ms > 0) {
-            if (poll(&pfd, 1, patience_ms) == 0)
+        if (sent < 0 && errno == EAGAIN) {
+            if (poll(&pfd, 1, patience_ms > 0 ? patience_ms : -1) == 0)
                 return FAIL(err, ST_BUSY, "killed, it took no messages for %.3g s", patience_ms / 1000.0);
             continue;
         }
@@ -67,9 +73,9 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
     if (n + 1 > PROTO_MAX_BYTES) {
         rc = FAIL(err, ST_LIMIT, "a message of %zu bytes is too long (at most %u)", n, PROTO_MAX_BYTES);
     } else {
-        rc = send_all(proto->fd, text, n, proto->send_ms, err);
+        rc = send_all(proto->out_fd, text, n, proto->send_ms, err);
         if (rc == ST_OK)
-            rc = send_all(proto->fd, "\n", 1, proto->send_ms, err);
+            rc = send_all(proto->out_fd, "\n", 1, proto->send_ms, err);
     }
     mem_free(text);
     return rc;
@@ -80,35 +86,51 @@ static enum status too_long(struct error *err)
     return FAIL(err, ST_CORRUPT, "a message is longer than %u bytes", PROTO_MAX_BYTES);
 }
 
+static void log_chatter(const struct proto *proto, const char *line, size_t n)
+{
+    while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+        n--;
+    if (n > 0)
+        log_info("%s: %.*s", proto->chatter, (int)(n < 200 ? n : 200), line);
+}
+
 /* Takes the next whole line out of the buffer, if there is one; else what is in it begins at the front. */
 static enum status take_line(struct proto *proto, cJSON **ret_message, struct error *err)
 {
-    const char *line, *end;
-
-    proto->at += proto->n_line;
-    proto->n_line = 0;
-    line = proto->buf + proto->at;
-    end = memchr(line, '\n', proto->n - proto->at);
-    if (end == NULL) {
-        proto->n -= proto->at;
-        memmove(proto->buf, line, proto->n);
-        proto->at = 0;
-        return proto->n >= PROTO_MAX_BYTES ? too_long(err) : ST_OK;
+    for (;;) {
+        const char *line, *end;
+        proto->at += proto->n_line;
+        proto->n_line = 0;
+        line = proto->buf + proto->at;
+        end = memchr(line, '\n', proto->n - proto->at);
+        if (end == NULL) {
+            proto->n -= proto->at;
+            memmove(proto->buf, line, proto->n);
+            proto->at = 0;
+            return proto->n >= PROTO_MAX_BYTES ? too_long(err) : ST_OK;
+        }
+        proto->n_line = (size_t)(end - line) + 1;
+        if (proto->n_line > PROTO_MAX_BYTES)
+            return too_long(err);
+        if (proto->chatter != NULL && *line != '{') {
+            log_chatter(proto, line, proto->n_line);
+            continue;
+        }
+        proto->chatter = NULL;
+        return json_parse(line, proto->n_line - 1, ret_message, err);
     }
-    proto->n_line = (size_t)(end - line) + 1;
-    return proto->n_line > PROTO_MAX_BYTES ? too_long(err) : json_parse(line, proto->n_line - 1, ret_message, err);
 }
 
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err)
 {
-    struct pollfd pfd = {.fd = proto->fd, .events = POLLIN};
+    struct pollfd pfd = {.fd = proto->in_fd, .events = POLLIN};
     ssize_t got;
 
     *ret_message = NULL;
     TRY(take_line(proto, ret_message, err));
     if (*ret_message != NULL || proto->closed || poll(&pfd, 1, timeout_ms) <= 0)
         return ST_OK;
-    got = recv(proto->fd, proto->buf + proto->n, proto->cap - proto->n, MSG_DONTWAIT);
+    got = read(proto->in_fd, proto->buf + proto->n, proto->cap - proto->n);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return ST_OK;
     if (got <= 0) {
@@ -128,7 +150,7 @@ void proto_take_in(struct proto *proto)
             proto->buf = mem_grow(proto->buf, proto->cap, 2 * proto->cap, 1);
             proto->cap *= 2;
         }
-        ssize_t got = recv(proto->fd, proto->buf + proto->n, proto->cap - proto->n, MSG_DONTWAIT);
+        ssize_t got = read(proto->in_fd, proto->buf + proto->n, proto->cap - proto->n);
         if (got <= 0) /* nothing more, or an end, which proto_receive sees again */
             return;
         proto->n += (size_t)got;

@@ -1,5 +1,5 @@
-/* proto.h - newline-delimited JSON over a socket, both ways. A struct proto owns its fd and buffer; one thread
- * receives, and senders take turns by a lock of their own. */
+/* proto.h - newline-delimited JSON over a pair of descriptors, which may be one socket. A struct proto owns descriptors
+ * and buffer; one thread receives, and senders take turns by a lock of their own. */
 #ifndef SWEEP_LAUNCH_PROTO_H
 #define SWEEP_LAUNCH_PROTO_H
 
@@ -10,41 +10,52 @@
 #include "base/status.h"
 
 /* controller -> worker
- *   open {config, device, lanes, cores?, memory_bytes?}     device: "auto" (as config says), "cpu", "cuda:1"
+ *   open {config, device, lanes, share?, cores?, memory_bytes?}
+ *       device: "auto" (as config says), "cpu", "cuda:1"; share: [i, n], the part of its host's cores
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
- *        resume_from?, dir}
- *       dir: the folder of a trial that a program trains; owner: of its checkpoints; checkpoint_end: writes one when the trial is done
+ *        resume_from?, resume_bytes?, dir}
+ *       dir: the folder of a trial that a program trains; owner: of its checkpoints; checkpoint_end: writes one when the
+ *       trial is done; resume_bytes: size of the file resume_from. A remote worker has its own files: of these paths it
+ *       takes only that they are given
+ *   chunk {trial, attempt, at, data} or chunk {trial, attempt, reason}    the answer to fetch; data: base64
  *   stop {trial, attempt, checkpoint}
+ *   ping                                                    to a remote worker, every few seconds
  *   exit
  * worker -> controller
- *   hello {version, pid, device, lanes, kind, threads, vector_units} or hello {version, reason}
+ *   greeting {version, program, schema, host, remote, cores, gpus?}    its first message; gpus: of a remote worker
+ *   hello {pid, device, lanes, kind, threads, vector_units} or hello {reason}
  *       kind: "cpu" or "cuda"; threads of each lane
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
  *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang
  *   anew {trial, attempt, reason}                           resume_from is missing, damaged or another trial's
  *   training {trial, attempt, env_steps}                    its cost begins, or continues from there
  *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
- *   checkpoint {trial, attempt, path, env_steps}
+ *   fetch {trial, attempt, at}                              a remote worker needs its checkpoint from this byte on
+ *   chunk {trial, attempt, at, size, data}                  of a remote worker's checkpoint of size bytes, in order
+ *   checkpoint {trial, attempt, path, env_steps}            the file, or all chunks of it, are whole
  *   evaluating {trial, attempt, cost_s}                     training has ended; what follows is no part of its cost
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?, lost,
  *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of
  *       `metric`. eval_...: of a trial that is done
+ *   leaving {reason}                                        a signal: its trials are saved and stopped, then it ends
  * trial is the row in the store, number the one that people know. lost: this process can no longer use the device, and
  * ends. With several trials on the device it ends without a result of any: the guilty one is not known. */
 #define PROTO_MAX_BYTES (1u << 20)
-#define PROTO_VERSION 3
+#define PROTO_CHUNK_BYTES (96u << 10) /* of a file in one message: a socket holds it as text */
+#define PROTO_VERSION 4
 
 struct proto {
-    int fd;
+    int in_fd, out_fd; /* the same: a socket */
     char *buf; /* (cap) */
     size_t cap, n; /* bytes in buf */
     size_t at, n_line; /* start and size of the last message in buf, until the next call (proto_take_in may move buf) */
     bool closed; /* the peer has closed; nothing whole is left in buf */
     int send_ms; /* how long a peer may take nothing before proto_send fails; 0: for ever */
+    const char *chatter; /* until a message has come, other lines are logged under this name; NULL: they are errors */
 };
-void proto_create(struct proto *proto, int fd);
-void proto_destroy(struct proto *proto); /* closes fd */
+void proto_create(struct proto *proto, int in_fd, int out_fd); /* both no longer block */
+void proto_destroy(struct proto *proto); /* closes them */
 /* {"type": type} */
 cJSON *proto_message(const char *type);
 /* Takes message. A closed peer is ST_IO, a peer that takes nothing for send_ms ST_BUSY, a message that is too long

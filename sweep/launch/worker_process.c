@@ -1,23 +1,19 @@
 /* worker_process.c - starts, stops and reaps the worker processes of a controller, and keeps the end of their logs.
- * Invariants: (1) a worker is the same binary, exec'd, with the socket as its fd 3, a pipe of ours as its stderr and
- * nothing else of ours; (2) it is reaped exactly once; (3) no call waits, but workers_stop for a while. */
+ * Invariants: (1) a process is reaped exactly once; (2) no call waits, but workers_stop for a while. */
 #include "sweep/launch/worker_process.h"
 
 #include "base/clock.h"
-#include "base/environment.h"
-#include "base/fault.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/status.h"
 #include "sweep/controller/flight.h"
+#include "sweep/launch/greeting.h"
+#include "sweep/launch/launch_start.h"
 #include "sweep/launch/memory_groups.h"
 #include "sweep/launch/proto.h"
 #include "sweep/term.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,30 +27,6 @@
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
 #define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
-static enum status spawn(struct worker *w, int socket_fd, int log_fd, struct error *err)
-{
-    char *argv[] = {"trawl", "worker", NULL}, **env = environment_public();
-    posix_spawn_file_actions_t actions;
-    int rc = fault_hit(FAULT_FORK) ? EAGAIN : posix_spawn_file_actions_init(&actions);
-
-    if (rc == 0) {
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, log_fd, 1); /* stdout is for data, and a worker has none */
-        posix_spawn_file_actions_adddup2(&actions, log_fd, 2);
-        posix_spawn_file_actions_adddup2(&actions, socket_fd, 3);
-        posix_spawn_file_actions_addclosefrom_np(&actions,
-                                                 4); /* libraries have descriptors that are not close-on-exec */
-        rc = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, argv, env);
-        posix_spawn_file_actions_destroy(&actions);
-    }
-    mem_free(env);
-    if (rc != 0) {
-        w->pid = 0;
-        return FAIL(err, ST_IO, "cannot start a worker process: %s", strerror(rc));
-    }
-    return ST_OK;
-}
-
 static cJSON *open_message(const struct worker *w, const char *config_text)
 {
     cJSON *json = proto_message("open");
@@ -62,6 +34,10 @@ static cJSON *open_message(const struct worker *w, const char *config_text)
     json_add_str(json, "config", config_text);
     json_add_str(json, "device", w->spec.name);
     json_add_i64(json, "lanes", w->spec.lanes);
+    if (w->spec.n_shares > 0) {
+        const int share[] = {w->spec.share, w->spec.n_shares};
+        json_add(json, "share", cJSON_CreateIntArray(share, 2));
+    }
     if (w->spec.cores[0] != '\0')
         json_add_str(json, "cores", w->spec.cores);
     if (w->spec.memory_bytes > 0)
@@ -76,54 +52,34 @@ static void close_log(struct worker *w)
     w->log_fd = -1;
 }
 
-/* The worker's end of a socket pair and of a pipe for its log; ours are in w. */
-static enum status connect_ends(struct worker *w, int *ret_socket_fd, int *ret_log_fd, struct error *err)
-{
-    int fds[2], log_fds[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-        return FAIL(err, ST_IO, "cannot make a socket pair for the worker: %s", strerror(errno));
-    if (pipe2(log_fds, O_CLOEXEC) != 0) {
-        int code = errno;
-        close(fds[0]);
-        close(fds[1]);
-        return FAIL(err, ST_IO, "cannot make a pipe for the worker's log: %s", strerror(code));
-    }
-    proto_create(&w->proto, fds[0]);
-    w->proto.send_ms = SEND_PATIENCE_MS;
-    fcntl(log_fds[0], F_SETFL, O_NONBLOCK);
-    w->log_fd = log_fds[0];
-    *ret_socket_fd = fds[1];
-    *ret_log_fd = log_fds[1];
-    return ST_OK;
-}
-
 enum status worker_spawn(struct worker *w, const char *config_text, struct error *err)
 {
-    int socket_fd = -1, log_fd = -1;
     struct error gone = {0};
-    enum status rc;
 
-    TRY(connect_ends(w, &socket_fd, &log_fd, err));
     w->log_n = w->log_shown = 0;
-    w->lost = w->killed = w->outside = false;
-    w->why[0] = '\0';
+    w->lost = w->killed = w->outside = w->greeted = w->leaving = w->released = false;
+    w->why[0] = w->host[0] = '\0';
     w->culprit = NULL;
     w->memory_bytes = w->device_memory_bytes = 0;
-    w->started_s = w->heard_s = clock_mono_s();
-    rc = spawn(w, socket_fd, log_fd, err);
-    close(socket_fd);
-    close(log_fd);
-    if (rc != ST_OK) {
-        proto_destroy(&w->proto);
-        close_log(w);
-        return rc;
-    }
+    w->started_s = w->heard_s = w->busy_s = clock_mono_s();
+    TRY(launch_start(&w->spec, &w->pid, &w->proto, &w->log_fd, err));
+    w->proto.send_ms = SEND_PATIENCE_MS;
     w->state = WORKER_STARTING;
-    if (w->groups != NULL)
+    if (w->groups != NULL && w->spec.place == PLACE_HERE)
         (void)memory_groups_add(w->groups, w->spec.label, w->pid, w->spec.group_bytes);
     if (proto_send(&w->proto, open_message(w, config_text), &gone) != ST_OK)
         worker_kill(w, NULL, gone.text);
+    return ST_OK;
+}
+
+enum status worker_take_greeting(struct worker *w, const cJSON *message, struct error *err)
+{
+    struct greeting greeting;
+
+    TRY(greeting_read(message, &greeting, err));
+    snprintf(w->host, sizeof w->host, "%s", greeting.host);
+    w->greeted = true;
+    w->started_s = clock_mono_s(); /* from now on it opens its device */
     return ST_OK;
 }
 
@@ -131,15 +87,11 @@ enum status worker_take_hello(struct worker *w, const cJSON *message, struct err
 {
     const char *device = json_get_str(message, "device"), *reason = json_get_str(message, "reason");
     const char *kind = json_get_str(message, "kind"), *units = json_get_str(message, "vector_units");
-    int64_t version = 0;
 
     if (reason != NULL)
         return FAIL(err, ST_DEVICE, "the worker cannot open its device: %s", reason);
-    if (!json_get_i64(message, "version", &version) || version != PROTO_VERSION)
-        return FAIL(
-            err, ST_VERSION,
-            "the worker process speaks version %lld of the messages, this one %d; was the program replaced meanwhile?",
-            (long long)version, PROTO_VERSION);
+    if (!w->greeted)
+        return FAIL(err, ST_VERSION, "the worker opened its device without a greeting; it is of another version");
     snprintf(w->device, sizeof w->device, "%s", device != NULL ? device : w->spec.name);
     snprintf(w->kind, sizeof w->kind, "%s", kind != NULL ? kind : "");
     snprintf(w->vector_units, sizeof w->vector_units, "%s", units != NULL ? units : "");
@@ -160,7 +112,7 @@ void worker_kill(struct worker *w, struct flight *culprit, const char *why)
         w->dying_s = clock_mono_s();
     }
     w->killed = true;
-    kill(w->pid, SIGKILL);
+    launch_kill(&w->spec, w->pid);
     w->state = WORKER_DYING;
 }
 
@@ -182,21 +134,38 @@ void worker_unreachable(struct worker *w, enum status rc, const char *why)
     worker_kill(w, NULL, why);
 }
 
-bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
+/* The end of a remote worker, by the exit status of the command that it ran under. ssh ends with 255 when the network
+ * or the login failed, and like srun with the worker's own code otherwise; 128 + N: signal N killed the worker. */
+static void explain_remote_end(struct worker *w, int state, char *ret_how, size_t size)
 {
-    int state = 0;
-    pid_t got = waitpid(w->pid, &state, WNOHANG);
+    int code = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+    const char *host = w->spec.host;
 
-    if (got == 0) {
-        if (clock_mono_s() - w->dying_s > DYING_PATIENCE_S) { /* it has closed its socket and does not end */
-            w->killed = true;
-            kill(w->pid, SIGKILL);
-        }
-        return false;
-    }
-    worker_read_log(w);
+    w->cut = !w->killed && (code < 0 || (code == 255 && w->spec.place == PLACE_SSH));
+    w->outside = w->outside || (!w->killed && code == 128 + SIGKILL);
+    if (w->why[0] != '\0')
+        snprintf(ret_how, size, "%s", w->why);
+    else if (code < 0)
+        snprintf(ret_how, size, "the command that connects to it was killed by signal %d (%s)", WTERMSIG(state),
+                 strsignal(WTERMSIG(state)));
+    else if (w->cut)
+        snprintf(ret_how, size,
+                 w->greeted ? "the connection to %s broke"
+                            : "ssh cannot connect to %s; `trawl launch check %s` explains it",
+                 host, host);
+    else if (!w->greeted && code == 127)
+        snprintf(ret_how, size, "no program there to start; `trawl launch check` explains it (sweep.remote_program)");
+    else if (code > 128 && code <= 128 + 64)
+        snprintf(ret_how, size, "killed by signal %d (%s)", code - 128, strsignal(code - 128));
+    else
+        snprintf(ret_how, size, "ended with exit code %d%s", code, w->greeted ? "" : " before it said anything");
+}
+
+static void explain_end(struct worker *w, bool reaped, int state, char *ret_how, size_t size)
+{
     bool by_kernel = w->groups != NULL && memory_groups_remove(w->groups, w->spec.label);
-    if (got == w->pid && WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL && !w->killed && !by_kernel)
+
+    if (reaped && WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL && !w->killed && !by_kernel)
         w->outside = true; /* no program kills itself this way */
     if (w->why[0] != '\0')
         snprintf(ret_how, size, "%s", w->why);
@@ -205,12 +174,32 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
                  "it took more than its %.1f GB of memory and the kernel killed it (signal 9); raise "
                  "sweep.worker_memory, or lower train.total_agents, train.horizon or policy.hidden_size",
                  (double)w->spec.group_bytes / 1e9);
-    else if (got == w->pid && WIFSIGNALED(state))
+    else if (reaped && WIFSIGNALED(state))
         snprintf(ret_how, size, "killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
-    else if (got == w->pid)
+    else if (reaped)
         snprintf(ret_how, size, "ended with exit code %d", WEXITSTATUS(state));
     else
         snprintf(ret_how, size, "it is gone");
+}
+
+bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
+{
+    int state = 0;
+    pid_t got = waitpid(w->pid, &state, WNOHANG);
+
+    if (got == 0) {
+        if (clock_mono_s() - w->dying_s > DYING_PATIENCE_S) { /* it has closed its socket and does not end */
+            w->killed = true;
+            launch_kill(&w->spec, w->pid);
+        }
+        return false;
+    }
+    worker_read_log(w);
+    w->cut = false;
+    if (w->spec.place != PLACE_HERE && got == w->pid)
+        explain_remote_end(w, state, ret_how, size);
+    else
+        explain_end(w, got == w->pid, state, ret_how, size);
     w->pid = 0;
     w->state = WORKER_DOWN;
     proto_destroy(&w->proto);
@@ -222,14 +211,20 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
 static void show_log(struct worker *w, bool all)
 {
     for (;;) {
-        char line[WORKER_LOG_BYTES + 1];
+        char line[WORKER_LOG_BYTES + 1], named[WORKER_LOG_BYTES + 256];
         const char *from = w->log + w->log_shown, *end = memchr(from, '\n', w->log_n - w->log_shown);
         size_t n = end != NULL ? (size_t)(end - from) : w->log_n - w->log_shown;
         if (end == NULL && (!all || n == 0))
             return;
         memcpy(line, from, n);
         line[n] = '\0';
-        term_print(line);
+        if (w->spec.place != PLACE_HERE) {
+            snprintf(named, sizeof named, "%s%s%s%s: %s", w->spec.label, w->host[0] != '\0' ? " (" : "", w->host,
+                     w->host[0] != '\0' ? ")" : "", line);
+            term_print(named);
+        } else {
+            term_print(line);
+        }
         w->log_shown += n + (end != NULL);
     }
 }
@@ -310,7 +305,7 @@ void workers_stop(struct worker *workers, size_t n)
         left++;
         if (ask_to_end(&workers[i]))
             deadline = clock_mono_s() + SAVE_TIMEOUT_S;
-        shutdown(workers[i].proto.fd, SHUT_WR); /* the end of the socket asks it too */
+        shutdown(workers[i].proto.out_fd, SHUT_WR); /* the end of the socket asks it too */
         workers[i].state = WORKER_DYING;
     }
     for (size_t i = 0; i < n; i++)
@@ -321,7 +316,7 @@ void workers_stop(struct worker *workers, size_t n)
                 worker_read_log(&workers[i]);
                 proto_take_in(&workers[i].proto); /* so that no worker waits for its messages to be read */
                 if (clock_mono_s() > deadline)
-                    kill(workers[i].pid, SIGKILL);
+                    launch_kill(&workers[i].spec, workers[i].pid);
                 left -= worker_try_reap(&workers[i], how, sizeof how);
             }
         if (left > 0)

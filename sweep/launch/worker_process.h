@@ -10,8 +10,9 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "sweep/controller/devices.h"
+#include "sweep/controller/health.h"
 #include "sweep/controller/scheduler.h"
+#include "sweep/launch/device_spec.h"
 #include "sweep/launch/proto.h"
 
 struct flight;
@@ -26,10 +27,15 @@ enum worker_state {
 
 #define WORKER_LOG_BYTES 4096
 
+struct host { /* of remote workers */
+    char name[80];
+    struct health health; /* of the way to it; struct worker has that of the device */
+};
+
 struct slot {
     struct worker *worker;
     int lane;
-    char name[40]; /* "cpu/2", "cuda:1/3" */
+    char name[120]; /* "cpu/2", "cuda:1/3", "ssh:gpu2/cuda:1/3" */
     struct flight *flight; /* NULL: free */
     double busy_s, since_s; /* time with a trial, since the scheduler first offered it (for utilisation) */
 };
@@ -40,6 +46,11 @@ struct worker {
     enum worker_state state;
     pid_t pid; /* 0: none */
     struct proto proto;
+    char host[80]; /* where it runs, by its greeting; "": not known yet */
+    bool greeted; /* its greeting came, and fits */
+    bool leaving; /* it was told to end, by a signal: it gets no trial */
+    bool released; /* we asked it to end, since it had nothing to do */
+    bool cut; /* the connection ended it: neither a trial nor the device is to blame */
     char device[256]; /* "Intel(R) Xeon(R) ... (2 threads)", from `hello`, like the next two */
     char kind[8]; /* "cpu", "cuda"; "": not given */
     int64_t threads; /* of each lane */
@@ -49,19 +60,18 @@ struct worker {
     int log_fd; /* its stderr; -1: closed */
     size_t log_shown; /* bytes of log that were logged */
     double started_s, heard_s, dying_s; /* by the monotonic clock */
+    double busy_s; /* when it last had a trial, or began */
+    double pinged_s;
     bool lost; /* it reported that its device is lost, and ends */
     char why[SCHED_WHY_MAX]; /* reason of a kill by us: "no progress for 300 s"; "": it died by itself */
     struct flight *culprit; /* the flight that it was killed for; NULL: unknown */
     bool killed; /* by us */
     bool outside; /* killed or frozen from outside: none of its trials is to blame */
     int64_t memory_bytes, device_memory_bytes; /* from its last `alive` */
-    /* health: supervise.c */
-    int deaths; /* in a row, without a successful trial in between */
-    int quarantines; /* in a row */
+    struct health health;
+    struct host *remote; /* NULL: it runs here */
     bool was_ready; /* once, since the scheduler began */
-    bool refused; /* its `hello` was a failure */
-    bool quarantined;
-    double retry_at_s;
+    bool refused; /* its greeting or `hello` was a failure */
     char last_death[SCHED_WHY_MAX];
     struct slot slots[SCHED_MAX_LANES]; /* (spec.lanes) */
 };
@@ -71,6 +81,7 @@ struct worker {
         for (struct slot *slot = w_->slots; slot < w_->slots + w_->spec.lanes; slot++)
 /* Starts the process and sends `open`; WORKER_STARTING afterwards. */
 enum status worker_spawn(struct worker *worker, const char *config_text, struct error *err) MUST_USE;
+enum status worker_take_greeting(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
 /* Takes its `hello`; WORKER_READY afterwards, or the reason why the device does not open. */
 enum status worker_take_hello(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
 void worker_kill(struct worker *worker, struct flight *culprit, const char *why); /* WORKER_DYING afterwards */

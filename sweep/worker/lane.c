@@ -13,6 +13,7 @@
 #include "study/checkpoint_label.h"
 #include "study/setup.h"
 #include "sweep/worker/gate.h"
+#include "sweep/worker/lane_files.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_program.h"
 #include "sweep/worker/lane_pool.h"
@@ -49,6 +50,10 @@ static void lane_save(struct lane *lane)
         log_warn("%s; the last checkpoint is kept, continuing", why.text);
         return;
     }
+    if (lane->pool->remote && lane_files_send(lane, &why) != ST_OK) {
+        log_warn("%s; the controller keeps the last checkpoint, continuing", why.text);
+        return;
+    }
     t->saved = true;
     t->saved_s = clock_mono_s();
     trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
@@ -64,6 +69,8 @@ static enum status lane_load(struct lane *lane, struct error *err)
     struct lane_trial *t = &lane->trial;
     char owner[CHECKPOINT_LABEL_MAX], before[CHECKPOINT_LABEL_MAX];
 
+    if (lane->pool->remote)
+        TRY(lane_files_fetch(lane, err));
     TRY(checkpoint_read_label(t->resume_from, owner, before, sizeof owner, err));
     if (t->owner != NULL && strcmp(owner, t->owner) != 0)
         return FAIL(err, ST_CONFIG, "%s: is the checkpoint of %s and not of %s", t->resume_from,
@@ -286,7 +293,10 @@ static void lane_read_message(struct lane *lane, const cJSON *message)
     (void)json_get_i64(message, "trial", &t->id);
     (void)json_get_i64(message, "attempt", &t->attempt);
     (void)json_get_f64(message, "checkpoint_every_s", &t->checkpoint_every_s);
+    (void)json_get_i64(message, "resume_bytes", &t->resume_bytes);
     t->checkpoint_end = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint_end"));
+    if (lane->pool->remote)
+        lane_files_begin(lane);
 }
 
 static void lane_free_trial(struct lane *lane)
@@ -481,6 +491,8 @@ void *lane_main(void *arg)
     while ((message = lane_wait(lane)) != NULL) {
         lane_read_message(lane, message);
         result = lane_trial_run(lane, message);
+        if (lane->pool->remote)
+            lane_files_end(lane);
         cJSON_Delete(message);
         atomic_store(&lane->id, -1);
         lane_set_state(lane, LANE_IDLE, true);

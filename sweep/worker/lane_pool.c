@@ -20,7 +20,7 @@
 
 #define BEAT_S 1
 
-void lane_pool_create(struct lane_pool *pool, int fd)
+void lane_pool_create(struct lane_pool *pool, int in_fd, int out_fd)
 {
     pthread_condattr_t clock;
 
@@ -31,7 +31,7 @@ void lane_pool_create(struct lane_pool *pool, int fd)
     pthread_cond_init(&pool->changed, &clock);
     pthread_condattr_destroy(&clock);
     gate_create(&pool->gate);
-    proto_create(&pool->proto, fd);
+    proto_create(&pool->proto, in_fd, out_fd);
 }
 
 enum status lane_pool_read_config(const struct lane_pool *pool, const cJSON *message, struct setup **ret_setup,
@@ -73,6 +73,26 @@ bool lane_pool_give(struct lane_pool *pool, cJSON *message)
     }
     pthread_mutex_unlock(&pool->lock);
     return lane != NULL;
+}
+
+void lane_pool_take_chunk(struct lane_pool *pool, cJSON *message)
+{
+    int64_t trial = -1, attempt = -1;
+
+    (void)json_get_i64(message, "trial", &trial);
+    (void)json_get_i64(message, "attempt", &attempt);
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < pool->n_lanes; i++) {
+        struct lane *lane = &pool->lanes[i];
+        if (atomic_load(&lane->id) != trial || atomic_load(&lane->attempt) != attempt || lane->chunk != NULL)
+            continue;
+        lane->chunk = message;
+        message = NULL;
+        pthread_cond_broadcast(&pool->changed);
+        break;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    cJSON_Delete(message);
 }
 
 void lane_pool_stop(struct lane_pool *pool, int64_t trial, bool checkpoint)
@@ -145,6 +165,7 @@ static void lane_pool_close_lanes(struct lane_pool *pool)
     for (size_t i = 0; i < pool->n_lanes; i++) {
         pthread_join(pool->lanes[i].thread, NULL);
         cJSON_Delete(pool->lanes[i].next);
+        cJSON_Delete(pool->lanes[i].chunk);
     }
     pool->n_lanes = 0;
 }

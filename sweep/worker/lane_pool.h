@@ -4,6 +4,7 @@
 #ifndef SWEEP_WORKER_LANE_POOL_H
 #define SWEEP_WORKER_LANE_POOL_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,6 +36,7 @@ struct lane_trial {
     int64_t id, attempt;
     const char *config; /* text; this and the next four point into the message, NULL: not given */
     const char *metric, *owner, *checkpoint_path, *resume_from;
+    int64_t resume_bytes; /* size of the file resume_from, as the controller has it */
     char maker[CHECKPOINT_LABEL_MAX]; /* builds and devices that have trained it */
     double create_s; /* time to create its trainer */
     double checkpoint_every_s; /* 0: never by time */
@@ -59,6 +61,8 @@ struct lane {
     uint64_t seen_freed;
     enum status opened;
     struct error opened_err;
+    cJSON *chunk; /* the controller's answer to a "fetch", owned */
+    char own_checkpoint[PATH_MAX]; /* of a remote worker: its own place for the trial's checkpoint; the lane's thread */
     /* of the trial in the lane, -1: none; read by the heartbeat */
     atomic_llong id, attempt, env_steps, iterations;
     atomic_bool waits; /* for memory that other lanes hold: no progress is to be expected */
@@ -70,6 +74,8 @@ struct lane_pool {
     struct proto proto; /* received from by the reader */
     pthread_mutex_t send_lock; /* one message at a time; never held together with another lock */
     atomic_bool gone; /* the controller takes no messages */
+    bool remote; /* its files are not the controller's: checkpoints travel in messages */
+    char dir[PATH_MAX]; /* of a remote worker, for these files */
     struct gate gate;
     pthread_mutex_t
         lock; /* guards the fields that struct lane names, n_freed and exit; never held together with another */
@@ -91,7 +97,7 @@ struct lane_pool {
     bool beats;
 };
 
-void lane_pool_create(struct lane_pool *pool, int fd); /* takes fd; pool starts zeroed */
+void lane_pool_create(struct lane_pool *pool, int in_fd, int out_fd); /* takes both; pool starts zeroed */
 /* Lets lanes finish, joins them, frees all. */
 void lane_pool_destroy(struct lane_pool *pool);
 /* Starts n lanes, each with the device of setup (taken over) open; the first failure closes all. */
@@ -99,6 +105,8 @@ enum status lane_pool_open(struct lane_pool *pool, struct setup *setup, size_t n
 enum status lane_pool_start_heartbeat(struct lane_pool *pool, struct error *err) MUST_USE;
 /* Hands a "run" message (taken over) to a lane that has none; false: all are busy. */
 bool lane_pool_give(struct lane_pool *pool, cJSON *message);
+/* Hands a "chunk" message (taken over) to the lane that waits for it. */
+void lane_pool_take_chunk(struct lane_pool *pool, cJSON *message);
 /* Stops one trial, or all (-1). */
 void lane_pool_stop(struct lane_pool *pool, int64_t trial, bool checkpoint);
 bool lane_pool_is_idle(struct lane_pool *pool);

@@ -13,6 +13,7 @@
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -86,10 +87,15 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
     struct program_end *end = mem_alloc(sizeof *end);
     struct program_run *run = NULL;
     struct error why = {0};
+    char own_dir[PATH_MAX];
     cJSON *json;
 
     (void)json_get_i64(message, "number", &trial.number);
     (void)json_get_bool(message, "needs_step", &trial.needs_step);
+    if (lane->pool->remote && trial.dir != NULL) {
+        snprintf(own_dir, sizeof own_dir, "%.*s/trial-%lld", PATH_MAX - 40, lane->pool->dir, (long long)trial.number);
+        trial.dir = own_dir;
+    }
     atomic_store(&lane->waits, true); /* how long it may be silent is its own affair: sweep.trial_time limits it */
     json = lane_message(lane, "training");
     json_add_i64(json, "env_steps", 0);

@@ -57,6 +57,28 @@ static void hold_cores(const char *text)
         log_warn("cannot keep to the cores %s (%s), continuing", text, strerror(errno));
 }
 
+/* Part i of n of the cores that we may use; with fewer cores than parts each part is one core, by turns. */
+static void hold_share(int i, int n)
+{
+    size_t n_cores, at = 0, from, to;
+    cpu_set_t set, part;
+
+    if (sched_getaffinity(0, sizeof set, &set) != 0 || i < 0 || n < 1 || i >= n)
+        return;
+    n_cores = (size_t)CPU_COUNT(&set);
+    from = n_cores < (size_t)n ? (size_t)i % n_cores : (size_t)i * n_cores / (size_t)n;
+    to = n_cores < (size_t)n ? from + 1 : ((size_t)i + 1) * n_cores / (size_t)n;
+    CPU_ZERO(&part);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set)) {
+            if (at >= from && at < to)
+                CPU_SET(cpu, &part);
+            at++;
+        }
+    if (sched_setaffinity(0, sizeof part, &part) != 0)
+        log_warn("cannot keep to part %d of %d of the cores (%s), continuing", i + 1, n, strerror(errno));
+}
+
 static void amount_text(double bytes, char *buf, size_t size)
 {
     if (bytes < 1e6)
@@ -95,6 +117,7 @@ bool worker_limits_explain(int64_t memory_bytes, char *buf, size_t size)
 
 void worker_limits_apply(const cJSON *open_message)
 {
+    const cJSON *share = cJSON_GetObjectItemCaseSensitive(open_message, "share");
     const char *cores = json_get_str(open_message, "cores");
     int64_t bytes = 0;
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -106,6 +129,8 @@ void worker_limits_apply(const cJSON *open_message)
     }
     if (cores != NULL)
         hold_cores(cores);
+    if (cJSON_GetArraySize(share) == 2)
+        hold_share(cJSON_GetArrayItem(share, 0)->valueint, cJSON_GetArrayItem(share, 1)->valueint);
     if (json_get_i64(open_message, "memory_bytes", &bytes) && bytes > 0 && !SHADOWED) {
         struct rlimit limit = {.rlim_cur = (rlim_t)bytes, .rlim_max = (rlim_t)bytes};
         if (setrlimit(RLIMIT_DATA, &limit) != 0) /* heap and private mappings: what is really taken */

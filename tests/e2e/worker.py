@@ -1,4 +1,4 @@
-"""worker.py - plays the controller of one `trawl worker`: JSON lines over a socket, protocol 3 (sweep/launch/proto.h)."""
+"""worker.py - plays the controller of one `trawl worker`: JSON lines over a socket, protocol 4 (sweep/launch/proto.h)."""
 import json
 import os
 import socket
@@ -18,6 +18,7 @@ class Worker:
         theirs.close()
         self.socket, self.buffer, self.results, self.others = ours, b"", {}, []
         self.send(type="open", config=config, lanes=lanes, device=device, **more)
+        self.greeting = self.receive(tap.PATIENCE_S)
         self.hello = self.receive(tap.PATIENCE_S)
         self.reason = self.hello.get("reason")
 

@@ -1,6 +1,7 @@
 /* test_cli.c - command lines, times, and the messages between controller and worker. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -125,8 +126,8 @@ static void make_pair(struct proto *a, struct proto *b)
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    proto_create(a, fds[0]);
-    proto_create(b, fds[1]);
+    proto_create(a, fds[0], fds[0]);
+    proto_create(b, fds[1], fds[1]);
 }
 
 static void messages_arrive_whole_and_in_order(void **state)
@@ -143,7 +144,7 @@ static void messages_arrive_whole_and_in_order(void **state)
         json_add_f64(message, "x", NAN);
         OK(proto_send(&a, message, err));
     }
-    assert_int_equal(write(a.fd, "{\"type\": \"ha", 12), 12);
+    assert_int_equal(write(a.out_fd, "{\"type\": \"ha", 12), 12);
     for (int i = 0; i < 3; i++) {
         OK(proto_receive(&b, 1000, &message, err));
         assert_non_null(message);
@@ -153,7 +154,7 @@ static void messages_arrive_whole_and_in_order(void **state)
     }
     OK(proto_receive(&b, 0, &message, err));
     assert_null(message); /* half a line is no message */
-    assert_int_equal(write(a.fd, "lf\"}\n", 5), 5);
+    assert_int_equal(write(a.out_fd, "lf\"}\n", 5), 5);
     OK(proto_receive(&b, 1000, &message, err));
     assert_string_equal(json_get_str(message, "type"), "half");
     cJSON_Delete(message);
@@ -231,13 +232,13 @@ static void strangers_are_refused(void **state)
 
     (void)state;
     make_pair(&a, &b);
-    assert_int_equal(write(a.fd, "GET / HTTP/1.1\r\n", 16), 16);
+    assert_int_equal(write(a.out_fd, "GET / HTTP/1.1\r\n", 16), 16);
     assert_int_equal(proto_receive(&b, 1000, &message, &err), ST_CORRUPT);
     assert_null(message);
     memset(flood, 'x', sizeof flood);
     error_clear(&err);
     for (size_t sent = 0; rc == ST_OK && sent < 2 * (size_t)PROTO_MAX_BYTES; sent += sizeof flood) {
-        assert_int_equal(send(a.fd, flood, sizeof flood, 0), sizeof flood);
+        assert_int_equal(send(a.out_fd, flood, sizeof flood, 0), sizeof flood);
         rc = proto_receive(&b, 0, &message, &err);
         assert_null(message);
     }
@@ -260,6 +261,7 @@ static void no_fork_no_worker(void **state)
 
 int main(int argc, char **argv)
 {
+    signal(SIGPIPE, SIG_IGN); /* as in the program */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_read_and_shown),
         cmocka_unit_test(command_lines),

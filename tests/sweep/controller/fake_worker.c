@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 
 #define MAX_JOBS 64
@@ -85,7 +86,6 @@ static void on_open(struct fake *w, const cJSON *message)
         _exit(3);
     (void)json_get_i64(message, "lanes", &lanes);
     w->lanes = lanes;
-    json_add_i64(hello, "version", PROTO_VERSION);
     json_add_i64(hello, "lanes", lanes);
     json_add_str(hello, "device", name);
     if (strcmp(w->kind, "refuse") == 0)
@@ -192,7 +192,9 @@ int fake_worker_main(void)
 
     setrlimit(RLIMIT_CORE, &none);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    proto_create(&w.proto, 3);
+    signal(SIGPIPE, SIG_IGN); /* as in the program */
+    proto_create(&w.proto, 3, 3);
+    say(&w, greeting_make(false));
     for (;;)
         round_of(&w);
 }

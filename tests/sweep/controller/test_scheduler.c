@@ -1,6 +1,7 @@
 /* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left alone.
  * This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -159,7 +160,7 @@ static void on_trial_end(void *ctx, const struct sched_study *ss, const struct t
 
     (void)trial;
     p->n_ended++;
-    if (p->stop_quarantined && p->sched->workers[0].quarantined)
+    if (p->stop_quarantined && p->sched->workers[0].health.quarantined)
         scheduler_stop(p->sched);
     if (p->stop_at > 0 && p->n_ended >= p->stop_at &&
         (!p->stop_beside || study_view_count(&ss->view, TRIAL_RUNNING) > 0))
@@ -407,8 +408,8 @@ static void a_device_that_keeps_failing_is_left_alone(void **state)
     const struct sched_study *ss = serve(p, "a");
     p->stop_quarantined = true;
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
-    assert_true(p->sched->workers[0].quarantined);
-    assert_false(p->sched->workers[1].quarantined);
+    assert_true(p->sched->workers[0].health.quarantined);
+    assert_false(p->sched->workers[1].health.quarantined);
     assert_int_equal(study_view_count(&ss->view, TRIAL_FAILED), 0);
     assert_true(study_view_count(&ss->view, TRIAL_DONE) > 0);
 }
@@ -702,6 +703,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return fake_worker_main();
+    signal(SIGPIPE, SIG_IGN); /* as in the program */
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(each_trial_runs_once),

@@ -1,6 +1,7 @@
 /* test_lane_pool.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static void lanes_outlive_the_heartbeat(void **state)
     memset(junk, ' ', sizeof junk);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
     pool->device = -1;
-    lane_pool_create(pool, fds[0]);
+    lane_pool_create(pool, fds[0], fds[0]);
     OK(setup_create(&setup, err));
     OK(config_load_text(setup->config, "test", config_text, err));
     OK(setup_finish(setup, err));
@@ -70,5 +71,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lanes_outlive_the_heartbeat)};
 
+    signal(SIGPIPE, SIG_IGN); /* as in the program */
     return cmocka_run_group_tests_name("sweep lane_pool", tests, NULL, NULL);
 }

@@ -1,23 +1,30 @@
 /* cmd_worker.c - `trawl worker` (hidden): trains trials for a controller, in-process, on one device, several at a time
  * if asked. This is the main thread: it opens the device, reads the controller's messages, and passes them on
- * (lane_pool.h).
- * Invariants: (1) the worker ends when the controller's end of the socket closes or the controller dies; (2) the device
+ * (lane_pool.h). The controller is at the other end of fd 3, or, with --stdio, of stdin and stdout: then ssh, srun or any
+ * other command is between them, and a signal means that this machine is wanted for something else.
+ * Invariants: (1) the worker ends when the controller's end closes or the controller dies; (2) the device
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
  * shape; (3) a device that this process has lost ends it: a trial that was alone on it reports that first; with several
  * trials the guilty one is unknown, and the process ends without results. The controller then starts another. */
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "study/setup.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
 #include "sweep/worker/worker_limits.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -28,6 +35,11 @@
 #define LEAST_BYTES (32u << 20) /* that a worker needs for a config and its lanes, whatever it trains */
 #define LOOK_MS 200 /* at whether the device is lost */
 #define LOST_PATIENCE_S 3.0 /* for the other lanes' results */
+#define CONTROLLER_PATIENCE_S                                                                                          \
+    300 /* how long a controller elsewhere, which sends a ping every few seconds, may be silent */
+#define END_PATIENCE_S 60 /* of a remote worker, which no controller can kill: what hangs then */
+
+static volatile sig_atomic_t sent_away; /* the signal; 0: none */
 
 /* "auto", "cpu", "cuda:1"; what trials ask for does not matter then. */
 static enum status choose_device(struct lane_pool *pool, const char *name, struct error *err)
@@ -94,7 +106,6 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
         explain_memory(pool->memory_bytes, &why);
     const struct kern *kern = opened == ST_OK ? pool->lanes[0].session.kern : NULL;
 
-    json_add_i64(hello, "version", PROTO_VERSION);
     json_add_i64(hello, "pid", getpid());
     if (opened == ST_OK) {
         json_add_i64(hello, "lanes", n_lanes);
@@ -139,7 +150,15 @@ static enum status on_message(struct lane_pool *pool, cJSON *message, bool *ret_
     enum status rc = ST_OK;
     int64_t trial = -1;
 
+    if (type != NULL && strcmp(type, "chunk") == 0) {
+        lane_pool_take_chunk(pool, message);
+        return ST_OK;
+    }
     if (type != NULL && strcmp(type, "run") == 0) {
+        if (sent_away != 0) { /* it crossed our "leaving"; the controller queues the trial again */
+            cJSON_Delete(message);
+            return ST_OK;
+        }
         if (lane_pool_give(pool, message))
             return ST_OK;
         refuse(pool, message);
@@ -155,15 +174,38 @@ static enum status on_message(struct lane_pool *pool, cJSON *message, bool *ret_
     return rc;
 }
 
+/* A signal has come: the trials are saved and stopped, their checkpoints travel to the controller. */
+static void leave(struct lane_pool *pool)
+{
+    cJSON *json = proto_message("leaving");
+    char reason[80];
+
+    snprintf(reason, sizeof reason, "it got signal %d (%s)", (int)sent_away, strsignal(sent_away));
+    json_add_str(json, "reason", reason);
+    log_info("%s: its trials are saved, then it ends", reason);
+    lane_pool_send(pool, json);
+    lane_pool_stop(pool, -1, true);
+}
+
 static enum status serve(struct lane_pool *pool, struct error *err)
 {
-    bool exit = false;
+    double heard_s = clock_mono_s();
+    bool exit = false, leaves = false;
 
     while (!exit && !atomic_load(&pool->lost) && !atomic_load(&pool->gone) && !pool->proto.closed) {
         cJSON *message = NULL;
         TRY(proto_receive(&pool->proto, LOOK_MS, &message, err));
-        if (message != NULL)
+        if (message != NULL) {
+            heard_s = clock_mono_s();
             TRY(on_message(pool, message, &exit, err));
+        }
+        if (sent_away != 0 && !leaves)
+            leave(pool);
+        leaves = leaves || sent_away != 0;
+        if (leaves && lane_pool_is_idle(pool))
+            break;
+        if (pool->remote && clock_mono_s() - heard_s > CONTROLLER_PATIENCE_S)
+            return FAIL(err, ST_IO, "no word from the controller for %d s; the worker ends", CONTROLLER_PATIENCE_S);
     }
     return ST_OK;
 }
@@ -179,31 +221,88 @@ static void leave_lost(struct lane_pool *pool)
     _exit(EXIT_FAILURE);
 }
 
-enum status cmd_worker(int argc, char **argv, struct error *err)
+static void on_signal(int number)
 {
-    struct lane_pool *pool;
+    sent_away = number;
+}
+
+/* The descriptors of the controller. Of stdio: nothing that a library prints gets between the messages, and the files
+ * of trials are in a folder of ours. */
+static enum status take_stdio(struct lane_pool *pool, int *ret_in, int *ret_out, struct error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct sigaction action = {.sa_handler = on_signal};
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    *ret_in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, WORKER_FD);
+    *ret_out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, WORKER_FD);
+    if (null_fd < 0 || *ret_in < 0 || *ret_out < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+        dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return FAIL(err, ST_IO, "worker: no descriptors for --stdio: %s", strerror(errno));
+    close(null_fd);
+    snprintf(pool->dir, sizeof pool->dir, "%.200s/trawl-worker-XXXXXX", tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
+    if (mkdtemp(pool->dir) == NULL)
+        return FAIL(err, ST_IO, "worker: no folder %s for checkpoints: %s; set TMPDIR", pool->dir, strerror(errno));
+    pool->remote = true;
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    return ST_OK;
+}
+
+static enum status take_socket(int *ret_in, int *ret_out, struct error *err)
+{
     int type = 0;
     socklen_t size = sizeof type;
+
+    if (getsockopt(WORKER_FD, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+        return FAIL(err, ST_USAGE,
+                    "worker: this command is started by `trawl sweep` and not by hand; a command for another machine "
+                    "is `trawl worker --stdio`, see docs/many-machines.md");
+    *ret_in = *ret_out = WORKER_FD;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return ST_OK;
+}
+
+static void remove_folder(const struct lane_pool *pool)
+{
+    char command[PATH_MAX + 16];
+
+    if (rmdir(pool->dir) == 0 || errno != ENOTEMPTY)
+        return;
+    snprintf(command, sizeof command, "rm -rf '%s'", pool->dir); /* what programs have left there */
+    if (strchr(pool->dir, '\'') == NULL && system(command) != 0)
+        log_debug("%s is left", pool->dir);
+}
+
+enum status cmd_worker(int argc, char **argv, struct error *err)
+{
+    struct lane_pool *pool = mem_alloc(sizeof *pool);
+    int in_fd = -1, out_fd = -1;
     enum status rc;
 
-    (void)argc;
-    (void)argv;
-    if (getsockopt(WORKER_FD, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
-        return FAIL(err, ST_USAGE, "worker: this command is started by `trawl sweep` and not by hand");
     signal(SIGINT, SIG_IGN); /* these reach the whole group or job; the controller decides what becomes of the trials */
     signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pool = mem_alloc(sizeof *pool);
+    rc = argc == 2 && strcmp(argv[1], "--stdio") == 0 ? take_stdio(pool, &in_fd, &out_fd, err)
+                                                      : take_socket(&in_fd, &out_fd, err);
+    if (rc != ST_OK) {
+        mem_free(pool);
+        return rc;
+    }
     pool->process_s = machine_process_age_s();
-    lane_pool_create(pool, WORKER_FD);
+    lane_pool_create(pool, in_fd, out_fd);
+    lane_pool_send(pool, greeting_make(pool->remote));
     rc = serve(pool, err);
+    if (pool->remote)
+        (void)alarm(END_PATIENCE_S);
     if (atomic_load(&pool->lost))
         leave_lost(pool);
     lane_pool_stop(pool, -1, false);
     lane_pool_destroy(pool);
+    if (pool->remote)
+        remove_folder(pool);
     mem_free(pool);
     return rc;
 }

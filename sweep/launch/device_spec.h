@@ -1,0 +1,26 @@
+/* device_spec.h - where one worker runs, and what it opens there. A plain value. */
+#ifndef SWEEP_LAUNCH_DEVICE_SPEC_H
+#define SWEEP_LAUNCH_DEVICE_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum device_place { PLACE_HERE, PLACE_SSH, PLACE_SLURM, PLACE_COMMAND };
+
+#define DEVICE_COMMAND_MAX 2048
+
+struct device_spec { /* of one worker */
+    char name[24]; /* "auto", "cpu", "cuda:1": what the worker opens */
+    char label[112]; /* "cpu/2", "ssh:gpu2/cuda:1": names it for people */
+    int lanes;
+    enum device_place place;
+    char host[80]; /* of a remote worker: its failures to start count for all workers of the host */
+    char command[DEVICE_COMMAND_MAX]; /* for a shell: becomes a worker on its stdin and stdout; "": a child of ours */
+    bool expand; /* stands for all devices of its host (remote_devices_expand) */
+    int share, n_shares; /* which of how many parts of its host's cores; n_shares 0: all */
+    char cores[96]; /* "0-3,8": the cores it may use; "": all of ours */
+    int64_t memory_bytes; /* of the host that the worker may take, by its own limit; 0: none */
+    int64_t group_bytes; /* the same by a cgroup, where there is one; 0: none */
+};
+
+#endif

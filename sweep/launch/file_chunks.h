@@ -1,0 +1,29 @@
+/* file_chunks.h - a file that travels in messages, a chunk each, in order. */
+#ifndef SWEEP_LAUNCH_FILE_CHUNKS_H
+#define SWEEP_LAUNCH_FILE_CHUNKS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/status.h"
+
+/* A file that arrives. Zeroed: none. file_chunks_drop ends it. */
+struct file_chunks {
+    bool open;
+    int fd;
+    int64_t at; /* bytes that have come */
+    char path[PATH_MAX], half[PATH_MAX + 32];
+};
+/* Adds at, size and data to message: of the file at path from byte `at` on. *ret_next: where the next chunk begins;
+ * the size of the file: this was the last one. */
+enum status file_chunk_add(cJSON *message, const char *path, int64_t at, int64_t *ret_next, int64_t *ret_size,
+                           struct error *err) MUST_USE;
+/* Takes the next chunk of the file that will be at path; with the last one it is there, whole (*ret_done). Chunk 0
+ * begins it again. After an error nothing of it is left. */
+enum status file_chunk_take(struct file_chunks *file, const char *path, const cJSON *message, bool *ret_done,
+                            struct error *err) MUST_USE;
+void file_chunks_drop(struct file_chunks *file);
+
+#endif

@@ -1,0 +1,18 @@
+/* launch_start.h - starts the process that is a worker, or the command that becomes one elsewhere. Plain functions. */
+#ifndef SWEEP_LAUNCH_LAUNCH_START_H
+#define SWEEP_LAUNCH_LAUNCH_START_H
+
+#include <sys/types.h>
+
+#include "base/status.h"
+
+struct device_spec;
+struct proto;
+
+/* *ret_proto speaks with the worker, *ret_log_fd (does not block) reads its stderr; both are the caller's, like the
+ * process, which is to be reaped. */
+enum status launch_start(const struct device_spec *spec, pid_t *ret_pid, struct proto *ret_proto, int *ret_log_fd,
+                         struct error *err) MUST_USE;
+void launch_kill(const struct device_spec *spec, pid_t pid);
+
+#endif
