@@ -6,27 +6,28 @@
 
 #include <stdio.h>
 
+static const char mark_what[] = "writing a remark";
+
+enum status store_mark_part(struct store *store, int64_t trial_id, const char *dropped, const char *note,
+                            const char *tags, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_row_check(store, SQL_MARK_ROW, trial_id, err));
+    TRY(store_sql(store, SQL_MARK_SET, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    store_bind_text(stmt, 2, dropped);
+    store_bind_text(stmt, 3, note);
+    store_bind_text(stmt, 4, tags);
+    TRY(store_sql_run(store, stmt, mark_what, err));
+    return store_row_seal(store, SQL_MARK_ROW, trial_id, err);
+}
+
 enum status store_trial_mark(struct store *store, int64_t trial_id, const char *dropped, const char *note,
                              const char *tags, struct error *err)
 {
-    static const char what[] = "writing a remark";
-    sqlite3_stmt *stmt;
-    enum status rc;
-
-    TRY(store_begin_synced(store, what, err));
-    rc = store_row_check(store, SQL_MARK_ROW, trial_id, err);
-    if (rc == ST_OK)
-        rc = store_sql(store, SQL_MARK_SET, &stmt, err);
-    if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, trial_id);
-        store_bind_text(stmt, 2, dropped);
-        store_bind_text(stmt, 3, note);
-        store_bind_text(stmt, 4, tags);
-        rc = store_sql_run(store, stmt, what, err);
-    }
-    if (rc == ST_OK)
-        rc = store_row_seal(store, SQL_MARK_ROW, trial_id, err);
-    return store_end(store, rc, what, err);
+    TRY(store_begin_synced(store, mark_what, err));
+    return store_end(store, store_mark_part(store, trial_id, dropped, note, tags, err), mark_what, err);
 }
 
 void mark_list_free(struct trial_mark *marks, size_t n)

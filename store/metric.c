@@ -116,6 +116,19 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
     return ST_OK;
 }
 
+enum status store_metric_copy(struct store *store, int64_t from_id, int64_t to_id, int64_t env_steps, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_METRIC_COPY, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, from_id);
+    sqlite3_bind_int64(stmt, 2, to_id);
+    sqlite3_bind_int64(stmt, 3, env_steps);
+    TRY(store_sql_run(store, stmt, "copying a learning curve", err));
+    TRY(store_sums_scan(store, to_id, &store->sums, err));
+    return store_metric_close(store, to_id, err);
+}
+
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err)
 {

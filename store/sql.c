@@ -127,6 +127,9 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "ON CONFLICT DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
     [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
     [SQL_METRIC_ALL] = "SELECT name_id, env_steps, wall_s, value FROM metric WHERE trial_id = ?1",
+    [SQL_METRIC_COPY] =
+        "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) SELECT ?2, name_id, env_steps, "
+        "wall_s, value FROM metric WHERE trial_id = ?1 AND env_steps <= ?3",
     [SQL_METRIC_AT] = "SELECT wall_s, value FROM metric WHERE trial_id = ?1 AND name_id = ?2 AND env_steps = ?3",
     [SQL_SUMS_FIND] = "SELECT sums FROM curve_sum WHERE trial_id = ?1",
     [SQL_SUMS_SET] = "INSERT INTO curve_sum (trial_id, sums) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sums = "

@@ -187,6 +187,10 @@ void trial_free(struct trial *trial);
 
 /* Inserts a queued trial; number is the study's next one; fills id, number, created_ms. */
 enum status store_trial_create(struct store *store, struct trial *trial, struct error *err) MUST_USE;
+/* The same for a trial that continues where another one was after env_steps: with a copy of its curve, the checkpoint at
+ * path, and trial->dropped. */
+enum status store_trial_extend(struct store *store, struct trial *trial, int64_t from_id, int64_t env_steps,
+                               const char *path, struct error *err) MUST_USE;
 /* queued or lost -> running, attempt + 1; curve and checkpoints of an earlier attempt are deleted. ST_EXISTS from
  * any other state. slot: NULL is fine. */
 enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,

@@ -69,6 +69,7 @@ enum store_sql {
     SQL_METRIC_INSERT,
     SQL_METRIC_DELETE,
     SQL_METRIC_ALL,
+    SQL_METRIC_COPY,
     SQL_METRIC_AT,
     SQL_SUMS_FIND,
     SQL_SUMS_SET,
@@ -251,6 +252,11 @@ enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64
                                   enum trial_state *ret_state, struct error *err) MUST_USE;
 
 /* Parts of a transaction that the caller opened. */
+/* Within a transaction: a new trial gets the curve of another one up to env_steps; what people wrote of a trial. */
+enum status store_metric_copy(struct store *store, int64_t from_id, int64_t to_id, int64_t env_steps,
+                              struct error *err) MUST_USE;
+enum status store_mark_part(struct store *store, int64_t trial_id, const char *dropped, const char *note,
+                            const char *tags, struct error *err) MUST_USE;
 enum status store_trial_create_part(struct store *store, struct trial *trial, struct error *err) MUST_USE;
 /* fresh: curve and checkpoints of an earlier attempt are forgotten. */
 enum status store_trial_start_part(struct store *store, int64_t trial_id, const char *device, const char *slot,

@@ -176,6 +176,27 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
     return ST_OK;
 }
 
+static enum status extend_part(struct store *store, struct trial *trial, int64_t from_id, int64_t env_steps,
+                               const char *path, struct error *err)
+{
+    TRY(store_trial_create_part(store, trial, err));
+    TRY(store_metric_copy(store, from_id, trial->id, env_steps, err));
+    if (trial->dropped != NULL)
+        TRY(store_mark_part(store, trial->id, trial->dropped, NULL, NULL, err));
+    return store_checkpoint_insert(store, trial->id, env_steps, path, err);
+}
+
+enum status store_trial_extend(struct store *store, struct trial *trial, int64_t from_id, int64_t env_steps,
+                               const char *path, struct error *err)
+{
+    struct trial made = *trial;
+
+    TRY(store_begin_synced(store, create_what, err));
+    TRY(store_end(store, extend_part(store, &made, from_id, env_steps, path, err), create_what, err));
+    *trial = made;
+    return ST_OK;
+}
+
 /* ST_NOTFOUND: no such trial. The caller frees it. */
 static enum status trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial, struct error *err)
 {

@@ -43,6 +43,7 @@ static const struct command commands[] = {
     {"priority", "set a study's share of the devices", cmd_priority},
     {"retry", "run a failed trial once more", cmd_retry},
     {"confirm", "queue a config under fresh seeds", cmd_confirm},
+    {"extend", "train a finished trial for more steps, from its checkpoint", cmd_extend},
     {"try", "queue a config of your own as a study's next trial", cmd_try},
     {"drop", "let models and front ignore a trial", cmd_drop},
     {"note", "write a note on a study or a trial", cmd_note},

@@ -510,3 +510,34 @@ enum status checkpoint_read_config(const char *path, char **ret_text, struct err
     mem_free(bytes);
     return rc;
 }
+
+enum status checkpoint_copy(const char *from, const char *to, const char *config_text, struct error *err)
+{
+    size_t text_bytes = strlen(config_text) + 1, padded = ckpt_padded(text_bytes), n = 0, got = 0, at;
+    struct ckpt_header header;
+    struct ckpt_entry entry;
+    char *bytes = NULL, *text;
+    enum status rc;
+
+    TRY(ckpt_read(from, &bytes, &n, err));
+    text = ckpt_find(bytes, n, "config", &got);
+    memcpy(&header, bytes, sizeof header);
+    if (text == NULL || (size_t)(text - bytes) + ckpt_padded(got) != n || header.version != CKPT_VERSION) {
+        mem_free(bytes);
+        return FAIL(err, ST_VERSION, "%s: was written by another version, and cannot be continued", from);
+    }
+    at = (size_t)(text - bytes);
+    bytes = mem_grow(bytes, n, at + padded, 1);
+    memset(bytes + at, 0, padded);
+    memcpy(bytes + at, config_text, text_bytes);
+    memcpy(&entry, bytes + at - sizeof entry, sizeof entry);
+    entry.bytes = text_bytes;
+    memcpy(bytes + at - sizeof entry, &entry, sizeof entry);
+    header.file_bytes = at + padded;
+    memcpy(bytes, &header, sizeof header);
+    header.crc = ckpt_crc(bytes, at + padded);
+    memcpy(bytes, &header, sizeof header);
+    rc = file_write_all(to, bytes, at + padded, err);
+    mem_free(bytes);
+    return rc;
+}

@@ -198,6 +198,8 @@ enum status trainer_begin_from(struct trainer *trainer, const char *path, struct
 bool checkpoint_is_one(const char *path); /* by its first bytes; false also when it cannot be read */
 /* The policy's weights alone, also into a trainer of other agents, optimiser or horizon; to evaluate it. */
 enum status trainer_load_weights(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
+/* Writes the checkpoint `from` to another file, with another text. */
+enum status checkpoint_copy(const char *from, const char *to, const char *config_text, struct error *err) MUST_USE;
 /* The config text of a checkpoint, for `trawl eval CHECKPOINT`; caller: mem_free. */
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err) MUST_USE;
 

@@ -1,4 +1,4 @@
-/* control_apply.c - stop, pause, continue, add, priority, retry, confirm and try: what they do to a study's row; control_remark.c has
+/* control_apply.c - stop, pause, continue, add, priority, retry, confirm, extend and try: what they do to a study's row; control_remark.c has
  * those that change no run. The row comes first and the running controller follows it, so that a crash in between loses
  * nothing. */
 #include "sweep/control/control_apply.h"
@@ -12,6 +12,7 @@
 #include "study/study_view.h"
 #include "sweep/control/ask_points.h"
 #include "sweep/control/control_command.h"
+#include "sweep/control/control_extend.h"
 #include "sweep/control/control_remark.h"
 #include "sweep/controller/sched_study.h"
 
@@ -253,6 +254,23 @@ static enum status apply_confirm(struct store *store, const struct control_comma
     return ST_OK;
 }
 
+static enum status apply_extend(struct store *store, const struct control_command *c, struct study *study, char *text,
+                                size_t size, struct error *err)
+{
+    bool revived = false;
+    size_t n;
+
+    TRY(check_space_left("extend", study, err));
+    TRY(control_extend(store, study, c->trial, c->text, text, size, err));
+    TRY(allow_more(store, study, 1, &revived, err));
+    n = strlen(text);
+    if (revived)
+        snprintf(text + n, size - n, "; the study continues");
+    else
+        append_still_ended(study, text, size);
+    return ST_OK;
+}
+
 static enum status apply_try(struct store *store, const struct control_command *c, struct study *study, char *text,
                              size_t size, struct error *err)
 {
@@ -303,6 +321,8 @@ enum status control_command_apply(struct store *store, const struct control_comm
         return apply_retry(store, c, study, ret_text, size, err);
     case CONTROL_CONFIRM:
         return apply_confirm(store, c, study, ret_text, size, err);
+    case CONTROL_EXTEND:
+        return apply_extend(store, c, study, ret_text, size, err);
     case CONTROL_TRY:
         return apply_try(store, c, study, ret_text, size, err);
     case CONTROL_DROP:

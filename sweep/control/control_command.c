@@ -13,9 +13,9 @@
 
 #define TAG_MAX 60
 
-static const char *const kind_names[CONTROL_KINDS] = {"stop",  "pause",   "continue", "add",  "priority",
-                                                      "retry", "confirm", "try",      "drop", "rename",
-                                                      "note",  "tag",     "rm",       "purge"};
+static const char *const kind_names[CONTROL_KINDS] = {"stop",   "pause",   "continue", "add", "priority",
+                                                      "retry",  "confirm", "extend",   "try", "drop",
+                                                      "rename", "note",    "tag",      "rm",  "purge"};
 
 const char *control_kind_name(enum control_kind kind)
 {
@@ -51,9 +51,13 @@ static enum status check_needs(const struct control_command *c, struct error *er
 {
     const char *name = control_kind_name(c->kind);
 
-    if ((c->kind == CONTROL_RETRY || c->kind == CONTROL_CONFIRM || c->kind == CONTROL_DROP) && c->trial < 0)
+    if ((c->kind == CONTROL_RETRY || c->kind == CONTROL_CONFIRM || c->kind == CONTROL_EXTEND ||
+         c->kind == CONTROL_DROP) &&
+        c->trial < 0)
         return FAIL(err, ST_USAGE, "%s: which trial? `trawl %s %s N`; `trawl show %s` lists them", name, name, c->study,
                     c->study);
+    if (c->kind == CONTROL_EXTEND && c->text[0] == '\0')
+        return FAIL(err, ST_USAGE, "extend: to how many steps? --steps 2x, or a total like --steps 20M");
     if (c->kind == CONTROL_DROP && !c->undo && c->text[0] == '\0')
         return FAIL(err, ST_USAGE, "drop: why? --reason TEXT; pages and `trawl show` give it to those who ask later");
     if (c->kind == CONTROL_RENAME)

@@ -18,6 +18,7 @@ enum control_kind {
     CONTROL_PRIORITY,
     CONTROL_RETRY,
     CONTROL_CONFIRM,
+    CONTROL_EXTEND,
     CONTROL_TRY,
     CONTROL_DROP,
     CONTROL_RENAME,
@@ -40,7 +41,7 @@ struct control_command {
     int64_t trial; /* its number; -1: none, or the study */
     bool undo; /* drop, tag, rm: takes it back */
     char text
-        [CONTROL_TEXT_MAX]; /* try: values as JSON; drop: the reason; rename: the new name; note, tag: what is written */
+        [CONTROL_TEXT_MAX]; /* extend: the steps; try: values as JSON; drop: the reason; rename: the new name; note, tag: what is written */
 };
 const char *control_kind_name(enum control_kind kind); /* "stop", ... */
 cJSON *control_command_to_json(const struct control_command *command);

@@ -158,7 +158,7 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
     if (ss == NULL || ss->state == SCHED_STUDY_ENDED) {
         bool starts = study->state == STUDY_RUNNING &&
                       (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD || c->kind == CONTROL_RETRY ||
-                       c->kind == CONTROL_CONFIRM || c->kind == CONTROL_TRY);
+                       c->kind == CONTROL_CONFIRM || c->kind == CONTROL_EXTEND || c->kind == CONTROL_TRY);
         if (starts && sock->daemon && ss == NULL)
             return add_study(sock, study->name, err);
         return ST_OK;
@@ -177,6 +177,7 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
         break;
     case CONTROL_RETRY:
     case CONTROL_CONFIRM:
+    case CONTROL_EXTEND:
     case CONTROL_TRY:
         TRY(sched_study_adopt(ss, err));
         if (study->state == STUDY_RUNNING)

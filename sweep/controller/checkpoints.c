@@ -35,13 +35,17 @@ static void folder_of(const char *store_path, char buf[PATH_MAX])
     snprintf(buf, PATH_MAX, "%.*s.checkpoints", PATH_MAX - 20, realpath(store_path, real) != NULL ? real : store_path);
 }
 
-void checkpoint_path(const struct sched_study *ss, const struct trial *trial, char *buf)
+void checkpoint_file(const char *store_path, const char *study, int64_t number, char *buf)
 {
     char folder[PATH_MAX];
 
-    folder_of(store_path(ss->store), folder);
-    snprintf(buf, PATH_MAX, "%.*s/%.100s-%lld.ckpt", PATH_MAX - 140, folder, ss->view.study.name,
-             (long long)trial->number);
+    folder_of(store_path, folder);
+    snprintf(buf, PATH_MAX, "%.*s/%.100s-%lld" WHOLE, PATH_MAX - 140, folder, study, (long long)number);
+}
+
+void checkpoint_path(const struct sched_study *ss, const struct trial *trial, char *buf)
+{
+    checkpoint_file(store_path(ss->store), ss->view.study.name, trial->number, buf);
 }
 
 /* The number in "STUDY-NUMBER.ckpt"; -1: another study's file or none of ours. suffix: WHOLE
@@ -104,9 +108,9 @@ enum status checkpoint_to_resume(const struct sched_study *ss, const struct tria
     char path[PATH_MAX], *stored = NULL;
 
     *ret_there = false;
-    if (trial->attempt == 0)
-        return ST_OK;
     TRY(store_checkpoint_path(ss->store, trial->id, &stored, err));
+    if (trial->attempt == 0 && stored == NULL) /* only a trial that extends another has one before its first attempt */
+        return ST_OK;
     checkpoint_path(ss, trial, path); /* where the store is now; it may have been moved with its folder */
     /* A file without a row: its controller ended before it could write one. Whose it is, the worker reads in it. */
     *ret_there = access(path, R_OK) == 0;

@@ -129,8 +129,9 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     bool resume = false;
     enum status rc;
 
-    TRY(settle_config(ss, t, w, err));
     TRY(checkpoint_to_resume(ss, t, &resume, err));
+    if (!resume) /* a checkpoint names the config that it was made with */
+        TRY(settle_config(ss, t, w, err));
     STORE_INSIST(rc, ss->store, err,
                  resume ? store_trial_resume(ss->store, t->id, w->device, slot->name, err)
                         : store_trial_start(ss->store, t->id, w->device, slot->name, err));

@@ -387,6 +387,49 @@ static void ten_thousand_trials(void **state)
     store_close(store);
 }
 
+static void an_extended_trial_begins_where_the_other_ended(void **state)
+{
+    const struct metric_point points[] = {{1024, 0.1, "loss", 0.5}, {4096, 0.4, "loss", 0.25}, {5000, 0.5, "loss", 9}};
+    struct place *place = *state;
+    struct store *store;
+    struct store_verdict verdict;
+    struct trial found = {0}, longer;
+    struct curve_point *curve;
+    char *path;
+    size_t n;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial first = trial_make(store, study.id);
+    OK(store_trial_start(store, first.id, "cpu", NULL, err));
+    OK(metrics_add(store, first.id, points, 3, NULL, err));
+    const struct trial_result result = result_make(1, 1);
+    OK(store_trial_finish(store, first.id, &result, NULL, err));
+    longer = first;
+    longer.dropped = (char *)"longer";
+    OK(store_trial_extend(store, &longer, first.id, 4096, "/b.ckpt", err));
+    assert_true(longer.id != first.id && longer.number == 1);
+    OK(store_trial_find(store, study.id, 1, &found, err));
+    assert_int_equal(found.state, TRIAL_QUEUED);
+    assert_string_equal(found.dropped, "longer");
+    trial_free(&found);
+    OK(store_trial_resume(store, longer.id, "cpu", NULL, err)); /* keeps both */
+    OK(store_curve(store, longer.id, "loss", &curve, &n, err));
+    assert_int_equal(n, 2);
+    assert_true(curve[1].env_steps == 4096 && curve[1].value == 0.25 && curve[1].wall_s == 0.4);
+    mem_free(curve);
+    OK(store_checkpoint_path(store, longer.id, &path, err));
+    assert_string_equal(path, "/b.ckpt");
+    mem_free(path);
+    OK(store_curve(store, first.id, "loss", &curve, &n, err));
+    assert_int_equal(n, 3);
+    mem_free(curve);
+    OK(metrics_add(store, longer.id, &(struct metric_point){8192, 0.9, "loss", 0.125}, 1, NULL, err));
+    store_close(store);
+    OK(store_verify(place->path, &verdict, NULL, NULL, err));
+    assert_true(verdict.n_damaged == 0 && verdict.curves.n_unchecked == 0 && verdict.points == 6);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
@@ -395,7 +438,7 @@ int main(void)
         CASE(metrics_keep_nan_and_inf),    CASE(a_finished_trial_never_changes),
         CASE(recovery_requeues_or_loses),  CASE(counts_follow_the_direction),
         CASE(reports_are_stored_together), CASE(tables_are_readable),
-        CASE(ten_thousand_trials),
+        CASE(ten_thousand_trials),         CASE(an_extended_trial_begins_where_the_other_ended),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

@@ -81,15 +81,38 @@ static void test_eval(void **unused)
     setup_close(&s);
 }
 
+/* The copy has that text, and the run of the first file: saved again under the first one's text, the same bytes. */
+static void copied_with(struct trainer *t, const char *path, const char *copy, const char *text)
+{
+    char *was, *first, *again;
+    size_t n_first, n_again;
+
+    OK(checkpoint_copy(path, copy, text, err));
+    OK(checkpoint_read_config(copy, &was, err));
+    assert_string_equal(was, text);
+    mem_free(was);
+    OK(trainer_load(t, copy, err));
+    OK(checkpoint_read_config(path, &was, err));
+    OK(trainer_save(t, copy, was, err));
+    OK(file_read_all(path, 1 << 24, &first, &n_first, err));
+    OK(file_read_all(copy, 1 << 24, &again, &n_again, err));
+    assert_int_equal(n_first, n_again);
+    assert_memory_equal(first, again, n_first);
+    mem_free(was);
+    mem_free(first);
+    mem_free(again);
+}
+
 static void test_checkpoint(void **unused)
 {
-    char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], *old = NULL, *now = NULL;
+    char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], copy[4096], *old = NULL, *now = NULL;
     size_t n_old, n_now;
     struct setup s;
 
     (void)unused;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/a.ckpt", dir);
+    snprintf(copy, sizeof copy, "%s/b.ckpt", dir);
     setup_game(&s, "cartpole", 1);
     struct trainer *t = setup_trainer(&s);
     OK(trainer_save(t, path, "old", err));
@@ -106,10 +129,20 @@ static void test_checkpoint(void **unused)
     }
     EACH_FAULT(FAULT_TRY_MALLOC, trainer_save(t, path, "new", NULL));
     EACH_FAULT(FAULT_TRY_MALLOC, trainer_load(t, path, NULL));
+    for (int kind = FAULT_WRITE; kind <= FAULT_FSYNC; kind++) {
+        fault_arm((enum fault_kind)kind, 1);
+        assert_int_not_equal(checkpoint_copy(path, copy, "shorter", NULL), ST_OK);
+        assert_true(fault_disarm((enum fault_kind)kind));
+        assert_int_not_equal(access(copy, F_OK), 0);
+    }
+    copied_with(t, path, copy,
+                "a text that is longer than the one before it was, by more than a line of sixteen bytes");
+    copied_with(t, path, copy, "");
     mem_free(old);
     trainer_destroy(t);
     setup_close(&s);
     unlink(path);
+    unlink(copy);
     rmdir(dir);
 }
 

@@ -1,5 +1,5 @@
 /* cmd_control.c - commands on a study that go to its controller, or to the store where none runs: `trawl stop`, `pause`,
- * `continue`, `add`, `priority`, `retry`, `confirm`, `drop`, `rename`, `note`, `tag` and `rm`. A row of the table for each. */
+ * `continue`, `add`, `priority`, `retry`, `confirm`, `extend`, `drop`, `rename`, `note`, `tag` and `rm`. A row of the table for each. */
 #include "base/duration.h"
 #include "base/num.h"
 #include "base/status.h"
@@ -16,7 +16,7 @@
 
 struct control_cmd {
     struct control_command command;
-    const char *store_path, *budget, *reason;
+    const char *store_path, *budget, *reason, *steps;
     bool json;
 };
 
@@ -69,6 +69,20 @@ static const struct control_text {
          "at once,\nhere.",
          "  trawl confirm first 17 --store my.db\n"
          "  trawl confirm first 17 --seeds 10",
+         1, 2, STUDY_WORD},
+    [CONTROL_EXTEND] =
+        {"trawl extend NAME N --steps FACTORx|TOTAL [--store FILE] [--json]",
+         "Trains a finished trial for longer: a new trial begins at its kept checkpoint, with its curve so far, and "
+         "ends\n"
+         "at the new total of steps. Its score, steps and cost are those of the whole training, also in the study's\n"
+         "budget; its learning rate is annealed over the new total. The limit of trials rises by one. sweep.keep says\n"
+         "which trials keep their checkpoints. Where the study does not search train.total_timesteps, or not that far, "
+         "the\n"
+         "new trial is dropped from models and front, where it would pass for a second seed; `trawl drop --undo` lets "
+         "it\n"
+         "count.",
+         "  trawl extend first 17 --steps 2x --store my.db\n"
+         "  trawl extend first --trial 17 --steps 20M --json",
          1, 2, STUDY_WORD},
     [CONTROL_DROP] =
         {"trawl drop NAME N --reason TEXT | --undo [--store FILE] [--json]",
@@ -166,9 +180,12 @@ static enum status take_words(struct control_cmd *c, const struct cli_words *wor
                           STUDY_PRIORITY_MAX);
     case CONTROL_RETRY:
     case CONTROL_CONFIRM:
+    case CONTROL_EXTEND:
     case CONTROL_DROP:
         if (words->n > 1)
             TRY(take_trial(c, words->v[1], err));
+        if (c->steps != NULL)
+            return take_text(c, c->steps, err);
         return c->reason != NULL ? take_text(c, c->reason, err) : ST_OK;
     case CONTROL_RENAME:
         return take_text(c, words->v[1], err);
@@ -221,6 +238,10 @@ static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
     case CONTROL_CONFIRM:
         opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
         opts[1] = (struct cli_opt){"seeds", 0, CLI_INT, &command->trials, "K", "runs under fresh seeds (5)"};
+        return 2;
+    case CONTROL_EXTEND:
+        opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
+        opts[1] = (struct cli_opt){"steps", 0, CLI_TEXT, &c->steps, "X", "the new total: 2x, or env steps like 20M"};
         return 2;
     case CONTROL_DROP:
         opts[0] = (struct cli_opt){"reason", 0, CLI_TEXT, &c->reason, "TEXT", "why"};
@@ -292,6 +313,11 @@ enum status cmd_retry(int argc, char **argv, struct error *err)
 enum status cmd_confirm(int argc, char **argv, struct error *err)
 {
     return control_main(CONTROL_CONFIRM, argc, argv, err);
+}
+
+enum status cmd_extend(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_EXTEND, argc, argv, err);
 }
 
 enum status cmd_drop(int argc, char **argv, struct error *err)

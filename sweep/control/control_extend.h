@@ -1,0 +1,20 @@
+/* control_extend.h - a finished trial continues as a new one, from its kept checkpoint to more steps. One thread, that of the
+ * store's writer. */
+#ifndef SWEEP_CONTROL_CONTROL_EXTEND_H
+#define SWEEP_CONTROL_CONTROL_EXTEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct store;
+struct study;
+
+/* Queues the trial that continues trial `number` up to `steps` env steps in all: "2x" (of its train.total_timesteps) or a
+ * number. Its curve and checkpoint are there already. ret_text: what was done. ST_USAGE: it cannot be continued, and
+ * why. */
+enum status control_extend(struct store *store, const struct study *study, int64_t number, const char *steps,
+                           char *ret_text, size_t size, struct error *err) MUST_USE;
+
+#endif
