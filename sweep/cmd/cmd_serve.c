@@ -11,6 +11,7 @@
 #include "sweep/signals.h"
 #include "web/serve/serve.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -24,9 +25,29 @@
 struct serve_cmd {
     const char *store_path, *bind, *token_file, *hosts, *open;
     int64_t port;
-    bool control;
+    bool control, no_token;
     char *token, *host_words; /* owned */
 };
+
+/* A token that stays when the server is started again; only its owner may read it. */
+static enum status make_token_file(const char *path, struct error *err)
+{
+    char text[SERVE_TOKEN_MAX + 1];
+    int fd;
+
+    TRY(serve_make_token(text, err));
+    strcat(text, "\n");
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) {
+        int os = errno;
+        if (fd >= 0)
+            close(fd);
+        return FAIL(err, ST_IO, "serve: the token could not be written to %s (%s); give --token-file another path",
+                    path, strerror(os));
+    }
+    close(fd);
+    return ST_OK;
+}
 
 static enum status read_token(struct serve_cmd *c, struct error *err)
 {
@@ -34,6 +55,10 @@ static enum status read_token(struct serve_cmd *c, struct error *err)
 
     if (c->token_file == NULL)
         return ST_OK;
+    if (c->no_token)
+        return FAIL(err, ST_USAGE, "serve: --no-token and --token-file are both given; leave one out");
+    if (access(c->token_file, F_OK) != 0)
+        TRY(make_token_file(c->token_file, err));
     TRY(file_read_all(c->token_file, TOKEN_FILE_MAX, &c->token, &n, err));
     c->token[strcspn(c->token, " \t\r\n")] = '\0';
     if (strlen(c->token) < 16)
@@ -84,20 +109,27 @@ static void open_browser(const char *url)
 
 static void print_address(const struct serve_cmd *c, const struct serve *serve)
 {
-    const char *token = serve_token(serve);
+    const char *token = serve_token(serve), *host = c->bind != NULL ? c->bind : "127.0.0.1";
+    const char *shown = c->token == NULL ? token : "", *ticket = serve_ticket(serve);
     char url[256];
 
-    snprintf(url, sizeof url, "http://%s:%d/%s%s", c->bind != NULL ? c->bind : "127.0.0.1", serve_port(serve),
-             token[0] != '\0' && c->token == NULL ? "?token=" : "", c->token == NULL ? token : "");
-    printf("%s\n", url);
+    printf("http://%s:%d/%s%s\n", host, serve_port(serve), shown[0] != '\0' ? "?token=" : "", shown);
     fflush(stdout);
     fprintf(stderr, "serving %s at the address above%s; Ctrl-C ends it\n", c->store_path,
             c->control ? ", which may also steer sweeps" : "");
-    if (token[0] != '\0')
+    if (token[0] != '\0' && c->bind == NULL)
+        fprintf(
+            stderr,
+            "other users of this machine may not read the store, so every request needs the token%s; a browser that "
+            "opens the address once keeps it, programs send 'Authorization: Bearer TOKEN' (--no-token lets all "
+            "users in)\n",
+            c->token != NULL ? " of --token-file" : " in the address");
+    else if (token[0] != '\0')
         fprintf(stderr,
                 "others can reach it: every request needs the token%s. The traffic is not encrypted; for that keep the "
                 "default address and put a reverse proxy with TLS before it (--host NAME lets its name in)\n",
                 c->token != NULL ? " of --token-file" : ", which is shown this once");
+    snprintf(url, sizeof url, "http://%s:%d/%s%s", host, serve_port(serve), ticket[0] != '\0' ? "?token=" : "", ticket);
     if (strcmp(c->open, "yes") == 0)
         open_browser(url);
 }
@@ -183,6 +215,7 @@ static enum status run_serve(struct serve_cmd *c, struct error *err)
 
     TRY(read_token(c, err));
     set.token = c->token;
+    set.no_token = c->no_token;
     TRY(split_hosts(c, &set, err));
     signals_catch();
     TRY(serve_create(&serve, &set, err));
@@ -201,7 +234,11 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
         {"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db); it may come later"},
         {"port", 'p', CLI_INT, &c.port, "N", "where to listen; 0: any free port (8080)"},
         {"bind", 0, CLI_TEXT, &c.bind, "ADDRESS", "listen there in place of 127.0.0.1; then a token is needed"},
-        {"token-file", 0, CLI_TEXT, &c.token_file, "FILE", "its first word is the token (a new one each time)"},
+        {"token-file", 0, CLI_TEXT, &c.token_file, "FILE",
+         "its first word is the token; made where there is none, so that browsers stay logged in (a new token each "
+         "time)"},
+        {"no-token", 0, CLI_FLAG, &c.no_token, NULL,
+         "no token, also where other users of this machine may not read the store"},
         {"host", 0, CLI_TEXT, &c.hosts, "NAMES",
          "more names, with commas between, that requests may call this server by"},
         {"control", 0, CLI_FLAG, &c.control, NULL,
@@ -213,7 +250,9 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
         .synopsis = "trawl serve [--store FILE] [--port N] [--bind ADDRESS] [--control]",
         .about =
             "Shows the studies of a store in a browser, live while a sweep runs, and answers programs under /api/v1/\n"
-            "(docs/http-api.md). It only reads the store, and listens on this machine alone unless --bind is given.",
+            "(docs/http-api.md). It only reads the store, and listens on this machine alone unless --bind is given.\n"
+            "Where other users of the machine may not read the store (its mode, or a folder above it), the printed\n"
+            "address holds a token, which a browser keeps after it was opened once.",
         .examples = "  trawl serve --store my.db\n"
                     "  trawl serve --store my.db --port 0 --open yes\n"
                     "  trawl serve --store my.db --bind 0.0.0.0 --token-file token.txt",

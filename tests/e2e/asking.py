@@ -48,7 +48,7 @@ class Server:
     """`trawl serve --control` beside a store, and what programs send to it."""
 
     def __init__(self, store, *more, port=0):
-        self.process = start("serve", "--store", store, "--port", port, "--control", *more)
+        self.process = start("serve", "--store", store, "--port", port, "--control", *more, *([] if "--bind" in more else ["--no-token"]))
         self.url = self.process.stdout.readline().strip()
         found = re.match(r"http://([^:/]+):(\d+)/(?:\?token=(\w+))?", self.url)
         assert found, (self.url, self.process.poll())

@@ -74,8 +74,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(store, *args, env=None):
-    process = tap.start("serve", "--store", store, "--port", "0", *args, env=env)
+def serving(store, *args, env=None, token=False):
+    """token: where the server wants one; the tests' folders are private."""
+    more = [] if token or "--bind" in args else ["--no-token"]
+    process = tap.start("serve", "--store", store, "--port", "0", *more, *args, env=env)
     try:
         url = process.stdout.readline().strip()
         assert url.startswith("http://"), (url, process.stderr.read() if process.poll() is not None else "")

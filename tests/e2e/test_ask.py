@@ -222,7 +222,7 @@ def test_who_may_ask(folder):
     store = folder / "s.db"
     controller = daemon(store)
     submit(folder, store)
-    reader = start("serve", "--store", store, "--port", "0")
+    reader = start("serve", "--store", store, "--port", "0", "--no-token")
     port = int(re.search(r":(\d+)/", reader.stdout.readline()).group(1))
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("POST", "/api/v1/studies/a/trials:ask", '{"client": "a"}', {"Content-Type": "application/json"})

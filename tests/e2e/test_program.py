@@ -430,7 +430,7 @@ def test_on_the_pages(folder):
     script = """case $* in *'--layers 3'*|*'--layers 1'*) echo it went wrong; exit 1 ;; esac
 echo "TRAWL score=0.5 step=3 own/loss=2" """
     trials = sweep(folder, script, trials=8)
-    process = start("serve", "--store", folder / "own.db", "--port", "0")
+    process = start("serve", "--store", folder / "own.db", "--port", "0", "--no-token")
     url = process.stdout.readline().strip()
 
     def get(path):

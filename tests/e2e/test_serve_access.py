@@ -2,15 +2,20 @@
 
 import contextlib
 import json
+import os
+import pathlib
 import random
 import re
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
+import urllib.parse
 
 import tap
-from serve_client import S, serving, big, control
+from serve_client import S, serving, big, control, hardened
 
 
 def test_hosts(folder):
@@ -32,8 +37,9 @@ def test_a_token_is_needed_elsewhere(folder):
         for bad in ("", token[:-1], token + "0", token.upper() + "x", "Bearer", "0" * 48):
             tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + bad)[0], 401)
             tap.equal(s.ask("/api/v1/studies", Cookie="trawl_%d=%s" % (s.port, bad))[0], 401)
-        for path in ("/", "/study/big", "/assets/app.js", "/api/v1/events", S + "/export"):
+        for path in ("/", "/study/big", "/api/v1/events", S + "/export", "/nothing"):
             tap.equal(s.ask(path)[0], 401)
+        tap.equal(s.ask("/assets/style.css")[0], 200)  # of the form, and in every copy of the program
         tap.equal(s.ask("/api/v1/studies?token=" + token)[0], 401)
         assert b"<form" in s.ask("/")[2]
         tap.equal(s.ask("/?token=" + token[:-1] + "x")[0], 401)
@@ -53,6 +59,85 @@ def test_a_token_is_needed_elsewhere(folder):
         assert "token" not in s.url
         tap.equal(s.ask("/api/v1/studies", Authorization="Bearer correct-horse-battery")[0], 200)
     tap.fails("serve", "--store", store, "--token-file", tap.write(folder, "short", "abc"), code=2, says=("16", "openssl"))
+
+
+def login(s, **fields):
+    status, head, body = s.ask("/login", method="POST", body=urllib.parse.urlencode(fields).encode())
+    return status, head.get("location"), body.decode()
+
+
+def test_the_form_keeps_the_address(folder):
+    deep = "/study/a%20b/trial/3?tab=trials&f=cost:1:2"
+    with serving(big(folder), "--bind", "0.0.0.0") as s:
+        token = re.search(r"token=([0-9a-f]{48})", s.url).group(1)
+        page = s.ask(deep)[2].decode()
+        assert 'name="next" value="%s"' % deep.replace("&", "&amp;") in page, page
+        tap.equal(login(s, token=token, next=deep)[:2], (303, deep))
+        status, _, page = login(s, token="wrong", next=deep)
+        assert status == 401 and "That is not the token" in page and deep.replace("&", "&amp;") in page, page
+        tap.equal(s.ask(deep + "&token=" + token)[1]["location"], deep)
+        tap.equal(s.ask("/study/a?token=%s&tab=params" % token)[1]["location"], "/study/a?tab=params")
+        assert 'value="/study/x"' in s.ask("/login?next=%2Fstudy%2Fx")[2].decode()
+        for bad in ("//evil.example", "https://evil.example", "/\\evil.example", "evil", "", "/a\r\nSet-Cookie: a=b", "/<script>\u00e9", "/%s" % ("a" * 5000)):
+            status, location, _ = login(s, token=token, next=bad)
+            assert (status, location) in ((303, "/"), (401, None)), (bad, status, location)
+
+
+def test_a_private_store_needs_a_token_on_the_loopback_too(folder):
+    """Any user of the machine can connect to it."""
+    store = big(folder)  # in a folder that others may not enter
+    with serving(store, token=True) as s:
+        s.fails("/api/v1/studies", 401, "token")
+        token = re.search(r"token=([0-9a-f]{48})", s.url).group(1)
+        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + token)[0], 200)
+    with tempfile.TemporaryDirectory(dir="/tmp") as public:
+        os.chmod(public, 0o755)
+        copy = pathlib.Path(public, "s.db")
+        shutil.copy(store, copy)
+        for mode, needed in ((0o644, False), (0o640, True), (0o600, True)):
+            os.chmod(copy, mode)
+            with serving(copy, token=True) as s:
+                tap.equal(s.ask("/api/v1/studies")[0], 401 if needed else 200)
+                tap.equal("token" in s.url, needed)
+        os.chmod(copy, 0o644)
+        with serving(copy, "--bind", "127.0.0.2") as s:
+            assert "token=" in s.url
+    file = folder / "made"  # stays when the server is started again
+    for _ in range(2):
+        with serving(store, "--token-file", file, token=True) as s:
+            own = file.read_text().strip()
+            assert len(own) == 48 and file.stat().st_mode & 0o777 == 0o600
+            tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + own)[0], 200)
+            tap.equal(s.ask("/api/v1/studies")[0], 401)
+    tap.equal(file.read_text().strip(), own)
+    tap.fails("serve", "--store", store, "--bind", "0.0.0.0", "--no-token", code=2, says="--no-token")
+    tap.fails("serve", "--store", store, "--token-file", file, "--no-token", code=2, says="--no-token")
+    tap.fails("serve", "--store", store, "--token-file", folder / "none" / "t", code=1, says="--token-file")
+
+
+def test_the_browser_that_is_opened_gets_a_ticket(folder):
+    """Its address stands in the list of processes for a moment: it is good once."""
+    opener = tap.write(folder, "xdg-open", "#!/bin/sh\necho \"$1\" > %s/part && mv %s/part %s/opened\n" % ((folder,) * 3))
+    opener.chmod(0o755)
+    env = {**os.environ, "PATH": "%s:%s" % (folder, os.environ["PATH"]), "DISPLAY": ":99"}
+    with serving(big(folder), "--open", "yes", token=True, env=env) as s:
+        tap.wait_for(lambda: (folder / "opened").exists(), s.process)
+        ticket = re.search(r"token=([0-9a-f]{48})", (folder / "opened").read_text()).group(1)
+        assert ticket not in s.url
+        status, head, _ = s.ask("/?token=" + ticket)
+        tap.equal(status, 303)
+        tap.equal(s.ask("/api/v1/studies", Cookie=head["set-cookie"].split(";")[0])[0], 200)
+        tap.equal(s.ask("/?token=" + ticket)[0], 401)
+        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + ticket)[0], 401)
+
+
+def test_failures_for_people_are_pages(folder):
+    with serving(big(folder)) as s:
+        for path, want, says in (("/nothing/here", 404, "All studies"), ("/study/a/", 400, "ends with"), (S + "/export?rule=%3Cb%3E", 400, "&lt;b&gt;")):
+            status, head, body = s.ask(path, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+            hardened(head)
+            assert status == want and head["content-type"].startswith("text/html") and says in body.decode() and "<b>" not in body.decode(), (path, status, body)
+            assert s.ask(path)[1]["content-type"].startswith("application/json")
 
 
 def test_control(folder):
@@ -83,7 +168,7 @@ def test_control(folder):
                            (b'{"action": "priority", "priority": 2.5}', "priority is no whole number"),
                            (b'{"action": "priority"}', "'priority' is missing"),
                            (b'{"action": "add", "trials": 1, "trials": 2}', "'trials' is given twice"),
-                           (b'{"action": "explode"}', "'explode'; pause, continue, stop, add, priority and retry"),
+                           (b'{"action": "explode"}', "'explode'; pause, continue, stop, add, priority, retry and confirm"),
                            (b'{"action": "add", "trails": 5}', "add takes no field 'trails'"),
                            (b'{"action": "pause", "trials": 5}', "pause takes no field 'trials'"),
                            (b'{"action": "pause", "now": "yes"}', "now is neither"),

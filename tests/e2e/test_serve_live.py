@@ -159,7 +159,7 @@ def test_the_server_keeps_its_locks_and_its_log(folder):
 
 
 def test_an_open_stream_does_not_keep_the_server(folder):
-    process = tap.start("serve", "--store", big(folder), "--port", "0")
+    process = tap.start("serve", "--store", big(folder), "--port", "0", "--no-token")
     s = Server(process, process.stdout.readline().strip(), None)
     streams = [Stream(s) for _ in range(5)]
     for stream in streams:
@@ -174,7 +174,7 @@ def test_an_open_stream_does_not_keep_the_server(folder):
 def test_a_report_that_is_asked_for_at_the_end_does_not_abort(folder):
     store = big(folder)
     for _ in range(4):
-        process = tap.start("serve", "--store", store, "--port", "0")
+        process = tap.start("serve", "--store", store, "--port", "0", "--no-token")
         s = Server(process, process.stdout.readline().strip(), None)
         asked = threading.Event()
 

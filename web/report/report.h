@@ -30,4 +30,7 @@ enum status report_write(const struct study_view *view, const char *store_path, 
  * come are null, infinities the strings of base/json.h. The caller deletes it (cJSON_Delete). */
 enum status report_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
 
+/* As text of HTML or XML, or of an attribute in quotes; invalid UTF-8 is replaced. NULL is "". */
+void text_escape(struct strbuf *out, const char *text);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "web/report/report.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/briefing.h"
@@ -49,7 +50,6 @@ bool report_has_beliefs(const struct study_view *view); /* in all trials */
 bool report_has_insight(const struct study_view *view); /* importance and edges too */
 
 /* -- texts: report_text.c; each fits HUMAN_TEXT_MAX and is returned in buf -- */
-void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
 const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
 
 /* "BEFORE", the study's name, its store, "AFTER" as one command of the shell. */

@@ -1,15 +1,17 @@
-/* pages.c - what is no API: the page, its assets, the form that takes the token. */
+/* pages.c - what is no API: the page, its assets, the form that takes the token, failures for people. */
 #include "web/serve/serve_priv.h"
 
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "web/report/report.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 
 #include <microhttpd.h>
 #include <zlib.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,54 +71,142 @@ enum status page_asset(struct serve *s, const struct request *r, struct answer *
     return put_asset(asset, answer, out, err);
 }
 
-static void set_cookie(const struct serve *s, struct answer *answer, const char *token)
+/* -- pages without script -- */
+
+static void begin_page(struct strbuf *out, const char *title)
+{
+    strbuf_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\n<title>");
+    text_escape(out, title);
+    strbuf_add(out, " – Trawl</title>\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                    "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                    "<link rel=\"icon\" href=\"/assets/icon.svg\" type=\"image/svg+xml\">\n"
+                    "<link rel=\"stylesheet\" href=\"/assets/style.css\"></head>\n<body>\n<header class=\"top\">"
+                    "<a class=\"brand\" href=\"/\"><img src=\"/assets/icon.svg\" width=\"22\" height=\"22\" alt=\"\"> "
+                    "Trawl</a></header>\n<main class=\"plain\"><section class=\"card\">\n<h1>");
+    text_escape(out, title);
+    strbuf_add(out, "</h1>\n");
+}
+
+static void end_page(struct strbuf *out)
+{
+    strbuf_add(out, "</section></main>\n</body>\n</html>\n");
+}
+
+void page_failure(struct strbuf *out, int status, const char *error, const char *hint)
+{
+    begin_page(out, status == MHD_HTTP_NOT_FOUND ? "Not found" : "This did not work");
+    strbuf_addf(out, "<p>%c", toupper((unsigned char)error[0]));
+    text_escape(out, error[0] != '\0' ? error + 1 : "");
+    strbuf_add(out, ".</p>\n");
+    if (hint != NULL) {
+        strbuf_add(out, "<p class=\"soft\">");
+        text_escape(out, hint);
+        strbuf_add(out, ".</p>\n");
+    }
+    strbuf_add(out, "<p><a class=\"button\" href=\"/\">All studies</a></p>\n");
+    end_page(out);
+}
+
+/* Where a browser goes when it has the token: an address of this server, never of another. */
+static const char *own_address(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+
+    if (text == NULL || text[0] != '/' || text[1] == '/')
+        return "/";
+    for (; *c != '\0'; c++)
+        if (*c <= 0x20 || *c >= 0x7f || *c == '\\')
+            return "/";
+    return text;
+}
+
+/* The address without token=... in its query. */
+static char *without_token(const char *uri)
+{
+    const char *at = strchr(uri, '?');
+    struct strbuf out;
+    char mark = '?', *text;
+
+    strbuf_init(&out, TARGET_MAX_BYTES + 8);
+    strbuf_add_n(&out, uri, at != NULL ? (size_t)(at - uri) : strlen(uri));
+    while (at != NULL && *at != '\0') {
+        size_t n = strcspn(++at, "&");
+        if (n > 0 && strncmp(at, "token=", 6) != 0) {
+            strbuf_add_n(&out, &mark, 1);
+            strbuf_add_n(&out, at, n);
+            mark = '&';
+        }
+        at += n;
+    }
+    text = strbuf_take(&out);
+    strbuf_free(&out);
+    return text;
+}
+
+static void let_in(const struct serve *s, struct answer *answer, const char *next)
 {
     struct strbuf text;
     char name[32];
 
-    serve_cookie_name(s, name, sizeof name);
+    access_cookie_name(s, name, sizeof name);
     strbuf_init(&text, 512);
-    strbuf_addf(&text, "%s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict", name, token, COOKIE_DAYS * 86400);
+    strbuf_addf(&text, "%s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict", name, s->token, COOKIE_DAYS * 86400);
     answer->cookie = strbuf_take(&text);
     strbuf_free(&text);
-    answer->location = mem_strdup("/");
+    answer->location = mem_strdup(own_address(next));
     answer->status = MHD_HTTP_SEE_OTHER;
     answer->no_store = true;
 }
 
-static void put_login(struct strbuf *out, bool wrong)
+static void put_login(struct answer *answer, struct strbuf *out, const char *next, bool wrong)
 {
-    strbuf_add(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Trawl: token</title>\n"
-                    "<meta name=\"viewport\" content=\"width=device-width\"></head>\n<body><main><h1>Trawl</h1>\n");
+    answer->status = MHD_HTTP_UNAUTHORIZED;
+    answer->no_store = true;
+    begin_page(out, "Token");
     if (wrong)
-        strbuf_add(out, "<p role=\"alert\"><strong>That is not the token.</strong></p>\n");
-    strbuf_add(out,
-               "<p>This server needs the token that <code>trawl serve</code> printed when it began.</p>\n"
-               "<form method=\"post\" action=\"/login\"><label>Token <input type=\"password\" name=\"token\" required "
-               "autofocus autocomplete=\"current-password\" size=\"50\"></label> <button>Go in</button></form>\n"
-               "</main></body></html>\n");
+        strbuf_add(out, "<p role=\"alert\" class=\"warn\">That is not the token.</p>\n");
+    strbuf_add(
+        out,
+        "<p>This server needs the token that <code>trawl serve</code> printed when it began: open the address that "
+        "stands there, or put the token in here. This browser then keeps it.</p>\n"
+        "<form method=\"post\" action=\"/login\"><input type=\"hidden\" name=\"next\" value=\"");
+    text_escape(out, own_address(next));
+    strbuf_add(
+        out,
+        "\"><label for=\"token\">Token</label><input id=\"token\" type=\"password\" name=\"token\" required autofocus "
+        "autocomplete=\"current-password\"><button class=\"primary\">Continue</button></form>\n");
+    end_page(out);
 }
 
 enum status page_login(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                        struct error *err)
 {
-    char token[SERVE_TOKEN_MAX + 1] = "";
+    bool here = r->target.n_segments == 1 && strcmp(r->target.segments[0], "login") == 0;
+    struct target form = {0};
+    const char *next = here ? target_query(&r->target, "next") : r->uri, *token = NULL;
+    struct strbuf text;
 
     (void)err;
     answer->no_store = true;
     if (s->token[0] == '\0') {
         answer->status = MHD_HTTP_SEE_OTHER;
-        answer->location = mem_strdup("/");
+        answer->location = mem_strdup(own_address(next));
         return ST_OK;
     }
-    if (r->form != NULL && strncmp(r->form, "token=", 6) == 0)
-        snprintf(token, sizeof token, "%.*s", (int)strcspn(r->form + 6, "&\r\n"), r->form + 6);
-    if (r->form != NULL && token_equal(s->token, token)) {
-        set_cookie(s, answer, token);
-        return ST_OK;
+    if (r->form != NULL) { /* has the form of a query */
+        strbuf_init(&text, SERVE_BODY_BYTES + 4);
+        strbuf_addf(&text, "/?%s", r->form);
+        if (text.status == ST_OK && target_parse(&form, text.text, NULL) == ST_OK) {
+            token = target_query(&form, "token");
+            next = target_query(&form, "next");
+        }
+        strbuf_free(&text);
     }
-    answer->status = MHD_HTTP_UNAUTHORIZED;
-    put_login(out, r->form != NULL);
+    if (token != NULL && access_is_token(s, token))
+        let_in(s, answer, next);
+    else
+        put_login(answer, out, next, r->form != NULL);
+    target_free(&form);
     return ST_OK;
 }
 
@@ -127,13 +217,12 @@ enum status page_index(struct serve *s, const struct request *r, struct answer *
     const char *token = target_query(&r->target, "token");
 
     if (token != NULL && s->token[0] != '\0') {
-        if (token_equal(s->token, token)) {
-            set_cookie(s, answer, token);
-            return ST_OK;
-        }
-        answer->status = MHD_HTTP_UNAUTHORIZED;
-        answer->no_store = true;
-        put_login(out, true);
+        char *next = without_token(r->uri);
+        if (access_is_token(s, token))
+            let_in(s, answer, next);
+        else
+            put_login(answer, out, next, true);
+        mem_free(next);
         return ST_OK;
     }
     if (asset == NULL)

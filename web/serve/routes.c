@@ -55,7 +55,7 @@ const struct route serve_routes[] = {
     {TRIAL "/leases", "", ROUTE_FRESH, api_leases, "Which clients had it, and what they told, also too late", NULL},
     {TRIAL "/play", "seed,greedy,fps", ROUTE_STREAM, NULL, "Its policy playing, as server-sent events",
      "text/event-stream"},
-    {"login", "", ROUTE_FORM, page_login, "The form that takes the token", "text/html; charset=utf-8"},
+    {"login", "next", ROUTE_FORM, page_login, "The form that takes the token", "text/html; charset=utf-8"},
     {"assets/{folder}/{file}", "", ROUTE_CACHED, page_asset, "An embedded file", "application/octet-stream"},
     {"assets/{file}", "", ROUTE_CACHED, page_asset, "An embedded file", "application/octet-stream"},
 };

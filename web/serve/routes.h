@@ -18,6 +18,7 @@ struct strbuf;
 struct page_study;
 
 struct request {
+    const char *uri; /* as it came: "/study/a%20b?tab=trials" */
     struct target target;
     const char *study; /* of the path, or NULL */
     int64_t trial; /* of the path, or -1 */
@@ -66,6 +67,8 @@ route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
 route_fn api_client, api_leases; /* api_client.c */
 route_fn page_index, page_asset, page_login; /* pages.c */
 
+/* A page for people that says what failed; hint: NULL is fine. */
+void page_failure(struct strbuf *out, int status, const char *error, const char *hint);
 void api_put_json(struct strbuf *out, cJSON *json); /* the JSON, which is taken, as the body */
 void api_put_line(struct strbuf *out, struct strbuf *line); /* as a string without its last newline; NULL: null */
 /* "export_command": `trawl export` of this rule, from any directory. */

@@ -22,25 +22,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static enum status make_token(char token[SERVE_TOKEN_MAX], struct error *err)
-{
-    unsigned char bytes[SERVE_TOKEN_BYTES];
-
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return FAIL(err, ST_IO, "the system gave no random numbers for a token (%s)", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
-    return ST_OK;
-}
-
-static bool is_loopback(const struct sockaddr *address)
+/* The address that a server without --bind has. */
+static bool is_usual(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET)
-        return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24) == 127;
+        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) == INADDR_LOOPBACK;
     return address->sa_family == AF_INET6 &&
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
@@ -81,7 +70,7 @@ static int port_of(int fd)
                                           : ((struct sockaddr_in *)(void *)&at)->sin_port);
 }
 
-/* The listening socket; *ret_open: it can be reached from elsewhere. */
+/* The listening socket; *ret_open: it is at another address than the usual one. */
 static enum status open_socket(struct serve *s, int *ret_fd, bool *ret_v6, bool *ret_open, struct error *err)
 {
     const char *host = s->set.bind != NULL ? s->set.bind : "127.0.0.1";
@@ -96,31 +85,12 @@ static enum status open_socket(struct serve *s, int *ret_fd, bool *ret_v6, bool 
         return FAIL(err, ST_USAGE, "--bind %s is no address of this machine (%s); try 127.0.0.1 or 0.0.0.0", host,
                     gai_strerror(failed));
     *ret_v6 = info->ai_family == AF_INET6;
-    *ret_open = !is_loopback(info->ai_addr);
+    *ret_open = !is_usual(info->ai_addr);
     rc = listen_at(info, host, s->set.port, ret_fd, err);
     freeaddrinfo(info);
     if (rc == ST_OK)
         s->port = port_of(*ret_fd);
     return rc;
-}
-
-void serve_cookie_name(const struct serve *s, char *buf, size_t size)
-{
-    snprintf(buf, size, "trawl_%d", s->port); /* browsers share cookies between ports */
-}
-
-static enum status set_tokens(struct serve *s, bool is_open, struct error *err)
-{
-    TRY(make_token(s->csrf, err));
-    if (!is_open && s->set.token == NULL)
-        return ST_OK;
-    if (s->set.token == NULL)
-        return make_token(s->token, err);
-    if (strlen(s->set.token) < 16 || strlen(s->set.token) >= sizeof s->token)
-        return FAIL(err, ST_USAGE, "the token has %zu characters; 16 to %zu are wanted", strlen(s->set.token),
-                    sizeof s->token - 1);
-    snprintf(s->token, sizeof s->token, "%s", s->set.token);
-    return ST_OK;
 }
 
 enum status serve_create(struct serve **ret_serve, const struct serve_settings *settings, struct error *err)
@@ -146,7 +116,7 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     s->plays = plays_create(s);
     rc = open_socket(s, &fd, &is_v6, &is_open, err);
     if (rc == ST_OK)
-        rc = set_tokens(s, is_open, err);
+        rc = access_set(s, is_open, err);
     if (rc == ST_OK && pipe(s->wake) != 0)
         rc = FAIL(err, ST_IO, "no pipe for the watcher (%s)", strerror(errno));
     if (rc == ST_OK)
@@ -199,11 +169,6 @@ void serve_destroy(struct serve *s)
 int serve_port(const struct serve *s)
 {
     return s->port;
-}
-
-const char *serve_token(const struct serve *s)
-{
-    return s->token;
 }
 
 /* -- what was read -- */

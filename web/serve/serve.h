@@ -12,6 +12,7 @@
 #include "base/status.h"
 
 #define SERVE_HOSTS_MAX 16
+#define SERVE_TOKEN_MAX 49 /* with its end */
 
 /* Carries out the body of POST /control on a study, which may change the store or call its controller. ST_USAGE: the
  * request makes no sense; ST_EXISTS: not in the study's state. *ret_message: the caller's (mem_free). Any thread. */
@@ -31,7 +32,8 @@ struct serve_settings {
     serve_ask_fn *ask; /* set when control is */
     const char *hosts[SERVE_HOSTS_MAX]; /* names besides the loopback's that a Host header may hold */
     size_t n_hosts;
-    const char *token; /* of a bind beyond the loopback; NULL: one is made */
+    const char *token; /* NULL: one is made where it is needed */
+    bool no_token; /* every user of this machine may read and, with control, steer */
     const char *program, *version, *commit;
 };
 
@@ -41,5 +43,8 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
 void serve_destroy(struct serve *serve); /* ends streams, waits for its threads; NULL is fine */
 int serve_port(const struct serve *serve);
 const char *serve_token(const struct serve *serve); /* "": none needed */
+/* In place of the token, for one browser and once: another user of the machine may see the command that opens it. */
+const char *serve_ticket(const struct serve *serve);
+enum status serve_make_token(char token[SERVE_TOKEN_MAX], struct error *err) MUST_USE; /* random */
 
 #endif

@@ -35,7 +35,6 @@ struct store;
 #define SERVE_CLIENT_JOBS 48 /* at a time; fewer than the places that the controller's socket has */
 #define SERVE_REPLY_BYTES (256u << 20)
 #define SERVE_TOKEN_BYTES 24 /* random bytes of a token */
-#define SERVE_TOKEN_MAX (2 * SERVE_TOKEN_BYTES + 1)
 
 #define SERVE_READERS 4
 struct readers { /* open connections to the store that nobody uses at the moment */
@@ -56,6 +55,8 @@ struct serve {
     struct MHD_Daemon *daemon;
     int port;
     char token[SERVE_TOKEN_MAX]; /* "": none needed */
+    char ticket[SERVE_TOKEN_MAX]; /* opens one browser, once; has_ticket: not used yet */
+    atomic_bool has_ticket;
     char csrf[SERVE_TOKEN_MAX];
 
     pthread_rwlock_t data; /* guards what follows */
@@ -95,7 +96,11 @@ struct reader {
 enum status serve_reader_take(struct serve *s, struct reader *ret_reader, struct error *err) MUST_USE;
 void serve_reader_give(struct serve *s, struct reader *reader);
 
-void serve_cookie_name(const struct serve *s, char *buf, size_t size);
+/* access.c. is_open: listens at another address than 127.0.0.1. */
+enum status access_set(struct serve *s, bool is_open, struct error *err) MUST_USE;
+bool access_is_token(struct serve *s, const char *text); /* the token, or the ticket, which is good once */
+void access_cookie_name(const struct serve *s, char *buf, size_t size);
+
 enum status serve_http_start(struct serve *s, int listen_fd, bool is_v6, struct error *err) MUST_USE;
 
 enum status watch_start(struct serve *s, struct error *err) MUST_USE; /* has looked once when it returns */

@@ -259,7 +259,28 @@ static const char *find_remedy(const char *text)
     return NULL;
 }
 
-/* {"error", "hint"}: our texts name the fault, then, after a semicolon, the remedy. */
+/* A browser that opens the address; scripts of pages ask for JSON. */
+static bool wants_html(struct MHD_Connection *connection)
+{
+    const char *accept = header(connection, "Accept");
+
+    return accept != NULL && strstr(accept, "text/html") != NULL;
+}
+
+/* Takes the answer and the text. */
+static enum MHD_Result send_text(struct MHD_Connection *connection, struct answer *a, struct strbuf *out,
+                                 const char *allow)
+{
+    enum status rc = answer_finish(a, out, NULL);
+
+    strbuf_free(out);
+    if (rc == ST_OK)
+        return send_answer(connection, a, allow);
+    answer_release(a);
+    return MHD_NO;
+}
+
+/* {"error", "hint"}, or a page for people: our texts name the fault, then, after a semicolon, the remedy. */
 static enum MHD_Result send_failure(struct MHD_Connection *connection, int status, const char *text, const char *allow)
 {
     struct answer *a = answer_create(status, "application/json");
@@ -269,18 +290,17 @@ static enum MHD_Result send_failure(struct MHD_Connection *connection, int statu
 
     strbuf_init(&out, SERVE_BODY_BYTES);
     snprintf(error, sizeof error, "%.*s", (int)(semicolon != NULL ? semicolon - text : (ptrdiff_t)strlen(text)), text);
+    if (wants_html(connection)) {
+        a->type = "text/html; charset=utf-8";
+        page_failure(&out, status, error, semicolon != NULL ? semicolon + 2 : NULL);
+        return send_text(connection, a, &out, allow);
+    }
     strbuf_add(&out, "{\"error\":");
     put_str(&out, error);
     strbuf_add(&out, ",\"hint\":");
     put_str(&out, semicolon != NULL ? semicolon + 2 : NULL);
     strbuf_add(&out, "}\n");
-    if (answer_finish(a, &out, NULL) != ST_OK) {
-        strbuf_free(&out);
-        answer_release(a);
-        return MHD_NO;
-    }
-    strbuf_free(&out);
-    return send_answer(connection, a, allow);
+    return send_text(connection, a, &out, allow);
 }
 
 /* -- access -- */
@@ -316,17 +336,8 @@ static bool has_token(const struct serve *s, struct MHD_Connection *connection)
         return true;
     if (authorization != NULL && strncmp(authorization, "Bearer ", 7) == 0)
         return token_equal(s->token, authorization + 7);
-    serve_cookie_name(s, name, sizeof name);
+    access_cookie_name(s, name, sizeof name);
     return cookie_find(header(connection, "Cookie"), name, value, sizeof value) && token_equal(s->token, value);
-}
-
-/* Pages and the form to give the token may be asked for without it. */
-static bool is_open(const struct request *r)
-{
-    const char *token = target_query(&r->target, "token");
-
-    return (r->target.n_segments == 1 && strcmp(r->target.segments[0], "login") == 0) ||
-           (r->target.n_segments == 0 && token != NULL);
 }
 
 static bool wants_page(const struct request *r)
@@ -335,9 +346,18 @@ static bool wants_page(const struct request *r)
            (strcmp(r->target.segments[0], "api") != 0 && strcmp(r->target.segments[0], "assets") != 0);
 }
 
+/* The form to give the token, the token itself, and what every copy of the program holds, need no token. */
+static bool is_open(const struct request *r)
+{
+    const char *first = r->target.n_segments > 0 ? r->target.segments[0] : "";
+
+    return strcmp(first, "login") == 0 || strcmp(first, "assets") == 0 ||
+           (wants_page(r) && target_query(&r->target, "token") != NULL);
+}
+
 /* -- requests -- */
 
-static const struct route login_route = {"login", "", ROUTE_FORM, page_login, "", "text/html; charset=utf-8"};
+static const struct route login_route = {"login", "next", ROUTE_FORM, page_login, "", "text/html; charset=utf-8"};
 
 /* A browser says where a POST comes from, and sends its cookies along. */
 static bool is_program(struct MHD_Connection *connection)
@@ -559,7 +579,7 @@ static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection
                               struct exchange *x)
 {
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0, posts = strcmp(method, "POST") == 0;
-    struct request r = {.connection = connection, .trial = -1};
+    struct request r = {.uri = x->uri, .connection = connection, .trial = -1};
     const struct route *route = NULL;
     struct error err = {0};
     enum MHD_Result result;

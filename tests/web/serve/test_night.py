@@ -72,9 +72,9 @@ class Night:
     # -- what happens --
 
     def serve(self):
-        self.server = subprocess.Popen([tap.TRAWL, "serve", "--store", str(self.store), "--port", str(self.port)], stdin=subprocess.DEVNULL,
+        self.server = subprocess.Popen([tap.TRAWL, "serve", "--store", str(self.store), "--port", str(self.port), "--token-file", str(self.folder / "token")], stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.url = self.server.stdout.readline().strip()
+        self.url = "%s?token=%s" % (self.server.stdout.readline().strip(), (self.folder / "token").read_text().strip())
 
     def end_server(self, how):
         self.server.send_signal(how)

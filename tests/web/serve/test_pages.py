@@ -45,11 +45,12 @@ def workplace():
 
 
 class Server:
-    def __init__(self, store, *more):
-        self.process = subprocess.Popen([tap.TRAWL, "serve", "--store", str(store), "--port", "0", *more], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+    def __init__(self, store, *more, token=False):
+        self.process = subprocess.Popen([tap.TRAWL, "serve", "--store", str(store), "--port", "0", *([] if token else ["--no-token"]), *more],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
         atexit.register(self.stop)
-        self.origin = re.search(r"http://[^/\s]+", self.process.stdout.readline()).group(0)
+        self.url = self.process.stdout.readline().strip()
+        self.origin = re.search(r"http://[^/\s]+", self.url).group(0)
 
     def stop(self):
         if self.process.poll() is None:
@@ -530,6 +531,49 @@ def test_a_store_that_goes_away_is_told(folder):
     (folder / "elsewhere.db").rename(store)
     b.wait("document.querySelector('#gone').hidden", "it is back")
     clean(other.origin)
+    leave()
+    other.stop()
+
+
+LOOKS = (("light", 1440, 1000, "light"), ("dark", 1440, 1000, "dark"), ("tablet", 1024, 800, "light"), ("phone", 390, 844, "light"), ("phone-dark", 390, 844, "dark"))
+
+
+def pictures(name):
+    b = page()
+    for look, width, height, scheme in LOOKS:
+        b.resize(width, height, look.startswith("phone"))
+        b.scheme(scheme)
+        time.sleep(0.3)
+        wide = b.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 1, "%s on %s is %d pixels wider than the window" % (name, look, wide)
+        b.screenshot(SHOTS / ("%s-%s.png" % (name, look)))
+    b.resize(1400, 1000)
+    b.scheme("light")
+
+
+def test_the_token_is_asked_for_and_the_address_kept(_):
+    other, b = Server(recorded(), token=True), page()
+    token = re.search(r"token=(\w+)", other.url).group(1)
+    deep = path("/trial/990?against=3")
+    b.open(other.origin + deep)
+    b.wait("document.querySelector('main form')")
+    b.wait("document.activeElement.id === 'token'")
+    pictures("login")
+    b.type("wrong")
+    b.key("Enter", "\r")
+    b.wait("document.querySelector('[role=alert]')?.innerText.includes('not the token')")
+    b.screenshot(SHOTS / "login-wrong-light.png")
+    b.run("document.querySelector('#token').focus()")
+    b.type(token)
+    b.key("Enter", "\r")
+    b.wait("location.pathname + location.search === %s && document.querySelector('.config')" % json.dumps(deep))
+    b.wait("document.querySelector('#live').textContent === 'live'")  # the stream has the cookie, too
+    b.problems()  # the browser itself logs each 401
+    b.open(other.origin + "/nothing/here")
+    b.wait("document.querySelector('h1')?.innerText === 'Not found'")
+    pictures("not-found")
+    b.problems()
+    b.requests.clear()
     leave()
     other.stop()
 
