@@ -166,7 +166,7 @@ static void build_json(const struct study *study, const struct trial *t, const s
     json_add_str(json, "vector_units", t->kernels);
     json_add_i64(json, "env_steps", t->env_steps);
     json_add_i64(json, "seed", t->seed);
-    json_add(json, "config", config_to_json(setup->config));
+    json_add(json, "config", setup_to_json(setup));
     text = json_print(json, true);
     cJSON_Delete(json);
     strbuf_add(out, text);

@@ -502,6 +502,19 @@ enum status trial_setup(const struct trial *trial, struct setup **ret_setup, str
     return rc;
 }
 
+cJSON *setup_to_json(const struct setup *setup)
+{
+    cJSON *json = config_to_json(setup->config), *typed = cJSON_CreateObject();
+    const cJSON *texts = cJSON_GetObjectItemCaseSensitive(json, PROGRAM_SECTION), *item;
+
+    cJSON_ArrayForEach(item, texts) config_add_json_text(typed, item->string, item->valuestring);
+    if (texts != NULL)
+        cJSON_ReplaceItemInObjectCaseSensitive(json, PROGRAM_SECTION, typed);
+    else
+        cJSON_Delete(typed);
+    return json;
+}
+
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err)
 {
     struct strbuf sb;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/config/opt.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "study/dialect/dialect.h"
 #include "study/program/program_settings.h"
@@ -97,5 +98,8 @@ enum status setup_derive(const struct setup *base, const struct setup_override *
 enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err) MUST_USE;
 /* Every value as ini text; caller: mem_free. */
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err) MUST_USE;
+/* The same as JSON; of a program's parameters, which have no types here, those that mean numbers or bools are that. The
+ * caller deletes it. */
+cJSON *setup_to_json(const struct setup *setup);
 
 #endif

@@ -150,6 +150,8 @@ enum status config_write_args(const struct config *config, bool changed_only, st
 struct cJSON;
 /* {"train": {"learning_rate": 0.01, ...}, ...}; never NULL; the caller deletes it. */
 struct cJSON *config_to_json(const struct config *config);
+/* Adds a text of any type to an object: "40" as 40 and "true" as true; "007", "1k" and "x1" as texts. */
+void config_add_json_text(struct cJSON *object, const char *key, const char *text);
 
 /* Help text of all tables of a section prefix (NULL: all), for --help; and the Markdown reference of the docs. */
 enum status config_write_help(const struct config *config, const char *section, struct strbuf *out,

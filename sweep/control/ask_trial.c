@@ -61,7 +61,7 @@ static void put_params(const struct sched_study *ss, size_t i, const struct setu
         double x = ss->view.x[i][k];
         search_value_text(search, k, x, text, sizeof text);
         if (p->scale == SPACE_CATEGORICAL)
-            json_add_str(params, ask_param_name(search, k), text);
+            config_add_json_text(params, ask_param_name(search, k), text);
         else
             json_add_f64(params, ask_param_name(search, k), x);
         if (!setup_is_program(setup))
@@ -85,7 +85,7 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
     json_add_i64(out, "attempt", held->lease.attempt);
     json_add_i64(out, "seed", t->seed);
     put_params(ss, held->i, setup, out);
-    json_add(out, "config", config_to_json(setup->config));
+    json_add(out, "config", setup_to_json(setup));
     json_add_str(out, "ini", t->config);
     json_add_str(out, "metric", ss->view.study.metric);
     json_add_str(out, "goal", ss->view.study.maximize ? "maximize" : "minimize");

@@ -167,7 +167,7 @@ static cJSON *config_json(const char *ini)
     struct error none = {0};
 
     if (setup_from_text(&setup, "trial", ini, &none) == ST_OK)
-        json = config_to_json(setup->config);
+        json = setup_to_json(setup);
     setup_destroy(setup);
     cJSON_DeleteItemFromObjectCaseSensitive(json, "sweep"); /* belongs to the study, and is reported there */
     cJSON_DeleteItemFromObjectCaseSensitive(json, "track");

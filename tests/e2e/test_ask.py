@@ -329,7 +329,7 @@ def test_a_program_of_anybodys(folder):
         seen = [s.ask("c%d" % i) for i in range(6)]
         for t in seen:
             equal(set(t["params"]), {"Learning-Rate", "layers", "opt", "momentum"})
-            equal(t["config"]["param"]["epochs"], "3")
+            equal(t["config"]["param"]["epochs"], 3)
             argv = dict(zip(t["argv"][::2], t["argv"][1::2]))
             equal(("--momentum" in argv, argv["--epochs"], argv["--opt"]), (t["params"]["opt"] == "sgd", "3", t["params"]["opt"]))
             assert abs(float(argv["--Learning-Rate"]) - t["params"]["Learning-Rate"]) < 1e-9, argv

@@ -584,6 +584,29 @@ static void help_and_reference_name_every_option(void **state)
 }
 
 /* Everything once: tables, file, arguments, resolve, fill, all writers. */
+/* Numbers in any spelling that JSON has are numbers; what would change by being read as one stays a text. */
+static void a_text_of_any_type_in_json(void **unused)
+{
+    static const char *const pairs[][2] = {
+        {"40", "40"},           {"-3", "-3"},           {"0", "0"},
+        {"0.5", "0.5"},         {"1e-4", "0.0001"},     {"12345678901234567890", "\"12345678901234567890\""},
+        {"-0.25", "-0.25"},     {"true", "true"},       {"false", "false"},
+        {"True", "\"True\""},   {"007", "\"007\""},     {"1k", "\"1k\""},
+        {"1_000", "\"1_000\""}, {"", "\"\""},           {"-", "\"-\""},
+        {".5", "\".5\""},       {"1e999", "\"1e999\""}, {"nan", "\"nan\""},
+        {"x1", "\"x1\""},       {"1-2", "\"1-2\""},     {"0x10", "\"0x10\""}};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        cJSON *json = cJSON_CreateObject();
+        config_add_json_text(json, "v", pairs[i][0]);
+        char *text = json_print(cJSON_GetObjectItemCaseSensitive(json, "v"), false);
+        assert_string_equal(text, pairs[i][1]);
+        mem_free(text);
+        cJSON_Delete(json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +629,7 @@ int main(void)
         cmocka_unit_test(json_has_values_of_their_types),
         cmocka_unit_test(values_turn_into_numbers_and_back),
         cmocka_unit_test(help_and_reference_name_every_option),
+        cmocka_unit_test(a_text_of_any_type_in_json),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }
