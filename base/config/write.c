@@ -155,14 +155,15 @@ void config_add_json_text(cJSON *section, const char *key, const char *text)
 {
     size_t sign = text[0] == '-', digits = strspn(text + sign, "0123456789");
     bool plain = digits > 0 && (digits == 1 || text[sign] != '0') && strspn(text, "0123456789+-.eE") == strlen(text);
+    bool is_whole = text[sign + digits] == '\0';
     double number;
     int64_t whole;
 
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         json_add_bool(section, key, text[0] == 't');
-    else if (plain && text[sign + digits] == '\0' && num_parse_i64(text, &whole))
+    else if (plain && is_whole && num_parse_i64(text, &whole))
         json_add_i64(section, key, whole);
-    else if (plain && num_parse_f64(text, &number))
+    else if (plain && !is_whole && num_parse_f64(text, &number))
         json_add_f64(section, key, number);
     else
         json_add_str(section, key, text);
