@@ -37,6 +37,14 @@ cmd:openssl|openssl|certificates for tests of TLS
 may:chromium|chromium|looks at the pages of trawl serve
 path:/usr/share/i18n/locales/de_DE|locales|a locale with decimal commas
 '
+# Servers that would also start on the machine itself: in continuous integration alone. Tests that miss them are skipped.
+if [ "${CI:-}" = true ]; then
+    needs_test+='path:/usr/sbin/sshd|openssh-server|workers over ssh
+path:/usr/bin/ssh|openssh-client|workers over ssh
+path:/usr/sbin/slurmctld|slurm-wlm|workers in jobs of Slurm
+path:/usr/sbin/munged|munge|authenticates within Slurm
+'
+fi
 
 say()
 {

@@ -104,7 +104,10 @@ enum status launch_start(const struct device_spec *spec, pid_t *ret_pid, struct 
     return ST_OK;
 }
 
-void launch_kill(const struct device_spec *spec, pid_t pid)
+void launch_kill(const struct device_spec *spec, pid_t pid, bool at_once)
 {
-    kill(spec->place == PLACE_HERE ? pid : -pid, SIGKILL); /* a command with all that it has started */
+    if (spec->place == PLACE_HERE)
+        kill(pid, SIGKILL);
+    else /* with all that it has started; ssh holds nothing that the end of the connection does not give back */
+        kill(-pid, at_once || spec->place == PLACE_SSH ? SIGKILL : SIGTERM);
 }

@@ -2,6 +2,7 @@
 #ifndef SWEEP_LAUNCH_LAUNCH_START_H
 #define SWEEP_LAUNCH_LAUNCH_START_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/status.h"
@@ -13,6 +14,7 @@ struct proto;
  * process, which is to be reaped. */
 enum status launch_start(const struct device_spec *spec, pid_t *ret_pid, struct proto *ret_proto, int *ret_log_fd,
                          struct error *err) MUST_USE;
-void launch_kill(const struct device_spec *spec, pid_t pid);
+/* Ends it at once; or, not at_once, asks a command first to give back what it holds, as srun does with its job. */
+void launch_kill(const struct device_spec *spec, pid_t pid, bool at_once);
 
 #endif

@@ -156,6 +156,8 @@ static enum status try_host(struct attempt *a, struct error *err)
 static void end(struct attempt *a)
 {
     proto_destroy(&a->proto);
+    if (a->pid > 0 && a->probe->why.status != ST_OK)
+        launch_kill(a->spec, a->pid, false);
     for (int i = 0; a->pid > 0 && i < 100; i++) {
         if (waitpid(a->pid, NULL, WNOHANG) != 0)
             a->pid = 0;
@@ -163,7 +165,7 @@ static void end(struct attempt *a)
             usleep(20000);
     }
     if (a->pid > 0) {
-        launch_kill(a->spec, a->pid);
+        launch_kill(a->spec, a->pid, true);
         (void)waitpid(a->pid, NULL, 0);
     }
     close(a->log_fd);

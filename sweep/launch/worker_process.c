@@ -25,6 +25,7 @@
 #define SAVE_TIMEOUT_S 6 /* the same with trials in flight, which save first */
 #define SEND_PATIENCE_MS 2000 /* how long one may take no messages; its socket holds those of many trials */
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
+#define COMMAND_PATIENCE_S 10 /* the same for a command that connects to one elsewhere */
 #define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
 static cJSON *open_message(const struct worker *w, const char *config_text)
@@ -112,7 +113,7 @@ void worker_kill(struct worker *w, struct flight *culprit, const char *why)
         w->dying_s = clock_mono_s();
     }
     w->killed = true;
-    launch_kill(&w->spec, w->pid);
+    launch_kill(&w->spec, w->pid, false);
     w->state = WORKER_DYING;
 }
 
@@ -188,9 +189,10 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
     pid_t got = waitpid(w->pid, &state, WNOHANG);
 
     if (got == 0) {
-        if (clock_mono_s() - w->dying_s > DYING_PATIENCE_S) { /* it has closed its socket and does not end */
+        double patience_s = w->spec.place == PLACE_HERE ? DYING_PATIENCE_S : COMMAND_PATIENCE_S;
+        if (clock_mono_s() - w->dying_s > patience_s) { /* it has closed its socket and does not end */
             w->killed = true;
-            launch_kill(&w->spec, w->pid);
+            launch_kill(&w->spec, w->pid, true);
         }
         return false;
     }
@@ -306,6 +308,8 @@ void workers_stop(struct worker *workers, size_t n)
         if (ask_to_end(&workers[i]))
             deadline = clock_mono_s() + SAVE_TIMEOUT_S;
         shutdown(workers[i].proto.out_fd, SHUT_WR); /* the end of the socket asks it too */
+        if (workers[i].spec.place != PLACE_HERE && !workers[i].greeted) /* a job that waits reads nothing */
+            launch_kill(&workers[i].spec, workers[i].pid, false);
         workers[i].state = WORKER_DYING;
     }
     for (size_t i = 0; i < n; i++)
@@ -316,7 +320,7 @@ void workers_stop(struct worker *workers, size_t n)
                 worker_read_log(&workers[i]);
                 proto_take_in(&workers[i].proto); /* so that no worker waits for its messages to be read */
                 if (clock_mono_s() > deadline)
-                    launch_kill(&workers[i].spec, workers[i].pid);
+                    launch_kill(&workers[i].spec, workers[i].pid, true);
                 left -= worker_try_reap(&workers[i], how, sizeof how);
             }
         if (left > 0)

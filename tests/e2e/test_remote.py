@@ -213,9 +213,14 @@ class Remote(test_kill.Sweep):
         where = ["--resume", "a"] if there else [self.folder / "s.ini", "--name", "a"]
         with open(self.words, "w") as out:
             self.process = subprocess.Popen(
-                [tap.TRAWL, "sweep", *map(str, where), "--store", str(self.store), "--trials", "100000", "--devices",
-                 "ssh:node1/cpu, ssh:node2/cpu, cpu", *self.sshd.options()],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=with_tmp(self.folder))
+                [tap.TRAWL, "sweep", *map(str, where), "--store", str(self.store), "--trials", "100000", "--devices", *self.devices()],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=self.env())
+
+    def devices(self):
+        return ["ssh:node1/cpu, ssh:node2/cpu, cpu", *self.sshd.options()]
+
+    def env(self):
+        return with_tmp(self.folder)
 
     def end(self, kind):
         getattr(self, kind)()
@@ -241,21 +246,21 @@ class Remote(test_kill.Sweep):
         self.goes_on()
 
 
-def test_kills_at_random_moments_lose_and_double_nothing(folder):
-    sshd = loopback_ssh.Sshd(folder)
+def kill_at_random(folder, cluster, kind, events, n):
+    """n controllers of this kind, each ended by one of the events at a random moment: no result is lost, changed or doubled."""
     seed = int(os.environ.get("TRAWL_KILL_SEED", int.from_bytes(os.urandom(4), "big")))
     print("# random moments of seed %d" % seed)
     moments = random.Random(seed)
     write(folder, "s.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmax_failures = 0"))
     store, seen, told = folder / "s.db", {}, set()
-    for _ in range(N_KILLS):
-        sweep = Remote(folder, moments, sshd)
+    for _ in range(n):
+        sweep = kind(folder, moments, cluster)
         sweep.begin()
         if moments.random() < 0.3:
             time.sleep(moments.uniform(0, 1))  # while it connects
         else:
             sweep.works()
-        sweep.end(moments.choice(("controller", "ssh", "worker")))
+        sweep.end(moments.choice(events))
         told |= sweep.told()
         rows = test_kill.finished_rows(store)
         for key, row in seen.items():
@@ -263,7 +268,11 @@ def test_kills_at_random_moments_lose_and_double_nothing(folder):
         seen = rows
         assert told <= {row[0][test_kill.NUMBER] for row in rows.values()}, "told and lost"
     assert len(seen) > 5, "the kills came too early to test anything"
-    print("# %d kills, %d trials finished" % (N_KILLS, len(seen)))
+    print("# %d kills, %d trials finished" % (n, len(seen)))
+
+
+def test_kills_at_random_moments_lose_and_double_nothing(folder):
+    kill_at_random(folder, loopback_ssh.Sshd(folder), Remote, ("controller", "ssh", "worker"), N_KILLS)
 
 
 if __name__ == "__main__":
