@@ -10,7 +10,7 @@
  *   - scalars that anneal or differ between trials come from struct kern_hyper in device memory, not from arguments;
  *   - outputs are overwritten unless "adds" is said; reductions have a fixed order for a given number of threads.
  * Shapes: N agents, T horizon, B segments of a minibatch, M = T*B tokens (token t*B + b, time-major), H width, A columns
- * of the heads (struct kern_heads), O = A + 1 policy outputs: the heads' columns, then the value in the last one. */
+ * of the heads (struct kern_heads), O policy outputs: the heads' columns, then those of the value (kern_heads_out). */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
@@ -38,7 +38,17 @@ struct kern_heads {
     int n_reals; /* heads that are numbers; their log-deviations are the last n_reals of the A columns */
     bool squash; /* numbers by tanh into their range; false: clipped */
     float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS]; /* of numbers */
+    /* The value's columns after the A: one, the number itself; or one for each bin of a distribution, whose outermost
+     * bins stand for -x and x with value_log = log(1 + x) (kernels/bins.h). */
+    int n_bins; /* 0: a number; else 3 to KERN_MAX_BINS */
+    float value_log;
 };
+#define KERN_MAX_BINS 255
+/* O */
+ENV_FN size_t kern_heads_out(const struct kern_heads *heads)
+{
+    return (size_t)heads->n_logits + (heads->n_bins > 0 ? (size_t)heads->n_bins : 1);
+}
 /* Beyond these a log of a standard deviation counts as the limit, and has no gradient. */
 #define KERN_LOG_STD_MIN (-10.0f)
 #define KERN_LOG_STD_MAX 4.0f

@@ -44,6 +44,7 @@ struct ckpt_shape {
     int64_t encoder_activation; /* not in older files: it was the activation */
     int64_t action_std, action_bounds; /* not in older files; 0 where every action is a choice */
     int64_t norm_obs; /* not in older files */
+    int64_t value_bins, value_max; /* not in older files; 0 where the value is a number */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -116,6 +117,8 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
         s->action_bounds = t->policy.set.action_bounds;
     }
     s->norm_obs = t->policy.set.norm_obs;
+    s->value_bins = t->policy.set.value_bins;
+    s->value_max = t->policy.set.value_bins > 0 ? t->policy.set.value_max : 0;
     s->total_agents = (int64_t)t->n_agents;
     s->optimizer = t->set.optimizer;
     if (t->policy.n_convs > 0) {
@@ -166,6 +169,8 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"policy.action_std", offsetof(struct ckpt_shape, action_std)},
         {"policy.action_bounds", offsetof(struct ckpt_shape, action_bounds)},
         {"policy.norm_obs", offsetof(struct ckpt_shape, norm_obs)},
+        {"policy.value_bins", offsetof(struct ckpt_shape, value_bins)},
+        {"policy.value_max", offsetof(struct ckpt_shape, value_max)},
     };
 
     if (strncmp(file->env, mine->env, sizeof file->env) != 0)
@@ -197,7 +202,7 @@ static bool ckpt_shape_read(struct ckpt_shape *shape, const char *at, size_t byt
     const size_t with_activation = offsetof(struct ckpt_shape, action_std);
 
     if (at == NULL ||
-        (bytes != sizeof *shape && bytes != with_activation &&
+        (bytes != sizeof *shape && bytes != offsetof(struct ckpt_shape, value_bins) && bytes != with_activation &&
          bytes != offsetof(struct ckpt_shape, encoder_activation) && bytes != offsetof(struct ckpt_shape, encoder)))
         return false;
     memset(shape, 0, sizeof *shape);

@@ -64,7 +64,9 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
         p->encoder_act = p->recurrent ? KERN_ACT_NONE : p->act;
     kern_heads_init(&p->heads, shape, set->action_bounds == POLICY_BOUNDS_TANH);
     p->n_logits = (size_t)p->heads.n_logits;
-    p->n_out = p->n_logits + 1;
+    p->heads.n_bins = (int)set->value_bins;
+    p->heads.value_log = (float)log1p((double)set->value_max);
+    p->n_out = kern_heads_out(&p->heads);
 
     policy_init_encoder(p, kern, shape);
     for (size_t l = 0; l < p->n_layers; l++) {
@@ -199,7 +201,8 @@ void policy_fill_params(const struct policy *p, struct rng rng, float *params)
         }
         if (strncmp(name, "heads", 5) == 0) { /* near-uniform actions, value of full size */
             policy_fill_orthogonal(w, p->n_logits - policy_fixed_rows(p), tensor->cols, 0.01, &own);
-            policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own);
+            if (p->heads.n_bins == 0) /* bins begin equal: a value of 0 */
+                policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own);
         } else if (strncmp(name, "core", 4) == 0 && p->recurrent) { /* the gates one by one */
             for (size_t g = 0; g < p->n_gates; g++)
                 policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own);

@@ -42,6 +42,13 @@ static const struct opt_def policy_defs[] = {
                "Sets that standard deviation at the start, in half widths of the action's range."),
     PROW_ENUM(action_bounds, "clip", "clip|tanh", OPT_FIXED,
               "Keeps actions that are numbers in their range: clipped, or squashed by tanh."),
+    PROW_INT(
+        value_bins, "0", 0, KERN_MAX_BINS, OPT_FIXED, 0, 0, "bins",
+        "Estimates the value as a distribution over this many bins, trained by cross entropy; 0: as a number. 51 is "
+        "usual."),
+    PROW_INT(value_max, "1000", 1, 1e12, OPT_FIXED, 0, 0, "",
+             "Sets the largest return that the bins hold, and minus it the least; they are denser around 0 (symlog).",
+             .depends = "policy.value_bins > 0"),
     PROW_BOOL(norm_obs, "false",
               "Normalises each number of an observation by its running mean and deviation, kept with the policy."),
 };
@@ -104,7 +111,8 @@ static const struct opt_def train_defs[] = {
               "Limits how far one update may move the probability ratio from 1."),
     ROW_FLOAT(vf_coef, "1", 0, 1e6, OPT_LINEAR, 0.1, 5, "", "Weighs the value loss."),
     ROW_FLOAT(vf_clip_coef, "0", 0, 1e9, OPT_LINEAR, 0.01, 5, "",
-              "Limits how far one update may move the value; 0 is off."),
+              "Limits how far one update may move the value; 0 is off. A value of bins has no such limit.",
+              .depends = "policy.value_bins = 0"),
     ROW_FLOAT(ent_coef, "0.01", 0, 1e6, OPT_LOG, 1e-5, 0.2, "", "Rewards the entropy of the policy."),
     ROW_FLOAT(target_kl, "0", 0, 1e6, OPT_FIXED, 0, 0, "nat",
               "Ends the updates of a rollout when the policy moved further; 0 is off."),

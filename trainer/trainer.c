@@ -25,6 +25,12 @@ static enum status check_policy(const struct policy_settings *p, struct error *e
                     POLICY_MAX_LAYERS);
     if (p->core < POLICY_CORE_NONE || p->core > POLICY_CORE_LSTM)
         return FAIL(err, ST_CONFIG, "policy.core is %d, it must be none, mlp, mingru or lstm", p->core);
+    if (p->value_bins < 0 || p->value_bins > KERN_MAX_BINS || p->value_bins == 1 || p->value_bins == 2)
+        return FAIL(err, ST_CONFIG,
+                    "policy.value_bins is %" PRId64 ", it must be 0 (the value is a number) or 3 to %d; 51 is usual",
+                    p->value_bins, KERN_MAX_BINS);
+    if (p->value_bins > 0 && p->value_max < 1)
+        return FAIL(err, ST_CONFIG, "policy.value_max is %" PRId64 ", it must be at least 1", p->value_max);
     if (p->activation < KERN_ACT_NONE || p->activation > KERN_ACT_TANH)
         return FAIL(err, ST_CONFIG, "policy.activation is %d, it must be none, relu or tanh", p->activation);
     if (p->encoder_activation < POLICY_ACTIVATION_AUTO || p->encoder_activation > POLICY_ACTIVATION_TANH)

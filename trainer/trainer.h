@@ -23,6 +23,7 @@ struct policy_settings {
     int action_std, action_bounds; /* of actions that are numbers: enum policy_std, enum policy_bounds */
     double action_std_init; /* in half widths of the action's range */
     bool norm_obs;
+    int64_t value_bins, value_max; /* 0: the value is a number; else a distribution over bins from -value_max to it */
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
 /* AUTO: by the core (policy_init). */

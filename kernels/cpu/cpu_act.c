@@ -62,11 +62,14 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_sample *s = (const struct kern_sample *)ctx;
     const struct kern_heads *heads = s->heads;
-    size_t A = (size_t)heads->n_logits;
+    size_t A = (size_t)heads->n_logits, O = kern_heads_out(heads);
+    float centres[KERN_MAX_BINS];
 
     (void)worker;
+    for (int b = 0; b < heads->n_bins; b++)
+        centres[b] = bins_centre(heads, b);
     for (size_t i = from; i < to; i++) {
-        const float *logits = s->out + i * (A + 1);
+        const float *logits = s->out + i * O;
         const uint8_t *mask = s->mask == NULL ? NULL : s->mask + i * A;
         struct rng rng = rng_split(*s->rng, i);
         float logp = 0.0f;
@@ -88,7 +91,7 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
             at += n;
         }
         s->logp[i] = logp;
-        s->value[i] = logits[A];
+        s->value[i] = heads->n_bins > 0 ? bins_value(heads, centres, logits + A) : logits[A];
     }
 }
 

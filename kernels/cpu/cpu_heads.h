@@ -1,11 +1,12 @@
-/* cpu_heads.h - softmax of one action head with a mask (CPU); a head that is a number has gauss.h.
+/* cpu_heads.h - softmax of one action head with a mask (CPU); a head that is a number has gauss.h, a value of bins bins.h.
  * A masked choice has probability 0. A head whose mask allows nothing is treated as unmasked: a game that leaves no
  * choice must not turn the run into NaN. Sampling, ratio and loss all go through here, so that they agree. */
 #ifndef KERNELS_CPU_HEADS_H
 #define KERNELS_CPU_HEADS_H
 
 #include "kernels/cpu/vec_math.h"
-#include "kernels/gauss.h"
+
+#include "kernels/bins.h"
 
 /* The mask of the head whose choices start at `from`, or NULL if nothing of it counts. mask may be NULL. */
 static inline const uint8_t *head_mask(const uint8_t *mask, int from, int n)

@@ -1,6 +1,7 @@
 /* cpu_loss.c - the PPO loss and its gradient with respect to the policy's output, in one pass over the tokens.
  *   policy: max(-A r, -A clip(r, 1 +- eps)), r = exp(logp - old_logp), A = weight (adv - mean) / (std + 1e-8)
- *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2);   entropy: summed over heads
+ *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2), with bins their cross entropy (kernels/bins.h)
+ *   entropy: summed over heads
  * Each is a mean over the tokens of the minibatch, which may come in several calls. Where both sides of a max are equal
  * the first one's gradient is taken.
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */
@@ -45,7 +46,7 @@ static inline float token_logp(const struct kern_heads *heads, const float *logi
 static void keep_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_loss *l = (const struct kern_loss *)ctx;
-    size_t A = (size_t)l->heads->n_logits, n_heads = (size_t)l->heads->n_heads;
+    size_t A = (size_t)l->heads->n_logits, O = kern_heads_out(l->heads), n_heads = (size_t)l->heads->n_heads;
     float log_sum[ENV_MAX_HEADS];
 
     (void)worker;
@@ -54,8 +55,8 @@ static void keep_part(void *ctx, size_t worker, size_t from, size_t to)
         if ((b > 0 || l->has_before) && l->idx[b] == l->idx[b - 1])
             continue;
         l->log_ratio[i / l->B * l->N + (size_t)l->idx[b]] =
-            token_logp(l->heads, l->out + i * (A + 1), l->mask == NULL ? NULL : l->mask + i * A,
-                       l->actions + i * n_heads, log_sum) -
+            token_logp(l->heads, l->out + i * O, l->mask == NULL ? NULL : l->mask + i * A, l->actions + i * n_heads,
+                       log_sum) -
             l->old_logp[i];
     }
 }
@@ -130,29 +131,37 @@ static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
     const struct kern_heads *heads = l->heads;
     const float clip_coef = l->hyper->clip_coef, vf_clip_coef = l->hyper->vf_clip_coef, vf_coef = l->hyper->vf_coef;
     const float ent_coef = l->hyper->ent_coef, inv_m = job->inv_m;
-    size_t A = (size_t)heads->n_logits, n_heads = (size_t)heads->n_heads;
+    size_t A = (size_t)heads->n_logits, O = kern_heads_out(heads), n_heads = (size_t)heads->n_heads;
+    float centres[KERN_MAX_BINS];
     double sums[P_COUNT] = {0};
     double *partials = job->cpu->partials + worker * CPU_PARTIALS;
     float low = 1.0f - clip_coef, high = 1.0f + clip_coef;
     float log_sum[ENV_MAX_HEADS];
 
+    for (int b = 0; b < heads->n_bins; b++)
+        centres[b] = bins_centre(heads, b);
     for (size_t i = from; i < to; i++) {
-        const float *logits = l->out + i * (A + 1);
+        const float *logits = l->out + i * O;
         const uint8_t *mask = l->mask == NULL ? NULL : l->mask + i * A;
         const int32_t *actions = l->actions + i * n_heads;
-        float *dout = l->dout + i * (A + 1);
+        float *dout = l->dout + i * O;
         float log_ratio = token_logp(heads, logits, mask, actions, log_sum) - l->old_logp[i];
         float ratio = vec_exp(log_ratio);
         float adv = (l->adv[i] - job->adv_shift) * job->adv_scale * (l->weight == NULL ? 1.0f : l->weight[i % l->B]);
         float plain = -adv * ratio;
         float clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
         float g = clipped > plain ? 0.0f : plain * inv_m; /* d(-A r)/dlogp = -A r */
-        float v = logits[A], slope, err = l->ret[i] - v;
+        float v = logits[A], slope, err;
         float entropy = heads_gradient(dout, heads, logits, mask, actions, log_sum, g, ent_coef * inv_m);
 
         sums[P_POLICY] += (double)(clipped > plain ? clipped : plain);
-        sums[P_VALUE] += (double)value_loss(v, l->old_value[i], l->ret[i], vf_clip_coef, &slope);
-        dout[A] = vf_coef * slope * inv_m;
+        if (heads->n_bins > 0) {
+            sums[P_VALUE] += (double)bins_loss(dout + A, heads, centres, logits + A, l->ret[i], vf_coef * inv_m, &v);
+        } else {
+            sums[P_VALUE] += (double)value_loss(v, l->old_value[i], l->ret[i], vf_clip_coef, &slope);
+            dout[A] = vf_coef * slope * inv_m;
+        }
+        err = l->ret[i] - v;
         sums[P_ENTROPY] += (double)entropy;
         sums[P_KL] += (double)(ratio - 1.0f - log_ratio);
         sums[P_CLIPPED] += ratio < low || ratio > high ? 1.0 : 0.0;

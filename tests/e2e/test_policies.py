@@ -91,6 +91,7 @@ CASES = {  # name: options of the training
     "lstm": ["--policy.core", "lstm", "--policy.num_layers", "2", "--policy.norm_obs", "true"],
     "conv": CONV + ["--policy.conv_stride", "2"],
     "conv_mingru": CONV + ["--policy.core", "mingru", "--policy.norm_obs", "true", "--policy.conv_layers", "3"],
+    "bins": ["--policy.value_bins", "21", "--policy.value_max", "30"],
     "numbers": [],
     "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
                       "--policy.core", "lstm"],
@@ -123,7 +124,8 @@ int main(int argc, char **argv)
         trawl_policy_forward(&p, state, obs, out);
         trawl_policy_act(&p, out, masked ? mask : NULL, NULL, action);
         for (size_t i = 0; i < p.n_heads; i++) printf("%.9g ", action[i]);
-        for (size_t i = 0; i < p.n_out; i++) printf("%.9g ", out[i]);
+        for (size_t i = 0; i < p.n_columns; i++) printf("%.9g ", out[i]);
+        printf("%.9g ", trawl_policy_value(&p, out));
         for (size_t i = 0; i < p.state_size; i++) printf("%.9g ", state[i]);
         puts("");
     }

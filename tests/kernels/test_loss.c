@@ -56,6 +56,28 @@ static double token_logp_f64(const struct batch *b, size_t m, double *ret_entrop
     return sum;
 }
 
+/* Cross entropy of one row's bins to the return, which is shared out to the bins as a tent over it; their mean. */
+static double bins_f64(const struct batch *b, const double *row, double target, double *ret_mean)
+{
+    int n = b->heads.n_bins;
+    double most = exp((double)b->heads.value_log) - 1.0, loss = 0.0, sum = 0.0, centre[64];
+
+    target = fmin(fmax(target, -most), most);
+    *ret_mean = 0.0;
+    for (int i = 0; i < n; i++) {
+        double x = (double)b->heads.value_log * (2.0 * i / (n - 1) - 1.0);
+        centre[i] = copysign(exp(fabs(x)) - 1.0, x);
+        sum += exp(row[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        int beside = target > centre[i] ? i + 1 : i - 1;
+        double tent = beside < 0 || beside >= n ? 1.0 : 1.0 - (target - centre[i]) / (centre[beside] - centre[i]);
+        *ret_mean += exp(row[i]) / sum * centre[i];
+        loss -= fmax(0.0, tent) * (row[i] - log(sum));
+    }
+    return loss;
+}
+
 struct parts {
     double policy, value, entropy, kl, clipped;
 };
@@ -81,7 +103,8 @@ static double loss_f64(const struct batch *b, struct parts *ret_parts)
             adv *= (double)b->weight[m % b->B];
         p.policy += fmax(-adv * ratio, -adv * clamp(ratio, 1.0 - eps, 1.0 + eps));
         clipped = old + clamp(v - old, -eps_v, eps_v) - target;
-        p.value += 0.5 * (eps_v > 0.0 ? fmax(plain, clipped * clipped) : plain);
+        p.value += b->heads.n_bins > 0 ? bins_f64(b, b->out64 + m * b->O + b->A, target, &v)
+                                       : 0.5 * (eps_v > 0.0 ? fmax(plain, clipped * clipped) : plain);
         p.entropy += entropy;
         p.kl += ratio - 1.0 - log_ratio;
         p.clipped += fabs(ratio - 1.0) > eps;
@@ -91,14 +114,15 @@ static double loss_f64(const struct batch *b, struct parts *ret_parts)
     return (p.policy + (double)h->vf_coef * p.value - (double)h->ent_coef * p.entropy) / M;
 }
 
-/* Random inputs; with a mask, the actions taken are allowed. */
-static struct batch batch_make(int n_heads, const int *sizes, size_t T, size_t B, bool masked, bool weighted, bool norm,
-                               float vf_clip)
+/* Random inputs; with a mask, the actions taken are allowed. n_bins: of the value, 0: it is a number. */
+static struct batch batch_of_bins(int n_heads, const int *sizes, size_t T, size_t B, bool masked, bool weighted,
+                                  bool norm, float vf_clip, int n_bins)
 {
     struct rng rng = rng_seed((uint64_t)n_heads * 1000 + T * 10 + B);
     struct batch b = {.heads = heads_of(n_heads, sizes), .T = T, .B = B, .M = T * B};
     b.A = (size_t)b.heads.n_logits;
-    b.O = b.A + 1;
+    b.heads.n_bins = n_bins, b.heads.value_log = 0.9f; /* up to 1.46: some returns lie beyond */
+    b.O = kern_heads_out(&b.heads);
     b.out = test_normal(&rng, b.M * b.O, 1.0f);
     b.out64 = test_f64(b.out, b.M * b.O);
     b.adv = test_normal(&rng, b.M, 1.0f);
@@ -130,6 +154,12 @@ static struct batch batch_make(int n_heads, const int *sizes, size_t T, size_t B
     b.hyper = (struct kern_hyper){
         .clip_coef = 0.1f, .vf_clip_coef = vf_clip, .vf_coef = 0.7f, .ent_coef = 0.05f, .norm_adv = norm};
     return b;
+}
+
+static struct batch batch_make(int n_heads, const int *sizes, size_t T, size_t B, bool masked, bool weighted, bool norm,
+                               float vf_clip)
+{
+    return batch_of_bins(n_heads, sizes, T, B, masked, weighted, norm, vf_clip, 0);
 }
 
 static void batch_free(struct batch *b)
@@ -184,7 +214,10 @@ static void check_loss(struct kern *k, struct batch *b)
     check_number("last kl", stats.last_kl, p.kl / (double)b->M, 1e-5);
     check_number("tokens", stats.n_tokens, (double)b->M, 0.0);
     for (size_t m = 0; m < b->M; m++) {
-        double r = (double)b->ret[m], e = r - (double)b->out[m * b->O + b->A];
+        double r = (double)b->ret[m], v = (double)b->out[m * b->O + b->A], e;
+        if (b->heads.n_bins > 0)
+            (void)bins_f64(b, b->out64 + m * b->O + b->A, r, &v);
+        e = r - v;
         ret += r, ret_sq += r * r, err += e, err_sq += e * e;
     }
     check_number("ret sum", stats.ret_sum, ret, 1e-6);
@@ -240,6 +273,36 @@ static void loss_and_gradient_agree_with_f64(void **state)
             batch_free(&b);
             kern_close(k);
         }
+}
+
+/* A value of bins: the loss is the cross entropy, its gradient that of f64; the value is the mean of the
+ * bins. Some returns lie beyond the outermost bins. */
+static void bins_agree_with_f64(void **state)
+{
+    const int one[] = {4}, three[] = {3, 2, 5};
+    static const int bins[] = {3, 8, 51};
+    (void)state;
+    for (size_t v = 0; v < sizeof bins / sizeof bins[0]; v++) {
+        struct kern *k = test_kern(1 + v % 2);
+        struct batch b = v == 1 ? batch_of_bins(3, three, 5, 7, true, true, true, 0.0f, bins[v])
+                                : batch_of_bins(1, one, 9, 15, false, false, false, 0.3f, bins[v]);
+        float *logp = NEW(float, b.M), *value = NEW(float, b.M);
+        int32_t *actions = NEW(int32_t, b.M * (size_t)b.heads.n_heads);
+        struct rng rng = rng_seed(3);
+        struct kern_sample draw = {.N = b.M, .heads = &b.heads, .out = b.out, .mask = b.mask, .rng = &rng};
+
+        check_loss(k, &b);
+        draw.actions = actions, draw.logp = logp, draw.value = value;
+        kern_ops(k)->sample(k, &draw);
+        for (size_t m = 0; m < b.M; m++) {
+            double mean;
+            (void)bins_f64(&b, b.out64 + m * b.O + b.A, 0.0, &mean);
+            check_number("value", (double)value[m], mean, 2e-6);
+        }
+        mem_free(logp), mem_free(value), mem_free(actions);
+        batch_free(&b);
+        kern_close(k);
+    }
 }
 
 /* Time rows of one segment each: a minibatch given in parts has the loss, gradient and statistics of the whole. */
@@ -519,6 +582,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_and_gradient_agree_with_f64),
+        cmocka_unit_test(bins_agree_with_f64),
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(every_clip_branch),
         cmocka_unit_test(loss_that_is_not_finite_reaches_the_norm),

@@ -127,6 +127,8 @@ static const struct kern_heads head_sets[] = {
     {.n_heads = 1, .n_logits = 2, .n_reals = 1, .low = {-2}, .high = {2}},
     {.n_heads = 4, .sizes = {0, 3, 0, 0}, .n_logits = 9, .n_reals = 3, .low = {-1, 0, 0, 5}, .high = {1, 0, 7, 5.5f}},
     {.n_heads = 2, .n_logits = 4, .n_reals = 2, .squash = true, .low = {-1, -3}, .high = {1, 5}},
+    {.n_heads = 1, .sizes = {4}, .n_logits = 4, .n_bins = 51, .value_log = 2.5f},
+    {.n_heads = 2, .sizes = {3, 2}, .n_logits = 5, .n_bins = 8, .value_log = 0.7f},
 };
 
 /* A mask of every allowed choice; one head in ten allows nothing. */
@@ -159,7 +161,7 @@ static void add_actions(struct parity *p, const struct kern_heads *heads, size_t
 static void calm_numbers(const struct kern_heads *heads, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        float *row = out + i * (size_t)(heads->n_logits + 1);
+        float *row = out + i * kern_heads_out(heads);
         for (int j = 0, at = 0; j<heads->n_heads; at += heads->sizes[j]> 0 ? heads->sizes[j] : 1, j++)
             row[at] *= heads->sizes[j] > 0 ? 1.0f : 0.5f;
         for (int j = heads->n_logits - heads->n_reals; j < heads->n_logits; j++)
@@ -178,7 +180,7 @@ static void sample_make(struct parity *p, const size_t *s)
                s[0] * (size_t)heads->n_heads);
     parity_add(p, "logp", BUF_F32, BUF_OUT, s[0]);
     parity_add(p, "value", BUF_F32, BUF_OUT, s[0]);
-    calm_numbers(heads, parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.5f), s[0]);
+    calm_numbers(heads, parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * kern_heads_out(heads), 1.5f), s[0]);
     parity_bytes(p, "rng", BUF_INOUT, &rng, sizeof rng);
     if (s[2] & 1)
         add_mask(p, heads, s[0]);
@@ -449,7 +451,7 @@ static void outputs_make(struct parity *p, const size_t *s)
     const uint8_t *mask = NULL;
     float *old;
     p->call.heads = *heads;
-    calm_numbers(heads, parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.0f), s[0]);
+    calm_numbers(heads, parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * kern_heads_out(heads), 1.0f), s[0]);
     old = parity_normal(p, "old_logp", BUF_F32, BUF_IN, s[0], 0.5f);
     for (size_t i = 0; i < s[0]; i++)
         old[i] -= 1.4f * (float)heads->n_heads;
@@ -718,7 +720,7 @@ static const struct parity_case cases[] = {
     ROW(heads_backward, true, {1, 2, 1}, {3, 5, 7, 1}, {4096, 5, 128, 0}, {1001, 25, 64, 1}, {130, 68, 33, 0},
         {70, 5, 128, 1}),
     ROW(sample, false, {1, 0, 0}, {33, 1, 1}, {4096, 0, 0}, {1001, 2, 1}, {500, 3, 0}, {500, 1, 3}, {77, 2, 2},
-        {1000, 4, 0}, {300, 6, 0}, {64, 4, 2}, {64, 6, 2}),
+        {1000, 4, 0}, {300, 6, 0}, {64, 4, 2}, {64, 6, 2}, {333, 7, 1}, {70, 8, 0}),
     ROW(step_post, false, {1, 0}, {33, 1}, {4099, 1}, {4096, 0}),
     ROW(norm_add, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
     ROW_OF(norm_freeze, true, norm_add_make, norm_add_run, {33, 5}),
@@ -733,9 +735,9 @@ static const struct parity_case cases[] = {
     ROW(rng_advance, false, {1}, {12345678901}),
     ROW(gather, false, {1, 1, 1}, {5, 11, 6}, {64, 129, 32}, {3, 1000, 513}),
     ROW(segments_keep, false, {1, 0, 0, 1, 1}, {33, 1, 1, 11, 7}, {32768, 0, 0, 512, 4096}, {1001, 2, 1, 143, 100},
-        {500, 3, 1, 50, 50}, {264, 5, 0, 33, 40}, {60, 6, 0, 20, 20}),
+        {500, 3, 1, 50, 50}, {264, 5, 0, 33, 40}, {60, 6, 0, 20, 20}, {70, 7, 1, 7, 9}),
     ROW(ppo_loss, false, {1, 1, 0, 0}, {3, 11, 1, 15}, {64, 512, 0, 12}, {7, 143, 2, 5}, {10, 50, 3, 10}, {8, 33, 4, 6},
-        {5, 40, 5, 12}, {9, 30, 6, 4}, {64, 4099, 0, 14}, {5, 60, 1, 16}),
+        {5, 40, 5, 12}, {9, 30, 6, 4}, {64, 4099, 0, 14}, {5, 60, 1, 16}, {11, 300, 7, 15}, {5, 41, 8, 2}),
     ROW(minibatch_stats, false, {1, 0}, {3, 1}, {2, 100}, {2, 1, 1}),
     ROW(grad_norm, false, {1, 0}, {67, 0}, {70001, 0}, {1000001, 0}, {4096, 1}, {4096, 2}),
     ROW(adam, false, {1, 0}, {67, 0}, {70001, 0}, {4096, 1}, {4096, 2}),

@@ -13,6 +13,8 @@ struct exported {
     float *scale; /* (obs_size, 2): mean, 1 / deviation; NULL: observations are taken as they are */
 };
 
+void exported_centres(const struct exported *e,
+                      float *ret_centres); /* (n_bins) numbers that the value's bins stand for */
 /* The file's bytes. strbuf's own limit is checked by the caller. */
 void safetensors_write(const struct exported *e, struct strbuf *out);
 void onnx_write(const struct exported *e, struct strbuf *out);

@@ -427,6 +427,19 @@ static struct name add_number(struct onnx *g, const char *columns, int j, size_t
     return add_op(g, "Add", add_op(g, "Mul", x, add_float(g, half)), add_float(g, middle));
 }
 
+/* (batch, 1): the mean of the distribution of columns (batch, bins). */
+static struct name add_mean_of_bins(struct onnx *g, struct name columns)
+{
+    const struct kern_heads *heads = &g->of->policy->heads;
+    const int64_t dims[] = {heads->n_bins, 1};
+    struct name centres = new_name(g), p = add_axis_node(g, "Softmax", columns.text, NULL, 1, NULL);
+    float values[KERN_MAX_BINS];
+
+    exported_centres(g->of, values);
+    add_tensor(g, centres.text, ONNX_FLOAT, dims, 2, values, (size_t)heads->n_bins * sizeof *values);
+    return add_op(g, "MatMul", p, centres);
+}
+
 static void add_heads(struct onnx *g, struct name x)
 {
     const struct policy *p = g->of->policy;
@@ -447,6 +460,8 @@ static void add_heads(struct onnx *g, struct name x)
     (void)end_node(g, &all, "action");
     add_output(g, "action", type, (const int64_t[]){0, heads->n_heads}, 2);
     x = add_columns(g, out.text, p->n_logits, p->n_out, NULL);
+    if (heads->n_bins > 0)
+        x = add_mean_of_bins(g, x);
     node = begin_node(g, "Squeeze", x.text, add_int(g, 1).text, NULL);
     (void)end_node(g, &node, "value");
     add_output(g, "value", ONNX_FLOAT, (const int64_t[]){0}, 1);

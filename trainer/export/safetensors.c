@@ -33,8 +33,8 @@ static void add_layout(const struct exported *e, struct strbuf *out)
                 p->obs_size, grid ? e->shape->height : 0, grid ? e->shape->width : 0, grid ? e->shape->channels : 0,
                 p->n_convs, grid ? p->convs[0].out : 0, grid ? p->convs[0].stride : 1, e->scale != NULL, p->width,
                 core_name(p), p->n_layers, act_name(p->encoder_act), act_name(p->act));
-    strbuf_addf(out, " value %zu bounds %s heads %d", p->n_out - p->n_logits, p->heads.squash ? "tanh" : "clip",
-                p->heads.n_heads);
+    strbuf_addf(out, " value %zu %" PRId64 " bounds %s heads %d", p->n_out - p->n_logits,
+                p->heads.n_bins > 0 ? p->set.value_max : 0, p->heads.squash ? "tanh" : "clip", p->heads.n_heads);
     for (int j = 0; j < p->heads.n_heads; j++)
         strbuf_addf(out, " %d %s %s", p->heads.sizes[j], num_format_f64((double)p->heads.low[j], low),
                     num_format_f64((double)p->heads.high[j], high));

@@ -4,10 +4,22 @@
 #include "base/mem.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define IDENTIFIER_MAX 48
+
+void exported_centres(const struct exported *e, float *ret_centres)
+{
+    int n = e->policy->heads.n_bins;
+    double most = log1p((double)e->policy->set.value_max);
+
+    for (int i = 0; i < n; i++) {
+        double x = most * (2 * i + 1 - n) / (n - 1);
+        ret_centres[i] = (float)copysign(expm1(fabs(x)), x);
+    }
+}
 
 /* trawl_policy.h, and the file of safetensors as an array that it opens. */
 static void header_write(const struct exported *e, const char *name, struct strbuf *out)

@@ -21,7 +21,8 @@ struct trawl_policy {
     size_t obs_size, n_heads, n_columns, n_out, state_size; /* n_columns: of all heads; n_out: and of the value */
     int sizes[TRAWL_POLICY_HEADS]; /* choices of each head; 0: a number from low to high */
     float low[TRAWL_POLICY_HEADS], high[TRAWL_POLICY_HEADS];
-    size_t width, n_core, n_reals, memory; /* private; memory: of a core layer */
+    size_t width, n_core, n_reals, memory, bins; /* private; memory: of a core layer */
+    double value_max; /* of bins */
     int grid[3], convs, channels, stride, scaled, squash;
     char core[8], act[8], encoder_act[8];
     const float *w; /* scale (obs_size, 2), convolutions, encoder, core, heads: each weight (out, in), then bias */
@@ -120,6 +121,21 @@ static inline void trawl_policy_forward(const struct trawl_policy *p, float *sta
     trawl_policy_linear(out, w, y, p->n_out, p->width, "");
 }
 
+/* The value of out: the last column, or the mean of a distribution over bins. */
+static inline float trawl_policy_value(const struct trawl_policy *p, const float *out)
+{
+    double sum = 0, mean = 0, top = -HUGE_VAL;
+    const float *v = out + p->n_columns;
+    for (size_t i = 0; i < p->bins; i++)
+        top = v[i] > top ? v[i] : top;
+    for (size_t i = 0; i < p->bins; i++) {
+        double share = exp(v[i] - top), x = (2.0 * (double)i + 1 - (double)p->bins) / ((double)p->bins - 1);
+        sum += share;
+        mean += share * copysign(expm1(fabs(x) * log1p(p->value_max)), x);
+    }
+    return p->bins == 1 ? v[0] : (float)(mean / sum);
+}
+
 /* action (n_heads) of out: a choice's index, or a number in its range. mask (n_columns) or NULL: the choices that are
  * allowed. uniform NULL: the likeliest; else 2 random numbers in [0, 1) for each head, by which it is drawn. */
 static inline void trawl_policy_act(const struct trawl_policy *p, const float *out, const unsigned char *mask,
@@ -166,14 +182,15 @@ static inline int trawl_policy_read(struct trawl_policy *p, const char *json, un
 {
     const char *at = strstr(json, "\"layout\":\"1 obs "), *last = strstr(json, "\"heads.bias\":");
     unsigned long long end = 0;
-    int used = 0, values = 0;
+    int used = 0;
     char bounds[8] = "";
     if (!at ||
         sscanf(at + 16,
-               "%zu grid %d %d %d conv %d %d %d scaled %d width %zu core %7s %zu act %7s %7s value %d bounds "
+               "%zu grid %d %d %d conv %d %d %d scaled %d width %zu core %7s %zu act %7s %7s value %zu %lf bounds "
                "%7s heads %zu%n",
                &p->obs_size, &p->grid[0], &p->grid[1], &p->grid[2], &p->convs, &p->channels, &p->stride, &p->scaled,
-               &p->width, p->core, &p->n_core, p->encoder_act, p->act, &values, bounds, &p->n_heads, &used) != 16)
+               &p->width, p->core, &p->n_core, p->encoder_act, p->act, &p->bins, &p->value_max, bounds, &p->n_heads,
+               &used) != 17)
         return 1;
     at += 16 + used;
     for (size_t h = 0; h < p->n_heads; h++, at += used) {
@@ -185,7 +202,7 @@ static inline int trawl_policy_read(struct trawl_policy *p, const char *json, un
     p->squash = bounds[0] == 't';
     p->memory = p->core[0] == 'l' ? 2 * p->width : p->core[1] == 'i' ? p->width : 0;
     p->state_size = p->n_core * p->memory;
-    p->n_out = p->n_columns + (size_t)values;
+    p->n_out = p->n_columns + p->bins;
     last = last ? strstr(last, "_offsets\":[") : NULL; /* it ends the file, but not when others wrote it again */
     return !last || sscanf(last, "_offsets\":[%*u,%llu]", &end) != 1 || end != n_data;
 }

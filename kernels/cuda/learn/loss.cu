@@ -1,8 +1,10 @@
 /* loss.cu - the PPO loss and its gradient with respect to the policy's output, in one pass over the tokens.
  *   policy: max(-A r, -A clip(r, 1 +- eps)), r = exp(logp - old_logp), A = weight (adv - mean) / (std + 1e-8)
- *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2);   entropy: summed over heads
+ *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2), with bins their cross entropy (kernels/bins.h)
+ *   entropy: summed over heads
  * One thread has one token. Statistics: f64 sums of each block, which the block that finishes last adds up in order.
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */
+#include "kernels/bins.h"
 #include "kernels/cuda/nets/softmax.h"
 
 #define KEEP_BLOCK 128
@@ -14,18 +16,18 @@ static_assert(P_COUNT * LOSS_MAX_BLOCKS * sizeof(double) <= CUDA_PARTIALS_BYTES,
 
 /* Token t B + b goes to t N + idx[b]. */
 static __global__ void __launch_bounds__(KEEP_BLOCK)
-    segments_keep_k(float *log_ratio /* (T, N) */, const float *out /* (M, A + 1) */,
+    segments_keep_k(float *log_ratio /* (T, N) */, const float *out /* (M, O) */,
                     const int32_t *actions /* (M, n_heads) */, const float *old_logp /* (M) */,
                     const uint8_t *mask /* (M, A) or NULL */, struct kern_heads heads, const int32_t *idx /* (B) */,
                     bool has_before, size_t N, size_t B, size_t M)
 {
-    size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * KEEP_BLOCK + threadIdx.x;
+    size_t A = (size_t)heads.n_logits, O = kern_heads_out(&heads), i = (size_t)blockIdx.x * KEEP_BLOCK + threadIdx.x;
     ptrdiff_t b = (ptrdiff_t)(i % B);
     float log_sum[ENV_MAX_HEADS];
 
     if (i >= M || ((b > 0 || has_before) && idx[b] == idx[b - 1]))
         return;
-    log_ratio[i / B * N + (size_t)idx[b]] = token_logp(heads, out + i * (A + 1), mask == NULL ? NULL : mask + i * A,
+    log_ratio[i / B * N + (size_t)idx[b]] = token_logp(heads, out + i * O, mask == NULL ? NULL : mask + i * A,
                                                        actions + i * (size_t)heads.n_heads, log_sum) -
                                             old_logp[i];
 }
@@ -87,12 +89,13 @@ static __device__ __forceinline__ float value_loss(float v, float old, float tar
     return 0.5f * err * err;
 }
 
-/* Token i: its row of dout, and its share of the statistics is added to sums. */
-static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_COUNT], const struct loss &l, size_t i)
+/* Token i: its row of dout, and its share of the statistics is added to sums. centres (n_bins) */
+static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_COUNT], const struct loss &l,
+                                                  const float *centres, size_t i)
 {
     size_t A = (size_t)l.heads.n_logits;
     const struct kern_hyper *hyper = l.hyper;
-    const float *logits = l.out + i * (A + 1);
+    const float *logits = l.out + i * kern_heads_out(&l.heads);
     const uint8_t *mask = l.mask == NULL ? NULL : l.mask + i * A;
     const int32_t *actions = l.actions + i * (size_t)l.heads.n_heads;
     bool norm = hyper->norm_adv != 0;
@@ -102,7 +105,7 @@ static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_
     float adv = (l.adv[i] - shift) * scale * (l.weight == NULL ? 1.0f : l.weight[i % l.B]);
     float plain = -adv * ratio, clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
     float g = clipped > plain ? 0.0f : plain * l.inv_m; /* d(-A r)/dlogp = -A r */
-    float v = logits[A], target = l.ret[i], err = target - v, entropy = 0.0f, slope;
+    float v = logits[A], target = l.ret[i], err, entropy = 0.0f, slope;
     int at = 0, at_std = l.heads.n_logits - l.heads.n_reals;
 
 #pragma unroll
@@ -121,8 +124,14 @@ static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_
         at += n;
     }
     sums[P_POLICY] += (double)(clipped > plain ? clipped : plain);
-    sums[P_VALUE] += (double)value_loss(v, l.old_value[i], target, hyper->vf_clip_coef, &slope);
-    dout[A] = hyper->vf_coef * slope * l.inv_m;
+    if (l.heads.n_bins > 0) {
+        sums[P_VALUE] +=
+            (double)bins_loss(dout + A, &l.heads, centres, logits + A, target, hyper->vf_coef * l.inv_m, &v);
+    } else {
+        sums[P_VALUE] += (double)value_loss(v, l.old_value[i], target, hyper->vf_clip_coef, &slope);
+        dout[A] = hyper->vf_coef * slope * l.inv_m;
+    }
+    err = target - v;
     sums[P_ENTROPY] += (double)entropy;
     sums[P_KL] += (double)(ratio - 1.0f - log_ratio);
     sums[P_CLIPPED] += ratio < low || ratio > high ? 1.0 : 0.0;
@@ -166,15 +175,19 @@ static __device__ void loss_finish(float *dout, struct kern_stats *part, double 
 }
 
 static __global__ void __launch_bounds__(LOSS_BLOCK)
-    ppo_loss_k(float *dout /* (M, A + 1) */, struct kern_stats *part, double *partials /* (P_COUNT, blocks) */,
+    ppo_loss_k(float *dout /* (M, O) */, struct kern_stats *part, double *partials /* (P_COUNT, blocks) */,
                unsigned *ticket, struct loss l)
 {
     __shared__ double warp_sums[P_COUNT][LOSS_BLOCK / 32], total[P_COUNT];
+    __shared__ float centres[KERN_MAX_BINS];
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     double sums[P_COUNT] = {0};
 
+    for (int b = (int)threadIdx.x; b < l.heads.n_bins; b += LOSS_BLOCK)
+        centres[b] = bins_centre(&l.heads, b);
+    __syncthreads();
     for (size_t i = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x; i < l.M; i += (size_t)gridDim.x * LOSS_BLOCK)
-        loss_token(dout + i * ((size_t)l.heads.n_logits + 1), sums, l, i);
+        loss_token(dout + i * kern_heads_out(&l.heads), sums, l, centres, i);
 #pragma unroll
     for (int p = 0; p < P_COUNT; p++) {
         sums[p] = num_warp_sum(sums[p]);

@@ -1,6 +1,7 @@
 /* act.cu - acting: draws actions from the policy's output, and what follows a step of the games.
  * A draw is a pure function of (*rng, agent, head), the same stream as on the CPU: for equal logits the actions are
  * equal but where rounding decides between two choices. */
+#include "kernels/bins.h"
 #include "kernels/cuda/nets/softmax.h"
 
 #define SAMPLE_BLOCK 64
@@ -42,13 +43,16 @@ static __device__ __forceinline__ float normal_draw(struct rng *rng)
 
 static __global__ void __launch_bounds__(SAMPLE_BLOCK)
     sample_k(int32_t *actions /* (N, n_heads) */, float *reals /* (N, n_heads) or NULL */, float *logp /* (N) */,
-             float *value /* (N) */, const float *out /* (N, A + 1) */, const uint8_t *mask /* (N, A) or NULL */,
+             float *value /* (N) */, const float *out /* (N, O) */, const uint8_t *mask /* (N, A) or NULL */,
              struct kern_heads heads, struct rng *rng, unsigned *ticket, bool greedy, size_t N)
 {
     size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * SAMPLE_BLOCK + threadIdx.x;
     struct rng parent = *rng;
     unsigned drawn = 0;
+    __shared__ float centres[KERN_MAX_BINS];
 
+    for (int b = (int)threadIdx.x; b < heads.n_bins; b += SAMPLE_BLOCK)
+        centres[b] = bins_centre(&heads, b);
     /* A ticket: this block has read the counter. No block waits for it until the end. */
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -57,10 +61,10 @@ static __global__ void __launch_bounds__(SAMPLE_BLOCK)
     }
     if (i >= N)
         return;
-    const float *logits = out + i * (A + 1);
+    const float *logits = out + i * kern_heads_out(&heads);
     const uint8_t *own_mask = mask == NULL ? NULL : mask + i * A;
     struct rng own = rng_split(parent, i);
-    float sum = 0.0f, v = logits[A];
+    float sum = 0.0f, v = heads.n_bins > 0 ? bins_value(&heads, centres, logits + A) : logits[A];
     int at = 0, at_std = heads.n_logits - heads.n_reals;
 
     own.counter = parent.counter;

@@ -270,9 +270,10 @@ static bool rollout_fill(struct rollout_args *a, const struct kern_rollout *r)
 
     a->game = rollout_game_of(env);
     if (a->game == ROLLOUT_GAMES || net->core == KERN_CORE_LSTM || env->shape.n_agents != 1 || env->shape.has_mask ||
-        r->mask != NULL || net->heads.n_heads != 1 || net->heads.n_reals != 0 || net->heads.n_logits >= ROLLOUT_OUT ||
-        r->T < 1 || r->T > 1 << 20 || net->obs_size > 8192 || net->n_layers > KERN_MAX_LAYERS ||
-        env->def->options.settings_size > ROLLOUT_SETTINGS || env->def->state_size % 8 != 0)
+        r->mask != NULL || net->heads.n_heads != 1 || net->heads.n_reals != 0 || net->heads.n_bins != 0 ||
+        net->heads.n_logits >= ROLLOUT_OUT || r->T < 1 || r->T > 1 << 20 || net->obs_size > 8192 ||
+        net->n_layers > KERN_MAX_LAYERS || env->def->options.settings_size > ROLLOUT_SETTINGS ||
+        env->def->state_size % 8 != 0)
         return false;
     a->N = r->N;
     a->T = (int)r->T;

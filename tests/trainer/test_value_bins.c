@@ -1,0 +1,124 @@
+/* test_value_bins.c - a value of bins: how it begins, what is saved of it, and that policies and values are learned. */
+#include "tests/trainer/trainer_test.h"
+
+#include <math.h>
+
+static void memory_open(struct setup *s, size_t n_threads)
+{
+    setup_game(s, "memory", n_threads);
+    setup_option(s, "length", 4);
+    s->policy.core = POLICY_CORE_MINGRU;
+    s->policy.num_layers = 1;
+    s->policy.hidden_size = 32;
+    s->policy.value_bins = 51;
+    s->policy.value_max = 10;
+    s->train.total_agents = 128;
+    s->train.horizon = 16;
+    s->train.minibatch_size = 1024;
+    s->train.total_timesteps = UNDER_TSAN ? 128 * 16 * 2 : 300000; /* there its threads pass every layer, and no more */
+    s->train.learning_rate = 0.02;
+    s->train.replay_ratio = 2;
+}
+
+/* All bins are equally likely at first, so every value is 0; then it moves. */
+static void values_begin_at_zero(void **state)
+{
+    struct setup s;
+    struct trainer *t;
+    float most = 0.0f;
+
+    (void)state;
+    memory_open(&s, 2);
+    t = setup_trainer(&s);
+    iterate(t, 1);
+    for (size_t i = 0; i < t->n_agents * t->horizon; i++)
+        assert_float_equal(t->roll.values[i], 0.0f, 1e-5);
+    iterate(t, 1);
+    for (size_t i = 0; i < t->n_agents * t->horizon; i++)
+        most = fmaxf(most, fabsf(t->roll.values[i]));
+    assert_true(most > 1e-3f && most < 10.0f);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* A run that is saved and loaded half-way ends with the same bytes; other bins, or none, are refused by name. */
+static void a_run_resumes(void **state)
+{
+    struct setup s;
+    struct trainer *whole, *half;
+    struct error failed = {0}, other = {0};
+    char path[] = "/tmp/trawl-test-bins-XXXXXX";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    memory_open(&s, 1);
+    whole = setup_trainer(&s);
+    iterate(whole, 2);
+    OK(trainer_save(whole, path, "", err));
+    iterate(whole, 2);
+    half = setup_trainer(&s);
+    OK(trainer_load(half, path, err));
+    iterate(half, 2);
+    assert_same_weights(whole, half);
+    trainer_destroy(half);
+    s.policy.value_max = 20;
+    half = setup_trainer(&s);
+    assert_int_equal(trainer_load(half, path, &failed), ST_CONFIG);
+    assert_non_null(strstr(failed.text, "--policy.value_max 10"));
+    trainer_destroy(half);
+    s.policy.value_bins = 0;
+    half = setup_trainer(&s);
+    assert_int_equal(trainer_load_weights(half, path, &other), ST_CONFIG);
+    assert_non_null(strstr(other.text, "--policy.value_bins 51"));
+    trainer_destroy(half);
+    trainer_destroy(whole);
+    unlink(path);
+    setup_close(&s);
+}
+
+static void odd_numbers_of_bins_are_refused(void **state)
+{
+    static const int64_t bad[] = {-1, 1, 2, 256};
+    struct setup s;
+
+    (void)state;
+    memory_open(&s, 1);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct error failed = {0};
+        s.policy.value_bins = bad[i];
+        assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &failed), ST_CONFIG);
+        assert_non_null(strstr(failed.text, "policy.value_bins"));
+    }
+    setup_close(&s);
+}
+
+/* Half of the answers are right by chance; a value that knows the question explains most of the returns. */
+static void memory_is_learned(void **state)
+{
+    struct setup s;
+    struct trainer *t;
+    struct train_result result;
+
+    (void)state;
+    memory_open(&s, 2);
+    t = setup_trainer(&s);
+    OK(trainer_run(t, NULL, &result, err));
+    printf("# perf %.3f, explained variance %.3f\n", result.window.perf, result.window.explained_variance);
+    assert_true(UNDER_TSAN || result.window.perf > 0.95);
+    assert_true(UNDER_TSAN || result.window.explained_variance > 0.5);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_begin_at_zero),
+        cmocka_unit_test(a_run_resumes),
+        cmocka_unit_test(odd_numbers_of_bins_are_refused),
+        cmocka_unit_test(memory_is_learned),
+    };
+    return cmocka_run_group_tests_name("value_bins", tests, NULL, NULL);
+}
