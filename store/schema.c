@@ -215,8 +215,12 @@ static const char migration_7[] = "CREATE TABLE mark ("
                                   "ALTER TABLE study ADD COLUMN tags TEXT;"
                                   "ALTER TABLE study ADD COLUMN trashed_ms INTEGER;"; /* NULL: it is not in the trash */
 
+/* 8: metrics of a trial at its end, as the study's limits and third objective need them. */
+static const char migration_8[] =
+    "ALTER TABLE trial ADD COLUMN outcomes TEXT CHECK (outcomes IS NULL OR json_valid(outcomes));";
+
 static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4,
-                                         migration_5, migration_6, migration_7};
+                                         migration_5, migration_6, migration_7, migration_8};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 int64_t store_schema_version(void)

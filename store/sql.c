@@ -22,12 +22,12 @@
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s, "         \
-    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS ", outcomes"
 /* Without config and log_tail, the largest columns. */
 #define TRIAL_COLUMNS_LIGHT                                                                                            \
     "id, study_id, number, state, params, NULL, origin, seed, attempt, device, score, perf, cost_s, device_s, "        \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s, "             \
-    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS ", outcomes"
 
 static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -65,17 +65,18 @@ static const char *const store_sql_text[SQL_COUNT] = {
                         "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
                         "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "
                         "score_se = NULL, eval_episodes = 0, eval_unfinished = 0, eval_s = NULL, start_s = NULL, "
-                        "program = NULL, kernels = NULL, "
+                        "program = NULL, kernels = NULL, outcomes = NULL, "
                         "checksum = NULL "
                         "WHERE id = ?1 AND state IN "
                         "('queued', 'lost')",
-    [SQL_TRIAL_FINISH] = "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
-                         "?6, env_steps = ?7, "
-                         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
-                         "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17, "
-                         "eval_unfinished = ?18, device = coalesce(?19, device), checksum = NULL WHERE id = "
-                         "?1 AND state IN ('queued', "
-                         "'running')",
+    [SQL_TRIAL_FINISH] =
+        "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
+        "?6, env_steps = ?7, "
+        "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
+        "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17, "
+        "eval_unfinished = ?18, device = coalesce(?19, device), outcomes = ?20, checksum = NULL WHERE id = "
+        "?1 AND state IN ('queued', "
+        "'running')",
     [SQL_TRIAL_CONFIG] = "UPDATE trial SET config = ?2, checksum = NULL WHERE id = ?1 AND state IN ('queued', 'lost')",
     [SQL_TRIAL_REQUEUE_ONE] =
         "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "

@@ -180,6 +180,7 @@ struct trial {
     char *program; /* the build that ran it; NULL: the study's */
     char *kernels; /* vector units and threads: with config and seed, they determine its bytes; NULL when unknown */
     int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
+    char *outcomes; /* JSON object: the metrics at its end that limits and third objective need; NULL: none */
     char *dropped; /* why models and front ignore it; NULL: they do not */
     char *note, *tags; /* what people wrote: a text, and words as "a,b"; NULL */
 };
@@ -239,6 +240,8 @@ struct trial_result {
     double score_se, eval_s;
     double start_s; /* 0: unknown */
     const char *program, *kernels; /* NULL: unknown */
+    const char *outcomes; /* JSON object; NULL: none */
+    bool lacks_outcome; /* not stored: it failed for want of one that its study needs */
     const char *device; /* NULL: the device of its start */
     const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
     size_t n_points;

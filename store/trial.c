@@ -37,6 +37,7 @@ void trial_free(struct trial *trial)
     mem_free(trial->log_tail);
     mem_free(trial->program);
     mem_free(trial->kernels);
+    mem_free(trial->outcomes);
     mem_free(trial->dropped);
     mem_free(trial->note);
     mem_free(trial->tags);
@@ -101,7 +102,7 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t s
     } texts[] = {{4, &trial->params},   {5, &trial->config},   {6, &trial->origin},       {9, &trial->device},
                  {15, &trial->reason},  {19, &trial->slot},    {20, &trial->cost_method}, {21, &trial->log_tail},
                  {28, &trial->program}, {29, &trial->kernels}, {32, &trial->dropped},     {33, &trial->note},
-                 {34, &trial->tags}};
+                 {34, &trial->tags},    {35, &trial->outcomes}};
     enum trial_state state;
 
     *trial = (struct trial){0};
@@ -343,10 +344,11 @@ static enum status finish_again(struct store *store, int64_t trial_id, const str
 
     TRY(trial_by_id(store, trial_id, &trial, err));
     rc = store_checkpoint_path(store, trial_id, &checkpoint, err);
-    if (rc == ST_OK && !(trial.state == result->state && same_f64(trial.score, result->score) &&
-                         same_f64(trial.perf, result->perf) && same_f64(trial.cost_s, result->cost_s) &&
-                         same_f64(trial.device_s, result->device_s) && trial.env_steps == result->env_steps &&
-                         same_text(trial.reason, result->reason) && same_text(checkpoint, result->checkpoint_path)))
+    if (rc == ST_OK &&
+        !(trial.state == result->state && same_f64(trial.score, result->score) && same_f64(trial.perf, result->perf) &&
+          same_f64(trial.cost_s, result->cost_s) && same_f64(trial.device_s, result->device_s) &&
+          trial.env_steps == result->env_steps && same_text(trial.reason, result->reason) &&
+          same_text(trial.outcomes, result->outcomes) && same_text(checkpoint, result->checkpoint_path)))
         rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s already, a second and different result (%s) was dropped",
                   store->path, (long long)trial.number, trial_state_name(trial.state), trial_state_name(result->state));
     mem_free(checkpoint);
@@ -405,6 +407,7 @@ enum status store_trial_finish_part(struct store *store, int64_t trial_id, const
     store_bind_text(stmt, 17, result->kernels);
     sqlite3_bind_int64(stmt, 18, result->eval_unfinished);
     store_bind_text(stmt, 19, result->device);
+    store_bind_text(stmt, 20, result->outcomes);
     TRY(store_sql_run(store, stmt, finish_what, err));
     if (sqlite3_changes(store->db) == 0)
         return finish_again(store, trial_id, result, err);

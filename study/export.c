@@ -82,6 +82,14 @@ enum status export_pick(const struct study_view *v, const char *rule, struct gp_
     if (ret->i >= v->n && ret->note != NULL && study_view_best_run(v) < v->n)
         return FAIL(err, ST_NOTFOUND, "no trial of %s fits '%s': %s; --pick best always gives one", name, rule,
                     ret->note);
+    if (ret->i < v->n && study_view_breaks_limit(v, ret->i)) {
+        ret->supported = false;
+        ret->note = "infeasible: it breaks a limit of the study, so that no rule but its number picks it";
+    }
+    if (ret->i >= v->n && v->search.outcomes.n_limits > 0 && study_view_count(v, TRIAL_DONE) > 0)
+        return FAIL(err, ST_NOTFOUND,
+                    "no trial of %s that keeps all limits fits '%s'; `trawl show %s` says which limits they break",
+                    name, rule, name);
     if (ret->i >= v->n)
         return FAIL(err, ST_NOTFOUND, "no finished trial of %s fits '%s'; `trawl show %s` lists them", name, rule,
                     name);

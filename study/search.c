@@ -335,6 +335,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     memset(ret_search, 0, sizeof *ret_search);
     strbuf_init(&inert, OUTPUT_MAX_BYTES);
     ret_search->cost = (enum search_cost)setup->sweep.cost;
+    ret_search->outcomes = setup->outcomes;
     rc = add_params(ret_search, setup, err);
     if (rc == ST_OK)
         rc = search_find_dependent(ret_search, setup, &inert, err);

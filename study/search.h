@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "gp/gp.h"
+#include "study/outcomes.h"
 
 struct opt_def;
 struct setup;
@@ -20,6 +21,7 @@ struct search {
     struct space space;
     char from[104]; /* study of the same store whose trials are evidence for this one; "": none */
     enum search_cost cost; /* what the study counts as the cost of a trial */
+    struct outcomes outcomes; /* what else counts: limits and a third objective */
     char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
     const struct opt_def *opts[SPACE_MAX_DIM]; /* NULL until search_bind */
 };
@@ -30,8 +32,8 @@ void search_destroy(struct search *search); /* NULL is fine */
 /* Read from the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error with an
  * example. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
-/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?, "when"?}], "cost"?, "from"?}; caller:
- * mem_free. */
+/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?, "when"?}], "cost"?, "from"?, "limits"?,
+ * "objective"?}; caller: mem_free. */
 char *search_to_json(const struct search *search);
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
 /* Finds the option of every parameter, so that values can be written as texts. */

@@ -84,6 +84,7 @@ char *search_to_json(const struct search *search)
         json_add_str(json, "cost", cost_names[search->cost]);
     if (search->from[0] != '\0')
         json_add_str(json, "from", search->from);
+    outcomes_add_json(&search->outcomes, json);
     return print_and_delete(json);
 }
 
@@ -173,6 +174,8 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     if (rc != ST_OK)
         return rc;
     rc = read_cost(json, &ret_search->cost, err);
+    if (rc == ST_OK)
+        rc = outcomes_read_json(json, &ret_search->outcomes, err);
     if (json_get_str(json, "from") != NULL)
         snprintf(ret_search->from, sizeof ret_search->from, "%s", json_get_str(json, "from"));
     params = cJSON_GetObjectItemCaseSensitive(json, "params");

@@ -96,6 +96,25 @@ static bool same_scale(const struct space_param *a, const struct space_param *b)
            fabs(shift - rint(shift)) < 1e-9;
 }
 
+/* Bounds may move: what was measured is judged again. Other metrics were not kept of the trials so far. */
+static enum status take_outcomes(struct outcomes *o, const struct outcomes *want, bool *ret_changed, struct error *err)
+{
+    if (strcmp(o->third, want->third) != 0 || o->third_max != want->third_max || o->third_log != want->third_log)
+        return FAIL(err, ST_CONFIG, "the config has another third objective (sweep.objective) than the study" INSTEAD);
+    if (o->n_limits != want->n_limits)
+        return FAIL(err, ST_CONFIG, "the config has %zu limits, the study has %zu" INSTEAD, want->n_limits,
+                    o->n_limits);
+    for (size_t k = 0; k < o->n_limits; k++) {
+        const struct gp_limit *a = &o->bounds[k], *b = &want->bounds[k];
+        if (strcmp(o->metrics[k], want->metrics[k]) != 0)
+            return FAIL(err, ST_CONFIG, "[sweep.limit.%s] bounds %s, in the study %s" INSTEAD, want->names[k],
+                        want->metrics[k], o->metrics[k]);
+        *ret_changed = *ret_changed || a->min != b->min || a->max != b->max;
+    }
+    *o = *want;
+    return ST_OK;
+}
+
 enum status search_widen(struct search *stored, const struct search *want, bool *ret_wider, struct error *err)
 {
     *ret_wider = false;
@@ -105,6 +124,7 @@ enum status search_widen(struct search *stored, const struct search *want, bool 
                         want->space.params[j].key);
     if (want->cost != stored->cost)
         return FAIL(err, ST_CONFIG, "the config counts another cost (sweep.cost) than the study" INSTEAD);
+    TRY(take_outcomes(&stored->outcomes, &want->outcomes, ret_wider, err));
     for (size_t i = 0; i < stored->space.dim; i++) {
         struct space_param *p = &stored->space.params[i];
         size_t j = search_find(want, p->key);

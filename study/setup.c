@@ -37,6 +37,14 @@ static const struct opt_def sweep_defs[] = {
                  "Chooses how the next trial is found: by a model of score and cost, at random, or evenly spread."),
     OPT_ROW_STR(struct sweep_settings, metric, "perf",
                 "Names the logged number that is a trial's score; docs/metrics.md lists them."),
+    OPT_ROW_STR(struct sweep_settings, objective, "",
+                "Names a logged number that is a third objective beside score and cost, like memory, env_steps or a "
+                "program's own (docs/pareto.md); empty: none."),
+    OPT_ROW_ENUM(struct sweep_settings, objective_goal, "minimize", "minimize|maximize", OPT_FIXED,
+                 "Sets whether a lower or a higher value of sweep.objective is better."),
+    OPT_ROW_ENUM(struct sweep_settings, objective_scale, "linear", "linear|log", OPT_FIXED,
+                 "Measures sweep.objective in hypervolume and models as it is, or by its logarithm, which suits memory "
+                 "and times."),
     OPT_ROW_STR(struct sweep_settings, require, "",
                 "Proposes only trials for which this holds: `train.minibatch_size <= train.total_agents * "
                 "train.horizon`; with + - * / %, comparisons, and, or, not."),
@@ -189,6 +197,24 @@ enum status setup_load_all(struct setup *setup, const char *const *words, int n,
     return ST_OK;
 }
 
+/* Options of the third objective, which belong together. */
+static enum status take_objective(struct setup *setup, struct error *err)
+{
+    const struct sweep_settings *s = &setup->sweep;
+    struct outcomes *o = &setup->outcomes;
+
+    if (strlen(s->objective) >= sizeof o->third)
+        return FAIL(err, ST_CONFIG, "%s: sweep.objective is longer than %zu letters",
+                    config_origin(setup->config, "sweep.objective"), sizeof o->third - 1);
+    if (s->objective[0] != '\0' && strcmp(s->objective, s->metric) == 0)
+        return FAIL(err, ST_CONFIG, "%s: sweep.objective is '%s', which is the score already (sweep.metric)",
+                    config_origin(setup->config, "sweep.objective"), s->objective);
+    snprintf(o->third, sizeof o->third, "%s", s->objective);
+    o->third_max = s->objective_goal == 1;
+    o->third_log = s->objective_scale == 1;
+    return ST_OK;
+}
+
 static const struct train_metric_def *find_metric(const char *name)
 {
     for (size_t i = 0; i < train_n_metric_defs; i++)
@@ -223,13 +249,42 @@ static enum status check_limits(const struct setup *setup, struct error *err)
     return ST_OK;
 }
 
-/* A program has names of its own; Trawl's trainer logs what docs/metrics.md lists. */
-static enum status check_metric(const struct setup *setup, struct error *err)
+/* A program has names of its own; Trawl's trainer logs what docs/metrics.md lists. key and origin: of the setting. */
+static enum status check_logged(const char *key, const char *name, const char *origin, struct error *err)
 {
-    const struct train_metric_def *metric = find_metric(setup->sweep.metric);
     const char *names[64], *near;
     char list[600] = "";
     size_t n = 0, used = 0;
+
+    if (find_metric(name) != NULL)
+        return ST_OK;
+    for (; n < train_n_metric_defs && n < 64; n++) {
+        names[n] = train_metric_defs[n].name;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n > 0 ? ", " : "", names[n]);
+    }
+    near = word_nearest(name, names, n);
+    return FAIL(err, ST_CONFIG, "%s: %s is '%s', which no run logs; %s%s%s", origin, key, name,
+                near ? "did you mean '" : "there are ", near ? near : list, near ? "'?" : "");
+}
+
+static enum status check_outcomes(const struct setup *setup, struct error *err)
+{
+    const struct outcomes *o = &setup->outcomes;
+    char key[2 * OUTCOME_NAME_MAX];
+
+    for (size_t k = 0; k < o->n_limits; k++) {
+        snprintf(key, sizeof key, "the metric of [sweep.limit.%s]", o->names[k]);
+        TRY(check_logged(key, o->metrics[k], o->origins[k], err));
+    }
+    return o->third[0] == '\0'
+               ? ST_OK
+               : check_logged("sweep.objective", o->third, config_origin(setup->config, "sweep.objective"), err);
+}
+
+static enum status check_metric(const struct setup *setup, struct error *err)
+{
+    const struct train_metric_def *metric = find_metric(setup->sweep.metric);
 
     if (metric != NULL && metric->by_clock)
         return FAIL(
@@ -237,17 +292,8 @@ static enum status check_metric(const struct setup *setup, struct error *err)
             "%s: sweep.metric is '%s', which differs from run to run of the same config and seed; search by perf, "
             "and by time with sweep.cost",
             config_origin(setup->config, "sweep.metric"), setup->sweep.metric);
-    if (metric != NULL)
-        return ST_OK;
-    for (; n < train_n_metric_defs && n < 64; n++) {
-        names[n] = train_metric_defs[n].name;
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n > 0 ? ", " : "", names[n]);
-    }
-    near = word_nearest(setup->sweep.metric, names, n);
-    return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s",
-                config_origin(setup->config, "sweep.metric"), setup->sweep.metric,
-                near ? "did you mean '" : "there are ", near ? near : list, near ? "'?" : "");
+    TRY(check_outcomes(setup, err));
+    return check_logged("sweep.metric", setup->sweep.metric, config_origin(setup->config, "sweep.metric"), err);
 }
 
 static enum status check_perf(const struct setup *setup, struct error *err)
@@ -360,6 +406,7 @@ static enum status finish_program(struct setup *setup, struct error *err)
         return ST_OK;
     TRY(config_fill(config, &sweep_opt_table, &setup->sweep, err));
     setup->sweep.is_program = true;
+    TRY(take_objective(setup, err));
     TRY(config_fill(config, &track_opt_table, &setup->track, err));
     return check_limits(setup, err);
 }
@@ -377,6 +424,7 @@ static enum status default_metric(struct setup *setup, struct error *err)
 
 static enum status finish(struct setup *setup, struct error *err)
 {
+    TRY(outcomes_take(&setup->outcomes, setup->config, err));
     if (program_is_named(setup->config))
         return finish_program(setup, err);
     TRY(dialect_begin(&setup->dialect, setup->config, err));
@@ -396,6 +444,7 @@ static enum status finish(struct setup *setup, struct error *err)
     if (!setup->has_sweep)
         return ST_OK;
     TRY(config_fill(setup->config, &sweep_opt_table, &setup->sweep, err));
+    TRY(take_objective(setup, err));
     TRY(config_fill(setup->config, &track_opt_table, &setup->track, err));
     TRY(check_limits(setup, err));
     TRY(check_perf(setup, err));
@@ -524,6 +573,7 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
     rc = config_write_ini(setup->config, false, false, &sb, err);
     if (rc == ST_OK && (setup->has_sweep || setup_is_program(setup))) /* which config_write_ini leaves out */
         rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
+    outcomes_write(&setup->outcomes, &sb);
     if (rc == ST_OK)
         rc = strbuf_status(&sb, "the config's text", err);
     if (rc == ST_OK)

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "study/dialect/dialect.h"
+#include "study/outcomes.h"
 #include "study/program/program_settings.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
@@ -28,6 +29,9 @@ enum sweep_keep { SWEEP_KEEP_NONE, SWEEP_KEEP_FRONT, SWEEP_KEEP_ALL };
 struct sweep_settings {
     int method; /* enum suggest_method */
     char metric[OPT_STR_MAX];
+    char objective[OPT_STR_MAX]; /* a metric; "": none */
+    int objective_goal; /* 0: minimize, 1: maximize */
+    int objective_scale; /* 0: linear, 1: log */
     char require[OPT_STR_MAX]; /* an expression that each trial fulfils; "": none */
     int goal; /* 0: maximize, 1: minimize */
     int64_t trials;
@@ -64,6 +68,7 @@ struct setup {
     struct track_settings track;
     struct program_settings program; /* command "": Trawl trains, and what follows is empty */
     struct program_params params;
+    struct outcomes outcomes; /* limits and third objective of a sweep */
     struct dialect dialect; /* how the config of another program was read */
     bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
     bool searches; /* set before setup_finish: parameters of a single value are taken into the config */

@@ -93,21 +93,31 @@ const char *study_cost_text(enum search_cost kind, double cost, char *buf)
     return buf;
 }
 
-void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *t, struct gp_trial *ret_row)
+/* A finished trial with all that counts of it. */
+static enum gp_trial_state judge_done(const struct outcomes *outcomes, const struct gp_trial *row)
 {
-    double cost = study_trial_cost(cost_kind, t);
+    if (outcomes->third[0] != '\0' && !isfinite(row->third))
+        return GP_TRIAL_FAILED;
+    return outcomes_are_kept(outcomes, row) ? GP_TRIAL_DONE : GP_TRIAL_INFEASIBLE;
+}
+
+void study_judge(const struct study *study, const struct search *search, const struct trial *t,
+                 struct gp_trial *ret_row)
+{
+    double cost = study_trial_cost(search->cost, t);
     bool usable = isfinite(t->score) && isfinite(cost) && cost >= 0;
 
     ret_row->score = usable ? (study->maximize ? t->score : -t->score) : NAN;
     ret_row->score_se = t->score_se;
     ret_row->cost = usable ? fmax(cost, COST_MIN) : NAN; /* its logarithm is needed */
+    outcomes_judge(&search->outcomes, t->outcomes, ret_row);
     if (t->dropped != NULL) {
         ret_row->state = GP_TRIAL_DROPPED;
         return;
     }
     switch (t->state) {
     case TRIAL_DONE:
-        ret_row->state = usable ? GP_TRIAL_DONE : GP_TRIAL_FAILED;
+        ret_row->state = usable ? judge_done(&search->outcomes, ret_row) : GP_TRIAL_FAILED;
         break;
     case TRIAL_STOPPED:
         ret_row->state = usable ? GP_TRIAL_STOPPED : GP_TRIAL_FAILED;
@@ -135,7 +145,7 @@ static void score_bounds(const struct study *study, struct gp_history *history)
 
 static void fill_row(struct study_view *view, size_t i)
 {
-    study_judge(&view->study, view->search.cost, &view->trials[i], &view->gp[i]);
+    study_judge(&view->study, &view->search, &view->trials[i], &view->gp[i]);
     view->gp[i].x = view->x[i];
 }
 
@@ -145,15 +155,57 @@ static void judge_front(struct study_view *view)
         bool has_belief = study_view_belief(view, i) != NULL;
         view->on_front[i] =
             has_belief ? gp_is_shown_on_front(&view->advice, i) : view->advice.beliefs == NULL && view->front_run[i];
-        if (view->trials[i].dropped != NULL)
-            view->on_front[i] = false; /* also while the advice is older */
+        if (view->gp[i].state != GP_TRIAL_DONE)
+            view->on_front[i] = false; /* dropped or over a limit: also while the advice is older */
     }
+}
+
+bool study_view_breaks_limit(const struct study_view *view, size_t i)
+{
+    const struct gp_belief *belief = study_view_belief(view, i);
+
+    return view->gp[i].state == GP_TRIAL_INFEASIBLE ||
+           (view->gp[i].state == GP_TRIAL_DONE && belief != NULL && belief->breaks_limit);
+}
+
+void study_view_explain_limit(const struct study_view *view, size_t i, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    if (view->gp[i].state == GP_TRIAL_INFEASIBLE)
+        outcomes_explain(&view->search.outcomes, &view->gp[i], buf, size);
+    else if (study_view_breaks_limit(view, i))
+        snprintf(buf, size, "the mean of this config's runs breaks a limit");
+}
+
+bool study_view_has_third(const struct study_view *view)
+{
+    return view->search.outcomes.third[0] != '\0';
+}
+
+double study_view_third(const struct study_view *view, size_t i)
+{
+    enum gp_trial_state state = view->gp[i].state;
+
+    if (!study_view_has_third(view) || (state != GP_TRIAL_DONE && state != GP_TRIAL_INFEASIBLE))
+        return NAN;
+    return outcomes_third(&view->search.outcomes, view->gp[i].third);
+}
+
+void study_view_judge(struct study_view *view)
+{
+    for (size_t i = 0; i < view->n; i++)
+        fill_row(view, i);
+    view->advice_stale = true;
+    study_view_refresh(view);
 }
 
 void study_view_refresh(struct study_view *view)
 {
     view->history.n = view->n;
     view->history.trials = view->gp;
+    view->history.has_third = view->search.outcomes.third[0] != '\0';
+    view->history.n_limits = view->search.outcomes.n_limits;
+    view->history.limits = view->search.outcomes.bounds;
     pareto_front(&view->history, NULL, view->front_run);
     judge_front(view);
     pareto_reference(&view->history, &view->ref);
@@ -375,7 +427,7 @@ size_t study_view_best_run(const struct study_view *view)
 
     for (size_t i = 0; i < view->n; i++) {
         const struct gp_trial *t = &view->gp[i], *b = &view->gp[best < view->n ? best : i];
-        if (t->state == GP_TRIAL_DONE &&
+        if (t->state == GP_TRIAL_DONE && !study_view_breaks_limit(view, i) &&
             (best == view->n || t->score > b->score || (t->score == b->score && t->cost < b->cost)))
             best = i;
     }

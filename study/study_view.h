@@ -47,7 +47,7 @@ struct study_view {
 };
 
 /* The trial as front and models see it: higher scores are better; x is not set. */
-void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *trial,
+void study_judge(const struct study *study, const struct search *search, const struct trial *trial,
                  struct gp_trial *ret_row);
 const char *study_direction(const struct study *study); /* "maximize" or "minimize" */
 bool study_better(const struct study *study, double a, double b); /* is score a better than b? NaN is the worst */
@@ -67,6 +67,13 @@ void study_view_reserve(struct study_view *view, size_t n); /* capacity for n tr
  * other before study_view_refresh. ST_CORRUPT: the row is there, with NaN for what its params do not hold. */
 enum status study_view_put(struct study_view *view, size_t i, struct trial *trial, struct error *err) MUST_USE;
 void study_view_refresh(struct study_view *view); /* front and reference */
+void study_view_judge(struct study_view *view); /* all rows again, after the search's limits have changed */
+/* Does finished trial i break a limit, by its own outcomes or by the mean of its config's runs? */
+bool study_view_breaks_limit(const struct study_view *view, size_t i);
+/* Which limit it breaks and by what; "": none. */
+void study_view_explain_limit(const struct study_view *view, size_t i, char *buf, size_t size);
+bool study_view_has_third(const struct study_view *view);
+double study_view_third(const struct study_view *view, size_t i); /* of trial i, in its metric's unit; NaN: unknown */
 /* Takes trial (its strings) and its point x (dim) as the last row. */
 void study_view_append(struct study_view *view, struct trial *trial, const double *x);
 /* ST_CORRUPT: a trial without a value of a parameter. */

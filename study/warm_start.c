@@ -220,7 +220,8 @@ static void take_trials(const struct study_view *old, const struct setup *setup,
         const struct gp_trial *gp = &old->gp[t];
         double *x = view->other_x + view->history.n_other * dim;
         double cost = study_view_trial_cost(view, &old->trials[t]);
-        if (gp->state != GP_TRIAL_DONE || !(cost > 0) || old->trials[t].finished_ms > view->study.created_ms ||
+        bool done = gp->state == GP_TRIAL_DONE || gp->state == GP_TRIAL_INFEASIBLE; /* of its own limits */
+        if (!done || !(cost > 0) || old->trials[t].finished_ms > view->study.created_ms ||
             !translate(old, t, &view->search, setup->config, x))
             continue;
         view->other[view->history.n_other++] =

@@ -47,6 +47,8 @@ const struct train_metric_def train_metric_defs[] = {
           "1 - var(return - value) / var(return); 1 is perfect, 0 is a constant"),
     ROW_F(grad_norm, "train/grad_norm", "1", "Mean global norm of the gradient before clipping"),
     ROW_F(lr, "train/lr", "1/update", "Step size of the last updates, after annealing"),
+    ROW_I(memory, "memory", "bytes",
+          "Memory of the device that the training plans: weights, optimiser, rollout, games, evaluation"),
     ROW_PHASE(PHASE_ENV, "env", "Seconds spent stepping games since training began"),
     ROW_PHASE(PHASE_FORWARD, "forward", "Seconds in the policy while playing: forward passes, sampling, bootstraps"),
     ROW_PHASE(PHASE_COPY, "copy", "Seconds moving data: carrying state over, gathering minibatches"),
@@ -183,6 +185,7 @@ static void metrics_fill_totals(struct trainer *t, struct train_metrics *m)
     m->updates = c->updates;
     m->wall_s = c->wall_s;
     m->lr = (double)t->lr;
+    m->memory = (int64_t)t->plan.total;
     for (int i = 0; i < PHASE_OTHER; i++) {
         m->phase_s[i] = c->phase_s[i];
         known_s += c->phase_s[i];

@@ -96,6 +96,7 @@ struct train_metrics {
     double window_score, window_perf, window_ep_return, window_ep_length; /* as in struct train_result */
     double policy_loss, value_loss, entropy, approx_kl, clip_fraction, explained_variance, grad_norm;
     double lr;
+    int64_t memory; /* bytes, as planned */
     double phase_s[PHASE_COUNT]; /* seconds in each phase since training began */
     double outside; /* share of the time in which processes of the game's own stepped it; NaN: it has none */
 };

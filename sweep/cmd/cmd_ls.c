@@ -4,6 +4,7 @@
 #include "base/duration.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -222,17 +223,29 @@ static void print_words(const char *what, const char *text, int width, int *colu
     print_piece(piece, width, column);
 }
 
+static int third_width(const struct study_view *v)
+{
+    int n = (int)strlen(v->search.outcomes.third);
+
+    return n > 10 ? n : 10;
+}
+
 static void print_trial(const struct study_view *v, size_t i)
 {
     const struct trial *t = &v->trials[i];
-    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : 0, column = 49;
-    char cost[32], score[32] = "-", value[64], piece[CONFIG_KEY_MAX + 80];
+    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : 0;
+    int column = 49 + (study_view_has_third(v) ? third_width(v) + 2 : 0);
+    char cost[32], score[32] = "-", third[NUM_TEXT_MAX] = "-", value[64], piece[CONFIG_KEY_MAX + 80], broken[200];
 
     if (isfinite(t->score))
         snprintf(score, sizeof score, "%.4g", t->score);
     printf("%5lld%c %-8s ", (long long)t->number, v->on_front[i] ? '*' : ' ', trial_state_name(t->state));
-    printf("%10s %12s  %-8s", score, study_view_cost_text(v, study_view_trial_cost(v, t), cost),
-           t->origin != NULL ? t->origin : "");
+    printf("%10s %12s  ", score, study_view_cost_text(v, study_view_trial_cost(v, t), cost));
+    if (isfinite(study_view_third(v, i)))
+        num_format_short(study_view_third(v, i), third);
+    if (study_view_has_third(v))
+        printf("%*s  ", third_width(v), third);
+    printf("%-8s", t->origin != NULL ? t->origin : "");
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const char *dot = strrchr(v->search.space.params[k].key, '.');
         study_view_param_text(v, i, k, value, sizeof value);
@@ -241,6 +254,8 @@ static void print_trial(const struct study_view *v, size_t i)
     }
     if (t->reason != NULL)
         print_piece(t->reason, width, &column);
+    study_view_explain_limit(v, i, broken, sizeof broken);
+    print_words("infeasible: ", broken[0] != '\0' ? broken : NULL, width, &column);
     print_words("dropped: ", t->dropped, width, &column);
     print_words("note: ", t->note, width, &column);
     print_words("tags: ", t->tags, width, &column);
@@ -270,11 +285,17 @@ static void print_state(const struct study_view *v, const char *store_path)
 
 static void print_study(struct study_view *v, const char *store_path)
 {
-    char cost[32], budget[32];
+    char cost[32], budget[32], text[600];
+    size_t n_infeasible = 0;
 
+    for (size_t i = 0; i < v->n; i++)
+        n_infeasible += v->gp[i].state == GP_TRIAL_INFEASIBLE;
     printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, study_direction(&v->study), v->study.metric,
            v->study.method, (long long)v->study.seed, v->study.program);
     print_state(v, store_path);
+    outcomes_text(&v->search.outcomes, text, sizeof text);
+    if (text[0] != '\0')
+        printf("also: %s\n", text);
     if (v->study.note != NULL)
         printf("note: %s\n", v->study.note);
     if (v->study.tags != NULL)
@@ -285,10 +306,15 @@ static void print_study(struct study_view *v, const char *store_path)
     printf(", %s of training", format_seconds(study_view_cost(v), cost));
     if (v->study.limits.budget_s > 0)
         printf(" of %s", format_seconds(v->study.limits.budget_s, budget));
-    printf(", hypervolume %.4g\n", pareto_hypervolume(&v->history, &v->ref));
+    printf(", hypervolume %.4g", pareto_hypervolume(&v->history, &v->ref));
+    if (n_infeasible > 0)
+        printf(", %zu infeasible", n_infeasible);
+    printf("\n");
     summary_print_cap(v);
-    printf("%5s  %-8s %10s %12s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin",
-           "parameters (*: on the front)");
+    printf("%5s  %-8s %10s %12s  ", "trial", "state", v->study.metric, "cost");
+    if (study_view_has_third(v))
+        printf("%*s  ", third_width(v), v->search.outcomes.third);
+    printf("%-8s  %s\n", "origin", "parameters (*: on the front)");
     for (size_t i = 0; i < v->n; i++)
         print_trial(v, i);
 }

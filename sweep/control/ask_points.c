@@ -219,20 +219,38 @@ static enum status added_before(struct sched_study *ss, const char *token, cJSON
     return ST_OK;
 }
 
+/* The result that the body means, with what the study needs of it (ret_settled->values: mem_free). */
+static enum status read_added(const struct search *search, const cJSON *body, struct trial_result *ret_result,
+                              struct outcomes_settled *ret_settled, struct error *err)
+{
+    TRY(ask_result_read(body, "add", search->cost, NAN, ret_result, err));
+    TRY(outcomes_settle(&search->outcomes, NULL, "score", 0, cJSON_GetObjectItemCaseSensitive(body, "metrics"),
+                        ret_result, ret_settled, err));
+    ret_result->outcomes = ret_settled->values;
+    if (ret_result->state != TRIAL_DONE || ret_settled->lacks[0] == '\0')
+        return ST_OK;
+    mem_free(ret_settled->values);
+    return FAIL(err, ST_USAGE, "add: %s", ret_settled->lacks);
+}
+
 enum status ask_add_check(const struct search *search, const cJSON *body, struct error *err)
 {
     struct trial_result result;
+    struct outcomes_settled settled;
     double x[SPACE_MAX_DIM];
 
     TRY(ask_body_check(ASK_ADD, body, err));
     TRY(read_params(search, cJSON_GetObjectItemCaseSensitive(body, "params"), true, x, err));
-    return ask_result_read(body, "add", search->cost, NAN, &result, err);
+    TRY(read_added(search, body, &result, &settled, err));
+    mem_free(settled.values);
+    return ST_OK;
 }
 
 enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struct error *err)
 {
     const char *key = json_get_str(body, "key"), *client = json_get_str(body, "client");
     struct trial_result result;
+    struct outcomes_settled settled;
     char token[LEASE_TOKEN_MAX];
     double x[SPACE_MAX_DIM];
     int64_t seed = 0;
@@ -246,7 +264,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
         return FAIL(err, ST_USAGE, "add: the client's name has more than %d bytes", LEASE_CLIENT_MAX - 1);
     (void)json_get_i64(body, "seed", &seed);
     TRY(read_point(ss, body, true, x, err));
-    TRY(ask_result_read(body, "add", ss->view.search.cost, NAN, &result, err));
+    TRY(read_added(&ss->view.search, body, &result, &settled, err));
     if (key != NULL)
         snprintf(token, sizeof token, "add-%lld-%s", (long long)ss->view.study.id, key);
     else
@@ -254,6 +272,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     told = json_print(body, false);
     rc = sched_study_add(ss, x, ADDED_ORIGIN, seed, &result, client != NULL ? client : "elsewhere", token, told, &why);
     mem_free(told);
+    mem_free(settled.values);
     if (rc == ST_EXISTS)
         return added_before(ss, token, out, err);
     if (rc != ST_OK)

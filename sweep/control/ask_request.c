@@ -220,44 +220,60 @@ static void put_told(const struct ask *a, bool counted, bool late, bool again)
     json_add_bool(a->out, "again", again);
 }
 
-/* What the study counts as cost; also of one that is not run now. */
-static enum status cost_kind(const struct ask *a, enum search_cost *ret_kind, struct error *err)
+/* The result that the body means, with what the study needs of it (search: its space). settled is freed by the caller. */
+static enum status read_result(const struct ask *a, const struct search *search, const struct held *held,
+                               struct trial_result *ret_result, struct outcomes_settled *ret_settled, struct error *err)
 {
-    struct search *search = NULL;
+    TRY(ask_result_read(a->body, ask_forms[a->verb].verb, search->cost, elapsed_s(&a->lease, held), ret_result, err));
+    TRY(outcomes_settle(&search->outcomes, a->store, a->ss != NULL ? a->ss->view.study.metric : a->study.metric,
+                        a->lease.trial_id, cJSON_GetObjectItemCaseSensitive(a->body, "metrics"), ret_result,
+                        ret_settled, err));
+    ret_result->outcomes = ret_settled->values;
+    if (ret_result->state == TRIAL_DONE && ret_settled->lacks[0] != '\0') {
+        ret_result->state = TRIAL_FAILED;
+        ret_result->lacks_outcome = true;
+        ret_result->reason = ret_settled->lacks;
+    }
+    return ST_OK;
+}
+
+static enum status record_result(struct ask *a, struct held *held, struct trial_result *result, const char *told,
+                                 struct error *err)
+{
+    struct metric_report last = {0};
     enum status rc;
 
-    if (a->ss != NULL) {
-        *ret_kind = a->ss->view.search.cost;
-        return ST_OK;
-    }
-    search = search_create();
-    rc = search_from_json(a->study.space, search, err);
-    *ret_kind = search->cost;
-    search_destroy(search);
+    TRY(read_points(a, result->cost_s, &last, err));
+    result->points = last.points;
+    result->n_points = last.n;
+    if (held != NULL && held->lease.id == a->lease.id)
+        rc = leases_tell(a->sched, a->ss, held, result, told, err);
+    else
+        rc = store_lease_tell(a->store, a->lease.id, result, told, NULL, err);
+    mem_free((void *)last.points);
     return rc;
 }
 
-/* The result that the lease ends with. told: the body as it is kept. */
+/* The result that the lease ends with, also of a study that is not run now. told: the body as it is kept. */
 static enum status record(struct ask *a, const char *told, struct error *err)
 {
     struct held *held = a->ss != NULL ? leases_of_trial(a->ss, a->number) : NULL;
-    struct metric_report last = {0};
+    struct search *stored = a->ss == NULL ? search_create() : NULL;
+    struct outcomes_settled settled = {0};
     struct trial_result result;
-    enum search_cost kind = SEARCH_COST_WALL;
-    enum status rc;
+    enum status rc = stored != NULL ? search_from_json(a->study.space, stored, err) : ST_OK;
 
-    TRY(cost_kind(a, &kind, err));
-    TRY(ask_result_read(a->body, ask_forms[a->verb].verb, kind, elapsed_s(&a->lease, held), &result, err));
-    TRY(read_points(a, result.cost_s, &last, err));
-    result.points = last.points;
-    result.n_points = last.n;
-    if (held != NULL && held->lease.id == a->lease.id)
-        rc = leases_tell(a->sched, a->ss, held, &result, told, err);
-    else
-        rc = store_lease_tell(a->store, a->lease.id, &result, told, NULL, err);
-    mem_free((void *)last.points);
     if (rc == ST_OK)
+        rc = read_result(a, stored != NULL ? stored : &a->ss->view.search, held, &result, &settled, err);
+    if (rc == ST_OK)
+        rc = record_result(a, held, &result, told, err);
+    if (rc == ST_OK) {
         put_told(a, true, false, false);
+        if (settled.lacks[0] != '\0')
+            json_add_str(a->out, "reason", settled.lacks);
+    }
+    mem_free(settled.values);
+    search_destroy(stored);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/checkpoint_label.h"
+#include "study/outcomes.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -242,6 +243,24 @@ static void read_result(struct flight *f, const cJSON *message)
     f->ended = true;
 }
 
+/* What the limits and the third objective of its study need, without which it has failed. */
+static enum status settle_outcomes(struct flight *f, const cJSON *message, struct error *err)
+{
+    const struct study_view *v = &f->ss->view;
+    struct outcomes_settled settled;
+
+    TRY(outcomes_settle(&v->search.outcomes, f->ss->store, v->study.metric, f->trial_id,
+                        cJSON_GetObjectItemCaseSensitive(message, "outcomes"), &f->result, &settled, err));
+    mem_free(f->outcomes);
+    f->result.outcomes = f->outcomes = settled.values;
+    if (f->result.state == TRIAL_DONE && settled.lacks[0] != '\0') {
+        f->result.state = TRIAL_FAILED;
+        f->result.lacks_outcome = true;
+        snprintf(f->reason, sizeof f->reason, "%s", settled.lacks);
+    }
+    return ST_OK;
+}
+
 /* Its worker could not take the checkpoint: what the curve has is not of the run that begins now. */
 static enum status begin_again(struct flight *f, const char *reason, struct error *err)
 {
@@ -334,6 +353,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return take_checkpoint(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         read_result(f, message);
+        TRY(settle_outcomes(f, message, err));
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
             f->slot->worker->lost = true;
             snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->reason);
@@ -408,6 +428,7 @@ void flight_forget(struct flight *f)
     if (f->upload != NULL)
         file_chunks_drop(f->upload);
     mem_free(f->upload);
+    mem_free(f->outcomes);
     mem_free(f);
 }
 

@@ -45,6 +45,7 @@ struct flight {
     bool uploaded; /* its last chunk has come, and not yet the message that it is one */
     bool ended; /* result is complete */
     struct trial_result result;
+    char *outcomes; /* of the result, owned; NULL: its study needs none */
     char reason[ERROR_TEXT_MAX], cost_method[16];
     char log_tail[4097]; /* of a program that failed: its last lines */
     char program[CHECKPOINT_LABEL_MAX], vector_units[64], device[256];

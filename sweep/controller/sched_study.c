@@ -144,6 +144,7 @@ enum status sched_study_take_space(struct sched_study *ss, struct search *wider,
     search_free(&ss->view.search);
     ss->view.search = *wider;
     memset(wider, 0, sizeof *wider);
+    study_view_judge(&ss->view);
     ss->used_up = false;
     ss->stuck_at = SIZE_MAX;
     return ST_OK;
@@ -457,6 +458,16 @@ static void set_text(char **text, const char *value)
     *text = value != NULL ? mem_strdup(value) : NULL;
 }
 
+/* Has any trial ended with all that its study needs? */
+static bool has_any_outcome(const struct study_view *v)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < v->n && !any; i++)
+        any = v->gp[i].state == GP_TRIAL_DONE || v->gp[i].state == GP_TRIAL_INFEASIBLE;
+    return any;
+}
+
 enum status sched_study_take_result(struct sched_study *ss, size_t i, const struct trial_result *r, struct error *err)
 {
     struct trial *t = &ss->view.trials[i];
@@ -480,7 +491,15 @@ enum status sched_study_take_result(struct sched_study *ss, size_t i, const stru
     set_text(&t->reason, r->reason); /* in place of an earlier attempt's */
     set_text(&t->cost_method, r->cost_method);
     set_text(&t->log_tail, r->log_tail);
-    return sched_study_recorded(ss, i, err);
+    set_text(&t->outcomes, r->outcomes);
+    TRY(sched_study_recorded(ss, i, err));
+    if (r->lacks_outcome && !has_any_outcome(&ss->view) && ss->err.status == ST_OK)
+        (void)FAIL(
+            &ss->err, ST_CONFIG,
+            "trial %lld: %s; no trial of the study can count without it: correct the name in a new study, or let "
+            "the program report it and continue with --resume %s",
+            (long long)t->number, r->reason, ss->view.study.name);
+    return ST_OK;
 }
 
 enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err)

@@ -35,9 +35,11 @@
  *   checkpoint {trial, attempt, path, env_steps}            the file, or all chunks of it, are whole
  *   evaluating {trial, attempt, cost_s}                     training has ended; what follows is no part of its cost
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?, lost,
- *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?}
+ *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?,
+ *           outcomes? {name: value, ...}}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of
- *       `metric`. eval_...: of a trial that is done
+ *       `metric`. eval_...: of a trial that is done; outcomes: every metric at the end of
+ *       the run, as it would be the score (of a program: its last reports are)
  *   leaving {reason}                                        a signal: its trials are saved and stopped, then it ends
  * trial is the row in the store, number the one that people know. lost: this process can no longer use the device, and
  * ends. With several trials on the device it ends without a result of any: the guilty one is not known. */

@@ -3,6 +3,7 @@
 #include "sweep/show/summary.h"
 
 #include "base/duration.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -31,6 +32,13 @@ static double shown_cost(const struct study_view *v, size_t i)
     const struct gp_belief *b = study_view_belief(v, i);
 
     return b != NULL ? exp(b->log_cost) : v->gp[i].cost;
+}
+
+static double shown_third(const struct study_view *v, size_t i)
+{
+    const struct gp_belief *b = study_view_belief(v, i);
+
+    return b != NULL ? outcomes_third(&v->search.outcomes, b->third) : study_view_third(v, i);
 }
 
 /* Rows of the front by cost. */
@@ -80,7 +88,7 @@ static size_t columns_that_fit(const struct study_view *v, size_t from, int widt
 /* Cost and score are the models' expectation for a config, not the result of its one run. */
 static void print_promise_columns(const struct study_view *v, size_t i)
 {
-    char cost[32], score[32] = "-", interval[PROMISE_TEXT_MAX] = "-", seeds[32];
+    char cost[32], score[32] = "-", interval[PROMISE_TEXT_MAX] = "-", seeds[32], third[NUM_TEXT_MAX];
     struct promise p;
 
     study_view_promise(v, i, &p);
@@ -91,7 +99,10 @@ static void print_promise_columns(const struct study_view *v, size_t i)
         snprintf(seeds, sizeof seeds, "%zu", p.n_seeds);
     else
         snprintf(seeds, sizeof seeds, "once");
-    printf("%12s %10s %22s %5s ", study_view_cost_text(v, shown_cost(v, i), cost), score, interval, seeds);
+    printf("%12s %10s ", study_view_cost_text(v, shown_cost(v, i), cost), score);
+    if (study_view_has_third(v))
+        printf("%10s ", num_format_short(shown_third(v, i), third));
+    printf("%22s %5s ", interval, seeds);
 }
 
 /* The front's trials with parameters [from, end); cost and score stand in the first block. */
@@ -99,7 +110,11 @@ static void print_front_block(const struct study_view *v, const size_t *rows, si
 {
     printf("%6s ", "trial");
     if (from == 0)
-        printf("%12s %10s %22s %5s ", "cost", v->study.metric, "95 %", "seen");
+        printf("%12s %10s ", "cost", v->study.metric);
+    if (from == 0 && study_view_has_third(v))
+        printf("%10s ", v->search.outcomes.third);
+    if (from == 0)
+        printf("%22s %5s ", "95 %", "seen");
     for (size_t k = from; k < end; k++)
         printf(" %s", column_name(v, k));
     printf("\n");
@@ -123,10 +138,16 @@ void print_front_table(const struct study_view *v)
     int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : INT_MAX;
 
     if (n == 0) {
-        printf("no trial is done yet, so there is no front\n");
+        printf(v->search.outcomes.n_limits > 0 && study_view_count(v, TRIAL_DONE) > 0
+                   ? "no trial keeps all limits yet, so there is no front\n"
+                   : "no trial is done yet, so there is no front\n");
         return;
     }
-    printf("front of cost and %s%s, expected:\n", v->study.metric, n < all ? " (its most expensive part)" : "");
+    if (study_view_has_third(v))
+        printf("front of cost, %s and %s%s, expected:\n", v->study.metric, v->search.outcomes.third,
+               n < all ? " (its most expensive part)" : "");
+    else
+        printf("front of cost and %s%s, expected:\n", v->study.metric, n < all ? " (its most expensive part)" : "");
     do {
         size_t end = columns_that_fit(v, from, width - (from == 0 ? FIRST_COLUMNS : 9));
         print_front_block(v, rows, n, from, end);

@@ -57,7 +57,13 @@ static void add_scores(cJSON *json, const struct lane_trial *t, const struct tra
                        const struct eval_result *eval)
 {
     double se = NAN, none;
+    cJSON *outcomes = cJSON_CreateObject();
 
+    for (size_t i = 0; i < train_n_metric_defs; i++) {
+        double value = train_outcome(r, eval, train_metric_defs[i].name, &none);
+        json_add_f64(outcomes, train_metric_defs[i].name, value);
+    }
+    json_add(json, "outcomes", outcomes);
     json_add_f64(json, "perf", train_outcome(r, eval, "perf", &none));
     if (t->metric != NULL)
         json_add_f64(json, "score", train_outcome(r, eval, t->metric, &se));

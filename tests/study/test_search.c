@@ -577,24 +577,28 @@ static void costs_and_scores_are_judged(void **state)
     struct study study = {.maximize = false};
     const double odd[] = {NAN, INFINITY, -INFINITY};
     struct trial t = {.state = TRIAL_DONE, .score = 2.0, .cost_s = 0.0, .device_s = 3.0, .env_steps = 0};
+    struct search *search = search_create();
     struct gp_trial row;
 
     (void)state;
     for (enum search_cost cost = SEARCH_COST_WALL; cost <= SEARCH_COST_STEPS; cost++) {
-        study_judge(&study, cost, &t, &row);
+        search->cost = cost;
+        study_judge(&study, search, &t, &row);
         assert_int_equal(row.state, GP_TRIAL_DONE);
         assert_true(row.score == -2.0 && row.cost > 0.0 && isfinite(row.cost));
     }
+    search->cost = SEARCH_COST_WALL;
     for (int i = 0; i < 3; i++) {
         t.score = odd[i];
         t.cost_s = 1.0;
-        study_judge(&study, SEARCH_COST_WALL, &t, &row);
+        study_judge(&study, search, &t, &row);
         assert_int_equal(row.state, GP_TRIAL_FAILED);
         t.score = 2.0;
         t.cost_s = odd[i];
-        study_judge(&study, SEARCH_COST_WALL, &t, &row);
+        study_judge(&study, search, &t, &row);
         assert_int_equal(row.state, GP_TRIAL_FAILED);
     }
+    search_destroy(search);
 }
 
 int main(void)

@@ -238,6 +238,37 @@ static void test_no_episode(void **unused)
     setup_close(&s);
 }
 
+static int64_t memory_of(struct setup *s, int64_t agents, size_t *ret_n_params)
+{
+    struct train_metrics m;
+
+    s->train.total_agents = agents;
+    s->train.total_timesteps = agents * s->train.horizon;
+    struct trainer *t = setup_trainer(s);
+    trainer_get_metrics(t, &m);
+    *ret_n_params = trainer_n_params(t);
+    trainer_destroy(t);
+    return m.memory;
+}
+
+/* At least the observations of a rollout and the weights with gradients and a moment, and as much more for the same number
+ * of agents more. */
+static void test_memory(void **unused)
+{
+    struct setup s;
+    size_t n_params, n_more;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    int64_t few = memory_of(&s, 1200, &n_params), more = memory_of(&s, 2400, &n_more);
+    int64_t observations = 1200 * s.train.horizon * 4 * (int64_t)sizeof(float);
+    assert_int_equal(n_params, n_more);
+    assert_true(few >= observations + 3 * (int64_t)(n_params * sizeof(float)));
+    assert_true(more - few >= observations && more - few < 100 * observations);
+    assert_int_equal(memory_of(&s, 3600, &n_more) - more, more - few);
+    setup_close(&s);
+}
+
 static void test_target_kl(void **unused)
 {
     struct setup s;
@@ -343,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_asked_steps_are_run),
         cmocka_unit_test(test_goes_on_after_a_short_rollout),
         cmocka_unit_test(test_no_episode),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_target_kl),
         cmocka_unit_test(test_numeric_failure),
         cmocka_unit_test(test_learns),

@@ -84,6 +84,30 @@ static void csv_time(struct strbuf *out, int64_t ms)
         strbuf_addf(out, "%lld", (long long)ms);
 }
 
+/* Finished, in a study that has limits. */
+static bool judges_limits(const struct study_view *v, size_t i)
+{
+    return v->search.outcomes.n_limits > 0 &&
+           (v->gp[i].state == GP_TRIAL_DONE || v->gp[i].state == GP_TRIAL_INFEASIBLE);
+}
+
+static void csv_outcomes(struct strbuf *out, const struct study_view *v, const char *text)
+{
+    const char *needed[OUTCOMES_MAX];
+    size_t n = outcomes_needed(&v->search.outcomes, needed);
+    cJSON *values = NULL;
+
+    if (text != NULL && json_parse(text, strlen(text), &values, NULL) != ST_OK)
+        values = NULL;
+    for (size_t k = 0; k < n; k++) {
+        double value = (double)NAN;
+        (void)json_get_f64(values, needed[k], &value);
+        strbuf_add(out, ",");
+        csv_f64(out, value);
+    }
+    cJSON_Delete(values);
+}
+
 static enum status csv_row(struct strbuf *out, const struct study_view *v, size_t i, struct error *err)
 {
     const struct trial *trial = &v->trials[i];
@@ -124,6 +148,9 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
     csv_f64(out, trial->score_se);
     strbuf_addf(out, ",%lld,", (long long)trial->eval_episodes);
     csv_text(out, trial->dropped);
+    if (v->search.outcomes.n_limits > 0)
+        strbuf_addf(out, ",%s", !judges_limits(v, i) ? "" : study_view_breaks_limit(v, i) ? "false" : "true");
+    csv_outcomes(out, v, trial->outcomes);
     strbuf_init(&value, JSON_MAX_BYTES);
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         const char *key = v->search.space.params[k].key;
@@ -144,10 +171,19 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
 
 enum status report_write_csv(struct strbuf *out, const struct study_view *v, struct error *err)
 {
+    const char *needed[OUTCOMES_MAX];
+    size_t n_outcomes = outcomes_needed(&v->search.outcomes, needed);
+
     strbuf_add(
         out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
              "started_ms,finished_ms,n_seeds,seeds_mean,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,"
              "dropped");
+    if (v->search.outcomes.n_limits > 0)
+        strbuf_add(out, ",feasible");
+    for (size_t k = 0; k < n_outcomes; k++) {
+        strbuf_add(out, ",");
+        csv_field(out, OUTCOME_COLUMN, needed[k]);
+    }
     for (size_t k = 0; k < v->search.space.dim; k++) {
         strbuf_add(out, ",");
         csv_text(out, v->search.space.params[k].key);
@@ -189,7 +225,7 @@ static cJSON *trial_to_json(const struct study_view *v, size_t i, cJSON *params)
 {
     const struct trial *trial = &v->trials[i];
     struct promise p;
-    cJSON *object = cJSON_CreateObject();
+    cJSON *object = cJSON_CreateObject(), *outcomes = NULL;
 
     report_promise(v, i, &p);
     json_add_i64(object, "number", trial->number);
@@ -223,6 +259,10 @@ static cJSON *trial_to_json(const struct study_view *v, size_t i, cJSON *params)
     add_f64(object, "start_s", trial->start_s);
     json_add_str(object, "program", trial->program);
     json_add_str(object, "vector_units", trial->kernels);
+    if (judges_limits(v, i))
+        json_add_bool(object, "feasible", !study_view_breaks_limit(v, i));
+    if (trial->outcomes != NULL && json_parse(trial->outcomes, strlen(trial->outcomes), &outcomes, NULL) == ST_OK)
+        json_add(object, "outcomes", outcomes);
     json_add_str(object, "dropped", trial->dropped);
     json_add_str(object, "note", trial->note);
     json_add_str(object, "tags", trial->tags);
@@ -289,6 +329,8 @@ static void add_study(cJSON *root, const struct study_view *v, cJSON *space)
     reference = cJSON_AddObjectToObject(object, "reference");
     add_f64(reference, "cost", v->ref.cost); /* in that unit */
     add_f64(reference, "score", study_view_score(v, v->ref.score));
+    if (study_view_has_third(v))
+        add_f64(reference, "objective", outcomes_third(&v->search.outcomes, v->ref.third));
     if (space != NULL)
         json_add(object, "space", space);
 }

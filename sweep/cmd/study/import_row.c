@@ -201,6 +201,24 @@ static bool has_odd_score(const struct study_view *v, const cJSON *row, const st
     return false;
 }
 
+/* Columns "outcome.NAME", as `trawl report` writes them, or "NAME". */
+static enum status add_outcomes(const struct study_view *v, const cJSON *row, cJSON *body, struct error *err)
+{
+    const char *needed[OUTCOMES_MAX];
+    size_t n = outcomes_needed(&v->search.outcomes, needed);
+    cJSON *metrics = n > 0 ? cJSON_AddObjectToObject(body, "metrics") : NULL;
+    char column[OUTCOME_METRIC_MAX + 16];
+    double value;
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(column, sizeof column, OUTCOME_COLUMN "%s", needed[i]);
+        TRY(first_number(row, (const char *const[]){column, needed[i]}, 2, &value, err));
+        if (isfinite(value))
+            json_add_f64(metrics, needed[i], value);
+    }
+    return ST_OK;
+}
+
 static enum status add_results(const struct study_view *v, const cJSON *row, const struct import_columns *c,
                                bool is_done, cJSON *body, struct error *err)
 {
@@ -212,6 +230,7 @@ static enum status add_results(const struct study_view *v, const cJSON *row, con
     TRY(number(row, "seed", &seed, err));
     TRY(number(row, "score_se", &se, err));
     TRY(number(row, "eval_episodes", &episodes, err));
+    TRY(add_outcomes(v, row, body, err));
     if (isfinite(score))
         json_add_f64(body, "score", score);
     if (isfinite(cost))
