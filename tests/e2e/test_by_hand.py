@@ -1,9 +1,11 @@
 """What a person does with a study by hand: try, retry, drop, note, tag, rename, rm and gc."""
 import json
 import math
+import re
 import sqlite3
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 
 import asking
 import tap
@@ -225,6 +227,22 @@ def test_compare_has_one_reference_for_both(folder):
         reached = [t for t in study["trials"] if t["score"] >= found["score"]]
         equal(side["reached_cost"], min(t["cost_s"] for t in reached))
     assert "never" in run("compare", "a", "b", *at, "--score", 99)[0]
+    page = folder / "compare.html"
+    out, err = run("compare", "a", "b", *at, "-o", page)
+    equal(out, "")
+    text = page.read_text()
+    assert "wrote %s" % page in err and text.endswith("</html>\n") and "<script" not in text and "http://" not in text.replace(
+        "http://www.w3.org/2000/svg", ""), text[:2000]
+    for i, study in enumerate(studies):  # each member of both fronts, with its study and trial
+        members = [t["number"] for t in study["trials"] if t["on_front"]]
+        equal(sorted(int(n) for n in re.findall("<title>%s, trial ([0-9]+):" % "ab"[i], text)), members)
+        assert '<g class="study c%d">' % i in text
+    rows = dict(re.findall("<tr><td>([^<]*)</td>((?:<td>[^<]*</td>)+)</tr>", text))
+    equal(rows["trials"], "<td>4</td><td>6</td>")
+    equal(rows["sweep.seed"], "<td>3</td><td>9</td>")
+    assert "train.gamma" not in rows, rows
+    ET.fromstring(re.search("<svg.*?</svg>", text, re.S).group(0))
+    fails("compare", "a", "b", *at, "-o", folder, code=1, says="is a directory")
     equal(json.loads(run("compare", "a", "a", *at, "--other", store, "--json")[0])["studies"][1]["study"], "a")
     fails("compare", "a", *at, code=2, says="missing")
     fails("compare", "a", "c", *at, code=1, says="no study 'c'")

@@ -33,4 +33,13 @@ enum status report_to_json(const struct study_view *view, cJSON **ret_json, stru
 /* As text of HTML or XML, or of an attribute in quotes; invalid UTF-8 is replaced. NULL is "". */
 void text_escape(struct strbuf *out, const char *text);
 
+struct comparison;
+struct report_row { /* of a table with a column for each study; texts are borrowed, NULL: unknown */
+    const char *what;
+    const char *const *texts;
+};
+/* One self-contained page of several studies: their fronts in one chart, rows (n), and what their configs differ in. */
+enum status report_write_comparison(struct strbuf *out, const struct comparison *comparison,
+                                    const struct report_row *rows, size_t n, struct error *err) MUST_USE;
+
 #endif

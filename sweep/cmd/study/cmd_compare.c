@@ -1,15 +1,21 @@
 /* cmd_compare.c - `trawl compare`: two studies in numbers that can be compared.
  * Invariant: both hypervolumes are to one reference, the worst of the two studies'. */
+#include "base/duration.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
+#include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/comparison.h"
 #include "study/promise.h"
 #include "study/study_view.h"
+#include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "web/report/report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,21 +28,6 @@ struct side { /* of the comparison */
     struct promise promise; /* of the best */
     double spent; /* cost of all trials until the score was reached first; NaN: it was not */
 };
-
-static enum status check(const struct study_view *a, const struct study_view *b, struct error *err)
-{
-    if (strcmp(a->study.metric, b->study.metric) != 0 || a->study.maximize != b->study.maximize)
-        return FAIL(err, ST_USAGE, "compare: %s has %s %s and %s has %s %s; only scores of one kind can be compared",
-                    a->study.name, study_direction(&a->study), a->study.metric, b->study.name,
-                    study_direction(&b->study), b->study.metric);
-    if (a->search.cost != b->search.cost)
-        return FAIL(err, ST_USAGE, "compare: costs are counted in %s by %s and otherwise by %s (sweep.cost)",
-                    study_cost_unit(a->search.cost), a->study.name, b->study.name);
-    if (study_view_best_run(a) == a->n || study_view_best_run(b) == b->n)
-        return FAIL(err, ST_NOTFOUND, "compare: %s has no finished trial yet",
-                    study_view_best_run(a) == a->n ? a->study.name : b->study.name);
-    return ST_OK;
-}
 
 /* The score that both have reached, in the direction of gp. */
 static double common_score(const struct side *sides)
@@ -73,6 +64,8 @@ static void judge(struct side *s, const struct pareto_ref *ref, double score)
     }
 }
 
+/* ---- what is shown ---- */
+
 static cJSON *side_json(const struct side *s)
 {
     const struct study_view *v = &s->view;
@@ -91,11 +84,6 @@ static cJSON *side_json(const struct side *s)
     json_add_f64(json, "reached_cost", reached ? study_view_trial_cost(v, &v->trials[s->cheapest]) : (double)NAN);
     json_add_f64(json, "spent_until_reached", s->spent);
     return json;
-}
-
-static void print_line(const char *what, const char *a, const char *b)
-{
-    printf("%-34s %22s %22s\n", what, a, b);
 }
 
 static void best_text(const struct side *s, char *buf, size_t size)
@@ -119,55 +107,51 @@ static void reached_text(const struct side *s, char *buf, size_t size)
         snprintf(buf, size, "never");
 }
 
-static void print_sides(const struct side *s, double score)
-{
-    char a[64], b[64], what[96];
+#define ROWS 6
+#define TEXT_BYTES 96
+struct rows { /* what is compared, as texts */
+    char what[ROWS][TEXT_BYTES], texts[ROWS][2][TEXT_BYTES];
+    const char *lists[ROWS][2];
+    struct report_row rows[ROWS];
+};
 
-    print_line("", s[0].view.study.name, s[1].view.study.name);
-    snprintf(a, sizeof a, "%zu", s[0].view.n);
-    snprintf(b, sizeof b, "%zu", s[1].view.n);
-    print_line("trials", a, b);
-    print_line("cost of all trials", study_view_cost_text(&s[0].view, study_view_cost(&s[0].view), a),
-               study_view_cost_text(&s[1].view, study_view_cost(&s[1].view), b));
-    snprintf(a, sizeof a, "%.5g", s[0].hypervolume);
-    snprintf(b, sizeof b, "%.5g", s[1].hypervolume);
-    print_line("hypervolume, one reference", a, b);
-    best_text(&s[0], a, sizeof a);
-    best_text(&s[1], b, sizeof b);
-    snprintf(what, sizeof what, "best %.20s, expected", s->view.study.metric);
-    print_line(what, a, b);
-    reached_text(&s[0], a, sizeof a);
-    reached_text(&s[1], b, sizeof b);
-    snprintf(what, sizeof what, "cheapest run to reach %.4g", score);
-    print_line(what, a, b);
-    print_line("cost of all trials until then", study_view_cost_text(&s[0].view, s[0].spent, a),
-               study_view_cost_text(&s[1].view, s[1].spent, b));
+static void make_rows(const struct side *sides, double score, struct rows *r)
+{
+    snprintf(r->what[0], TEXT_BYTES, "trials");
+    snprintf(r->what[1], TEXT_BYTES, "training of all trials");
+    snprintf(r->what[2], TEXT_BYTES, "hypervolume, one reference");
+    snprintf(r->what[3], TEXT_BYTES, "best %.20s, expected", sides->view.study.metric);
+    snprintf(r->what[4], TEXT_BYTES, "cheapest run to reach %.4g", score);
+    snprintf(r->what[5], TEXT_BYTES, "cost of all trials until then");
+    for (int i = 0; i < 2; i++) {
+        const struct side *s = &sides[i];
+        snprintf(r->texts[0][i], TEXT_BYTES, "%zu", s->view.n);
+        (void)format_seconds(study_view_cost(&s->view), r->texts[1][i]);
+        snprintf(r->texts[2][i], TEXT_BYTES, "%.5g", s->hypervolume);
+        best_text(s, r->texts[3][i], TEXT_BYTES);
+        reached_text(s, r->texts[4][i], TEXT_BYTES);
+        (void)study_view_cost_text(&s->view, s->spent, r->texts[5][i]);
+    }
+    for (size_t k = 0; k < ROWS; k++) {
+        r->lists[k][0] = r->texts[k][0];
+        r->lists[k][1] = r->texts[k][1];
+        r->rows[k] = (struct report_row){.what = r->what[k], .texts = r->lists[k]};
+    }
 }
 
-static enum status compare(struct side *s, const char *score_text, bool as_json, struct error *err)
+static void print_rows(const struct side *s, const struct rows *r)
 {
-    struct pareto_ref ref;
-    double score;
+    printf("%-34s %22s %22s\n", "", s[0].view.study.name, s[1].view.study.name);
+    for (size_t k = 0; k < ROWS; k++)
+        printf("%-34s %22s %22s\n", r->what[k], r->texts[k][0], r->texts[k][1]);
+}
 
-    TRY(check(&s[0].view, &s[1].view, err));
-    for (int i = 0; i < 2; i++)
-        TRY(study_view_advise(&s[i].view, err));
-    score = common_score(s);
-    if (score_text != NULL && !num_parse_f64(score_text, &score))
-        return FAIL(err, ST_USAGE, "compare: --score is '%s', a number is needed", score_text);
-    if (score_text != NULL && !s[0].view.study.maximize)
-        score = -score;
-    ref.cost = fmax(s[0].view.ref.cost, s[1].view.ref.cost);
-    ref.score = fmin(s[0].view.ref.score, s[1].view.ref.score);
-    for (int i = 0; i < 2; i++)
-        judge(&s[i], &ref, score);
-    if (!as_json) {
-        print_sides(s, study_view_score(&s[0].view, score));
-        return ST_OK;
-    }
+static void print_json(const struct side *s, const struct pareto_ref *ref, double score)
+{
     cJSON *json = cJSON_CreateObject(), *reference = cJSON_AddObjectToObject(json, "reference");
-    json_add_f64(reference, "cost", ref.cost);
-    json_add_f64(reference, "score", study_view_score(&s[0].view, ref.score));
+
+    json_add_f64(reference, "cost", ref->cost);
+    json_add_f64(reference, "score", study_view_score(&s[0].view, ref->score));
     json_add_str(json, "metric", s[0].view.study.metric);
     json_add_str(json, "direction", study_direction(&s[0].view.study));
     json_add_str(json, "cost_unit", study_cost_unit(s[0].view.search.cost));
@@ -176,27 +160,81 @@ static enum status compare(struct side *s, const char *score_text, bool as_json,
     for (int i = 0; i < 2; i++)
         cJSON_AddItemToArray(studies, side_json(&s[i]));
     cli_print_json(json);
-    return ST_OK;
+}
+
+static enum status write_page(const struct comparison *c, const struct rows *r, const char *path, struct error *err)
+{
+    struct strbuf out;
+    enum status rc;
+
+    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    rc = report_write_comparison(&out, c, r->rows, ROWS, err);
+    if (rc == ST_OK)
+        rc = file_write_all(path, out.text, out.len, err);
+    if (rc == ST_OK)
+        fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
+    strbuf_free(&out);
+    return rc;
+}
+
+static enum status compare(struct side *s, const char *score_text, const char *path, bool as_json, struct error *err)
+{
+    struct study_view *const views[] = {&s[0].view, &s[1].view};
+    struct comparison *c = mem_alloc(sizeof *c);
+    struct rows *rows = mem_alloc(sizeof *rows);
+    double score = NAN;
+    enum status rc = ST_OK;
+
+    for (int i = 0; i < 2 && rc == ST_OK; i++)
+        rc = study_view_advise(&s[i].view, err);
+    if (rc == ST_OK)
+        rc = comparison_make(views, 2, c, err);
+    if (rc == ST_OK) {
+        score = common_score(s);
+        if (score_text != NULL && !num_parse_f64(score_text, &score))
+            rc = FAIL(err, ST_USAGE, "compare: --score is '%s', a number is needed", score_text);
+        if (score_text != NULL && !s[0].view.study.maximize)
+            score = -score;
+    }
+    if (rc == ST_OK) {
+        for (int i = 0; i < 2; i++)
+            judge(&s[i], &c->ref, score);
+        make_rows(s, study_view_score(&s[0].view, score), rows);
+        if (as_json)
+            print_json(s, &c->ref, score);
+        else if (path == NULL)
+            print_rows(s, rows);
+        if (path != NULL)
+            rc = write_page(c, rows, path, err);
+    }
+    comparison_free(c);
+    mem_free(c);
+    mem_free(rows);
+    return rc;
 }
 
 enum status cmd_compare(int argc, char **argv, struct error *err)
 {
-    const char *path = "trawl.db", *other_path = NULL, *score = NULL;
+    const char *path = "trawl.db", *other_path = NULL, *score = NULL, *output = NULL;
     bool json = false;
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
         {"other", 0, CLI_TEXT, &other_path, "FILE", "the store of the second study, if it is another"},
         {"score", 0, CLI_TEXT, &score, "X", "the score to reach (the best that both have reached)"},
+        {"output", 'o', CLI_TEXT, &output, "FILE",
+         "write a page there: both fronts in one chart, and how their configs differ"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
     };
     const struct cli cli = {
         .name = "compare",
-        .synopsis = "trawl compare NAME NAME [--score X] [--store FILE] [--other FILE] [--json]",
+        .synopsis = "trawl compare NAME NAME [--score X] [--store FILE] [--other FILE] [-o FILE.html] [--json]",
         .about = "Compares two studies of one metric: the hypervolumes of their fronts to one common reference, what "
-                 "their\nbest configs are expected to score, and what it cost to reach a score.",
+                 "their\nbest configs are expected to score, and what it cost to reach a score. With -o as an HTML "
+                 "page, which needs no network\nand no script.",
         .examples = "  trawl compare first second --store my.db\n"
-                    "  trawl compare first first --other their.db --score 0.9",
+                    "  trawl compare first first --other their.db --score 0.9\n"
+                    "  trawl compare first second --store my.db -o compare.html",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 2,
@@ -207,12 +245,14 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
+    if (output != NULL)
+        TRY(check_output(output, err));
     struct side *sides = mem_array(2, sizeof *sides);
     enum status rc = study_view_open(path, words.v[0], &sides[0].view, err);
     if (rc == ST_OK)
         rc = study_view_open(other_path != NULL ? other_path : path, words.v[1], &sides[1].view, err);
     if (rc == ST_OK)
-        rc = compare(sides, score, json, err);
+        rc = compare(sides, score, output, json, err);
     study_view_free(&sides[0].view);
     study_view_free(&sides[1].view);
     mem_free(sides);

@@ -1,0 +1,224 @@
+/* compare.c - two or more studies as one page: their fronts in one chart, what they come to, what their configs differ in. */
+#include "web/report/report.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "study/findings/comparison.h"
+#include "study/study_view.h"
+#include "study/version.h"
+#include "web/report/report_priv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTH 960
+#define HEIGHT 480
+#define COLORS 6
+
+/* Told apart with every kind of colour blindness; from the seventh on their lines are broken. */
+static const char style[] =
+    ":root{--s0:#0b64b8;--s1:#c2410c;--s2:#00755e;--s3:#a34a8b;--s4:#8a6100;--s5:#2b8cc4}"
+    "@media(prefers-color-scheme:dark){:root{--s0:#5cb3ff;--s1:#ff9561;--s2:#3fcfae;--s3:#e79bd0;--s4:#e5c05a;--s5:#"
+    "9fd6f5}}"
+    ".study path{fill:none;stroke-width:2;stroke-linejoin:round}.study .range{stroke-width:1.6;stroke-opacity:.5}"
+    ".study circle{stroke:var(--card);stroke-width:1.5}.study.broken .front{stroke-dasharray:7 4}"
+    ".c0 path{stroke:var(--s0)}.c0 circle{fill:var(--s0)}.c1 path{stroke:var(--s1)}.c1 circle{fill:var(--s1)}"
+    ".c2 path{stroke:var(--s2)}.c2 circle{fill:var(--s2)}.c3 path{stroke:var(--s3)}.c3 circle{fill:var(--s3)}"
+    ".c4 path{stroke:var(--s4)}.c4 circle{fill:var(--s4)}.c5 path{stroke:var(--s5)}.c5 circle{fill:var(--s5)}"
+    ".study .front{fill:none}";
+
+struct chart {
+    const struct comparison *c;
+    struct axis x, y;
+};
+
+static void find_ranges(const struct comparison *c, double *lo, double *hi, double *cost_lo, double *cost_hi)
+{
+    *lo = *cost_lo = INFINITY;
+    *hi = *cost_hi = -INFINITY;
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->studies[i].n_front; k++) {
+            const struct compared_point *p = &c->studies[i].front[k];
+            *lo = fmin(*lo, fmin(p->score, p->lo)); /* fmin and fmax leave NaN out */
+            *hi = fmax(*hi, fmax(p->score, p->hi));
+            *cost_lo = fmin(*cost_lo, p->cost);
+            *cost_hi = fmax(*cost_hi, p->cost);
+        }
+}
+
+static void move_to(struct strbuf *out, const char *command, double at)
+{
+    strbuf_add(out, command);
+    svg_number(out, at);
+}
+
+/* What each cost buys: a step up at each member. */
+static void draw_steps(struct strbuf *out, const struct chart *chart, const struct compared *s)
+{
+    for (size_t k = 0; k < s->n_front; k++) {
+        move_to(out, k == 0 ? "<path class=\"front\" d=\"M" : "H", axis_at(&chart->x, s->front[k].cost));
+        move_to(out, k == 0 ? " " : "V", axis_at(&chart->y, s->front[k].score));
+    }
+    if (s->n_front > 0) {
+        move_to(out, "H", chart->x.to);
+        strbuf_add(out, "\"/>\n");
+    }
+}
+
+static void draw_point(struct strbuf *out, const struct chart *chart, const struct compared *s,
+                       const struct compared_point *p)
+{
+    char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], lo[HUMAN_TEXT_MAX], hi[HUMAN_TEXT_MAX];
+    double x = axis_at(&chart->x, p->cost);
+
+    if (isfinite(p->lo) && isfinite(p->hi))
+        svg_line(out, x, axis_at(&chart->y, p->lo), x, axis_at(&chart->y, p->hi), "range");
+    move_to(out, "<circle r=\"5\" cx=\"", x);
+    move_to(out, "\" cy=\"", axis_at(&chart->y, p->score));
+    strbuf_add(out, "\"><title>");
+    text_escape(out, s->view->study.name);
+    strbuf_addf(out, ", trial %lld: %s at %s", (long long)s->view->trials[p->trial].number, text_number(p->score, a),
+                text_cost(s->view, p->cost, b));
+    if (isfinite(p->lo) && isfinite(p->hi))
+        strbuf_addf(out, ", 95 %% %s to %s", text_number(p->lo, lo), text_number(p->hi, hi));
+    strbuf_add(out, "</title></circle>\n");
+}
+
+static void draw_study(struct strbuf *out, const struct chart *chart, size_t i)
+{
+    const struct compared *s = &chart->c->studies[i];
+
+    strbuf_addf(out, "<g class=\"study c%zu%s\">\n", i % COLORS, i < COLORS ? "" : " broken");
+    draw_steps(out, chart, s);
+    for (size_t k = 0; k < s->n_front; k++)
+        draw_point(out, chart, s, &s->front[k]);
+    strbuf_add(out, "</g>\n");
+}
+
+static void draw_legend(struct strbuf *out, const struct comparison *c)
+{
+    double x = 62, y = 20;
+
+    for (size_t i = 0; i < c->n; i++) {
+        const char *name = c->studies[i].view->study.name;
+        char text[64];
+        snprintf(text, sizeof text, "%.40s", name);
+        if (x + 30 + 7.2 * (double)strlen(text) > WIDTH) {
+            x = 62;
+            y += 18;
+        }
+        strbuf_addf(out, "<g class=\"study c%zu%s\">", i % COLORS, i < COLORS ? "" : " broken");
+        svg_line(out, x, y - 4, x + 20, y - 4, "front");
+        strbuf_add(out, "</g>");
+        svg_text(out, x + 26, y, "legend", text);
+        x += 44 + 7.2 * (double)strlen(text);
+    }
+}
+
+static void draw_chart(struct strbuf *out, const struct comparison *c)
+{
+    const struct study_view *v = c->studies[0].view;
+    bool is_steps = v->search.cost == SEARCH_COST_STEPS;
+    double lo, hi, cost_lo, cost_hi, top = 30.0 + 18.0 * (double)((c->n + 4) / 5);
+    struct chart chart = {.c = c};
+    char text[2 * HUMAN_TEXT_MAX];
+
+    find_ranges(c, &lo, &hi, &cost_lo, &cost_hi);
+    axis_init(&chart.x, SPACE_LOG, !is_steps, cost_lo, cost_hi, 62, WIDTH - 16, 8);
+    axis_init(&chart.y, SPACE_LINEAR, false, lo, hi, HEIGHT - 46, top + 20, 6);
+    svg_open(out, WIDTH, HEIGHT, "chart", "The fronts of the studies, cost against score");
+    svg_frame(out, &chart.x, &chart.y, true);
+    for (size_t i = 0; i < c->n; i++)
+        draw_study(out, &chart, i);
+    draw_legend(out, c);
+    svg_text(out, chart.x.to, HEIGHT - 8, "title end",
+             is_steps ? "env steps of a trial, log scale" : "cost of a trial, log scale");
+    snprintf(text, sizeof text, "%.60s (%s is better)", v->study.metric, v->study.maximize ? "higher" : "lower");
+    svg_text(out, 10, top + 10, "title", text);
+    strbuf_add(out, "</svg>\n");
+}
+
+static void write_head_row(struct strbuf *out, const struct comparison *c)
+{
+    strbuf_add(out, "<div class=\"scroll\"><table>\n<thead><tr><th></th>");
+    for (size_t i = 0; i < c->n; i++) {
+        strbuf_add(out, "<th>");
+        text_escape(out, c->studies[i].view->study.name);
+        strbuf_add(out, "</th>");
+    }
+    strbuf_add(out, "</tr></thead>\n<tbody>\n");
+}
+
+static void write_cell(struct strbuf *out, const char *text)
+{
+    strbuf_add(out, "<td>");
+    text_escape(out, text != NULL ? text : "\xe2\x80\x93");
+    strbuf_add(out, "</td>");
+}
+
+static void write_rows(struct strbuf *out, const struct comparison *c, const struct report_row *rows, size_t n)
+{
+    strbuf_add(out, "<h2>What they come to</h2>\n");
+    write_head_row(out, c);
+    for (size_t k = 0; k < n; k++) {
+        strbuf_add(out, "<tr>");
+        write_cell(out, rows[k].what);
+        for (size_t i = 0; i < c->n; i++)
+            write_cell(out, rows[k].texts[i]);
+        strbuf_add(out, "</tr>\n");
+    }
+    strbuf_add(out, "</tbody>\n</table></div>\n");
+}
+
+static void write_differences(struct strbuf *out, const struct comparison *c)
+{
+    const cJSON *row, *value;
+
+    strbuf_add(out, "<h2>What their configs differ in</h2>\n");
+    if (c->differences->child == NULL) {
+        strbuf_add(out, "<p>In nothing.</p>\n");
+        return;
+    }
+    write_head_row(out, c);
+    cJSON_ArrayForEach(row, c->differences)
+    {
+        strbuf_add(out, "<tr>");
+        write_cell(out, json_get_str(row, "key"));
+        cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(row, "values"))
+            write_cell(out, cJSON_IsString(value) ? value->valuestring : NULL);
+        strbuf_add(out, "</tr>\n");
+    }
+    strbuf_add(out, "</tbody>\n</table></div>\n");
+}
+
+enum status report_write_comparison(struct strbuf *out, const struct comparison *c, const struct report_row *rows,
+                                    size_t n, struct error *err)
+{
+    strbuf_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
+                    "name=\"color-scheme\" content=\"light dark\">\n<title>");
+    for (size_t i = 0; i < c->n; i++) {
+        strbuf_add(out, i > 0 ? ", " : "");
+        text_escape(out, c->studies[i].view->study.name);
+    }
+    strbuf_addf(out, " \xe2\x80\x93 Trawl comparison</title>\n<style>%s%s%s%s</style>\n</head>\n<body>\n<main>\n<h1>",
+                report_style_colors, report_style_chart, report_style_page, style);
+    for (size_t i = 0; i < c->n; i++) {
+        strbuf_add(out, i == 0 ? "" : i + 1 < c->n ? ", " : " and ");
+        text_escape(out, c->studies[i].view->study.name);
+    }
+    strbuf_add(out, "</h1>\n<p class=\"soft small\">The front of each study as its models expect it of fresh runs; the "
+                    "lines at its "
+                    "members are intervals of 95 %.</p>\n<div class=\"card\">\n");
+    draw_chart(out, c);
+    strbuf_add(out, "</div>\n");
+    write_rows(out, c, rows, n);
+    write_differences(out, c);
+    strbuf_add(out, "<footer>Written by ");
+    text_escape(out, program_text);
+    strbuf_add(out, ".</footer>\n</main>\n</body>\n</html>\n");
+    return strbuf_status(out, "the comparison", err);
+}
