@@ -4,14 +4,21 @@
 
 #include <math.h>
 
+/* How far the run is into its last `share`: 0 before it, 1 at the run's end. */
+static double decay_progress(double progress, double share)
+{
+    return share > 0.0 ? fmax(0.0, 1.0 - (1.0 - progress) / share) : 0.0;
+}
+
 void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct kern_hyper *ret_hyper)
 {
     double progress = fmin(1.0, (double)env_steps / (double)set->total_timesteps);
+    double decay = set->anneal_lr ? decay_progress(progress, set->decay_share) : progress;
     double lr_min = set->learning_rate * set->min_lr_ratio;
     double lr = set->learning_rate;
 
     if (set->anneal_lr)
-        lr = lr_min + 0.5 * (set->learning_rate - lr_min) * (1.0 + cos(M_PI * progress));
+        lr = lr_min + 0.5 * (set->learning_rate - lr_min) * (1.0 + cos(M_PI * decay));
     *ret_hyper = (struct kern_hyper){
         .lr = (float)lr,
         .gamma = (float)set->gamma,
@@ -29,7 +36,7 @@ void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct 
         .weight_decay = (float)set->weight_decay,
         .reward_clip = (float)set->reward_clip,
         .prio_alpha = (float)set->prio_alpha,
-        .prio_beta = (float)(set->prio_beta0 + (1.0 - set->prio_beta0) * set->prio_alpha * progress),
+        .prio_beta = (float)(set->prio_beta0 + (1.0 - set->prio_beta0) * set->prio_alpha * decay),
         .target_kl = (float)set->target_kl,
         .norm_adv = set->norm_adv,
     };

@@ -48,6 +48,7 @@ struct train_settings {
     int replay_rounding; /* enum train_rounding */
     double learning_rate, min_lr_ratio;
     bool anneal_lr;
+    double decay_share; /* of the run, at its end: over this everything anneals */
     int optimizer; /* enum train_optimizer */
     double beta1, beta2, eps, weight_decay, max_grad_norm;
     double gamma, gae_lambda;

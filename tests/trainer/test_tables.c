@@ -94,6 +94,7 @@ static void test_schedule(void **unused)
                                .learning_rate = 0.1,
                                .min_lr_ratio = 0.2,
                                .anneal_lr = true,
+                               .decay_share = 1.0,
                                .prio_alpha = 0.5,
                                .prio_beta0 = 0.4};
     struct kern_hyper h;
@@ -109,6 +110,18 @@ static void test_schedule(void **unused)
     assert_float_equal(h.prio_beta, 0.55, 1e-7);
     schedule_hyper(&s, 5000, &h); /* past the end: stays there */
     assert_float_equal(h.lr, 0.02, 1e-7);
+    s.decay_share = 0.25; /* held until 750 */
+    schedule_hyper(&s, 750, &h);
+    assert_float_equal(h.lr, 0.1, 1e-7);
+    assert_float_equal(h.prio_beta, 0.4, 1e-7);
+    schedule_hyper(&s, 875, &h);
+    assert_float_equal(h.lr, 0.06, 1e-7);
+    assert_float_equal(h.prio_beta, 0.55, 1e-7);
+    schedule_hyper(&s, 1000, &h);
+    assert_float_equal(h.lr, 0.02, 1e-7);
+    s.decay_share = 0.0;
+    schedule_hyper(&s, 1000, &h);
+    assert_float_equal(h.lr, 0.1, 1e-7);
     s.anneal_lr = false;
     schedule_hyper(&s, 900, &h);
     assert_float_equal(h.lr, 0.1, 1e-7);
