@@ -39,6 +39,7 @@
     ONE(norm_freeze)                                                                                                   \
     ACT(norm_apply)                                                                                                    \
     ONE(reward_scale)                                                                                                  \
+    ACT(novelty)                                                                                                       \
     ONE(advantage)                                                                                                     \
     ONE(mean_std)                                                                                                      \
     ONE(segments_shuffle)                                                                                              \

@@ -133,6 +133,7 @@ struct kern_hyper {
     float reward_clip; /* <= 0: off; else rewards are clamped to [-x, x] */
     float prio_alpha, prio_beta; /* beta after annealing */
     float target_kl; /* <= 0: off */
+    float e3b_coef; /* of struct kern_novelty */
     int32_t norm_adv; /* 0 or 1 */
 };
 
@@ -278,6 +279,23 @@ struct kern_reward_scale {
     float *scale; /* (2) */
 };
 
+/* novelty (docs/ppo.md, E3B): rewards += hyper->e3b_coef times how new the observation after each step is among those of
+ * its episode, 0 to 1; nothing where the step ended one. Features f = sqrt(2 / F) cos(obs projection + phase), F =
+ * KERN_NOVELTY_FEATURES; the covariance of an episode's features, C = ridge I + sum of f f', is kept as
+ * known = I - ridge C^-1 by Sherman and Morrison's update, all 0 at an episode's start. A new observation is worth
+ * f' (I - known) f, an old one nothing. */
+#define KERN_NOVELTY_FEATURES 32
+#define KERN_NOVELTY_RIDGE 0.1f
+struct kern_novelty {
+    size_t T, N, D;
+    const void *obs; /* (T + 1, N, D) act; row t + 1 is after step t */
+    const uint8_t *reset; /* (T + 1, N): a new episode begins with this row */
+    const float *projection; /* (D + 1, F): weights, in the last row the phases */
+    const struct kern_hyper *hyper;
+    float *known; /* (N, F, F) symmetric, carried */
+    float *rewards; /* (T, N) */
+};
+
 /* advantage (docs/ppo.md): -> adv, ret */
 struct kern_advantage {
     size_t T, N;
@@ -407,6 +425,7 @@ struct kern_ops {
     void (*norm_freeze)(struct kern *k, const struct kern_norm *n);
     void (*norm_apply)(struct kern *k, const struct kern_norm *n);
     void (*reward_scale)(struct kern *k, const struct kern_reward_scale *r);
+    void (*novelty)(struct kern *k, const struct kern_novelty *n);
 
     /* Advantages and segments. */
     void (*advantage)(struct kern *k, const struct kern_advantage *a);

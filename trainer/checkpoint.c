@@ -21,7 +21,7 @@
 #define CKPT_BYTE_ORDER 0x01020304u
 #define CKPT_MAX_BYTES ((size_t)1 << 36)
 #define CKPT_ALIGN 16
-#define CKPT_MAX_SECTIONS 20
+#define CKPT_MAX_SECTIONS 24
 
 struct ckpt_header {
     char magic[8];
@@ -90,6 +90,11 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
     if (t->policy.set.norm_obs) {
         ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->policy.obs_size * sizeof(double));
         ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->policy.obs_size * sizeof(float));
+    }
+    if (t->set.e3b_coef > 0.0) {
+        const size_t F = KERN_NOVELTY_FEATURES * sizeof(float);
+        ckpt_list_add(list, "novelty_features", CKPT_DEVICE, t->novelty.projection, (t->policy.obs_size + 1) * F);
+        ckpt_list_add(list, "novelty_known", CKPT_DEVICE, t->novelty.known, N * KERN_NOVELTY_FEATURES * F);
     }
     if (t->set.scale_reward) {
         ckpt_list_add(list, "reward_sums", CKPT_DEVICE, t->norm_of.reward_sums, 3 * sizeof(double));

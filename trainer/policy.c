@@ -152,7 +152,7 @@ static size_t policy_fixed_rows(const struct policy *p)
 
 /* ---- initial values ---- */
 
-static double rng_normal(struct rng *rng)
+double rng_normal(struct rng *rng)
 {
     double u = 1.0 - rng_f64(rng), v = rng_f64(rng); /* u in (0, 1] */
     return sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * v);

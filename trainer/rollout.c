@@ -223,6 +223,7 @@ enum status rollout_run(struct trainer *t, struct error *err)
         rollout_value(t, r->values + T * N, act_at(t->ops, r->obs, T * N * D), r->reset + T * N, N);
     }
     normalise_rewards(t);
+    novelty_add(t);
     if (T != t->horizon_full) /* a short one: the next one, of a resumed run, begins where it ended */
         rollout_move_slot(t, t->horizon_full, T);
     trainer_phase(t, PHASE_FORWARD);

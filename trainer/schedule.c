@@ -38,6 +38,7 @@ void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct 
         .prio_alpha = (float)set->prio_alpha,
         .prio_beta = (float)(set->prio_beta0 + (1.0 - set->prio_beta0) * set->prio_alpha * decay),
         .target_kl = (float)set->target_kl,
+        .e3b_coef = (float)set->e3b_coef,
         .norm_adv = set->norm_adv,
     };
 }

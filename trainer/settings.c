@@ -123,6 +123,13 @@ static const struct opt_def train_defs[] = {
     ROW_BOOL(scale_reward, "false", "Divides rewards by the running deviation of their discounted sums."),
     ROW_FLOAT(reward_clip, "0", 0, 1e9, OPT_FIXED, 0, 0, "",
               "Clamps rewards to plus or minus this before training; 0 is off."),
+    ROW_FLOAT(e3b_coef, "0", 0, 1e6, OPT_FIXED, 0, 0, "",
+              "Rewards observations that are new in their episode (E3B) with up to this; 0 is off. For games whose "
+              "rewards are rare."),
+    ROW_FLOAT(e3b_scale, "1", 1e-6, 1e6, OPT_FIXED, 0, 0, "",
+              "Sets how far apart observations are that count as different, in their own unit (with policy.norm_obs in "
+              "deviations).",
+              .depends = "train.e3b_coef > 0"),
     ROW_FLOAT(prio_alpha, "0", 0, 1, OPT_LINEAR, 0, 1, "", "Prefers segments of large advantage; 0 shuffles them."),
     ROW_FLOAT(prio_beta0, "0.4", 0, 1, OPT_LINEAR, 0, 1, "",
               "Corrects for the preference by this exponent at the start.", .depends = "train.prio_alpha > 0"),

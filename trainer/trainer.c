@@ -90,6 +90,12 @@ static enum status check_train(const struct train_settings *s, const struct env_
         return FAIL(err, ST_CONFIG,
                     "train.eval_episodes is %" PRId64 ", train.eval_max_steps %" PRId64 "; each must be at least 1",
                     s->eval_episodes, s->eval_max_steps);
+    if (s->e3b_coef > 0.0 && shape->u8)
+        return FAIL(err, ST_CONFIG,
+                    "train.e3b_coef is %g, but %s shows bytes: novelty is measured on observations that are numbers",
+                    s->e3b_coef, def->name);
+    if (s->e3b_coef > 0.0 && !(s->e3b_scale > 0.0))
+        return FAIL(err, ST_CONFIG, "train.e3b_scale is %g, it must be above 0; 1 is usual", s->e3b_scale);
     if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
         return FAIL(err, ST_CONFIG, "train.replay_ratio is %g, it must be 0 to 1000000", s->replay_ratio);
     return ST_OK;
@@ -131,6 +137,7 @@ static void trainer_plan(struct trainer *t)
     plan_add(plan, NULL, "evaluation", eval_bytes(t), 1, 1, 1);
     rollout_plan(t);
     normalise_plan(t);
+    novelty_plan(t);
     update_plan(t);
     policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
     policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block, t->n_shards);
@@ -159,6 +166,7 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     if (rc != ST_OK)
         return rc;
     trainer_weights_cast(t);
+    TRY(novelty_start(t, err));
     first = act_at(t->ops, t->roll.obs, last * t->policy.obs_size);
     t->ops->env_reset(t->kern, t->env, first, t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
     normalise_freeze(t); /* of no row: everything stays as it is */

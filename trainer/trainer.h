@@ -57,6 +57,7 @@ struct train_settings {
     double clip_coef, vf_coef, vf_clip_coef, ent_coef, target_kl;
     bool norm_adv, scale_reward;
     double reward_clip;
+    double e3b_coef, e3b_scale; /* bonus for what is new in an episode; 0: none */
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
     int device; /* enum kern_kind: auto|cpu|cuda */
     int64_t threads; /* CPU threads, 0: one per core */

@@ -126,6 +126,8 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
                      float *grads, const void *obs, const float *h0, const uint8_t *reset, size_t T, size_t B,
                      bool add);
 
+double rng_normal(struct rng *rng); /* a standard normal number */
+
 /* Parts of policy.c and policy_encoder.c for each other. */
 void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols, bool is_matrix);
 const void *policy_w(const struct policy *p, const struct policy_weights *w, size_t i); /* tensor i, act */
@@ -184,6 +186,15 @@ void normalise_freeze(struct trainer *t); /* the sums so far become the scale */
 void normalise_add(struct trainer *t, void *obs, size_t n); /* (n, D) act, as the games gave them */
 void normalise_apply(struct trainer *t, void *obs, size_t n); /* in place */
 void normalise_rewards(struct trainer *t); /* of the rollout that was played */
+
+/* ---- novelty.c: nothing is done without train.e3b_coef ---- */
+struct novelty { /* as of struct kern_novelty */
+    float *projection; /* (D + 1, features) */
+    float *known; /* (N, features, features) */
+};
+void novelty_plan(struct trainer *t);
+enum status novelty_start(struct trainer *t, struct error *err) MUST_USE;
+void novelty_add(struct trainer *t); /* to the rewards of the rollout that was played */
 
 /* Segments [from, from + n) of a minibatch, taken through the network at once by one shard, whose segments end at
  * `end`. */
@@ -322,6 +333,7 @@ struct trainer {
     struct rng *rng_sample, *rng_tmp, *rng_segments;
     struct rollout roll;
     struct normaliser norm_of;
+    struct novelty novelty;
     struct minibatch mb;
     struct policy_step step;
     struct policy_pass pass;
@@ -350,7 +362,7 @@ struct trainer {
 };
 
 /* Streams that hang off the seed. */
-enum trainer_stream { STREAM_INIT = 1, STREAM_SAMPLE, STREAM_SEGMENTS, STREAM_ENV, STREAM_EVAL };
+enum trainer_stream { STREAM_INIT = 1, STREAM_SAMPLE, STREAM_SEGMENTS, STREAM_ENV, STREAM_EVAL, STREAM_NOVELTY };
 
 static inline struct policy_weights trainer_weights(const struct trainer *t)
 {

@@ -1,6 +1,8 @@
 /* test_norm.c - normalisation by running sums: against mean and deviation of all rows at once, in long double. */
 #include "tests/kernels/kern_test.h"
 
+#include <lapacke.h>
+
 /* Mean and deviation (n in the denominator) of column d of x (n, D). */
 static void column(const float *x, size_t n, size_t D, size_t d, long double *ret_mean, long double *ret_std)
 {
@@ -115,12 +117,73 @@ static void rewards_are_divided(void **state)
     kern_close(k);
 }
 
+/* The worth of each observation against C = ridge I + sum of f f' itself, built up and solved from scratch each time. Two
+ * rollouts, so that an episode goes on from one to the next. */
+static void novelty_is_that_of_the_covariance(void **state)
+{
+    enum { T = 25, N = 3, D = 4, F = KERN_NOVELTY_FEATURES };
+    struct rng rng = rng_seed(21);
+    struct kern_hyper hyper = {.e3b_coef = 0.7f};
+    float *known = NEW(float, N *F *F), *projection = test_normal(&rng, (D + 1) * F, 1.0f);
+    double *covariance = NEW(double, N *F *F);
+    const double ridge = (double)KERN_NOVELTY_RIDGE;
+    (void)state;
+    for (size_t i = 0; i < N * F; i++)
+        covariance[i * F + i % F] = ridge;
+    for (size_t part = 0; part < 2; part++) {
+        struct kern *k = test_kern(1 + part);
+        float *obs = test_normal(&rng, (T + 1) * N * D, 1.0f), *rewards = test_normal(&rng, T * N, 1.0f);
+        float *given = NEW(float, T *N);
+        uint8_t *reset = test_flags(&rng, (T + 1) * N, 0.1f);
+        for (size_t i = 0; i < D; i++) /* agent 0 sees the same twice */
+            obs[(10 * N) * D + i] = obs[(9 * N) * D + i];
+        reset[9 * N] = reset[10 * N] = 0;
+        memcpy(given, rewards, T * N * sizeof *given);
+        kern_ops(k)->novelty(k, &(struct kern_novelty){.T = T,
+                                                       .N = N,
+                                                       .D = D,
+                                                       .obs = obs,
+                                                       .reset = reset,
+                                                       .projection = projection,
+                                                       .hyper = &hyper,
+                                                       .known = known,
+                                                       .rewards = rewards});
+        for (size_t at = 0; at < T * N; at++) {
+            double *c = covariance + at % N * F * F, f[F], solved[F], factor[F * F], worth = 0.0;
+            const float *seen = obs + (at + N) * D;
+            for (size_t j = 0; j < F; j++) {
+                double angle = (double)projection[D * F + j];
+                for (size_t d = 0; d < D; d++)
+                    angle += (double)seen[d] * (double)projection[d * F + j];
+                f[j] = solved[j] = sqrt(2.0 / F) * cos(angle);
+            }
+            if (reset[at + N])
+                for (size_t i = 0; i < F * F; i++)
+                    c[i] = i % (F + 1) == 0 ? ridge : 0.0;
+            memcpy(factor, c, sizeof factor);
+            assert_int_equal(LAPACKE_dposv(LAPACK_ROW_MAJOR, 'L', F, 1, factor, F, solved, 1), 0);
+            for (size_t j = 0; j < F; j++)
+                worth += ridge * f[j] * solved[j];
+            assert_true(worth > 0.0 && worth < 2.0);
+            if (at == 9 * N)
+                assert_true(worth < 0.12); /* seen just before: ridge / (ridge + 1) at most */
+            check_number("reward", (double)rewards[at], (double)given[at] + (reset[at + N] ? 0.0 : 0.7 * worth), 2e-5);
+            for (size_t i = 0; i < F * F; i++)
+                c[i] += f[i / F] * f[i % F];
+        }
+        mem_free(obs), mem_free(rewards), mem_free(given), mem_free(reset);
+        kern_close(k);
+    }
+    mem_free(known), mem_free(projection), mem_free(covariance);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_add_up_to_all_rows),
         cmocka_unit_test(far_values_are_clipped),
         cmocka_unit_test(rewards_are_divided),
+        cmocka_unit_test(novelty_is_that_of_the_covariance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,6 +291,32 @@ static void reward_scale_run(struct kern *k, const struct call *c)
                                                         .sums = c->p[7]});
 }
 
+/* T, N, D. The projection is coarse: a cosine's angle is rounded to bf16's inputs, which are the same on both sides. */
+static void novelty_make(struct parity *p, const size_t *s)
+{
+    struct kern_hyper hyper = {.e3b_coef = 0.5f};
+    const size_t F = KERN_NOVELTY_FEATURES;
+    parity_normal(p, "obs", BUF_ACT, BUF_IN, (s[0] + 1) * s[1] * s[2], 1.0f);
+    parity_flags(p, "reset", (s[0] + 1) * s[1], 0.1f);
+    parity_normal(p, "projection", BUF_F32, BUF_IN, (s[2] + 1) * F, 0.5f);
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+    memset(parity_normal(p, "known", BUF_F32, BUF_INOUT, s[1] * F * F, 1.0f), 0, s[1] * F * F * sizeof(float));
+    parity_normal(p, "rewards", BUF_F32, BUF_INOUT, s[0] * s[1], 1.0f);
+}
+
+static void novelty_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->novelty(k, &(struct kern_novelty){.T = c->s[0],
+                                              .N = c->s[1],
+                                              .D = c->s[2],
+                                              .obs = c->p[0],
+                                              .reset = c->p[1],
+                                              .projection = c->p[2],
+                                              .hyper = c->p[3],
+                                              .known = c->p[4],
+                                              .rewards = c->p[5]});
+}
+
 /* ---- advantage ---- */
 
 /* T, N, with ratio */
@@ -726,6 +752,7 @@ static const struct parity_case cases[] = {
     ROW_OF(norm_freeze, true, norm_add_make, norm_add_run, {33, 5}),
     ROW(norm_apply, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
     ROW(reward_scale, false, {1, 1}, {64, 300}, {7, 1}),
+    ROW(novelty, true, {1, 1, 1}, {20, 7, 5}, {64, 130, 3}, {3, 33, 67}),
     ROW(advantage, false, {1, 1, 1}, {7, 3, 1}, {64, 33, 0}, {64, 512, 1}, {65, 100, 1}, {300, 40, 1}, {5, 4099, 0}),
     ROW(mean_std, false, {1, 0}, {2, 5}, {33, 100}, {32768, 0}, {70001, 1}),
     ROW(segments_shuffle, false, {1}, {2}, {37}, {64}, {4096}, {5001}, {16384}, {32767}, {32768}, {70001}, {1 << 20}),

@@ -14,17 +14,22 @@ struct variant {
     double prio_alpha, replay_ratio, target_kl;
     bool vtrace;
     bool normed; /* observations and rewards; tanh and deviations of the state where actions are numbers */
+    int64_t value_bins;
+    double e3b_coef;
 };
 
 static const struct variant variants[] = {
-    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false},
-    {"memory", POLICY_CORE_MINGRU, TRAIN_ADAM, TRAIN_BF16, 0.8, 2.0, 0.0, false, false},
-    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 4.0, 0.01, true, false},
-    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true, false},
-    {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true, false},
-    {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true, false},
-    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true},
-    {"pendulum", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.4, 0.0, true, false},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false, 0, 0},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_ADAM, TRAIN_BF16, 0.8, 2.0, 0.0, false, false, 0, 0},
+    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 4.0, 0.01, true, false, 0, 0},
+    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true, false, 0, 0},
+    {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true, false, 0, 0},
+    {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true, false, 0, 0},
+    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true, 0, 0},
+    {"pendulum", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.4, 0.0, true, false, 0, 0},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false, 51, 0},
+    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.0, 0.0, true, false, 0, 0.1},
+    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true, 21, 0.1},
 };
 
 /* Under a sanitizer the second. Of iterations the first is plain, the second recorded, later ones are replayed. */
@@ -49,6 +54,8 @@ static void setup_variant(struct setup *s, const struct variant *v)
     s->train.target_kl = v->target_kl;
     s->train.vtrace = v->vtrace;
     s->policy.norm_obs = s->train.scale_reward = v->normed;
+    s->policy.value_bins = v->value_bins;
+    s->train.e3b_coef = v->e3b_coef;
     s->policy.action_std = v->normed ? POLICY_STD_STATE : POLICY_STD_FIXED;
     s->policy.action_bounds = v->normed ? POLICY_BOUNDS_TANH : POLICY_BOUNDS_CLIP;
     s->train.total_agents = long_or_short(256, 64);
