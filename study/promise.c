@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define INTERVAL 1.959963984540054 /* standard deviations of 95 % */
 
@@ -78,12 +79,14 @@ const char *promise_cost_text(const struct promise *p, enum search_cost kind, ch
 {
     char warm[HUMAN_TEXT_MAX], cold[HUMAN_TEXT_MAX];
 
-    if (kind == SEARCH_COST_STEPS)
+    if (kind == SEARCH_COST_STEPS) {
         snprintf(buf, PROMISE_TEXT_MAX, "%s steps", text_number(p->cost, warm));
-    else if (kind == SEARCH_COST_WALL && isfinite(p->start_s))
-        snprintf(buf, PROMISE_TEXT_MAX, "%s in a warm worker, %s from process start", format_seconds(p->cost, warm),
-                 format_seconds(p->cost + p->start_s, cold));
-    else
-        snprintf(buf, PROMISE_TEXT_MAX, "%s", format_seconds(p->cost, warm));
+    } else {
+        format_seconds(p->cost, warm);
+        format_seconds(p->cost + p->start_s, cold);
+        bool differ = kind == SEARCH_COST_WALL && isfinite(p->start_s) && strcmp(warm, cold) != 0;
+        snprintf(buf, PROMISE_TEXT_MAX, differ ? "%.40s in a warm worker, %.40s from process start" : "%.40s", warm,
+                 cold);
+    }
     return buf;
 }

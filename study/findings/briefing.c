@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/resume_command.h"
 #include "study/study_view.h"
 
 #include <math.h>
@@ -187,6 +188,20 @@ void briefing_take_command(const struct study_view *v, const struct briefing *b,
     strbuf_add(out, " --pick best -o best.ini && trawl train best.ini");
 }
 
+void briefing_next_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
+{
+    if (b->next == BRIEFING_STOP)
+        return;
+    study_resume_command(v, v->store_path, out);
+    for (size_t k = 0; b->next == BRIEFING_WIDEN && k < v->search.space.dim; k++) {
+        const struct gp_edge *e = &v->advice.edges[k];
+        char to[NUM_TEXT_MAX];
+        if (e->side != 0)
+            strbuf_addf(out, " --sweep.%s.%s %s", v->search.space.params[k].key, e->side < 0 ? "min" : "max",
+                        num_format_f64(e->suggested, to));
+    }
+}
+
 void briefing_confirm_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
     if (b->best >= v->n)
@@ -323,5 +338,6 @@ cJSON *briefing_to_json(const struct study_view *v, const struct briefing *b)
     else
         json_add_str(next, "expected_share", NULL);
     add_sentence(next, "text", v, b, briefing_next_text);
+    add_sentence(next, "command", v, b, briefing_next_command);
     return json;
 }

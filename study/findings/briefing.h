@@ -43,8 +43,10 @@ const char *briefing_next_name(enum briefing_next next); /* "early", "widen", "c
 void briefing_gained_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_take_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_next_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
-/* The commands that have what is to be taken: export and train; and that which runs it under fresh seeds. */
+/* The commands: export and train what is to be taken; continue the study, wider where that is the advice; run what is to be taken
+ * under fresh seeds. */
 void briefing_take_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
+void briefing_next_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_confirm_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 /* To stdout, for `trawl show`. */
 void briefing_print(const struct study_view *view, const struct briefing *briefing);

@@ -6,6 +6,7 @@
 #include "base/config/config.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/strbuf.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/promise.h"
@@ -92,31 +93,89 @@ static const char *value_text(const cJSON *config, const char *section, const ch
                                                        : NULL;
 }
 
-/* One option of all studies: a row where its values differ, and who is no longer of one group. */
+/* A row of the differences, where the texts (n) differ (NULL: the study has none); who is no longer of one group. */
+static void compare_texts(struct comparison *c, const char *key, const char *const *texts,
+                          bool (*differ)[COMPARISON_MAX])
+{
+    bool any = false;
+
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < i; k++) {
+            const char *a = texts[i], *b = texts[k];
+            bool same = a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+            any = any || !same;
+            differ[i][k] = differ[i][k] || (!same && !is_of_seed(key));
+        }
+    if (!any)
+        return;
+    cJSON *row = cJSON_CreateObject(), *values;
+    json_add_str(row, "key", key);
+    values = cJSON_AddArrayToObject(row, "values");
+    for (size_t i = 0; i < c->n; i++)
+        cJSON_AddItemToArray(values, texts[i] != NULL ? cJSON_CreateString(texts[i]) : cJSON_CreateNull());
+    cJSON_AddItemToArray(c->differences, row);
+}
+
 static void compare_option(struct comparison *c, cJSON *const *configs, const char *section, const char *key,
                            bool (*differ)[COMPARISON_MAX])
 {
     char path[2 * CONFIG_KEY_MAX], buf[COMPARISON_MAX][NUM_TEXT_MAX];
-    const char *text[COMPARISON_MAX];
-    bool any = false;
+    const char *texts[COMPARISON_MAX];
 
     snprintf(path, sizeof path, "%.90s.%.90s", section, key);
-    for (size_t i = 0; i < c->n; i++) {
-        text[i] = value_text(configs[i], section, key, buf[i]);
-        for (size_t k = 0; k < i; k++) {
-            bool same = text[i] == text[k] || (text[i] != NULL && text[k] != NULL && strcmp(text[i], text[k]) == 0);
-            any = any || !same;
-            differ[i][k] = differ[i][k] || (!same && !is_of_seed(path));
-        }
-    }
-    if (!any)
-        return;
-    cJSON *row = cJSON_CreateObject(), *values;
-    json_add_str(row, "key", path);
-    values = cJSON_AddArrayToObject(row, "values");
     for (size_t i = 0; i < c->n; i++)
-        cJSON_AddItemToArray(values, text[i] != NULL ? cJSON_CreateString(text[i]) : cJSON_CreateNull());
-    cJSON_AddItemToArray(c->differences, row);
+        texts[i] = value_text(configs[i], section, key, buf[i]);
+    compare_texts(c, path, texts, differ);
+}
+
+/* "0.001 to 0.1" or "adam, muon"; NULL: the study does not search it. The caller frees buf. */
+static const char *range_text(const struct search *s, const char *key, struct strbuf *buf)
+{
+    size_t k = search_find(s, key);
+    const struct space_param *p = &s->space.params[k];
+    char lo[64], hi[64];
+
+    strbuf_init(buf, 1 << 12);
+    if (k == s->space.dim)
+        return NULL;
+    search_show(s, k, p->min, lo, sizeof lo);
+    search_show(s, k, p->max, hi, sizeof hi);
+    if (p->scale != SPACE_CATEGORICAL)
+        strbuf_addf(buf, "%s to %s", lo, hi);
+    for (size_t i = 0; p->scale == SPACE_CATEGORICAL && i < p->n_choices; i++)
+        strbuf_addf(buf, "%s%s", i > 0 ? ", " : "", s->choices[k][i]);
+    return buf->text;
+}
+
+/* What they search. */
+static void compare_spaces(struct comparison *c, bool (*differ)[COMPARISON_MAX])
+{
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->studies[i].view->search.space.dim; k++) {
+            const char *key = c->studies[i].view->search.space.params[k].key, *texts[COMPARISON_MAX];
+            struct strbuf bufs[COMPARISON_MAX];
+            char path[SPACE_KEY_MAX + 8];
+            bool seen = false;
+            for (size_t j = 0; j < i; j++)
+                seen = seen || search_find(&c->studies[j].view->search, key) < c->studies[j].view->search.space.dim;
+            if (seen)
+                continue;
+            snprintf(path, sizeof path, "sweep.%s", key);
+            for (size_t j = 0; j < c->n; j++)
+                texts[j] = range_text(&c->studies[j].view->search, key, &bufs[j]);
+            compare_texts(c, path, texts, differ);
+            for (size_t j = 0; j < c->n; j++)
+                strbuf_free(&bufs[j]);
+        }
+}
+
+/* Has no study of the group its seed? */
+static bool is_new_seed(const struct comparison *c, size_t group, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (c->studies[k].group == group && c->studies[k].view->study.seed == c->studies[i].view->study.seed)
+            return false;
+    return true;
 }
 
 /* Every option that the first study with it names. */
@@ -138,10 +197,11 @@ static void compare_configs(struct comparison *c, cJSON *const *configs)
                     compare_option(c, configs, section->string, value->string, differ);
             }
         }
+    compare_spaces(c, differ);
     for (size_t i = 0; i < c->n; i++) {
         c->studies[i].group = i;
         for (size_t k = i; k-- > 0;)
-            if (c->studies[k].group == k && !differ[i][k])
+            if (c->studies[k].group == k && !differ[i][k] && is_new_seed(c, k, i))
                 c->studies[i].group = k;
     }
 }

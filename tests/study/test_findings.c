@@ -273,6 +273,7 @@ static void studies_of_one_search_attain_together(void **state)
         snprintf(config, sizeof config, "[env]\nname = %s\n[train]\ntotal_timesteps = 1000\n[sweep]\nseed = %d\n",
                  i < 4 ? "squared" : "memory", i + 1);
         begin(&v[i], "s", config);
+        v[i].study.seed = i + 1;
         put(&v[i], 0.1, 256, "adam", 0.1 * (i + 1), 1, NULL);
         put(&v[i], 0.2, 256, "adam", 0.2 * (i + 1), 8 + i, NULL);
         study_view_refresh(&v[i]);

@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/believed.h"
 #include "study/promise.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/json_text.h"
@@ -387,16 +388,19 @@ enum status api_trials(struct serve *s, const struct request *r, struct answer *
 static void put_hypervolume(const struct page_study *p, int64_t points, struct strbuf *out)
 {
     size_t n = p->view.n < (size_t)points ? p->view.n : (size_t)points, at = 0, counts[POINTS_MAX] = {0};
-    double cost_s = 0, best = NAN, volumes[POINTS_MAX];
+    double cost_s = 0, best = NAN, expected_best = NAN, volumes[POINTS_MAX], expected[POINTS_MAX];
+    struct gp_trial *rows = mem_array(p->view.n, sizeof *rows);
     int64_t last_ms = 0;
 
     for (size_t k = 0; k < n; k++)
         counts[k] = (k + 1) * p->view.n / n;
     pareto_hypervolume_curve(&(struct gp_history){.n = p->view.n, .trials = p->view.gp}, &p->view.ref, counts, n,
                              volumes);
+    believed_rows(&p->view, BELIEVED_NOW, rows);
+    pareto_hypervolume_curve(&(struct gp_history){.n = p->view.n, .trials = rows}, &p->view.ref, counts, n, expected);
     put_head(p, out);
     strbuf_add(out, ",\"columns\":[\"trials\",\"finished_ms\",\"elapsed_s\",\"cost_total_s\",\"hypervolume\","
-                    "\"best_score\"],\"rows\":[");
+                    "\"best_score\",\"expected_hypervolume\",\"expected_best\"],\"rows\":[");
     for (size_t k = 0; k < n; k++) {
         for (; at < counts[k]; at++) {
             const struct trial *t = &p->view.trials[at];
@@ -406,6 +410,8 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
                 last_ms = t->finished_ms;
             if (p->view.gp[at].state == GP_TRIAL_DONE && !(p->view.gp[at].score <= best))
                 best = p->view.gp[at].score;
+            if (rows[at].state == GP_TRIAL_DONE && !(rows[at].score <= expected_best))
+                expected_best = rows[at].score;
         }
         strbuf_addf(out, "%s[%zu,", k > 0 ? "," : "", counts[k]);
         put_time(out, last_ms);
@@ -417,6 +423,10 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
         put_f64(out, volumes[k]);
         strbuf_add(out, ",");
         put_f64(out, study_view_score(&p->view, best));
+        strbuf_add(out, ",");
+        put_f64(out, expected[k]);
+        strbuf_add(out, ",");
+        put_f64(out, study_view_score(&p->view, expected_best));
         strbuf_add(out, "]");
     }
     strbuf_add(out, "],\"reference\":{\"cost\":");
@@ -424,6 +434,7 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
     strbuf_add(out, ",\"score\":");
     put_f64(out, study_view_score(&p->view, p->view.ref.score));
     strbuf_add(out, "}}\n");
+    mem_free(rows);
 }
 
 enum status api_hypervolume(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,

@@ -37,6 +37,25 @@ export async function get(path, query, signal) {
   return JSON.parse(await response.text(), revive);
 }
 
+/* An answer that takes long: the server makes one at a time. */
+export async function getSlow(path, query, signal) {
+  for (let wait = 500; ; wait = Math.min(wait * 1.5, 4000)) {
+    try {
+      return await get(path, query, signal);
+    } catch (problem) {
+      if (problem.status !== 503) throw problem;
+    }
+    await rest(wait, signal);
+  }
+}
+
+function rest(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener('abort', () => { clearTimeout(timer); reject(new DOMException('left the page', 'AbortError')); }, {once: true});
+  });
+}
+
 export async function post(path, body, csrf) {
   const response = await request(path, {method: 'POST', headers: {'Content-Type': 'application/json', 'X-Trawl-Csrf': csrf || ''}, body: JSON.stringify(body)});
   return response.json();
@@ -59,9 +78,6 @@ export async function getModel(path, query, signal) {
   for (let wait = 400; ; wait = Math.min(wait * 1.6, 5000)) {
     const answer = await get(path, query, signal);
     if (answer.model !== 'computing') return answer;
-    await new Promise((resolve, reject) => {
-      const timer = setTimeout(resolve, wait);
-      signal?.addEventListener('abort', () => { clearTimeout(timer); reject(new DOMException('left the page', 'AbortError')); }, {once: true});
-    });
+    await rest(wait, signal);
   }
 }

@@ -1,15 +1,17 @@
-/* compare.js - learning curves of several trials, or of the best trials of several studies, in one chart.
+/* compare.js - studies over each other (fronts, hypervolume to one reference, what their configs differ in), and learning curves
+ * of trials.
  *
  * In the address: trials=STUDY/NUMBER,... and studies=NAME,...; trials of the same parameters (reruns with other
- * seeds) become one series: mean, and a band over the seeds. A study is represented by its few best trials. */
-import {get, studyPath} from './api.js';
+ * seeds) become one series: mean, and a band over the seeds. A study's curve is that of its best config, by all of its seeds. */
+import {get, getSlow, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
 import {compareUrl, parseList, setState, state, studyUrl, trialUrl} from './app.js';
 import {follow} from './live.js';
+import {showFronts} from './charts/fronts.js';
 import {seriesKey, showLines} from './charts/lines.js';
 import * as fmt from './format.js';
 
-const GRID = 160, TOP_TRIALS = 8;
+const GRID = 160;
 
 export function where() {
   return ['Compare', ['Compare']];
@@ -55,11 +57,29 @@ async function loadTrial(entry, ctx) {
   return {...entry, trial: answer.trial, params: answer.params, curve: Object.values(curves)[0] ?? {env_steps: [], wall_s: [], value: []}, metric: Object.keys(curves)[0]};
 }
 
-/* The trials that represent a study: the runs of its best config, or its few best. */
+/* The trials that represent a study: all runs of its best config, not its luckiest runs. */
 async function studyTrials(name, ctx) {
-  const study = await get(studyPath(name), null, ctx.signal);
-  const {rows} = await get(studyPath(name, '/trials'), {fields: 'number,score', state: 'done', sort: 'score', order: study.direction === 'maximize' ? 'desc' : 'asc', limit: TOP_TRIALS}, ctx.signal);
-  return rows.map(([number]) => ({study: name, number, group: `study ${name}`}));
+  const study = await get(studyPath(name), null, ctx.signal), best = study.best_trial ?? study.best_run_trial;
+  if (best === null) return [];
+  const {rows} = await get(studyPath(name, `/trials/${best}/seeds`), null, ctx.signal);
+  return rows.filter(([, state]) => state === 'done').map(([number]) => ({study: name, number, group: `study ${name}`}));
+}
+
+/* Studies beside each other: where each part comes from stands in /compare. */
+function studiesTable(answer) {
+  const many = answer.attained.length > 0;
+  return h('div.scroll', null, h('table', null,
+    h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'study'), many && h('th', {scope: 'col'}, 'search'), ['hypervolume', `best, expected ${answer.metric}`, '95 %', 'seeds', 'trials', 'spent'].map((text) => h('th.num', {scope: 'col'}, text)))),
+    h('tbody', null, answer.studies.map((s, k) => h('tr', null, h('td', null, seriesKey(k, h('a', {href: studyUrl(s.study)}, s.study))), many && h('td.soft', null, s.group === s.study ? `seed ${s.seed}` : `as ${s.group}, seed ${s.seed}`),
+      h('td.num', null, fmt.number(s.hypervolume)), h('td.num', null, s.best_trial === undefined ? '–' : h('a', {href: trialUrl(s.study, s.best_trial)}, fmt.number(s.best_score))),
+      h('td.num', null, Number.isFinite(s.best_lo) ? fmt.interval(s.best_lo, s.best_hi) : '–'), h('td.num', null, s.best_seeds > 1 ? s.best_seeds : 'seen once'), h('td.num', null, s.trials), h('td.num', null, fmt.duration(s.cost_s)))))));
+}
+
+function configTable(answer) {
+  if (!answer.differences.length) return h('p.soft', null, 'Their configs are the same.');
+  return h('div.scroll.tall', {tabindex: '0'}, h('table', null,
+    h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'option'), answer.studies.map((s) => h('th', {scope: 'col'}, s.study)))),
+    h('tbody', null, answer.differences.map((row) => h('tr', null, h('td', null, row.key), row.values.map((v) => h('td.wrap', null, v ?? '–')))))));
 }
 
 function groups(trials) {
@@ -73,7 +93,7 @@ function groups(trials) {
 }
 
 function label(group) {
-  if (group[0].group) return `${group[0].study}: mean of its best ${group.length}`;
+  if (group[0].group) return `${group[0].study}: best config #${Math.min(...group.map((t) => t.number))}${group.length > 1 ? ` (${group.length} seeds)` : ', seen once'}`;
   if (group.length === 1) return `${group[0].study} #${group[0].number}`;
   return `${group[0].study} #${group.map((t) => t.number).join(', #')} (${group.length} seeds)`;
 }
@@ -89,14 +109,17 @@ function differences(trials) {
   const keys = [...new Set(trials.flatMap((t) => Object.keys(t.params)))].filter((key) => new Set(trials.map((t) => JSON.stringify(t.params[key]))).size > 1);
   const show = (value) => (value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value));
   return h('div.scroll', null, h('table', null,
-    h('thead', null, h('tr', null, h('th', null, 'trial'), h('th.num', null, 'score'), h('th.num', null, 'cost'), keys.map((key) => h('th.num', {scope: 'col'}, key.replaceAll('_', '_\u200b'))))),
+    h('thead', null, h('tr', null, h('th', null, 'trial'), h('th.num', null, 'its run'), h('th.num', null, 'cost'), keys.map((key) => h('th.num', {scope: 'col'}, key.replaceAll('_', '_\u200b'))))),
     h('tbody', null, trials.map((t) => h('tr', null, h('td', null, h('a', {href: trialUrl(t.study, t.number)}, `${t.study} #${t.number}`)),
       h('td.num', null, fmt.number(t.trial.score)), h('td.num', null, fmt.duration(t.trial.cost_s)), keys.map((key) => h('td.num', null, show(t.params[key]))))))));
 }
 
 export async function show(main, ctx) {
   const wanted = () => ({trials: parseList(state().get('trials')).map(parseTrial).filter(Boolean), studies: parseList(state().get('studies'))});
-  const listEl = h('div.series-list'), chartEl = h('div.chart'), tableEl = h('div');
+  const listEl = h('div.series-list'), chartEl = h('div.chart'), tableEl = h('div'), frontEl = h('div.chart'), studiesEl = h('div'), configEl = h('div');
+  const frontCard = card('Fronts', [frontEl, studiesEl], {note: 'as expected of fresh runs; hypervolume to one common reference'}), configCard = card('What their configs differ in', configEl);
+  frontCard.hidden = configCard.hidden = true;
+  let fronts = null;
   let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps', loaded = [], lacking = [], chart = null;
   const {studies} = await get('/api/v1/studies', null, ctx.signal);
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, text]) => h('label', null,
@@ -105,7 +128,7 @@ export async function show(main, ctx) {
   number.style.width = '100px';
   const form = h('form.form', {onsubmit: (event) => { event.preventDefault(); change((trials, names) => (number.value === '' ? [trials, [...names, study.value]] : [[...trials, `${study.value}/${number.value}`], names])); }},
     'Add', study, h('label.soft', null, 'trial ', number), h('button', {type: 'submit'}, 'Add'));
-  fill(main, h('div.page-head', null, h('h1', null, 'Compare')), card('Learning curves', [listEl, chartEl], {extra: choose, note: 'band: one standard deviation over seeds or runs'}), card('Add more', form), card('What differs', tableEl));
+  fill(main, h('div.page-head', null, h('h1', null, 'Compare')), frontCard, configCard, card('Learning curves', [listEl, chartEl], {extra: choose, note: 'band: one standard deviation over seeds or runs'}), card('Add more', form), card('What these trials differ in', tableEl));
 
   function change(edit) {
     const target = compareUrl(...edit(parseList(state().get('trials')), parseList(state().get('studies'))));
@@ -131,6 +154,25 @@ export async function show(main, ctx) {
     chart = await showLines(chartEl, series, {xTitle: over === 'wall_s' ? 'seconds of training' : 'env steps', time: over === 'wall_s', yTitle: loaded[0].metric, height: 360});
     fill(tableEl, loaded.length > 1 ? differences(loaded) : h('p.soft', null, 'Two or more trials are needed.'));
   }
+  async function loadStudies(names) {
+    const several = names.length > 1;
+    frontCard.hidden = configCard.hidden = !several;
+    if (!several) return;
+    let answer;
+    try {
+      answer = await getSlow('/api/v1/compare', {studies: JSON.stringify(names)}, ctx.signal);
+    } catch (problem) {
+      if (problem.status !== 400 && problem.status !== 404) throw problem;
+      fill(frontEl, h('p.warn', null, problem.message)); /* they measure different things, or one has no result yet */
+      fill(studiesEl);
+      configCard.hidden = true;
+      return;
+    }
+    fronts?.destroy();
+    fronts = await showFronts(frontEl, answer);
+    fill(studiesEl, answer.attained.length > 0 && h('p.soft.small', null, 'Wide line and band: the score that half, and from three quarters down to a quarter, of the studies of one search under several seeds attain at a cost.'), studiesTable(answer));
+    fill(configEl, configTable(answer));
+  }
   async function load() {
     const want = wanted(), missing = [];
     /* what the server has not got is named, and the others are shown; no answer is another matter: follow() tries again */
@@ -138,10 +180,10 @@ export async function show(main, ctx) {
     const ofStudies = await Promise.all(want.studies.map((name) => orMissing(studyTrials(name, ctx), {study: name})));
     loaded = (await Promise.all([...want.trials, ...ofStudies.flat()].slice(0, 60).map((entry) => orMissing(loadTrial(entry, ctx), entry)))).flat();
     lacking = missing;
-    await draw();
+    await Promise.all([draw(), loadStudies(want.studies.filter((name) => !missing.some((part) => part.study === name && part.number === undefined)))]);
   }
   await load();
-  ctx.onLeave(() => chart?.destroy());
+  ctx.onLeave(() => { chart?.destroy(); fronts?.destroy(); });
   follow(ctx, null, (event, what) => event === 'studies' || lacking.some((t) => t.study === what.study) ||
     loaded.some((t) => t.study === what.study && (what.trial === undefined || t.number === what.trial)), load);
 }

@@ -17,22 +17,28 @@ function ask(question, more, label) {
   });
 }
 
-export function controls(data, version, say) {
+/* Sends actions on a study; null where the server was started without --control. busy(action or null): its answer is awaited, and
+ * a double click sends it once. */
+export function actor(name, version, say, busy = () => {}) {
   if (!version.control) return null;
-  let busy = null; /* the action whose answer is awaited: a double click sends it once */
-  const act = async (body) => {
-    if (busy === body.action) return;
-    busy = body.action;
-    update();
+  let now = null;
+  return async (body) => {
+    if (now === body.action) return;
+    busy(now = body.action);
     try {
-      say((await post(studyPath(data.name, '/control'), body, version.csrf)).message);
+      say((await post(studyPath(name, '/control'), body, version.csrf)).message);
     } catch (problem) {
       say([problem.message, problem.hint].filter(Boolean).join('. '), true);
     } finally {
-      busy = null;
-      update();
+      busy(now = null);
     }
   };
+}
+
+export function controls(data, version, say) {
+  let busy = null;
+  const act = actor(data.name, version, say, (action) => { busy = action; update(); });
+  if (!act) return null;
   const button = (label, title, onclick) => h('button.small', {type: 'button', title, onclick}, label);
   const pause = button('Pause', 'start no new trial; running ones continue', () => act({action: 'pause'}));
   const go = button('Continue', 'start trials again', () => act({action: 'continue'}));
@@ -54,5 +60,5 @@ export function controls(data, version, say) {
     el.setAttribute('aria-busy', String(busy !== null));
   }
   update();
-  return {el, update};
+  return {el, update, act};
 }

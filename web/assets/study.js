@@ -2,7 +2,9 @@
 import {get, studyPath} from './api.js';
 import {fill, h, tile} from './dom.js';
 import {state, studyUrl} from './app.js';
+import {Briefing} from './briefing.js';
 import {controls} from './controls.js';
+import {lanesText, readLanes} from './lanes.js';
 import {follow} from './live.js';
 import {StudyData} from './study_data.js';
 import {progress, stateChip} from './studies.js';
@@ -14,6 +16,8 @@ const TABS = [
   ['trials', 'Trials', () => import('./study_trials.js')],
   ['progress', 'Progress', () => import('./study_progress.js')],
 ];
+
+const LANES_MS = 1500;
 
 export function where(ctx) {
   return [ctx.name, [ctx.name]];
@@ -27,7 +31,7 @@ function tiles(data) {
     best >= 0 && pick(best, 'best', `with 95 % the mean of ${s.promise_seeds} runs under fresh seeds lies in the interval`),
     knee >= 0 && knee !== best && pick(knee, 'knee', 'beyond it more cost buys little'),
     tile(String(data.front.length), 'trials on the front'),
-    tile(fmt.number(s.hypervolume), 'hypervolume', `against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
+    tile(fmt.number(s.hypervolume), 'hypervolume of single runs', `against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
     tile(fmt.duration(s.cost_s), s.budget_s ? `spent of ${fmt.duration(s.budget_s)}` : 'spent on all trials'),
     tile(`${c.done}`, [`done`, c.running && `${c.running} running`, c.stopped && `${c.stopped} stopped`, c.failed + c.lost && `${c.failed + c.lost} failed`].filter(Boolean).join(', ')));
 }
@@ -39,13 +43,15 @@ export async function show(main, ctx) {
   const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
   const nav = h('nav.tabs', {'aria-label': 'views of this study'});
   const about = h('div'), steer = controls(data, version, say);
+  const briefing = new Briefing(data, steer), now = h('span.soft.small');
+  ctx.onLeave(() => briefing.destroy());
   fill(head, about, steer?.el);
   const drawHead = () => {
     steer?.update();
     fill(about,
       h('h1', null, data.name, ' ', stateChip(data.study.state)),
       h('p.soft', null, [data.study.env, `${data.metric}, ${data.maximize ? 'higher' : 'lower'} is better`, `method ${data.study.method}`, `seed ${data.study.seed}`, data.study.devices.join(', '), `started ${fmt.time(data.study.started_ms)}`].filter(Boolean).join(' · ')),
-      h('div.progress-line', null, progress(data.study), data.study.confirming > 0 && h('span.soft.small', null, `confirming: ${data.study.confirming} run${data.study.confirming > 1 ? 's' : ''} of front configs under fresh seeds`), data.study.end_text && data.study.state !== 'running' && h('span.soft.small', null, data.study.end_text)));
+      h('div.progress-line', null, progress(data.study), now, data.study.confirming > 0 && h('span.soft.small', null, `confirming: ${data.study.confirming} run${data.study.confirming > 1 ? 's' : ''} of front configs under fresh seeds`)));
   };
   const drawNav = () => fill(nav, TABS.map(([key, label]) => {
     const params = state();
@@ -57,12 +63,24 @@ export async function show(main, ctx) {
   const current = () => (TABS.some(([key]) => key === state().get('tab')) ? state().get('tab') : 'front');
   drawHead();
   drawNav();
-  fill(main, head, said, tilesEl, nav, body);
+  fill(main, head, said, briefing.el, tilesEl, nav, body);
   await data.update(ctx.signal);
   fill(tilesEl, tiles(data));
   const tab = await TABS.find(([key]) => key === current())[2]();
   if (ctx.signal.aborted) return;
   const view = await tab.show(body, data, {...ctx, refreshTabs: drawNav});
+  const news = () => briefing.update(ctx.signal).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
+  let timer = 0;
+  const lanes = async () => {
+    timer = 0;
+    const answer = await readLanes(data, ctx.signal);
+    now.textContent = lanesText(answer);
+    view?.lanes?.(answer);
+  };
+  const lanesSoon = () => { timer ||= setTimeout(() => lanes().catch(() => {}), LANES_MS); };
+  ctx.onLeave(() => clearTimeout(timer));
+  news();
+  lanes().catch(() => {});
   ctx.onLeave(() => view?.destroy?.());
   async function refresh() {
     data.setStudy(await get(studyPath(data.name), null, ctx.signal));
@@ -70,9 +88,9 @@ export async function show(main, ctx) {
     drawHead();
     fill(tilesEl, tiles(data));
     if (changed) await view?.update?.();
+    lanesSoon();
   }
   follow(ctx, data.name, (event) => event === 'study' || event === 'trial', refresh, (event, what) => {
-    if (event === 'model') view?.model?.();
-    else if (event === 'progress') view?.running?.(what);
+    if (event === 'model') { news(); view?.model?.(); } else if (event === 'progress') { view?.running?.(what); lanesSoon(); }
   });
 }

@@ -4,6 +4,7 @@ import {get, studyPath} from './api.js';
 import {h} from './dom.js';
 import * as fmt from './format.js';
 
+const EXPECTED = ['number', 'expected', 'expected_lo', 'expected_hi', 'n_seeds'];
 const FIELDS = ['number', 'state', 'score', 'cost', 'cost_s', 'env_steps', 'on_front', 'origin', 'device', 'reason', 'seed',
   'started_ms', 'finished_ms', 'live_score', 'live_s', 'dropped', 'note', 'tags', 'params'];
 
@@ -11,7 +12,7 @@ export class StudyData {
   constructor(study) {
     this.n = 0;
     this.column = {};
-    for (const field of FIELDS.slice(0, -1)) this.column[field] = [];
+    for (const field of [...FIELDS.slice(0, -1), ...EXPECTED]) this.column[field] = [];
     this.setStudy(study);
     for (const p of this.params) this.column[p.key] = [];
     this.version = -1;
@@ -67,6 +68,19 @@ export class StudyData {
     return changed;
   }
 
+  /* What is believed of every trial, for those who show it; a new model changes all of them. */
+  async readExpected(signal) {
+    if (this.answer.model === 'none' || this.expectedOf === this.seen) return;
+    const seen = this.seen;
+    let offset = 0;
+    do {
+      const answer = await get(studyPath(this.name, '/trials'), {limit: 20000, fields: EXPECTED.join(','), offset: offset || undefined}, signal);
+      for (const row of answer.rows) this.take(answer.columns, row);
+      offset = answer.next_offset;
+    } while (offset);
+    this.expectedOf = seen;
+  }
+
   take(columns, row) {
     const i = row[columns.indexOf('number')];
     for (; this.n <= i; this.n++) for (const key of Object.keys(this.column)) this.column[key][this.n] = key === 'number' ? this.n : key === 'state' ? 'unknown' : null;
@@ -115,7 +129,8 @@ export class StudyData {
   promisedCost(i) {
     const b = this.beliefs.get(i);
     if (!b) return this.costText(i);
-    return this.costIsTime && b.start > 0 ? `${fmt.duration(b.cost)} in a warm worker, ${fmt.duration(b.cost + b.start)} from process start` : fmt.cost(b.cost, this.costUnit);
+    const warm = fmt.cost(b.cost, this.costUnit), cold = this.costIsTime && b.start > 0 ? fmt.duration(b.cost + b.start) : warm;
+    return cold === warm ? warm : `${warm} in a warm worker, ${cold} from process start`;
   }
 
   costText(i) { return fmt.cost(this.cost[i], this.costUnit); }

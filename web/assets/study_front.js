@@ -33,29 +33,20 @@ function frontTable(data) {
     }))));
 }
 
-/* Is the front reliable, and what to run next: in words. */
+/* How far single runs can be relied on, and where the search could be wider: in words. What to take and whether to continue stands in the briefing. */
 function verdict(data, insight) {
   const lines = [], store = ` --store ${shellWord(data.store)}`;
   const c = data.counts, bad = c.failed + c.lost;
   if (insight?.note) lines.push(h('p', null, `No model yet: ${insight.note}.`));
-  const r = insight?.recommended;
-  if (r) {
-    lines.push(h('p', null, 'The model would take ', h('a', {href: trialUrl(data.name, r.trial)}, `trial ${r.trial}`),
-      `: it expects ${data.metric} ${fmt.number(r.score)} at a cost of ${fmt.cost(r.cost, data.costUnit)}; with 95 % the mean of ${data.study.promise_seeds} runs under fresh seeds lies in ${fmt.interval(r.score_lo, r.score_hi)}. `,
-      r.n_seeds > 1 ? `It has been run under ${r.n_seeds} seeds.` : 'It has been seen once, so it may have been luck:'));
-    if (r.n_seeds < 2) lines.push(command(`trawl rerun ${shellWord(data.name)}${store} --trial ${r.trial} --seeds ${data.study.promise_seeds}`));
-    if (insight.score_noise_sd > 0)
-      lines.push(h('p', null, `One run varies by ± ${fmt.number(Number(insight.score_noise_sd.toPrecision(2)))} between seeds (one standard deviation), so the best score is partly luck: compare the expected scores, not single runs.`));
-  }
+  if (insight?.score_noise_sd > 0)
+    lines.push(h('p', null, `One run varies by ± ${fmt.number(Number(insight.score_noise_sd.toPrecision(2)))} between seeds (one standard deviation), so the best score is partly luck: compare the expected scores, not single runs.`));
   for (const p of insight?.params ?? [])
     if (p.leans_on)
       lines.push(h('p', null, `${p.n_on} of ${p.n_front} trials that the model expects on the front lie at the ${p.leans_on === 'min' ? 'lower' : 'upper'} bound of `, h('b', null, p.key), `: better ones may lie beyond; try ${p.leans_on} = ${fmt.exact(p.try)}, with all trials so far:`),
         command(`${data.study.resume_command} --sweep.${p.key}.${p.leans_on} ${fmt.exact(p.try)}`));
   if (bad > 0 && bad >= 0.1 * data.n)
     lines.push(h('p', null, `${bad} of ${data.n} trials failed or were lost; `, h('a', {href: studyUrl(data.name, {tab: 'progress'})}, 'see why'), '.'));
-  return [lines, h('p.soft', null, 'Continue the search (limits are totals, trials that are there count):'),
-    command(data.study.resume_command),
-    h('p.soft', null, 'Take all of this home as one file:'), command(`trawl report ${shellWord(data.name)}${store} -o report.html`)];
+  return [lines, h('p.soft', null, 'All of this as one file:'), command(`trawl report ${shellWord(data.name)}${store} -o report.html`)];
 }
 
 export async function show(el, data, ctx) {

@@ -1,37 +1,34 @@
-/* study_progress.js - improvement over time, the trials of each device, failures. */
-import {get, studyPath} from './api.js';
+/* study_progress.js - what runs now, improvement over time, fresh seeds against predictions, the trials of each device, failures. */
+import {get, getSlow, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';
-import {showLines} from './charts/lines.js';
+import {showCalibration} from './charts/calibration.js';
+import {seriesKey, showLines} from './charts/lines.js';
 import {Timeline} from './charts/timeline.js';
+import {readLanes, showLanes} from './lanes.js';
 import * as fmt from './format.js';
 
 const OVER = [['trials', 'Trials'], ['elapsed_s', 'Time'], ['cost_total_s', 'Cost spent']];
 const XTITLE = {trials: 'trials', elapsed_s: 'time since the start', cost_total_s: 'time spent on trials'};
-const REASONS = 8;
 
-function reasons(data) {
-  const count = new Map();
-  for (let i = 0; i < data.n; i++) {
-    if (data.state[i] !== 'failed' && data.state[i] !== 'lost') continue;
-    const why = data.column.reason[i] || 'no reason known';
-    if (!count.has(why)) count.set(why, []);
-    count.get(why).push(i);
-  }
-  const top = [...count].sort((a, b) => b[1].length - a[1].length);
-  if (!top.length) return h('p.soft', null, 'No trial failed.');
-  return h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th.num', null, 'trials'), h('th', null, 'why'), h('th', null, 'such as'))),
-    h('tbody', null, top.slice(0, REASONS).map(([why, trials]) => h('tr', null, h('td.num', null, trials.length), h('td.wrap', null, why),
-      h('td', null, trials.slice(-3).map((i) => [h('a', {href: trialUrl(data.name, i)}, `#${i}`), ' '])))))),
-  h('p', null, h('a', {href: studyUrl(data.name, {tab: 'trials', state: 'failed'})}, 'All failed trials in the table')));
+function reasons(data, failures) {
+  if (!failures.trials) return h('p.soft', null, 'No trial failed.');
+  return [h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th.num', null, 'trials'), h('th', null, 'why'), h('th', null, 'such as'))),
+    h('tbody', null, failures.reasons.map((r) => h('tr', null, h('td.num', null, r.trials), h('td.wrap', null, r.reason), h('td', null, h('a', {href: trialUrl(data.name, r.first)}, `#${r.first}`)))),
+      failures.other > 0 && h('tr', null, h('td.num', null, failures.other), h('td', null, 'other reasons'), h('td'))))),
+  failures.rules.map((rule) => h('p', null, rule)),
+  h('p', null, h('a', {href: studyUrl(data.name, {tab: 'trials', state: 'failed'})}, 'All failed trials in the table'))];
 }
 
 export async function show(el, data, ctx) {
-  const hvEl = h('div.chart'), bestEl = h('div.chart'), timeEl = h('div.chart'), whyEl = h('div'), hvNote = h('p.soft.small');
+  const hvEl = h('div.chart'), bestEl = h('div.chart'), timeEl = h('div.chart'), whyEl = h('div'), nowEl = h('div'), fitEl = h('div.chart'), fitNote = h('p.soft.small');
+  const nowCard = card('Running now', nowEl, {id: 'lanes'});
+  nowCard.hidden = true;
   let over = OVER.some(([key]) => key === state().get('over')) ? state().get('over') : 'trials', answer = null, shown = [];
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, OVER.map(([key, label]) => h('label', null,
     h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'trials' ? null : key}); draw(); }}), h('span', null, label))));
-  fill(el, h('div.halves', null, card('Hypervolume', [hvEl, hvNote], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best single run: ${data.metric}`, bestEl)),
+  fill(el, nowCard, h('div.halves', null, card('Hypervolume', hvEl, {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best config so far: ${data.metric}`, [bestEl, h('div.legend', null, seriesKey(0, 'expected, by what is known now'), seriesKey(1, 'best single run, which may be luck'))])),
+    card('Predictions against fresh seeds', [fitEl, fitNote], {id: 'calibration', note: 'each run of a config that had a result before'}),
     card('Devices', timeEl, {note: 'full bars: done; upper half: stopped early; lower half: failed'}), card('Why trials failed', whyEl));
   const timeline = new Timeline(timeEl, {open: (i) => go(trialUrl(data.name, i))});
 
@@ -40,22 +37,33 @@ export async function show(el, data, ctx) {
     const column = (name) => answer.rows.map((row) => row[answer.columns.indexOf(name)]);
     const x = column(over), options = {xTitle: XTITLE[over], time: over !== 'trials'};
     if (!x.length) { fill(hvEl, empty('No trial has ended yet.')); fill(bestEl); return; }
-    shown.push(await showLines(hvEl, [{label: 'hypervolume', x, y: column('hypervolume'), step: true}], {...options, zero: true, label: `Hypervolume over ${XTITLE[over]}`}));
-    shown.push(await showLines(bestEl, [{label: 'best', x, y: column('best_score'), step: true}], {...options, label: `Best ${data.metric} of a single run over ${XTITLE[over]}`}));
-    const hv = column('hypervolume').filter(Number.isFinite), trials = column('trials');
-    if (hv.length > 8 && hv.at(-1) > 0) {
-      const k = Math.floor(hv.length * 0.75), gain = (hv.at(-1) - hv[k]) / hv.at(-1);
-      fill(hvNote, `The last quarter of the trials (from ${trials[k]}) brought ${fmt.percent(Math.max(0, gain))} of it: ${gain < 0.01 ? 'more of the same will change little; widen the space or stop' : 'the search still finds better ones'}.`);
-    }
+    const pair = (expected, run) => [{label: 'expected', x, y: column(expected), step: true}, {label: 'single runs', x, y: column(run), step: true}];
+    shown.push(await showLines(hvEl, pair('expected_hypervolume', 'hypervolume'), {...options, zero: true, label: `Hypervolume over ${XTITLE[over]}`}));
+    shown.push(await showLines(bestEl, pair('expected_best', 'best_score'), {...options, label: `Best expected ${data.metric} and best single run over ${XTITLE[over]}`}));
+  }
+  async function calibrate() {
+    const c = await getSlow(studyPath(data.name, '/calibration'), null, ctx.signal);
+    const column = (row, name) => row[c.columns.indexOf(name)], rows = c.rows.map((row) => Object.fromEntries(c.columns.map((name) => [name, column(row, name)])));
+    fit?.destroy();
+    fit = null;
+    if (!rows.length) { fill(fitEl, empty('No config has been run again yet.', h('p.soft', null, 'Runs under fresh seeds appear here, beside what was predicted of them.'))); return; }
+    fit = await showCalibration(fitEl, rows, data.metric);
+    fill(fitNote, `${c.inside} of ${rows.length} fresh runs lie in the 95 % interval that was predicted for one run before it was made${c.left_out ? `; the ${c.left_out} before them are left out` : ''}.`);
   }
   async function read() {
-    const [hypervolume, devices] = await Promise.all([get(studyPath(data.name, '/hypervolume'), {points: 240}, ctx.signal), get(studyPath(data.name, '/timeline'), null, ctx.signal)]);
+    const [hypervolume, devices, briefing] = await Promise.all([get(studyPath(data.name, '/hypervolume'), {points: 240}, ctx.signal), get(studyPath(data.name, '/timeline'), null, ctx.signal),
+      get(studyPath(data.name, '/briefing'), null, ctx.signal)]);
     answer = hypervolume;
     await draw();
-    if (devices.devices.length) timeline.set(devices);
+    if (devices.devices.length) timeline.set(devices, data.study.state !== 'interrupted' && data.study.state !== 'idle', (i) => data.column.live_s[i]);
     else fill(timeEl, empty('No trial has run yet.'));
-    fill(whyEl, reasons(data));
+    fill(whyEl, reasons(data, briefing.failures));
   }
+  const lanes = (answer) => { nowCard.hidden = !answer.running.length && answer.state !== 'running'; if (!nowCard.hidden) showLanes(nowEl, data, answer); };
+  let fit = null;
   await read();
-  return {update: read, destroy() { timeline.destroy(); for (const chart of shown) chart.destroy(); }};
+  lanes(await readLanes(data, ctx.signal));
+  const fitted = () => calibrate().catch((problem) => { if (!ctx.signal.aborted) fill(fitEl, h('p.warn', null, problem.message)); });
+  fitted();
+  return {update: read, lanes, model: fitted, destroy() { timeline.destroy(); fit?.destroy(); for (const chart of shown) chart.destroy(); }};
 }

@@ -10,11 +10,14 @@ const REST_MS = 120, ADDRESS_MS = 200;
 const STATES = ['done', 'running', 'queued', 'stopped', 'failed', 'lost'];
 
 function allColumns(data) {
-  const c = data.column, number = (key, width, label, show) => ({key, label, width, cell: show});
+  const c = data.column, believed = (i) => c.expected[i] !== null && c.state[i] !== 'failed', number = (key, width, label, show) => ({key, label, width, cell: show});
   return [
     {key: 'number', label: 'trial', width: 84, left: true, cell: (i) => `#${c.number[i]}${i === data.best ? ' best' : i === data.knee ? ' knee' : ''}`},
     {key: 'state', label: 'state', width: 96, left: true, cell: (i) => h(`span.state-word.${c.state[i]}`, {title: data.why(i)}, c.dropped[i] ? 'dropped' : c.state[i])},
-    number('score', 84, data.metric, (i) => fmt.number(c.score[i] ?? c.live_score[i])),
+    number('expected', 92, `expected ${data.metric}`, (i) => (believed(i) ? fmt.number(c.expected[i]) : '–')),
+    number('expected_lo', 124, '95 %', (i) => (!believed(i) ? '–' : fmt.interval(c.expected_lo[i], c.expected_hi[i]))),
+    number('n_seeds', 62, 'seeds', (i) => c.n_seeds[i] || '–'),
+    number('score', 84, 'its run', (i) => h('span.soft', null, fmt.number(c.score[i] ?? c.live_score[i]))),
     number('cost', 100, 'cost', (i) => (c.cost[i] === null && c.live_s[i] ? `${fmt.duration(c.live_s[i])}…` : data.costText(i))),
     number('env_steps', 84, 'env steps', (i) => (c.env_steps[i] ? fmt.compact(c.env_steps[i]) : '–')),
     ...data.params.map((p) => number(p.key, 104, p.key.replaceAll('.', '.\u200b').replaceAll('_', '_\u200b'), (i) => data.paramText(p.key, i))),
@@ -71,7 +74,7 @@ export async function show(el, data, ctx) {
     fill(parallelEl, empty('No trial yet.', h('p.soft', null, 'This page fills by itself as trials start.')));
   }
   const table = new Table(tableEl, {columns: visible(), label: 'trials', href: (i) => trialUrl(data.name, i), rowClass: (i) => (data.onFront[i] ? 'front' : ''),
-    on: {open: (i) => { setAddress(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : key === 'score' && data.maximize ? `-${key}` : key; apply(); }}});
+    on: {open: (i) => { setAddress(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : (key === 'score' || key === 'expected' || key === 'expected_lo') && data.maximize ? `-${key}` : key; apply(); }}});
   const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, filters, {filter(key, range) { range ? filters.set(key, range) : filters.delete(key); sketchSoon(); }}) : null;
   if (data.n && !parallel) fill(parallelEl, empty('No trial is done yet.'));
   let frame = 0, resting = 0, settingAddress = 0, rows = [];
@@ -128,8 +131,10 @@ export async function show(el, data, ctx) {
   }
   el.addEventListener('click', setAddress, {capture: true}); /* before a link leaves: the back button then restores the state */
   apply();
+  const expect = () => data.readExpected(ctx.signal).then(() => { if (!ctx.signal.aborted) apply(); }).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
+  expect();
   return {
-    update() { parallel?.update(); apply(); },
+    update() { parallel?.update(); apply(); return expect(); },
     running(event) {
       const c = data.column;
       if (event.trial >= data.n || c.state[event.trial] !== 'running') return;

@@ -1,10 +1,12 @@
-/* trial.js - one trial: its config, curves, result, and the commands that repeat it. */
+/* trial.js - one trial: its config, curves, result, other seeds of its config, and the commands that repeat it. */
 import {get, studyPath, url} from './api.js';
 import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
 import {compareUrl, setState, state, studyUrl, trialUrl} from './app.js';
 import {follow} from './live.js';
 import {showLines} from './charts/lines.js';
 import {player} from './play.js';
+import {showSeeds} from './seeds.js';
+import {actor} from './controls.js';
 import * as fmt from './format.js';
 
 export function where(ctx) {
@@ -67,7 +69,7 @@ function curvesCard(data, answer, ctx, shown) {
       shown.push(await showLines(bodies.get(name), series(name), {...options, xTitle: '', height: 140}));
     }
   }
-  const body = names.length ? [main, losses.length > 0 && h('h3', null, 'Losses'), grid] : empty('This trial has reported nothing yet.');
+  const body = names.length ? [main, losses.length > 0 && h('h3', null, 'Losses'), grid] : empty(answer.trial.state === 'running' || answer.trial.state === 'queued' ? 'This trial has reported nothing yet.' : 'No curve of this trial was recorded.');
   return {el: card('Learning curves', body, {id: 'curves', extra: names.length ? [pick, choose] : null}), draw: names.length ? draw : async () => {}};
 }
 
@@ -122,9 +124,10 @@ function head(data, answer, n) {
   t.dropped && h('p.warn', null, `Dropped, models and front ignore it: ${t.dropped}`), t.reason && h('p.warn', null, t.reason),
   (t.note || t.tags) && h('p.soft', null, [t.note, t.tags].filter(Boolean).join(' · '))),
   h('div.controls', null, number(n - 1, '← previous', `trial ${n - 1}`), number(n + 1, 'next →', `trial ${n + 1}`), h('a.button.small', {href: compareUrl([n, data.best_trial].filter((k, at) => k !== null && k !== undefined && (at === 0 || k !== n)).map((k) => `${data.name}/${k}`))}, 'Compare'))),
-  h('div.tiles', null, tile(fmt.number(t.score ?? t.live_score), t.score === null && t.live_score !== null ? `${data.metric} so far` : data.metric),
+  h('div.tiles', null, answer.belief?.score_mean !== null && tile(fmt.number(answer.belief.score_mean), `expected ${data.metric}: ${fmt.interval(answer.belief.score_lo, answer.belief.score_hi)} with 95 %`),
+    tile(fmt.number(t.score ?? t.live_score), t.score === null && t.live_score !== null ? `${data.metric} so far` : `${data.metric} of this run`),
     tile(t.cost === null ? fmt.duration(t.live_s) : fmt.cost(t.cost, data.cost_unit), t.cost === null ? 'running for' : 'cost'),
-    t.cost_s > 0 && t.start_s > 0 && tile(fmt.duration(t.start_s + t.cost_s), 'from process start'),
+    t.cost_s > 0 && t.start_s > 0 && fmt.duration(t.start_s + t.cost_s) !== fmt.duration(t.cost_s) && tile(fmt.duration(t.start_s + t.cost_s), 'from process start'),
     t.eval_episodes > 0 && tile(t.score_se === null ? '–' : `± ${fmt.number(t.score_se)}`, `standard error, ${t.eval_episodes} episodes${t.eval_unfinished ? `, ${t.eval_unfinished} unfinished` : ''}`),
     tile(t.env_steps ? fmt.compact(t.env_steps) : '–', 'env steps'),
     t.cost_s > 0 && t.env_steps > 0 && tile(`${fmt.compact(t.env_steps / t.cost_s)}/s`, 'env steps each second'))];
@@ -146,8 +149,10 @@ function takeHome(data, answer, n, ctx) {
 export async function show(main, ctx) {
   const n = ctx.number, shown = [];
   const data = await get(studyPath(ctx.name), null, ctx.signal);
-  const headEl = h('div'), configEl = h('div'), sideEl = h('div'), curvesEl = h('div'), lateEl = h('div');
+  const headEl = h('div'), configEl = h('div'), luckEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), sideEl = h('div'), curvesEl = h('div'), lateEl = h('div');
   let drawCurves = async () => {}, last = null;
+  const act = actor(ctx.name, ctx.version, (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); });
+  const luck = () => showSeeds(luckEl, data, ctx.version.store_path, n, act, ctx.signal);
 
   async function load(whole) {
     const answer = await get(studyPath(ctx.name, `/trials/${n}`), {against: state().get('against')}, ctx.signal);
@@ -165,13 +170,13 @@ export async function show(main, ctx) {
     }
     last = answer.trial.state;
   }
-  fill(main, headEl, h('div.columns', null, h('div', null, curvesEl, configEl), h('div', null, sideEl, lateEl)));
-  await load(true);
+  fill(main, headEl, said, h('div.columns', null, h('div', null, curvesEl, configEl), h('div', null, luckEl, sideEl, lateEl)));
+  await Promise.all([load(true), luck()]);
   ctx.onLeave(() => { for (const chart of shown) chart.destroy(); });
   /* news of the study may change what is expected of this trial, and which are the best and the knee */
   follow(ctx, ctx.name, (event, what) => event === 'study' || what.trial === n, async () => {
     Object.assign(data, await get(studyPath(ctx.name), null, ctx.signal));
-    await load(false);
+    await Promise.all([load(false), luck()]);
     if (last === 'running') await drawCurves();
   });
 }

@@ -24,11 +24,13 @@ export class Timeline {
 
   destroy() { this.observer.disconnect(); }
 
-  set(timeline) {
+  /* alive: a controller runs the trials that are marked running; else each ends where it reported last, live_s(trial) after its start. */
+  set(timeline, alive = true, live_s = () => null) {
+    if (!alive) for (const device of timeline.devices) device.rows = device.rows.map((r) => (r[1] === 'running' ? [r[0], 'cut off', r[2], r[2] + 1000 * (live_s(r[0]) ?? 0)] : r));
     this.devices = timeline.devices.flatMap((device) => this.lanes(device));
     const starts = timeline.devices.flatMap((d) => d.rows.map((r) => r[2]).filter(Boolean));
     this.from = timeline.from_ms ?? Math.min(...starts);
-    this.to = Math.max(timeline.to_ms ?? 0, timeline.devices.some((d) => d.rows.some((r) => r[1] === 'running')) ? Date.now() : 0, this.from + 1000);
+    this.to = Math.max(timeline.to_ms ?? 0, ...(alive ? [] : timeline.devices.flatMap((d) => d.rows.map((r) => r[3] ?? 0).slice(-8))), timeline.devices.some((d) => d.rows.some((r) => r[1] === 'running')) ? Date.now() : 0, this.from + 1000);
     this.draw();
   }
 
@@ -77,8 +79,8 @@ export class Timeline {
         const a = x(start), b = Math.max(a + 1, x(end ?? this.to));
         const gap = b - a > 3 ? 0.8 : 0;
         ctx.globalAlpha = state === 'done' ? 0.75 : 1;
-        ctx.fillStyle = state === 'failed' || state === 'lost' ? c.bad : state === 'stopped' ? c.dim : state === 'running' ? c.model : c.main;
-        if (state === 'failed' || state === 'lost') { /* half height and hatched by shape: distinct without colour */
+        ctx.fillStyle = state === 'failed' || state === 'lost' || state === 'cut off' ? c.bad : state === 'stopped' ? c.dim : state === 'running' ? c.model : c.main;
+        if (state === 'failed' || state === 'lost' || state === 'cut off') { /* half height and hatched by shape: distinct without colour */
           ctx.fillRect(a, y + ROW / 2, b - a - gap, ROW / 2 - 4);
         } else if (state === 'stopped') {
           ctx.fillRect(a, y + 4, b - a - gap, ROW / 2 - 4);
