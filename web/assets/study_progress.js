@@ -27,7 +27,7 @@ export async function show(el, data, ctx) {
   let over = OVER.some(([key]) => key === state().get('over')) ? state().get('over') : 'trials', answer = null, shown = [];
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, OVER.map(([key, label]) => h('label', null,
     h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'trials' ? null : key}); draw(); }}), h('span', null, label))));
-  fill(el, nowCard, h('div.halves', null, card('Hypervolume', hvEl, {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best config so far: ${data.metric}`, [bestEl, h('div.legend', null, seriesKey(0, 'expected, by what is known now'), seriesKey(1, 'best single run, which may be luck'))])),
+  fill(el, nowCard, h('div.halves', null, card('Hypervolume', [hvEl, h('div.legend', null, seriesKey(0, 'expected'), seriesKey(1, 'of single runs'))], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best config so far: ${data.metric}`, [bestEl, h('div.legend', null, seriesKey(0, 'expected, by what is known now'), seriesKey(1, 'best single run, which may be luck'))])),
     card('Predictions against fresh seeds', [fitEl, fitNote], {id: 'calibration', note: 'each run of a config that had a result before'}),
     card('Devices', timeEl, {note: 'full bars: done; upper half: stopped early; lower half: failed'}), card('Why trials failed', whyEl));
   const timeline = new Timeline(timeEl, {open: (i) => go(trialUrl(data.name, i))});
@@ -35,7 +35,7 @@ export async function show(el, data, ctx) {
   async function draw() {
     for (const chart of shown.splice(0)) chart.destroy();
     const column = (name) => answer.rows.map((row) => row[answer.columns.indexOf(name)]);
-    const x = column(over), options = {xTitle: XTITLE[over], time: over !== 'trials'};
+    const x = column(over), options = {xTitle: XTITLE[over], time: over !== 'trials', whole: over === 'trials'};
     if (!x.length) { fill(hvEl, empty('No trial has ended yet.')); fill(bestEl); return; }
     const pair = (expected, run) => [{label: 'expected', x, y: column(expected), step: true}, {label: 'single runs', x, y: column(run), step: true}];
     shown.push(await showLines(hvEl, pair('expected_hypervolume', 'hypervolume'), {...options, zero: true, label: `Hypervolume over ${XTITLE[over]}`}));

@@ -36,11 +36,13 @@ export async function showFronts(el, answer) {
       {type: 'rule', from: {data: `at${k}`}, encode: {update: {x, y: y('lo'), y2: y('hi'), stroke: {value: color}, strokeOpacity: {value: 0.45}}}},
       {type: 'symbol', from: {data: `at${k}`}, encode: {update: {x, y: y('score'), size: {value: 45}, fill: [{test: 'datum.n_seeds > 1', value: color}, {value: c.card}], stroke: {value: color}, strokeWidth: {value: 1.6}}}});
   });
+  let ticks = logTicks(xd[0], xd[1], el.clientWidth < 480 ? 4 : 8, isTime);
+  if (ticks.length < 2) ticks = [lo, hi].map((v) => Number(v.toPrecision(2)));
   el.replaceChildren(layer);
   return mount(layer, {
     height: 380, data,
     scales: [{name: 'x', type: 'log', domain: xd, range: 'width', zero: false}, {name: 'y', type: 'linear', domain: [sl - pad, sh + pad], range: 'height', zero: false}],
-    axes: [{orient: 'bottom', scale: 'x', title: isTime ? 'cost of a trial, log scale' : 'cost in env steps, log scale', titleAnchor: 'end', values: logTicks(xd[0], xd[1], el.clientWidth < 480 ? 4 : 8, isTime),
+    axes: [{orient: 'bottom', scale: 'x', title: isTime ? 'cost of a trial, log scale' : 'cost in env steps, log scale', titleAnchor: 'end', values: ticks,
       encode: {labels: {update: {text: {signal: isTime ? SECONDS_LABEL : "format(datum.value, '~s')"}}}}},
     {orient: 'left', scale: 'y', grid: true, domain: false, ticks: false, tickCount: 6, title: `expected ${answer.metric}`}],
     marks: [{type: 'group', encode: {update: {width: {signal: 'width'}, height: {signal: 'height'}, clip: {value: true}}}, marks}],

@@ -2,9 +2,9 @@
 import {h} from '../dom.js';
 import {colors, DASHES, mount, SECONDS_LABEL, timeTicks} from './vega.js';
 
-/* series: [{label, x: [], y: [], lo: [], hi: [], step}]; opts: {xTitle, yTitle, time (x is seconds), dates (x is ms), height,
+/* series: [{label, x: [], y: [], lo: [], hi: [], step}]; opts: {xTitle, yTitle, time (x is seconds), dates (x is ms), whole (x is a number of things), height,
  * zero, points}. Returns a function that destroys it. */
-export async function showLines(el, series, {xTitle, yTitle, time, dates, height = 240, zero, label} = {}) {
+export async function showLines(el, series, {xTitle, yTitle, time, dates, whole, height = 240, zero, label} = {}) {
   const c = colors();
   const clean = series.map((s, k) => ({...s, color: c.series[k % c.series.length], dash: DASHES[Math.floor(k / 1) % DASHES.length]}));
   const rows = (s) => s.x.map((x, i) => ({x, y: s.y[i], lo: s.lo?.[i] ?? s.y[i], hi: s.hi?.[i] ?? s.y[i]})).filter((r) => Number.isFinite(r.x) && Number.isFinite(r.y) && r.y !== null);
@@ -30,7 +30,7 @@ export async function showLines(el, series, {xTitle, yTitle, time, dates, height
   return mount(layer, {
     height, data,
     scales: [{name: 'x', type: dates ? 'time' : 'linear', domain: xDomain, range: 'width', zero: false}, {name: 'y', type: 'linear', domain: yDomain, range: 'height', zero: false, nice: true}],
-    axes: [{orient: 'bottom', scale: 'x', title: xTitle, titleAnchor: 'end', tickCount: el.clientWidth < 420 ? 4 : 7, ...(ticks ? {values: ticks} : {}), encode: xLabels},
+    axes: [{orient: 'bottom', scale: 'x', title: xTitle, titleAnchor: 'end', tickCount: el.clientWidth < 420 ? 4 : 7, ...(whole ? {tickMinStep: 1} : {}), ...(ticks ? {values: ticks} : {}), encode: xLabels},
       {orient: 'left', scale: 'y', grid: true, domain: false, ticks: false, tickCount: 5, ...(yTitle ? {title: yTitle} : {})}],
     marks: [{type: 'group', encode: {update: {width: {signal: 'width'}, height: {signal: 'height'}}}, marks}],
   }, title);
