@@ -10,6 +10,7 @@
 #include <math.h>
 
 #define HOUR_S 3600
+#define LASTING 0.5 /* of what a doubling of the work added, the next adds: measured, bench/notes/pages.md */
 #define MIN_DONE 10 /* finished trials that the first half must have */
 
 static bool has_result(const struct study_view *v, size_t i, int64_t until_ms)
@@ -84,18 +85,15 @@ void believed_growth(const struct study_view *v, struct believed_growth *ret)
 {
     struct gain_watch w = {0};
     struct gp_trial *rows = mem_array(v->n, sizeof *rows);
-    size_t n, n_half, n_quarter;
+    size_t n, n_half;
 
     gain_watch_begin(&w, v, 0); /* work lies before 0 */
     *ret = (struct believed_growth){.work_s = -w.begun_s, .share = NAN};
     ret->ahead_s = fmin(HOUR_S, ret->work_s);
     double whole = volume_at(v, &w, INFINITY, rows, &n), half = volume_at(v, &w, w.begun_s / 2, rows, &n_half);
-    double quarter = volume_at(v, &w, 0.75 * w.begun_s, rows, &n_quarter);
     if (n_half >= MIN_DONE && n >= n_half + MIN_DONE && half > 0 && whole > 0) {
-        double last = fmax(whole - half, 0), before = half - quarter; /* each of a doubling of the work */
-        double shrink = before > 0 && n_quarter > 0 ? fmin(last / before, 1) : 1;
         double doublings = log2((ret->work_s + ret->ahead_s) / ret->work_s);
-        ret->share = last * shrink * doublings / whole;
+        ret->share = LASTING * fmax(whole - half, 0) * doublings / whole;
     }
     gain_watch_free(&w);
     mem_free(rows);

@@ -16,7 +16,7 @@ double believed_volume(const struct study_view *view, const struct pareto_ref *r
 /* The config that is best by what is known now, of those with a result until then; view->n: none. */
 size_t believed_best(const struct study_view *view, int64_t until_ms);
 /* Hypervolume that another ahead_s at work are expected to add, as a share of what there is; NaN while too little is
- * known. Its growth over the second half of the work is taken to shrink as it did from the half before. work_s: the
+ * known. Half of what the second half of the work added is taken for as much work again. work_s: the
  * work so far, without pauses. */
 struct believed_growth {
     double work_s, ahead_s, share;

@@ -150,18 +150,19 @@ void briefing_next_text(const struct study_view *v, const struct briefing *b, st
         strbuf_add(out, "Continue: too few trials have ended to tell what more of them would bring.");
         break;
     case BRIEFING_CONTINUE:
-        strbuf_addf(out, "Continue: another %s of work is expected to add %.1f %% to the hypervolume.", ahead,
+        strbuf_addf(out, "Continue: another %s of work is expected to add about %.1f %% to the hypervolume.", ahead,
                     100 * g->share);
         break;
     case BRIEFING_WIDEN:
         strbuf_addf(
-            out, "Widen the space or stop: another %s in this one is expected to add %.1f %%, and the front leans on ",
+            out,
+            "Widen the space or stop: another %s in this one is expected to add about %.1f %%, and the front leans on ",
             ahead, 100 * g->share);
         add_leaning(v, out);
         strbuf_add(out, ".");
         break;
     case BRIEFING_STOP:
-        strbuf_addf(out, "Stop: another %s of work is expected to add only %.1f %% to the hypervolume.", ahead,
+        strbuf_addf(out, "Stop: another %s of work is expected to add only about %.1f %% to the hypervolume.", ahead,
                     100 * g->share);
         break;
     }

@@ -186,7 +186,7 @@ static void more_work_is_worth_what_the_last_was(void **state)
     study_view_free(&v);
     grow(&v, 80, 80);
     believed_growth(&v, &g);
-    assert_true(g.work_s > 79 && g.work_s < 81 && g.ahead_s == g.work_s && g.share > 0.2);
+    assert_true(g.work_s > 79 && g.work_s < 81 && g.ahead_s == g.work_s && g.share > 0.1);
     briefing_make(&v, v.trials[39].finished_ms, &b);
     assert_int_equal(b.next, BRIEFING_CONTINUE);
     assert_int_equal(b.n_done, 40);
