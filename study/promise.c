@@ -81,6 +81,8 @@ const char *promise_cost_text(const struct promise *p, enum search_cost kind, ch
 
     if (kind == SEARCH_COST_STEPS) {
         snprintf(buf, PROMISE_TEXT_MAX, "%s steps", text_number(p->cost, warm));
+    } else if (kind == SEARCH_COST_OWN) {
+        snprintf(buf, PROMISE_TEXT_MAX, "%s", text_number(p->cost, warm));
     } else {
         format_seconds(p->cost, warm);
         format_seconds(p->cost + p->start_s, cold);

@@ -15,7 +15,12 @@ struct setup;
 
 #define SEARCH_MAX_CHOICES 64 /* bits of space_param.parent_choices */
 
-enum search_cost { SEARCH_COST_WALL, SEARCH_COST_DEVICE, SEARCH_COST_STEPS }; /* choices of sweep.cost */
+enum search_cost {
+    SEARCH_COST_WALL,
+    SEARCH_COST_DEVICE,
+    SEARCH_COST_STEPS,
+    SEARCH_COST_OWN
+}; /* choices of sweep.cost */
 
 struct search {
     struct space space;

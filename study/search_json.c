@@ -13,8 +13,10 @@ static const char *const scale_names[] = {
     [SPACE_LINEAR] = "linear",           [SPACE_LOG] = "log", [SPACE_LOGIT] = "logit", [SPACE_POW2] = "pow2",
     [SPACE_CATEGORICAL] = "categorical",
 };
-static const char *const cost_names[] = {
-    [SEARCH_COST_WALL] = "wall", [SEARCH_COST_DEVICE] = "device", [SEARCH_COST_STEPS] = "env_steps"};
+static const char *const cost_names[] = {[SEARCH_COST_WALL] = "wall",
+                                         [SEARCH_COST_DEVICE] = "device",
+                                         [SEARCH_COST_STEPS] = "env_steps",
+                                         [SEARCH_COST_OWN] = "own"};
 #define N_COSTS (sizeof cost_names / sizeof cost_names[0])
 #define N_SCALES (sizeof scale_names / sizeof scale_names[0])
 

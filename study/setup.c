@@ -82,9 +82,10 @@ static const struct opt_def sweep_defs[] = {
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
                   "costs, and where all is too expensive the cheapest is proposed; 0: no cap.",
                   .depends = "sweep.method = pareto"),
-    OPT_ROW_ENUM(
-        struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
-        "Sets what counts as a trial's cost: seconds of training by the clock, seconds of its device, or env steps."),
+    OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps|own", OPT_FIXED,
+                 "Sets what counts as a trial's cost: seconds of training by the clock, seconds of its device, env "
+                 "steps, or own: what "
+                 "a program reports as cost, in any unit."),
     OPT_ROW_FLOAT(
         struct sweep_settings, confirm, "0.2", 0, 0.5, OPT_FIXED, 0, 0, NULL,
         "Runs what is shown as advice (best, knee, front) again under fresh seeds, the most doubtful first, for "
@@ -233,9 +234,31 @@ static enum status check_time(const struct setup *setup, const char *key, const 
                 config_origin(setup->config, key), key, text);
 }
 
+/* An own cost takes the place of the device's seconds in a trial's row. */
+static enum status check_own_cost(const struct setup *setup, struct error *err)
+{
+    const char *cost = config_peek(setup->config, "sweep.cost");
+
+    if (cost == NULL || strcmp(cost, "own") != 0)
+        return ST_OK;
+    if (!setup->sweep.is_program)
+        return FAIL(
+            err, ST_CONFIG,
+            "%s: sweep.cost = own is what a program reports (sweep.command, or clients of sweep.devices = none); "
+            "Trawl's own trainer has wall, device and env_steps",
+            config_origin(setup->config, "sweep.cost"));
+    return strcmp(setup->sweep.device_time, "0") == 0
+               ? ST_OK
+               : FAIL(err, ST_CONFIG,
+                      "%s: sweep.device_time does not go with sweep.cost = own; use sweep.budget or wall_time",
+                      config_origin(setup->config, "sweep.device_time"));
+}
+
 static enum status check_limits(const struct setup *setup, struct error *err)
 {
     double value;
+
+    TRY(check_own_cost(setup, err));
 
     TRY(check_time(setup, "sweep.budget", setup->sweep.budget, err));
     TRY(check_time(setup, "sweep.wall_time", setup->sweep.wall_time, err));

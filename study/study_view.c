@@ -25,12 +25,17 @@ double study_trial_cost(enum search_cost kind, const struct trial *trial)
 {
     if (kind == SEARCH_COST_STEPS)
         return trial->env_steps > 0 || trial->state >= TRIAL_DONE ? (double)trial->env_steps : NAN;
-    return kind == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
+    return kind == SEARCH_COST_DEVICE || kind == SEARCH_COST_OWN ? trial->device_s : trial->cost_s;
+}
+
+bool study_cost_is_time(enum search_cost kind)
+{
+    return kind == SEARCH_COST_WALL || kind == SEARCH_COST_DEVICE;
 }
 
 const char *study_cost_unit(enum search_cost kind)
 {
-    return kind == SEARCH_COST_STEPS ? "steps" : "s";
+    return kind == SEARCH_COST_STEPS ? "steps" : kind == SEARCH_COST_OWN ? "own" : "s";
 }
 
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial)
@@ -82,12 +87,14 @@ const char *study_view_cost_text(const struct study_view *view, double cost, cha
 
 const char *study_cost_text(enum search_cost kind, double cost, char *buf)
 {
-    char steps[NUM_TEXT_MAX];
+    char number[NUM_TEXT_MAX];
 
-    if (kind != SEARCH_COST_STEPS && isfinite(cost))
+    if (study_cost_is_time(kind) && isfinite(cost))
         return format_seconds(cost, buf);
-    if (cost > 0)
-        snprintf(buf, 32, "%.24s steps", num_format_short(cost, steps));
+    if (kind == SEARCH_COST_OWN && isfinite(cost))
+        snprintf(buf, 32, "%.24s", num_format_short(cost, number));
+    else if (cost > 0)
+        snprintf(buf, 32, "%.24s steps", num_format_short(cost, number));
     else
         strcpy(buf, "-");
     return buf;

@@ -106,7 +106,7 @@ enum status study_view_find(const struct study_view *view, int64_t number, size_
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
 double study_view_score(const struct study_view *view, double gp_score); /* in the study's direction */
-/* The trial's cost in the unit of this kind: seconds or env steps; NaN when unknown. */
+/* The trial's cost in the unit of this kind: seconds, env steps or the program's own; NaN when unknown. */
 double study_trial_cost(enum search_cost kind, const struct trial *trial);
 const char *study_cost_text(enum search_cost kind, double cost, char *buf); /* as study_view_cost_text */
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
@@ -116,6 +116,7 @@ void study_view_param_text(const struct study_view *view, size_t i, size_t k, ch
 /* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
 double study_view_cost(const struct study_view *view); /* seconds, over all trials */
-const char *study_cost_unit(enum search_cost kind); /* "s" or "steps" */
+const char *study_cost_unit(enum search_cost kind); /* "s", "steps" or "own" */
+bool study_cost_is_time(enum search_cost kind);
 
 #endif

@@ -104,7 +104,9 @@ static void add_study(struct strbuf *sql, const struct study_view *v)
     strbuf_addf(sql, ");INSERT INTO study_directions VALUES (1, '%s', 1, 0), (2, 'MINIMIZE', 1, 1);",
                 v->study.maximize ? "MAXIMIZE" : "MINIMIZE");
     cJSON_AddItemToArray(names, cJSON_CreateString(v->study.metric));
-    cJSON_AddItemToArray(names, cJSON_CreateString(v->search.cost == SEARCH_COST_STEPS ? "cost (steps)" : "cost (s)"));
+    cJSON_AddItemToArray(names, cJSON_CreateString(v->search.cost == SEARCH_COST_OWN     ? "cost"
+                                                   : v->search.cost == SEARCH_COST_STEPS ? "cost (steps)"
+                                                                                         : "cost (s)"));
     text = json_print(names, false);
     strbuf_add(sql, "INSERT INTO study_system_attributes VALUES (1, 1, 'study:metric_names', ");
     add_quoted(sql, text);

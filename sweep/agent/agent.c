@@ -41,11 +41,16 @@ static void hand_result(struct agent_job *job, cJSON *result)
     pthread_cond_signal(&job->changed);
 }
 
-static bool counts_steps(const struct agent_job *job)
+static bool has_unit(const struct agent_job *job, const char *wanted)
 {
     const char *unit = json_get_str(job->answer, "cost_unit");
 
-    return unit != NULL && strcmp(unit, "steps") == 0;
+    return unit != NULL && strcmp(unit, wanted) == 0;
+}
+
+static bool counts_steps(const struct agent_job *job)
+{
+    return has_unit(job, "steps");
 }
 
 static cJSON *result_of(const struct agent_job *job, const char *state, const char *reason)
@@ -73,7 +78,8 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
                                 .metric = metric != NULL ? metric : "score",
                                 .limit_s = set->limit_s,
                                 .grace_s = set->grace_s,
-                                .needs_step = counts_steps(job)};
+                                .needs_step = counts_steps(job),
+                                .own_cost = has_unit(job, "own")};
     struct trial_place *place = NULL;
     char dir[PATH_MAX], **argv = NULL;
     enum status rc;
@@ -154,7 +160,7 @@ static cJSON *end_result(const struct agent *a, const struct agent_job *job, con
         return json;
     if (isfinite(end->score))
         json_add_f64(json, "score", end->score);
-    if (!counts_steps(job))
+    if (!counts_steps(job) && (end->cost_reported || !has_unit(job, "own")))
         json_add_f64(json, "cost", end->cost);
     json_add_i64(json, "step", end->step);
     if (end->outcome == PROGRAM_FAILED && end->last_lines[0] != '\0')

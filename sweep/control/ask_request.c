@@ -201,7 +201,7 @@ static enum status on_report(struct ask *a, struct error *err)
         return ST_OK;
     }
     repeat = seq >= 0 && seq <= held->lease.seq;
-    wall_s = isfinite(cost) && a->ss->view.search.cost != SEARCH_COST_STEPS ? cost : elapsed_s(&a->lease, held);
+    wall_s = isfinite(cost) && study_cost_is_time(a->ss->view.search.cost) ? cost : elapsed_s(&a->lease, held);
     TRY(read_points(a, wall_s, &report, err));
     enum status rc = leases_report(a->sched, a->ss, held, seq, wall_s, report.n > 0 && !repeat ? &report : NULL, err);
     mem_free((void *)report.points);

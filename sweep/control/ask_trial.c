@@ -93,7 +93,7 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
     json_add_str(out, "goal", ss->view.study.maximize ? "maximize" : "minimize");
     n_needed = outcomes_needed(&ss->view.search.outcomes, needed);
     json_add(out, "needs", cJSON_CreateStringArray(needed, (int)n_needed));
-    json_add_str(out, "cost_unit", ss->view.search.cost == SEARCH_COST_STEPS ? "steps" : "s");
+    json_add_str(out, "cost_unit", study_cost_unit(ss->view.search.cost));
     lease = cJSON_AddObjectToObject(out, "lease");
     json_add_str(lease, "token", held->lease.token);
     json_add_f64(lease, "seconds", ss->setup->sweep.lease_s);
@@ -134,13 +134,16 @@ enum status ask_result_read(const cJSON *body, const char *verb, enum search_cos
         return FAIL(err, ST_USAGE, "%s: a trial that is done needs its score; tell \"failed\" if it has none", verb);
     if (cost < 0)
         return FAIL(err, ST_USAGE, "%s: the cost is %g; it cannot be below 0", verb, cost);
-    if (isnan(cost) && isnan(elapsed_s) && r.state == TRIAL_DONE)
+    if (isnan(cost) && (isnan(elapsed_s) || kind == SEARCH_COST_OWN) && r.state == TRIAL_DONE)
         return FAIL(err, ST_USAGE, "%s: a trial that is done needs its cost", verb);
     if (kind == SEARCH_COST_STEPS) {
         if (isfinite(cost) && cost < 9e15)
             r.env_steps = (int64_t)cost;
         else if (r.env_steps == 0 && r.state == TRIAL_DONE)
             return FAIL(err, ST_USAGE, "%s: the study counts steps as cost (sweep.cost); give step or cost", verb);
+        r.cost_s = isnan(elapsed_s) ? 0 : elapsed_s;
+    } else if (kind == SEARCH_COST_OWN) {
+        r.device_s = cost;
         r.cost_s = isnan(elapsed_s) ? 0 : elapsed_s;
     } else {
         r.cost_s = isfinite(cost) ? cost : elapsed_s;

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "kernels/kernels.h"
 #include "study/search.h"
+#include "study/study_view.h"
 #include "study/setup.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/remote_devices.h"
@@ -222,7 +223,7 @@ enum status devices_parse(const struct sweep_settings *settings, int train_devic
     }
     if (ret_devices->n == 0)
         return FAIL(err, ST_CONFIG, "sweep.devices is empty; use auto, cpu, cuda:all or a list like cuda:0,cuda:1");
-    TRY(check_crowd(ret_devices, settings->cost != SEARCH_COST_STEPS, settings->is_program, err));
+    TRY(check_crowd(ret_devices, study_cost_is_time((enum search_cost)settings->cost), settings->is_program, err));
     share_cores(ret_devices);
     return share_memory(ret_devices, settings->worker_memory, settings->is_program, err);
 }

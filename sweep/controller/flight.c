@@ -68,6 +68,7 @@ static cJSON *run_message(const struct flight *f, bool resume)
     json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s);
     json_add_str(json, "dir", dir);
     json_add_bool(json, "needs_step", f->ss->view.search.cost == SEARCH_COST_STEPS);
+    json_add_bool(json, "own_cost", f->ss->view.search.cost == SEARCH_COST_OWN);
     json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE);
     if (resume) {
         struct stat info = {0};

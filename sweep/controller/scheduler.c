@@ -145,7 +145,7 @@ enum status scheduler_add(struct scheduler *s, struct sched_study *ss, struct er
     if (s->n_studies == SCHED_MAX_STUDIES)
         return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
                     SCHED_MAX_STUDIES);
-    if (s->crowded && ss->view.search.cost != SEARCH_COST_STEPS && !ss->setup->sweep.is_program)
+    if (s->crowded && study_cost_is_time(ss->view.search.cost) && !ss->setup->sweep.is_program)
         return FAIL(err, ST_CONFIG,
                     "%s: more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = "
                     "env_steps; this one's cost is time",

@@ -14,7 +14,7 @@
  *       device: "auto" (as config says), "cpu", "cuda:1"; share: [i, n], the part of its host's cores
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
  *        resume_from?, resume_bytes?, dir}
- *       dir: the folder of a trial that a program trains; owner: of its checkpoints; checkpoint_end: writes one when the
+ *       dir: the folder of a trial that a program trains; needs_step, own_cost: what its reports must have; owner: of its checkpoints; checkpoint_end: writes one when the
  *       trial is done; resume_bytes: size of the file resume_from. A remote worker has its own files: of these paths it
  *       takes only that they are given
  *   chunk {trial, attempt, at, data} or chunk {trial, attempt, reason}    the answer to fetch; data: base64

@@ -170,7 +170,10 @@ static void take_report(struct program_run *run, const struct metric_line *line)
     r->line = *line;
     if (cost >= 0.0 && isfinite(cost))
         run->cost = cost;
-    r->cost = isfinite(run->cost) ? run->cost : clock_mono_s() - run->start_s;
+    r->wall_s = clock_mono_s() - run->start_s;
+    r->cost = isfinite(run->cost) ? run->cost : r->wall_s;
+    if (!run->job.own_cost)
+        r->wall_s = r->cost;
     if (line->step >= 0.0 && line->step < 0x1p62) {
         r->step = floor(line->step);
         run->has_steps = true;
@@ -409,6 +412,11 @@ static void explain_end(const struct program_run *run, struct program_end *end)
     else if (run->job.needs_step && !run->has_steps)
         snprintf(end->reason, sizeof end->reason,
                  "no steps: sweep.cost = env_steps counts them, and it reported none; print `TRAWL %s=0.5 step=1000`",
+                 run->metric);
+    else if (run->job.own_cost && !isfinite(run->cost))
+        snprintf(end->reason, sizeof end->reason,
+                 "no cost: sweep.cost = own takes what the program reports, and it reported none; print `TRAWL %s=0.5 "
+                 "cost=12.5`",
                  run->metric);
     else if (!isfinite(run->score))
         snprintf(end->reason, sizeof end->reason, "%s is %g at the end of the run", run->metric, run->score);

@@ -24,11 +24,13 @@ struct program_job {
     double grace_s; /* between SIGTERM and SIGKILL */
     bool echo; /* pass its output on to our stderr */
     bool needs_step; /* the study's cost is its steps: without one the run has failed */
+    bool own_cost; /* it is what the program reports, in a unit of its own: without it the run has failed */
 };
 
 struct program_report {
     double step; /* as reported; without that the number of the report, from 1 */
     double cost; /* so far: as reported, else seconds since its start */
+    double wall_s; /* since its start: as reported, unless the cost has a unit of its own */
     struct metric_line line;
 };
 

@@ -167,7 +167,8 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                               .metric = t->metric,
                               .grace_s = program->grace_s,
                               .echo = t->echo,
-                              .needs_step = t->needs_step};
+                              .needs_step = t->needs_step,
+                              .own_cost = t->own_cost};
     struct trial_place *place = NULL;
     char **argv = NULL;
     enum status rc;

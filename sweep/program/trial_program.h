@@ -22,7 +22,7 @@ struct trial_program {
                       * program puts there */
     int gpu; /* its ordinal among those that we see; -1: the program sees what we see */
     bool echo; /* pass its output on to our stderr */
-    bool needs_step; /* as in a program_job */
+    bool needs_step, own_cost; /* as in a program_job */
 };
 
 /* The same in two steps, for a command whose words are known: the folder with its files, then the start. */

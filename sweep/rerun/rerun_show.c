@@ -225,7 +225,10 @@ static void print_spread(const struct rerun *r, const struct spread *s)
            r->n == 1 ? "" : "s", r->runs[0].device);
     printf("%-12s %10s %10s  %24s %10s %10s\n", "", "mean", "sd", "95 % interval of the mean", "least", "most");
     print_stats(r->study.metric, &s->score);
-    print_stats(r->cost_kind == SEARCH_COST_STEPS ? "cost (steps)" : "cost (s)", &s->cost);
+    print_stats(r->cost_kind == SEARCH_COST_OWN     ? "cost"
+                : r->cost_kind == SEARCH_COST_STEPS ? "cost (steps)"
+                                                    : "cost (s)",
+                &s->cost);
     if (r->cost_kind == SEARCH_COST_STEPS)
         print_stats("time (s)", &s->cost_s);
     if (s->n_scores < r->n)
@@ -289,7 +292,7 @@ static cJSON *spread_json(const struct rerun *r, const struct spread *s)
     json_add(json, "score", stats_json(&s->score));
     json_add(json, "cost_s", stats_json(&s->cost_s));
     json_add(json, "cost", stats_json(&s->cost));
-    json_add_str(json, "cost_unit", r->cost_kind == SEARCH_COST_STEPS ? "steps" : "s");
+    json_add_str(json, "cost_unit", study_cost_unit(r->cost_kind));
     json_add_i64(json, "better", (int64_t)s->above);
     json_add_str(json, "verdict", verdict(r, s));
     json_add(json, "runs", runs_json(r));

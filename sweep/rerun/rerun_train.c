@@ -108,6 +108,7 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
 {
     char dir[TRIAL_FOLDER_MAX], *text = NULL;
     struct trial_program trial = {.setup = setup,
+                                  .own_cost = r->cost_kind == SEARCH_COST_OWN,
                                   .metric = r->study.metric,
                                   .study = r->study.name,
                                   .number = r->number,

@@ -29,7 +29,7 @@ static void send_report(struct lane *lane, const struct program_report *r)
         if (!isnan(r->line.metrics[i].value))
             json_add_f64(values, r->line.metrics[i].name, r->line.metrics[i].value);
     json_add_i64(json, "env_steps", (int64_t)r->step);
-    json_add_f64(json, "wall_s", r->cost);
+    json_add_f64(json, "wall_s", r->wall_s);
     json_add(json, "values", values);
     atomic_store(&lane->env_steps, (long long)r->step);
     lane_pool_send(lane->pool, json);
@@ -50,7 +50,8 @@ static void watch(struct lane *lane, struct program_run *run)
     mem_free(report);
 }
 
-static cJSON *result_json(const struct lane *lane, const struct program_end *end)
+/* own_cost: the cost has the place of the device's seconds. */
+static cJSON *result_json(const struct lane *lane, const struct program_end *end, bool own_cost)
 {
     const struct lane_pool *pool = lane->pool;
     cJSON *json = lane_message(lane, "result");
@@ -59,8 +60,8 @@ static cJSON *result_json(const struct lane *lane, const struct program_end *end
     snprintf(device, sizeof device, pool->device == KERN_CUDA ? "cuda:%d" : "cpu", pool->ordinal);
     json_add_str(json, "state", program_outcome_name(end->outcome));
     json_add_f64(json, "score", end->score);
-    json_add_f64(json, "cost_s", end->cost);
-    json_add_f64(json, "device_s", end->wall_s);
+    json_add_f64(json, "cost_s", own_cost ? end->wall_s : end->cost);
+    json_add_f64(json, "device_s", !own_cost ? end->wall_s : end->cost_reported ? end->cost : (double)NAN);
     json_add_f64(json, "wall_s", end->wall_s);
     json_add_i64(json, "env_steps", end->step);
     json_add_str(json, "cost_method", end->cost_reported ? "reported" : "wall");
@@ -92,6 +93,7 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
 
     (void)json_get_i64(message, "number", &trial.number);
     (void)json_get_bool(message, "needs_step", &trial.needs_step);
+    (void)json_get_bool(message, "own_cost", &trial.own_cost);
     if (lane->pool->remote && trial.dir != NULL) {
         snprintf(own_dir, sizeof own_dir, "%.*s/trial-%lld", PATH_MAX - 40, lane->pool->dir, (long long)trial.number);
         trial.dir = own_dir;
@@ -111,7 +113,7 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
     }
     program_run_destroy(run);
     atomic_store(&lane->waits, false);
-    json = result_json(lane, end);
+    json = result_json(lane, end, trial.own_cost);
     mem_free(end);
     return json;
 }

@@ -266,6 +266,38 @@ def test_steps_as_cost_need_steps(folder):
     equal(sweep(folder, "echo 'TRAWL score=1 step=70'\n", more="cost = env_steps")[0]["env_steps"], 70)
 
 
+def test_a_cost_in_a_unit_of_its_own(folder):
+    """sweep.cost = own: fronts and pages go by what the program reports; seconds stay seconds, and no text calls it that."""
+    script = GOOD.replace("n * i, 1 / i", "3600 * n * i, 1 / i")
+    one_failed(folder, "echo 'TRAWL score=1'\n", "no cost", "cost=12.5", more="cost = own")
+    shutil.rmtree(folder / "own.db.runs")
+    (folder / "own.db").unlink()
+    trials = sweep(folder, script, trials=6, more="cost = own")
+    store, at = folder / "own.db", ("--store", folder / "own.db")
+    for t in trials:
+        equal(t["device_s"], 3 * 3600 * t["params"]["param.layers"])
+        assert 0 < t["cost_s"] < 600, t
+    points = [(t["device_s"], t["score"]) for t in trials]
+    single = {i for i, (c, s) in enumerate(points) if not any(c2 <= c and s2 >= s and (c2, s2) != (c, s) for c2, s2 in points)}
+    equal({t["number"] for t in trials if t["on_front"]} - single, set())
+    equal(show(store, "own")["study"]["cost_unit"], "own")
+    text = run("show", "own", *at)[0]
+    line = next(line for line in text.splitlines() if line.split()[:1] in (["0"], ["0*"]))
+    cost = "%gk" % (points[0][0] / 1000)
+    assert cost in line.split() and "h " not in line.split("default")[0], (cost, line)
+    page = folder / "own.html"
+    run("report", "own", *at, "-o", page)
+    assert "cost of a trial, log scale" in page.read_text() and " h</text>" not in page.read_text()
+    run("export", "own", *at, "-o", folder / "own.csv")
+    run("import", folder / "own.csv", "--study", "again", "--config", folder / "own.ini", "--store", folder / "new.db")
+    equal([(t["score"], t["device_s"], t["on_front"]) for t in show(folder / "new.db", "again")["trials"]],
+          [(t["score"], t["device_s"], t["on_front"]) for t in trials])
+    fails("sweep", study(folder, script, more="cost = own\ndevice_time = 1h"), *at, "--name", "x", code=2,
+          says="device_time does not go with sweep.cost = own")
+    fails("sweep", write(folder, "tiny.ini", tap.TINY_SWEEP), "--sweep.cost", "own", *at, "--name", "x", code=2,
+          says=("sweep.cost = own", "env_steps"))
+
+
 def test_not_a_number(folder):
     one_failed(folder, "echo 'TRAWL score=0.5'\necho 'TRAWL score=nan'\n", "score is nan")
     shutil.rmtree(folder / "own.db.runs")

@@ -1,7 +1,8 @@
 """trainers.py - two trainers of others, tuned as they stand: CleanRL's PPO with one more print line, and Stable-Baselines3's.
 
 For tools/nightly, which installs their packages; not part of `meson test`. usage: trainers.py TRAWL [NAME ...], with
-TRAWL_TRAINERS_PYTHON, a Python that has torch, gymnasium, tyro, tensorboard and stable-baselines3, and TRAWL_CLEANRL, the file cleanrl/ppo.py."""
+TRAWL_TRAINERS_PYTHON, a Python that has torch, gymnasium, tyro, tensorboard and stable-baselines3, and TRAWL_CLEANRL, the file cleanrl/ppo.py.
+TRAWL_TRAINERS_TRIALS: of each (8)."""
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ from tap import equal, run, show, write
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "own"
 PYTHON, CLEANRL = os.environ.get("TRAWL_TRAINERS_PYTHON"), os.environ.get("TRAWL_CLEANRL")
-TRIALS, TRIAL_S = 8, 600
+TRIALS, TRIAL_S = int(os.environ.get("TRAWL_TRAINERS_TRIALS", "8")), 600
 LEARNED = 80  # a random policy's episodes have a return of 22 on average; CartPole's best is 500
 PRINTED = "print(f\"global_step={global_step}, episodic_return={info['episode']['r']}\")"
 # The one line more, in the block of the line above, as examples/own/ppo_cartpole.ini has it.
@@ -43,7 +44,8 @@ def front_of_the_page(store):
 
 def tune(folder, path):
     store = folder / "own.db"
-    run("sweep", path, "--store", store, "--name", "a", "--seed", 1, "-q", cwd=folder, timeout=TRIALS * TRIAL_S)
+    run("sweep", path, "--store", store, "--name", "a", "--seed", 1, "-q", cwd=folder, timeout=TRIALS * TRIAL_S,
+        env={**os.environ, "OMP_NUM_THREADS": "1"})  # networks this small are slower on several cores
     study = show(store, "a")
     trials = study["trials"]
     equal([t["state"] for t in trials], ["done"] * TRIALS)

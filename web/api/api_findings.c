@@ -187,6 +187,8 @@ static double seconds_left(const struct page_study *p, size_t i, const struct pr
 
     if (!promise->is_known)
         return NAN;
+    if (p->view.search.cost == SEARCH_COST_OWN)
+        return NAN;
     if (p->view.search.cost != SEARCH_COST_STEPS)
         return fmax(promise->cost - (isfinite(live->wall_s) ? live->wall_s : 0), 0);
     return live->env_steps > 0 && live->wall_s > 0 ? fmax(promise->cost / (double)live->env_steps - 1, 0) * live->wall_s

@@ -39,9 +39,10 @@ export function duration(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
 }
 
-/* The unit of a study's cost: seconds or env steps. */
+/* A cost in the unit of its study: seconds, env steps, or one that only the study's program knows. */
 export function cost(value, unit) {
-  return unit === 'steps' ? (value === null || Number.isNaN(value) ? DASH : `${compact(value)} steps`) : duration(value);
+  if (unit === 's' || value === null || Number.isNaN(value)) return duration(value);
+  return unit === 'steps' ? `${compact(value)} steps` : number(value);
 }
 
 const two = (n) => String(n).padStart(2, '0');

@@ -32,8 +32,8 @@ export class StudyData {
     this.metric = study.metric;
     this.maximize = study.direction === 'maximize';
     this.costUnit = study.cost_unit;
-    this.costIsTime = study.cost_unit !== 'steps';
-    this.costTitle = this.costIsTime ? 'cost of a trial, log scale' : 'cost of a trial in env steps, log scale';
+    this.costIsTime = study.cost_unit === 's';
+    this.costTitle = study.cost_unit === 'steps' ? 'cost of a trial in env steps, log scale' : 'cost of a trial, log scale';
     this.params = study.space.params;
     this.counts = study.counts;
   }

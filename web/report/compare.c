@@ -127,7 +127,7 @@ static void draw_chart(struct strbuf *out, const struct comparison *c)
     char text[2 * HUMAN_TEXT_MAX];
 
     find_ranges(c, &lo, &hi, &cost_lo, &cost_hi);
-    axis_init(&chart.x, SPACE_LOG, !is_steps, cost_lo, cost_hi, 62, WIDTH - 16, 8);
+    axis_init(&chart.x, SPACE_LOG, study_cost_is_time(v->search.cost), cost_lo, cost_hi, 62, WIDTH - 16, 8);
     axis_init(&chart.y, SPACE_LINEAR, false, lo, hi, HEIGHT - 46, top + 20, 6);
     svg_open(out, WIDTH, HEIGHT, "chart", "The fronts of the studies, cost against score");
     svg_frame(out, &chart.x, &chart.y, true);

@@ -47,9 +47,10 @@ const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TE
 {
     char number[HUMAN_TEXT_MAX];
 
-    if (v->search.cost != SEARCH_COST_STEPS && !isnan(cost))
+    if (study_cost_is_time(v->search.cost) && !isnan(cost))
         return format_seconds(cost, buf);
-    snprintf(buf, HUMAN_TEXT_MAX, isnan(cost) ? "%.40s" : "%.40s steps", text_number(cost, number));
+    snprintf(buf, HUMAN_TEXT_MAX, isnan(cost) || v->search.cost == SEARCH_COST_OWN ? "%.40s" : "%.40s steps",
+             text_number(cost, number));
     return buf;
 }
 

@@ -373,7 +373,7 @@ void draw_front(struct strbuf *out, const struct report *report, enum front_layo
     chart.has_lane = report->n_state[TRIAL_FAILED] + report->n_state[TRIAL_STOPPED] + report->n_state[TRIAL_LOST] > 0;
     double floor_y = chart.has_lane ? bottom - 24.0 : bottom;
     chart.lane_y = bottom - 11.0;
-    axis_init(&chart.x, SPACE_LOG, report->view->search.cost != SEARCH_COST_STEPS, report->cost_lo, report->cost_hi,
+    axis_init(&chart.x, SPACE_LOG, study_cost_is_time(report->view->search.cost), report->cost_lo, report->cost_hi,
               left, (double)chart.width - 16.0, narrow ? 4 : 8);
     axis_init(&chart.y, SPACE_LINEAR, false, report->score_lo, report->score_hi, floor_y, top, narrow ? 5 : 6);
     snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", report->n_plotted,

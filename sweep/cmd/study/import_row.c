@@ -174,7 +174,8 @@ static enum status read_results(const struct study_view *v, const cJSON *row, co
     const char *const scores[] = {"score", v->study.metric, env, environment};
     static const char *const costs[][5] = {[SEARCH_COST_WALL] = {"cost", "cost_s", "uptime", "Runtime"},
                                            [SEARCH_COST_DEVICE] = {"cost", "device_s"},
-                                           [SEARCH_COST_STEPS] = {"cost", "env_steps", "agent_steps", "global_step"}};
+                                           [SEARCH_COST_STEPS] = {"cost", "env_steps", "agent_steps", "global_step"},
+                                           [SEARCH_COST_OWN] = {"cost", "device_s"}};
     static const char *const steps[] = {"env_steps", "step", "agent_steps", "global_step"};
 
     snprintf(env, sizeof env, "env/%.150s", v->study.metric);
