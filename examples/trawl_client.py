@@ -62,15 +62,15 @@ class Study:
     def enqueue(self, **params: Any) -> int:
         return int(self.call("trials:enqueue", {"params": params})["trial"])
 
-    def add(self, params: dict[str, Any], score: float, cost: float, key: str | None = None) -> int:
-        return int(self.call("trials:add", {"params": params, "score": score, "cost": cost, "key": key})["trial"])
+    def add(self, params: dict[str, Any], score: float, cost: float, key: str | None = None, env: str | None = None) -> int:
+        return int(self.call("trials:add", {"params": params, "score": score, "cost": cost, "key": key, "env": env})["trial"])
 
 
 class Trial:
     def __init__(self, study: Study, answer: dict[str, Any]) -> None:
         self.study, self.number, self.seed = study, answer["trial"], answer["seed"]
         self.params = {name.replace("-", "_"): value for name, value in answer["params"].items()}  # as keywords are spelt
-        self.argv, self.config, self.ini = answer["argv"], answer["config"], answer["ini"]
+        self.argv, self.config, self.ini, self.env = answer["argv"], answer["config"], answer["ini"], answer.get("env")
         self.lease, self.seq = answer["lease"]["token"], itertools.count(int(time.time() * 1000))
 
     def report(self, step: int, cost: float | None = None, **metrics: float) -> bool:

@@ -150,13 +150,16 @@ static size_t n_runs(const struct gp_insight *in, const struct gp_history *histo
     return n;
 }
 
-/* Is another config expected to score higher at no higher cost? Measured, a margin for doubt wastes runs (bench/notes). */
+/* Is another config expected to score higher at no higher cost, as far as costs are known? Measured, a margin for doubt wastes runs (bench/notes). */
 static bool is_beaten(const struct gp_insight *in, const struct gp_history *history, size_t i)
 {
     const struct gp_belief *a = &in->beliefs[i];
     for (size_t k = 0; k < history->n; k++) {
         const struct gp_belief *b = &in->beliefs[k];
-        if (stands(in, history, k) && b->log_cost <= a->log_cost && b->third <= a->third && b->score > a->score)
+        double cost_sd =
+            hypot(a->log_cost_sd, b->log_cost_sd); /* equal costs differ a little where they are modelled */
+        if (stands(in, history, k) && b->log_cost <= a->log_cost + cost_sd &&
+            b->third <= a->third + hypot(a->third_sd, b->third_sd) && b->score > a->score)
             return true;
     }
     return false;

@@ -62,7 +62,7 @@ enum gp_trial_state {
     GP_TRIAL_FAILED,
     GP_TRIAL_PENDING,
     GP_TRIAL_STOPPED,
-    GP_TRIAL_DROPPED, /* by a person: it teaches nothing, but its point counts as tried */
+    GP_TRIAL_DROPPED, /* by a person, or told by another row: it teaches nothing, but its point counts as tried */
     GP_TRIAL_INFEASIBLE /* finished, but an outcome breaks its limit: it teaches, and is never on a front nor advice */
 };
 

@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "study/program/program_command.h"
+#include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
 
@@ -111,10 +112,25 @@ static void score_text(const struct trial *t, char *buf, size_t size)
         snprintf(buf + n, size - (size_t)n, ", of which %lld did not end", (long long)t->eval_unfinished);
 }
 
-/* What the config promises, and how sure that is, as comments. */
-static void header(const struct study *study, const struct trial *t, const struct export_reason *why, bool is_program,
-                   struct strbuf *out)
+/* Of a study of several games: which of them the trial, and the file, is of. */
+static void add_games(const struct study *study, const char *env, struct strbuf *out)
 {
+    struct search *search = search_create();
+
+    if (study->space != NULL && search_from_json(study->space, search, NULL) == ST_OK && search->envs.n > 0) {
+        strbuf_add(out, "; of the mean over");
+        for (size_t k = 0; k < search->envs.n; k++)
+            strbuf_addf(out, "%s %s", k > 0 ? "," : "", search->envs.names[k]);
+        strbuf_addf(out, "; this file is for %s, the trials with equal values are for the others\n", env);
+    }
+    search_destroy(search);
+}
+
+/* What the config promises, and how sure that is, as comments. */
+static void header(const struct study *study, const struct trial *t, const struct export_reason *why,
+                   const struct setup *setup, struct strbuf *out)
+{
+    const bool is_program = setup_is_program(setup);
     const struct promise *p = &why->promise;
     char score[160], number[NUM_TEXT_MAX], text[PROMISE_TEXT_MAX];
 
@@ -130,6 +146,7 @@ static void header(const struct study *study, const struct trial *t, const struc
         strbuf_addf(out, " --trial %lld --seeds %d` runs it under fresh seeds\n", (long long)t->number,
                     GP_PROMISE_SEEDS);
     }
+    add_games(study, is_program ? setup->program.trial_env : setup->env->name, out);
     score_text(t, score, sizeof score);
     strbuf_addf(out, "; its run: %s %s, %lld %s, seed %lld\n; cost %s%s", study->metric, score, (long long)t->env_steps,
                 is_program ? "steps" : "env steps", (long long)t->seed, num_format_f64(t->cost_s, number),
@@ -196,14 +213,23 @@ static enum status write_program(const struct study *study, const struct setup *
 static enum status write_command(const struct setup *setup, const struct trial *t, struct strbuf *out,
                                  struct error *err)
 {
-    const struct program_place place = {
-        .config = "config.ini", .dir = ".", .study = "", .trial = t->number, .seed = setup->program.trial_seed};
+    const char *env = setup->program.trial_env;
+    const struct program_place place = {.config = "config.ini",
+                                        .dir = ".",
+                                        .study = "",
+                                        .env = env,
+                                        .trial = t->number,
+                                        .seed = setup->program.trial_seed};
     char **argv = NULL;
 
     TRY(program_argv(setup->config, &setup->params, &place, &argv, err));
     strbuf_add(out, "cd ");
     strbuf_add_shell(out, setup->program.directory);
     strbuf_addf(out, " && TRAWL_SEED=%lld", (long long)setup->program.trial_seed);
+    if (env[0] != '\0') {
+        strbuf_add(out, " TRAWL_ENV=");
+        strbuf_add_shell(out, env);
+    }
     for (size_t i = 0; argv[i] != NULL; i++) {
         strbuf_add(out, " ");
         strbuf_add_shell(out, argv[i]);
@@ -222,7 +248,7 @@ enum status export_build(const struct study *study, const struct trial *trial, c
     TRY(trial_setup(trial, &setup, err));
     switch (format) {
     case EXPORT_INI:
-        header(study, trial, why, setup_is_program(setup), out);
+        header(study, trial, why, setup, out);
         rc = config_write_ini(setup->config, false, false, out, err);
         if (rc == ST_OK && setup_is_program(setup))
             rc = write_program(study, setup, out, err);

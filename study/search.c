@@ -31,6 +31,7 @@ void search_free(struct search *search)
     for (size_t i = 0; i < SPACE_MAX_DIM; i++)
         for (size_t k = 0; k < SEARCH_MAX_CHOICES; k++)
             mem_free(search->choices[i][k]);
+    sweep_envs_free(&search->envs);
     memset(search, 0, sizeof *search);
 }
 
@@ -336,6 +337,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     strbuf_init(&inert, OUTPUT_MAX_BYTES);
     ret_search->cost = (enum search_cost)setup->sweep.cost;
     ret_search->outcomes = setup->outcomes;
+    sweep_envs_copy(&ret_search->envs, &setup->envs);
     rc = add_params(ret_search, setup, err);
     if (rc == ST_OK)
         rc = search_find_dependent(ret_search, setup, &inert, err);

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "gp/gp.h"
+#include "study/games/sweep_envs.h"
 #include "study/outcomes.h"
 
 struct opt_def;
@@ -25,6 +26,7 @@ enum search_cost {
 struct search {
     struct space space;
     char from[104]; /* study of the same store whose trials are evidence for this one; "": none */
+    struct sweep_envs envs; /* games that each configuration is trained on */
     enum search_cost cost; /* what the study counts as the cost of a trial */
     struct outcomes outcomes; /* what else counts: limits and a third objective */
     char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
@@ -45,6 +47,12 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
 enum status search_bind(struct search *search, const struct setup *setup, struct error *err) MUST_USE;
 /* {"train.learning_rate": 0.01, "train.optimizer": "muon"}; caller: mem_free. */
 char *search_params_json(const struct search *search, const double *x);
+#define SEARCH_ENV_KEY "env"
+/* The same with the game, {"env": "pong", ...}: what a trial keeps. */
+char *search_run_json(const struct search *search, const double *x, size_t env);
+size_t search_n_games(const char *space_json); /* of a stored space (NULL: none); 1 where there is no list */
+/* Which of envs a trial with these params (NULL: none) trains; 0 where there is one game. */
+size_t search_env(const struct search *search, const char *params_json);
 size_t search_find(const struct search *search, const char *key); /* which parameter; dim: none */
 /* ST_CORRUPT: values that params_json (NULL: none) does not hold are NaN. */
 enum status search_point(const struct search *search, const char *params_json, double *ret_x,

@@ -87,6 +87,11 @@ char *search_to_json(const struct search *search)
     if (search->from[0] != '\0')
         json_add_str(json, "from", search->from);
     outcomes_add_json(&search->outcomes, json);
+    if (search->envs.n > 0) {
+        cJSON *envs = cJSON_AddArrayToObject(json, "envs");
+        for (size_t k = 0; k < search->envs.n; k++)
+            cJSON_AddItemToArray(envs, cJSON_CreateString(search->envs.names[k]));
+    }
     return print_and_delete(json);
 }
 
@@ -164,6 +169,19 @@ static enum status read_cost(const cJSON *json, enum search_cost *ret_cost, stru
     return ST_OK;
 }
 
+static enum status read_envs(const cJSON *json, struct search *s, struct error *err)
+{
+    const cJSON *env;
+
+    cJSON_ArrayForEach(env, cJSON_GetObjectItemCaseSensitive(json, "envs"))
+    {
+        if (!cJSON_IsString(env))
+            return FAIL(err, ST_CORRUPT, "the store's search space: its games are not whole");
+        TRY(sweep_envs_add(&s->envs, env->valuestring, strlen(env->valuestring), "the store's search space", err));
+    }
+    return ST_OK;
+}
+
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err)
 {
     cJSON *json = NULL;
@@ -193,6 +211,8 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
             break;
         ret_search->space.dim++;
     }
+    if (rc == ST_OK)
+        rc = read_envs(json, ret_search, err);
     for (size_t i = 0; rc == ST_OK && i < ret_search->space.dim; i++)
         rc = read_when(cJSON_GetArrayItem(params, (int)i), ret_search, i, err);
     if (rc == ST_OK && ret_search->space.dim > 0 && space_check(&ret_search->space, &at) != ST_OK)
@@ -209,8 +229,15 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
 
 char *search_params_json(const struct search *search, const double *x)
 {
+    return search_run_json(search, x, search->envs.n);
+}
+
+char *search_run_json(const struct search *search, const double *x, size_t env)
+{
     cJSON *json = cJSON_CreateObject();
 
+    if (env < search->envs.n)
+        json_add_str(json, SEARCH_ENV_KEY, search->envs.names[env]);
     for (size_t i = 0; i < search->space.dim; i++) {
         const struct space_param *p = &search->space.params[i];
         if (p->scale == SPACE_CATEGORICAL)
@@ -252,4 +279,31 @@ enum status search_point(const struct search *search, const char *params_json, d
     }
     cJSON_Delete(json);
     return rc;
+}
+
+size_t search_env(const struct search *search, const char *params_json)
+{
+    cJSON *json = NULL;
+    size_t env = 0;
+
+    if (search->envs.n == 0 || params_json == NULL ||
+        json_parse(params_json, strlen(params_json), &json, NULL) != ST_OK)
+        return 0;
+    const char *name = json_get_str(json, SEARCH_ENV_KEY);
+    if (name != NULL)
+        env = sweep_envs_find(&search->envs, name);
+    cJSON_Delete(json);
+    return env < search->envs.n ? env : 0;
+}
+
+size_t search_n_games(const char *space_json)
+{
+    cJSON *json = NULL;
+    int n = 0;
+
+    if (space_json == NULL || json_parse(space_json, strlen(space_json), &json, NULL) != ST_OK)
+        return 1;
+    n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "envs"));
+    cJSON_Delete(json);
+    return n > 0 ? (size_t)n : 1;
 }

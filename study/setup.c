@@ -75,6 +75,10 @@ static const struct opt_def sweep_defs[] = {
         struct sweep_settings, seeds, "1", 1, SWEEP_SEEDS_MAX, OPT_FIXED, 0, 0, "runs",
         "Trains each configuration under this many seeds, of which the mean counts; one that is beaten gets no further "
         "ones. Each run is a trial: sweep.trials counts runs."),
+    OPT_ROW_STR(
+        struct sweep_settings, envs, "",
+        "Trains each configuration on all of these games, `pong, breakout`: one trial a game, of which the mean "
+        "counts, in perf or another share; empty: env.name alone."),
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
                 "Spreads this many configurations evenly before the model speaks; 0: twice the dimensions, at most 10.",
                 .depends = "sweep.method = pareto"),
@@ -158,6 +162,9 @@ void setup_destroy(struct setup *setup)
     if (setup == NULL)
         return;
     config_destroy(setup->config);
+    for (size_t k = 0; k < SWEEP_ENVS_MAX; k++)
+        setup_destroy(setup->games[k]);
+    sweep_envs_free(&setup->envs);
     dialect_end(&setup->dialect);
     program_params_free(&setup->params);
     mem_free(setup->env_settings);
@@ -319,16 +326,15 @@ static enum status check_metric(const struct setup *setup, struct error *err)
     return check_logged("sweep.metric", setup->sweep.metric, config_origin(setup->config, "sweep.metric"), err);
 }
 
-static enum status check_perf(const struct setup *setup, struct error *err)
+static enum status check_perf(const struct setup *setup, const char *metric, const char *origin, struct error *err)
 {
-    if (!env_is_gym(setup->env->name) || gym_has_range(setup->env_settings) ||
-        strstr(setup->sweep.metric, "perf") == NULL)
+    if (!env_is_gym(setup->env->name) || gym_has_range(setup->env_settings) || strstr(metric, "perf") == NULL)
         return ST_OK;
     return FAIL(
         err, ST_CONFIG,
         "%s: sweep.metric is %s, which is unknown for %s: env.score_min and env.score_max name the returns that "
         "are perf 0 and 1; or search by score",
-        config_origin(setup->config, "sweep.metric"), setup->sweep.metric, setup->env->name);
+        origin, metric, setup->env->name);
 }
 
 /* A parameter with a single value is not searched: the config has that value. */
@@ -389,7 +395,7 @@ static enum status set_policy_path(struct setup *setup, struct error *err)
 
 static enum status check_command(const struct setup *setup, struct error *err)
 {
-    const struct program_place nowhere = {0};
+    const struct program_place nowhere = {.env = setup->envs.n > 0 ? setup->envs.names[0] : setup->program.trial_env};
     char **argv = NULL;
 
     if (program_is_outside(setup->config))
@@ -437,7 +443,7 @@ static enum status finish_program(struct setup *setup, struct error *err)
 /* The perf of a Gymnasium environment is unknown unless its range is named: a sweep then goes by score. */
 static enum status default_metric(struct setup *setup, struct error *err)
 {
-    if (!setup->has_sweep || !env_is_gym(setup->env->name) || gym_has_range(setup->env_settings) ||
+    if (!setup->has_sweep || setup->envs.n > 0 || !env_is_gym(setup->env->name) || gym_has_range(setup->env_settings) ||
         strcmp(config_origin(setup->config, "sweep.metric"), "default") != 0)
         return ST_OK;
     TRY(config_set(setup->config, CONFIG_ENV, "sweep.metric", "score",
@@ -445,9 +451,67 @@ static enum status default_metric(struct setup *setup, struct error *err)
     return config_resolve(setup->config, err);
 }
 
+static enum status derive(const struct setup *base, const char *env, const struct setup_override *overrides, size_t n,
+                          const char *origin, struct setup **ret_setup, struct error *err);
+
+/* The list of sweep.envs; env.name is one of it, the first where none is named. */
+static enum status take_envs(struct setup *setup, struct error *err)
+{
+    const char *text = setup->has_sweep ? config_peek(setup->config, "sweep.envs") : NULL, *name;
+    const char *origin = config_origin(setup->config, "sweep.envs");
+
+    if (text == NULL || text[0] == '\0')
+        return ST_OK;
+    TRY(sweep_envs_parse(text, origin, &setup->envs, err));
+    if (program_is_named(setup->config))
+        return ST_OK;
+    for (size_t k = 0; k < setup->envs.n; k++)
+        if (env_is_library(setup->envs.names[k]) && setup->envs.names[k][0] != '/')
+            return FAIL(err, ST_CONFIG, "%s: sweep.envs names the library %s; give its whole path, from / on", origin,
+                        setup->envs.names[k]);
+    name = config_peek(setup->config, "env.name");
+    if (name == NULL || name[0] == '\0')
+        return config_set(setup->config, CONFIG_FILE, "env.name", setup->envs.names[0], origin, err);
+    if (sweep_envs_find(&setup->envs, name) == setup->envs.n)
+        return FAIL(err, ST_CONFIG, "%s: env.name is %s, which sweep.envs (%s) does not name; leave one of them out",
+                    config_origin(setup->config, "env.name"), name, origin);
+    return ST_OK;
+}
+
+/* Setups of the other games, and what all of them have to have in common. */
+static enum status make_games(struct setup *setup, struct error *err)
+{
+    const char *origin = config_origin(setup->config, "sweep.envs"), *own = config_peek(setup->config, "env.name");
+    const struct train_metric_def *metric = find_metric(setup->sweep.metric);
+
+    if (setup->envs.n > 0 && strcmp(metric->unit, "0..1") != 0)
+        return FAIL(err, ST_CONFIG,
+                    "%s: sweep.metric is %s, whose scale differs from game to game; with sweep.envs take perf, which "
+                    "is 0 to 1 in each",
+                    config_origin(setup->config, "sweep.metric"), setup->sweep.metric);
+    for (size_t i = 0; setup->envs.n > 0 && i < config_n_sweep_params(setup->config); i++) {
+        const struct config_sweep_param *p = config_sweep_param(setup->config, i);
+        if (strncmp(p->key, "env.", 4) == 0)
+            return FAIL(err, ST_CONFIG, "%s: %s is an option of one game, and sweep.envs names several; drop it",
+                        p->origin, p->key);
+    }
+    for (size_t k = 0; k < setup->envs.n; k++) {
+        const char *name = setup->envs.names[k];
+        if (strcmp(name, own) == 0)
+            continue;
+        if (env_find(name) == NULL && !env_is_outside(name))
+            return FAIL(err, ST_CONFIG, "%s: sweep.envs: '%s' is no game; the nearest is '%s', `trawl envs` lists all",
+                        origin, name, env_nearest(name));
+        TRY(derive(setup, name, NULL, 0, origin, &setup->games[k], err));
+        TRY(check_perf(setup->games[k], setup->sweep.metric, origin, err));
+    }
+    return ST_OK;
+}
+
 static enum status finish(struct setup *setup, struct error *err)
 {
     TRY(outcomes_take(&setup->outcomes, setup->config, err));
+    TRY(take_envs(setup, err));
     if (program_is_named(setup->config))
         return finish_program(setup, err);
     TRY(dialect_begin(&setup->dialect, setup->config, err));
@@ -470,8 +534,9 @@ static enum status finish(struct setup *setup, struct error *err)
     TRY(take_objective(setup, err));
     TRY(config_fill(setup->config, &track_opt_table, &setup->track, err));
     TRY(check_limits(setup, err));
-    TRY(check_perf(setup, err));
-    return check_metric(setup, err);
+    TRY(check_perf(setup, setup->sweep.metric, config_origin(setup->config, "sweep.metric"), err));
+    TRY(check_metric(setup, err));
+    return make_games(setup, err);
 }
 
 bool setup_is_program(const struct setup *setup)
@@ -514,8 +579,9 @@ static enum status copy_table(struct config *to, const struct config *from, cons
     return ST_OK;
 }
 
-enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
-                         struct setup **ret_setup, struct error *err)
+/* env: a game in place of base's, whose own options are then left behind; NULL: base's. */
+static enum status derive(const struct setup *base, const char *env, const struct setup_override *overrides, size_t n,
+                          const char *origin, struct setup **ret_setup, struct error *err)
 {
     const struct opt_table *tables[SETUP_TRIAL_TABLES];
     size_t n_tables = setup_trial_tables(base, tables);
@@ -524,11 +590,13 @@ enum status setup_derive(const struct setup *base, const struct setup_override *
 
     if (rc != ST_OK)
         return rc;
-    if (!setup_is_program(base) &&
+    if (env != NULL && (rc = config_set(setup->config, CONFIG_FILE, "env.name", env, origin, err)) != ST_OK)
+        goto fail;
+    if (env == NULL && !setup_is_program(base) &&
         ((rc = copy_table(setup->config, base->config, &env_opt_table, err)) != ST_OK ||
          (rc = copy_table(setup->config, base->config, &env_library_opt_table, err)) != ST_OK))
         goto fail;
-    for (size_t t = 0; t < n_tables; t++)
+    for (size_t t = env != NULL ? 1 : 0; t < n_tables; t++) /* the game's own is the first */
         if ((rc = copy_table(setup->config, base->config, tables[t], err)) != ST_OK)
             goto fail;
     for (size_t i = 0; i < n; i++)
@@ -542,6 +610,17 @@ enum status setup_derive(const struct setup *base, const struct setup_override *
 fail:
     setup_destroy(setup);
     return rc;
+}
+
+enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
+                         struct setup **ret_setup, struct error *err)
+{
+    return derive(base, NULL, overrides, n, origin, ret_setup, err);
+}
+
+const struct setup *setup_of_env(const struct setup *base, size_t env)
+{
+    return env < base->envs.n && base->games[env] != NULL ? base->games[env] : base;
 }
 
 enum status setup_from_text(struct setup **ret_setup, const char *origin, const char *text, struct error *err)

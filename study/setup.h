@@ -13,6 +13,7 @@
 #include "study/dialect/dialect.h"
 #include "study/outcomes.h"
 #include "study/program/program_settings.h"
+#include "study/games/sweep_envs.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
 
@@ -42,6 +43,7 @@ struct sweep_settings {
     int64_t priority;
     int64_t seed, n_init;
     int64_t seeds; /* runs of each config */
+    char envs[OPT_STR_MAX]; /* games of each config; "": env.name alone */
     double max_cost;
     int cost; /* 0: wall, 1: device, 2: env_steps */
     double confirm; /* share of the budget for runs of advice under fresh seeds; 0: none */
@@ -69,6 +71,9 @@ struct setup {
     struct program_settings program; /* command "": Trawl trains, and what follows is empty */
     struct program_params params;
     struct outcomes outcomes; /* limits and third objective of a sweep */
+    struct sweep_envs envs;
+    struct setup *
+        games[SWEEP_ENVS_MAX]; /* one trial on each of envs, owned; NULL: this setup is of that game, or of a program */
     struct dialect dialect; /* how the config of another program was read */
     bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
     bool searches; /* set before setup_finish: parameters of a single value are taken into the config */
@@ -99,6 +104,8 @@ struct setup_override {
 /* A finished setup of the same run with other values and without the sweep's own sections: one trial. */
 enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
                          struct setup **ret_setup, struct error *err) MUST_USE;
+/* The setup of the study's trials on game `env` of its envs: base itself, or one of base->games. */
+const struct setup *setup_of_env(const struct setup *base, size_t env);
 /* A trial's stored config as a finished setup. */
 enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err) MUST_USE;
 /* Every value as ini text; caller: mem_free. */

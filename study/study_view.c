@@ -9,6 +9,7 @@
 #include "store/store.h"
 #include "study/program/program_settings.h"
 #include "study/promise.h"
+#include "study/games/rounds.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"
 
@@ -48,6 +49,11 @@ double study_view_score(const struct study_view *view, double gp_score)
     return view->study.maximize ? gp_score : -gp_score;
 }
 
+double study_view_run_score(const struct study_view *view, size_t i)
+{
+    return study_view_score(view, view->gp[i].score);
+}
+
 const char *study_direction(const struct study *study)
 {
     return study->maximize ? "maximize" : "minimize";
@@ -66,6 +72,16 @@ bool trial_is_confirming(const struct trial *trial)
 bool trial_is_seed(const struct trial *trial)
 {
     return trial->origin != NULL && strcmp(trial->origin, SEED_ORIGIN) == 0;
+}
+
+bool trial_is_further(const struct trial *trial)
+{
+    return trial_is_seed(trial) || (trial->origin != NULL && strcmp(trial->origin, ENV_ORIGIN) == 0);
+}
+
+const char *study_view_env(const struct study_view *view, size_t i)
+{
+    return view->search.envs.n > 0 ? view->search.envs.names[view->env[i]] : NULL;
 }
 
 void study_view_param_text(const struct study_view *view, size_t i, size_t k, char *buf, size_t size)
@@ -213,6 +229,12 @@ void study_view_refresh(struct study_view *view)
     view->history.has_third = view->search.outcomes.third[0] != '\0';
     view->history.n_limits = view->search.outcomes.n_limits;
     view->history.limits = view->search.outcomes.bounds;
+    view->missing.of = view->n;
+    if (view->search.envs.n > 0) {
+        for (size_t i = 0; i < view->n; i++)
+            fill_row(view, i);
+        rounds_judge(view->gp, view->env, view->n, view->search.envs.n, view->search.space.dim, &view->missing);
+    }
     pareto_front(&view->history, NULL, view->front_run);
     judge_front(view);
     pareto_reference(&view->history, &view->ref);
@@ -284,6 +306,7 @@ void study_view_reserve(struct study_view *view, size_t n)
     view->x = mem_grow(view->x, view->n, n, sizeof *view->x);
     view->gp = mem_grow(view->gp, view->n, n, sizeof *view->gp);
     view->on_front = mem_grow(view->on_front, view->n, n, sizeof *view->on_front);
+    view->env = mem_grow(view->env, view->n, n, sizeof *view->env);
     view->front_run = mem_grow(view->front_run, view->n, n, sizeof *view->front_run);
     view->cap = n;
     view->history.trials = view->gp;
@@ -303,6 +326,7 @@ enum status study_view_put(struct study_view *view, size_t i, struct trial *tria
         reserve_one(view);
         add_point(view, i);
         rc = search_point(&view->search, trial->params, view->x[i], err);
+        view->env[i] = search_env(&view->search, trial->params);
         view->on_front[i] = view->front_run[i] = false;
         view->n++;
     } else {
@@ -391,6 +415,7 @@ void study_view_free(struct study_view *view)
     mem_free(view->gp);
     mem_free(view->on_front);
     mem_free(view->front_run);
+    mem_free(view->env);
     gp_insight_free(&view->advice);
     mem_free(view->other);
     mem_free(view->other_x);
@@ -406,6 +431,7 @@ void study_view_append(struct study_view *view, struct trial *trial, const doubl
     reserve_one(view);
     add_point(view, view->n);
     memcpy(view->x[view->n], x, view->search.space.dim * sizeof *x);
+    view->env[view->n] = search_env(&view->search, trial->params);
     view->trials[view->n] = *trial;
     memset(trial, 0, sizeof *trial);
     view->n++;

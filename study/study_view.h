@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/games/rounds.h"
 #include "study/search.h"
 
 struct promise;
@@ -25,6 +26,8 @@ struct strbuf;
 #define SEED_ORIGIN "seed" /* the same, where every config has several seeds (sweep.seeds) */
 bool trial_is_confirming(const struct trial *trial);
 bool trial_is_seed(const struct trial *trial); /* a further one of its config */
+#define ENV_ORIGIN "env" /* of a trial that runs another one's config on the next game (sweep.envs) */
+bool trial_is_further(const struct trial *trial); /* of either of these two: its values were not proposed for it */
 
 struct study_view {
     struct study study;
@@ -42,6 +45,8 @@ struct study_view {
     bool has_insight; /* the advice has edges and importance (study_insight.h) */
     bool advice_stale; /* trials have changed since */
     struct pareto_ref ref;
+    size_t *env; /* (n) the game of each trial, an index of search.envs; 0 where there is one */
+    struct missing_run missing; /* of a configuration that has not been trained on every game */
     struct gp_trial *other; /* rows of history.other, and their points; owned (warm_start_load) */
     double *other_x;
 };
@@ -105,6 +110,8 @@ size_t study_view_best_run(const struct study_view *view);
 enum status study_view_find(const struct study_view *view, int64_t number, size_t *ret_i, struct error *err) MUST_USE;
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
+double study_view_run_score(const struct study_view *view, size_t i); /* the same of row i, which was judged */
+const char *study_view_env(const struct study_view *view, size_t i); /* the game of trial i; NULL: there is one */
 double study_view_score(const struct study_view *view, double gp_score); /* in the study's direction */
 /* The trial's cost in the unit of this kind: seconds, env steps or the program's own; NaN when unknown. */
 double study_trial_cost(enum search_cost kind, const struct trial *trial);

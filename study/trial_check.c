@@ -20,6 +20,7 @@
 #define SECTIONS 3 /* env, policy, train */
 
 struct trial_check {
+    struct trial_check *next; /* of another game of the study, owned; NULL: none */
     const struct env_def *env;
     size_t n_tables; /* SECTIONS; of a program 0: it has no check of its own */
     const struct opt_table *tables[SECTIONS];
@@ -29,7 +30,7 @@ struct trial_check {
     char why_require[400]; /* the reason why a point is not allowed by it */
 };
 
-struct trial_check *trial_check_create(const struct setup *setup, const struct search *search)
+static struct trial_check *create_one(const struct setup *setup, const struct search *search)
 {
     struct trial_check *c = mem_alloc(sizeof *c);
     const void *settings[SECTIONS] = {setup->env_settings, &setup->policy, &setup->train};
@@ -47,6 +48,19 @@ struct trial_check *trial_check_create(const struct setup *setup, const struct s
         memcpy(c->base[i], settings[i], size);
     }
     trial_check_reset(c);
+    return c;
+}
+
+struct trial_check *trial_check_create(const struct setup *setup, const struct search *search)
+{
+    struct trial_check *c = create_one(setup, search);
+
+    for (size_t k = 0; k < setup->envs.n; k++)
+        if (setup->games[k] != NULL) {
+            struct trial_check *other = create_one(setup->games[k], search);
+            other->next = c->next;
+            c->next = other;
+        }
     return c;
 }
 
@@ -69,6 +83,7 @@ void trial_check_destroy(struct trial_check *c)
         mem_free(c->now[i]);
     }
     search_expr_free(c->require);
+    trial_check_destroy(c->next);
     mem_free(c);
 }
 
@@ -116,7 +131,8 @@ enum status trial_check_point(struct trial_check *c, const double *x, struct err
             TRY(config_parse_value(s->opts[i], s->choices[i][(size_t)x[i]], &value, err));
         trial_check_set(c, s->opts[i], value);
     }
-    return trial_check_ask(c, err);
+    TRY(trial_check_ask(c, err));
+    return c->next != NULL ? trial_check_point(c->next, x, err) : ST_OK;
 }
 
 bool trial_check_allows(void *ctx, const double *x)

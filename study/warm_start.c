@@ -200,6 +200,8 @@ enum status warm_start_check(struct store *store, const char *from, const struct
     if (rc == ST_OK && theirs->env != setup->env)
         rc = FAIL(err, ST_CONFIG, "--from %s: that study trains on %s, this one on %s; scores cannot be compared", from,
                   theirs->env->name, setup->env->name);
+    if (rc == ST_OK && !sweep_envs_equal(&old.search.envs, &setup->envs))
+        rc = FAIL(err, ST_CONFIG, "--from %s: that study's scores are means over other games (sweep.envs)", from);
     if (rc == ST_OK &&
         (strcmp(old.study.metric, setup->sweep.metric) != 0 || old.study.maximize != (setup->sweep.goal == 0)))
         rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
@@ -221,6 +223,8 @@ static void take_trials(const struct study_view *old, const struct setup *setup,
         double *x = view->other_x + view->history.n_other * dim;
         double cost = study_view_trial_cost(view, &old->trials[t]);
         bool done = gp->state == GP_TRIAL_DONE || gp->state == GP_TRIAL_INFEASIBLE; /* of its own limits */
+        if (old->search.envs.n > 0 && old->search.cost == view->search.cost)
+            cost = gp->cost; /* over all games */
         if (!done || !(cost > 0) || old->trials[t].finished_ms > view->study.created_ms ||
             !translate(old, t, &view->search, setup->config, x))
             continue;

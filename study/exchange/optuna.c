@@ -152,6 +152,8 @@ static const char *state_word(const struct gp_trial *judged, const struct trial 
         return "COMPLETE";
     if (judged->state == GP_TRIAL_STOPPED)
         return "PRUNED";
+    if (judged->state == GP_TRIAL_DROPPED && t->state == TRIAL_DONE && t->dropped == NULL)
+        return "PRUNED"; /* one game of a trial that has the values of all */
     return t->state == TRIAL_RUNNING ? "RUNNING" : t->state == TRIAL_QUEUED ? "WAITING" : "FAIL";
 }
 
@@ -197,14 +199,15 @@ static void add_trial(struct strbuf *sql, const struct study_view *v, size_t i, 
     }
     if (v->gp[i].state == GP_TRIAL_DONE) {
         strbuf_addf(sql, "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (%lld, 0, ", id);
-        add_f64(sql, t->score);
+        add_f64(sql, study_view_run_score(v, i));
         strbuf_addf(sql, ", 'FINITE'), (%lld, 1, ", id);
-        add_f64(sql, study_view_trial_cost(v, t));
+        add_f64(sql, v->search.envs.n > 0 ? v->gp[i].cost : study_view_trial_cost(v, t));
         strbuf_add(sql, ", 'FINITE');");
     }
     snprintf(seed, sizeof seed, "%lld", (long long)t->seed);
     add_attribute(sql, id, "seed", seed);
     add_attribute(sql, id, "origin", t->origin);
+    add_attribute(sql, id, "env", study_view_env(v, i));
     add_attribute(sql, id, "device", t->device);
     add_attribute(sql, id, "reason", t->reason);
     add_attribute(sql, id, "dropped", t->dropped);

@@ -36,7 +36,7 @@ bool program_place_add(const struct program_place *place, const char *name, size
 {
     const struct {
         const char *name, *text;
-    } texts[] = {{"config", place->config}, {"dir", place->dir}, {"study", place->study}};
+    } texts[] = {{"config", place->config}, {"dir", place->dir}, {"study", place->study}, {"env", place->env}};
     const struct {
         const char *name;
         int64_t value;
@@ -44,6 +44,9 @@ bool program_place_add(const struct program_place *place, const char *name, size
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strlen(texts[i].name) == n && memcmp(texts[i].name, name, n) == 0) {
+            bool is_env = strcmp(texts[i].name, "env") == 0; /* without games it may be a parameter's name */
+            if (is_env && (place->env == NULL || place->env[0] == '\0'))
+                return false;
             strbuf_add(out, texts[i].text != NULL ? texts[i].text : "");
             return true;
         }
@@ -156,10 +159,11 @@ static enum status fill_name(struct filler *f, const char *name, size_t n, const
             strbuf_add(&f->word, program_param_text(f->config, &f->params->table.defs[i]));
             return ST_OK;
         }
-    return COMMAND_FAIL(f,
-                        "{%.*s} is no parameter; there are {argv}, {config}, {dir}, {study}, {trial}, {seed} and one "
-                        "for each [sweep.NAME] and each line of [" PROGRAM_SECTION "]; {{%.*s}} is the plain text",
-                        (int)n, name, (int)n, name);
+    return COMMAND_FAIL(
+        f,
+        "{%.*s} is no parameter; there are {argv}, {config}, {dir}, {study}, {trial}, {seed}, {env} and one "
+        "for each [sweep.NAME] and each line of [" PROGRAM_SECTION "]; {{%.*s}} is the plain text",
+        (int)n, name, (int)n, name);
 }
 
 static enum status fill(struct filler *f, const char *at, struct error *err)

@@ -16,7 +16,7 @@ struct strbuf;
 
 /* What the words of a command stand for, besides the parameters. Borrowed. */
 struct program_place {
-    const char *config, *dir, *study; /* {config} {dir} {study}; NULL: "" */
+    const char *config, *dir, *study, *env; /* {config} {dir} {study} {env}; NULL: "", and no {env} */
     int64_t trial, seed; /* {trial} {seed} */
 };
 /* The command as words: split at blanks, '...' and "..." kept together, then {argv}, {NAME} and the rest filled in;

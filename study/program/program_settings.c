@@ -32,6 +32,9 @@ static const struct opt_def program_defs[] = {
         "ends."),
     OPT_ROW_INT(struct program_settings, trial_seed, "0", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
                 "Is what {seed} and TRAWL_SEED stand for in a single run; a sweep gives each trial its own."),
+    OPT_ROW_STR(
+        struct program_settings, trial_env, "",
+        "Is what {env} and TRAWL_ENV stand for in a single run; a sweep with sweep.envs gives each trial its own."),
 };
 const struct opt_table program_opt_table = {
     .section = "sweep",

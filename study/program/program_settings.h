@@ -24,6 +24,7 @@ struct program_settings {
     char trial_time[OPT_STR_MAX]; /* a time; "0": no limit */
     double grace_s;
     int64_t trial_seed;
+    char trial_env[OPT_STR_MAX];
 };
 extern const struct opt_table program_opt_table; /* section [sweep] */
 /* Stands where a game would: setup->env of a program's setup. */

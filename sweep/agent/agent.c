@@ -73,6 +73,7 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
                                   .number = agent_job_number(job, "trial"),
                                   .attempt = agent_job_number(job, "attempt"),
                                   .seed = agent_job_number(job, "seed"),
+                                  .env = json_get_str(job->answer, "env"),
                                   .gpu = job->slot->gpu};
     struct program_job start = {.directory = ".",
                                 .metric = metric != NULL ? metric : "score",
@@ -90,6 +91,7 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
     const struct program_place words = {.config = trial_place_config(place),
                                         .dir = trial_place_dir(place),
                                         .study = set->study,
+                                        .env = folder.env,
                                         .trial = folder.number,
                                         .seed = folder.seed};
     rc = agent_words(set->words, set->n_words, job->answer, &words, &argv, err);

@@ -66,7 +66,8 @@ static enum status fill_name(struct strbuf *out, const char *name, size_t n, con
     if (value == NULL)
         return FAIL(err, ST_USAGE,
                     "agent: {%.*s} in the command is no parameter of the study; there are {argv}, {config}, {dir}, "
-                    "{study}, {trial}, {seed} and one for each parameter; {{%.*s}} is the plain text",
+                    "{study}, {trial}, {seed}, {env} (of a study with sweep.envs) and one for each parameter; {{%.*s}} "
+                    "is the plain text",
                     (int)n, name, (int)n, name);
     add_value(out, value);
     return ST_OK;

@@ -246,6 +246,7 @@ static void print_trial(const struct study_view *v, size_t i)
     if (study_view_has_third(v))
         printf("%*s  ", third_width(v), third);
     printf("%-8s", t->origin != NULL ? t->origin : "");
+    print_words("", study_view_env(v, i), width, &column);
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const char *dot = strrchr(v->search.space.params[k].key, '.');
         study_view_param_text(v, i, k, value, sizeof value);

@@ -233,6 +233,22 @@ static enum status read_added(const struct search *search, const cJSON *body, st
     return FAIL(err, ST_USAGE, "add: %s", ret_settled->lacks);
 }
 
+/* The game of a trial that was trained elsewhere. */
+static enum status read_env(const struct search *search, const cJSON *body, size_t *ret_env, struct error *err)
+{
+    const char *name = json_get_str(body, "env");
+
+    *ret_env = name != NULL ? sweep_envs_find(&search->envs, name) : search->envs.n;
+    if (*ret_env < search->envs.n || (name == NULL && search->envs.n == 0))
+        return ST_OK;
+    return search->envs.n == 0
+               ? FAIL(err, ST_USAGE,
+                      "add: the study trains on one game, and no env is given with a trial (found %.60s)", name)
+               : FAIL(err, ST_USAGE, "add: env is %.60s; the study's games are %s, %s%s",
+                      name != NULL ? name : "missing", search->envs.names[0], search->envs.names[1],
+                      search->envs.n > 2 ? ", ..." : "");
+}
+
 enum status ask_add_check(const struct search *search, const cJSON *body, struct error *err)
 {
     struct trial_result result;
@@ -241,6 +257,8 @@ enum status ask_add_check(const struct search *search, const cJSON *body, struct
 
     TRY(ask_body_check(ASK_ADD, body, err));
     TRY(read_params(search, cJSON_GetObjectItemCaseSensitive(body, "params"), true, x, err));
+    size_t env;
+    TRY(read_env(search, body, &env, err));
     TRY(read_added(search, body, &result, &settled, err));
     mem_free(settled.values);
     return ST_OK;
@@ -253,6 +271,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     struct outcomes_settled settled;
     char token[LEASE_TOKEN_MAX];
     double x[SPACE_MAX_DIM];
+    size_t env;
     int64_t seed = 0;
     struct error why = {0};
     char *told;
@@ -264,13 +283,15 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
         return FAIL(err, ST_USAGE, "add: the client's name has more than %d bytes", LEASE_CLIENT_MAX - 1);
     (void)json_get_i64(body, "seed", &seed);
     TRY(read_point(ss, body, true, x, err));
+    TRY(read_env(&ss->view.search, body, &env, err));
     TRY(read_added(&ss->view.search, body, &result, &settled, err));
     if (key != NULL)
         snprintf(token, sizeof token, "add-%lld-%s", (long long)ss->view.study.id, key);
     else
         snprintf(token, sizeof token, "add-%lld.%zu", (long long)ss->view.study.id, ss->view.n);
     told = json_print(body, false);
-    rc = sched_study_add(ss, x, ADDED_ORIGIN, seed, &result, client != NULL ? client : "elsewhere", token, told, &why);
+    rc = sched_study_add(ss, x, env, ADDED_ORIGIN, seed, &result, client != NULL ? client : "elsewhere", token, told,
+                         &why);
     mem_free(told);
     mem_free(settled.values);
     if (rc == ST_EXISTS)

@@ -86,6 +86,8 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
     json_add_bool(out, "again", again);
     json_add_i64(out, "attempt", held->lease.attempt);
     json_add_i64(out, "seed", t->seed);
+    if (study_view_env(&ss->view, held->i) != NULL)
+        json_add_str(out, "env", study_view_env(&ss->view, held->i));
     put_params(ss, held->i, setup, out);
     json_add(out, "config", setup_to_json(setup));
     json_add_str(out, "ini", t->config);

@@ -9,6 +9,7 @@
 #include "store/store.h"
 #include "study/limits.h"
 #include "study/setup.h"
+#include "study/search.h"
 #include "study/study_view.h"
 #include "sweep/control/ask_points.h"
 #include "sweep/control/control_command.h"
@@ -165,14 +166,14 @@ static enum status check_not_again(struct store *store, const struct study *stud
     return rc;
 }
 
-/* A person wants n trials more: the limit of trials rises by n, and a study that ended there continues. */
+/* A person wants n runs more: the limit rises by them, each on every game, and a study that ended there continues. */
 static enum status allow_more(struct store *store, struct study *study, int64_t n, bool *ret_revived, struct error *err)
 {
     struct limits want = study->limits;
 
     *ret_revived = study->state == STUDY_ENDED && study->end_rule != NULL &&
                    (strcmp(study->end_rule, "trials") == 0 || strcmp(study->end_rule, "failures") == 0);
-    want.trials_max += want.trials_max > 0 ? n : 0;
+    want.trials_max += want.trials_max > 0 ? n * (int64_t)search_n_games(study->space) : 0;
     TRY(limits_change(store, study, &want, err));
     return *ret_revived ? set_state(store, study, STUDY_RUNNING, NULL, NULL, err) : ST_OK;
 }

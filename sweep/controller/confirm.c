@@ -91,7 +91,7 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     double share = settings->confirm;
 
     size_t best = study_view_best_run(v);
-    bool near = best < v->n && limits_target_is_met(study, v->trials[best].score);
+    bool near = best < v->n && limits_target_is_met(study, study_view_run_score(v, best));
     *ret = (struct confirm_plan){.target = !near       ? TARGET_FAR
                                            : share > 0 ? TARGET_CONFIRM
                                                        : TARGET_ADVISE,

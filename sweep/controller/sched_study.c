@@ -185,13 +185,19 @@ enum status sched_study_set_state(struct sched_study *ss, enum study_state state
     return rc;
 }
 
+/* Has a configuration not been trained on every game? */
+static bool has_missing(const struct sched_study *ss)
+{
+    return ss->view.missing.of < ss->view.n;
+}
+
 int64_t sched_study_wants(const struct sched_study *ss)
 {
     int64_t left;
 
     if (ss->state != SCHED_STUDY_ACTIVE)
         return 0;
-    left = ss->used_up ? 0 : stop_rules_trials_left(&ss->view);
+    left = ss->used_up && !has_missing(ss) ? 0 : stop_rules_trials_left(&ss->view);
     return left > INT64_MAX - (int64_t)ss->n_queued ? INT64_MAX : left + (int64_t)ss->n_queued;
 }
 
@@ -243,11 +249,11 @@ static int64_t trial_seed(int64_t study_seed, int64_t number)
 }
 
 /* The whole config of a new trial at x. */
-static enum status trial_config(const struct sched_study *ss, const double *x, int64_t seed, char **ret_text,
-                                struct error *err)
+static enum status trial_config(const struct sched_study *ss, const double *x, size_t env, int64_t seed,
+                                char **ret_text, struct error *err)
 {
     const struct search *search = &ss->view.search;
-    struct setup_override overrides[SPACE_MAX_DIM + 1];
+    struct setup_override overrides[SPACE_MAX_DIM + 2];
     struct setup *setup = NULL;
     size_t n = 0;
 
@@ -259,15 +265,19 @@ static enum status trial_config(const struct sched_study *ss, const double *x, i
             search_value_text(search, n, x[n], overrides[n].value, sizeof overrides[n].value);
     }
     overrides[n].key = setup_is_program(ss->setup) ? "sweep.trial_seed" : "train.seed";
-    snprintf(overrides[n].value, sizeof overrides[n].value, "%lld", (long long)seed);
-    TRY(setup_derive(ss->setup, overrides, n + 1, "proposal", &setup, err));
+    snprintf(overrides[n++].value, sizeof overrides->value, "%lld", (long long)seed);
+    if (setup_is_program(ss->setup) && search->envs.n > 0) {
+        overrides[n].key = "sweep.trial_env";
+        snprintf(overrides[n++].value, sizeof overrides->value, "%s", search->envs.names[env]);
+    }
+    TRY(setup_derive(setup_of_env(ss->setup, env), overrides, n, "proposal", &setup, err));
     enum status rc = setup_to_ini(setup, ret_text, err);
     setup_destroy(setup);
     return rc;
 }
 
 /* A trial at x that is not in the store yet. seed -1: of its number. */
-static enum status make_trial(struct sched_study *ss, const double *x, const char *origin, int64_t seed,
+static enum status make_trial(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
                               double propose_s, struct trial *ret, struct error *err)
 {
     *ret = (struct trial){.study_id = ss->view.study.id,
@@ -279,15 +289,15 @@ static enum status make_trial(struct sched_study *ss, const double *x, const cha
                           .propose_s = propose_s};
     ret->seed = seed >= 0 ? seed : trial_seed(ss->view.study.seed, ret->number);
     ret->origin = mem_strdup(origin);
-    ret->params = search_params_json(&ss->view.search, x);
-    return trial_config(ss, x, ret->seed, &ret->config, err);
+    ret->params = search_run_json(&ss->view.search, x, env);
+    return trial_config(ss, x, env, ret->seed, &ret->config, err);
 }
 
-enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
-                              struct error *err)
+static enum status queue_on(struct sched_study *ss, const double *x, size_t env, const char *origin, double propose_s,
+                            struct error *err)
 {
     struct trial trial;
-    enum status rc = make_trial(ss, x, origin, -1, propose_s, &trial, err);
+    enum status rc = make_trial(ss, x, env, origin, -1, propose_s, &trial, err);
 
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
@@ -299,12 +309,18 @@ enum status sched_study_queue(struct sched_study *ss, const double *x, const cha
     return rc;
 }
 
-enum status sched_study_add(struct sched_study *ss, const double *x, const char *origin, int64_t seed,
+enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
+                              struct error *err)
+{
+    return queue_on(ss, x, 0, origin, propose_s, err);
+}
+
+enum status sched_study_add(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
                             const struct trial_result *result, const char *client, const char *key,
                             const char *told_json, struct error *err)
 {
     struct trial trial;
-    enum status rc = make_trial(ss, x, origin, seed, NAN, &trial, err);
+    enum status rc = make_trial(ss, x, env, origin, seed, NAN, &trial, err);
     const char *row = track_rows_result(ss->track, result);
 
     if (rc == ST_OK)
@@ -317,6 +333,16 @@ enum status sched_study_add(struct sched_study *ss, const double *x, const char 
     return rc;
 }
 
+/* A configuration's run on one more game: of the origin of the run that began it, where that is a run again. */
+static enum status queue_missing(struct sched_study *ss, struct error *err)
+{
+    const struct missing_run m = ss->view.missing;
+    const struct trial *first = &ss->view.trials[m.of];
+    const char *origin = trial_is_seed(first) ? SEED_ORIGIN : trial_is_confirming(first) ? CONFIRM_ORIGIN : ENV_ORIGIN;
+
+    return queue_on(ss, ss->view.x[m.of], m.env, origin, NAN, err);
+}
+
 /* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two
  * and the like is not for it. */
 static bool config_trial(struct sched_study *ss, struct suggestion *ret)
@@ -326,14 +352,14 @@ static bool config_trial(struct sched_study *ss, struct suggestion *ret)
            trial_check_allows(ss->check, ret->x);
 }
 
-/* What names the next proposal: how many points were proposed. Further seeds take no numbers: every second or fourth
+/* What names the next proposal: how many points were proposed. Further runs take no numbers: every second or fourth
  * point of an even sequence alone would be anything but even. */
 static int64_t n_proposed(const struct study_view *v)
 {
     int64_t n = (int64_t)v->n;
 
     for (size_t i = 0; i < v->n; i++)
-        n -= trial_is_seed(&v->trials[i]);
+        n -= trial_is_further(&v->trials[i]);
     return n;
 }
 
@@ -347,8 +373,11 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
     struct suggestion first;
     struct confirm_plan plan;
 
-    if (ss->state != SCHED_STUDY_ACTIVE || ss->used_up || stop_rules_trials_left(&ss->view) == 0 ||
-        proposer_is_busy(ss->proposer) || ss->stuck_at == n_ended(ss))
+    if (ss->state != SCHED_STUDY_ACTIVE || stop_rules_trials_left(&ss->view) == 0)
+        return ST_OK;
+    if (has_missing(ss)) /* what was begun is completed first */
+        return queue_missing(ss, err);
+    if (ss->used_up || proposer_is_busy(ss->proposer) || ss->stuck_at == n_ended(ss))
         return ST_OK;
     if (config_trial(ss, &first))
         return sched_study_queue(ss, first.x, first.origin, 0, err);

@@ -86,11 +86,11 @@ double sched_study_at_risk_s(const struct sched_study *ss, const struct schedule
 /* Takes trials into its queue that another command added to the store (`trawl retry`). */
 enum status sched_study_adopt(struct sched_study *ss, struct error *err) MUST_USE;
 #define ENQUEUED_ORIGIN "enqueued" /* of a trial whose values a person or a program chose */
-/* Queues a trial at x. */
+/* Queues a trial at x, of a study of several games on the first. */
 enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
                               struct error *err) MUST_USE;
-/* Adds a trial that was trained elsewhere (store_trial_add). */
-enum status sched_study_add(struct sched_study *ss, const double *x, const char *origin, int64_t seed,
+/* Adds a trial that was trained elsewhere (store_trial_add) on a game of search.envs; 0 where there is one game. */
+enum status sched_study_add(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
                             const struct trial_result *result, const char *client, const char *key,
                             const char *told_json, struct error *err) MUST_USE;
 /* The store has the result of trial i: so has its row of the view, and what follows from it. */

@@ -266,8 +266,7 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
         leases_ask_stop(ss, end.text);
     } else if (ss->state == SCHED_STUDY_ACTIVE && sched_study_wants(ss) == 0 && ss->n_flights == 0 &&
                ss->leases.n == 0) {
-        snprintf(end.text, sizeof end.text, "the study has its %lld trials",
-                 (long long)ss->view.study.limits.trials_max);
+        snprintf(end.text, sizeof end.text, "the study has its %zu trials", ss->view.n);
         if (ss->used_up)
             begin_end(s, ss, "space", "no new point of the search space that can be run was found");
         else
@@ -340,6 +339,15 @@ static void update_shares(struct scheduler *s, struct share *ret_shares[SCHED_MA
                 share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
 }
 
+static enum status start_trial(struct scheduler *s, struct slot *slot, struct sched_study *ss, size_t i,
+                               struct error *err)
+{
+    TRY(flight_start(slot, ss, i, s->now_s, err));
+    if (s->listener.on_trial_start != NULL)
+        s->listener.on_trial_start(s->listener.ctx, slot->flight);
+    return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
+}
+
 /* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else
  * a study whose proposals take longer would never get its share. */
 static enum status fill_slot(struct scheduler *s, struct slot *slot, struct error *err)
@@ -353,13 +361,11 @@ static enum status fill_slot(struct scheduler *s, struct slot *slot, struct erro
         if (best == s->n_studies)
             return ST_OK;
         tried[best] = true;
-        if (sched_study_take(s->studies[best], slot->worker, &i)) {
-            TRY(flight_start(slot, s->studies[best], i, s->now_s, err));
-            if (s->listener.on_trial_start != NULL)
-                s->listener.on_trial_start(s->listener.ctx, slot->flight);
-            return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
-        }
+        if (sched_study_take(s->studies[best], slot->worker, &i))
+            return start_trial(s, slot, s->studies[best], i, err);
         TRY(sched_study_ask(s->studies[best], s, err));
+        if (sched_study_take(s->studies[best], slot->worker, &i)) /* it was there at once */
+            return start_trial(s, slot, s->studies[best], i, err);
         if (proposer_is_busy(s->studies[best]->proposer))
             return ST_OK;
     }

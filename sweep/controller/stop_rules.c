@@ -89,7 +89,7 @@ static bool target_reached(const struct sched_study *ss, struct study_end *ret_e
     size_t run = study_view_best_run(v), best;
     struct promise promise;
 
-    if (run == v->n || !limits_target_is_met(&v->study, v->trials[run].score))
+    if (run == v->n || !limits_target_is_met(&v->study, study_view_run_score(v, run)))
         return false;
     best = study_view_pick(v, GP_BEST);
     if (best == v->n)
@@ -145,9 +145,12 @@ int64_t stop_rules_trials_left(const struct study_view *view)
 {
     int64_t max = view->study.limits.trials_max;
 
+    int64_t left = max > (int64_t)view->n ? max - (int64_t)view->n : 0;
+
     if (max == 0)
         return INT64_MAX;
-    return max > (int64_t)view->n ? max - (int64_t)view->n : 0;
+    /* No configuration is begun that could not be trained on every game. */
+    return view->missing.of == view->n && left < (int64_t)view->search.envs.n ? 0 : left;
 }
 
 double stop_rules_fraction(const struct sched_study *ss, double running_s, double now_s)

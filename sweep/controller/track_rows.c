@@ -448,7 +448,7 @@ static cJSON *front_json(const struct study_view *v)
     json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE));
     json_add_f64(json, "hypervolume", pareto_hypervolume(&v->history, &v->ref));
     json_add_f64(json, "cost_s", study_view_cost(v));
-    json_add_f64(json, "best_score", best < v->n ? v->trials[best].score : (double)NAN);
+    json_add_f64(json, "best_score", best < v->n ? study_view_run_score(v, best) : (double)NAN);
     json_add(json, "columns", columns);
     json_add(json, "rows", rows);
     return json;

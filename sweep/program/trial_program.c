@@ -1,5 +1,5 @@
 /* trial_program.c - what a program finds when it is started for a trial (docs/own-trainer.md): {argv} and the other
- * words, TRAWL_TRIAL, TRAWL_ATTEMPT, TRAWL_STUDY, TRAWL_SEED, TRAWL_CONFIG, TRAWL_DIR, TRAWL_METRICS,
+ * words, TRAWL_TRIAL, TRAWL_ATTEMPT, TRAWL_STUDY, TRAWL_SEED, TRAWL_ENV, TRAWL_CONFIG, TRAWL_DIR, TRAWL_METRICS,
  * CUDA_VISIBLE_DEVICES. */
 #include "sweep/program/trial_program.h"
 
@@ -100,6 +100,8 @@ static void fill_env(struct trial_place *p, const struct trial_folder *f)
     add_number(p, "TRAWL_ATTEMPT", f->attempt);
     add_env(p, "TRAWL_STUDY", f->study != NULL ? f->study : "");
     add_number(p, "TRAWL_SEED", f->seed);
+    if (f->env != NULL && f->env[0] != '\0')
+        add_env(p, "TRAWL_ENV", f->env);
     add_env(p, "TRAWL_CONFIG", p->config);
     add_env(p, "TRAWL_DIR", p->dir);
     add_env(p, "TRAWL_METRICS", p->metrics);
@@ -162,6 +164,7 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                                         .number = t->number,
                                         .attempt = t->attempt,
                                         .seed = program->trial_seed,
+                                        .env = program->trial_env,
                                         .gpu = t->gpu};
     struct program_job job = {.directory = program->directory,
                               .metric = t->metric,
@@ -179,8 +182,12 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                     "(`trawl agent`); name a program with --sweep.command 'PROGRAM {argv}'");
     (void)parse_seconds(program->trial_time, &job.limit_s);
     TRY(trial_place_make(&place, &folder, err));
-    const struct program_place words = {
-        .config = place->config, .dir = place->dir, .study = t->study, .trial = t->number, .seed = program->trial_seed};
+    const struct program_place words = {.config = place->config,
+                                        .dir = place->dir,
+                                        .study = t->study,
+                                        .env = program->trial_env,
+                                        .trial = t->number,
+                                        .seed = program->trial_seed};
     rc = program_argv(t->setup->config, &t->setup->params, &words, &argv, err);
     job.argv = argv;
     if (rc == ST_OK)

@@ -27,7 +27,7 @@ struct trial_program {
 
 /* The same in two steps, for a command whose words are known: the folder with its files, then the start. */
 struct trial_folder { /* borrowed for trial_place_make alone */
-    const char *dir, *config, *study;
+    const char *dir, *config, *study, *env; /* env NULL or "": none */
     int64_t number, attempt, seed;
     int gpu;
 };

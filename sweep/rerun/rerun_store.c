@@ -24,7 +24,10 @@ static cJSON *run_body(const struct rerun *r, const struct rerun_result *run)
     char key[96];
 
     (void)!json_parse(r->trial.params, strlen(r->trial.params), &params, NULL);
+    cJSON *env = cJSON_DetachItemFromObjectCaseSensitive(params, SEARCH_ENV_KEY);
     json_add(body, "params", params);
+    if (env != NULL) /* of a study of several games */
+        json_add(body, "env", env);
     json_add_str(body, "state", "done");
     json_add_f64(body, "score", run->score);
     json_add_f64(body, "cost", rerun_cost(r, run));

@@ -75,6 +75,8 @@ static void print_trial_line(const struct study_view *v, const struct trial *tri
     if (v->study.limits.trials_max > 0)
         fprintf(stderr, "/%lld", (long long)v->study.limits.trials_max);
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
+    if (v->search.envs.n > 0)
+        fprintf(stderr, " on %s", study_view_env(v, (size_t)trial->number));
     if (trial_is_seed(trial))
         fprintf(stderr, ", another seed of trial %lld", (long long)study_view_first_run(v, trial->number));
     if (trial_is_confirming(trial))
@@ -120,7 +122,7 @@ void progress_begin(struct progress *p, struct scheduler *sched, struct sched_st
     if (!quiet && !p->tty)
         fprintf(stderr, "sweep %s: %s %s by %s over %zu parameters of %s\n", v->study.name,
                 v->study.maximize ? "maximizing" : "minimizing", v->study.metric, v->study.method, v->search.space.dim,
-                ss->setup->env->name);
+                ss->setup->envs.n > 0 ? ss->setup->sweep.envs : ss->setup->env->name);
 }
 
 void progress_end(struct progress *p)

@@ -227,8 +227,8 @@ static void print_best_run(const struct study_view *v, size_t i)
     char cost[32];
 
     printf("  %-8s trial %lld, %s %.5g at a cost of %s in that run, which may be luck\n", "best-run",
-           (long long)v->trials[i].number, v->study.metric, v->trials[i].score,
-           study_view_cost_text(v, study_view_trial_cost(v, &v->trials[i]), cost));
+           (long long)v->trials[i].number, v->study.metric, study_view_run_score(v, i),
+           study_view_cost_text(v, v->gp[i].cost, cost));
 }
 
 /* What the front offers, by the names of `export --pick`, and the commands that make use of it. */

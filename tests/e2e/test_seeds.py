@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_seeds.py - studies that train each configuration under several seeds (sweep.seeds): which runs there are, what is shown of
-them, and that kills, other clients and single commands change nothing of it."""
+"""test_seeds.py - studies that train each configuration under several seeds (sweep.seeds) or on several games (sweep.envs): which
+runs there are, what is shown of them, and that kills, other clients and single commands change nothing of it."""
 import collections
 import csv
 import io
@@ -128,6 +128,119 @@ def test_wrong_numbers_of_seeds(folder):
     for value, says in (("0", "sweep.seeds"), ("101", "sweep.seeds"), ("two", "sweep.seeds")):
         config = write(folder, "own.ini", (CONFIG % 3).replace("seeds = 3", "seeds = " + value))
         tap.fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says=(says, "own.ini"))
+
+
+# What is searched does nothing for 4,096 steps but scatter; squared and cartpole have few options in common.
+GAMES = tap.TINY.replace("[env]\nname = squared\nn = 1\n", "") + """
+[sweep]
+envs = squared, cartpole
+method = sobol
+confirm = 0
+seeds = 2
+trials = 17
+runs_per_device = 2
+
+[sweep.train.learning_rate]
+min = 0.001
+max = 0.1
+
+[sweep.train.gamma]
+min = 0.8
+max = 0.99
+"""
+
+
+def games_are_right(trials, names):
+    for runs in configs(trials):
+        of = [[t for t in runs if t["env"] == name] for name in names]
+        equal(len({len(x) for x in of}), 1)  # as often on each game
+        rounds = [statistics.mean(t["score"] for t in together) for together in zip(*of)]
+        for t in runs:
+            equal((t["n_seeds"], round(t["seeds_mean"], 9)), (len(rounds), round(statistics.mean(rounds), 9)))
+        equal(sum(t["on_front"] for t in runs[1:]), 0)
+        equal(len({t["seed"] for t in runs}), len(runs))
+
+
+def test_each_config_is_trained_on_every_game(folder):
+    store = folder / "s.db"
+    config = write(folder, "games.ini", GAMES)
+    process = start("sweep", config, "--store", store, "--name", "a", "-q")
+    wait_for(lambda: sum(t["state"] == "done" for t in trials_now(store, "a")) >= 5, process)
+    process.kill()
+    process.communicate()
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    trials = show(store, "a")["trials"]
+    equal((len(trials), {t["state"] for t in trials}), (16, {"done"}))  # 17 would end with half a configuration
+    games_are_right(trials, ("squared", "cartpole"))
+    assert any(t["on_front"] for t in trials) and any(t["n_seeds"] == 2 for t in trials)
+    best = run("export", "a", "--store", store, "--pick", "best", "-o", folder / "best.ini")[1]
+    text = (folder / "best.ini").read_text()
+    assert "; of the mean over squared, cartpole; this file is for squared" in text, (best, text)
+    run("train", folder / "best.ini", "-q", cwd=folder)
+    other = next(t["number"] for t in trials if t["env"] == "cartpole")
+    assert "name = cartpole" in run("export", "a", "--store", store, "--pick", "trial=%d" % other)[0]
+    run("rerun", "a", "--store", store, "--trial", other)  # 0: equal
+    run("report", "a", "--store", store, "-o", folder / "a.html")
+    run("export", "a", "--store", store, "--format", "optuna", "-o", folder / "optuna.db")
+    for name in ("a.csv", "a.jsonl"):
+        run("export", "a", "--store", store, "-o", folder / name)
+        more = ["--config", config] if name == "a.csv" else []
+        run("import", folder / name, "--study", name[:1] + name[2:3], *more, "--store", folder / "new.db")
+        again = show(folder / "new.db", name[:1] + name[2:3])["trials"]
+        equal([(t["env"], t["score"], t["score_mean"], t["on_front"]) for t in again], [(t["env"], t["score"], t["score_mean"], t["on_front"]) for t in trials])
+    run("check", store)
+    worst = next(t["number"] for t in trials if t["n_seeds"] == 1)
+    run("confirm", "a", worst, "--seeds", 1, "--store", store)  # on every game, beyond the limit of trials
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    more = show(store, "a")["trials"]
+    equal([(t["env"], t["origin"], t["params"] == trials[worst]["params"]) for t in more[16:18]], [("squared", "confirm", True), ("cartpole", "confirm", True)])
+    games_are_right(more, ("squared", "cartpole"))
+    run("rerun", "a", "--store", store, "--trial", 1, "--seeds", 2, "-q")  # two runs more of that game
+    equal([(t["env"], t["origin"]) for t in show(store, "a")["trials"][len(more):]], [("cartpole", "added")] * 2)
+    run("check", store)
+    tap.fails("sweep", write(folder, "other.ini", GAMES.replace("cartpole", "memory")), "--from", "a", "--name", "b", "--store", store, code=2, says="other games")
+
+
+def test_programs_and_clients_get_the_game(folder):
+    script = """[ "$1" = "$TRAWL_ENV" ] || exit 3
+case $1 in one) echo TRAWL score=1 cost=1 ;; two) echo TRAWL score=0 cost=3 ;; *) exit 4 ;; esac
+"""
+    write(folder, "train.sh", script)
+    config = write(folder, "own.ini", (CONFIG % 12).replace("{argv}", "{env} {argv}").replace("seeds = 3", "envs = one, two"))
+    store = folder / "p.db"
+    run("sweep", config, "--store", store, "--name", "a", "-q")
+    trials = show(store, "a")["trials"]
+    equal((len(trials), {t["state"] for t in trials}, {t["seeds_mean"] for t in trials}), (12, {"done"}, {0.5}))
+    games_are_right(trials, ("one", "two"))
+    assert round(trials[0]["cost_mean"], 3) == 2, trials[0]
+    run("export", "a", "--store", store, "--pick", "trial=1", "-o", folder / "two.ini")
+    equal(json.loads(run("train", folder / "two.ini", "--json", "-q", cwd=folder)[0])["score"], 0)
+    with asking.served(folder, asking.OUTSIDE.replace("confirm = 0", "confirm = 0\nenvs = one, two"), trials=4) as (server, store):
+        first, second = server.ask("a"), server.ask("b")
+        equal((first["env"], second["env"], first["params"] == second["params"]), ("one", "two", True))
+        server.tell(first, score=1, cost=1)
+        server.tell(second, score=0.5, cost=1)
+        status, answer = server.post("a/trials:add", {"params": first["params"], "score": 1, "cost": 1})
+        assert status == 400 and "env is missing" in answer["error"] and answer["hint"].endswith("games are one, two"), answer
+        equal(server.ok("a/trials:add", {"params": {**first["params"], "layers": 7}, "score": 0.2, "cost": 1, "env": "two"})["trial"], 2)
+        third = server.ask("a")  # on the game that is missing
+        equal((third["env"], third["params"]["layers"]), ("one", 7))
+        server.tell(third, score=0.4, cost=1)
+        wait_for(lambda: all(t["state"] == "done" for t in show(store, "a")["trials"]))
+        equal([round(t["seeds_mean"], 9) for t in show(store, "a")["trials"]], [0.75, 0.75, 0.3, 0.3])
+
+
+def test_wrong_games(folder):
+    for old, new, *says in (("squared, cartpole", "squared", "one game, squared"), ("cartpole", "cartpol", "'cartpol' is no game; the nearest is 'cartpole'"),
+                            ("squared, cartpole", "squared, squared", "squared twice"), ("[sweep]", "[env]\nname = pong\n[sweep]", "env.name is pong"),
+                            ("confirm = 0", "metric = score", "sweep.metric is score", "perf"), ("cartpole", "gym:CartPole-v1", "sweep.metric is perf"),
+                            ("cartpole", "./my.so", "whole path"), ("[sweep.train.gamma]\nmin = 0.8\nmax = 0.99", "[sweep.env.n]\ndistribution = int\nmin = 1\nmax = 4", "env.n is an option of one game")):
+        assert old in GAMES, old
+        config = write(folder, "games.ini", GAMES.replace(old, new, 1))
+        tap.fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says=says)
+    write(folder, "train.sh", "echo TRAWL score=1")
+    config = write(folder, "own.ini", (CONFIG % 4).replace("{argv}", "{env} {argv}"))
+    tap.fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says="{env} is no parameter")
 
 
 if __name__ == "__main__":

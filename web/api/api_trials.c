@@ -60,6 +60,7 @@ enum column {
     COL_EXPECTED_LO,
     COL_EXPECTED_HI,
     COL_N_SEEDS,
+    COL_ENV,
     COLUMNS
 };
 static const char *const column_names[COLUMNS] = {
@@ -68,13 +69,13 @@ static const char *const column_names[COLUMNS] = {
     "device",      "slot",       "cost_method", "reason",       "created_ms",    "started_ms",
     "finished_ms", "live_score", "live_s",      "score_se",     "eval_episodes", "eval_unfinished",
     "eval_s",      "start_s",    "program",     "vector_units", "dropped",       "note",
-    "tags",        "expected",   "expected_lo", "expected_hi",  "n_seeds"};
+    "tags",        "expected",   "expected_lo", "expected_hi",  "n_seeds",       "env"};
 
 static bool is_text(int column)
 {
     return column == COL_STATE || column == COL_ORIGIN || column == COL_DEVICE || column == COL_SLOT ||
            column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS ||
-           column == COL_DROPPED || column == COL_NOTE || column == COL_TAGS;
+           column == COL_DROPPED || column == COL_NOTE || column == COL_TAGS || column == COL_ENV;
 }
 
 static const char *column_text(const struct page_study *p, size_t i, int column)
@@ -102,6 +103,8 @@ static const char *column_text(const struct page_study *p, size_t i, int column)
         return t->note;
     case COL_TAGS:
         return t->tags;
+    case COL_ENV:
+        return study_view_env(&p->view, i);
     default:
         return t->reason;
     }

@@ -28,7 +28,7 @@ struct ask_field {
 
 enum ask_verb { ASK_ASK, ASK_REPORT, ASK_TELL, ASK_ENQUEUE, ASK_ADD, ASK_VERBS };
 
-#define ASK_FIELDS_MAX 16
+#define ASK_FIELDS_MAX 20
 struct ask_form {
     const char *verb; /* "ask", as in trials:ask */
     bool of_trial; /* trials/N:VERB */

@@ -6,7 +6,7 @@ import * as fmt from './format.js';
 
 const EXPECTED = ['number', 'expected', 'expected_lo', 'expected_hi', 'n_seeds'];
 const FIELDS = ['number', 'state', 'score', 'cost', 'cost_s', 'env_steps', 'on_front', 'origin', 'device', 'reason', 'seed',
-  'started_ms', 'finished_ms', 'live_score', 'live_s', 'dropped', 'note', 'tags', 'params'];
+  'started_ms', 'finished_ms', 'live_score', 'live_s', 'dropped', 'note', 'tags', 'env', 'params'];
 
 export class StudyData {
   constructor(study) {

@@ -14,6 +14,7 @@ function allColumns(data) {
   return [
     {key: 'number', label: 'trial', width: 84, left: true, cell: (i) => `#${c.number[i]}${i === data.best ? ' best' : i === data.knee ? ' knee' : ''}`},
     {key: 'state', label: 'state', width: 96, left: true, cell: (i) => h(`span.state-word.${c.state[i]}`, {title: data.why(i)}, c.dropped[i] ? 'dropped' : c.state[i])},
+    data.study.space.envs && {key: 'env', label: 'game', width: 100, left: true, cell: (i) => c.env[i] || '–'},
     number('expected', 92, `expected ${data.metric}`, (i) => (believed(i) ? fmt.number(c.expected[i]) : '–')),
     number('expected_lo', 124, '95 %', (i) => (!believed(i) ? '–' : fmt.interval(c.expected_lo[i], c.expected_hi[i]))),
     number('n_seeds', 62, 'seeds', (i) => c.n_seeds[i] || '–'),
@@ -27,7 +28,7 @@ function allColumns(data) {
     {key: 'started_ms', label: 'started', width: 136, left: true, cell: (i) => fmt.time(c.started_ms[i])},
     {key: 'finished_ms', label: 'ended', width: 136, left: true, cell: (i) => fmt.time(c.finished_ms[i])},
     {key: 'reason', label: 'reason, note', width: 360, left: true, cell: (i) => data.why(i)},
-  ];
+  ].filter(Boolean);
 }
 const HIDDEN = ['seed', 'started_ms', 'finished_ms', 'origin', 'reason'];
 

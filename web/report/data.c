@@ -162,6 +162,10 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
         else
             csv_field(out, "", value.text);
     }
+    if (v->search.envs.n > 0) {
+        strbuf_add(out, ",");
+        csv_text(out, study_view_env(v, i));
+    }
     strbuf_add(out, "\r\n");
     enum status rc = strbuf_status(&value, "a parameter's value", err);
     strbuf_free(&value);
@@ -188,7 +192,7 @@ enum status report_write_csv(struct strbuf *out, const struct study_view *v, str
         strbuf_add(out, ",");
         csv_text(out, v->search.space.params[k].key);
     }
-    strbuf_add(out, "\r\n");
+    strbuf_add(out, v->search.envs.n > 0 ? ",env\r\n" : "\r\n");
     for (size_t i = 0; i < v->n; i++)
         TRY(csv_row(out, v, i, err));
     return ST_OK;
@@ -230,6 +234,10 @@ static cJSON *trial_to_json(const struct study_view *v, size_t i, cJSON *params)
     report_promise(v, i, &p);
     json_add_i64(object, "number", trial->number);
     json_add_str(object, "state", trial_state_name(trial->state));
+    if (v->search.envs.n > 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(params, SEARCH_ENV_KEY);
+        json_add_str(object, "env", study_view_env(v, i));
+    }
     json_add(object, "params", params);
     add_promise(object, &p);
     add_f64(object, "score", trial->score);
@@ -295,7 +303,7 @@ static void add_picks(cJSON *object, const struct study_view *v)
     add_f64(object, "best_lo", p.lo);
     add_f64(object, "best_hi", p.hi);
     json_add_i64(object, "best_seeds", (int64_t)p.n_seeds);
-    add_f64(object, "best_run_score", run < v->n ? v->trials[run].score : (double)NAN);
+    add_f64(object, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
     add_number_of(object, "knee", v, report_pick(v, GP_KNEE));
 }
 

@@ -442,7 +442,7 @@ static void add_best(cJSON *json, const struct page_study *p)
     add_number(json, "best_hi", promise.hi);
     json_add_i64(json, "best_seeds", (int64_t)promise.n_seeds);
     add_trial(json, "best_run_trial", p, run);
-    add_number(json, "best_run_score", run < v->n ? v->trials[run].score : (double)NAN);
+    add_number(json, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
 }
 
 /* A limit, or a time, that is null when it is 0. */

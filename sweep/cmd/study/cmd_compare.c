@@ -79,7 +79,7 @@ static cJSON *side_json(const struct side *s)
     json_add_f64(json, "hypervolume", s->hypervolume);
     json_add_f64(json, "best", s->best < v->n ? (double)v->trials[s->best].number : (double)NAN);
     json_add_f64(json, "best_score", s->best < v->n ? s->promise.score : (double)NAN);
-    json_add_f64(json, "best_run_score", v->trials[study_view_best_run(v)].score);
+    json_add_f64(json, "best_run_score", study_view_run_score(v, study_view_best_run(v)));
     json_add_f64(json, "reached_by", reached ? (double)v->trials[s->cheapest].number : (double)NAN);
     json_add_f64(json, "reached_cost", reached ? study_view_trial_cost(v, &v->trials[s->cheapest]) : (double)NAN);
     json_add_f64(json, "spent_until_reached", s->spent);

@@ -284,6 +284,8 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
     }
     if (reason != NULL)
         json_add_str(body, "reason", reason);
+    if (v->search.envs.n > 0 && import_row_text(row, "env") != NULL)
+        json_add_str(body, "env", import_row_text(row, "env"));
     json_add_str(body, "client", "import");
     add_key(body);
     *ret_body = body;
