@@ -12,15 +12,16 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define TEXT_MAX (1 << 16)
 
 /* ---- numbers ---- */
 
-static bool leans(const struct study_view *v)
+static bool leans(const struct study_view *v, const struct briefing *b)
 {
-    for (size_t k = 0; v->has_insight && v->advice.note == NULL && k < v->search.space.dim; k++)
-        if (v->advice.edges[k].side != 0)
+    for (size_t k = 0; k < v->search.space.dim; k++)
+        if (b->edges[k].side != 0)
             return true;
     return false;
 }
@@ -31,13 +32,15 @@ static enum briefing_next find_next(const struct study_view *v, const struct bri
         return BRIEFING_EARLY;
     if (b->growth.share >= BRIEFING_WORTH)
         return BRIEFING_CONTINUE;
-    return leans(v) ? BRIEFING_WIDEN : BRIEFING_STOP;
+    return leans(v, b) ? BRIEFING_WIDEN : BRIEFING_STOP;
 }
 
-void briefing_make(const struct study_view *v, int64_t since_ms, struct briefing *ret)
+void briefing_make(const struct study_view *v, const struct gp_insight *insight, int64_t since_ms, struct briefing *ret)
 {
     struct briefing b = {.since_ms = since_ms, .best_before = v->n};
 
+    if (insight != NULL && insight->note == NULL)
+        memcpy(b.edges, insight->edges, sizeof b.edges);
     for (size_t i = 0; i < v->n; i++) {
         const struct trial *t = &v->trials[i];
         if (t->finished_ms <= since_ms)
@@ -126,12 +129,12 @@ void briefing_take_text(const struct study_view *v, const struct briefing *b, st
 }
 
 /* Names of the parameters whose bound the front leans on. */
-static void add_leaning(const struct study_view *v, struct strbuf *out)
+static void add_leaning(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
     size_t n = 0;
 
     for (size_t k = 0; k < v->search.space.dim; k++) {
-        const struct gp_edge *e = &v->advice.edges[k];
+        const struct gp_edge *e = &b->edges[k];
         char to[NUM_TEXT_MAX];
         if (e->side != 0)
             strbuf_addf(out, "%s%s (%s = %s)", n++ > 0 ? ", " : "", v->search.space.params[k].key,
@@ -158,7 +161,7 @@ void briefing_next_text(const struct study_view *v, const struct briefing *b, st
             out,
             "Widen the space or stop: another %s in this one is expected to add about %.1f %%, and the front leans on ",
             ahead, 100 * g->share);
-        add_leaning(v, out);
+        add_leaning(v, b, out);
         strbuf_add(out, ".");
         break;
     case BRIEFING_STOP:
@@ -195,7 +198,7 @@ void briefing_next_command(const struct study_view *v, const struct briefing *b,
         return;
     study_resume_command(v, v->store_path, out);
     for (size_t k = 0; b->next == BRIEFING_WIDEN && k < v->search.space.dim; k++) {
-        const struct gp_edge *e = &v->advice.edges[k];
+        const struct gp_edge *e = &b->edges[k];
         char to[NUM_TEXT_MAX];
         if (e->side != 0)
             strbuf_addf(out, " --sweep.%s.%s %s", v->search.space.params[k].key, e->side < 0 ? "min" : "max",

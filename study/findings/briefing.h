@@ -1,6 +1,6 @@
 /* briefing.h - what to know of a study in the morning: what was gained since the last visit, what to take, why it ended,
  * what failed and where, and whether more of the search is worth its time. A struct briefing owns its failures; it reads a
- * view with advice (study_view_advise, or _insight for bounds to widen). Any thread. */
+ * view with advice (study_view_advise). Any thread. */
 #ifndef STUDY_FINDINGS_BRIEFING_H
 #define STUDY_FINDINGS_BRIEFING_H
 
@@ -33,10 +33,13 @@ struct briefing {
     struct promise promise, promise_before; /* of best and best_before */
     struct failures failures;
     struct believed_growth growth;
+    struct gp_edge edges[SPACE_MAX_DIM]; /* bounds that the front leans on; side 0: none */
     enum briefing_next next;
 };
-/* since_ms: the last visit, UTC; 0: there was none. */
-void briefing_make(const struct study_view *view, int64_t since_ms, struct briefing *ret_briefing);
+/* since_ms: the last visit, UTC; 0: there was none. insight: with edges (study_view_insight), also of fewer trials than the
+ * view has; NULL: bounds are not known. */
+void briefing_make(const struct study_view *view, const struct gp_insight *insight, int64_t since_ms,
+                   struct briefing *ret_briefing);
 void briefing_free(struct briefing *briefing);
 const char *briefing_next_name(enum briefing_next next); /* "early", "widen", "continue", "stop" */
 /* Sentences, one a call; nothing is added where there is nothing to state. */

@@ -324,7 +324,7 @@ static void print_briefing(const struct study_view *v, int64_t since_ms)
 {
     struct briefing briefing;
 
-    briefing_make(v, since_ms, &briefing);
+    briefing_make(v, v->has_insight ? &v->advice : NULL, since_ms, &briefing);
     briefing_print(v, &briefing);
     briefing_free(&briefing);
 }

@@ -5,6 +5,7 @@
 #include "study/findings/briefing.h"
 #include "study/insight_text.h"
 #include "study/study_insight.h"
+#include "study/study_view.h"
 #include "study/timeline.h"
 #include "sweep/cli.h"
 #include "web/report/report.h"
@@ -22,7 +23,7 @@ enum status study_view_print_json(struct study_view *view, struct error *err)
         return rc;
     }
     json_add(json, "insight", insight);
-    briefing_make(view, 0, &briefing);
+    briefing_make(view, &view->advice, 0, &briefing);
     json_add(json, "briefing", briefing_to_json(view, &briefing));
     briefing_free(&briefing);
     json_add(json, "timeline", timeline_to_json(view));

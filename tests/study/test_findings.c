@@ -180,14 +180,14 @@ static void more_work_is_worth_what_the_last_was(void **state)
     grow(&v, 12, 12);
     believed_growth(&v, &g);
     assert_true(isnan(g.share)); /* too early */
-    briefing_make(&v, 0, &b);
+    briefing_make(&v, NULL, 0, &b);
     assert_int_equal(b.next, BRIEFING_EARLY);
     briefing_free(&b);
     study_view_free(&v);
     grow(&v, 80, 80);
     believed_growth(&v, &g);
     assert_true(g.work_s > 79 && g.work_s < 81 && g.ahead_s == g.work_s && g.share > 0.1);
-    briefing_make(&v, v.trials[39].finished_ms, &b);
+    briefing_make(&v, NULL, v.trials[39].finished_ms, &b);
     assert_int_equal(b.next, BRIEFING_CONTINUE);
     assert_int_equal(b.n_done, 40);
     assert_int_equal(b.best, 79);
@@ -198,7 +198,7 @@ static void more_work_is_worth_what_the_last_was(void **state)
     grow(&v, 80, 20);
     believed_growth(&v, &g);
     assert_true(g.share < 1e-6);
-    briefing_make(&v, 0, &b);
+    briefing_make(&v, NULL, 0, &b);
     assert_int_equal(b.next, BRIEFING_STOP);
     briefing_free(&b);
     study_view_free(&v);

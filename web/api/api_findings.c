@@ -31,36 +31,33 @@
 
 /* ---- /briefing ---- */
 
-static cJSON *briefing_of(const struct study_view *v, int64_t since_ms)
-{
-    struct briefing b;
-
-    briefing_make(v, since_ms, &b);
-    cJSON *json = briefing_to_json(v, &b);
-    briefing_free(&b);
-    return json;
-}
-
+/* Best, promise and front are those of every other answer; the bounds to widen are the model's, which may be of fewer trials. */
 enum status api_briefing(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                          struct error *err)
 {
-    int64_t since_ms = 0;
+    struct gp_insight *insight = NULL;
     struct model_entry *e;
-    cJSON *json = NULL;
+    struct briefing b;
+    int64_t since_ms = 0;
     enum model_state state;
 
     TRY(target_i64(&r->target, "since_ms", 0, INT64_MAX, &since_ms, err));
     state = models_lock(s->models, r->study, r->settled, &e);
-    if (state >= MODEL_STALE)
-        json = briefing_of(study_model_view(e->model), since_ms);
-    models_unlock(s->models);
-    if (json == NULL) { /* without bounds to widen, which the model finds */
-        const struct page_study *p = serve_lock_study(s, r->study, err);
-        if (p == NULL)
-            return err->status;
-        json = briefing_of(&p->view, since_ms);
-        serve_unlock(s);
+    if (state >= MODEL_STALE) {
+        insight = mem_alloc(sizeof *insight); /* a copy of the edges; what it points to stays the model's */
+        memcpy(insight->edges, study_model_view(e->model)->advice.edges, sizeof insight->edges);
     }
+    models_unlock(s->models);
+    const struct page_study *p = serve_lock_study(s, r->study, err);
+    if (p == NULL) {
+        mem_free(insight);
+        return err->status;
+    }
+    briefing_make(&p->view, insight, since_ms, &b);
+    cJSON *json = briefing_to_json(&p->view, &b);
+    serve_unlock(s);
+    briefing_free(&b);
+    mem_free(insight);
     answer->no_store = state != MODEL_READY;
     json_add_str(json, "study", r->study);
     json_add_str(json, "model", model_state_name(state));

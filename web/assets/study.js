@@ -87,6 +87,7 @@ export async function show(main, ctx) {
     const changed = await data.update(ctx.signal);
     drawHead();
     fill(tilesEl, tiles(data));
+    news();
     if (changed) await view?.update?.();
     lanesSoon();
   }

@@ -188,7 +188,7 @@ enum status report_init(struct report *ret_report, const struct study_view *v, c
     propose_times(&report);
     sort_front(&report);
     hypervolume_curve(&report);
-    briefing_make(v, 0, &report.briefing);
+    briefing_make(v, report_has_insight(v) ? &v->advice : NULL, 0, &report.briefing);
     *ret_report = report;
     if (rc != ST_OK)
         report_free(ret_report);

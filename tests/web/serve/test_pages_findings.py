@@ -45,6 +45,13 @@ def test_the_briefing_is_what_show_prints(folder):
     command = text(".part.take .command code")
     equal((command.startswith("trawl export s --store "), str(store) in command, "--pick best" in command), (True, True, True))
     assert "the study has its 12 trials" in text(".part.next").lower() or "12 trials" in text(".part.next"), text(".part.next")
+    best = tap.show(store, "s")["study"]["best"]
+    named = b.run("""Promise.all(['', '/front', '/pick?rule=best', '/briefing'].map((tail) => fetch('/api/v1/studies/s' + tail).then((r) => r.json())))
+        .then(([s, f, p, b]) => [s.best_trial, f.best_trial, p.trial, b.take.trial])""")
+    shown = [int(re.search(r"trial (\d+)", text(s)).group(1)) for s in (".part.take p", ".tiles .tile span")]
+    listed = [row["best_trial"] for row in json.loads(run("ls", "--store", store, "--json")[0])]
+    exported = json.loads(run("export", "s", "--store", store, "--format", "json", "--pick", "best")[0])["trial"]
+    equal(named + shown + listed + [exported], [best] * 8)  # one best everywhere
     equal(b.run("!!document.querySelector('.part.gained')"), False)  # the first visit
     b.run("localStorage.setItem('visit %s s', JSON.stringify({seen_ms: Date.now() - 3600e3}))" % store)
     go(path("", "s"), "document.querySelector('.part.gained')", other.origin)
