@@ -37,7 +37,7 @@ const struct problem_entry problem_entries[] = {
     {NULL, NULL, NULL},
 };
 
-double rng_normal(struct rng *rng)
+double problem_normal(struct rng *rng)
 {
     double a = 1.0 - rng_f64(rng), b = rng_f64(rng); /* a > 0 */
     return sqrt(-2.0 * log(a)) * cos(TAU * b);
@@ -184,8 +184,8 @@ static void steep(const double *x, struct moments *ret)
 
 static double steep_draw(const struct moments *m, struct rng *rng)
 {
-    double score = steep_score(m->lead + STEEP_SEED * rng_normal(rng));
-    return fmin(fmax(score + STEEP_NOISE * rng_normal(rng), 0.0), 1.0);
+    double score = steep_score(m->lead + STEEP_SEED * problem_normal(rng));
+    return fmin(fmax(score + STEEP_NOISE * problem_normal(rng), 0.0), 1.0);
 }
 
 /* ---- the family ---- */
@@ -239,9 +239,9 @@ static void analytic_draw(const struct problem *problem, const double *x, struct
 
     formula->at(x, &m);
     ret->failed = rng_f64(rng) < m.p_fail;
-    double score = formula->draw != NULL ? formula->draw(&m, rng) : m.score + m.sd * rng_normal(rng);
+    double score = formula->draw != NULL ? formula->draw(&m, rng) : m.score + m.sd * problem_normal(rng);
     ret->score = ret->failed ? (double)NAN : score;
-    ret->cost = m.cost * exp(0.05 * rng_normal(rng));
+    ret->cost = m.cost * exp(0.05 * problem_normal(rng));
     if (ret->failed)
         ret->cost *= 0.3; /* divergence shows early */
 }

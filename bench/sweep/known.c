@@ -117,7 +117,7 @@ static void local_batch(struct search_state *s)
         for (size_t j = 0; j < dim; j++) {
             double u = cross && rng_below(&s->rng, 2) ? other->u[j] : from->u[j];
             if (!cross && rng_f64(&s->rng) < share)
-                u += step * rng_normal(&s->rng);
+                u += step * problem_normal(&s->rng);
             m->u[j] = u < 0.0 ? 0.0 : u > 1.0 ? 1.0 : u;
         }
     }

@@ -161,8 +161,8 @@ static void lcbench_truth(const struct problem *problem, size_t n, const double 
 static void lcbench_draw(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret)
 {
     lcbench_truth(problem, 1, x, ret);
-    ret->score += rng_normal(rng);
-    ret->cost *= exp(0.05 * rng_normal(rng));
+    ret->score += problem_normal(rng);
+    ret->cost *= exp(0.05 * problem_normal(rng));
 }
 
 const struct problem_ops problem_lcbench_ops = {lcbench_open, lcbench_close, lcbench_truth, lcbench_draw};

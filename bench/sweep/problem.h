@@ -48,6 +48,6 @@ void problem_close(struct problem *problem); /* a zeroed one is fine */
 /* Path of the first dirs[i]/file that is there. */
 enum status problem_find(const char *file, const char *const *dirs, size_t n_dirs, char *ret_path, size_t max,
                          struct error *err) MUST_USE;
-double rng_normal(struct rng *rng);
+double problem_normal(struct rng *rng);
 
 #endif

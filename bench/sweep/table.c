@@ -374,7 +374,7 @@ static void table_draw(const struct problem *problem, const double *x, struct rn
     double noise = part > 0.0 ? (1.0 - part) * (double)r[0] + part * (double)r[1] : (double)r[0];
     ret->failed = !isfinite(noise);
     ret->score = ret->failed ? (double)NAN : smooth_mean(t, w, lo, part) + noise;
-    ret->cost = table_cost(problem, x) * exp(t->cost_sd * rng_normal(rng));
+    ret->cost = table_cost(problem, x) * exp(t->cost_sd * problem_normal(rng));
 }
 
 const struct problem_ops problem_table_ops = {table_open, table_close, table_truth, table_draw};
