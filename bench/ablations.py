@@ -67,7 +67,11 @@ VARIANTS = {
     "core mingru, encoder relu": policy(core="mingru", encoder_activation="relu"),
     "core lstm": policy(core="lstm"),
     "core lstm, encoder relu": policy(core="lstm", encoder_activation="relu"),
+    "value of 51 bins": policy(value_bins=51),
+    "E3B .01": train(e3b_coef=0.01),
+    "E3B .1": train(e3b_coef=0.1),
 }
+ADDED = ["as it is", "value of 51 bins", "E3B .01", "E3B .1"]
 ESSENTIAL = ["as it is", "no V-trace", "encoder none", "encoder relu"]
 
 # game: config, device, learning rate of the other optimiser, further options, variants (None: all), those that the config is
@@ -84,6 +88,9 @@ GAMES = {
                ["encoder none", "priorities off", "value clip off", "core mingru"]),
     "cartpole": ("examples/cartpole.ini", "cpu", 0.003, [], None,
                  ["encoder relu", "priorities off", "value clip off", "core mlp", "core mlp, encoder none"]),
+    "mountain_car": ("examples/mountain_car.ini", "cpu", 0.003, [], ADDED, []),
+    "mountain_car, deviation 1": ("examples/mountain_car.ini", "cpu", 0.003, policy(action_std_init=1), ADDED, []),
+    "pendulum": ("examples/pendulum.ini", "cpu", 0.003, [], ADDED, []),
 }
 
 

@@ -71,6 +71,41 @@ static enum status export_trial(const char *store, const char *study, const char
     return rc;
 }
 
+/* The policy of the trial that the rule picks, from the checkpoint that it left. */
+static enum status export_trial_policy(const char *store_path, const char *study, const char *rule, const char *format,
+                                       const char *path, const char *samples, struct error *err)
+{
+    struct study_view *view = mem_alloc(sizeof *view); /* large */
+    struct gp_picked picked = {0};
+    struct store *store = NULL;
+    char *checkpoint = NULL;
+    enum status rc = study_view_open(store_path, study, view, err);
+
+    if (rc == ST_OK)
+        rc = study_view_advise(view, err);
+    if (rc == ST_OK && (rc = export_pick(view, rule, &picked, err)) != ST_OK)
+        error_prefix(err, "export");
+    if (rc == ST_OK)
+        rc = store_open_reader(&store, store_path, err);
+    if (rc == ST_OK)
+        rc = store_checkpoint_path(store, view->trials[picked.i].id, &checkpoint, err);
+    if (rc == ST_OK && checkpoint == NULL)
+        rc = FAIL(
+            err, ST_NOTFOUND,
+            "trial %lld of %s left no checkpoint, so its policy cannot be exported; sweep with sweep.keep = front or "
+            "all, or train it again: trawl export %s --store %s --pick trial=%lld -o it.ini && trawl train it.ini "
+            "-o it.ckpt",
+            (long long)view->trials[picked.i].number, study, SHELL_WORD(study), SHELL_WORD(store_path),
+            (long long)view->trials[picked.i].number);
+    if (rc == ST_OK)
+        rc = export_policy(checkpoint, format, path, samples, err);
+    mem_free(checkpoint);
+    store_close(store);
+    study_view_free(view);
+    mem_free(view);
+    return rc;
+}
+
 /* A line for the study, a line for each trial. */
 static enum status add_jsonl(const struct study_view *v, struct strbuf *out, struct error *err)
 {
@@ -149,7 +184,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         .name = "export",
         .synopsis =
             "trawl export NAME [--pick RULE] [--format ini|json|args|csv|jsonl|optuna|tensorboard] [-o FILE] "
-            "[--store FILE]\n       trawl export CHECKPOINT -o FILE.onnx|FILE.safetensors|FILE.h [--samples FILE]",
+            "[--store FILE]\n       trawl export CHECKPOINT|NAME -o FILE.onnx|FILE.safetensors|FILE.h [--samples FILE]",
         .about =
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
             "  best           what the models of the study recommend: the best by what is sure, not by one lucky run\n"
@@ -163,14 +198,16 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "`trawl "
             "import`\nreads both. optuna is an SQLite storage for optuna-dashboard and Optuna, with score and cost as "
             "objectives;\ntensorboard is a folder with the learning curves, a run for each trial.\n"
-            "Of a checkpoint it writes the policy, for programs without Trawl (docs/export.md): as an ONNX graph, as "
+            "Of a checkpoint, or of a trial that kept one (sweep.keep), it writes the policy, for programs without "
+            "Trawl (docs/export.md): as an ONNX graph, as "
             "plain numbers\nwith their names, or as a C header that needs no library.",
         .examples = "  trawl export first --store my.db --pick best -o best.ini && trawl train best.ini\n"
                     "  trawl export first --store my.db --pick 'cost<=30' --format args\n"
                     "  trawl export first --store my.db -o first.csv\n"
                     "  trawl export first --format optuna -o optuna.db && optuna-dashboard sqlite:///optuna.db\n"
                     "  trawl export first --format tensorboard -o curves && tensorboard --logdir curves\n"
-                    "  trawl export cartpole.ckpt -o cartpole.onnx",
+                    "  trawl export cartpole.ckpt -o cartpole.onnx\n"
+                    "  trawl export first --pick best -o first.onnx",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 1,
@@ -183,13 +220,15 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         return ST_OK;
     if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
         path = NULL;
-    if (checkpoint_is_one(words.v[0]) || is_checkpoint_name(words.v[0])) {
-        if (rule != NULL)
-            return FAIL(err, ST_USAGE, "export: %s is a checkpoint; --pick is for a study's trials", words.v[0]);
-        return export_policy(words.v[0], format_name, path, samples, err);
-    }
+    if (checkpoint_is_one(words.v[0]) || is_checkpoint_name(words.v[0]))
+        return rule == NULL
+                   ? export_policy(words.v[0], format_name, path, samples, err)
+                   : FAIL(err, ST_USAGE, "export: %s is a checkpoint; --pick is for a study's trials", words.v[0]);
+    if (export_asks_policy(format_name, path))
+        return export_trial_policy(store_path, words.v[0], rule != NULL ? rule : "best", format_name, path, samples,
+                                   err);
     if (samples != NULL)
-        return FAIL(err, ST_USAGE, "export: --samples is for a checkpoint's policy, and %s is none", words.v[0]);
+        return FAIL(err, ST_USAGE, "export: --samples is for a policy: -o FILE.onnx, FILE.safetensors or FILE.h");
     if (export_find_format(format_name, path, &format, err) != ST_OK)
         return error_prefix(err, "export");
     if (path != NULL && format != EXPORT_TENSORBOARD)

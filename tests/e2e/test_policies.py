@@ -273,7 +273,21 @@ def test_what_is_no_policy_is_refused(folder):
     fails("export", "real.ckpt", "-f", "csv", code=2, says="onnx, safetensors or header", cwd=folder)
     fails("export", "real.ckpt", "-p", "best", "-o", "a.onnx", code=2, says="--pick", cwd=folder)
     fails("export", "study", "--samples", "s", code=2, says="--samples", cwd=folder)
+    fails("export", "study", "-o", "a.onnx", code=1, says="trawl.db", cwd=folder)
     equal(sorted(path.name for path in folder.iterdir()), ["a.ckpt", "real.ckpt"])
+
+
+def test_a_trials_policy_is_exported(folder):
+    """By the rules of `export`, from the checkpoint that the trial left; its config has the same weights."""
+    write(folder, "sweep.ini", tap.TINY_SWEEP)
+    run("sweep", "sweep.ini", "--trials", "3", "--store", "s.db", "--name", "a", "--sweep.keep", "all", cwd=folder)
+    run("export", "a", "--store", "s.db", "--pick", "trial=1", "-o", "it.safetensors", cwd=folder)
+    run("export", "a", "--store", "s.db", "--pick", "trial=1", "-o", "it.ini", cwd=folder)
+    run("train", "it.ini", "-q", "-o", "it.ckpt", cwd=folder)
+    equal((folder / "it.safetensors").read_bytes(), numbers_of(folder, folder / "it.ckpt"))
+    run("sweep", "sweep.ini", "--trials", "2", "--store", "s.db", "--name", "b", cwd=folder)
+    fails("export", "b", "--store", "s.db", "--pick", "trial=0", "-o", "b.onnx", code=1, says=["left no checkpoint", "sweep.keep"],
+          cwd=folder)
 
 
 def numbers_of(folder, checkpoint):

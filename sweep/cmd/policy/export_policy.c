@@ -41,6 +41,12 @@ static enum status find_form(const char *format, const char *path, enum policy_f
                 path != NULL ? path : "stdout");
 }
 
+bool export_asks_policy(const char *format, const char *path)
+{
+    enum policy_form form;
+    return (format != NULL || path != NULL) && find_form(format, path, &form, NULL) == ST_OK;
+}
+
 /* The file's name without folder and suffix. */
 static void base_name(const char *path, char *buf, size_t size)
 {

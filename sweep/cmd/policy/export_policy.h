@@ -2,11 +2,16 @@
 #ifndef SWEEP_CMD_POLICY_EXPORT_POLICY_H
 #define SWEEP_CMD_POLICY_EXPORT_POLICY_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 
 /* format: onnx, safetensors or header; NULL: by path's suffix (.onnx, .safetensors, .h). path NULL: stdout. samples: a
  * file that gets decisions of the policy, to check another program by; NULL: none. */
 enum status export_policy(const char *checkpoint, const char *format, const char *path, const char *samples,
                           struct error *err) MUST_USE;
+
+/* Does the format, or without one the path's suffix, ask for a policy? */
+bool export_asks_policy(const char *format, const char *path);
 
 #endif
