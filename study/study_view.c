@@ -128,7 +128,7 @@ void study_judge(const struct study *study, const struct search *search, const s
                  struct gp_trial *ret_row)
 {
     double cost = study_trial_cost(search->cost, t);
-    bool usable = isfinite(t->score) && isfinite(cost) && cost >= 0;
+    bool usable = fabs(t->score) <= STUDY_SCORE_MAX && isfinite(cost) && cost >= 0; /* NaN is not */
 
     ret_row->score = usable ? (study->maximize ? t->score : -t->score) : NAN;
     ret_row->score_se = t->score_se;

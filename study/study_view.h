@@ -20,6 +20,8 @@ struct setup;
 struct store;
 struct strbuf;
 
+/* Beyond this, either way, squares of scores overflow: no model and no hypervolume. Such a run has diverged. */
+#define STUDY_SCORE_MAX 1e150
 #define TRAIN_TRACK_METHOD "train" /* method of a study's row that holds a training's outbox */
 
 #define CONFIRM_ORIGIN "confirm" /* of a trial that runs a config again under a fresh seed */

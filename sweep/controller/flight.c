@@ -237,6 +237,9 @@ static void read_result(struct flight *f, const cJSON *message)
         snprintf(why, sizeof why, "the worker gave no cost");
     else if (!isfinite(r->score))
         snprintf(why, sizeof why, "%s is %g at the end of the run", metric, r->score);
+    else if (fabs(r->score) > STUDY_SCORE_MAX)
+        snprintf(why, sizeof why, "%s is %g at the end of the run; up to %g can be searched by", metric, r->score,
+                 STUDY_SCORE_MAX);
     else
         r->state = TRIAL_DONE;
     if (r->state != TRIAL_STOPPED) /* when done it was faster than the word to stop */

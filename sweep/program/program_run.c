@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "study/study_view.h"
 #include "sweep/program/guard.h"
 
 #include <errno.h>
@@ -420,6 +421,9 @@ static void explain_end(const struct program_run *run, struct program_end *end)
                  run->metric);
     else if (!isfinite(run->score))
         snprintf(end->reason, sizeof end->reason, "%s is %g at the end of the run", run->metric, run->score);
+    else if (fabs(run->score) > STUDY_SCORE_MAX)
+        snprintf(end->reason, sizeof end->reason, "%s is %g at the end of the run; up to %g can be searched by",
+                 run->metric, run->score, STUDY_SCORE_MAX);
 }
 
 const char *program_outcome_name(enum program_outcome outcome)

@@ -305,6 +305,19 @@ def test_not_a_number(folder):
     one_failed(folder, """echo '{"score": NaN}' >"$TRAWL_METRICS"\n""", "score is nan")
 
 
+def test_scores_at_the_edge_of_numbers(folder):
+    """Those whose squares overflow are failed trials; the others have a front, a model and a hypervolume."""
+    script = """awk -v n=$4 'BEGIN { printf "TRAWL score=%s cost=%d\\n", n == 2 ? "1.7e308" : n == 3 ? "-1e151" : n * 1e149, n }'\n"""
+    trials = sweep(folder, script.replace("$4", "$(echo $* | sed 's/.*layers \\([0-9]*\\).*/\\1/')"), trials=12)
+    for t in trials:
+        big = t["params"]["param.layers"] in (2, 3)
+        equal(t["state"], "failed" if big else "done")
+        assert not big or "up to 1e+150 can be searched by" in t["reason"], t
+    assert {t["state"] for t in trials} == {"done", "failed"}, trials
+    study = show(folder / "own.db", "own")["study"]
+    assert 0 < study["hypervolume"] < 1e300 and abs(study["reference"]["score"]) < 1e151, study
+
+
 def test_own_metric_to_minimise(folder):
     script = """case $* in *'--layers 1'*|*'--layers 2'*) x=1 ;; *) x=2 ;; esac
 echo "TRAWL val/loss=$x score=9" """

@@ -187,7 +187,7 @@ static enum status read_results(const struct study_view *v, const cJSON *row, co
     return first_number(row, steps, 4, ret_step, err);
 }
 
-/* Does the row say that its score is no number? "" and a missing one say nothing. */
+/* Does the row have a score that is no number to go by? "" and a missing one are none. */
 static bool has_odd_score(const struct study_view *v, const cJSON *row, const struct import_columns *c)
 {
     char env[200];
@@ -196,7 +196,11 @@ static bool has_odd_score(const struct study_view *v, const cJSON *row, const st
     snprintf(env, sizeof env, "env/%.150s", v->study.metric);
     for (size_t i = 0; i < (c->score != NULL ? 1 : 3); i++) {
         const cJSON *item = cell(row, names[i]);
-        if (!is_blank(item) && is_not_finite(item->valuestring))
+        double value;
+        if (cJSON_IsNumber(item) && fabs(item->valuedouble) > STUDY_SCORE_MAX)
+            return true;
+        if (!is_blank(item) && (is_not_finite(item->valuestring) ||
+                                (num_parse_f64(item->valuestring, &value) && fabs(value) > STUDY_SCORE_MAX)))
             return true;
     }
     return false;
@@ -271,7 +275,7 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
         return ST_OK;
     if (strcmp(word, "done") == 0 && has_odd_score(v, row, columns)) {
         word = "failed";
-        reason = "its score is no finite number";
+        reason = "its score is no finite number, or too large";
     }
     body = cJSON_CreateObject();
     json_add_str(body, "state", word);
