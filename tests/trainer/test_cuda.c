@@ -326,7 +326,7 @@ int main(int argc, char **argv)
 #define OF_VARIANT(f, v) ((struct CMUnitTest){#f "_" #v, f, NULL, NULL, (void *)(uintptr_t)&variants[v]})
 #define OF_EACH_VARIANT(f)                                                                                             \
     OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5),        \
-        OF_VARIANT(f, 6), OF_VARIANT(f, 7)
+        OF_VARIANT(f, 6), OF_VARIANT(f, 7), OF_VARIANT(f, 8), OF_VARIANT(f, 9), OF_VARIANT(f, 10)
     const struct CMUnitTest tests[] = {
         OF_EACH_VARIANT(test_recorded_or_not),    OF_EACH_VARIANT(test_cached_or_new),
         OF_EACH_VARIANT(test_short_last_rollout), OF_EACH_VARIANT(test_resume),
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_side_by_side),      cmocka_unit_test(test_failure_is_found),
         cmocka_unit_test(test_too_large),
     };
-    _Static_assert(sizeof variants / sizeof variants[0] == 8, "each has a test of each kind");
+    _Static_assert(sizeof variants / sizeof variants[0] == 11, "each has a test of each kind");
     char reason[256];
 
     if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
