@@ -110,9 +110,9 @@ CHECK = r'''
 int main(int argc, char **argv)
 {
     struct trawl_policy p;
-    float obs[64], out[64], action[8], drawn[8], uniform[16];
+    float obs[64] = {0}, out[64] = {0}, action[8], drawn[8], uniform[16];
     unsigned char mask[64];
-    int begins, masked = argc > 2, tries = 1000;
+    int begins, masked = argc > 2, tries = 1000, lines = 0;
     if (argc < 2 || OPEN) { puts("refused"); return 3; }
     float *state = (float *)calloc(p.state_size + 1, sizeof *state);
     while (scanf("%d", &begins) == 1) {
@@ -128,6 +128,11 @@ int main(int argc, char **argv)
         printf("%.9g ", trawl_policy_value(&p, out));
         for (size_t i = 0; i < p.state_size; i++) printf("%.9g ", state[i]);
         puts("");
+        lines++;
+    }
+    if (lines == 0) { /* just a try */
+        if (p.obs_size <= 64 && p.n_out <= 64) trawl_policy_forward(&p, state, obs, out);
+        tries = p.n_columns < 64;
     }
     for (int t = 0; t < tries; t++) { /* head h gets (t + 1/2) / tries and a cosine of 1: draws in order of their probability */
         for (size_t h = 0; h < p.n_heads; h++) uniform[2 * h] = ((float)t + 0.5f) / (float)tries, uniform[2 * h + 1] = 0;
@@ -159,11 +164,11 @@ def trained(folder, name, options):
     return checkpoint, lines
 
 
-def compiled(folder, name, **defines):
+def compiled(folder, name, options=(), **defines):
     source = write(folder, "check.c", CHECK)
     flags = ["-D%s=%s" % item for item in defines.items()]
     for compiler, standard in (("cc", "-std=c99"), ("c++", "-std=c++17")):
-        subprocess.run([compiler, standard, "-x", "c" if compiler == "cc" else "c++", "-O1", "-Wall", "-Wextra", "-Werror", *flags,
+        subprocess.run([compiler, standard, "-x", "c" if compiler == "cc" else "c++", "-O1", "-Wall", "-Wextra", "-Werror", *options, *flags,
                         "-I", HEADER, "-o", folder / name, source, "-lm"], check=True)
     return folder / name
 
@@ -262,6 +267,25 @@ def test_safetensors_are_what_they_say(folder):
         path = folder / name
         path.write_bytes(bad)
         equal(subprocess.run([program, path], capture_output=True, text=True).returncode, 3)
+
+
+def test_a_wrong_description_is_refused(folder):
+    """Any digit of the layout changed: refused, or a policy that is read within its bounds."""
+    build_game(folder)
+    program = compiled(folder, "check", ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"], MINE="<stdio.h>",
+                       OPEN="trawl_policy_load(&p, argv[1])")
+    trained(folder, "conv_mingru", CASES["conv_mingru"])
+    data = (folder / "conv_mingru.safetensors").read_bytes()
+    begin = data.index(b'"layout":"') + 10
+    layout = data[begin:data.index(b'"', begin)]
+    codes = []
+    for at, old in enumerate(layout):
+        for new in {ord("0"), ord("9"), ord("-")} if chr(old).isdigit() else ():
+            (folder / "bad").write_bytes(data[:begin + at] + bytes([new]) + data[begin + at + 1:])
+            done = subprocess.run([program, folder / "bad"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            assert done.returncode in (0, 3), (layout[:at], chr(new), done.stderr[-2000:])
+            codes.append(done.returncode)
+    assert codes.count(3) > 40 and 0 in codes, codes  # a digit in place of itself, low and high are read
 
 
 def test_what_is_no_policy_is_refused(folder):

@@ -177,6 +177,24 @@ static inline void trawl_policy_close(struct trawl_policy *p)
     memset(p, 0, sizeof *p);
 }
 
+/* Numbers that a policy of this description has; below 0: there is no such policy. */
+static inline double trawl_policy_count(const struct trawl_policy *p)
+{
+    double h = p->grid[0], w = p->grid[1], c = p->grid[2], k = (double)p->obs_size, n = (double)p->width;
+    double count = p->scaled ? 2 * k : 0, sides = p->memory == 0 ? 1 : p->core[0] == 'l' ? 8 : 3;
+    double biases = p->memory == 0 ? 1 : p->core[0] == 'l' ? 4 : 0;
+    if (k < 1 || n < 1 || p->bins < 1 || p->convs < 0 ||
+        (p->convs > 0 && (p->stride < 1 || p->channels < 1 || h * w * c < 1)))
+        return -1;
+    if (p->convs > 0 && (h < 1 || w < 1 || h * w * c != k))
+        return -1;
+    for (int i = 0; i < p->convs && i < 16; i++, c = p->channels, k = h * w * c) {
+        count += p->channels * (9 * c + 1);
+        h = floor((h - 1) / p->stride) + 1, w = floor((w - 1) / p->stride) + 1;
+    }
+    return count + n * (k + 1) + (double)p->n_core * n * (sides * n + biases) + (double)p->n_out * (n + 1);
+}
+
 /* The description of a policy in its file; not 0: there is none. */
 static inline int trawl_policy_read(struct trawl_policy *p, const char *json, unsigned long long n_data)
 {
@@ -194,7 +212,8 @@ static inline int trawl_policy_read(struct trawl_policy *p, const char *json, un
         return 1;
     at += 16 + used;
     for (size_t h = 0; h < p->n_heads; h++, at += used) {
-        if (h == TRAWL_POLICY_HEADS || sscanf(at, " %d %f %f%n", &p->sizes[h], &p->low[h], &p->high[h], &used) != 3)
+        if (h == TRAWL_POLICY_HEADS || sscanf(at, " %d %f %f%n", &p->sizes[h], &p->low[h], &p->high[h], &used) != 3 ||
+            p->sizes[h] < 0)
             return 1;
         p->n_reals += p->sizes[h] == 0;
         p->n_columns += p->sizes[h] == 0 ? 2 : (size_t)p->sizes[h];
@@ -203,6 +222,8 @@ static inline int trawl_policy_read(struct trawl_policy *p, const char *json, un
     p->memory = p->core[0] == 'l' ? 2 * p->width : p->core[1] == 'i' ? p->width : 0;
     p->state_size = p->n_core * p->memory;
     p->n_out = p->n_columns + p->bins;
+    if (4 * trawl_policy_count(p) != (double)n_data)
+        return 1;
     last = last ? strstr(last, "_offsets\":[") : NULL; /* it ends the file, but not when others wrote it again */
     return !last || sscanf(last, "_offsets\":[%*u,%llu]", &end) != 1 || end != n_data;
 }
