@@ -30,8 +30,8 @@ static size_t batch_grain(const struct env_shape *shape)
     return grain ? grain : 1;
 }
 
-/* What a game may declare and no trainer here can do yet, and ranges of numbers that are none. */
-static enum status check_supported(const struct env_def *def, const struct env_shape *shape, struct error *err)
+/* Ranges of numbers that are none, and what is left to a default. */
+static enum status check_supported(const struct env_def *def, struct env_shape *shape, struct error *err)
 {
     for (int h = 0; h < shape->n_heads && h < ENV_MAX_HEADS; h++) {
         double low = (double)shape->low[h], high = (double)shape->high[h];
@@ -48,8 +48,12 @@ static enum status check_supported(const struct env_def *def, const struct env_s
                         "actions are all choices can have one",
                         def->name, h);
     }
-    if (shape->u8)
-        return FAIL(err, ST_CONFIG, "env %s: observations are bytes; only floats can be trained", def->name);
+    if (shape->u8 && !(shape->byte_scale >= 0.0f && isfinite(shape->byte_scale)))
+        return FAIL(err, ST_CONFIG,
+                    "env %s: byte_scale is %g; observations are bytes divided by a finite number above 0", def->name,
+                    (double)shape->byte_scale);
+    if (shape->u8 && shape->byte_scale == 0.0f)
+        shape->byte_scale = ENV_BYTE_SCALE;
     return ST_OK;
 }
 
@@ -73,10 +77,10 @@ enum status env_def_check(const struct env_def *def, const void *settings, size_
             def->name, shape->obs_size, shape->n_agents, ENV_MAX_AGENTS, shape->n_heads, ENV_MAX_HEADS);
     TRY(check_supported(def, shape, err));
     if (shape->channels != 0 && (shape->channels < 1 || shape->height < 1 || shape->width < 1 ||
-                                 shape->obs_size / shape->channels / shape->height != shape->width ||
-                                 shape->obs_size % (shape->channels * shape->height) != 0))
-        return FAIL(err, ST_INTERNAL, "env %s: a grid of %d x %d x %d is not %d observations; the game is at fault",
-                    def->name, shape->height, shape->width, shape->channels, shape->obs_size);
+                                 shape->obs_size / shape->channels / shape->height < shape->width))
+        return FAIL(err, ST_INTERNAL,
+                    "env %s: a grid of %d x %d x %d is more than its %d observations; the game is at fault", def->name,
+                    shape->height, shape->width, shape->channels, shape->obs_size);
     if (n_envs < 1 || n_envs > BATCH_MAX_AGENTS / (size_t)shape->n_agents)
         return FAIL(err, ST_CONFIG, "env %s: %zu instances of %d agents; a batch holds 1 to %zu agents", def->name,
                     n_envs, shape->n_agents, BATCH_MAX_AGENTS);

@@ -12,6 +12,10 @@
  *                                                      lie in step->reals
  *   NAME_observe(settings, state, agent, obs)          obs (obs_size) env_obs: assigned from f32, never read
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
+ *   NAME_track(state, agent)                           only if agents_end: the agent's struct env_track, in the state
+ *   NAME_respawn(settings, state, agent)               only if agents_end: the agent's next episode
+ * Macros below its header's guard say so to the loop: ENV_GAME_HAS_MASK, ENV_GAME_AGENTS_END, and ENV_GAME_BYTES of a game
+ * whose observations are bytes (shape: u8): its NAME_observe is an ENV_FN that writes uint8_t.
  * and, below #ifndef __CUDACC__ (the program shows these, no kernel needs them),
  *   static const struct opt_def NAME_options[]         its options; their ranges keep every shape and counter in range
  *   static const struct env_about NAME_about           its summary, and what it sets in other sections
@@ -19,10 +23,11 @@
  * and ENV_GPU(NAME, ...): how a block of a GPU writes its observations. Its name stands in envs/meson.build and nowhere
  * else; docs/envs.md walks through a whole one. A game outside the program is the same header, built by `trawl env
  * build`. Actions outside their head's range must do no harm (they count as some legal one, and so does NaN). Before
- * NAME_step the loop clears ended, truncated, score and perf; rewards it does not.
+ * NAME_step the loop clears ended, truncated, score and perf, and flags of agents; rewards it does not.
  *
  * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
- * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
+ * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode. Where
+ * agents end alone, it does that for each agent whose flag a step sets, with NAME_respawn in place of NAME_reset.
  *
  * Games use only IEEE operations that round the same everywhere (+ - * /, sqrt, env_math.h), and both sides are
  * compiled without contraction to fused multiply-add: a batch has the same bytes on host and device. */
@@ -30,6 +35,7 @@
 #define ENVS_ENV_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/rng.h"
@@ -64,15 +70,19 @@ typedef float env_obs;
  * host.
  *   env_gpu_rows<N>   N values each, the same for all settings: collected in shared memory
  *   env_gpu_direct    each instance writes its own; fits every game
+ *   env_gpu_bytes     the same for bytes
  * A game with a writer of its own declares game_gpu itself: breakout (packs) and squared (sparse). */
 #ifdef __CUDACC__
 extern "C++" {
 template <int N> struct env_gpu_rows {
-    enum { row_size = N, sparse = 0, packs = 0 };
+    enum { row_size = N, sparse = 0, packs = 0, bytes = 0 };
     struct rest {
     };
 };
 struct env_gpu_direct : env_gpu_rows<0> {
+};
+struct env_gpu_bytes : env_gpu_rows<0> {
+    enum { bytes = 1 };
 };
 }
 #define ENV_GPU(game, ...)                                                                                             \
@@ -84,23 +94,32 @@ struct env_gpu_direct : env_gpu_rows<0> {
 
 #define ENV_MAX_HEADS 8 /* action components of one agent */
 #define ENV_MAX_AGENTS 65536 /* agents of one instance */
+#define ENV_BYTE_SCALE                                                                                                 \
+    255.0f /* what observations that are bytes are divided by, unless their game names another number */
 
 /* Sizes of one batch's tensors; may depend on the settings (squared: grid size). */
 struct env_shape {
-    int obs_size; /* f32 per agent */
+    int obs_size; /* numbers per agent */
     int n_agents; /* per instance, 1..ENV_MAX_AGENTS */
     int n_heads; /* components of an action, 1..ENV_MAX_HEADS */
     int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2; 0: a number from low to high */
     bool has_mask; /* the game limits choices per step */
-    int channels, height, width; /* of a grid: obs is (height, width, channels); 0 when it is a plain list */
+    /* Of a grid: obs begins with (height, width, channels), and numbers that follow are a plain list. 0: all of it is. */
+    int channels, height, width;
     bool may_truncate; /* some step may set truncated; false spares the values after truncations */
     bool agents_end; /* terms and truncs differ among the agents of an instance: one may end alone */
-    /* Declared for games outside the program, not trained yet: env_def_check refuses it. */
-    bool u8; /* observations are bytes: io->obs and final_obs hold uint8_t, 0..255 */
+    bool u8; /* observations are bytes: io->obs and final_obs hold uint8_t, 0..255, which are stored and moved so */
+    float byte_scale; /* of bytes: the network's first layer sees byte / byte_scale; 0: 255 */
     /* Of heads whose size is 0: finite, low < high. Their actions are numbers of that range, in io->reals; such a game
      * has no mask. */
     float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS];
 };
+
+/* Bytes of a number of an observation, as the game writes it on the host. */
+ENV_FN size_t env_obs_bytes(const struct env_shape *shape)
+{
+    return shape->u8 ? 1 : sizeof(float);
+}
 
 /* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent
  * game an "episode" is one agent's life. */
@@ -145,6 +164,9 @@ ENV_FN void env_log_add(struct env_log *log, const struct env_track *track, floa
 struct env_step {
     const float *reals; /* given: (n_agents, n_heads) numbers of the heads of size 0; NULL when there are none */
     float *rewards;
+    /* Where agents end alone, 0 before the step: an agent's episode is ended by the rules, or cut; never both. Its score
+     * and perf lie in its track then. */
+    uint8_t *terms, *truncs;
     bool ended; /* the whole instance ended by the rules: term = 1 for every agent */
     bool truncated; /* cut by a time limit: trunc = 1 for every agent; never together with ended */
     /* For the log, when ended or truncated (mean over agents for multi-agent games). A game that knows them earlier
@@ -160,7 +182,7 @@ struct env_io {
     float *rewards; /* (A) unclipped */
     uint8_t *terms; /* (A) 0/1 */
     uint8_t *truncs; /* (A) 0/1, never 1 where terms is 1 */
-    float *obs; /* (A, obs_size) after the step; of the new episode where one ended */
+    float *obs; /* (A, obs_size) after the step; of the new episode where one ended. Of bytes: uint8_t, and below */
     float *final_obs; /* (A, obs_size) last observation of the old episode, only where truncs is 1; or NULL */
     uint8_t *mask; /* (A, sum of head_sizes) for the next decision, or NULL if !has_mask */
 };

@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-#define ENV_API_VERSION 5
+#define ENV_API_VERSION 6
 
 struct env_io;
 struct env_log;

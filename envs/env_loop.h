@@ -5,7 +5,7 @@
  * ENV_GAME_PLAIN before it leaves out the struct env_def, and what a header needs for it alone: options, about, draw.
  * It declares struct breakout_instance and the functions breakout_instance_{reset,observe,step}; a batch is an array of
  * instances, and a batch loop calls one of these for every index (a kernel that writes observations in its own way
- * takes breakout_instance_{play,end} instead of step). Everything is per instance: nothing is shared, so the result
+ * takes breakout_instance_turn instead of step, or breakout_instance_{play,end}). Everything is per instance: nothing is shared, so the result
  * does not depend on the order or the number of threads.
  *
  * Order within a step: game step -> flags -> (at an end) final observation if truncated, log, new episode ->
@@ -17,6 +17,15 @@
 #define LOOP(suffix) LOOP_PASTE(ENV_GAME, suffix)
 #define LOOP_TEXT_(name) #name
 #define LOOP_TEXT(name) LOOP_TEXT_(name)
+#ifdef ENV_GAME_BYTES
+#define LOOP_HOST_OBS uint8_t
+#define LOOP_OBS uint8_t
+#define LOOP_OBS_FN ENV_FN
+#else
+#define LOOP_HOST_OBS float
+#define LOOP_OBS env_obs
+#define LOOP_OBS_FN ENV_OBS_FN
+#endif
 
 struct LOOP(_instance) {
     struct LOOP(_state) state; /* first: a pointer to the instance is one to its state */
@@ -40,24 +49,32 @@ ENV_FN void LOOP(_instance_reset)(const struct LOOP(_settings) * settings, struc
     LOOP(_instance_begin)(settings, it);
 }
 
-/* obs: the batch's tensor (A, obs_size), mask: (A, sum of head_sizes) or NULL. */
-ENV_OBS_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
-                                        env_obs *obs, uint8_t *mask, uint64_t i)
+/* What agent `agent` of instance i sees, and its mask; the tensors are the batch's: obs (A, obs_size), mask (A, sum of
+ * head_sizes) or NULL. */
+LOOP_OBS_FN void LOOP(_instance_look)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
+                                      LOOP_OBS *obs, uint8_t *mask, uint64_t i, int agent)
 {
     struct env_shape shape;
     LOOP(_shape)(settings, &shape);
-    float *rows = obs + i * (uint64_t)shape.n_agents * (uint64_t)shape.obs_size;
-    for (int a = 0; a < shape.n_agents; a++)
-        LOOP(_observe)(settings, &it->state, a, rows + (uint64_t)a * (uint64_t)shape.obs_size);
+    const uint64_t row = i * (uint64_t)shape.n_agents + (uint64_t)agent;
+    LOOP(_observe)(settings, &it->state, agent, obs + row * (uint64_t)shape.obs_size);
 #ifdef ENV_GAME_HAS_MASK
     uint64_t width = 0;
     for (int h = 0; h < shape.n_heads; h++)
         width += (uint64_t)shape.head_sizes[h];
-    for (int a = 0; a < shape.n_agents; a++)
-        LOOP(_mask)(settings, &it->state, a, mask + (i * (uint64_t)shape.n_agents + (uint64_t)a) * width);
+    LOOP(_mask)(settings, &it->state, agent, mask + row * width);
 #else
     (void)mask;
 #endif
+}
+
+LOOP_OBS_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
+                                         LOOP_OBS *obs, uint8_t *mask, uint64_t i)
+{
+    struct env_shape shape;
+    LOOP(_shape)(settings, &shape);
+    for (int a = 0; a < shape.n_agents; a++)
+        LOOP(_instance_look)(settings, it, obs, mask, i, a);
 }
 
 /* One decision up to the end of the episode, if it ends: ret_step is for LOOP(_instance_end). The pointers are
@@ -71,6 +88,7 @@ ENV_FN void LOOP(_instance_play)(const struct LOOP(_settings) * settings, struct
 
     ret_step->reals = reals;
     ret_step->rewards = rewards;
+    ret_step->terms = ret_step->truncs = NULL;
     ret_step->ended = false;
     ret_step->truncated = false;
     ret_step->score = 0.0f;
@@ -97,6 +115,55 @@ ENV_FN void LOOP(_instance_end)(const struct LOOP(_settings) * settings, struct 
     LOOP(_instance_begin)(settings, it);
 }
 
+/* A whole decision but for what the next one sees. The pointers are this instance's rows; final_obs or NULL. */
+LOOP_OBS_FN void LOOP(_instance_turn)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
+                                      struct env_log *log, const int32_t *actions, const float *reals, float *rewards,
+                                      uint8_t *terms, uint8_t *truncs, LOOP_OBS *final_obs)
+{
+    struct env_shape shape;
+    LOOP(_shape)(settings, &shape);
+    const uint64_t size = (uint64_t)shape.obs_size;
+    struct env_step step;
+
+#ifdef ENV_GAME_AGENTS_END
+    step.reals = reals;
+    step.rewards = rewards;
+    step.terms = terms;
+    step.truncs = truncs;
+    step.ended = step.truncated = false;
+    for (int a = 0; a < shape.n_agents; a++)
+        terms[a] = truncs[a] = 0;
+    LOOP(_step)(settings, &it->state, actions, &step);
+    for (int a = 0; a < shape.n_agents; a++) {
+        struct env_track *track = LOOP(_track)(&it->state, a);
+        track->ep_return += (double)rewards[a];
+        track->ep_length += 1.0;
+        terms[a] |= step.ended;
+        truncs[a] |= step.truncated && !terms[a];
+        if (!terms[a] && !truncs[a])
+            continue;
+        if (truncs[a] && final_obs)
+            LOOP(_observe)(settings, &it->state, a, final_obs + (uint64_t)a * size);
+        env_log_add(log, track, track->score, track->perf);
+        track->ep_return = track->ep_length = 0.0;
+        track->score = track->perf = 0.0f;
+    }
+    for (int a = 0; a < shape.n_agents && !step.ended && !step.truncated; a++)
+        if (terms[a] || truncs[a])
+            LOOP(_respawn)(settings, &it->state, a);
+    if (step.ended || step.truncated)
+        LOOP(_reset)(settings, &it->state);
+#else
+    LOOP(_instance_play)(settings, it, actions, reals, rewards, terms, truncs, &step);
+    if (!step.ended && !step.truncated)
+        return;
+    if (shape.may_truncate && step.truncated && final_obs)
+        for (int a = 0; a < shape.n_agents; a++)
+            LOOP(_observe)(settings, &it->state, a, final_obs + (uint64_t)a * size);
+    LOOP(_instance_end)(settings, it, log, &step);
+#endif
+}
+
 /* io: the batch's tensors; only the rows of instance i are touched. */
 ENV_FN void LOOP(_instance_step)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
                                  struct env_log *log, const struct env_io *io, uint64_t i)
@@ -104,19 +171,12 @@ ENV_FN void LOOP(_instance_step)(const struct LOOP(_settings) * settings, struct
     struct env_shape shape;
     LOOP(_shape)(settings, &shape);
     const uint64_t first = i * (uint64_t)shape.n_agents, actions = first * (uint64_t)shape.n_heads;
+    LOOP_HOST_OBS *final_obs = (LOOP_HOST_OBS *)(void *)io->final_obs;
 
-    struct env_step step;
-    LOOP(_instance_play)
-    (settings, it, io->actions + actions, io->reals ? io->reals + actions : NULL, io->rewards + first,
-     io->terms + first, io->truncs + first, &step);
-    if (step.ended || step.truncated) {
-        if (step.truncated && io->final_obs)
-            for (int a = 0; a < shape.n_agents; a++)
-                LOOP(_observe)
-        (settings, &it->state, a, io->final_obs + (first + (uint64_t)a) * (uint64_t)shape.obs_size);
-        LOOP(_instance_end)(settings, it, log, &step);
-    }
-    LOOP(_instance_observe)(settings, it, io->obs, io->mask, i);
+    LOOP(_instance_turn)
+    (settings, it, log, io->actions + actions, io->reals ? io->reals + actions : NULL, io->rewards + first,
+     io->terms + first, io->truncs + first, final_obs ? final_obs + first * (uint64_t)shape.obs_size : NULL);
+    LOOP(_instance_observe)(settings, it, (LOOP_HOST_OBS *)(void *)io->obs, io->mask, i);
 }
 
 #ifndef __CUDACC__
@@ -136,7 +196,7 @@ static void LOOP(_observe_range)(const void *settings, const void *states, float
     const struct LOOP(_settings) own = *(const struct LOOP(_settings) *)settings;
     const struct LOOP(_instance) *instances = (const struct LOOP(_instance) *)states;
     for (size_t i = from; i < to; i++)
-        LOOP(_instance_observe)(&own, &instances[i], obs, mask, i);
+        LOOP(_instance_observe)(&own, &instances[i], (LOOP_HOST_OBS *)(void *)obs, mask, i);
 }
 
 static void LOOP(_step_range)(const void *settings, void *states, struct env_log *logs, const struct env_io *io,
@@ -157,8 +217,25 @@ static enum status LOOP(_check_shape)(const struct env_def *def, const void *set
 #else
     const bool has_mask = false;
 #endif
+#ifdef ENV_GAME_BYTES
+    const bool bytes = true;
+#else
+    const bool bytes = false;
+#endif
+#ifdef ENV_GAME_AGENTS_END
+    const bool agents_end = true;
+#else
+    const bool agents_end = false;
+#endif
     (void)def;
     LOOP(_shape)((const struct LOOP(_settings) *)settings, ret_shape);
+    if (ret_shape->u8 != bytes || ret_shape->agents_end != agents_end)
+        return FAIL(
+            err, ST_CONFIG,
+            "env " LOOP_TEXT(ENV_GAME) ": its shape has u8 = %s and agents_end = %s, its header %s ENV_GAME_BYTES "
+                                       "and %s ENV_GAME_AGENTS_END; each stands in both or in none",
+            ret_shape->u8 ? "true" : "false", ret_shape->agents_end ? "true" : "false",
+            bytes ? "defines" : "does not define", agents_end ? "defines" : "does not define");
     if (ret_shape->has_mask != has_mask)
         return FAIL(err, ST_CONFIG,
                     "env " LOOP_TEXT(ENV_GAME) ": its shape has has_mask = %s, its header %s ENV_GAME_HAS_MASK; a game "
@@ -188,7 +265,9 @@ static const struct env_def LOOP(_def) = {
     .observe_range = LOOP(_observe_range),
     .step_range = LOOP(_step_range),
     .state_size = sizeof(struct LOOP(_instance)),
+#ifndef ENV_GAME_AGENTS_END /* each agent has its own, and what counts is their log */
     .track_at = offsetof(struct LOOP(_instance), track),
+#endif
     .draw = LOOP(_draw_state),
 };
 #endif
@@ -199,6 +278,11 @@ static const struct env_def LOOP(_def) = {
 #undef LOOP_PASTE_
 #undef LOOP_TEXT
 #undef LOOP_TEXT_
+#undef LOOP_OBS
+#undef LOOP_HOST_OBS
+#undef LOOP_OBS_FN
+#undef ENV_GAME_BYTES
+#undef ENV_GAME_AGENTS_END
 #undef ENV_GAME
 #undef ENV_GAME_HAS_MASK
 #undef ENV_GAME_PLAIN

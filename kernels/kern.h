@@ -53,6 +53,7 @@ struct kern_device {
     enum status (*slot_wait)(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err);
     size_t (*n_shards)(const struct kern *kern);
     size_t (*conv_scratch_bytes)(const struct kern *kern, const struct kern_conv *conv); /* NULL: 0 */
+    size_t (*wide_bytes)(const struct kern *kern);
     void (*each_shard)(struct kern *kern, kern_shard_fn *fn, void *ctx);
     /* Recording; all NULL where the device cannot. */
     enum status (*record_begin)(struct kern *kern, struct error *err);
@@ -117,6 +118,11 @@ size_t kern_cuda_facts(struct kern_fact *ret_facts /* (n_max) */, size_t n_max);
 static inline size_t kern_conv_scratch_bytes(const struct kern *kern, const struct kern_conv *conv)
 {
     return kern->device->conv_scratch_bytes == NULL ? 0 : kern->device->conv_scratch_bytes(kern, conv);
+}
+/* struct kern_source's wide, of all the device's threads; a shard needs its part of it. */
+static inline size_t kern_wide_bytes(const struct kern *kern)
+{
+    return kern->device->wide_bytes(kern);
 }
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
 /* Shards run operations independently of each other: each is a struct kern over the same memory. A CPU has a shard for

@@ -34,6 +34,7 @@
     ACT(env_observe)                                                                                                   \
     ONE(env_log_take)                                                                                                  \
     ONE(sample)                                                                                                        \
+    ONE(frames_stack)                                                                                                  \
     ONE(step_post)                                                                                                     \
     ACT(norm_add)                                                                                                      \
     ONE(norm_freeze)                                                                                                   \

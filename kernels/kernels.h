@@ -66,8 +66,8 @@ struct kern_env_io {
     const float *reals; /* (A, n_heads) numbers of the heads of size 0; NULL when there are none */
     float *rewards; /* (A) unclipped */
     uint8_t *terms, *truncs; /* (A) 0/1 */
-    void *obs; /* (A, obs_size) act; of the new episode where one ended */
-    void *final_obs; /* (A, obs_size) act, only where truncs is 1; or NULL */
+    void *obs; /* (A, obs_size) act, or bytes as the game gives them; of the new episode where one ended */
+    void *final_obs; /* the same, only where truncs is 1; or NULL */
     uint8_t *mask; /* (A, sum of head_sizes), or NULL if !has_mask */
 };
 
@@ -153,6 +153,15 @@ struct kern_stats {
  * One struct for a layer or a purpose, by designated initialisers; it lies in host memory and is read before the call
  * returns. Each operation names what it reads and writes; the rest may be left 0. "-> x": x is written. */
 
+/* How a network's first layer finds its input where it is not (rows, numbers) act: rows `row` numbers apart, perhaps
+ * bytes, which count as byte * scale. Such an x gets no dx. */
+struct kern_source {
+    size_t row; /* numbers from one row to the next; 0: x is (rows, numbers) act, and nothing else here counts */
+    bool bytes;
+    float scale; /* of bytes */
+    void *wide; /* kern_wide_bytes: where a part of it is widened at a time */
+};
+
 /* Linear layer: y = act(x w^T + b).
  * linear_forward: x, w, b -> y
  * linear_backward: dy, y, x, w -> dy in place before the activation, dw = dy^T x, db = column sums, dx = dy w */
@@ -164,7 +173,9 @@ struct kern_linear {
     void *dy; /* (M, N) act */
     void *dx; /* (M, K) act; NULL: none */
     float *dw, *db; /* (N, K), (N); db NULL: none */
+    bool add_y; /* forward: adds to y before bias and activation */
     bool add_dx, add_dw; /* adds to dx; to dw and db */
+    struct kern_source from; /* of x */
 };
 
 /* The policy's last layer, few columns and f32 throughout: out = x w^T + b.
@@ -193,6 +204,7 @@ struct kern_conv_layer {
     float *dw, *db; /* as w, b */
     bool add_dw; /* adds to dw and db */
     void *scratch; /* kern_conv_scratch_bytes; NULL when that is 0 */
+    struct kern_source from; /* of x */
 };
 
 /* MinGRU layer (docs/ppo.md): gates = [a, g, p] = x W^T with W (3H, H), computed by linear_forward.
@@ -244,6 +256,20 @@ struct kern_sample {
     int32_t *actions; /* (N, n_heads) */
     float *reals; /* (N, n_heads), written where the head is a number; NULL: nobody asks */
     float *logp, *value; /* (N) */
+};
+
+/* frames_stack: dst, an observation of the last k frames, the newest last: of each pixel its channels frame by frame, then
+ * the plain list frame by frame. It follows from old (may be dst) and the newest frame; where reset is 1, or old is NULL,
+ * all k are that one. */
+struct kern_frames {
+    size_t N, k;
+    size_t pixels, channels, list; /* of a frame: (pixels, channels), then (list) */
+    size_t number_bytes; /* 1, 2 or 4 */
+    const void *frame; /* (N, pixels * channels + list) */
+    const void *old;
+    void *dst; /* (N, k * (pixels * channels + list)) */
+    const uint8_t *reset; /* (N); NULL: 0 */
+    const uint8_t *only; /* (N): the other rows of dst keep their bytes; NULL: all are written */
 };
 
 /* step_post: rewards are clamped by hyper->reward_clip in place; reset = terms | truncs. */
@@ -418,6 +444,7 @@ struct kern_ops {
 
     /* Acting. */
     void (*sample)(struct kern *k, const struct kern_sample *s);
+    void (*frames_stack)(struct kern *k, const struct kern_frames *f);
     void (*step_post)(struct kern *k, const struct kern_step_post *p);
 
     /* Normalisation. */

@@ -508,14 +508,27 @@ static enum status make_games(struct setup *setup, struct error *err)
     return ST_OK;
 }
 
+/* A game with an option of that name does it itself. */
+static bool stacks_frames(const struct env_def *env)
+{
+    for (size_t i = 0; i < env->options.n_defs; i++)
+        if (strcmp(env->options.defs[i].key, frames_opt_table.defs[0].key) == 0)
+            return true;
+    return false;
+}
+
 static enum status finish(struct setup *setup, struct error *err)
 {
+    struct frames_settings frames = {.frame_stack = 1};
+
     TRY(outcomes_take(&setup->outcomes, setup->config, err));
     TRY(take_envs(setup, err));
     if (program_is_named(setup->config))
         return finish_program(setup, err);
     TRY(dialect_begin(&setup->dialect, setup->config, err));
     TRY(env_config_add(setup->config, &setup->env, err));
+    if (!stacks_frames(setup->env))
+        TRY(config_add_table(setup->config, &frames_opt_table, err));
     setup->env_settings = mem_alloc(setup->env->options.settings_size);
     /* PufferLib's options of a game are read as ours of the built-in one; a library has its own */
     TRY(dialect_translate(&setup->dialect, setup->config,
@@ -524,6 +537,9 @@ static enum status finish(struct setup *setup, struct error *err)
     if (setup->searches)
         TRY(take_fixed(setup, err));
     TRY(config_fill(setup->config, &policy_opt_table, &setup->policy, err));
+    if (!stacks_frames(setup->env))
+        TRY(config_fill(setup->config, &frames_opt_table, &frames, err));
+    setup->policy.frame_stack = frames.frame_stack;
     TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
     TRY(set_policy_path(setup, err));
     TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));
@@ -554,7 +570,10 @@ size_t setup_trial_tables(const struct setup *setup, const struct opt_table **re
     ret_tables[0] = &setup->env->options;
     ret_tables[1] = &policy_opt_table;
     ret_tables[2] = &train_opt_table;
-    return 3;
+    if (stacks_frames(setup->env))
+        return 3;
+    ret_tables[3] = &frames_opt_table;
+    return 4;
 }
 
 enum status setup_finish(struct setup *setup, struct error *err)

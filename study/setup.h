@@ -82,7 +82,7 @@ struct setup {
 /* Does another program train? */
 bool setup_is_program(const struct setup *setup);
 /* The tables of what one trial is made of: ret_tables has SETUP_TRIAL_TABLES places; returns how many there are. */
-#define SETUP_TRIAL_TABLES 3
+#define SETUP_TRIAL_TABLES 4
 size_t setup_trial_tables(const struct setup *setup, const struct opt_table **ret_tables);
 
 enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* adds the tables, loads nothing */

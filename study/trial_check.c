@@ -17,13 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECTIONS 3 /* env, policy, train */
+#define SECTIONS SETUP_TRIAL_TABLES
 
 struct trial_check {
     struct trial_check *next; /* of another game of the study, owned; NULL: none */
     const struct env_def *env;
-    size_t n_tables; /* SECTIONS; of a program 0: it has no check of its own */
-    const struct opt_table *tables[SECTIONS];
+    size_t n_tables; /* of a program 0: it has no check of its own */
+    const struct opt_table *tables[SECTIONS]; /* of setup_trial_tables: env, policy, train, perhaps frames */
     void *base[SECTIONS], *now[SECTIONS]; /* settings of each table, owned */
     const struct search *search; /* borrowed; NULL: no points */
     struct search_expr *require; /* NULL: none */
@@ -33,14 +33,12 @@ struct trial_check {
 static struct trial_check *create_one(const struct setup *setup, const struct search *search)
 {
     struct trial_check *c = mem_alloc(sizeof *c);
-    const void *settings[SECTIONS] = {setup->env_settings, &setup->policy, &setup->train};
+    const struct frames_settings frames = {setup->policy.frame_stack};
+    const void *settings[SECTIONS] = {setup->env_settings, &setup->policy, &setup->train, &frames};
 
     c->env = setup->env;
     c->search = search;
-    c->tables[0] = &setup->env->options;
-    c->tables[1] = &policy_opt_table;
-    c->tables[2] = &train_opt_table;
-    c->n_tables = setup_is_program(setup) ? 0 : SECTIONS;
+    c->n_tables = setup_is_program(setup) ? 0 : setup_trial_tables(setup, c->tables);
     for (size_t i = 0; i < c->n_tables; i++) {
         size_t size = c->tables[i]->settings_size;
         c->base[i] = mem_alloc(size);
@@ -113,9 +111,14 @@ void trial_check_set(struct trial_check *c, const struct opt_def *opt, double va
 
 enum status trial_check_ask(const struct trial_check *c, struct error *err)
 {
+    struct policy_settings policy;
+
     if (c->n_tables == 0)
         return ST_OK;
-    return trainer_check(c->env, c->now[0], c->now[1], c->now[2], err);
+    policy = *(const struct policy_settings *)c->now[1];
+    if (c->n_tables > 3)
+        policy.frame_stack = ((const struct frames_settings *)c->now[3])->frame_stack;
+    return trainer_check(c->env, c->now[0], &policy, c->now[2], err);
 }
 
 enum status trial_check_point(struct trial_check *c, const double *x, struct error *err)

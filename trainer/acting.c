@@ -7,7 +7,9 @@ static void acting_plan(struct acting *a, size_t n_games)
     struct plan *plan = &a->plan;
     size_t n = a->n, T = a->n_kept, slots = T > 1 ? T + 1 : 1, L = t->policy.recurrent ? t->policy.n_layers : 0;
 
-    plan_add(plan, &a->obs, "observations of play", t->ops->act_size, slots * n, t->policy.obs_size, 1);
+    plan_add(plan, &a->obs, "observations of play", t->policy.obs_bytes, slots * n, t->policy.obs_size, 1);
+    if (t->policy.n_frames > 1)
+        plan_add(plan, &a->frame, "frames of play", t->policy.obs_bytes, n, t->policy.frame_size, 1);
     plan_add(plan, &a->h, "states of play", sizeof(float), L, n, t->policy.state_size);
     plan_add(plan, &a->rewards, "rewards of play", sizeof(float), T, n, 1);
     plan_add(plan, &a->logp, "log-probabilities of play", sizeof(float), T, n, 1);
@@ -48,13 +50,16 @@ enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int
 {
     struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed),
                sample = rng_split(root, STREAM_SAMPLE);
+    void *first;
 
     acting_shape(a, t, n_games, at_once);
     TRY(plan_check(&a->plan, t->kern, lower, err));
     TRY(plan_alloc(&a->plan, t->kern, err));
     TRY(kern_env_create(t->kern, &a->games, t->def, t->env_settings, n_games, rng_split(root, STREAM_ENV), err));
-    t->ops->env_reset(t->kern, a->games, a->obs, a->mask);
-    normalise_apply(t, a->obs, a->n);
+    first = a->frame != NULL ? a->frame : a->obs;
+    t->ops->env_reset(t->kern, a->games, first, a->mask);
+    normalise_apply(t, first, a->n);
+    frames_stack(t, a->obs, NULL, first, NULL, NULL, a->n);
     return kern_upload(t->kern, a->rng, &sample, sizeof sample, err);
 }
 
@@ -74,18 +79,18 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
     struct policy_weights w = trainer_weights(t);
     size_t n = a->n, D = t->policy.obs_size, A = t->policy.n_logits;
     int32_t *actions = a->actions + s * n * (size_t)t->shape.n_heads;
+    void *obs = policy_obs_at(&t->policy, a->obs, s * n * D), *to = policy_obs_at(&t->policy, a->obs, next * n * D);
     struct kern_env_io io = {
         .actions = actions,
         .reals = a->reals,
         .rewards = a->rewards + s * n,
         .terms = a->terms + s * n,
         .truncs = a->truncs + s * n,
-        .obs = act_at(t->ops, a->obs, next * n * D),
+        .obs = a->frame != NULL ? a->frame : to,
         .mask = a->mask != NULL ? a->mask + next * n * A : NULL,
     };
 
-    policy_forward_step(&t->policy, t->kern, &a->step, &w, act_at(t->ops, a->obs, s * n * D), a->h, n, a->reset + s * n,
-                        n);
+    policy_forward_step(&t->policy, t->kern, &a->step, &w, obs, a->h, n, a->reset + s * n, n);
     t->ops->sample(t->kern, &(struct kern_sample){.actions = actions,
                                                   .reals = a->reals,
                                                   .logp = a->logp + s * n,
@@ -100,8 +105,10 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
     normalise_apply(t, io.obs, n);
 }
 
+/* The flags of the next slot, and its observation where that is of several frames. */
 static void post(struct acting *a, size_t s, size_t next)
 {
+    const struct policy *p = &a->t->policy;
     size_t n = a->n;
 
     a->t->ops->step_post(a->t->kern, &(struct kern_step_post){.rewards = a->rewards + s * n,
@@ -110,6 +117,8 @@ static void post(struct acting *a, size_t s, size_t next)
                                                               .truncs = a->truncs + s * n,
                                                               .hyper = a->t->hyper,
                                                               .N = n});
+    frames_stack(a->t, policy_obs_at(p, a->obs, next * n * p->obs_size), policy_obs_at(p, a->obs, s * n * p->obs_size),
+                 a->frame, a->reset + next * n, NULL, n);
 }
 
 void acting_step(struct acting *a, bool greedy)
@@ -149,7 +158,7 @@ static bool acting_at_once(struct acting *a, bool greedy)
         .h = a->h,
     };
 
-    if (greedy || t->ops->rollout == NULL || t->policy.n_convs > 0 || t->policy.set.norm_obs)
+    if (greedy || t->ops->rollout == NULL || !policy_plays_at_once(&t->policy))
         return false;
     policy_fill_net(&t->policy, &net);
     return t->ops->rollout(t->kern, &all);
@@ -166,7 +175,7 @@ static void play_kept(struct acting *a, bool greedy)
             act(a, s, s + 1, greedy);
             post(a, s, s + 1);
         }
-    t->ops->copy(t->kern, a->obs, act_at(t->ops, a->obs, T * n * D), n * D * t->ops->act_size);
+    t->ops->copy(t->kern, a->obs, policy_obs_at(&t->policy, a->obs, T * n * D), n * D * t->policy.obs_bytes);
     t->ops->copy(t->kern, a->reset, a->reset + T * n, n);
     if (a->mask != NULL)
         t->ops->copy(t->kern, a->mask, a->mask + T * n * A, n * A);

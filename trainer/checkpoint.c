@@ -45,6 +45,7 @@ struct ckpt_shape {
     int64_t action_std, action_bounds; /* not in older files; 0 where every action is a choice */
     int64_t norm_obs; /* not in older files */
     int64_t value_bins, value_max; /* not in older files; 0 where the value is a number */
+    int64_t frame_stack; /* not in older files: it was 1 */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -64,6 +65,12 @@ struct ckpt_list {
 static void ckpt_list_add(struct ckpt_list *list, const char *name, enum ckpt_place place, void *at, size_t bytes)
 {
     list->sections[list->n++] = (struct ckpt_section){.name = name, .place = place, .at = at, .bytes = bytes};
+}
+
+/* (N, D): what comes before the next decision. */
+static void *last_obs(const struct trainer *t)
+{
+    return policy_obs_at(&t->policy, t->roll.obs, t->horizon * t->n_agents * t->policy.obs_size);
 }
 
 /* All sections but the config's text: the first is the shape. */
@@ -87,9 +94,11 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
     if (t->policy.recurrent)
         ckpt_list_add(list, "state", CKPT_DEVICE, t->roll.h,
                       t->policy.n_layers * N * t->policy.state_size * sizeof(float));
+    if (t->policy.n_frames > 1)
+        ckpt_list_add(list, "frames", CKPT_DEVICE, last_obs(t), N * t->policy.obs_size * t->policy.obs_bytes);
     if (t->policy.set.norm_obs) {
-        ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->policy.obs_size * sizeof(double));
-        ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->policy.obs_size * sizeof(float));
+        ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->policy.frame_size * sizeof(double));
+        ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->policy.frame_size * sizeof(float));
     }
     if (t->set.e3b_coef > 0.0) {
         const size_t F = KERN_NOVELTY_FEATURES * sizeof(float);
@@ -124,6 +133,7 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     s->norm_obs = t->policy.set.norm_obs;
     s->value_bins = t->policy.set.value_bins;
     s->value_max = t->policy.set.value_bins > 0 ? t->policy.set.value_max : 0;
+    s->frame_stack = (int64_t)t->policy.n_frames;
     s->total_agents = (int64_t)t->n_agents;
     s->optimizer = t->set.optimizer;
     if (t->policy.n_convs > 0) {
@@ -176,6 +186,7 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"policy.norm_obs", offsetof(struct ckpt_shape, norm_obs)},
         {"policy.value_bins", offsetof(struct ckpt_shape, value_bins)},
         {"policy.value_max", offsetof(struct ckpt_shape, value_max)},
+        {"env.frame_stack", offsetof(struct ckpt_shape, frame_stack)},
     };
 
     if (strncmp(file->env, mine->env, sizeof file->env) != 0)
@@ -205,13 +216,17 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
 static bool ckpt_shape_read(struct ckpt_shape *shape, const char *at, size_t bytes)
 {
     const size_t with_activation = offsetof(struct ckpt_shape, action_std);
+    const size_t with_frames = offsetof(struct ckpt_shape, frame_stack);
 
     if (at == NULL ||
-        (bytes != sizeof *shape && bytes != offsetof(struct ckpt_shape, value_bins) && bytes != with_activation &&
-         bytes != offsetof(struct ckpt_shape, encoder_activation) && bytes != offsetof(struct ckpt_shape, encoder)))
+        (bytes != sizeof *shape && bytes != with_frames && bytes != offsetof(struct ckpt_shape, value_bins) &&
+         bytes != with_activation && bytes != offsetof(struct ckpt_shape, encoder_activation) &&
+         bytes != offsetof(struct ckpt_shape, encoder)))
         return false;
     memset(shape, 0, sizeof *shape);
     memcpy(shape, at, bytes);
+    if (bytes <= with_frames)
+        shape->frame_stack = 1;
     if (bytes < with_activation)
         shape->encoder_activation = shape->activation + POLICY_ACTIVATION_NONE;
     return true;
@@ -355,11 +370,12 @@ static char *ckpt_find(char *bytes, size_t n, const char *name, size_t *ret_byte
     return NULL;
 }
 
-/* The observations before the next decision as the games give them, normalised by the scale of now. */
+/* The observations (of several frames: the newest frames) before the next decision as the games give them, normalised by
+ * the scale of now. */
 static void observe_again(struct trainer *t)
 {
     size_t last = t->horizon * t->n_agents;
-    void *obs = act_at(t->ops, t->roll.obs, last * t->policy.obs_size);
+    void *obs = t->roll.frame != NULL ? t->roll.frame : last_obs(t);
 
     t->ops->env_observe(t->kern, t->env, obs, t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
     normalise_apply(t, obs, t->n_agents);
@@ -406,6 +422,8 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     t->settled_wall_s = t->begun_wall_s = t->count.wall_s;
     trainer_weights_cast(t);
     observe_again(t);
+    if (t->def->open != NULL && t->def->saved_bytes == NULL) /* new episodes: the file's frames are of others */
+        frames_stack(t, last_obs(t), NULL, t->roll.frame, NULL, NULL, t->n_agents);
     return kern_sync(t->kern, err); /* uploads may still read from bytes */
 }
 
@@ -440,7 +458,7 @@ static enum status ckpt_upload(struct trainer *t, const char *path, char *bytes,
 static enum status ckpt_load_policy(struct trainer *t, const char *path, char *bytes, size_t n, bool begin,
                                     struct error *err)
 {
-    size_t got = 0, D = t->policy.obs_size;
+    size_t got = 0, D = t->policy.frame_size;
     struct ckpt_shape shape, mine;
     char *at = ckpt_find(bytes, n, "shape", &got);
 
@@ -487,8 +505,10 @@ enum status trainer_begin_from(struct trainer *t, const char *path, struct error
 {
     if (ckpt_read_policy(t, path, true, err) != ST_OK)
         return error_prefix(err, "train.from_policy");
-    if (t->policy.set.norm_obs)
+    if (t->policy.set.norm_obs) {
         observe_again(t);
+        frames_stack(t, last_obs(t), NULL, t->roll.frame, NULL, NULL, t->n_agents);
+    }
     return ST_OK;
 }
 

@@ -13,8 +13,8 @@ void normalise_plan(struct trainer *t)
     struct plan *plan = &t->plan;
 
     if (t->policy.set.norm_obs) {
-        plan_add(plan, &n->obs_sums, "sums of observations", sizeof(double), t->policy.obs_size, 3, 1);
-        plan_add(plan, &n->obs_scale, "scales of observations", sizeof(float), t->policy.obs_size, 2, 1);
+        plan_add(plan, &n->obs_sums, "sums of observations", sizeof(double), t->policy.frame_size, 3, 1);
+        plan_add(plan, &n->obs_scale, "scales of observations", sizeof(float), t->policy.frame_size, 2, 1);
     }
     if (t->set.scale_reward) {
         plan_add(plan, &n->reward_sums, "sums of rewards", sizeof(double), 3, 1, 1);
@@ -27,7 +27,7 @@ void normalise_plan(struct trainer *t)
 static struct kern_norm obs_norm(struct trainer *t, void *obs, size_t n)
 {
     return (struct kern_norm){
-        .n = n, .D = t->policy.obs_size, .x = obs, .sums = t->norm_of.obs_sums, .scale = t->norm_of.obs_scale};
+        .n = n, .D = t->policy.frame_size, .x = obs, .sums = t->norm_of.obs_sums, .scale = t->norm_of.obs_scale};
 }
 
 void normalise_freeze(struct trainer *t)

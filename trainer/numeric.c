@@ -77,7 +77,8 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     size_t M = t->horizon * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
     char name[64];
 
-    TRY(numeric_report_as(t, "observation", from_game, t->mb.obs, a, M * p->obs_size, err));
+    if (p->obs_bytes == a) /* bytes are numbers, whatever they are */
+        TRY(numeric_report_as(t, "observation", from_game, t->mb.obs, a, M * p->obs_size, err));
     TRY(numeric_report_as(t, "reward", from_game, t->roll.rewards, f, t->horizon * t->n_agents, err));
     for (size_t i = 0; i < p->n_tensors; i++) {
         snprintf(name, sizeof name, "weight tensor %s", p->names[i]);

@@ -147,6 +147,26 @@ static enum status trace_floats(struct player *p, struct strbuf *out, const char
     return rc;
 }
 
+/* The observation of the first agent, of bytes as numbers of their size. */
+static enum status trace_obs(struct player *p, struct strbuf *out, struct error *err)
+{
+    const struct policy *policy = &p->t->policy;
+    size_t n = policy->obs_size;
+    uint8_t *bytes;
+    enum status rc;
+
+    if (policy->byte_scale == 0.0f)
+        return trace_floats(p, out, "obs", p->play.obs, n, err);
+    bytes = mem_array(n, 1);
+    rc = kern_download(p->t->kern, bytes, p->play.obs, n, err);
+    strbuf_add(out, "\"obs\":[");
+    for (size_t i = 0; rc == ST_OK && i < n; i++)
+        strbuf_addf(out, "%s%d", i > 0 ? "," : "", bytes[i]);
+    strbuf_add(out, "],");
+    mem_free(bytes);
+    return rc;
+}
+
 enum status player_trace(struct player *p, struct strbuf *out, struct error *err)
 {
     const struct acting *play = &p->play;
@@ -159,7 +179,7 @@ enum status player_trace(struct player *p, struct strbuf *out, struct error *err
     strbuf_addf(out, "{\"begins\":%s,", begins || p->steps == 0 ? "true" : "false");
     if (policy->set.norm_obs) /* as the game gives it, and then as the policy gets it again */
         p->t->ops->env_observe(p->t->kern, play->games, play->obs, play->mask);
-    TRY(trace_floats(p, out, "obs", play->obs, policy->obs_size, err));
+    TRY(trace_obs(p, out, err));
     normalise_apply(p->t, play->obs, play->n);
     if (play->mask != NULL) {
         mask = mem_array(A, 1);

@@ -52,7 +52,12 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
     memset(p, 0, sizeof *p);
     p->set = *set;
     p->ops = kern_ops(kern);
-    p->obs_size = (size_t)shape->obs_size;
+    p->n_frames = set->frame_stack > 0 ? (size_t)set->frame_stack : 1;
+    p->frame_size = (size_t)shape->obs_size;
+    p->obs_size = p->frame_size * p->n_frames;
+    p->grid_size = (size_t)shape->channels * (size_t)shape->height * (size_t)shape->width * p->n_frames;
+    p->obs_bytes = shape->u8 ? 1 : p->ops->act_size;
+    p->byte_scale = shape->u8 ? 1.0f / shape->byte_scale : 0.0f;
     p->width = (size_t)set->hidden_size;
     p->n_layers = set->core == POLICY_CORE_NONE ? 0 : (size_t)set->num_layers;
     p->n_gates = set->core == POLICY_CORE_MINGRU ? 3 : set->core == POLICY_CORE_LSTM ? 4 : 0;
@@ -207,7 +212,8 @@ void policy_fill_params(const struct policy *p, struct rng rng, float *params)
             for (size_t g = 0; g < p->n_gates; g++)
                 policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own);
         } else {
-            enum kern_act act = strcmp(name, "encoder.weight") == 0 ? p->encoder_act : p->act;
+            bool last = strcmp(name, "encoder.weight") == 0 || strcmp(name, "encoder.list") == 0;
+            enum kern_act act = last ? p->encoder_act : p->act;
             double gain = act == KERN_ACT_RELU ? M_SQRT2 : 1.0;
             policy_fill_orthogonal(w, tensor->rows, tensor->cols, gain, &own);
         }
@@ -224,7 +230,12 @@ const void *policy_w(const struct policy *p, const struct policy_weights *w, siz
 
 static size_t policy_core_tensor(const struct policy *p, size_t l)
 {
-    return 2 * p->n_convs + 2 + l * (!p->recurrent ? 2 : p->set.core == POLICY_CORE_LSTM ? 3 : 1);
+    return p->n_encoder_tensors + l * (!p->recurrent ? 2 : p->set.core == POLICY_CORE_LSTM ? 3 : 1);
+}
+
+bool policy_plays_at_once(const struct policy *p)
+{
+    return p->n_convs == 0 && p->n_frames == 1 && p->wide_bytes == 0 && !p->set.norm_obs;
 }
 
 void policy_fill_net(const struct policy *p, struct kern_net *ret_net)

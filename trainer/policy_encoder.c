@@ -1,7 +1,8 @@
 /* policy_encoder.c - what makes H numbers of an observation: one linear layer, after convolutions where the game shows
  * a grid and policy.encoder asks for them. conv: n_convs layers of 3x3 filters, each with a border of zeros and an
- * activation -> linear (all their numbers -> H). Invariant: the encoder's tensors come first in the flat vector, in the
- * order that numbers take: filters and bias of each convolution, then the linear layer's weight and bias. */
+ * activation -> linear (all their numbers -> H). The list that a game shows beside its grid goes into that linear layer
+ * too, by a weight of its own. Invariant: the encoder's tensors come first in the flat vector, in the order that numbers
+ * take: filters and bias of each convolution, then the linear layer's weight and bias, then the list's weight. */
 #include "trainer/trainer_priv.h"
 
 #include <inttypes.h>
@@ -36,6 +37,21 @@ enum status policy_check_encoder(const struct policy_settings *set, const char *
     return ST_OK;
 }
 
+/* Numbers of an observation that pass the convolutions by; 0 without convolutions, where all are the linear layer's. */
+static size_t list_size(const struct policy *p)
+{
+    return p->n_convs > 0 ? p->obs_size - p->grid_size : 0;
+}
+
+/* How the first layers find what they read of observations. */
+static struct kern_source obs_source(const struct policy *p, void *wide)
+{
+    if (p->wide_bytes == 0)
+        return (struct kern_source){0};
+    return (struct kern_source){
+        .row = p->obs_size, .bytes = p->byte_scale > 0.0f, .scale = p->byte_scale, .wide = wide};
+}
+
 /* Numbers of convolution i's output. */
 static size_t conv_numbers(const struct policy *p, size_t i)
 {
@@ -55,7 +71,7 @@ void policy_init_encoder(struct policy *p, const struct kern *kern, const struct
 {
     struct kern_conv conv = {.height = (size_t)shape->height,
                              .width = (size_t)shape->width,
-                             .in = (size_t)shape->channels,
+                             .in = (size_t)shape->channels * p->n_frames,
                              .out = (size_t)p->set.conv_channels,
                              .kernel = CONV_KERNEL,
                              .stride = (size_t)p->set.conv_stride,
@@ -79,12 +95,18 @@ void policy_init_encoder(struct policy *p, const struct kern *kern, const struct
     }
     policy_add_tensor(p, "encoder", "weight", p->width, p->encoded_size, true);
     policy_add_tensor(p, "encoder", "bias", p->width, 1, false);
+    if (list_size(p) > 0)
+        policy_add_tensor(p, "encoder", "list", p->width, list_size(p), true);
+    p->n_encoder_tensors = p->n_tensors;
+    p->wide_bytes = p->byte_scale > 0.0f || list_size(p) > 0 ? kern_wide_bytes(kern) : 0;
 }
 
 /* ---- memory ---- */
 
 void policy_plan_encoder_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n)
 {
+    if (p->wide_bytes > 0)
+        plan_add(plan, &s->wide, "widened observations", p->wide_bytes, 1, 1, 1);
     if (p->n_convs == 0)
         return;
     plan_add(plan, &s->conv[0], "step convolutions", p->ops->act_size, n, conv_numbers_max(p), 1);
@@ -98,6 +120,9 @@ void policy_plan_encoder_pass(const struct policy *p, struct policy_pass *s, str
 {
     size_t a = p->ops->act_size;
 
+    s->n_shards = n_shards;
+    if (p->wide_bytes > 0)
+        plan_add(plan, &s->wide, "widened observations", p->wide_bytes, 1, 1, 1);
     if (p->n_convs == 0)
         return;
     for (size_t i = 0; i < p->n_convs; i++)
@@ -106,7 +131,6 @@ void policy_plan_encoder_pass(const struct policy *p, struct policy_pass *s, str
     plan_add(plan, &s->dconv[1], "gradients of convolutions", a, n_shards, n_block, conv_numbers_max(p));
     if (p->conv_scratch_bytes > 0)
         plan_add(plan, &s->conv_scratch, "patches of convolutions", p->conv_scratch_bytes, 1, 1, 1);
-    s->n_shards = n_shards;
 }
 
 void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t token, size_t shard)
@@ -121,77 +145,128 @@ void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t to
     }
     if (at->conv_scratch != NULL) /* of all the device's threads: each shard is one */
         at->conv_scratch = (char *)at->conv_scratch + shard * (p->conv_scratch_bytes / at->n_shards);
+    if (at->wide != NULL)
+        at->wide = (char *)at->wide + shard * (p->wide_bytes / at->n_shards);
 }
 
 /* ---- forward and backward ---- */
 
+/* Where an encoder works: memory of its own, and what it reads of the policy. */
+struct encoder_at {
+    const struct policy *p;
+    const struct policy_weights *w;
+    void *scratch, *wide;
+    const void *obs; /* (M, D) */
+    size_t M;
+};
+
 /* Convolution i of x (M, ..). */
-static struct kern_conv_layer conv_layer(const struct policy *p, const struct policy_weights *w, size_t i,
-                                         const void *x, void *scratch, size_t M)
+static struct kern_conv_layer conv_layer(const struct encoder_at *e, size_t i, const void *x)
 {
-    return (struct kern_conv_layer){.shape = &p->convs[i],
-                                    .M = M,
-                                    .act = p->act,
-                                    .x = x,
-                                    .w = policy_w(p, w, 2 * i),
-                                    .b = policy_w(p, w, 2 * i + 1),
-                                    .scratch = scratch};
+    struct kern_conv_layer conv = {.shape = &e->p->convs[i],
+                                   .M = e->M,
+                                   .act = e->p->act,
+                                   .x = x,
+                                   .w = policy_w(e->p, e->w, 2 * i),
+                                   .b = policy_w(e->p, e->w, 2 * i + 1),
+                                   .scratch = e->scratch};
+    if (i == 0)
+        conv.from = obs_source(e->p, e->wide);
+    return conv;
 }
 
 /* What comes after the convolutions: (M, H) of x (M, encoded_size). */
-static struct kern_linear encoder_linear(const struct policy *p, const struct policy_weights *w, const void *x, void *y,
-                                         size_t M)
+static struct kern_linear encoder_linear(const struct encoder_at *e, const void *x, void *y)
 {
-    return (struct kern_linear){.M = M,
+    const struct policy *p = e->p;
+    struct kern_linear last = {.M = e->M,
+                               .N = p->width,
+                               .K = p->encoded_size,
+                               .act = p->encoder_act,
+                               .x = x,
+                               .w = policy_w(p, e->w, 2 * p->n_convs),
+                               .b = policy_w(p, e->w, 2 * p->n_convs + 1),
+                               .y = y};
+    if (p->n_convs == 0)
+        last.from = obs_source(p, e->wide);
+    return last;
+}
+
+/* The list's part of the same layer. */
+static struct kern_linear encoder_list(const struct encoder_at *e, void *y)
+{
+    const struct policy *p = e->p;
+    return (struct kern_linear){.M = e->M,
                                 .N = p->width,
-                                .K = p->encoded_size,
+                                .K = list_size(p),
                                 .act = p->encoder_act,
-                                .x = x,
-                                .w = policy_w(p, w, 2 * p->n_convs),
-                                .b = policy_w(p, w, 2 * p->n_convs + 1),
-                                .y = y};
+                                .x = policy_obs_at(p, e->obs, p->grid_size),
+                                .w = policy_w(p, e->w, 2 * p->n_convs + 2),
+                                .b = policy_w(p, e->w, 2 * p->n_convs + 1),
+                                .y = y,
+                                .add_y = true,
+                                .from = obs_source(p, e->wide)};
+}
+
+/* y (M, H) from x, what the last convolution gave, or the observation. */
+static void encode_last(const struct encoder_at *e, struct kern *k, const void *x, void *y)
+{
+    struct kern_linear last = encoder_linear(e, x, y), list = encoder_list(e, y);
+
+    if (list.K > 0) /* bias and activation once, after both */
+        last.b = NULL, last.act = KERN_ACT_NONE;
+    e->p->ops->linear_forward(k, &last);
+    if (list.K > 0)
+        e->p->ops->linear_forward(k, &list);
 }
 
 void policy_encode_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
                         const void *obs, size_t n)
 {
-    struct kern_linear last;
+    const struct encoder_at e = {p, w, s->conv_scratch, s->wide, obs, n};
+    const void *x = obs;
 
     for (size_t i = 0; i < p->n_convs; i++) {
-        struct kern_conv_layer conv = conv_layer(p, w, i, obs, s->conv_scratch, n);
-        obs = conv.y = s->conv[i % 2];
+        struct kern_conv_layer conv = conv_layer(&e, i, x);
+        x = conv.y = s->conv[i % 2];
         p->ops->conv_forward(k, &conv);
     }
-    last = encoder_linear(p, w, obs, s->x[0], n);
-    p->ops->linear_forward(k, &last);
+    encode_last(&e, k, x, s->x[0]);
 }
 
 void policy_encode(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                    const void *obs, size_t M)
 {
-    struct kern_linear last;
+    const struct encoder_at e = {p, w, s->conv_scratch, s->wide, obs, M};
+    const void *x = obs;
 
     for (size_t i = 0; i < p->n_convs; i++) {
-        struct kern_conv_layer conv = conv_layer(p, w, i, obs, s->conv_scratch, M);
-        obs = conv.y = s->conv[i];
+        struct kern_conv_layer conv = conv_layer(&e, i, x);
+        x = conv.y = s->conv[i];
         p->ops->conv_forward(k, &conv);
     }
-    last = encoder_linear(p, w, obs, s->encoded, M);
-    p->ops->linear_forward(k, &last);
+    encode_last(&e, k, x, s->encoded);
 }
 
 void policy_encode_backward(const struct policy *p, struct kern *k, struct policy_pass *s,
                             const struct policy_weights *w, float *grads, void *dy, const void *obs, size_t M, bool add)
 {
     const struct kern_tensor *tensors = p->tensors;
+    const struct encoder_at e = {p, w, s->conv_scratch, s->wide, obs, M};
     size_t n = p->n_convs;
-    struct kern_linear last = encoder_linear(p, w, n > 0 ? s->conv[n - 1] : obs, s->encoded, M);
+    struct kern_linear last = encoder_linear(&e, n > 0 ? s->conv[n - 1] : obs, s->encoded);
+    struct kern_linear list = encoder_list(&e, NULL);
 
     last.dy = dy, last.dx = n > 0 ? s->dconv[n % 2] : NULL, last.add_dw = add;
     last.dw = grads + tensors[2 * n].offset, last.db = grads + tensors[2 * n + 1].offset;
     p->ops->linear_backward(k, &last);
+    if (list.K > 0) { /* dy is before the activation now */
+        list.dy = dy, list.act = KERN_ACT_NONE, list.add_dw = add;
+        list.dw = grads + tensors[2 * n + 2].offset;
+        p->ops->linear_backward(k, &list);
+    }
     for (size_t i = n; i-- > 0;) {
-        struct kern_conv_layer conv = conv_layer(p, w, i, i > 0 ? s->conv[i - 1] : obs, s->conv_scratch, M);
+        struct kern_conv_layer conv = conv_layer(&e, i, i > 0 ? s->conv[i - 1] : obs);
         conv.y = s->conv[i], conv.dy = s->dconv[(i + 1) % 2], conv.dx = i > 0 ? s->dconv[i % 2] : NULL;
         conv.dw = grads + tensors[2 * i].offset, conv.db = grads + tensors[2 * i + 1].offset, conv.add_dw = add;
         p->ops->conv_backward(k, &conv);

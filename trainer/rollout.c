@@ -9,9 +9,13 @@ void rollout_plan(struct trainer *t)
     struct rollout *r = &t->roll;
     struct plan *plan = &t->plan;
     size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, S = t->policy.state_size;
-    size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads, a = t->ops->act_size;
+    size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads, a = t->policy.obs_bytes;
 
     plan_add(plan, &r->obs, "rollout observations", a, T + 1, N, D);
+    if (t->policy.n_frames > 1) {
+        plan_add(plan, &r->frame, "frames", a, N, t->policy.frame_size, 1);
+        plan_add(plan, &r->final_frame, "last frames", a, N, t->policy.frame_size, 1);
+    }
     if (t->shape.has_mask)
         plan_add(plan, &r->mask, "rollout masks", 1, T + 1, N, t->policy.n_logits);
     plan_add(plan, &r->reset, "rollout resets", 1, T + 1, N, 1);
@@ -40,6 +44,31 @@ void rollout_plan(struct trainer *t)
     plan_add(plan, &r->tmp_actions, "bootstrap actions", sizeof(int32_t), N, heads, 1);
     plan_add(plan, &r->no_reset, "zero resets", 1, N, 1, 1);
 }
+
+/* ---- observations of several frames ---- */
+
+void frames_stack(struct trainer *t, void *dst, const void *old, const void *frame, const uint8_t *reset,
+                  const uint8_t *only, size_t n)
+{
+    const struct policy *p = &t->policy;
+    size_t pixels = (size_t)t->shape.height * (size_t)t->shape.width, channels = (size_t)t->shape.channels;
+
+    if (p->n_frames == 1)
+        return;
+    t->ops->frames_stack(t->kern, &(struct kern_frames){.N = n,
+                                                        .k = p->n_frames,
+                                                        .pixels = pixels,
+                                                        .channels = channels,
+                                                        .list = p->frame_size - pixels * channels,
+                                                        .number_bytes = p->obs_bytes,
+                                                        .frame = frame,
+                                                        .old = old,
+                                                        .dst = dst,
+                                                        .reset = reset,
+                                                        .only = only});
+}
+
+/* ---- one step ---- */
 
 /* value (n) of obs (n, D) with the states in h_tmp, which advance; the actions go nowhere. */
 static void rollout_value(struct trainer *t, float *value, const void *obs, const uint8_t *reset, size_t n)
@@ -76,7 +105,7 @@ static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct
                                                    .n_packed = r->n_packed,
                                                    .src = r->final_obs,
                                                    .flag = truncs,
-                                                   .row_bytes = t->policy.obs_size * t->ops->act_size,
+                                                   .row_bytes = t->policy.obs_size * t->policy.obs_bytes,
                                                    .N = N});
     TRY(kern_download(t->kern, &n, r->n_packed, sizeof n, err));
     if (n == 0)
@@ -111,8 +140,8 @@ static void rollout_move_slot(struct trainer *t, size_t to, size_t from)
     struct rollout *r = &t->roll;
     size_t N = t->n_agents, D = t->policy.obs_size, A = t->policy.n_logits;
 
-    t->ops->copy(t->kern, act_at(t->ops, r->obs, to * N * D), act_at(t->ops, r->obs, from * N * D),
-                 N * D * t->ops->act_size);
+    t->ops->copy(t->kern, policy_obs_at(&t->policy, r->obs, to * N * D),
+                 policy_obs_at(&t->policy, r->obs, from * N * D), N * D * t->policy.obs_bytes);
     t->ops->copy(t->kern, r->reset + to * N, r->reset + from * N, N);
     if (r->mask != NULL)
         t->ops->copy(t->kern, r->mask + to * N * A, r->mask + from * N * A, N * A);
@@ -133,6 +162,7 @@ static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
     struct policy_weights w = trainer_weights(t);
     size_t N = t->n_agents, D = t->policy.obs_size, A = t->policy.n_logits, heads = (size_t)t->shape.n_heads;
     size_t at = s * N;
+    void *obs = policy_obs_at(&t->policy, r->obs, at * D), *next = policy_obs_at(&t->policy, obs, N * D);
     uint8_t *mask = r->mask != NULL ? r->mask + at * A : NULL;
     struct kern_env_io io = {
         .actions = r->actions + at * heads,
@@ -140,12 +170,12 @@ static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
         .rewards = r->rewards + at,
         .terms = r->terms + at,
         .truncs = r->truncs + at,
-        .obs = act_at(t->ops, r->obs, (at + N) * D),
-        .final_obs = r->final_obs,
+        .obs = r->frame != NULL ? r->frame : next,
+        .final_obs = r->frame != NULL ? r->final_frame : r->final_obs,
         .mask = mask != NULL ? mask + N * A : NULL,
     };
 
-    policy_forward_step(&t->policy, k, &t->step, &w, act_at(t->ops, r->obs, at * D), r->h, N, r->reset + at, N);
+    policy_forward_step(&t->policy, k, &t->step, &w, obs, r->h, N, r->reset + at, N);
     t->ops->sample(k, &(struct kern_sample){.actions = r->actions + at * heads,
                                             .reals = r->reals,
                                             .logp = r->logp + at,
@@ -167,6 +197,9 @@ static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
                                                   .truncs = io.truncs,
                                                   .hyper = t->hyper,
                                                   .N = N});
+    frames_stack(t, next, obs, io.obs, r->reset + at + N, NULL, N);
+    if (t->shape.may_truncate)
+        frames_stack(t, r->final_obs, obs, io.final_obs, NULL, io.truncs, N);
     trainer_phase(t, PHASE_ENV);
     if (t->shape.may_truncate && t->direct)
         TRY(rollout_bootstrap_some(t, s, err));
@@ -204,8 +237,7 @@ static bool rollout_at_once(struct trainer *t)
     };
 
     policy_fill_net(&t->policy, &net);
-    return t->ops->rollout != NULL && t->policy.n_convs == 0 && !t->policy.set.norm_obs &&
-           t->ops->rollout(t->kern, &all);
+    return t->ops->rollout != NULL && policy_plays_at_once(&t->policy) && t->ops->rollout(t->kern, &all);
 }
 
 enum status rollout_run(struct trainer *t, struct error *err)
@@ -220,7 +252,7 @@ enum status rollout_run(struct trainer *t, struct error *err)
         for (size_t s = 0; s < T; s++)
             TRY(rollout_step(t, s, err));
         rollout_keep_state(t, r->h_tmp);
-        rollout_value(t, r->values + T * N, act_at(t->ops, r->obs, T * N * D), r->reset + T * N, N);
+        rollout_value(t, r->values + T * N, policy_obs_at(&t->policy, r->obs, T * N * D), r->reset + T * N, N);
     }
     normalise_rewards(t);
     novelty_add(t);

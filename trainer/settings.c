@@ -61,6 +61,19 @@ const struct opt_table policy_opt_table = {
     .settings_size = sizeof(struct policy_settings),
 };
 
+static const struct opt_def frames_defs[] = {
+    OPT_ROW_INT(struct frames_settings, frame_stack, "1", 1, TRAIN_FRAMES_MAX, OPT_FIXED, 0, 0, "frames",
+                "Shows the policy the last so many observations as one, of a grid as further channels."),
+};
+
+const struct opt_table frames_opt_table = {
+    .section = "env",
+    .title = "Observations",
+    .defs = frames_defs,
+    .n_defs = sizeof frames_defs / sizeof frames_defs[0],
+    .settings_size = sizeof(struct frames_settings),
+};
+
 static const struct opt_def train_defs[] = {
     ROW_INT(total_timesteps, "1M", 1, 1e13, OPT_LOG, 0, 0, "steps",
             "Ends training after this many env steps (agent decisions).", .sweep_factor = 8),

@@ -39,6 +39,25 @@ static enum status check_policy(const struct policy_settings *p, struct error *e
     return ST_OK;
 }
 
+static enum status check_obs(const struct policy_settings *p, const struct env_def *def, const struct env_shape *shape,
+                             struct error *err)
+{
+    int64_t frames = p->frame_stack > 0 ? p->frame_stack : 1;
+
+    if (p->frame_stack < 0 || p->frame_stack > TRAIN_FRAMES_MAX)
+        return FAIL(err, ST_CONFIG, "env.frame_stack is %" PRId64 ", it must be 1 to %d", p->frame_stack,
+                    TRAIN_FRAMES_MAX);
+    if ((int64_t)shape->obs_size > INT32_MAX / frames)
+        return FAIL(err, ST_CONFIG, "env.frame_stack %" PRId64 " of %d numbers are beyond 2^31 - 1; lower it", frames,
+                    shape->obs_size);
+    if (p->norm_obs && shape->u8)
+        return FAIL(err, ST_CONFIG,
+                    "policy.norm_obs is true, but %s shows bytes, which are divided by %g and nothing else; set it to "
+                    "false",
+                    def->name, (double)shape->byte_scale);
+    return ST_OK;
+}
+
 static enum status check_train(const struct train_settings *s, const struct env_def *def, const struct env_shape *shape,
                                struct error *err)
 {
@@ -150,7 +169,7 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     size_t n = t->policy.n_params, last = t->horizon * t->n_agents;
     float *params = mem_try_array(n, sizeof *params);
     enum status rc;
-    void *first;
+    void *obs, *first;
 
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to initialise %zu weights; lower policy.hidden_size", n);
@@ -167,10 +186,12 @@ static enum status trainer_start(struct trainer *t, struct error *err)
         return rc;
     trainer_weights_cast(t);
     TRY(novelty_start(t, err));
-    first = act_at(t->ops, t->roll.obs, last * t->policy.obs_size);
+    obs = policy_obs_at(&t->policy, t->roll.obs, last * t->policy.obs_size);
+    first = t->roll.frame != NULL ? t->roll.frame : obs;
     t->ops->env_reset(t->kern, t->env, first, t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
     normalise_freeze(t); /* of no row: everything stays as it is */
     normalise_add(t, first, t->n_agents);
+    frames_stack(t, obs, NULL, first, NULL, NULL, t->n_agents);
     return ST_OK;
 }
 
@@ -251,6 +272,7 @@ static enum status trainer_check_shape(const struct env_def *def, const void *en
     TRY(check_policy(policy, err));
     TRY(env_def_check(def, env_settings, 1, ret_shape, err));
     TRY(policy_check_encoder(policy, def->name, ret_shape, err));
+    TRY(check_obs(policy, def, ret_shape, err));
     return check_train(train, def, ret_shape, err);
 }
 

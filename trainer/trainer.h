@@ -24,6 +24,7 @@ struct policy_settings {
     double action_std_init; /* in half widths of the action's range */
     bool norm_obs;
     int64_t value_bins, value_max; /* 0: the value is a number; else a distribution over bins from -value_max to it */
+    int64_t frame_stack; /* of frames_opt_table; 0: 1 */
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
 /* AUTO: by the core (policy_init). */
@@ -37,6 +38,12 @@ enum policy_encoder { POLICY_ENCODER_LINEAR, POLICY_ENCODER_CONV };
 enum policy_std { POLICY_STD_FIXED, POLICY_STD_STATE };
 enum policy_bounds { POLICY_BOUNDS_CLIP, POLICY_BOUNDS_TANH };
 extern const struct opt_table policy_opt_table;
+#define TRAIN_FRAMES_MAX 64
+/* [env] frame_stack, the trainer's as it is the same for every game: policy_settings has it once the config is read. */
+struct frames_settings {
+    int64_t frame_stack;
+};
+extern const struct opt_table frames_opt_table;
 
 /* [train] */
 struct train_settings {

@@ -45,6 +45,12 @@ struct policy {
     struct kern_heads heads;
     enum kern_act act, encoder_act; /* of mlp layers and convolutions; of the encoder's last layer */
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
+    /* An observation is the last n_frames frames of frame_size numbers (kern_frames), each as a game shows it: a grid and a
+     * list. In memory a number has obs_bytes bytes: 1 where games show bytes, else act_size. */
+    size_t frame_size, n_frames, obs_bytes;
+    size_t grid_size; /* numbers of D that are the grid's; the encoder's convolutions read them alone */
+    float byte_scale; /* of bytes: the first layer sees byte * byte_scale */
+    size_t wide_bytes; /* of kern_source, of all the device's threads; 0: observations are act numbers as they are */
     size_t n_logits, n_out; /* A, O */
     size_t n_gates; /* G: 3 (MinGRU), 4 (LSTM), else 0 */
     size_t state_size; /* S of one layer and agent: 0, H (MinGRU) or 2H (LSTM: h, c) */
@@ -52,6 +58,7 @@ struct policy {
     struct kern_conv convs[POLICY_MAX_CONVS];
     size_t n_convs; /* 0: the encoder is linear */
     size_t encoded_size; /* numbers that the encoder's linear layer takes: D, or those of the last convolution */
+    size_t n_encoder_tensors;
     size_t conv_scratch_bytes; /* of all the device's threads */
     struct kern_tensor tensors[KERN_MAX_TENSORS];
     char names[KERN_MAX_TENSORS][TENSOR_NAME_MAX]; /* "core.0.weight" */
@@ -62,6 +69,12 @@ struct policy {
 static inline void *act_at(const struct kern_ops *ops, const void *base, size_t i)
 {
     return (char *)base + i * ops->act_size;
+}
+
+/* Element i of observations. */
+static inline void *policy_obs_at(const struct policy *p, const void *base, size_t i)
+{
+    return (char *)base + i * p->obs_bytes;
 }
 
 /* The weights twice: as they are trained, and as layers of act numbers want them. */
@@ -76,7 +89,7 @@ struct policy_step {
     void *gates; /* (n, GH) act; recurrent only */
     float *out; /* (n, O) */
     void *conv[2]; /* (n, largest convolution) act */
-    void *conv_scratch;
+    void *conv_scratch, *wide;
 };
 
 /* Activations of a training pass, kept for the way back. */
@@ -93,7 +106,7 @@ struct policy_pass {
     float *dstate; /* (shards, n_block, S), used as (shards, 2, segments, H); LSTM only */
     void *conv[POLICY_MAX_CONVS]; /* (M, numbers of the convolution) act */
     void *dconv[2]; /* (shards, n_block, largest convolution) act */
-    void *conv_scratch;
+    void *conv_scratch, *wide;
     size_t n_block; /* tokens */
     size_t n_shards;
 };
@@ -105,6 +118,8 @@ enum status policy_check_encoder(const struct policy_settings *set, const char *
 void policy_init(struct policy *p, const struct kern *kern, const struct policy_settings *set,
                  const struct env_shape *shape);
 void policy_fill_net(const struct policy *p, struct kern_net *ret_net);
+/* May kern_ops->rollout play it: one linear layer reads what the game shows, as it shows it. */
+bool policy_plays_at_once(const struct policy *p);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
 /* n_tokens are kept from forward to backward; a backward call takes up to n_block of them, one in each shard at a
  * time. */
@@ -149,7 +164,8 @@ struct trainer;
 
 /* ---- rollout buffers and minibatch buffers, device memory ---- */
 struct rollout {
-    void *obs; /* (T + 1, N, D) act */
+    void *obs; /* (T + 1, N, D), policy.obs_bytes each, like all observations here */
+    void *frame, *final_frame; /* (N, frame_size) of a step where an observation is several frames; else NULL */
     uint8_t *mask; /* (T + 1, N, A); NULL without masks */
     uint8_t *reset; /* (T + 1, N): the step begins a new episode */
     int32_t *actions; /* (T, N, n_heads) */
@@ -164,7 +180,7 @@ struct rollout {
     float *prob; /* (N) of segments */
     float *h, *h0; /* (L, N, S) now, and at the rollout's start */
     float *h_tmp; /* (L, N, S) packed or copied states for bootstraps */
-    void *final_obs, *pack_obs; /* (N, D) act */
+    void *final_obs, *pack_obs; /* (N, D) */
     float *tmp_value, *tmp_logp; /* (N) */
     int32_t *tmp_actions; /* (N, n_heads) */
     uint8_t *no_reset; /* (N) zeros */
@@ -173,8 +189,8 @@ struct rollout {
 
 /* ---- normalise.c: device memory; each half NULL where its option is off ---- */
 struct normaliser {
-    double *obs_sums; /* (D, 3) */
-    float *obs_scale; /* (D, 2) of this rollout */
+    double *obs_sums; /* (frame_size, 3) */
+    float *obs_scale; /* (frame_size, 2) of this rollout */
     double *reward_sums; /* (3) */
     float *reward_scale; /* (2) of the last rollout */
     float *carry; /* (N) discounted sums of rewards, of episodes that are running */
@@ -183,7 +199,7 @@ struct normaliser {
 /* Each does nothing where its option is off. */
 void normalise_plan(struct trainer *t);
 void normalise_freeze(struct trainer *t); /* the sums so far become the scale */
-void normalise_add(struct trainer *t, void *obs, size_t n); /* (n, D) act, as the games gave them */
+void normalise_add(struct trainer *t, void *obs, size_t n); /* (n, frame_size) act, as the games gave them */
 void normalise_apply(struct trainer *t, void *obs, size_t n); /* in place */
 void normalise_rewards(struct trainer *t); /* of the rollout that was played */
 
@@ -195,6 +211,12 @@ struct novelty { /* as of struct kern_novelty */
 void novelty_plan(struct trainer *t);
 enum status novelty_start(struct trainer *t, struct error *err) MUST_USE;
 void novelty_add(struct trainer *t); /* to the rewards of the rollout that was played */
+
+/* ---- rollout.c: observations of several frames. Nothing is done where they are of one ---- */
+/* dst (n, D) follows from old (n, D) and frame (n, frame_size), as struct kern_frames has it: pixels of a stack lie together
+ * as channels, so that convolutions take them. old NULL: an episode's first observation, which repeats its frame. */
+void frames_stack(struct trainer *t, void *dst, const void *old, const void *frame, const uint8_t *reset,
+                  const uint8_t *only, size_t n);
 
 /* Segments [from, from + n) of a minibatch, taken through the network at once by one shard, whose segments end at
  * `end`. */
@@ -210,7 +232,7 @@ struct minibatch {
     int32_t *perm; /* (N) */
     int32_t *idx; /* (B), prioritised */
     float *weight; /* (B), prioritised */
-    void *obs; /* act */
+    void *obs; /* policy.obs_bytes each */
     float *h0, *logp, *values, *adv, *ret, *mean_std;
     uint8_t *mask, *reset;
     int32_t *actions;

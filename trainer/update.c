@@ -19,7 +19,7 @@ void update_plan(struct trainer *t)
     plan_add(plan, &m->perm, "segment order", sizeof(int32_t), N, 1, 1);
     plan_add(plan, &m->idx, "picked segments", sizeof(int32_t), B, 1, 1);
     plan_add(plan, &m->weight, "segment weights", sizeof(float), B, 1, 1);
-    plan_add(plan, &m->obs, "minibatch observations", t->ops->act_size, T, B, D);
+    plan_add(plan, &m->obs, "minibatch observations", t->policy.obs_bytes, T, B, D);
     plan_add(plan, &m->h0, "minibatch states", sizeof(float), L, B, S);
     plan_add(plan, &m->logp, "minibatch log-probabilities", sizeof(float), T, B, 1);
     plan_add(plan, &m->values, "minibatch values", sizeof(float), T + 1, B, 1);
@@ -87,7 +87,8 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     struct kern_gather_item items[KERN_MAX_GATHER];
     size_t n = 0;
 
-    items[n++] = (struct kern_gather_item){act_at(t->ops, m->obs, at * D), r->obs, D * t->ops->act_size, T};
+    items[n++] =
+        (struct kern_gather_item){policy_obs_at(&t->policy, m->obs, at * D), r->obs, D * t->policy.obs_bytes, T};
     items[n++] = (struct kern_gather_item){m->reset + at, r->reset, 1, T};
     items[n++] = (struct kern_gather_item){m->actions + at * n_heads, r->actions, n_heads * sizeof(int32_t), T};
     items[n++] = (struct kern_gather_item){m->logp + at, r->logp, f, T};
@@ -134,7 +135,7 @@ static void forward_shard(void *ctx, struct kern *k, size_t shard)
         struct policy_pass pass = policy_pass_at(p, &t->pass, at, shard);
         gather_block(t, k, job->idx, b);
         phase_of_shard(t, shard, PHASE_COPY);
-        policy_forward(p, k, &pass, &w, act_at(t->ops, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
+        policy_forward(p, k, &pass, &w, policy_obs_at(p, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
                        t->horizon, b.n);
         phase_of_shard(t, shard, PHASE_LOSS);
     }
@@ -197,8 +198,8 @@ static void backward_shard(void *ctx, struct kern *k, size_t shard)
         t->ops->ppo_loss(k, &loss);
         if (job->keep)
             t->ops->segments_keep(k, &loss);
-        policy_backward(p, k, &pass, &w, grads, act_at(t->ops, m->obs, at * p->obs_size), block_h0(t, b), m->reset + at,
-                        T, b.n, n_done > 0);
+        policy_backward(p, k, &pass, &w, grads, policy_obs_at(p, m->obs, at * p->obs_size), block_h0(t, b),
+                        m->reset + at, T, b.n, n_done > 0);
         n_done += b.n;
     }
     if (n_done == 0) /* more shards than segments */

@@ -68,7 +68,15 @@ def make_env():
         raise Refused(f"no environment '{name}': {error} ({hint})") from None
 
 
-# ---- observations: (size, bind); bind(row) gives the function that writes an observation into a row of float32 ----
+# ---- observations: (size, bind); bind(row) gives the function that writes an observation into a row of float32, or of
+# uint8 where every part of it is ----
+
+def only_bytes(space):
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return len(parts) > 0 and all(map(only_bytes, parts))
+    return isinstance(space, spaces.Box) and space.dtype == np.uint8
+
 
 def channels_first(space):
     return len(space.shape) == 3 and space.shape[0] <= 16 and space.shape[0] < min(space.shape[1:])
@@ -76,9 +84,11 @@ def channels_first(space):
 
 def of_box(space, where):
     shape, axes = tuple(space.shape), (1, 2, 0) if channels_first(space) else None
-    scale, many = 1 / TASK["byte_scale"] if space.dtype == np.uint8 else None, len(shape) != 1
+    many = len(shape) != 1
 
     def bind(row):
+        scale = 1 / TASK["byte_scale"] if space.dtype == np.uint8 and row.dtype != np.uint8 else None
+
         def put(x):
             x = np.asarray(x)
             if x.shape != shape:
@@ -167,7 +177,7 @@ def describe(env):
         raise Refused(f"its observations are {seen}: no numbers to learn from")
     if isinstance(seen, spaces.Box) and len(seen.shape) == 3:
         grid = (*seen.shape[1:], seen.shape[0]) if channels_first(seen) else seen.shape
-    return {"obs_size": size, "heads": heads, "grid": grid, "left_out": left_out}
+    return {"obs_size": size, "heads": heads, "grid": grid, "bytes": only_bytes(seen), "left_out": left_out}
 
 
 class Instances:  # this process' share of a batch

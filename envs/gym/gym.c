@@ -88,6 +88,7 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
     ret_shape->height = cJSON_GetArrayItem(grid, 0)->valueint;
     ret_shape->width = cJSON_GetArrayItem(grid, 1)->valueint;
     ret_shape->channels = cJSON_GetArrayItem(grid, 2)->valueint;
+    (void)json_get_bool(json, "bytes", &ret_shape->u8);
     cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "left_out"))
         log_info("of its observations %s is left out: it is no fixed list of numbers", item->valuestring);
     cJSON_Delete(json);
@@ -125,6 +126,7 @@ static enum status ask_shape(const char *id, const struct gym_settings *s, struc
     if (rc == ST_OK) {
         gym_helper_text(&helper, description, sizeof description);
         rc = shape_of(description, ret_shape, err);
+        ret_shape->byte_scale = (float)s->byte_scale;
     }
     gym_helper_stop(&helper, 1.0);
     return rc;

@@ -24,6 +24,8 @@ struct gym_batch {
     const struct env_def *def; /* borrowed */
     const struct gym_settings *settings; /* borrowed from the batch */
     size_t n, n_heads, obs_size, n_helpers;
+    size_t row_bytes; /* of an observation */
+    bool u8; /* which is bytes */
     struct gym_helper *helpers; /* (n_helpers) owned */
     struct env_track *tracks; /* (n) owned */
     struct error failed;
@@ -33,7 +35,8 @@ struct gym_batch {
     char *memory; /* (bytes) */
     size_t bytes;
     int32_t *actions; /* (n, n_heads) */
-    float *reals, *obs, *final_obs, *rewards; /* (n, n_heads), (n, obs_size) twice, (n) */
+    float *reals, *rewards; /* (n, n_heads), (n) */
+    char *obs, *final_obs; /* (n, obs_size) f32, or bytes */
     uint8_t *terms, *truncs; /* (n) */
     uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of the last step */
     int64_t *now; /* (n_helpers) the instance that it works on */
@@ -66,8 +69,8 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
     const struct tensor tensors[N_TENSORS] = {
         [ACTIONS] = {"actions", "<i4", 4, b->n, b->n_heads},
         [REALS] = {"reals", "<f4", 4, b->n, b->n_heads},
-        [OBS] = {"obs", "<f4", 4, b->n, b->obs_size},
-        [FINAL_OBS] = {"final_obs", "<f4", 4, b->n, b->obs_size},
+        [OBS] = {"obs", b->u8 ? "u1" : "<f4", b->u8 ? 1 : 4, b->n, b->obs_size},
+        [FINAL_OBS] = {"final_obs", b->u8 ? "u1" : "<f4", b->u8 ? 1 : 4, b->n, b->obs_size},
         [REWARDS] = {"rewards", "<f4", 4, b->n, 0},
         [TERMS] = {"terms", "u1", 1, b->n, 0},
         [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
@@ -99,8 +102,8 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
         goto fail;
     b->actions = (int32_t *)(b->memory + at[ACTIONS]);
     b->reals = (float *)(b->memory + at[REALS]);
-    b->obs = (float *)(b->memory + at[OBS]);
-    b->final_obs = (float *)(b->memory + at[FINAL_OBS]);
+    b->obs = b->memory + at[OBS];
+    b->final_obs = b->memory + at[FINAL_OBS];
     b->rewards = (float *)(b->memory + at[REWARDS]);
     b->terms = (uint8_t *)(b->memory + at[TERMS]);
     b->truncs = (uint8_t *)(b->memory + at[TRUNCS]);
@@ -159,6 +162,8 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     rc = def->shape(def, settings, &shape, err);
     b->n_heads = (size_t)shape.n_heads;
     b->obs_size = (size_t)shape.obs_size;
+    b->u8 = shape.u8;
+    b->row_bytes = b->obs_size * env_obs_bytes(&shape);
     b->n_helpers = count_helpers(settings, n_envs);
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)
@@ -238,9 +243,10 @@ static enum status ask_all(struct gym_batch *b, char what, size_t from, size_t t
 static enum status check_numbers(const struct gym_batch *b, size_t from, size_t to, bool stepped, struct error *err)
 {
     for (size_t i = from; i < to; i++) {
-        const float *obs = b->obs + i * b->obs_size, *last = b->final_obs + i * b->obs_size;
+        const float *obs = (const float *)(b->obs + i * b->row_bytes);
+        const float *last = (const float *)(b->final_obs + i * b->row_bytes);
         bool cut = stepped && b->truncs[i] != 0;
-        for (size_t k = 0; k < b->obs_size; k++)
+        for (size_t k = 0; !b->u8 && k < b->obs_size; k++)
             if (!isfinite(obs[k]) || (cut && !isfinite(last[k])))
                 return FAIL(err, ST_NUMERIC, "number %zu of an observation of instance %zu is %g", k, i,
                             (double)(isfinite(obs[k]) ? last[k] : obs[k]));
@@ -278,7 +284,7 @@ void gym_batch_observe(const void *settings, const void *states, float *obs, uin
     const struct gym_batch *b = states;
 
     (void)settings, (void)mask;
-    memcpy(obs + from * b->obs_size, b->obs + from * b->obs_size, (to - from) * b->obs_size * sizeof *obs);
+    memcpy((char *)obs + from * b->row_bytes, b->obs + from * b->row_bytes, (to - from) * b->row_bytes);
 }
 
 static float perf_of(const struct gym_settings *s, double score)
@@ -305,7 +311,7 @@ void gym_batch_step(const void *settings, void *states, struct env_log *logs, co
                     size_t to)
 {
     struct gym_batch *b = states;
-    size_t n = to - from, heads = from * b->n_heads, row_bytes = b->obs_size * sizeof(float);
+    size_t n = to - from, heads = from * b->n_heads;
 
     memcpy(b->actions + heads, io->actions + heads, n * b->n_heads * sizeof *b->actions);
     if (io->reals != NULL)
@@ -318,6 +324,6 @@ void gym_batch_step(const void *settings, void *states, struct env_log *logs, co
     gym_batch_observe(settings, b, io->obs, NULL, from, to);
     for (size_t i = from; i < to && io->final_obs != NULL; i++)
         if (b->truncs[i] != 0)
-            memcpy(io->final_obs + i * b->obs_size, b->final_obs + i * b->obs_size, row_bytes);
+            memcpy((char *)io->final_obs + i * b->row_bytes, b->final_obs + i * b->row_bytes, b->row_bytes);
     keep_log(b, logs, from, to);
 }

@@ -77,6 +77,7 @@ static cJSON *shape_json(const struct env_shape *s)
     json_add_bool(json, "may_truncate", s->may_truncate);
     json_add_bool(json, "agents_end", s->agents_end);
     json_add_bool(json, "u8", s->u8);
+    json_add_f64(json, "byte_scale", (double)s->byte_scale);
     return json;
 }
 
@@ -174,6 +175,7 @@ void env_described_shape(const cJSON *description, struct env_shape *s)
         .may_truncate = bool_of(json, "may_truncate"),
         .agents_end = bool_of(json, "agents_end"),
         .u8 = bool_of(json, "u8"),
+        .byte_scale = (float)f64_of(json, "byte_scale"),
     };
     cJSON_ArrayForEach(head, cJSON_GetObjectItem(json, "heads")) if (s->n_heads < ENV_MAX_HEADS)
     {

@@ -29,7 +29,8 @@ pub struct Rng { key: u64, counter: u64 }
 #[repr(C)]
 pub struct Shape {
     obs_size: c_int, n_agents: c_int, n_heads: c_int, head_sizes: [c_int; 8], has_mask: bool, channels: c_int,
-    height: c_int, width: c_int, may_truncate: bool, agents_end: bool, bytes: bool, low: [f32; 8], high: [f32; 8],
+    height: c_int, width: c_int, may_truncate: bool, agents_end: bool, bytes: bool, byte_scale: f32,
+    low: [f32; 8], high: [f32; 8],
 }
 
 #[repr(C)]
@@ -141,7 +142,7 @@ static OPTIONS: [OptDef; 1] = [OptDef {
 }];
 static ABOUT: About = About { summary: text(b"press the button of the lamp that is lit\0"), defaults: NONE, n_defaults: 0 };
 static DEF: Def = Def {
-    api_version: 5, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
+    api_version: 6, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
     options: OptTable {
         section: text(b"env\0"), title: text(b"Environment: lamp\0"), defs: OPTIONS.as_ptr(), n_defs: 1,
         settings_size: std::mem::size_of::<Settings>(),

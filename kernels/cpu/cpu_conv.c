@@ -48,40 +48,62 @@ static void taps_inside(ptrdiff_t at, size_t n, size_t kernel, size_t *ret_from,
         *ret_from = *ret_to;
 }
 
+/* One row of numbers of a grid, at number `at` of x. */
+static void take_numbers(float *to, const struct kern_source *from, const float *x, size_t at, size_t n)
+{
+    const uint8_t *bytes = (const uint8_t *)(const void *)x + at;
+
+    if (from->row == 0 || !from->bytes) {
+        memcpy(to, x + at, n * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)bytes[i] * from->scale;
+}
+
 /* Walks the patches of n grids. From x into patches, or (into_x) adding patches to x, which is 0 before. */
 static void patches_move(const struct conv *c, float *patches, float *x, size_t n, bool into_x)
 {
     const struct kern_conv *s = c->shape;
+    const struct kern_source *source = &c->l->from;
     size_t width = kern_conv_width(s), row = s->kernel * s->in, line = s->width * s->in;
+    size_t each = source->row > 0 ? source->row : s->height * line; /* numbers from grid to grid */
 
     for (size_t p = 0; p < n * c->P; p++) {
         size_t token = p / c->P, at = p % c->P, left, right;
         ptrdiff_t y0 = (ptrdiff_t)(at / width * s->stride) - (ptrdiff_t)s->pad;
         ptrdiff_t x0 = (ptrdiff_t)(at % width * s->stride) - (ptrdiff_t)s->pad;
-        float *grid = x + token * s->height * line, *patch = patches + p * c->K;
+        size_t grid = token * each;
+        float *patch = patches + p * c->K;
 
         taps_inside(x0, s->width, s->kernel, &left, &right);
         for (size_t ky = 0; ky < s->kernel; ky++, patch += row) {
             ptrdiff_t y = y0 + (ptrdiff_t)ky;
             bool inside = y >= 0 && y < (ptrdiff_t)s->height && left < right;
-            float *from = inside ? grid + (size_t)y * line + (size_t)(x0 + (ptrdiff_t)left) * s->in : NULL;
+            size_t from = inside ? grid + (size_t)y * line + (size_t)(x0 + (ptrdiff_t)left) * s->in : 0;
             size_t n_inside = (right - left) * s->in;
 
             if (into_x) {
                 for (size_t i = 0; inside && i < n_inside; i++)
-                    from[i] += patch[left * s->in + i];
+                    x[from + i] += patch[left * s->in + i];
                 continue;
             }
             if (n_inside < row || !inside)
                 memset(patch, 0, row * sizeof *patch);
             if (inside)
-                memcpy(patch + left * s->in, from, n_inside * sizeof *patch);
+                take_numbers(patch + left * s->in, source, x, from, n_inside);
         }
     }
 }
 
-static void patches_take(const struct conv *c, float *patches, const float *x, size_t n)
+/* Of the grids [at, at + n) of the layer's x. */
+static void patches_take(const struct conv *c, float *patches, size_t at, size_t n)
 {
+    const struct kern_conv *s = c->shape;
+    const struct kern_source *from = &c->l->from;
+    size_t numbers = at * (from->row > 0 ? from->row : s->height * s->width * s->in);
+    const char *x = (const char *)c->l->x + numbers * (from->row > 0 && from->bytes ? 1 : sizeof(float));
+
     patches_move(c, patches, (float *)(uintptr_t)x, n, false); /* which only reads x */
 }
 
@@ -97,13 +119,13 @@ static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct conv *c = (const struct conv *)ctx;
     const struct kern_conv_layer *l = c->l;
-    size_t N = c->shape->out, grid = grid_numbers(c->shape);
+    size_t N = c->shape->out;
     float *patches = patches_of(c, worker);
 
     EACH_CHUNK(c, at, n, from, to)
     {
         float *y = (float *)l->y + at * c->P * N;
-        patches_take(c, patches, (const float *)l->x + at * grid, n);
+        patches_take(c, patches, at, n);
         cpu_gemm(false, true, n * c->P, N, c->K, 1.0f, patches, c->K, l->w, c->K, 0.0f, y, N);
         cpu_bias_act(y, l->b, n * c->P, N, l->act);
     }
@@ -141,7 +163,7 @@ static void backward_filters(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct conv *c = (const struct conv *)ctx;
     const struct kern_conv_layer *l = c->l;
-    size_t N = c->shape->out, grid = grid_numbers(c->shape);
+    size_t N = c->shape->out;
     float *patches = patches_of(c, worker);
 
     if (from == to)
@@ -153,7 +175,7 @@ static void backward_filters(void *ctx, size_t worker, size_t from, size_t to)
     EACH_CHUNK(c, at, n, 0, l->M)
     {
         const float *dy = (const float *)l->dy + at * c->P * N;
-        patches_take(c, patches, (const float *)l->x + at * grid, n);
+        patches_take(c, patches, at, n);
         cpu_gemm(true, false, to - from, c->K, n * c->P, 1.0f, dy + from, N, patches, c->K, 1.0f, l->dw + from * c->K,
                  c->K);
         for (size_t p = 0; p < n * c->P; p++)

@@ -308,6 +308,7 @@ const struct kern_device cpu_device = {
     .slot_wait = cpu_slot_wait,
     .n_shards = cpu_n_shards,
     .conv_scratch_bytes = cpu_conv_scratch_bytes,
+    .wide_bytes = cpu_wide_bytes,
     .each_shard = cpu_each_shard,
     .env_create = cpu_env_create,
     .env_destroy = cpu_env_destroy,

@@ -1,15 +1,18 @@
 /* cpu_linear.c - linear layers: OpenBLAS on blocks of tokens small enough that what follows finds them in the L2 cache.
  * Every worker calls sgemm for its own part: tokens for y and dx, output rows for dw. So no partial dw has to be kept
- * or added up, and the order of each sum depends on nothing but sizes and thread count. */
+ * or added up, and the order of each sum depends on nothing but sizes and thread count. An input that is not plain f32
+ * (struct kern_source) is widened a tile at a time, into memory of the worker's own. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include "kernels/cpu/vec_math.h"
 
 #include <cblas.h>
+#include <string.h>
 
 #define FORWARD_BLOCK 512 /* tokens of one sgemm forward */
 #define BACKWARD_BLOCK 512 /* tokens of one worker between two meetings backward */
 #define TOKEN_GRAIN 16
+#define WIDE_COLUMNS 256 /* of BACKWARD_BLOCK tokens that are widened at a time */
 #define ROW_GRAIN 16
 
 void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
@@ -41,15 +44,72 @@ void cpu_bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act
     }
 }
 
+/* ---- inputs that are widened ---- */
+
+void cpu_widen(float *to, const struct kern_source *source, const void *x, size_t rows, size_t from, size_t n)
+{
+    for (size_t i = 0; i < rows; i++, to += n) {
+        size_t at = i * source->row + from;
+        if (!source->bytes) {
+            memcpy(to, (const float *)x + at, n * sizeof *to);
+            continue;
+        }
+        const uint8_t *bytes = (const uint8_t *)x + at;
+        const float scale = source->scale;
+#pragma omp simd
+        for (size_t j = 0; j < n; j++)
+            to[j] = (float)bytes[j] * scale;
+    }
+}
+
+size_t cpu_wide_bytes(const struct kern *k)
+{
+    return k->n_threads * BACKWARD_BLOCK * WIDE_COLUMNS * sizeof(float);
+}
+
+static float *tile_of(const struct kern_linear *l, size_t worker)
+{
+    return (float *)l->from.wide + worker * BACKWARD_BLOCK * WIDE_COLUMNS;
+}
+
+/* Row `at` of x. */
+static const void *row_of(const struct kern_linear *l, size_t at)
+{
+    size_t numbers = at * (l->from.row > 0 ? l->from.row : l->K);
+    return l->from.row > 0 && l->from.bytes ? (const void *)((const uint8_t *)l->x + numbers)
+                                            : (const void *)((const float *)l->x + numbers);
+}
+
+#define EACH_TILE(l, from, n)                                                                                          \
+    for (size_t from = 0, n; n = (l)->K - from < WIDE_COLUMNS ? (l)->K - from : WIDE_COLUMNS, from < (l)->K; from += n)
+
+/* ---- forward ---- */
+
+/* y (rows, N) = x w^T of the rows from `at` on; or adds it. */
+static void forward_rows(const struct kern_linear *l, size_t worker, size_t at, size_t rows, float *y)
+{
+    float beta = l->add_y ? 1.0f : 0.0f, *tile = tile_of(l, worker);
+    const float *w = (const float *)l->w;
+
+    if (l->from.row == 0) {
+        cpu_gemm(false, true, rows, l->N, l->K, 1.0f, (const float *)row_of(l, at), l->K, w, l->K, beta, y, l->N);
+        return;
+    }
+    EACH_TILE(l, from, n)
+    {
+        cpu_widen(tile, &l->from, row_of(l, at), rows, from, n);
+        cpu_gemm(false, true, rows, l->N, n, 1.0f, tile, n, w + from, l->K, from > 0 ? 1.0f : beta, y, l->N);
+    }
+}
+
 static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_linear *l = (const struct kern_linear *)ctx;
 
-    (void)worker;
     for (size_t at = from; at < to; at += FORWARD_BLOCK) {
         size_t rows = to - at < FORWARD_BLOCK ? to - at : FORWARD_BLOCK;
         float *y = (float *)l->y + at * l->N;
-        cpu_gemm(false, true, rows, l->N, l->K, 1.0f, (const float *)l->x + at * l->K, l->K, l->w, l->K, 0.0f, y, l->N);
+        forward_rows(l, worker, at, rows, y);
         cpu_bias_act(y, l->b, rows, l->N, l->act);
     }
 }
@@ -98,11 +158,21 @@ static void backward_rows(void *ctx, size_t worker, size_t from, size_t to)
     const float *dy = (const float *)l->dy + job->chunk * l->N;
     bool starts = job->chunk == 0 && !l->add_dw;
 
-    (void)worker;
     if (from == to)
         return;
-    cpu_gemm(true, false, to - from, l->K, job->n_chunk, 1.0f, dy + from, l->N, (const float *)l->x + job->chunk * l->K,
-             l->K, starts ? 0.0f : 1.0f, l->dw + from * l->K, l->K);
+    if (l->from.row == 0)
+        cpu_gemm(true, false, to - from, l->K, job->n_chunk, 1.0f, dy + from, l->N,
+                 (const float *)row_of(l, job->chunk), l->K, starts ? 0.0f : 1.0f, l->dw + from * l->K, l->K);
+    for (size_t at = 0; l->from.row > 0 && at < job->n_chunk; at += BACKWARD_BLOCK) {
+        size_t rows = job->n_chunk - at < BACKWARD_BLOCK ? job->n_chunk - at : BACKWARD_BLOCK;
+        EACH_TILE(l, col, n)
+        {
+            float *tile = tile_of(l, worker);
+            cpu_widen(tile, &l->from, row_of(l, job->chunk + at), rows, col, n);
+            cpu_gemm(true, false, to - from, n, rows, 1.0f, dy + at * l->N + from, l->N, tile, n,
+                     starts && at == 0 ? 0.0f : 1.0f, l->dw + from * l->K + col, l->K);
+        }
+    }
     if (l->db == NULL)
         return;
     for (size_t j = from; starts && j < to; j++)

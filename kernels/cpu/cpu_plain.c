@@ -1,5 +1,5 @@
 /* cpu_plain.c - moving numbers: zero, copy, sums of rows, gather of minibatch rows, packing and unpacking of flagged
- * rows. */
+ * rows, stacking of frames. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <string.h>
@@ -101,4 +101,42 @@ void cpu_unpack_rows(struct kern *k, const struct kern_pack *p)
     for (size_t i = 0; i < p->N; i++)
         if (p->flag[i] != 0)
             memcpy(to + i * p->row_bytes, from + n++ * p->row_bytes, p->row_bytes);
+}
+
+/* A piece of `bytes` bytes of a frame, and the k of them in dst, of which the first makes place for it. */
+static void frames_piece(char *dst, const char *old, const char *frame, size_t bytes, size_t k)
+{
+    for (size_t t = 0; old == NULL && t + 1 < k; t++)
+        memcpy(dst + t * bytes, frame, bytes);
+    if (old != NULL)
+        memmove(dst, old + bytes, (k - 1) * bytes);
+    memcpy(dst + (k - 1) * bytes, frame, bytes);
+}
+
+static void frames_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct kern_frames *f = (const struct kern_frames *)ctx;
+    size_t pixel = f->channels * f->number_bytes, list = f->list * f->number_bytes, all = f->pixels * pixel + list;
+
+    (void)worker;
+    for (size_t i = from; i < to; i++) {
+        bool begins = f->old == NULL || (f->reset != NULL && f->reset[i] != 0);
+        const char *frame = (const char *)f->frame + i * all;
+        const char *old = begins ? NULL : (const char *)f->old + i * f->k * all;
+        char *dst = (char *)f->dst + i * f->k * all;
+
+        if (f->only != NULL && f->only[i] == 0)
+            continue;
+        for (size_t p = 0; p < f->pixels; p++)
+            frames_piece(dst + p * f->k * pixel, old != NULL ? old + p * f->k * pixel : NULL, frame + p * pixel, pixel,
+                         f->k);
+        if (list > 0)
+            frames_piece(dst + f->k * (all - list), old != NULL ? old + f->k * (all - list) : NULL,
+                         frame + (all - list), list, f->k);
+    }
+}
+
+void cpu_frames_stack(struct kern *k, const struct kern_frames *f)
+{
+    cpu_run(k, f->N, TIME_GRAIN, frames_part, f);
 }

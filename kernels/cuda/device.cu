@@ -402,6 +402,12 @@ static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
 #define ROW_BF16(name) .name = cuda_##name##_bf16,
 static const struct kern_ops cuda_ops_f32 = {
     .name = "cuda f32", .act_size = 4, ROW_F32(weights_cast) ROW_F32(rollout) KERN_EACH_OP(ROW_F32, ROW)};
+static size_t cuda_wide_bytes(const struct kern *k)
+{
+    (void)k;
+    return CUDA_WIDE_BYTES;
+}
+
 static const struct kern_ops cuda_ops_bf16 = {
     .name = "cuda bf16", .act_size = 2, ROW_BF16(weights_cast) ROW_BF16(rollout) KERN_EACH_OP(ROW_BF16, ROW)};
 
@@ -424,6 +430,7 @@ extern "C" const struct kern_device cuda_device = {
     .slot_wait = cuda_slot_wait,
     .n_shards = cuda_n_shards,
     .conv_scratch_bytes = NULL, /* it uses the workspace */
+    .wide_bytes = cuda_wide_bytes,
     .each_shard = cuda_each_shard,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,

@@ -1,5 +1,5 @@
 /* plain.cu - moving numbers: cast, zero, copy, sums of rows, gather of minibatch rows, packing and unpacking of
- * flagged rows. Everything is bound by memory: each kernel moves the widest words that pointers and row lengths
+ * flagged rows, stacking of frames. Everything is bound by memory: each kernel moves the widest words that pointers and row lengths
  * allow. */
 #include "kernels/cuda/number.h"
 
@@ -286,4 +286,52 @@ void cuda_pack_rows(struct kern *k, const struct kern_pack *p)
 void cuda_unpack_rows(struct kern *k, const struct kern_pack *p)
 {
     pack<true>(k, p, "unpack_rows");
+}
+
+/* ---- frames ---- */
+
+/* A thread moves one number's line of k in dst, `step` apart; dst may be old. */
+template <typename W>
+static __global__ void frames_k(W *dst /* (N, k * D) */, const W *old, const W *frame /* (N, D) */,
+                                const uint8_t *reset, const uint8_t *only, size_t N, size_t D, size_t grid,
+                                size_t channels, size_t list, size_t n_frames)
+{
+    size_t at = (size_t)blockIdx.x * BLOCK + threadIdx.x;
+
+    if (at >= N * D)
+        return;
+    size_t row = at / D, j = at - row * D;
+    if (only != NULL && only[row] == 0)
+        return;
+    size_t step = j < grid ? channels : list;
+    size_t first = row * n_frames * D +
+                   (j < grid ? j / channels * channels * n_frames + j % channels : grid * n_frames + (j - grid));
+    bool begins = old == NULL || (reset != NULL && reset[row] != 0);
+    W newest = frame[at];
+
+    for (size_t t = 0; t + 1 < n_frames; t++)
+        dst[first + t * step] = begins ? newest : old[first + (t + 1) * step];
+    dst[first + (n_frames - 1) * step] = newest;
+}
+
+template <typename W> static void frames(struct kern *k, const struct kern_frames *f)
+{
+    size_t grid = f->pixels * f->channels, D = grid + f->list;
+
+    frames_k<W><<<cuda_ceil_div(f->N * D, BLOCK), BLOCK, 0, cuda_of(k)->stream>>>(
+        (W *)f->dst, (const W *)f->old, (const W *)f->frame, f->reset, f->only, f->N, D, grid,
+        f->channels > 0 ? f->channels : 1, f->list, f->k);
+}
+
+void cuda_frames_stack(struct kern *k, const struct kern_frames *f)
+{
+    if (f->N == 0)
+        return;
+    if (f->number_bytes == 1)
+        frames<uint8_t>(k, f);
+    else if (f->number_bytes == 2)
+        frames<uint16_t>(k, f);
+    else
+        frames<uint32_t>(k, f);
+    cuda_launched(k, "frames_stack");
 }

@@ -88,6 +88,8 @@ enum status cmd_reference(int argc, char **argv, struct error *err)
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     strbuf_add(&out, head);
     if (rc == ST_OK)
+        rc = config_add_table(setup->config, &frames_opt_table, err);
+    if (rc == ST_OK)
         rc = config_write_reference(setup->config, &out, err);
     for (size_t i = 0; rc == ST_OK && i < env_count(); i++)
         rc = add_game(env_at(i), &out, err);

@@ -10,14 +10,22 @@ nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 {
-    echo '#include "envs/env.h"'
+    cat <<END
+#include "envs/env.h"
+template <bool BYTES> struct obs_of {
+    typedef float type;
+};
+template <> struct obs_of<true> {
+    typedef uint8_t type;
+};
+END
     for game in "$@"; do
         cat <<END
 #include "envs/games/$game.h"
 #define ENV_GAME $game
 #include "envs/env_loop.h"
 __global__ void ${game}_reset_k(struct ${game}_settings settings, struct ${game}_instance *instances, struct rng root,
-                                float *obs, uint8_t *mask, uint64_t n)
+                                obs_of<${game}_gpu::bytes>::type *obs, uint8_t *mask, uint64_t n)
 {
     uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
     if (i >= n)

@@ -44,6 +44,7 @@ struct test_batch {
     struct env_batch *batch;
     struct env_shape shape;
     size_t n_agents, obs_len, mask_width;
+    size_t obs_bytes; /* of all observations: bytes in the place of floats where the game gives bytes */
     int32_t *actions;
     float *reals;
     float *obs, *final_obs, *rewards;
@@ -68,8 +69,9 @@ static inline void test_batch_open(struct test_batch *t, const struct env_def *d
         t->mask_width += (size_t)t->shape.head_sizes[h];
     t->actions = calloc(t->n_agents * (size_t)t->shape.n_heads, sizeof *t->actions);
     t->reals = calloc(t->n_agents * (size_t)t->shape.n_heads, sizeof *t->reals);
-    t->obs = calloc(t->obs_len, sizeof *t->obs);
-    t->final_obs = calloc(t->obs_len, sizeof *t->final_obs);
+    t->obs_bytes = t->obs_len * env_obs_bytes(&t->shape);
+    t->obs = calloc(t->obs_bytes, 1);
+    t->final_obs = calloc(t->obs_bytes, 1);
     t->rewards = calloc(t->n_agents, sizeof *t->rewards);
     t->terms = calloc(t->n_agents, 1);
     t->truncs = calloc(t->n_agents, 1);

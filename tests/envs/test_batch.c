@@ -19,8 +19,8 @@ static void each_game(void (*check)(const struct env_def *def, const void *setti
 
 static void check_equal(const struct test_batch *a, const struct test_batch *b)
 {
-    assert_memory_equal(a->obs, b->obs, a->obs_len * sizeof *a->obs);
-    assert_memory_equal(a->final_obs, b->final_obs, a->obs_len * sizeof *a->obs);
+    assert_memory_equal(a->obs, b->obs, a->obs_bytes);
+    assert_memory_equal(a->final_obs, b->final_obs, a->obs_bytes);
     assert_memory_equal(a->rewards, b->rewards, a->n_agents * sizeof *a->rewards);
     assert_memory_equal(a->terms, b->terms, a->n_agents);
     assert_memory_equal(a->truncs, b->truncs, a->n_agents);
@@ -113,7 +113,7 @@ static void check_instances(const struct env_def *def, const void *settings)
         env_batch_step(large.batch, NULL, &large.io);
         env_batch_step(small.batch, NULL, &small.io);
         env_batch_step(other.batch, NULL, &other.io);
-        assert_memory_equal(large.obs, small.obs, small.obs_len * sizeof *small.obs);
+        assert_memory_equal(large.obs, small.obs, small.obs_bytes);
         assert_memory_equal(large.rewards, small.rewards, small.n_agents * sizeof *small.rewards);
     }
     const char *first = test_batch_state(&large, 0), *others_first = test_batch_state(&other, 0);
@@ -143,7 +143,7 @@ static void check_reset_again(const struct env_def *def, const void *settings)
         env_batch_step(b.batch, NULL, &b.io);
     }
     env_batch_reset(b.batch, NULL, b.obs, b.mask);
-    memcpy(b.final_obs, a.final_obs, a.obs_len * sizeof *a.obs);
+    memcpy(b.final_obs, a.final_obs, a.obs_bytes);
     memcpy(b.rewards, a.rewards, a.n_agents * sizeof *a.rewards);
     memcpy(b.terms, a.terms, a.n_agents);
     memcpy(b.truncs, a.truncs, a.n_agents);
@@ -177,8 +177,8 @@ static void check_resume(const struct env_def *def, const void *settings)
     env_batch_load(b.batch, bytes);
     free(bytes);
     env_batch_observe(b.batch, NULL, b.obs, b.mask);
-    assert_memory_equal(a.obs, b.obs, a.obs_len * sizeof *a.obs);
-    memcpy(b.final_obs, a.final_obs, a.obs_len * sizeof *a.obs);
+    assert_memory_equal(a.obs, b.obs, a.obs_bytes);
+    memcpy(b.final_obs, a.final_obs, a.obs_bytes);
     for (int t = 0; t < 300; t++) {
         test_batch_random_actions(&a, &rng);
         test_batch_copy_actions(&b, &a);
@@ -207,29 +207,30 @@ static void check_log(const struct env_def *def, const void *settings)
     test_batch_open(&t, def, settings, N_ENVS, 13);
     env_batch_reset(t.batch, NULL, t.obs, t.mask);
     struct rng rng = rng_seed(5);
-    double running[N_ENVS] = {0}, length[N_ENVS] = {0};
     struct env_log want = {0}, sum = {0}, got;
-    size_t agents = (size_t)t.shape.n_agents;
+    size_t together = t.shape.agents_end ? 1 : (size_t)t.shape.n_agents; /* agents whose episodes are one */
+    size_t n = t.n_agents / together;
+    double *running = calloc(n, sizeof *running), *length = calloc(n, sizeof *length);
     for (int step = 0; step < 3000; step++) {
         test_batch_random_actions(&t, &rng);
         env_batch_step(t.batch, NULL, &t.io);
-        for (size_t i = 0; i < N_ENVS; i++) {
+        for (size_t i = 0; i < n; i++) {
             double reward = 0.0;
-            for (size_t a = i * agents; a < (i + 1) * agents; a++) {
+            for (size_t a = i * together; a < (i + 1) * together; a++) {
                 assert_true(isfinite(t.rewards[a]));
                 assert_true(t.terms[a] <= 1 && t.truncs[a] <= 1 && t.terms[a] + t.truncs[a] <= 1);
                 reward += (double)t.rewards[a];
             }
-            running[i] += reward / (double)agents;
+            running[i] += reward / (double)together;
             length[i] += 1.0;
-            if (t.terms[i * agents] || t.truncs[i * agents]) {
+            if (t.terms[i * together] || t.truncs[i * together]) {
                 want.episodes += 1.0;
                 want.ep_return += running[i];
                 want.ep_length += length[i];
                 running[i] = length[i] = 0.0;
             }
         }
-        for (size_t k = 0; k < t.obs_len; k++)
+        for (size_t k = 0; !t.shape.u8 && k < t.obs_len; k++)
             assert_true(isfinite(t.obs[k]));
         if (step % 1000 == 999) { /* logs add up over reads */
             env_batch_take_log(t.batch, &got);
@@ -244,6 +245,8 @@ static void check_log(const struct env_def *def, const void *settings)
     assert_true(want.episodes > 0.0);
     assert_true(sum.episodes == want.episodes && sum.ep_length == want.ep_length);
     assert_true(fabs(sum.ep_return - want.ep_return) < 1e-6 * (1.0 + fabs(want.ep_return)));
+    free(running);
+    free(length);
     test_batch_close(&t);
 }
 
@@ -268,7 +271,7 @@ static void check_wild_actions(const struct env_def *def, const void *settings)
             t.reals[k] = wild_reals[rng_below(&rng, 4)];
         }
         env_batch_step(t.batch, NULL, &t.io);
-        for (size_t k = 0; k < t.obs_len; k++)
+        for (size_t k = 0; !t.shape.u8 && k < t.obs_len; k++)
             assert_true(isfinite(t.obs[k]));
     }
     test_batch_close(&t);

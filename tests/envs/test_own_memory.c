@@ -263,16 +263,19 @@ static enum status number_shape(const struct env_def *def, const void *s, struct
     return rc;
 }
 
+static float byte_scale;
+
 static enum status bytes_shape(const struct env_def *def, const void *s, struct env_shape *shape, struct error *err)
 {
     enum status rc = counter_shape(def, s, shape, err);
 
     shape->u8 = true;
+    shape->byte_scale = byte_scale;
     return rc;
 }
 
-/* What a game may declare and is not trained yet is refused, and says what. */
-static void test_what_is_not_trained_yet(void **unused)
+/* Bytes are divided by 255 unless the game names another number; one below 0, or none at all, is refused. */
+static void test_bytes(void **unused)
 {
     struct env_def def = counter_def;
     struct env_shape shape;
@@ -280,8 +283,17 @@ static void test_what_is_not_trained_yet(void **unused)
 
     (void)unused;
     def.shape = bytes_shape;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, NULL), ST_OK);
+    assert_true(shape.u8 && shape.byte_scale == 255.0f);
+    byte_scale = 1.0f;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, NULL), ST_OK);
+    assert_true(shape.byte_scale == 1.0f);
+    byte_scale = NAN;
     assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
-    assert_non_null(strstr(err.text, "observations are bytes"));
+    assert_non_null(strstr(err.text, "byte_scale is nan"));
+    error_clear(&err);
+    byte_scale = -1.0f;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
 }
 
 /* Numbers of a finite range are taken, of an open or empty one, or beside a mask, they are not. */
@@ -316,7 +328,7 @@ int main(void)
         cmocka_unit_test(test_one_that_cannot_be_saved),
         cmocka_unit_test(test_stepped_as_a_whole),
         cmocka_unit_test(test_a_step_that_fails),
-        cmocka_unit_test(test_what_is_not_trained_yet),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

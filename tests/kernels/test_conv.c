@@ -159,6 +159,48 @@ static void gradient_is_finite_differences(void **state)
         }
 }
 
+/* Grids of bytes, in rows that have other numbers at their end, give to the byte what the same grids give as floats. */
+static void bytes_are_widened(void **state)
+{
+    enum { REST = 5 };
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++)
+        for (size_t i = 0; i < N_SHAPES; i++) {
+            struct kern *k = test_kern(test_threads[t]);
+            struct grid g = grid_make(shapes[i].M, shapes[i].s);
+            size_t one = g.n_x / g.M, row = one + REST;
+            uint8_t *bytes = NEW(uint8_t, g.M * row);
+            float *y = NEW(float, g.n_y), *y8 = NEW(float, g.n_y), *dy = NEW(float, g.n_y), *dw[2],
+                  *db = NEW(float, g.s.out);
+            void *scratch = scratch_make(k, &g.s), *wide = test_alloc(kern_wide_bytes(k), 1);
+            struct rng rng = rng_seed(i);
+
+            for (size_t j = 0; j < g.M * row; j++)
+                bytes[j] = (uint8_t)rng_u32(&rng);
+            for (size_t j = 0; j < g.n_x; j++)
+                g.x[j] = (float)bytes[j / one * row + j % one] * 0.25f;
+            for (int side = 0; side < 2; side++) {
+                struct kern_conv_layer l = layer_of(&g, scratch, KERN_ACT_TANH);
+                dw[side] = NEW(float, g.n_w);
+                if (side == 1) {
+                    l.x = bytes;
+                    l.from = (struct kern_source){.row = row, .bytes = true, .scale = 0.25f, .wide = wide};
+                }
+                l.y = side == 0 ? y : y8, l.dw = dw[side], l.db = db, l.dy = dy;
+                kern_ops(k)->conv_forward(k, &l);
+                for (size_t j = 0; j < g.n_y; j++)
+                    dy[j] = (float)(j % 7) - 3.0f;
+                kern_ops(k)->conv_backward(k, &l);
+            }
+            assert_memory_equal(y, y8, g.n_y * sizeof *y);
+            assert_memory_equal(dw[0], dw[1], g.n_w * sizeof *dw[0]);
+            mem_free(bytes), mem_free(y), mem_free(y8), mem_free(dy), mem_free(dw[0]), mem_free(dw[1]), mem_free(db);
+            mem_free(scratch), mem_free(wide);
+            grid_free(&g);
+            kern_close(k);
+        }
+}
+
 /* A relu that let nothing through lets nothing back. */
 static void relu_stops_the_gradient(void **state)
 {
@@ -192,6 +234,7 @@ int main(void)
         cmocka_unit_test(forward_agrees_with_f64),
         cmocka_unit_test(gradient_is_finite_differences),
         cmocka_unit_test(relu_stops_the_gradient),
+        cmocka_unit_test(bytes_are_widened),
     };
     return cmocka_run_group_tests_name("conv", tests, NULL, NULL);
 }

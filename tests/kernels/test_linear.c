@@ -89,6 +89,61 @@ static void wide_layers_agree_too(void **state)
     }
 }
 
+/* An input of bytes, or of numbers with others between the rows, gives what the same numbers give as a plain one. */
+static void one_source(struct kern *k, size_t M, size_t N, size_t K, size_t row, bool bytes, bool adds)
+{
+    const struct kern_ops *ops = kern_ops(k);
+    struct rng rng = rng_seed(M + N + K + row);
+    const float scale = 1.0f / 255.0f;
+    uint8_t *x8 = NEW(uint8_t, M * row);
+    float *x = NEW(float, M *row), *plain = NEW(float, M *K), *w = test_normal(&rng, N * K, 1.0f / sqrtf((float)K));
+    float *dy = test_normal(&rng, M * N, 1.0f), *y = NEW(float, M *N), *dw = test_normal(&rng, N * K, 1.0f);
+    double *y_ref, *dw_ref = NEW(double, N *K);
+    void *wide = test_alloc(kern_wide_bytes(k), 1);
+    struct kern_linear l = {.M = M, .N = N, .K = K, .act = KERN_ACT_NONE};
+
+    for (size_t i = 0; i < M * row; i++) {
+        x8[i] = (uint8_t)rng_u32(&rng);
+        x[i] = bytes ? (float)x8[i] * scale : 1.0f - 2.0f * rng_f32(&rng);
+        if (i % row < K)
+            plain[i / row * K + i % row] = x[i];
+    }
+    y_ref = forward_f64(plain, w, NULL, M, N, K, KERN_ACT_NONE);
+    for (size_t i = 0; i < M * N; i++) {
+        y[i] = adds ? dy[i] : NAN;
+        y_ref[i] += adds ? (double)dy[i] : 0.0;
+    }
+    for (size_t n = 0; n < N; n++)
+        for (size_t i = 0; i < K; i++) {
+            double sum = adds ? (double)dw[n * K + i] : 0.0;
+            for (size_t m = 0; m < M; m++)
+                sum += (double)dy[m * N + n] * (double)plain[m * K + i];
+            dw_ref[n * K + i] = sum;
+        }
+    l.from = (struct kern_source){.row = row, .bytes = bytes, .scale = scale, .wide = wide};
+    l.x = bytes ? (void *)x8 : (void *)x;
+    l.w = w, l.y = y, l.dy = dy, l.dw = dw, l.add_y = adds, l.add_dw = adds;
+    ops->linear_forward(k, &l);
+    check_close("y", y, y_ref, M * N, 2e-6);
+    ops->linear_backward(k, &l);
+    check_close("dw", dw, dw_ref, N * K, 5e-6);
+    mem_free(x8), mem_free(x), mem_free(plain), mem_free(w), mem_free(dy), mem_free(y), mem_free(dw);
+    mem_free(y_ref), mem_free(dw_ref), mem_free(wide);
+}
+
+static void sources_are_widened(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++) {
+        struct kern *k = test_kern(test_threads[t]);
+        one_source(k, 1, 1, 1, 1, true, false);
+        one_source(k, 37, 9, 600, 600, true, true); /* three tiles of columns */
+        one_source(k, 1300, 5, 300, 307, true, false); /* and several of rows */
+        one_source(k, 40, 6, 11, 30, false, true);
+        kern_close(k);
+    }
+}
+
 /* loss = sum of r * y in f64 from f32 parameters moved to and fro */
 static double loss_f64(const float *x, const float *w, const float *b, const float *r, size_t M, size_t N, size_t K)
 {
@@ -211,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_plain_loops),
         cmocka_unit_test(wide_layers_agree_too),
+        cmocka_unit_test(sources_are_widened),
         cmocka_unit_test(gradients_are_finite_differences),
         cmocka_unit_test(same_bytes_twice),
         cmocka_unit_test(blocks_add_up),

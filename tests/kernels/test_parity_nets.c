@@ -198,6 +198,144 @@ static void conv_backward_run(struct kern *k, const struct call *c)
     kern_ops(k)->conv_backward(k, &l);
 }
 
+/* ---- inputs that are widened: M, N, K, numbers between rows, 1 adds + 2 bytes ---- */
+
+static struct kern_linear source_layer(struct kern *k, const struct call *c)
+{
+    const size_t *s = c->s;
+    struct kern_linear l = {.M = s[0], .N = s[1], .K = s[2], .add_y = (s[4] & 1) != 0, .add_dw = (s[4] & 1) != 0};
+    l.y = c->p[0], l.dw = c->p[1], l.dy = c->p[2], l.x = c->p[3], l.w = c->p[4];
+    l.from =
+        (struct kern_source){.row = s[2] + s[3], .bytes = (s[4] & 2) != 0, .scale = 1.0f / 255.0f, .wide = c->p[5]};
+    (void)k;
+    return l;
+}
+
+static void source_make(struct parity *p, const size_t *s, bool backward)
+{
+    size_t row = s[2] + s[3],
+           wide = kern_wide_bytes(p->gpu) > kern_wide_bytes(p->cpu) ? kern_wide_bytes(p->gpu) : kern_wide_bytes(p->cpu);
+    bool adds = (s[4] & 1) != 0;
+
+    if (backward) {
+        parity_none(p);
+        parity_result(p, "dw", BUF_F32, s[1] * s[2], adds);
+        parity_normal(p, "dy", BUF_ACT, BUF_IN, s[0] * s[1], 1.0f);
+    } else {
+        parity_result(p, "y", BUF_ACT, s[0] * s[1], adds);
+        parity_none(p);
+        parity_none(p);
+    }
+    if (s[4] & 2) {
+        uint8_t *x = (uint8_t *)parity_add(p, "x", BUF_BYTES, BUF_IN, s[0] * row);
+        for (size_t i = 0; i < s[0] * row; i++)
+            x[i] = (uint8_t)rng_u32(&p->rng);
+    } else {
+        parity_normal(p, "x", BUF_ACT, BUF_IN, s[0] * row, 1.0f);
+    }
+    parity_normal(p, "w", BUF_ACT, BUF_IN, s[1] * s[2], 1.0f / sqrtf((float)s[2]));
+    parity_add(p, "wide", BUF_BYTES, BUF_SCRATCH, wide);
+}
+
+static void source_forward_make(struct parity *p, const size_t *s)
+{
+    source_make(p, s, false);
+}
+
+static void source_forward_run(struct kern *k, const struct call *c)
+{
+    const struct kern_linear l = source_layer(k, c);
+    kern_ops(k)->linear_forward(k, &l);
+}
+
+static void source_backward_make(struct parity *p, const size_t *s)
+{
+    source_make(p, s, true);
+}
+
+static void source_backward_run(struct kern *k, const struct call *c)
+{
+    const struct kern_linear l = source_layer(k, c);
+    kern_ops(k)->linear_backward(k, &l);
+}
+
+/* Grids of bytes: M, side, channels, filters, numbers between grids. */
+static struct kern_conv bytes_conv(const size_t *s)
+{
+    return (struct kern_conv){s[1], s[1] + 1, s[2], s[3], 3, 1, 1};
+}
+
+static void bytes_conv_make(struct parity *p, const size_t *s)
+{
+    struct kern_conv conv = bytes_conv(s);
+    size_t n_y = s[0] * kern_conv_height(&conv) * kern_conv_width(&conv) * conv.out;
+    size_t n_x = s[0] * (conv.height * conv.width * conv.in + s[4]), n_w = conv.out * 9 * conv.in;
+    size_t scratch = kern_conv_scratch_bytes(p->cpu, &conv);
+    uint8_t *x;
+
+    parity_add(p, "y", BUF_ACT, BUF_OUT, n_y);
+    parity_add(p, "dw", BUF_F32, BUF_OUT, n_w);
+    parity_add(p, "db", BUF_F32, BUF_OUT, conv.out);
+    parity_normal(p, "dy", BUF_ACT, BUF_INOUT, n_y, 1.0f);
+    x = (uint8_t *)parity_add(p, "x", BUF_BYTES, BUF_IN, n_x);
+    for (size_t i = 0; i < n_x; i++)
+        x[i] = (uint8_t)rng_u32(&p->rng);
+    parity_normal(p, "w", BUF_ACT, BUF_IN, n_w, 0.3f);
+    parity_normal(p, "b", BUF_ACT, BUF_IN, conv.out, 1.0f);
+    parity_add(p, "scratch", BUF_BYTES, BUF_SCRATCH, scratch);
+    parity_add(p, "wide", BUF_BYTES, BUF_SCRATCH, kern_wide_bytes(p->gpu));
+}
+
+/* Without an activation, so that both see the same gradient. */
+static void bytes_conv_run(struct kern *k, const struct call *c)
+{
+    struct kern_conv conv = bytes_conv(c->s);
+    struct kern_conv_layer l = {.shape = &conv, .M = c->s[0], .act = KERN_ACT_NONE};
+    l.y = c->p[0], l.dw = c->p[1], l.db = c->p[2], l.dy = c->p[3], l.x = c->p[4], l.w = c->p[5], l.b = c->p[6];
+    l.scratch = c->p[7];
+    l.from = (struct kern_source){
+        .row = conv.height * conv.width * conv.in + c->s[4], .bytes = true, .scale = 1.0f / 255.0f, .wide = c->p[8]};
+    kern_ops(k)->conv_forward(k, &l);
+    kern_ops(k)->conv_backward(k, &l);
+}
+
+/* ---- frames: N, k, pixels, channels, list + 64 bytes of a number + 1024 with resets and flags + 2048 in place ---- */
+
+static void frames_make(struct parity *p, const size_t *s)
+{
+    size_t D = s[2] * s[3] + (s[4] & 63), size = s[4] >> 6 & 7;
+    const char *names[] = {"old", "frame"};
+
+    parity_add(p, "dst", BUF_BYTES, BUF_INOUT, s[0] * s[1] * D * size);
+    memset(p->bufs[0].start, 1, s[0] * s[1] * D * size);
+    for (size_t b = 0; b < 2; b++) {
+        size_t n = s[0] * D * size * (b == 0 ? s[1] : 1);
+        uint8_t *x = (uint8_t *)parity_add(p, names[b], BUF_BYTES, BUF_IN, n);
+        for (size_t i = 0; i < n; i++)
+            x[i] = (uint8_t)rng_u32(&p->rng);
+    }
+    parity_flags(p, "reset", s[0], 0.3f);
+    parity_flags(p, "only", s[0], 0.5f);
+}
+
+static void frames_run(struct kern *k, const struct call *c)
+{
+    const size_t *s = c->s;
+    struct kern_frames f = {.N = s[0], .k = s[1], .pixels = s[2], .channels = s[3], .list = s[4] & 63};
+    f.number_bytes = s[4] >> 6 & 7;
+    f.dst = c->p[0], f.frame = c->p[2], f.old = s[4] & 2048 ? c->p[0] : c->p[1];
+    if (s[4] & 1024)
+        f.reset = c->p[3], f.only = c->p[4];
+    kern_ops(k)->frames_stack(k, &f);
+}
+
+#define ROW_AS(name, op, ACTS, make, run, ...)                                                                         \
+    {                                                                                                                  \
+        name, offsetof(struct kern_ops, op), ACTS, make, run,                                                          \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
 #define ROW(op, ...)                                                                                                   \
     {                                                                                                                  \
 #op, offsetof(struct kern_ops, op), true, op##_make, op##_run,                                                 \
@@ -220,6 +358,15 @@ static const struct parity_case cases[] = {
     ROW(conv_backward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8 + 16 + 32},
         {100, 11, 32, 32, 1 + 4 + 16}, {9, 12, 16, 8, 2 + 4 + 16 + 32}, {17, 6, 8, 16, 1 + 16},
         {7, 11, 1, 32, 1 + 4 + 64}, {33, 5, 3, 8, 2 + 8 + 32 + 64}),
+    ROW_AS("linear_forward_of_bytes", linear_forward, true, source_forward_make, source_forward_run, {1, 1, 1, 0, 2},
+           {37, 9, 600, 0, 3}, {1300, 5, 300, 7, 2}, {4000, 64, 9408, 0, 2}, {40, 6, 11, 19, 1}),
+    ROW_AS("linear_backward_of_bytes", linear_backward, true, source_backward_make, source_backward_run,
+           {1, 1, 1, 0, 2}, {37, 9, 600, 0, 3}, {1300, 5, 300, 7, 2}, {4000, 64, 9408, 0, 2}, {40, 6, 11, 19, 1}),
+    ROW_AS("conv_of_bytes", conv_forward, true, bytes_conv_make, bytes_conv_run, {1, 1, 1, 1, 0}, {33, 10, 4, 16, 0},
+           {70, 10, 4, 16, 5}, {300, 84, 4, 16, 0}),
+    ROW_AS("frames_stack", frames_stack, false, frames_make, frames_run, {1, 2, 0, 0, 1 + 64},
+           {33, 4, 100, 4, 64 + 1024}, {50, 3, 7, 2, 5 + 128}, {50, 3, 7, 2, 5 + 256 + 1024},
+           {40, 4, 9, 3, 2 + 64 + 2048 + 1024}),
 };
 #define N_CASES (sizeof cases / sizeof cases[0])
 

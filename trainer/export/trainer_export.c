@@ -44,17 +44,47 @@ static void header_write(const struct exported *e, const char *name, struct strb
     strbuf_free(&file);
 }
 
+/* Observations that are bytes go into the policy as numbers of that size: what the first layer does to them lies in its
+ * weights. */
+static void fold_byte_scale(const struct policy *p, float *params)
+{
+    const struct kern_tensor *first = &p->tensors[0];
+
+    for (size_t i = 0; p->byte_scale > 0.0f && i < first->rows * first->cols; i++)
+        params[first->offset + i] *= p->byte_scale;
+}
+
+static enum status check_form(const struct policy *p, struct error *err)
+{
+    if (p->n_encoder_tensors > 2 * p->n_convs + 2)
+        return FAIL(
+            err, ST_CONFIG,
+            "the policy reads a grid by convolutions and a list beside it, which no exported form has; train it "
+            "with policy.encoder linear");
+    if (p->set.norm_obs && p->n_frames > 1)
+        return FAIL(
+            err, ST_CONFIG,
+            "the policy has policy.norm_obs and env.frame_stack %zu, which no exported form has together; train "
+            "it with one of them",
+            p->n_frames);
+    return ST_OK;
+}
+
 enum status trainer_export(struct trainer *t, enum policy_form form, const char *name, struct strbuf *out,
                            struct error *err)
 {
     const struct policy *p = &t->policy;
-    struct exported e = {.policy = p, .shape = &t->shape, .env = t->def->name};
+    struct env_shape seen = t->shape;
+    struct exported e = {.policy = p, .shape = &seen, .env = t->def->name};
     enum status rc;
 
+    TRY(check_form(p, err));
+    seen.channels *= (int)p->n_frames;
     e.params = mem_array(p->n_params, sizeof *e.params);
     if (p->set.norm_obs)
         e.scale = mem_array(2 * p->obs_size, sizeof *e.scale);
     rc = trainer_get_params(t, e.params, err);
+    fold_byte_scale(p, e.params);
     if (rc == ST_OK && e.scale != NULL)
         rc = kern_download(t->kern, e.scale, t->norm_of.obs_scale, 2 * p->obs_size * sizeof *e.scale, err);
     if (rc == ST_OK && form == POLICY_ONNX)

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include "kernels/cuda/nets/linear.h"
+#include "kernels/cuda/nets/widen.h"
 #include "kernels/cuda/number.h"
 
 #define CONVS_MAX 64
@@ -221,7 +222,10 @@ static size_t y_numbers(const struct kern_conv *s)
 static bool piece_next(struct kern *k, struct piece *p, const struct kern_conv_layer *l, enum conv_op op, bool is_bf16)
 {
     size_t x = x_numbers(l->shape), y = y_numbers(l->shape), most = PIECE_NUMBERS / (x > y ? x : y);
+    size_t wide = cuda_wide_rows(k, &l->from, x, is_bf16);
     enum kern_act act = l->act == KERN_ACT_RELU ? l->act : KERN_ACT_NONE;
+
+    most = wide < most ? wide : most;
 
     p->at += p->rows;
     for (p->rows = l->M - p->at < most ? l->M - p->at : most; p->rows > 0; p->rows /= 2) {
@@ -253,7 +257,7 @@ template <typename T> static void conv_forward(struct kern *k, const struct kern
 
     while (piece_next(k, &p, l, CONV_FORWARD, sizeof(T) == 2)) {
         struct conv_entry *e = p.entry;
-        const T *x = (const T *)l->x + p.at * x_numbers(l->shape);
+        const T *x = (const T *)cuda_widen(k, &l->from, l->x, p.at, p.rows, x_numbers(l->shape), sizeof(T) == 2);
         T *y = (T *)l->y + p.at * y_numbers(l->shape);
         check_dnn(k,
                   cudnnConvolutionBiasActivationForward(cuda->convs->dnn, &one, e->x, x, e->w, l->w, e->conv,
@@ -301,14 +305,15 @@ template <typename T> static void conv_backward(struct kern *k, const struct ker
 {
     struct cuda *cuda = cuda_of(k);
     size_t n_x = x_numbers(l->shape), n_y = y_numbers(l->shape), out = l->shape->out;
-    const T *x = (const T *)l->x, *dy = (const T *)l->dy;
+    const T *dy = (const T *)l->dy;
     const float one = 1.0f, zero = 0.0f;
     bool is_bf16 = sizeof(T) == 2;
     struct piece p = {};
 
     cuda_layer_gradient(k, l->dy, l->y, l->db, l->M * n_y / out, out, l->act, l->add_dw, is_bf16);
     while (piece_next(k, &p, l, CONV_DW, is_bf16))
-        piece_dw<T>(k, p.entry, l->dw, dy + p.at * n_y, x + p.at * n_x, l->add_dw || p.at > 0);
+        piece_dw<T>(k, p.entry, l->dw, dy + p.at * n_y,
+                    (const T *)cuda_widen(k, &l->from, l->x, p.at, p.rows, n_x, is_bf16), l->add_dw || p.at > 0);
     p = (struct piece){};
     while (l->dx != NULL && piece_next(k, &p, l, CONV_DX, is_bf16))
         check_dnn(k,

@@ -4,6 +4,7 @@
  * after another. */
 #include "kernels/cuda/nets/linear.h"
 #include "kernels/cuda/nets/matmul.h"
+#include "kernels/cuda/nets/widen.h"
 #include "kernels/cuda/number.h"
 
 #define BLOCK 256
@@ -41,14 +42,22 @@ template <typename T> static void act_in_place(struct kern *k, T *y, size_t n, e
 template <typename T> static void linear_forward(struct kern *k, const struct kern_linear *l)
 {
     struct cuda_matmul p = {};
+    const bool is_bf16 = sizeof(T) == 2;
+    const size_t most = cuda_wide_rows(k, &l->from, l->K, is_bf16);
 
-    if (l->M == 0)
+    if (l->M == 0 || most == 0)
         return;
-    p.c = l->y, p.a = l->x, p.b = l->w, p.bias = l->b;
-    p.m = l->M, p.n = l->N, p.k = l->K;
+    p.b = l->w, p.bias = l->b;
+    p.n = l->N, p.k = l->K;
     p.b_t = true;
-    p.in_bf16 = p.out_bf16 = sizeof(T) == 2;
-    cuda_matmul_run(k, &p);
+    p.in_bf16 = p.out_bf16 = is_bf16;
+    p.beta = l->add_y ? 1.0f : 0.0f;
+    for (size_t at = 0; at < l->M; at += p.m) {
+        p.m = l->M - at < most ? l->M - at : most;
+        p.a = cuda_widen(k, &l->from, l->x, at, p.m, l->K, is_bf16);
+        p.c = (T *)l->y + at * l->N;
+        cuda_matmul_run(k, &p);
+    }
     act_in_place<T>(k, (T *)l->y, l->M * l->N, l->act);
 }
 
@@ -167,17 +176,25 @@ void cuda_layer_gradient(struct kern *k, void *dy, const void *y, float *db, siz
 template <typename T> static void linear_backward(struct kern *k, const struct kern_linear *l)
 {
     struct cuda_matmul to_dw = {}, to_dx = {};
+    const bool is_bf16 = sizeof(T) == 2;
+    const size_t most = cuda_wide_rows(k, &l->from, l->K, is_bf16);
 
     layer_gradient<T>(k, (T *)l->dy, (const T *)l->y, l->db, l->M, l->N, l->act, l->add_dw);
-    to_dw.c = l->dw, to_dw.a = l->dy, to_dw.b = l->x;
-    to_dw.m = l->N, to_dw.n = l->K, to_dw.k = l->M;
+    to_dw.c = l->dw;
+    to_dw.m = l->N, to_dw.n = l->K;
     to_dw.a_t = true;
     to_dx.c = l->dx, to_dx.a = l->dy, to_dx.b = l->w;
     to_dx.m = l->M, to_dx.n = l->K, to_dx.k = l->N;
-    to_dw.in_bf16 = to_dx.in_bf16 = to_dx.out_bf16 = sizeof(T) == 2;
+    to_dw.in_bf16 = to_dx.in_bf16 = to_dx.out_bf16 = is_bf16;
     to_dw.beta = l->add_dw ? 1.0f : 0.0f;
     to_dx.beta = l->add_dx ? 1.0f : 0.0f;
-    cuda_matmul_run(k, &to_dw);
+    for (size_t at = 0; at < l->M && most > 0; at += to_dw.k) { /* one product, unless x has to be widened */
+        to_dw.k = l->M - at < most ? l->M - at : most;
+        to_dw.a = (const T *)l->dy + at * l->N;
+        to_dw.b = cuda_widen(k, &l->from, l->x, at, to_dw.k, l->K, is_bf16);
+        cuda_matmul_run(k, &to_dw);
+        to_dw.beta = 1.0f;
+    }
     if (l->dx != NULL)
         cuda_matmul_run(k, &to_dx);
 }

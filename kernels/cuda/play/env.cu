@@ -1,6 +1,6 @@
 /* env.cu - batches of games on the device: create, reset, step, observe, logs, save and load.
  * A block plays a few instances in a row. Their states pass through shared memory, so that global memory sees whole
- * lines in both directions, and so do the observations of a game with short rows.
+ * lines in both directions, and so do the observations of a game with short rows. Large instances are played where they lie.
  * Invariants: (1) an instance is a function of (settings, rng_split(root, i), its actions) alone, as on the host, byte
  * for byte (this file is compiled with -fmad=false); (2) logs are summed in a fixed order. */
 #include "kernels/cuda/play/env.cuh"
@@ -116,20 +116,13 @@ __device__ static inline void play_one(const env_args<G> *a, typename G::instanc
                                        size_t i)
 {
     struct env_shape shape;
-    struct env_step step;
     G::shape(&a->settings, &shape);
-    const size_t agents = (size_t)shape.n_agents, at = i * agents;
+    const size_t at = i * (size_t)shape.n_agents, actions = at * (size_t)shape.n_heads;
+    T *final_obs = (T *)io->final_obs;
 
-    const size_t actions = at * (size_t)shape.n_heads;
-
-    G::play(&a->settings, it, io->actions + actions, io->reals == NULL ? NULL : io->reals + actions, io->rewards + at,
-            io->terms + at, io->truncs + at, &step);
-    if (!step.ended && !step.truncated)
-        return;
-    if (shape.may_truncate && step.truncated && io->final_obs != NULL)
-        for (size_t agent = 0; agent < agents; agent++)
-            G::observe(&a->settings, it, (int)agent, (T *)io->final_obs + (at + agent) * (size_t)shape.obs_size);
-    G::end(&a->settings, it, &a->logs[i], &step);
+    G::template turn<T>(&a->settings, it, &a->logs[i], io->actions + actions,
+                        io->reals == NULL ? NULL : io->reals + actions, io->rewards + at, io->terms + at,
+                        io->truncs + at, final_obs == NULL ? NULL : final_obs + at * (size_t)shape.obs_size);
 }
 
 /* GAMES instances for each block of ENV_BLOCK threads: every (ENV_BLOCK / GAMES)th thread plays one, all of them
@@ -163,9 +156,53 @@ __global__ void __launch_bounds__(ENV_BLOCK, 8) env_k(const env_args<G> a, const
         copy_block(a.states + first, tile.states, (size_t)count * sizeof it);
 }
 
-template <class G, typename T, int GAMES, enum env_mode MODE>
+/* Large instances: a thread plays one where it lies, and a thread writes what an agent sees. */
+template <class G, typename T, enum env_mode MODE>
+__global__ void __launch_bounds__(ENV_BLOCK) large_play_k(const env_args<G> a, const struct kern_env_io io)
+{
+    const size_t i = (size_t)blockIdx.x * ENV_BLOCK + threadIdx.x;
+
+    if (i >= a.n)
+        return;
+    if constexpr (MODE == ENV_RESET) {
+        a.states[i] = {};
+        G::reset(&a.settings, &a.states[i], a.root, i);
+        a.logs[i] = {};
+    } else {
+        play_one<G, T>(&a, &a.states[i], &io, i);
+    }
+}
+
+template <class G, typename T>
+__global__ void __launch_bounds__(ENV_BLOCK) large_look_k(const env_args<G> a, T *obs, uint8_t *mask, size_t agents)
+{
+    const size_t row = (size_t)blockIdx.x * ENV_BLOCK + threadIdx.x, i = row / agents;
+
+    if (i < a.n)
+        G::look(&a.settings, &a.states[i], obs, mask, i, (int)(row % agents));
+}
+
+template <class G, typename T, enum env_mode MODE>
+static void large_launch(struct kern *k, const env_args<G> *args, const struct cuda_env *env,
+                         const struct kern_env_io *io)
+{
+    cudaStream_t stream = cuda_of(k)->stream;
+    size_t rows = env->n_agents;
+
+    if constexpr (MODE != ENV_OBSERVE) {
+        large_play_k<G, T, MODE>
+            <<<(unsigned)((args->n + ENV_BLOCK - 1) / ENV_BLOCK), ENV_BLOCK, 0, stream>>>(*args, *io);
+        cuda_launched(k, "a game's kernel");
+    }
+    large_look_k<G, T><<<(unsigned)((rows + ENV_BLOCK - 1) / ENV_BLOCK), ENV_BLOCK, 0, stream>>>(
+        *args, (T *)io->obs, io->mask, (size_t)env->shape.n_agents);
+    cuda_launched(k, "a game's kernel");
+}
+
+template <class G, typename Act, int GAMES, enum env_mode MODE>
 static void env_launch(struct kern *k, const struct cuda_env *env, const struct kern_env_io *io)
 {
+    typedef typename cuda_env_number<G, Act>::type T;
     env_args<G> args;
 
     memcpy(&args.settings, env->settings, sizeof args.settings);
@@ -173,9 +210,13 @@ static void env_launch(struct kern *k, const struct cuda_env *env, const struct 
     args.logs = env->logs;
     args.root = env->root;
     args.n = env->n_envs;
-    env_k<G, T, GAMES, MODE>
-        <<<(unsigned)((env->n_envs + GAMES - 1) / GAMES), ENV_BLOCK, 0, cuda_of(k)->stream>>>(args, *io);
-    cuda_launched(k, "a game's kernel");
+    if constexpr (cuda_env_is_large<G>::yes) {
+        large_launch<G, T, MODE>(k, &args, env, io);
+    } else {
+        env_k<G, T, GAMES, MODE>
+            <<<(unsigned)((env->n_envs + GAMES - 1) / GAMES), ENV_BLOCK, 0, cuda_of(k)->stream>>>(args, *io);
+        cuda_launched(k, "a game's kernel");
+    }
 }
 
 /* Few games: few in each block, so that every multiprocessor has some and the threads of a warp, of which only some play

@@ -33,6 +33,19 @@
         {                                                                                                              \
             game##_instance_end(s, it, log, step);                                                                     \
         }                                                                                                              \
+        /* A whole decision of the instance but for what the next one sees. */                                         \
+        template <typename T>                                                                                          \
+        __device__ static inline void turn(const settings *s, instance *it, struct env_log *log,                       \
+                                           const int32_t *actions, const float *reals, float *rewards, uint8_t *terms, \
+                                           uint8_t *truncs, T *final_obs)                                              \
+        {                                                                                                              \
+            game##_instance_turn(s, it, log, actions, reals, rewards, terms, truncs, final_obs);                       \
+        }                                                                                                              \
+        ENV_OBS_FN void look(const settings *s, const instance *it, env_obs *obs, uint8_t *mask, uint64_t i,           \
+                             int agent)                                                                                \
+        {                                                                                                              \
+            game##_instance_look(s, it, obs, mask, i, agent);                                                          \
+        }                                                                                                              \
         ENV_OBS_FN void observe(const settings *s, const instance *it, int agent, env_obs *obs)                        \
         {                                                                                                              \
             game##_observe(s, &it->state, agent, obs);                                                                 \
@@ -87,6 +100,26 @@ template <class A, class B> struct same_type {
 };
 template <class A> struct same_type<A, A> {
     enum { yes = 1 };
+};
+
+/* What a number of a game's observations is where activations are T. */
+template <class G, typename T, bool BYTES = G::gpu::bytes> struct cuda_env_number {
+    typedef T type;
+};
+template <class G, typename T> struct cuda_env_number<G, T, true> {
+    typedef uint8_t type;
+};
+
+/* An instance that is too large for a block's shared memory: it is played where it lies. */
+template <class G> struct cuda_env_is_large {
+    enum { yes = sizeof(typename G::instance) > 512 };
+};
+
+/* Can an agent of the game lie in a tile of rollout.cu: small, with short rows in bf16? */
+template <class G> struct cuda_env_tiles {
+    enum {
+        yes = (G::row_size > 0 || G::gpu::sparse) && !cuda_env_is_large<G>::yes && sizeof(typename G::instance) % 8 == 0
+    };
 };
 
 /* Does the game write its rows in T two values at a time, in a way of its own? */

@@ -29,7 +29,7 @@ struct cuda_env_host {
     cudaStream_t copies;
     cudaEvent_t done;
     size_t n_agents, obs_size, n_heads, mask_width;
-    bool has_reals;
+    bool has_reals, u8;
     struct host_part halves[HALVES];
 };
 
@@ -54,7 +54,8 @@ static enum status host_memory(struct kern *kern, struct cuda_env_host *host, co
                                struct error *err)
 {
     const struct env_def *def = env->def;
-    size_t A = host->n_agents, obs_bytes = A * host->obs_size * sizeof(float);
+    size_t A = host->n_agents, obs_bytes = A * host->obs_size * env_obs_bytes(&env->shape);
+    bool casts = !env->shape.u8;
     bool cut = env->shape.may_truncate;
 
     TRY(pinned((void **)&host->actions, A * host->n_heads * sizeof *host->actions, def, err));
@@ -71,8 +72,9 @@ static enum status host_memory(struct kern *kern, struct cuda_env_host *host, co
         TRY(pinned((void **)&host->io.final_obs, obs_bytes, def, err));
     if (host->mask_width > 0)
         TRY(pinned((void **)&host->io.mask, A * host->mask_width, def, err));
-    TRY(kern_alloc(kern, (void **)&host->obs, obs_bytes, "observations on their way", err));
-    if (cut)
+    if (casts)
+        TRY(kern_alloc(kern, (void **)&host->obs, obs_bytes, "observations on their way", err));
+    if (casts && cut)
         TRY(kern_alloc(kern, (void **)&host->final_obs, obs_bytes, "last observations on their way", err));
     return ST_OK;
 }
@@ -93,6 +95,7 @@ enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const 
     env->host = host;
     host->n_agents = env->n_agents;
     host->obs_size = (size_t)env->shape.obs_size;
+    host->u8 = env->shape.u8;
     host->n_heads = (size_t)env->shape.n_heads;
     for (int i = 0; i < env->shape.n_heads; i++)
         host->has_reals |= env->shape.head_sizes[i] == 0;
@@ -188,12 +191,16 @@ static void up(struct kern *k, void *dst, const void *src, size_t at, size_t n, 
                    "copying a game's step");
 }
 
-/* Rows [at, at + n) of observations, by way of `staged` when they become bf16. */
+/* Rows [at, at + n) of observations, by way of `staged` when they become bf16; bytes stay bytes. */
 static void up_obs(struct kern *k, struct cuda_env_host *host, void *dst, float *staged, const float *src, size_t at,
                    size_t n, bool bf16, cudaStream_t stream)
 {
     size_t D = host->obs_size, values = n * D;
 
+    if (host->u8) {
+        up(k, dst, src, at, n, D, stream);
+        return;
+    }
     up(k, bf16 ? staged : dst, src, at, n, D * sizeof(float), stream);
     if (!bf16 || n == 0)
         return;

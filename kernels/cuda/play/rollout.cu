@@ -254,7 +254,7 @@ static rollout_kernel *rollout_kernel_at(size_t H, int n_blocks)
 static int rollout_game_of(const struct cuda_env *env)
 {
 #define ROLLOUT_GAME(game)                                                                                             \
-    if (cuda_env_is(env, game))                                                                                        \
+    if (cuda_env_tiles<cuda_game_##game>::yes && cuda_env_is(env, game))                                               \
         return ROLLOUT_##game;
     ENV_GAMES(ROLLOUT_GAME)
 #undef ROLLOUT_GAME

@@ -170,7 +170,9 @@ __device__ static inline struct rollout_played rollout_step(int game, struct rol
     switch (game) {
 #define ROLLOUT_GAME(name)                                                                                             \
     case ROLLOUT_##name:                                                                                               \
-        return rollout_step_game<cuda_game_##name>(seat, action);
+        if constexpr (cuda_env_tiles<cuda_game_##name>::yes)                                                           \
+            return rollout_step_game<cuda_game_##name>(seat, action);                                                  \
+        break;
         ENV_GAMES(ROLLOUT_GAME)
 #undef ROLLOUT_GAME
     }
@@ -182,7 +184,8 @@ __device__ static inline void rollout_next(int game, struct rollout_seat seat, s
     switch (game) {
 #define ROLLOUT_GAME(name)                                                                                             \
     case ROLLOUT_##name:                                                                                               \
-        rollout_next_game<cuda_game_##name>(seat, played);                                                             \
+        if constexpr (cuda_env_tiles<cuda_game_##name>::yes)                                                           \
+            rollout_next_game<cuda_game_##name>(seat, played);                                                         \
         break;
         ENV_GAMES(ROLLOUT_GAME)
 #undef ROLLOUT_GAME

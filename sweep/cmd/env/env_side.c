@@ -35,7 +35,7 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
     }
     rows = s->n_agents = n_envs * (size_t)s->shape.n_agents;
     s->n_actions = rows * (size_t)s->shape.n_heads;
-    s->obs_bytes = rows * (size_t)s->shape.obs_size * sizeof(float);
+    s->obs_bytes = rows * (size_t)s->shape.obs_size * env_obs_bytes(&s->shape);
     for (int h = 0; s->shape.has_mask && h < s->shape.n_heads; h++)
         s->mask_width += (size_t)s->shape.head_sizes[h];
     s->actions = mem_array(s->n_actions, sizeof *s->actions);
@@ -148,6 +148,12 @@ static bool mask_allows(const struct env_side *s, size_t agent)
     return true;
 }
 
+/* Number i of the observations obs. */
+static float obs_at(const struct env_side *s, const float *obs, size_t i)
+{
+    return s->shape.u8 ? (float)((const uint8_t *)obs)[i] : obs[i];
+}
+
 bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
 {
     struct error err = {0};
@@ -158,8 +164,8 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
     if (!guards_stand(s)) /* first: what was overrun is wrong as well */
         wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
     for (size_t i = 0; wrong == NULL && i < s->n_agents * D; i++) {
-        *largest_obs = fmaxf(*largest_obs, fabsf(s->obs[i]));
-        wrong = isfinite(s->obs[i]) ? NULL : "an observation is no finite number, or was not written";
+        *largest_obs = fmaxf(*largest_obs, fabsf(obs_at(s, s->obs, i)));
+        wrong = isfinite(obs_at(s, s->obs, i)) ? NULL : "an observation is no finite number, or was not written";
         at = i / D;
     }
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
@@ -173,7 +179,7 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
         else if (s->mask != NULL && !mask_allows(s, a))
             wrong = "the mask allows no choice at all, or was not written";
         for (size_t i = a * D; wrong == NULL && s->truncs[a] == 1 && i < (a + 1) * D; i++)
-            if (!isfinite(s->final_obs[i]))
+            if (!isfinite(obs_at(s, s->final_obs, i)))
                 wrong = "the last observation of a truncated episode is no finite number, or was not written";
     }
     if (wrong == NULL && env_batch_failed(s->batch, &err) != ST_OK)

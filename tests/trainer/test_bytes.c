@@ -1,0 +1,343 @@
+/* test_bytes.c - observations that are bytes against the same ones as floats: a quarter of the memory and the same training,
+ * to the byte; a grid with a list beside it; observations of several frames, and what they let a policy learn. */
+#include "trainer_test.h"
+
+/* ---- a game in two forms: a dot that walks over a grid of two channels, and a list of three numbers ----
+ * Even instances are truncated after 3 steps, odd ones end after 5. */
+
+enum { SIDE = 4, GRID = SIDE * SIDE * 2, LIST = 3, OBS = GRID + LIST };
+static const float SCALE = 1.0f / 50.0f;
+static bool with_list = true;
+
+struct dot_settings {
+    int64_t unused;
+};
+struct dot_state {
+    struct rng rng;
+    int64_t steps, id, at;
+};
+
+static enum status dot_shape(const struct env_def *def, const void *settings, struct env_shape *shape,
+                             struct error *err)
+{
+    (void)settings, (void)err;
+    *shape = (struct env_shape){.obs_size = with_list ? OBS : GRID,
+                                .channels = 2,
+                                .height = SIDE,
+                                .width = SIDE,
+                                .n_agents = 1,
+                                .n_heads = 1,
+                                .head_sizes = {3},
+                                .may_truncate = true,
+                                .u8 = strcmp(def->name, "dot_bytes") == 0,
+                                .byte_scale = 50.0f};
+    return ST_OK;
+}
+
+static void dot_look(const struct dot_state *s, uint8_t *bytes)
+{
+    memset(bytes, 0, OBS);
+    bytes[2 * s->at] = 50;
+    bytes[2 * s->at + 1] = (uint8_t)(10 * s->steps);
+    bytes[GRID] = (uint8_t)s->steps;
+    bytes[GRID + 1] = (uint8_t)(s->id % 7);
+    bytes[GRID + 2] = 33;
+}
+
+/* Observation i of obs, in the form that obs has. */
+static void dot_write(const struct dot_state *s, float *obs, size_t i, bool u8)
+{
+    size_t n = with_list ? OBS : GRID;
+    uint8_t bytes[OBS];
+
+    dot_look(s, bytes);
+    for (size_t j = 0; j < n; j++)
+        if (u8)
+            ((uint8_t *)obs)[i * n + j] = bytes[j];
+        else
+            obs[i * n + j] = (float)bytes[j] * SCALE;
+}
+
+static void dot_reset_range(const void *settings, void *states, struct rng root, size_t from, size_t to)
+{
+    struct dot_state *s = states;
+    (void)settings;
+    for (size_t i = from; i < to; i++)
+        s[i] = (struct dot_state){.rng = rng_split(root, i), .id = (int64_t)i, .at = (int64_t)i % (SIDE * SIDE)};
+}
+
+static void dot_step(void *states, struct env_log *logs, const struct env_io *io, size_t from, size_t to, bool u8)
+{
+    for (size_t i = from; i < to; i++) {
+        struct dot_state *s = (struct dot_state *)states + i;
+        bool odd = s->id % 2 == 1, end = ++s->steps == (odd ? 5 : 3);
+
+        s->at = (s->at + io->actions[i] * 3 + 1) % (SIDE * SIDE);
+        io->rewards[i] = s->at < SIDE ? 1.0f : -0.1f;
+        io->terms[i] = end && odd;
+        io->truncs[i] = end && !odd;
+        if (io->truncs[i])
+            dot_write(s, io->final_obs, i, u8);
+        if (end) {
+            logs[i].episodes += 1.0;
+            s->steps = 0;
+            s->at = (int64_t)rng_below(&s->rng, SIDE * SIDE);
+        }
+        dot_write(s, io->obs, i, u8);
+    }
+}
+
+#define DOT(FORM, U8)                                                                                                  \
+    static void FORM##_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from,       \
+                               size_t to)                                                                              \
+    {                                                                                                                  \
+        (void)settings, (void)mask;                                                                                    \
+        for (size_t i = from; i < to; i++)                                                                             \
+            dot_write((const struct dot_state *)states + i, obs, i, U8);                                               \
+    }                                                                                                                  \
+    static void FORM##_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io,         \
+                            size_t from, size_t to)                                                                    \
+    {                                                                                                                  \
+        (void)settings;                                                                                                \
+        dot_step(states, logs, io, from, to, U8);                                                                      \
+    }                                                                                                                  \
+    static const struct env_def FORM##_def = {                                                                         \
+        .api_version = ENV_API_VERSION,                                                                                \
+        .name = #FORM,                                                                                                 \
+        .about = &dot_about,                                                                                           \
+        .options = {.section = "env", .title = "Dot", .settings_size = sizeof(struct dot_settings)},                   \
+        .state_size = sizeof(struct dot_state),                                                                        \
+        .shape = dot_shape,                                                                                            \
+        .reset_range = dot_reset_range,                                                                                \
+        .observe_range = FORM##_observe,                                                                               \
+        .step_range = FORM##_step,                                                                                     \
+    }
+static const struct env_about dot_about = {"a dot on a grid", NULL, 0};
+DOT(dot_bytes, true);
+DOT(dot_floats, false);
+
+static void dot_open(struct setup *s, bool bytes)
+{
+    setup_open(s, bytes ? &dot_bytes_def : &dot_floats_def, 2);
+}
+
+static size_t planned(const struct trainer *t, const char *what)
+{
+    for (size_t i = 0; i < t->plan.n; i++)
+        if (strcmp(t->plan.items[i].what, what) == 0)
+            return t->plan.items[i].bytes;
+    fail_msg("nothing is planned for %s", what);
+    return 0;
+}
+
+static void test_a_quarter_of_the_memory(void **unused)
+{
+    static const char *const what[] = {"rollout observations", "minibatch observations"};
+    struct setup s[2];
+    struct trainer *t[2];
+
+    (void)unused;
+    for (int bytes = 0; bytes < 2; bytes++) {
+        dot_open(&s[bytes], bytes != 0);
+        t[bytes] = setup_trainer(&s[bytes]);
+    }
+    assert_int_equal(planned(t[1], what[0]), 9 * 12 * OBS); /* (T + 1) N numbers of one byte */
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(planned(t[0], what[i]), 4 * planned(t[1], what[i]));
+    for (int bytes = 0; bytes < 2; bytes++) {
+        trainer_destroy(t[bytes]);
+        setup_close(&s[bytes]);
+    }
+}
+
+/* Encoder, list, frames and core in turn. */
+static void variant_of(struct setup *s, int variant)
+{
+    s->policy.encoder = variant % 2 == 0 ? POLICY_ENCODER_LINEAR : POLICY_ENCODER_CONV;
+    s->policy.conv_channels = 8;
+    s->policy.frame_stack = variant >= 2 ? 3 : 1;
+    s->policy.core = variant >= 4 ? POLICY_CORE_MINGRU : POLICY_CORE_MLP;
+}
+
+static void test_bytes_train_as_floats_do(void **unused)
+{
+    (void)unused;
+    for (int list = 0; list < 2; list++)
+        for (int variant = 0; variant < 6; variant++) {
+            struct setup s[2];
+            struct trainer *t[2];
+
+            with_list = list != 0;
+            for (int bytes = 0; bytes < 2; bytes++) {
+                dot_open(&s[bytes], bytes != 0);
+                variant_of(&s[bytes], variant);
+                t[bytes] = setup_trainer(&s[bytes]);
+            }
+            iterate(t[0], 4);
+            iterate(t[1], 4);
+            assert_same_weights(t[0], t[1]);
+            for (int bytes = 0; bytes < 2; bytes++) {
+                trainer_destroy(t[bytes]);
+                setup_close(&s[bytes]);
+            }
+        }
+    with_list = true;
+}
+
+/* What is learned beside a grid comes through the list's own weights. */
+static void test_the_list_is_read(void **unused)
+{
+    struct setup s;
+    struct trainer *t;
+    float *before, *after;
+    size_t at = SIZE_MAX, n, moved = 0;
+
+    (void)unused;
+    dot_open(&s, true);
+    variant_of(&s, 1);
+    t = setup_trainer(&s);
+    for (size_t i = 0; i < t->policy.n_tensors; i++)
+        if (strcmp(t->policy.names[i], "encoder.list") == 0)
+            at = i;
+    assert_true(at != SIZE_MAX);
+    n = t->policy.tensors[at].rows * t->policy.tensors[at].cols;
+    assert_int_equal(n, 16 * LIST);
+    before = params_copy(t);
+    iterate(t, 2);
+    after = params_copy(t);
+    for (size_t i = 0; i < n; i++)
+        moved += before[t->policy.tensors[at].offset + i] != after[t->policy.tensors[at].offset + i];
+    assert_true(moved > n / 2);
+    free(before), free(after);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* ---- frames ---- */
+
+/* Frames of a slot hold the steps t - 2, t - 1, t of the episode, its first one repeated. */
+static void check_frames(const uint8_t *obs, size_t i, int newest)
+{
+    const uint8_t *list = obs + i * 3 * OBS + 3 * GRID;
+
+    for (int f = 0; f < 3; f++) {
+        int steps = newest - 2 + f;
+        if (list[f * LIST] != (steps > 0 ? steps : 0) || list[f * LIST + 1] != i % 7)
+            fail_msg("agent %zu, frame %d shows step %d, the newest %d", i, f, list[f * LIST], newest);
+    }
+}
+
+static void test_stacks_of_a_rollout(void **unused)
+{
+    struct setup s;
+    struct trainer *t;
+
+    (void)unused;
+    dot_open(&s, true);
+    s.policy.frame_stack = 3;
+    s.train.horizon = 9; /* even instances are truncated by its last step */
+    s.train.minibatch_size = 36;
+    s.train.total_timesteps = 9 * 12 * 10;
+    t = setup_trainer(&s);
+    OK(rollout_run(t, err));
+    const uint8_t *obs = t->roll.obs, *final_obs = t->roll.final_obs;
+    for (size_t slot = 0; slot <= 9; slot++)
+        for (size_t i = 0; i < 12; i++)
+            check_frames(obs + slot * 12 * 3 * OBS, i, (int)(slot % (i % 2 == 1 ? 5 : 3)));
+    for (size_t i = 0; i < 12; i += 2)
+        check_frames(final_obs, i, 3);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static void test_a_run_of_frames_resumes(void **unused)
+{
+    char path[] = "/tmp/trawl-frames-XXXXXX";
+    int fd = mkstemp(path);
+
+    (void)unused;
+    assert_true(fd >= 0);
+    close(fd);
+    for (int bytes = 0; bytes < 2; bytes++) {
+        struct setup s;
+        dot_open(&s, bytes != 0);
+        variant_of(&s, 3);
+        struct trainer *a = setup_trainer(&s), *b = setup_trainer(&s);
+        iterate(a, 3);
+        OK(trainer_save(a, path, "", err));
+        iterate(a, 2);
+        OK(trainer_load(b, path, err));
+        iterate(b, 2);
+        assert_same_weights(a, b);
+        trainer_destroy(b);
+        s.policy.frame_stack = 2;
+        struct trainer *other = setup_trainer(&s);
+        struct error err = {0};
+        assert_int_equal(trainer_load(other, path, &err), ST_CONFIG);
+        assert_non_null(strstr(err.text, "env.frame_stack"));
+        trainer_destroy(other);
+        trainer_destroy(a);
+        setup_close(&s);
+    }
+    unlink(path);
+}
+
+/* A cue that was shown four steps before the answer: five frames still hold it, three do not. */
+static void test_frames_are_a_memory(void **unused)
+{
+    (void)unused;
+    for (int64_t frames = 3; frames <= 5; frames += 2) {
+        struct eval_settings eval = {.episodes = 256, .max_steps = 1000, .greedy = false};
+        struct train_result result;
+        struct eval_result score;
+        struct setup s;
+
+        setup_game(&s, "memory", 2);
+        s.policy.frame_stack = frames;
+        s.policy.num_layers = 1;
+        s.train.total_agents = 64;
+        s.train.horizon = 10;
+        s.train.minibatch_size = 320;
+        s.train.total_timesteps = 64000;
+        s.train.learning_rate = 0.02;
+        struct trainer *t = setup_trainer(&s);
+        OK(trainer_run(t, NULL, &result, err));
+        OK(trainer_eval(t, &eval, &score, err));
+        printf("# %d frames: perf %.3f\n", (int)frames, score.perf);
+        assert_true(frames == 5 ? score.perf > 0.95 : score.perf < 0.65);
+        trainer_destroy(t);
+        setup_close(&s);
+    }
+}
+
+static void test_refused(void **unused)
+{
+    struct setup s;
+    struct error err = {0};
+
+    (void)unused;
+    dot_open(&s, true);
+    s.policy.norm_obs = true;
+    assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &err), ST_CONFIG);
+    assert_non_null(strstr(err.text, "shows bytes"));
+    error_clear(&err);
+    s.policy.norm_obs = false;
+    s.policy.frame_stack = 65;
+    assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &err), ST_CONFIG);
+    assert_non_null(strstr(err.text, "env.frame_stack is 65"));
+    setup_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_quarter_of_the_memory),
+        cmocka_unit_test(test_bytes_train_as_floats_do),
+        cmocka_unit_test(test_the_list_is_read),
+        cmocka_unit_test(test_stacks_of_a_rollout),
+        cmocka_unit_test(test_a_run_of_frames_resumes),
+        cmocka_unit_test(test_frames_are_a_memory),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
