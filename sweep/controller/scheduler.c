@@ -617,12 +617,16 @@ static enum status wait_events(struct scheduler *s, struct error *err)
     n_watched = n;
     fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
     for (size_t i = 0; i < s->n_workers; i++) {
-        const struct worker *w = &s->workers[i];
-        bool talks = w->state == WORKER_STARTING || w->state == WORKER_READY;
-        if (talks)
+        struct worker *w = &s->workers[i];
+        w->talks_at = w->logs_at = SIZE_MAX;
+        if (w->state == WORKER_STARTING || w->state == WORKER_READY) {
+            w->talks_at = n;
             fds[n++] = (struct pollfd){.fd = w->proto.in_fd, .events = POLLIN};
-        if (w->log_fd >= 0)
+        }
+        if (w->log_fd >= 0) {
+            w->logs_at = n;
             fds[n++] = (struct pollfd){.fd = w->log_fd, .events = POLLIN};
+        }
         if (w->state == WORKER_DYING)
             timeout_ms = DYING_TICK_MS;
     }
@@ -648,8 +652,9 @@ static enum status take_events(struct scheduler *s, struct error *err)
         supervise_slept(s, s->now_s - before_s);
     for (size_t i = 0; i < s->n_workers; i++) {
         struct worker *w = &s->workers[i];
-        worker_read_log(w);
-        if (w->state == WORKER_STARTING || w->state == WORKER_READY)
+        if (w->logs_at != SIZE_MAX && s->fds[w->logs_at].revents != 0)
+            worker_read_log(w);
+        if (w->talks_at != SIZE_MAX && s->fds[w->talks_at].revents != 0 && w->state != WORKER_DOWN)
             TRY(read_worker(s, w, err));
     }
     TRY(reap(s, err));

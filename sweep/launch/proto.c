@@ -14,12 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BUF_BYTES 16384 /* to begin with: a controller has many peers, and most messages are short */
 #define TAKEN_IN_MAX (64u << 20) /* some half a day of a trial's messages */
 
 void proto_create(struct proto *proto, int in_fd, int out_fd)
 {
-    *proto =
-        (struct proto){.in_fd = in_fd, .out_fd = out_fd, .cap = PROTO_MAX_BYTES, .buf = mem_alloc(PROTO_MAX_BYTES)};
+    *proto = (struct proto){.in_fd = in_fd, .out_fd = out_fd, .cap = BUF_BYTES, .buf = mem_alloc(BUF_BYTES)};
     fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
     fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
 }
@@ -121,6 +121,12 @@ static enum status take_line(struct proto *proto, cJSON **ret_message, struct er
     }
 }
 
+static void grow(struct proto *proto)
+{
+    proto->buf = mem_grow(proto->buf, proto->cap, 2 * proto->cap, 1);
+    proto->cap *= 2;
+}
+
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err)
 {
     struct pollfd pfd = {.fd = proto->in_fd, .events = POLLIN};
@@ -130,6 +136,8 @@ enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_messa
     TRY(take_line(proto, ret_message, err));
     if (*ret_message != NULL || proto->closed || poll(&pfd, 1, timeout_ms) <= 0)
         return ST_OK;
+    if (proto->n == proto->cap) /* take_line has refused a line of PROTO_MAX_BYTES */
+        grow(proto);
     got = read(proto->in_fd, proto->buf + proto->n, proto->cap - proto->n);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return ST_OK;
@@ -147,8 +155,7 @@ void proto_take_in(struct proto *proto)
         if (proto->n == proto->cap) {
             if (proto->cap >= TAKEN_IN_MAX)
                 return;
-            proto->buf = mem_grow(proto->buf, proto->cap, 2 * proto->cap, 1);
-            proto->cap *= 2;
+            grow(proto);
         }
         ssize_t got = read(proto->in_fd, proto->buf + proto->n, proto->cap - proto->n);
         if (got <= 0) /* nothing more, or an end, which proto_receive sees again */

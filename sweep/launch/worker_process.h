@@ -58,6 +58,7 @@ struct worker {
     char log[WORKER_LOG_BYTES]; /* the end of its stderr, whole lines but for the first */
     size_t log_n;
     int log_fd; /* its stderr; -1: closed */
+    size_t talks_at, logs_at; /* of its socket and log among the descriptors of the last poll; SIZE_MAX: not there */
     size_t log_shown; /* bytes of log that were logged */
     double started_s, heard_s, dying_s; /* by the monotonic clock */
     double busy_s; /* when it last had a trial, or began */

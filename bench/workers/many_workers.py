@@ -1,0 +1,88 @@
+"""many_workers.py - what a controller with many workers costs: workers that sleep (sleeping_worker.c), a store in SQLite.
+
+usage: bench/workers/many_workers.py BUILD [--workers N ...] [--trial-s S] [--seconds S] [--method M]
+One row for each N: share of one core that the controller takes, by /proc, over the time after all workers are there.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+CONFIG = """[env]
+name = squared
+[train]
+device = cpu
+[sweep]
+method = %s
+[sweep.train.learning_rate]
+min = 0.0001
+max = 0.1
+[sweep.train.gamma]
+min = 0.8
+max = 0.999
+[sweep.train.horizon]
+min = 16
+max = 128
+"""
+
+
+def cpu_s(pid):
+    """Of the process, and of each of its threads by name."""
+    per, by_name = os.sysconf("SC_CLK_TCK"), collections.Counter()
+    for task in pathlib.Path("/proc/%d/task" % pid).iterdir():
+        text = (task / "stat").read_text()
+        name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+        by_name[name] += (int(rest[11]) + int(rest[12])) / per
+    return by_name
+
+
+def count(store):
+    with sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=60) as db:
+        return dict(db.execute("SELECT state, count(*) FROM trial GROUP BY 1").fetchall())
+
+
+def measure(build, n, trial_s, seconds, method):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-many-"))
+    (folder / "s.ini").write_text(CONFIG % method)
+    store = folder / "s.db"
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen([build + "/sweep/trawl", "sweep", str(folder / "s.ini"), "--store", str(store), "--name", "a",
+                                    "--trials", "1000000", "-q", "--devices", "cmd*%d:exec %s/bench/sleeping_worker %g" % (n, build, trial_s)],
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 300 and (not store.exists() or count(store).get("running", 0) < n):
+        time.sleep(0.5)
+    filled = time.monotonic() - begun
+    before, done, from_s = cpu_s(process.pid), count(store).get("done", 0), time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - from_s
+    after, states = cpu_s(process.pid), count(store)
+    share = {name: 100 * (after[name] - before[name]) / took for name in after}
+    rss = int(next(line for line in open("/proc/%d/status" % process.pid) if line.startswith("VmRSS")).split()[1]) / 1024
+    others = ", ".join("%s %.1f %%" % item for item in sorted(share.items(), key=lambda item: -item[1])[:4] if item[1] >= 0.05)
+    print("| %d | %.1f | %.1f | %.1f %% (%s) | %d of %d | %.0f |" % (n, filled, (states.get("done", 0) - done) / took, sum(share.values()), others,
+                                                                states.get("running", 0), n, rss), flush=True)
+    process.send_signal(signal.SIGINT)
+    process.wait(120)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--workers", type=int, nargs="+", default=[8, 100, 500])
+    parser.add_argument("--trial-s", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--method", default="sobol")
+    args = parser.parse_args()
+    print("| workers | s until all have a trial | results/s | controller, of one core (by thread) | running at the end | MB |\n|---|---|---|---|---|---|")
+    for n in args.workers:
+        measure(os.path.abspath(args.build), n, args.trial_s, args.seconds, args.method)
+
+
+if __name__ == "__main__":
+    main()
