@@ -106,6 +106,10 @@ static const struct opt_def sweep_defs[] = {
         "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, other "
         "machines as ssh:HOST, slurm:gpu=1*16 or cmd:COMMAND (docs/many-machines.md), or none: only clients outside "
         "get trials (docs/own-trainer.md)."),
+    OPT_ROW_STR(struct sweep_settings, device_costs, "alike",
+                "Says what a second on unlike devices counts: alike: the study uses devices of one kind only; any: all "
+                "count the "
+                "same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA A100=0.55."),
     OPT_ROW_STR(struct sweep_settings, ssh, "ssh",
                 "Runs this command, with options of yours if need be, for devices like ssh:HOST."),
     OPT_ROW_STR(struct sweep_settings, remote_program, "trawl",

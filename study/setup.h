@@ -51,6 +51,7 @@ struct sweep_settings {
     int keep; /* enum sweep_keep */
     double checkpoint_interval_s; /* 0: only when a trial is stopped */
     char devices[OPT_STR_MAX]; /* auto|cpu|cuda:0,cuda:1|cuda:all|ssh:...|slurm:...|cmd:... */
+    char device_costs[OPT_STR_MAX]; /* alike|any|NAME=FACTOR,... */
     char ssh[OPT_STR_MAX], remote_program[OPT_STR_MAX];
     int64_t runs_per_device;
     double hang_timeout_s; /* 0: never */

@@ -55,7 +55,7 @@ CIRCLES = {
 # circles of files, and why
 FILE_CIRCLES = [
     # one event loop and its objects
-    ["sweep/controller/checkpoints", "sweep/controller/devices", "sweep/controller/flight",
+    ["sweep/controller/checkpoints", "sweep/controller/device_class", "sweep/controller/devices", "sweep/controller/flight",
      "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/sched_study",
      "sweep/controller/supervise", "sweep/controller/confirm", "sweep/controller/reports", "sweep/controller/track_rows",
      "sweep/controller/proposer", "sweep/controller/leases",

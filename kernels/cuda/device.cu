@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 #include "base/clock.h"
+#include "kernels/card_limits.h"
 #ifdef __cplusplus
 }
 #endif
@@ -114,6 +115,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     struct cuda *cuda = (struct cuda *)mem_alloc(sizeof *cuda);
     uint64_t keep = UINT64_MAX;
     struct cudaDeviceProp prop;
+    char pci[32], limits[48] = "";
     cudaError_t code;
     enum status rc;
 
@@ -153,7 +155,9 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     kern->n_threads = 1;
     kern->memory_bytes = prop.totalGlobalMem;
     kern->block_tokens = 0;
-    snprintf(kern->name, sizeof kern->name, "%s", prop.name);
+    if (cudaDeviceGetPCIBusId(pci, sizeof pci, cuda->ordinal) == cudaSuccess)
+        card_limits(pci, limits, sizeof limits);
+    snprintf(kern->name, sizeof kern->name, "%s%s", prop.name, limits);
     return ST_OK;
 }
 

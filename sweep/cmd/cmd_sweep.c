@@ -145,7 +145,8 @@ static bool may_change(const char *key)
                                        "sweep.grace_s",
                                        "sweep.checkpoint_interval_s",
                                        "sweep.ssh",
-                                       "sweep.remote_program"};
+                                       "sweep.remote_program",
+                                       "sweep.device_costs"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
@@ -270,6 +271,7 @@ static void take_machine(struct sweep_cmd *s)
     const struct sweep_settings *from = &s->setup->sweep;
 
     memcpy(to->devices, from->devices, sizeof to->devices);
+    memcpy(to->device_costs, from->device_costs, sizeof to->device_costs);
     memcpy(to->ssh, from->ssh, sizeof to->ssh);
     memcpy(to->remote_program, from->remote_program, sizeof to->remote_program);
     memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);

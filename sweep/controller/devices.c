@@ -13,6 +13,7 @@
 #include "study/search.h"
 #include "study/study_view.h"
 #include "study/setup.h"
+#include "sweep/controller/device_class.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/remote_devices.h"
 
@@ -231,7 +232,10 @@ enum status devices_parse(const struct sweep_settings *settings, int train_devic
 enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err)
 {
     struct devices *devices = mem_alloc(sizeof *devices);
-    enum status rc = devices_parse(settings, train_device, devices, err);
+    enum status rc = device_costs_check(settings->device_costs, err);
+
+    if (rc == ST_OK)
+        rc = devices_parse(settings, train_device, devices, err);
 
     mem_free(devices);
     return rc;

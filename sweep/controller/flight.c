@@ -16,6 +16,7 @@
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/controller/checkpoints.h"
+#include "sweep/controller/device_class.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/share.h"
@@ -152,6 +153,9 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     f->handed_s = f->charged_s = f->start_s = f->progress_s = now_s;
     f->score = f->trained_cost_s = NAN;
     f->resumed = resume;
+    f->cost_factor = device_costs_factor(ss->setup->sweep.device_costs, w->device_class);
+    if (isnan(f->cost_factor)) /* not named: its seconds are no cost */
+        f->cost_factor = 1;
     ss->n_queued--;
     ss->n_flights++;
     ss->n_started++;
@@ -181,6 +185,9 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
 {
     struct metric_report report;
 
+    cJSON *wall = cJSON_GetObjectItemCaseSensitive(message, "wall_s"); /* its cost so far */
+    if (f->cost_factor != 1 && cJSON_IsNumber(wall))
+        cJSON_SetNumberValue(wall, wall->valuedouble * f->cost_factor);
     if (!report_parse(message, f->trial_id, &report))
         return ST_OK; /* of another program: nothing to keep */
     const double wall_s = report.points[0].wall_s;
@@ -189,7 +196,7 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
             f->score = report.points[i].value;
     f->reported_s = wall_s;
     if (f->resumed)
-        f->saved_s = fmax(wall_s - (now_s - f->start_s), 0);
+        f->saved_s = fmax(wall_s - f->cost_factor * (now_s - f->start_s), 0);
     f->resumed = false;
     flight_progress(f, report.points[0].env_steps, f->iterations, now_s);
     report.outbox_json = track_rows_metrics(f->ss->track, &report);
@@ -228,6 +235,11 @@ static void read_result(struct flight *f, const cJSON *message)
     read_text(message, "device", "", f->device, sizeof f->device);
     read_text(message, "log_tail", "", f->log_tail, sizeof f->log_tail);
     read_text(message, "cost_method", "wall", f->cost_method, sizeof f->cost_method);
+    if (f->cost_factor != 1) {
+        size_t n = strlen(f->cost_method);
+        r->cost_s *= f->cost_factor;
+        snprintf(f->cost_method + n, sizeof f->cost_method - n, " x %.4g", f->cost_factor);
+    }
     r->state = TRIAL_FAILED;
     if (state != NULL && strcmp(state, "stopped") == 0)
         r->state = TRIAL_STOPPED;
@@ -347,6 +359,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return begin_again(f, json_get_str(message, "reason"), err);
     } else if (type != NULL && strcmp(type, "evaluating") == 0) {
         (void)json_get_f64(message, "cost_s", &f->trained_cost_s);
+        f->trained_cost_s *= f->cost_factor;
     } else if (type != NULL && strcmp(type, "fetch") == 0) {
         f->progress_s = now_s;
         send_chunk(f, message);
@@ -368,7 +381,8 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
 
 double flight_cost_s(const struct flight *f, double now_s)
 {
-    double alone_s = fmax(now_s - f->start_s, f->reported_s); /* reported: with what it had before it was stopped */
+    double alone_s = fmax(f->cost_factor * (now_s - f->start_s),
+                          f->reported_s); /* reported: with what it had before it was stopped */
 
     if (isfinite(f->trained_cost_s))
         return f->trained_cost_s;

@@ -30,6 +30,7 @@ struct flight {
     int64_t trial_id, attempt;
     double charged_s; /* until when its device time is in its study's share */
     double handed_s, start_s; /* given to the worker; training began (before that: handed_s) */
+    double cost_factor; /* by what a second on its device counts (sweep.device_costs) */
     bool trains; /* the worker has reported that training began */
     double trained_cost_s; /* cost of the whole training, known once the evaluation begins; NaN: not yet */
     double asked_s; /* when it was asked to stop; 0: not */
@@ -46,7 +47,7 @@ struct flight {
     bool ended; /* result is complete */
     struct trial_result result;
     char *outcomes; /* of the result, owned; NULL: its study needs none */
-    char reason[ERROR_TEXT_MAX], cost_method[16];
+    char reason[ERROR_TEXT_MAX], cost_method[40];
     char log_tail[4097]; /* of a program that failed: its last lines */
     char program[CHECKPOINT_LABEL_MAX], vector_units[64], device[256];
 };

@@ -18,6 +18,7 @@
 #include "study/trial_check.h"
 #include "study/warm_start.h"
 #include "sweep/controller/checkpoints.h"
+#include "sweep/controller/device_class.h"
 #include "sweep/controller/confirm.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
@@ -162,8 +163,12 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
     ss->stuck_at = SIZE_MAX;
     gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
-    for (size_t i = 0; i < ss->view.n; i++)
+    for (size_t i = 0; i < ss->view.n; i++) {
+        const struct trial *t = &ss->view.trials[i];
+        if (t->state == TRIAL_DONE && t->device != NULL && t->slot != NULL && !setup_is_program(ss->setup))
+            device_class_of(t->device, ss->device_class); /* the last one's */
         forget_texts(ss, i);
+    }
     ss->no_workers = strcmp(ss->setup->sweep.devices, DEVICES_NONE) == 0 ||
                      (setup_is_program(ss->setup) && program_is_outside(ss->setup->config));
     ss->state = SCHED_STUDY_ACTIVE;

@@ -51,6 +51,8 @@ struct sched_study {
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* trials in flight, and in the queue */
     struct leases leases; /* trials that clients outside have: running, and in no flight */
+    char device_class[256]; /* kind of the devices that its trials run on (device_class.h); "": not known yet */
+    bool class_settled; /* a worker of this controller has had one of them */
     bool no_workers; /* sweep.devices = none, or no command: only clients outside get its trials */
     struct share share; /* of the devices, weighed by priority */
     int64_t n_started; /* trials, since it was added */

@@ -14,6 +14,7 @@
 #include "study/search.h"
 #include "study/setup.h"
 #include "sweep/controller/checkpoints.h"
+#include "sweep/controller/device_class.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
 #include "sweep/controller/leases.h"
@@ -342,6 +343,7 @@ static void update_shares(struct scheduler *s, struct share *ret_shares[SCHED_MA
 static enum status start_trial(struct scheduler *s, struct slot *slot, struct sched_study *ss, size_t i,
                                struct error *err)
 {
+    device_class_settle(ss, slot->worker);
     TRY(flight_start(slot, ss, i, s->now_s, err));
     if (s->listener.on_trial_start != NULL)
         s->listener.on_trial_start(s->listener.ctx, slot->flight);
@@ -355,6 +357,8 @@ static enum status fill_slot(struct scheduler *s, struct slot *slot, struct erro
     bool tried[SCHED_MAX_STUDIES] = {false};
     struct share *shares[SCHED_MAX_STUDIES];
 
+    for (size_t i = 0; i < s->n_studies; i++)
+        tried[i] = !device_class_fits(s, s->studies[i], slot->worker);
     update_shares(s, shares);
     for (size_t round = 0; round < s->n_studies; round++) {
         size_t best = share_next(shares, s->n_studies, tried), i;
@@ -372,6 +376,15 @@ static enum status fill_slot(struct scheduler *s, struct slot *slot, struct erro
     return ST_OK;
 }
 
+/* Some study that waits may use its device. */
+static bool fits_any(const struct scheduler *s, const struct worker *w)
+{
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (sched_study_wants_slots(s->studies[i]) > 0 && device_class_fits(s, s->studies[i], w))
+            return true;
+    return false;
+}
+
 /* Workers are started for trials that could run now and have no slot. */
 static void start_workers(struct scheduler *s)
 {
@@ -386,7 +399,8 @@ static void start_workers(struct scheduler *s)
     }
     EACH_SLOT (s, slot)
         idle += slot->flight == NULL && !slot->worker->leaving &&
-                (slot->worker->state == WORKER_READY || slot->worker->state == WORKER_STARTING);
+                (slot->worker->state == WORKER_STARTING ||
+                 (slot->worker->state == WORKER_READY && fits_any(s, slot->worker)));
     for (size_t i = 0; i < s->n_workers && idle < wants; i++) {
         struct worker *w = &s->workers[i];
         struct error why = {0};
@@ -410,8 +424,10 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
     start_workers(s);
     EACH_SLOT (s, slot) {
         if (slot->flight == NULL && slot->worker->state == WORKER_READY && !slot->worker->lost &&
-            !slot->worker->leaving)
+            !slot->worker->leaving) {
+            device_class_report(s, slot->worker);
             TRY(fill_slot(s, slot, err));
+        }
         n_busy += slot->flight != NULL;
     }
     for (size_t i = 0; i < s->n_studies; i++) {

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "sweep/controller/device_class.h"
 #include "sweep/controller/flight.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
@@ -96,6 +97,8 @@ enum status worker_take_hello(struct worker *w, const cJSON *message, struct err
     snprintf(w->device, sizeof w->device, "%s", device != NULL ? device : w->spec.name);
     snprintf(w->kind, sizeof w->kind, "%s", kind != NULL ? kind : "");
     snprintf(w->vector_units, sizeof w->vector_units, "%s", units != NULL ? units : "");
+    if (w->kind[0] != '\0')
+        device_class_of(w->device, w->device_class);
     w->threads = 0;
     (void)json_get_i64(message, "threads", &w->threads);
     w->state = WORKER_READY;

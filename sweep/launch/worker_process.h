@@ -52,6 +52,7 @@ struct worker {
     bool released; /* we asked it to end, since it had nothing to do */
     bool cut; /* the connection ended it: neither a trial nor the device is to blame */
     char device[256]; /* "Intel(R) Xeon(R) ... (2 threads)", from `hello`, like the next two */
+    char device_class[256]; /* kind of its device (device_class.h); "": not known, or of a program's */
     char kind[8]; /* "cpu", "cuda"; "": not given */
     int64_t threads; /* of each lane */
     char vector_units[64];
@@ -71,6 +72,7 @@ struct worker {
     int64_t memory_bytes, device_memory_bytes; /* from its last `alive` */
     struct health health;
     struct host *remote; /* NULL: it runs here */
+    bool unlike_reported; /* it was logged that its device is of another kind than a study's */
     bool was_ready; /* once, since the scheduler began */
     bool refused; /* its greeting or `hello` was a failure */
     char last_death[SCHED_WHY_MAX];
