@@ -66,9 +66,9 @@ static void on_run(struct sleeper *w, const cJSON *message)
 
 static void send_point(struct sleeper *w, double now_s)
 {
-    static const char *const names[] = {"perf", "train/score", "loss/policy", "loss/value", "loss/entropy", "train/kl",
-                                        "train/clip_fraction", "train/ep_length", "steps_per_s", "profile/rollout",
-                                        "profile/update", "train/lr"};
+    static const char *const names[] = {"perf",         "train/score",     "loss/policy",         "loss/value",
+                                        "loss/entropy", "train/kl",        "train/clip_fraction", "train/ep_length",
+                                        "steps_per_s",  "profile/rollout", "profile/update",      "train/lr"};
     cJSON *json = about(w, "metrics"), *values = cJSON_CreateObject();
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

@@ -206,8 +206,8 @@ def test_unlike_devices_do_not_mix_unless_their_seconds_are_weighed(folder):
     config = write(folder, "s.ini", TINY_SWEEP)
     unlike = "cmd:OPENBLAS_CORETYPE=%%s %s" % STDIO
 
-    def kinds(name, costs, devices, *more):
-        _, words = run("sweep", *more, "--store", folder / (name + ".db"), "--devices", devices, "--sweep.device-costs", costs, *(() if "--resume" in more else ("--trials", 8)))
+    def kinds(name, costs, devices, *more, trials=3):
+        _, words = run("sweep", *more, "--store", folder / (name + ".db"), "--devices", devices, "--sweep.device-costs", costs, *(() if "--resume" in more else ("--trials", trials)))
         db = sqlite3.connect("file:%s?mode=ro" % (folder / (name + ".db")), uri=True)
         rows = db.execute("SELECT device, cost_method, cost_s, device_s FROM trial").fetchall()
         db.close()
@@ -219,23 +219,25 @@ def test_unlike_devices_do_not_mix_unless_their_seconds_are_weighed(folder):
         names.append(rows[0][0])
     if names[0] == names[1]:
         raise tap.Skip("the vector units of this CPU cannot be chosen by OPENBLAS_CORETYPE: %s" % names[0])
-    both = "cmd*2:n=$(ls %s | wc -l); touch %s/$$; [ $n = 0 ] && export OPENBLAS_CORETYPE=Prescott || export OPENBLAS_CORETYPE=Sandybridge; exec %s"
+    # the first waits for the second, so that both are there while there are trials
+    both = ("cmd*2:cd %s; if mkdir first 2>/dev/null; then while [ ! -d second ]; do sleep 0.05; done; export OPENBLAS_CORETYPE=Prescott; "
+            "else mkdir second; export OPENBLAS_CORETYPE=Sandybridge; fi; exec %s")
 
     def two(name):
         marks = folder / ("marks-" + name)
         marks.mkdir()
-        return both % (marks, marks, STDIO)
-    rows, words = kinds("alike", "alike", two("alike"), *new)
+        return both % (marks, STDIO)
+    rows, words = kinds("alike", "alike", two("alike"), *new, trials=60)
     equal(len({row[0] for row in rows}), 1)
     assert "their times would not compare" in words, words
     first, second = (name[:name.index(" (")] + " (" + name[name.index(", ") + 2:-1] for name in names)  # without their threads
-    rows, _ = kinds("weighed", "%s=1, %s=4" % (first, second), two("weighed"), *new)
+    rows, _ = kinds("weighed", "%s=1, %s=4" % (first, second), two("weighed"), *new, trials=20)
     assert {row[1] for row in rows} <= {"wall", "wall x 4"}, rows
     for device, method, cost_s, device_s in rows:
         equal(cost_s, device_s * (4 if method == "wall x 4" else 1))
         equal("Sandybridge" in device, method == "wall x 4")
     # another machine than before: a warning, and it continues
-    _, words = kinds("Prescott", "alike", unlike % "Sandybridge", "--resume", "a", "--sweep.trials", 10)
+    _, words = kinds("Prescott", "alike", unlike % "Sandybridge", "--resume", "a", "--sweep.trials", 5)
     assert "do not compare" in words, words
 
 
