@@ -274,13 +274,9 @@ enum status export_build(const struct study *study, const struct trial *trial, c
 
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format, struct error *err)
 {
-    static const char *const names[] = {[EXPORT_INI] = "ini",
-                                        [EXPORT_JSON] = "json",
-                                        [EXPORT_ARGS] = "args",
-                                        [EXPORT_CSV] = "csv",
-                                        [EXPORT_JSONL] = "jsonl",
-                                        [EXPORT_OPTUNA] = "optuna",
-                                        [EXPORT_TENSORBOARD] = "tensorboard"};
+    static const char *const names[] = {
+        [EXPORT_INI] = "ini",     [EXPORT_JSON] = "json",     [EXPORT_ARGS] = "args",    [EXPORT_CSV] = "csv",
+        [EXPORT_JSONL] = "jsonl", [EXPORT_OPTUNA] = "optuna", [EXPORT_CURVES] = "curves"};
     static const enum export_format by_suffix[] = {EXPORT_JSON, EXPORT_CSV, EXPORT_JSONL};
     size_t n = path != NULL ? strlen(path) : 0;
 
@@ -297,7 +293,7 @@ enum status export_find_format(const char *name, const char *path, enum export_f
         }
     return name == NULL ? ST_OK
                         : FAIL(err, ST_USAGE,
-                               "--format is '%s'; ini, json and args of one trial, csv, jsonl, optuna and tensorboard "
+                               "--format is '%s'; ini, json and args of one trial, csv, jsonl, optuna and curves "
                                "of all are known",
                                name);
 }

@@ -18,7 +18,7 @@ enum export_format {
     EXPORT_CSV,
     EXPORT_JSONL,
     EXPORT_OPTUNA,
-    EXPORT_TENSORBOARD
+    EXPORT_CURVES
 };
 
 /* The first three are of one trial, the others of all. name: "ini", ..., or NULL: by the path's suffix (NULL: ini). */

@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
-#include "store/store.h"
-#include "study/study_view.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -21,7 +19,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -217,66 +214,4 @@ void event_file_close(struct event_file *f)
     strbuf_free(&f->value);
     mem_free(f->path);
     mem_free(f);
-}
-
-/* ---- a study ---- */
-
-static enum status add_curve(struct event_file *f, struct store *store, const struct trial *trial, const char *name,
-                             struct error *err)
-{
-    double began_s = (double)(trial->started_ms > 0 ? trial->started_ms : trial->created_ms) / 1000;
-    struct curve_point *points = NULL;
-    size_t n = 0;
-
-    TRY(store_curve(store, trial->id, name, &points, &n, err));
-    for (size_t i = 0; i < n; i++)
-        event_file_add(f, began_s + points[i].wall_s, points[i].env_steps,
-                       &(struct event_value){.tag = name, .value = points[i].value}, 1);
-    mem_free(points);
-    return ST_OK;
-}
-
-static enum status write_trial(struct store *store, const struct trial *trial, const char *dir, char **names, size_t n,
-                               struct error *err)
-{
-    struct event_file *f = NULL;
-    char folder[PATH_MAX];
-    enum status rc;
-
-    if (snprintf(folder, sizeof folder, "%s/trial-%lld", dir, (long long)trial->number) >= (int)sizeof folder)
-        return FAIL(err, ST_IO, "%s: the path is too long", dir);
-    if (mkdir(folder, 0777) != 0)
-        return FAIL(err, ST_IO, "the folder %s cannot be made: %s", folder, strerror(errno));
-    TRY(event_file_open(&f, folder, err));
-    rc = ST_OK;
-    for (size_t i = 0; i < n && rc == ST_OK; i++)
-        rc = add_curve(f, store, trial, names[i], err);
-    if (rc == ST_OK)
-        rc = event_file_flush(f, err);
-    event_file_close(f);
-    return rc;
-}
-
-enum status event_files_write(const struct study_view *v, const char *dir, size_t *ret_n, struct error *err)
-{
-    struct store *store = NULL;
-    enum status rc;
-
-    *ret_n = 0;
-    if (mkdir(dir, 0777) != 0)
-        return errno == EEXIST ? FAIL(err, ST_EXISTS, "%s is there already; name a new folder with -o", dir)
-                               : FAIL(err, ST_IO, "the folder %s cannot be made: %s", dir, strerror(errno));
-    TRY(store_open_reader(&store, v->store_path, err));
-    rc = ST_OK;
-    for (size_t i = 0; i < v->n && rc == ST_OK; i++) {
-        char **names = NULL;
-        size_t n = 0;
-        rc = store_metric_names(store, v->trials[i].id, &names, &n, err);
-        if (rc == ST_OK && n > 0)
-            rc = write_trial(store, &v->trials[i], dir, names, n, err);
-        *ret_n += rc == ST_OK && n > 0;
-        store_names_free(names, n);
-    }
-    store_close(store);
-    return rc;
 }

@@ -9,7 +9,6 @@
 #include "base/status.h"
 
 struct event_file;
-struct study_view;
 
 struct event_value {
     const char *tag; /* of the curve; borrowed */
@@ -23,10 +22,5 @@ enum status event_file_open(struct event_file **ret_file, const char *dir, struc
 void event_file_add(struct event_file *file, double utc_s, int64_t step, const struct event_value *values, size_t n);
 enum status event_file_flush(struct event_file *file, struct error *err) MUST_USE;
 void event_file_close(struct event_file *file); /* NULL is fine */
-
-/* All curves of a study: the folder dir, made here (ST_EXISTS), with a folder "trial-N" for each trial that has any.
- * *ret_n: how many those are. */
-enum status event_files_write(const struct study_view *view, const char *dir, size_t *ret_n,
-                              struct error *err) MUST_USE;
 
 #endif

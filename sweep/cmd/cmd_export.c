@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "store/store.h"
-#include "study/exchange/event_file.h"
+#include "study/exchange/curve_files.h"
 #include "study/exchange/optuna.h"
 #include "study/export.h"
 #include "study/study_view.h"
@@ -141,8 +141,8 @@ static enum status export_all(const char *store, const char *study, enum export_
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     if (rc == ST_OK && format == EXPORT_OPTUNA)
         rc = optuna_write(v, path, err);
-    else if (rc == ST_OK && format == EXPORT_TENSORBOARD)
-        rc = event_files_write(v, path, &n, err);
+    else if (rc == ST_OK && format == EXPORT_CURVES)
+        rc = curve_files_write(v, path, &n, err);
     else if (rc == ST_OK && (rc = study_view_advise(v, err)) == ST_OK)
         rc = format == EXPORT_CSV ? report_write(v, NULL, REPORT_CSV, &out, err) : add_jsonl(v, &out, err);
     if (rc == ST_OK && is_text && path != NULL)
@@ -151,7 +151,7 @@ static enum status export_all(const char *store, const char *study, enum export_
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
         fprintf(stderr, "wrote %s%zu trials of %s to %s\n", is_text || format == EXPORT_OPTUNA ? "" : "the curves of ",
-                format == EXPORT_TENSORBOARD ? n : v->n, v->study.name, path);
+                format == EXPORT_CURVES ? n : v->n, v->study.name, path);
     strbuf_free(&out);
     study_view_free(v);
     mem_free(v);
@@ -176,14 +176,14 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT",
          "of one trial: ini, args (a command line) or json (for other programs); of all: csv, jsonl, optuna, "
-         "tensorboard (ini); of a policy: onnx, safetensors, header (by FILE's suffix)"},
+         "curves (ini); of a policy: onnx, safetensors, header (by FILE's suffix)"},
         {"samples", 0, CLI_TEXT, &samples, "FILE",
          "of a policy: also write 64 of its decisions with what it saw, to check another program by"},
     };
     const struct cli cli = {
         .name = "export",
         .synopsis =
-            "trawl export NAME [--pick RULE] [--format ini|json|args|csv|jsonl|optuna|tensorboard] [-o FILE] "
+            "trawl export NAME [--pick RULE] [--format ini|json|args|csv|jsonl|optuna|curves] [-o FILE] "
             "[--store FILE]\n       trawl export CHECKPOINT|NAME -o FILE.onnx|FILE.safetensors|FILE.h [--samples FILE]",
         .about =
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
@@ -197,7 +197,9 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "All trials of a study: csv has a header line, jsonl a first line with the study, its config and space; "
             "`trawl "
             "import`\nreads both. optuna is an SQLite storage for optuna-dashboard and Optuna, with score and cost as "
-            "objectives;\ntensorboard is a folder with the learning curves, a run for each trial.\n"
+            "objectives;\ncurves is a folder with the learning curves of each trial, as an event file for TensorBoard, "
+            "CSV and JSON "
+            "lines.\n"
             "Of a checkpoint, or of a trial that kept one (sweep.keep), it writes the policy, for programs without "
             "Trawl (docs/export.md): as an ONNX graph, as "
             "plain numbers\nwith their names, or as a C header that needs no library.",
@@ -205,7 +207,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
                     "  trawl export first --store my.db --pick 'cost<=30' --format args\n"
                     "  trawl export first --store my.db -o first.csv\n"
                     "  trawl export first --format optuna -o optuna.db && optuna-dashboard sqlite:///optuna.db\n"
-                    "  trawl export first --format tensorboard -o curves && tensorboard --logdir curves\n"
+                    "  trawl export first --format curves -o curves && tensorboard --logdir curves\n"
                     "  trawl export cartpole.ckpt -o cartpole.onnx\n"
                     "  trawl export first --pick best -o first.onnx",
         .opts = opts,
@@ -231,7 +233,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         return FAIL(err, ST_USAGE, "export: --samples is for a policy: -o FILE.onnx, FILE.safetensors or FILE.h");
     if (export_find_format(format_name, path, &format, err) != ST_OK)
         return error_prefix(err, "export");
-    if (path != NULL && format != EXPORT_TENSORBOARD)
+    if (path != NULL && format != EXPORT_CURVES)
         TRY(check_output(path, err));
     if (format >= EXPORT_CSV) {
         if (rule != NULL)
@@ -239,8 +241,8 @@ enum status cmd_export(int argc, char **argv, struct error *err)
                         format_name != NULL ? format_name : path);
         if (format == EXPORT_OPTUNA && path == NULL)
             return FAIL(err, ST_USAGE, "export: a storage of Optuna is a file; name it with -o");
-        if (format == EXPORT_TENSORBOARD && path == NULL)
-            return FAIL(err, ST_USAGE, "export: TensorBoard reads a folder; name it with -o");
+        if (format == EXPORT_CURVES && path == NULL)
+            return FAIL(err, ST_USAGE, "export: curves are a folder; name it with -o");
         return export_all(store_path, words.v[0], format, path, err);
     }
     return export_trial(store_path, words.v[0], rule != NULL ? rule : "best", format, path, err);

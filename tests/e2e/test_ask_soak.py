@@ -2,7 +2,8 @@
 """test_ask_soak.py - 8 agents and 2 Python clients train a study while agents, server and controller are killed at random and the
 server stalls: every result that was told is there once, none is doubled, and the study completes.
 
-TRAWL_ASK_TRIALS in the environment: how many trials (40; tools/nightly: 200). TRAWL_ASK_SEED: of the killer."""
+TRAWL_ASK_TRIALS in the environment: how many trials (40; tools/nightly: 200). TRAWL_ASK_SLOW: how many times longer each takes
+(1: 0.4 s; tools/nightly: 6), so that more of them are hit. TRAWL_ASK_SEED: of the killer."""
 import collections
 import json
 import os
@@ -22,6 +23,7 @@ from trawl_client import Study  # noqa: E402
 
 TRIALS = int(os.environ.get("TRAWL_ASK_TRIALS", "40"))
 SEED = int(os.environ.get("TRAWL_ASK_SEED", str(time.time_ns() % 1000000)))
+SLOW = float(os.environ.get("TRAWL_ASK_SLOW", "1"))
 AGENTS, CLIENTS, LEASE_S = 8, 2, 3
 
 # Each run has a score that no other has, and leaves it beside the trial's number before it is reported.
@@ -32,7 +34,7 @@ with open(pathlib.Path(__file__).with_name("ledger"), "a") as f:
     f.write("%s %r\\n" % (os.environ["TRAWL_TRIAL"], score))
 for step in range(1, random.randint(2, 6)):
     print("TRAWL score=%r step=%d cost=%d" % (score, step, step), flush=True)
-    time.sleep(random.uniform(0.02, 0.15))
+    time.sleep(%r * random.uniform(0.02, 0.15))
 """
 
 
@@ -44,7 +46,7 @@ class Chaos:
         self.counts = collections.Counter()
         self.controller, self.server = daemon(self.store), Server(self.store)
         self.port = self.server.port
-        write(folder, "train.py", TRAINER)
+        write(folder, "train.py", TRAINER.replace("%r *", "%r *" % SLOW))
         submit(folder, self.store, OUTSIDE.replace("lease_s = 60", "lease_s = %d" % LEASE_S), TRIALS)
         self.agents = [self.agent(i) for i in range(AGENTS)]
 
@@ -81,7 +83,7 @@ class Chaos:
             self.server.process.send_signal(signal.SIGCONT)
 
     def run_until_ended(self):
-        deadline = time.monotonic() + max(tap.PATIENCE_S, 10 * TRIALS)
+        deadline = time.monotonic() + max(tap.PATIENCE_S, 10 * SLOW * TRIALS)
         while state_of(self.store) != "ended":
             assert time.monotonic() < deadline, "the study does not end: %s" % show(self.store, "a")["study"]["counts"]
             self.hurt()

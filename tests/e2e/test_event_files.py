@@ -142,7 +142,7 @@ def sweep(folder):
 
 def test_a_study_has_a_run_for_each_trial(folder):
     store, out = sweep(folder), folder / "curves"
-    _, err = run("export", "a", "--store", store, "--format", "tensorboard", "-o", out)
+    _, err = run("export", "a", "--store", store, "--format", "curves", "-o", out)
     assert "the curves of 3 trials of a" in err, err
     want = stored_curves(store, "a")
     equal(sorted(p.name for p in out.iterdir()), ["trial-%d" % n for n in sorted(want)])
@@ -152,16 +152,23 @@ def test_a_study_has_a_run_for_each_trial(folder):
         began = show(store, "a")["trials"][number]["started_ms"] / 1000
         for name, points in got.items():
             assert all(began <= p[2] < began + 60 for p in points), (name, began, points)
+        rows = list(csv.DictReader((out / ("trial-%d" % number) / "metrics.csv").read_text().splitlines()))
+        lines = [json.loads(line) for line in (out / ("trial-%d" % number) / "metrics.jsonl").read_text().splitlines()]
+        equal([{k: float(v) for k, v in row.items() if v} for row in rows], lines)
+        steps = [line["env_steps"] for line in lines]
+        equal(steps, sorted(set(steps)))
+        for name, points in curves.items():
+            equal([(line["env_steps"], narrow(line[name])) for line in lines if name in line], points)
     assert len(want[0]["perf"]) > 1, want[0]
 
 
 def test_what_cannot_be_written_is_refused(folder):
     store = sweep(folder)
-    fails("export", "a", "--store", store, "--format", "tensorboard", code=2, says="name it with -o")
-    fails("export", "a", "--store", store, "--format", "tensorboard", "--pick", "best", "-o", folder / "x", code=2,
+    fails("export", "a", "--store", store, "--format", "curves", code=2, says="name it with -o")
+    fails("export", "a", "--store", store, "--format", "curves", "--pick", "best", "-o", folder / "x", code=2,
           says="--pick is for one trial")
-    fails("export", "a", "--store", store, "--format", "tensorboard", "-o", folder, code=1, says="is there already")
-    fails("export", "a", "--store", store, "--format", "tensorboard", "-o", folder / "no" / "folder", code=1, says="no/folder")
+    fails("export", "a", "--store", store, "--format", "curves", "-o", folder, code=1, says="is there already")
+    fails("export", "a", "--store", store, "--format", "curves", "-o", folder / "no" / "folder", code=1, says="no/folder")
 
 
 def test_tensorboard_itself_reads_the_same_curves(folder):
@@ -170,7 +177,7 @@ def test_tensorboard_itself_reads_the_same_curves(folder):
     if not python:
         raise tap.Skip("needs the package tensorboard: tools/test --servers, or TRAWL_TENSORBOARD=PYTHON")
     logs, store, out = train(folder), sweep(folder), folder / "curves"
-    run("export", "a", "--store", store, "--format", "tensorboard", "-o", out)
+    run("export", "a", "--store", store, "--format", "curves", "-o", out)
     want = stored_curves(store, "a")
     runs = [logs, *(out / ("trial-%d" % n) for n in sorted(want))]
     done = subprocess.run([python, "-c", ASK_TENSORBOARD, *map(str, runs)], capture_output=True, text=True,

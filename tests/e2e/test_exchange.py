@@ -122,7 +122,7 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
     run("import", folder / "w.csv", *args)
     fails("export", "w", "--store", store, "--format", "csv", "--pick", "best", code=2, says="--pick is for one trial")
     fails("export", "w", "--store", store, "--format", "optuna", code=2, says="-o")
-    fails("export", "w", "--store", store, "--format", "xls", code=2, says="csv, jsonl, optuna and tensorboard")
+    fails("export", "w", "--store", store, "--format", "xls", code=2, says="csv, jsonl, optuna and curves")
     out = write(folder, "there.db", "x")
     fails("export", "w", "--store", store, "--format", "optuna", "-o", out, code=1, says="is there already")
     equal(out.read_text(), "x")

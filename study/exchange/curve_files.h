@@ -1,0 +1,17 @@
+/* curve_files.h - the learning curves of a study as files. Any thread. */
+#ifndef STUDY_EXCHANGE_CURVE_FILES_H
+#define STUDY_EXCHANGE_CURVE_FILES_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct study_view;
+
+/* Makes the folder dir (ST_EXISTS), and in it a folder "trial-N" for each trial that has curves: an event file for
+ * TensorBoard, metrics.csv and metrics.jsonl, a line for each step at which any curve has a point. *ret_n: how many
+ * trials those are. */
+enum status curve_files_write(const struct study_view *view, const char *dir, size_t *ret_n,
+                              struct error *err) MUST_USE;
+
+#endif
