@@ -59,6 +59,8 @@ static void put_params(const struct sched_study *ss, size_t i, const struct setu
     for (size_t k = 0; k < search->space.dim; k++) {
         const struct space_param *p = &search->space.params[k];
         double x = ss->view.x[i][k];
+        if (!space_is_active(&search->space, k, ss->view.x[i]))
+            continue; /* it has no effect beside the others */
         search_value_text(search, k, x, text, sizeof text);
         if (p->scale == SPACE_CATEGORICAL)
             config_add_json_text(params, ask_param_name(search, k), text);
