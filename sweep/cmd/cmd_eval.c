@@ -61,8 +61,8 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
 {
     struct eval_result r;
 
-    TRY(video_check(&e->video, err));
     TRY(load_config(e, checkpoint, err));
+    TRY(video_check(&e->video, e->setup->env, err));
     fill_settings(e);
     TRY(session_open(&e->session, e->setup, err));
     TRY(trainer_load_weights(e->session.trainer, checkpoint, err));

@@ -64,12 +64,14 @@ static enum status play(struct video *v, struct error *err)
     return ST_OK;
 }
 
-enum status video_check(const struct video_settings *settings, struct error *err)
+enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err)
 {
     if (settings->path == NULL)
         return ST_OK;
     if (settings->steps < 1)
         return FAIL(err, ST_USAGE, "--video-steps %lld: a video has at least 1", (long long)settings->steps);
+    if (env->draw == NULL)
+        return FAIL(err, ST_CONFIG, "--video: %s draws no picture", env->name);
     TRY(movie_check(settings->path, err));
     return check_output(settings->path, err);
 }
@@ -82,8 +84,6 @@ enum status video_make(const char *checkpoint, const struct video_settings *sett
     if (settings->path == NULL)
         return ST_OK;
     rc = checkpoint_player_open(&v.game, checkpoint, settings->seed, settings->greedy, err);
-    if (rc == ST_OK && v.game.setup->env->draw == NULL)
-        rc = FAIL(err, ST_CONFIG, "--video: %s draws no picture", v.game.setup->env->name);
     if (rc == ST_OK)
         rc = play(&v, err);
     movie_destroy(v.movie);
@@ -92,8 +92,9 @@ enum status video_make(const char *checkpoint, const struct video_settings *sett
     return rc;
 }
 #else
-enum status video_check(const struct video_settings *settings, struct error *err)
+enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err)
 {
+    (void)env;
     if (settings->path == NULL)
         return ST_OK;
     return FAIL(err, ST_USAGE,
@@ -104,6 +105,6 @@ enum status video_check(const struct video_settings *settings, struct error *err
 enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err)
 {
     (void)checkpoint;
-    return video_check(settings, err);
+    return video_check(settings, NULL, err);
 }
 #endif

@@ -7,14 +7,16 @@
 
 #include "base/status.h"
 
+struct env_def;
+
 struct video_settings {
     const char *path; /* NULL: none is wanted */
     int64_t steps; /* decisions at most */
     int64_t seed;
     bool greedy;
 };
-/* Before an evaluation that takes long: can it be written? */
-enum status video_check(const struct video_settings *settings, struct error *err) MUST_USE;
+/* Before an evaluation that takes long: does the game draw itself, can the file be written? */
+enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err) MUST_USE;
 /* The first episode, or as much of it as `steps` are. */
 enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err) MUST_USE;
 
