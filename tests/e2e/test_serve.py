@@ -17,6 +17,34 @@ from serve_client import S, make_study, serving, big, hardened, open_play, watch
 EVIL = '<script>alert(1)</script>"\'&/..%'
 
 
+def test_what_a_study_has_found(folder):
+    with serving(big(folder)) as s:
+        s_ = "/api/v1/studies/big"
+        rows = s.get(s_ + "/trials?limit=20000&fields=number,state,score,n_seeds,expected,expected_lo,expected_hi")["rows"]
+        done = [r for r in rows if r[1] == "done"]
+        seeds = s.get(s_ + "/trials/%d/seeds" % done[0][0])
+        tap.equal([(r[0], r[3]) for r in seeds["rows"]], [(done[0][0], done[0][2])])  # each config ran once
+        tap.equal((seeds["all"]["n"], seeds["all"]["iqm"], seeds["all"]["sd"], seeds["fresh"]["n"]), (1, done[0][2], None, 0))
+        tap.wait_for(lambda: s.get(s_ + "/front")["model"] == "ready")
+        rows = s.get(s_ + "/trials?limit=20000&fields=state,n_seeds,expected,expected_lo,expected_hi")["rows"]
+        assert all(n == 1 and lo <= mean <= hi and 0 <= lo and hi <= 1 for state, n, mean, lo, hi in rows if state == "done"), rows[:5]
+        briefing = s.get(s_ + "/briefing?since_ms=1")
+        failed = [r for r in rows if r[0] in ("failed", "lost")]
+        tap.equal((briefing["failures"]["trials"], briefing["gained"]["done"]), (len(failed), len(done)))
+        tap.equal(briefing["take"]["trial"], s.get(s_)["best_trial"])
+        hv = s.get(s_ + "/hypervolume?points=50")
+        last = dict(zip(hv["columns"], hv["rows"][-1]))
+        assert abs(briefing["gained"]["hypervolume"] - last["expected_hypervolume"]) < 1e-9, (briefing, last)
+        tap.equal(s.get(s_ + "/calibration")["rows"], [])
+        lanes = s.get(s_ + "/lanes")
+        tap.equal((lanes["running"], lanes["left_s"], sorted(x["slot"] for x in lanes["slots"])), ([], None, ["cpu/0", "cpu/1"]))
+        for query, status, words in (("", 400, "JSON array"), ("?studies=big", 400, "JSON array"), ("?studies=%5B%22big%22%5D", 400, "2 to 16"),
+                                     ("?studies=%5B1,2%5D", 400, "no name"), ("?studies=%5B%22big%22,%22gone%22%5D", 404, "no study 'gone'")):
+            s.fails("/api/v1/compare" + query, status, words)
+        s.fails(s_ + "/trials/99999/seeds", 404, "no trial 99999")
+        s.fails(s_ + "/briefing?since_ms=-1", 400, "since_ms")
+
+
 def near(a, b):
     """Equal up to the 15th digit of a number."""
     tap.equal(list(a), list(b))

@@ -149,7 +149,7 @@ enum status api_seeds(struct serve *s, const struct request *r, struct answer *a
     strbuf_addf(out, ",\"trial\":%lld,\"columns\":[\"trial\",\"state\",\"seed\",\"score\",\"cost\"],\"rows\":[",
                 (long long)r->trial);
     for (size_t i = 0, rows = 0; i < v->n; i++) {
-        if (!study_view_same_point(v, i, (size_t)r->trial))
+        if (!study_view_same_point(v, i, (size_t)r->trial) || v->env[i] != v->env[r->trial]) /* of one game */
             continue;
         strbuf_addf(out, "%s[%zu,", rows++ > 0 ? "," : "", i);
         put_str(out, trial_state_name(v->trials[i].state));

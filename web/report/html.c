@@ -395,7 +395,8 @@ void report_write_html(struct strbuf *out, const struct report *report)
                     "against its fixed reference"
                     "</small></figcaption>\n");
     draw_hypervolume(out, report);
-    strbuf_add(out, "</figure>\n<figure><figcaption>Best single run over cost spent</figcaption>\n");
+    strbuf_add(out, "</figure>\n<figure><figcaption>Best config over cost spent <small>as expected of fresh "
+                    "runs</small></figcaption>\n");
     draw_best_by_cost(out, report);
     strbuf_add(out, "</figure>\n</div>\n");
     write_importance(out, report);

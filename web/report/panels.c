@@ -1,6 +1,7 @@
 /* panels.c - the small charts: hypervolume over trials, best score over cost spent, a strip per parameter. */
 #include "web/report/report_priv.h"
 
+#include "study/promise.h"
 #include "study/study_view.h"
 
 #include <math.h>
@@ -50,7 +51,7 @@ void draw_hypervolume(struct strbuf *out, const struct report *report)
     strbuf_add(out, "</svg>\n");
 }
 
-/* In order of trial number: what the study had found when so much time was spent on trials. */
+/* In order of trial number: what the study had found, by what is expected of it now, when so much time was spent. */
 void draw_best_by_cost(struct strbuf *out, const struct report *report)
 {
     const struct study_view *v = report->view;
@@ -61,7 +62,7 @@ void draw_best_by_cost(struct strbuf *out, const struct report *report)
               PANEL_WIDTH - 12.0, 4);
     x.lo = 0.0;
     axis_init(&y, SPACE_LINEAR, false, report->score_lo, report->score_hi, PANEL_HEIGHT - 40.0, 16.0, 5);
-    svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Best score over the cost spent");
+    svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Best expected score over the cost spent");
     svg_frame(out, &x, &y, false);
     if (report->n_plotted > 0) {
         strbuf_add(out, "<path d=\"");
@@ -69,17 +70,18 @@ void draw_best_by_cost(struct strbuf *out, const struct report *report)
             const struct trial *trial = &v->trials[i];
             if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s) && trial->cost_s > 0.0)
                 spent += trial->cost_s;
-            if (!report->plotted[i] || !study_better(&v->study, trial->score, best))
+            double score = report->promises[i].score; /* of its one run, where nothing is known */
+            if (!report->plotted[i] || !study_better(&v->study, score, best))
                 continue;
             if (isnan(best)) {
-                path_to(out, 'M', axis_at(&x, spent), axis_at(&y, trial->score));
+                path_to(out, 'M', axis_at(&x, spent), axis_at(&y, score));
             } else {
                 strbuf_add(out, "H");
                 svg_number(out, axis_at(&x, spent));
                 strbuf_add(out, "V");
-                svg_number(out, axis_at(&y, trial->score));
+                svg_number(out, axis_at(&y, score));
             }
-            best = trial->score;
+            best = score;
         }
         strbuf_add(out, "H");
         svg_number(out, axis_at(&x, spent));

@@ -290,7 +290,7 @@ static void write_charts(struct pages *p)
 
     heading(p, "Progress", half * 240.0 / 460.0 + 20.0);
     svg_text(&p->svg, MARGIN, p->y + 9.0, "caption", "Hypervolume over trials");
-    svg_text(&p->svg, MARGIN + half + 16.0, p->y + 9.0, "caption", "Best single run over cost spent");
+    svg_text(&p->svg, MARGIN + half + 16.0, p->y + 9.0, "caption", "Best config over cost spent, as expected");
     frame_open(p, MARGIN, p->y + 12.0, half, 460.0, 240.0);
     draw_hypervolume(&p->svg, report);
     frame_close(p);

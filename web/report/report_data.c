@@ -3,11 +3,13 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "study/findings/believed.h"
 #include "study/promise.h"
 #include "study/study_view.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define HV_POINTS_MAX 240 /* the curve is sampled beyond: each point costs a front of the trials so far */
 
@@ -150,12 +152,19 @@ static void hypervolume_curve(struct report *report)
 {
     size_t n_trials = report->view->n;
     size_t n = n_trials < HV_POINTS_MAX ? n_trials : HV_POINTS_MAX;
+    struct gp_trial *rows = mem_array(n_trials, sizeof *rows);
 
     report->hv = mem_array(n, sizeof *report->hv);
     report->hv_trials = mem_array(n, sizeof *report->hv_trials);
     for (size_t i = 0; i < n; i++)
         report->hv_trials[i] = (i + 1) * n_trials / n;
-    pareto_hypervolume_curve(&report->view->history, &report->view->ref, report->hv_trials, n, report->hv);
+    if (report_has_beliefs(report->view))
+        believed_rows(report->view, BELIEVED_NOW, rows);
+    else
+        memcpy(rows, report->view->gp, n_trials * sizeof *rows);
+    pareto_hypervolume_curve(&(struct gp_history){.n = n_trials, .trials = rows}, &report->view->ref, report->hv_trials,
+                             n, report->hv);
+    mem_free(rows);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(report->hv[i]))
             report->hv[i] = 0.0;

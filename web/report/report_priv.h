@@ -38,7 +38,7 @@ struct report {
     int64_t first_ms, last_ms; /* first created, last finished; 0: none */
     size_t n_hv; /* points of the hypervolume curve */
     size_t *hv_trials; /* (n_hv) trials counted so far, owned */
-    double *hv; /* (n_hv), owned */
+    double *hv; /* (n_hv) of what is believed, where it is known; owned */
     struct briefing briefing;
 };
 enum status report_init(struct report *ret_report, const struct study_view *view, const char *store_path,

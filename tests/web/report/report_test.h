@@ -151,6 +151,7 @@ static inline void sample_free(struct sample *s)
     mem_free(s->view.gp);
     mem_free(s->view.x);
     mem_free(s->view.on_front);
+    mem_free(s->view.env);
     mem_free(s->view.front_run);
     gp_insight_free(&s->view.advice);
     free(s->params);
