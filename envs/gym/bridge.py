@@ -71,11 +71,29 @@ def make_env():
 # ---- observations: (size, bind); bind(row) gives the function that writes an observation into a row of float32, or of
 # uint8 where every part of it is ----
 
+def is_image(space):
+    return isinstance(space, spaces.Box) and len(space.shape) == 3
+
+
+def parts_of(space):
+    """(key, part) of a Dict or Tuple, images first: a grid begins an observation, and what follows is a list."""
+    named = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+    return sorted(named, key=lambda item: not is_image(item[1]))
+
+
 def only_bytes(space):
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
-        return len(parts) > 0 and all(map(only_bytes, parts))
+        return len(space.spaces) > 0 and all(only_bytes(part) for _, part in parts_of(space))
     return isinstance(space, spaces.Box) and space.dtype == np.uint8
+
+
+def grid_of(space):
+    """(height, width, channels) of the image that an observation begins with."""
+    while isinstance(space, (spaces.Dict, spaces.Tuple)) and len(space.spaces) > 0:
+        space = parts_of(space)[0][1]
+    if not is_image(space):
+        return 0, 0, 0
+    return (*space.shape[1:], space.shape[0]) if channels_first(space) else space.shape
 
 
 def channels_first(space):
@@ -135,8 +153,7 @@ def observation(space, left_out, where=""):
     if isinstance(space, spaces.MultiDiscrete):
         return of_flags(space.nvec, getattr(space, "start", np.zeros_like(space.nvec)), where)
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        named = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
-        parts = [(key, *observation(inner, left_out, f"{where}[{key!r}]")) for key, inner in named]
+        parts = [(key, *observation(inner, left_out, f"{where}[{key!r}]")) for key, inner in parts_of(space)]
         return of_parts([part for part in parts if part[1] > 0])
     return left_out.append(f"{where or 'all'} ({type(space).__name__})") or 0, None
 
@@ -170,14 +187,12 @@ def action(space, heads):
 
 
 def describe(env):
-    seen, left_out, heads, grid = env.observation_space, [], [], (0, 0, 0)
+    seen, left_out, heads = env.observation_space, [], []
     size, _ = observation(seen, left_out)
     action(env.action_space, heads)
     if size == 0:
         raise Refused(f"its observations are {seen}: no numbers to learn from")
-    if isinstance(seen, spaces.Box) and len(seen.shape) == 3:
-        grid = (*seen.shape[1:], seen.shape[0]) if channels_first(seen) else seen.shape
-    return {"obs_size": size, "heads": heads, "grid": grid, "bytes": only_bytes(seen), "left_out": left_out}
+    return {"obs_size": size, "heads": heads, "grid": grid_of(seen), "bytes": only_bytes(seen), "left_out": left_out}
 
 
 class Instances:  # this process' share of a batch

@@ -101,6 +101,27 @@ class Many(Mixed):
     def __init__(self, n=9, choices=2):
         self.action_space = spaces.MultiDiscrete([choices] * n)
 '''
+MINE += '''
+
+class Shown(Guess):
+    """The same shown as an image: the left or the right half is bright; told, a number says which, and the image is dark."""
+    def __init__(self, told=False, floats=False):
+        super().__init__()
+        self.told = told
+        image = spaces.Box(0, 255, (3, 8, 8), np.uint8)
+        number = spaces.Box(0, 255, (2,), np.float32 if floats else np.uint8)
+        self.observation_space = spaces.Dict({"number": number, "image": image}) if told else image
+
+    def look(self):
+        super().look()
+        image = np.zeros((3, 8, 8), np.uint8)
+        if self.told:
+            number = np.array([self.right, 1], self.observation_space["number"].dtype)
+            return {"number": number * 200 if number.dtype == np.uint8 else number, "image": image}
+        image[1, :, 4:] = 200 * self.right
+        image[1, :, :4] = 200 * (1 - self.right)
+        return image
+'''
 TINY = ["--train.total_timesteps", "8k", "--train.total_agents", "8", "--train.horizon", "16", "--train.minibatch_size", "128",
         "--train.eval_episodes", "8", "--train.device", "cpu", "--train.threads", "1", "--policy.hidden_size", "8"]
 
@@ -175,6 +196,24 @@ def test_spaces_of_every_kind(folder):
     equal((shape["obs_size"], [h["size"] for h in shape["heads"]], shape["may_truncate"]), (4 + 3 + 2 + 2 + 3, [2, 4, 3, 2], True))
     out, _ = run("env", "check", "gym:boards:Mixed", "--steps", 60, cwd=folder, env=environment)
     assert "FAULT" not in out and "speed" in out, out
+
+
+def test_images(folder):
+    """uint8 images stay bytes, channels first or last; numbers beside an image go past the convolutions; frames are stacked."""
+    python = mine(folder)
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    shape = json.loads(run("env", "describe", "gym:boards:Shown", cwd=folder, env=environment)[0])["shape"]
+    equal([shape[key] for key in ("obs_size", "height", "width", "channels", "u8", "byte_scale")], [192, 8, 8, 3, True, 255])
+    out, _ = run("env", "check", "gym:boards:Shown", "--steps", 60, cwd=folder, env=environment)
+    assert "FAULT" not in out, out
+    for kwargs, more in (({}, ["--env.frame_stack", 2]), ({"told": True}, []), ({"told": True, "floats": True}, [])):
+        checkpoint = folder / "x.ckpt"
+        out, _ = run("train", "gym:boards:Shown", *python, *TINY, "--train.total_timesteps", "30k", "--policy.encoder", "conv",
+                     "--policy.conv_channels", 8, "--policy.conv_layers", 1, "--env.kwargs", json.dumps(kwargs), *more,
+                     "--json", "-q", "-o", checkpoint, cwd=folder)
+        assert json.loads(out)["score"] > 7, (kwargs, out)
+        again, _ = run("eval", checkpoint, "--episodes", 8, "--json", cwd="/")
+        equal(json.loads(again)["score"], json.loads(out)["score"])
 
 
 def test_what_it_breaks_is_said(folder):
