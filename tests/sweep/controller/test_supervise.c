@@ -1,0 +1,230 @@
+/* test_supervise.c - remote workers at given times: who is spoken to, given back, started again, and who waits for whom. No process and no
+ * clock: a scheduler by hand, whose worker is the other end of a socket. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "sweep/controller/health.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/controller/supervise.h"
+#include "sweep/launch/proto.h"
+#include "sweep/launch/worker_process.h"
+#include "tests/check.h"
+
+struct place {
+    struct scheduler *s;
+    struct proto theirs; /* of worker 0 */
+};
+
+static void quiet(void *ctx, enum log_level level, const char *line)
+{
+    (void)ctx, (void)level, (void)line;
+}
+
+/* Three workers of one host. */
+static int set_up(void **state)
+{
+    struct place *p = mem_alloc(sizeof *p);
+    struct scheduler *s = mem_alloc(sizeof *s);
+
+    log_set_sink(quiet, NULL);
+    p->s = s;
+    s->n_workers = 3;
+    s->n_hosts = 1;
+    s->workers = mem_array(3, sizeof *s->workers);
+    s->hosts = mem_array(1, sizeof *s->hosts);
+    strcpy(s->hosts[0].name, "node");
+    s->now_s = 1000;
+    for (int i = 0; i < 3; i++) {
+        struct worker *w = &s->workers[i];
+        w->spec.lanes = 1;
+        w->spec.place = PLACE_SLURM;
+        w->remote = &s->hosts[0];
+        snprintf(w->spec.label, sizeof w->spec.label, "slurm/%d", i);
+    }
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    proto_destroy(&p->theirs);
+    proto_destroy(&p->s->workers[0].proto);
+    mem_free(p->s->workers);
+    mem_free(p->s->hosts);
+    mem_free(p->s);
+    mem_free(p);
+    return 0;
+}
+
+/* Worker 0 is ready since now, and can be listened to. */
+static struct worker *ready(struct place *p)
+{
+    struct worker *w = &p->s->workers[0];
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    proto_create(&w->proto, fds[0], fds[0]);
+    proto_create(&p->theirs, fds[1], fds[1]);
+    w->state = WORKER_READY;
+    w->greeted = true;
+    w->started_s = w->heard_s = w->busy_s = p->s->now_s;
+    return w;
+}
+
+/* The next message that worker 0 got; "" none. */
+static const char *heard(struct place *p)
+{
+    static char type[32];
+    cJSON *message = NULL;
+
+    OK(proto_receive(&p->theirs, 0, &message, err));
+    snprintf(type, sizeof type, "%s", message != NULL ? json_get_str(message, "type") : "");
+    cJSON_Delete(message);
+    return type;
+}
+
+static void one_without_work_is_given_back(void **state)
+{
+    struct place *p = *state;
+    struct worker *w = ready(p);
+
+    for (int i = 0; i < 9; i++) {
+        p->s->now_s += 6;
+        supervise_round(p->s);
+        assert_string_equal(heard(p), "ping"); /* it hears from us, every few seconds */
+        assert_string_equal(heard(p), "");
+    }
+    assert_false(w->leaving);
+    p->s->now_s += 8; /* 62 s */
+    supervise_round(p->s);
+    assert_string_equal(heard(p), "ping");
+    assert_string_equal(heard(p), "exit");
+    assert_true(w->leaving && w->released);
+    w->state = WORKER_DOWN;
+    supervise_death(p->s, w, "ended with exit code 0");
+    assert_int_equal(w->health.deaths + p->s->hosts[0].health.deaths, 0);
+    assert_true(supervise_may_start(p->s, w)); /* as soon as there is work */
+}
+
+static void a_host_of_ssh_keeps_its_idle_worker(void **state)
+{
+    struct place *p = *state;
+    struct worker *w = ready(p);
+
+    w->spec.place = PLACE_SSH; /* nobody else waits for it */
+    p->s->now_s += 1000;
+    supervise_round(p->s);
+    assert_string_equal(heard(p), "ping");
+    assert_string_equal(heard(p), "");
+    assert_false(w->leaving);
+}
+
+static void a_job_may_wait_for_its_turn(void **state)
+{
+    struct place *p = *state;
+    struct worker *w = &p->s->workers[1];
+
+    w->state = WORKER_STARTING;
+    w->started_s = p->s->now_s;
+    p->s->now_s += 86400;
+    supervise_round(p->s);
+    assert_string_equal(w->why, "");
+    w->greeted = true; /* a job that runs has three minutes for its device */
+    w->started_s = p->s->now_s - 100;
+    supervise_round(p->s);
+    assert_string_equal(w->why, "");
+}
+
+static void one_tries_the_way_for_all(void **state)
+{
+    struct place *p = *state;
+    struct worker *w = p->s->workers;
+
+    for (int i = 0; i < 3; i++) { /* the network fails for all three */
+        w[i].started_s = 900;
+        w[i].greeted = w[i].cut = true;
+        assert_true(supervise_may_start(p->s, &w[i]));
+    }
+    for (int i = 0; i < 3; i++)
+        supervise_death(p->s, &w[i], "the connection broke");
+    assert_int_equal(p->s->hosts[0].health.deaths, 1);
+    assert_int_equal(w[0].health.deaths, 0); /* its device has done nothing wrong */
+    assert_true(supervise_may_start(p->s, &w[0]));
+    w[0].state = WORKER_STARTING;
+    w[0].greeted = false;
+    assert_false(supervise_may_start(p->s, &w[1]));
+    w[0].greeted = true; /* it got through */
+    assert_true(supervise_may_start(p->s, &w[1]));
+}
+
+static void a_host_that_keeps_failing_is_left_alone_with_all_its_workers(void **state)
+{
+    struct place *p = *state;
+    struct worker *w = p->s->workers;
+
+    for (int i = 0; i < HEALTH_MAX_DEATHS; i++) {
+        w[0].started_s = p->s->now_s;
+        w[0].greeted = false;
+        p->s->now_s += 10;
+        supervise_death(p->s, &w[0], "ssh cannot connect");
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_true(supervise_is_quarantined(&w[i]));
+        assert_false(supervise_may_start(p->s, &w[i]));
+    }
+    assert_true(supervise_all_quarantined(p->s));
+    p->s->now_s += HEALTH_QUARANTINE_S + 1;
+    assert_true(supervise_may_start(p->s, &w[2]));
+    supervise_started(&w[2]);
+    assert_false(supervise_all_quarantined(p->s));
+    supervise_success(&w[2]);
+    assert_int_equal(p->s->hosts[0].health.deaths, 0);
+}
+
+static void one_that_was_sent_away_is_not_to_blame(void **state)
+{
+    struct place *p = *state;
+    struct worker *w = p->s->workers;
+
+    for (int i = 0; i < 2 * HEALTH_MAX_DEATHS; i++) {
+        w[0].leaving = w[0].greeted = true;
+        supervise_death(p->s, &w[0], "ended with exit code 0");
+    }
+    assert_true(supervise_may_start(p->s, &w[0])); /* a job queues at once */
+    w[0].spec.place = PLACE_SSH;
+    supervise_death(p->s, &w[0], "ended with exit code 0");
+    assert_false(supervise_may_start(p->s, &w[0])); /* a host rests */
+    p->s->now_s += 31;
+    assert_true(supervise_may_start(p->s, &w[0]));
+    assert_int_equal(w[0].health.deaths + p->s->hosts[0].health.deaths, 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(one_without_work_is_given_back),
+        CASE(a_host_of_ssh_keeps_its_idle_worker),
+        CASE(a_job_may_wait_for_its_turn),
+        CASE(one_tries_the_way_for_all),
+        CASE(a_host_that_keeps_failing_is_left_alone_with_all_its_workers),
+        CASE(one_that_was_sent_away_is_not_to_blame),
+    };
+
+    signal(SIGPIPE, SIG_IGN); /* as in the program */
+    return cmocka_run_group_tests_name("sweep/supervise", tests, NULL, NULL);
+}
