@@ -389,13 +389,10 @@ static bool fits_any(const struct scheduler *s, const struct worker *w)
 static void start_workers(struct scheduler *s)
 {
     int64_t wants = 0, idle = 0;
-    const char *config = NULL;
 
     for (size_t i = 0; i < s->n_studies; i++) {
         int64_t n = sched_study_wants_slots(s->studies[i]);
         wants = n > INT64_MAX - wants ? INT64_MAX : wants + n;
-        if (n > 0 && config == NULL)
-            config = s->studies[i]->view.study.config;
     }
     EACH_SLOT (s, slot)
         idle += slot->flight == NULL && !slot->worker->leaving &&
@@ -407,7 +404,7 @@ static void start_workers(struct scheduler *s)
         if (!supervise_may_start(s, w))
             continue;
         supervise_started(w);
-        if (worker_spawn(w, config, &why) != ST_OK)
+        if (worker_spawn(w, &why) != ST_OK)
             supervise_death(s, w, why.text);
         else
             idle += w->spec.lanes;
@@ -477,14 +474,29 @@ static enum status on_alive(struct scheduler *s, struct worker *w, const cJSON *
     return ST_OK;
 }
 
-static void on_greeting(struct worker *w, const cJSON *message)
+/* What a worker opens its device for: a study that waits, or, when all have enough by now, any. */
+static const char *config_for_worker(const struct scheduler *s)
 {
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (sched_study_wants_slots(s->studies[i]) > 0)
+            return s->studies[i]->view.study.config;
+    return s->n_studies > 0 ? s->studies[0]->view.study.config : NULL;
+}
+
+static void on_greeting(const struct scheduler *s, struct worker *w, const cJSON *message)
+{
+    const char *config = config_for_worker(s);
     struct error why = {0};
 
-    if (worker_take_greeting(w, message, &why) == ST_OK)
-        return;
-    w->refused = true;
-    worker_kill(w, NULL, why.text);
+    if (worker_take_greeting(w, message, &why) != ST_OK) {
+        w->refused = true;
+        worker_kill(w, NULL, why.text);
+    } else if (config != NULL) {
+        worker_open(w, config);
+    } else { /* a daemon whose last study was removed meanwhile */
+        w->leaving = w->released = true;
+        worker_kill(w, NULL, "no study is left");
+    }
 }
 
 static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message)
@@ -509,7 +521,7 @@ static enum status on_message(struct scheduler *s, struct worker *w, const cJSON
 
     w->heard_s = s->now_s;
     if (type != NULL && strcmp(type, "greeting") == 0 && w->state == WORKER_STARTING) {
-        on_greeting(w, message);
+        on_greeting(s, w, message);
         return ST_OK;
     }
     if (type != NULL && strcmp(type, "leaving") == 0) {

@@ -22,7 +22,7 @@
  *   ping                                                    to a remote worker, every few seconds
  *   exit
  * worker -> controller
- *   greeting {version, program, schema, host, remote, cores, gpus?}    its first message; gpus: of a remote worker
+ *   greeting {version, program, schema, host, cores, gpus?}    its first message, before "open"; gpus: of a remote worker
  *   hello {pid, device, lanes, kind, threads, vector_units} or hello {reason}
  *       kind: "cpu" or "cuda"; threads of each lane
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second

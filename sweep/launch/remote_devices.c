@@ -114,6 +114,10 @@ static enum status add_ssh(struct devices *d, char *word, const struct sweep_set
     int64_t n;
 
     TRY(take_count(word, &n, err));
+    if (strpbrk(settings->remote_program, "'\"\\$`;&|<>\n") != NULL) /* it passes two shells */
+        return FAIL(err, ST_CONFIG,
+                    "sweep.remote_program is '%.100s', with a character that a shell reads; use a path without",
+                    settings->remote_program);
     if (device != NULL)
         *device++ = '\0';
     else

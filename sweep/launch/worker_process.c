@@ -54,10 +54,8 @@ static void close_log(struct worker *w)
     w->log_fd = -1;
 }
 
-enum status worker_spawn(struct worker *w, const char *config_text, struct error *err)
+enum status worker_spawn(struct worker *w, struct error *err)
 {
-    struct error gone = {0};
-
     w->log_n = w->log_shown = 0;
     w->lost = w->killed = w->outside = w->greeted = w->leaving = w->released = false;
     w->why[0] = w->host[0] = '\0';
@@ -69,8 +67,6 @@ enum status worker_spawn(struct worker *w, const char *config_text, struct error
     w->state = WORKER_STARTING;
     if (w->groups != NULL && w->spec.place == PLACE_HERE)
         (void)memory_groups_add(w->groups, w->spec.label, w->pid, w->spec.group_bytes);
-    if (proto_send(&w->proto, open_message(w, config_text), &gone) != ST_OK)
-        worker_kill(w, NULL, gone.text);
     return ST_OK;
 }
 
@@ -83,6 +79,15 @@ enum status worker_take_greeting(struct worker *w, const cJSON *message, struct 
     w->greeted = true;
     w->started_s = clock_mono_s(); /* from now on it opens its device */
     return ST_OK;
+}
+
+void worker_open(struct worker *w, const char *config_text)
+{
+    struct error gone = {0};
+    enum status rc = proto_send(&w->proto, open_message(w, config_text), &gone);
+
+    if (rc != ST_OK)
+        worker_unreachable(w, rc, gone.text);
 }
 
 enum status worker_take_hello(struct worker *w, const cJSON *message, struct error *err)
@@ -145,7 +150,8 @@ static void explain_remote_end(struct worker *w, int state, char *ret_how, size_
     int code = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
     const char *host = w->spec.host;
 
-    w->cut = !w->killed && (code < 0 || (code == 255 && w->spec.place == PLACE_SSH));
+    w->cut = w->killed ? w->outside /* it was silent: more likely a network than a process that is stopped */
+                       : code < 0 || (code == 255 && w->spec.place == PLACE_SSH);
     w->outside = w->outside || (!w->killed && code == 128 + SIGKILL);
     if (w->why[0] != '\0')
         snprintf(ret_how, size, "%s", w->why);

@@ -82,9 +82,10 @@ struct worker {
 #define EACH_SLOT(s, slot)                                                                                             \
     for (struct worker *w_ = (s)->workers; w_ < (s)->workers + (s)->n_workers; w_++)                                   \
         for (struct slot *slot = w_->slots; slot < w_->slots + w_->spec.lanes; slot++)
-/* Starts the process and sends `open`; WORKER_STARTING afterwards. */
-enum status worker_spawn(struct worker *worker, const char *config_text, struct error *err) MUST_USE;
+/* Starts the process, whose greeting comes next; WORKER_STARTING afterwards. */
+enum status worker_spawn(struct worker *worker, struct error *err) MUST_USE;
 enum status worker_take_greeting(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
+void worker_open(struct worker *worker, const char *config_text); /* sends `open`; WORKER_DYING where that fails */
 /* Takes its `hello`; WORKER_READY afterwards, or the reason why the device does not open. */
 enum status worker_take_hello(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
 void worker_kill(struct worker *worker, struct flight *culprit, const char *why); /* WORKER_DYING afterwards */

@@ -253,7 +253,7 @@ static void no_fork_no_worker(void **state)
 
     (void)state;
     fault_arm(FAULT_FORK, 1);
-    FAILS(worker_spawn(&worker, "[env]\nname = squared\n", err), ST_IO, "cannot start a worker");
+    FAILS(worker_spawn(&worker, err), ST_IO, "cannot start a worker");
     assert_true(fault_disarm(FAULT_FORK));
     assert_int_equal(worker.pid, 0);
     assert_null(worker.proto.buf);

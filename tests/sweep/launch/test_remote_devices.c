@@ -109,6 +109,9 @@ static void what_a_shell_could_read_is_refused(void **state)
         FAILS(devices_parse(&s, 0, d, err), ST_CONFIG, "sweep.devices");
         FAILS(devices_parse(&s, 0, d, err), ST_CONFIG, wrong[i][1]);
     }
+    struct sweep_settings s = settings("ssh:gpu2/cpu");
+    strcpy(s.remote_program, "trawl'; reboot");
+    FAILS(devices_parse(&s, 0, d, err), ST_CONFIG, "sweep.remote_program");
     mem_free(d);
 }
 
