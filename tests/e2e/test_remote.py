@@ -123,7 +123,7 @@ def test_stderr_is_log_with_the_hosts_name(folder):
     equal({t["state"] for t in show(folder / "s.db", "a")["trials"]}, {"done"})
 
 
-LONG = TINY.replace("total_timesteps = 4096", "total_timesteps = 3000000").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
+LONG = TINY.replace("total_timesteps = 4096", "total_timesteps = 2000000").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
 LONG_SWEEP = LONG + TINY_SWEEP[len(TINY):].replace("method = sobol", "method = sobol\ncheckpoint_interval_s = %s")
 
 
