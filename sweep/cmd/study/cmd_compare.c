@@ -1,5 +1,5 @@
 /* cmd_compare.c - `trawl compare`: two studies in numbers that can be compared.
- * Invariant: both hypervolumes are to one reference, the worst of the two studies'. */
+ * Invariant: both hypervolumes are to one reference, the worst of the two studies', and of what is believed, as on the pages. */
 #include "base/duration.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/believed.h"
 #include "study/findings/comparison.h"
 #include "study/promise.h"
 #include "study/study_view.h"
@@ -43,7 +44,7 @@ static void judge(struct side *s, const struct pareto_ref *ref, double score)
     const struct study_view *v = &s->view;
     size_t first = v->n;
 
-    s->hypervolume = pareto_hypervolume(&v->history, ref);
+    s->hypervolume = believed_volume(v, ref, BELIEVED_NOW);
     s->best = study_view_pick(v, GP_BEST);
     if (s->best < v->n)
         study_view_promise(v, s->best, &s->promise);
@@ -119,7 +120,7 @@ static void make_rows(const struct side *sides, double score, struct rows *r)
 {
     snprintf(r->what[0], TEXT_BYTES, "trials");
     snprintf(r->what[1], TEXT_BYTES, "training of all trials");
-    snprintf(r->what[2], TEXT_BYTES, "hypervolume, one reference");
+    snprintf(r->what[2], TEXT_BYTES, "expected hypervolume");
     snprintf(r->what[3], TEXT_BYTES, "best %.20s, expected", sides->view.study.metric);
     snprintf(r->what[4], TEXT_BYTES, "cheapest run to reach %.4g", score);
     snprintf(r->what[5], TEXT_BYTES, "cost of all trials until then");
