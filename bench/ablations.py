@@ -81,7 +81,7 @@ GAMES = {
     "breakout-gpu": ("examples/breakout-gpu.ini", "cuda", 0.003, train(total_timesteps="60M"), ESSENTIAL, ["encoder none"]),
     "breakout": ("examples/breakout.ini", "cuda", 0.004, [], ESSENTIAL, ["encoder none"]),
     "pong-gpu": ("examples/pong-gpu.ini", "cuda", 0.003, [], None, ["encoder none", "priorities off", "core mingru"]),
-    "pong": ("examples/pong.ini", "cpu", 0.003, [], ESSENTIAL, ["encoder relu"]),
+    "pong": ("examples/pong.ini", "cpu", 0.003, [], ESSENTIAL + ADDED[1:], ["encoder relu"]),
     "squared": ("examples/squared.ini", "cpu", 0.005, [], None,
                 ["encoder relu", "priorities off", "value clip off", "core mlp", "core mlp, encoder none"]),
     "memory": ("examples/memory.ini", "cpu", 0.003, [], None,

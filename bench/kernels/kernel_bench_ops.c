@@ -103,6 +103,8 @@ static void fill_set(struct fill *f, struct kb_set *s)
     s->logp_all = fill_f32(f, TN, 1.0f), s->adv = fill_f32(f, TN, 1.0f), s->ret = fill_f32(f, TN, 1.0f);
     s->value = fill_f32(f, TN + z->N, 1.0f), s->boot = fill_f32(f, TN, 1.0f), s->ratio = fill_f32(f, TN, 1.0f);
     s->rewards = fill_f32(f, TN, 1.0f), s->weight = fill_f32(f, z->N, 1.0f), s->mean_std = fill_f32(f, 2, 1.0f);
+    s->known = fill_f32(f, z->N * KERN_NOVELTY_FEATURES * KERN_NOVELTY_FEATURES, 0.0f);
+    s->projection = fill_f32(f, (z->D + 1) * KERN_NOVELTY_FEATURES, 1.0f);
     s->actions = (int32_t *)fill_alloc(f, rows * n_actions);
     s->actions_all = (int32_t *)fill_alloc(f, TN * n_actions);
     s->reset = fill_flags(f, TN, 97), s->terms = fill_flags(f, TN, 97), s->truncs = fill_flags(f, TN, 0);
@@ -374,6 +376,15 @@ RUN(advantage)
     b->ops->advantage(b->kern, &l);
 }
 BYTES(advantage, M *(5 * 4 + 2) + 4 * B)
+RUN(novelty) /* of the steps whose observation is there */
+{
+    SHAPE;
+    struct kern_novelty l = {.T = z->T - 1, .N = z->N, .D = z->D};
+    l.obs = s->obs_all, l.reset = s->reset, l.projection = s->projection, l.hyper = b->hyper, l.known = s->known;
+    l.rewards = s->rewards;
+    b->ops->novelty(b->kern, &l);
+}
+BYTES(novelty, T *N *(a *D + 9) + 8 * N * KERN_NOVELTY_FEATURES * KERN_NOVELTY_FEATURES)
 RUN(mean_std)
 {
     b->ops->mean_std(b->kern, s->mean_std, s->adv, b->shape.M);
@@ -487,6 +498,7 @@ const struct kb_op kb_ops[] = {
     OP("act: sample", sample, act_sample),
     OP("act: step_post", step_post, act_post),
     OP("rollout: advantage", advantage, advantage_all),
+    OP("rollout: novelty (E3B)", novelty, novelty),
     OP("rollout: segments_priority", segments_priority, priority),
     OP("rollout: segments_shuffle", segments_shuffle, shuffle),
     OP("train: segments_pick", segments_pick, pick),

@@ -21,6 +21,7 @@ struct kb_set {
     void *w; /* act (n_params) */
     float *params, *grad, *m, *v, *h, *h0, *pol, *dpol; /* f32; h (N, H), h0 (B, H), pol, dpol (max(N, M), O) */
     float *logp, *logp_all, *adv, *ret, *value, *boot, *ratio, *weight, *mean_std, *rewards; /* max(N, M) or (T, N) */
+    float *known, *projection; /* of novelty: (N, features, features), (D + 1, features) */
     int32_t *actions, *actions_all;
     uint8_t *reset, *terms, *truncs, *mask;
 };
