@@ -4,7 +4,7 @@
  * In the address: trials=STUDY/NUMBER,... and studies=NAME,...; trials of the same parameters (reruns with other
  * seeds) become one series: mean, and a band over the seeds. A study's curve is that of its best config, by all of its seeds. */
 import {get, getSlow, studyPath} from './api.js';
-import {card, empty, fill, h} from './dom.js';
+import {card, empty, fill, h, renew} from './dom.js';
 import {compareUrl, parseList, setState, state, studyUrl, trialUrl} from './app.js';
 import {follow} from './live.js';
 import {showFronts} from './charts/fronts.js';
@@ -139,20 +139,19 @@ export async function show(main, ctx) {
     change((trials, names) => [trials.filter((t) => !group.some((g) => !g.group && `${g.study}/${g.number}` === t)), names.filter((name) => group[0].group !== `study ${name}`)]);
   }
   async function draw() {
-    chart?.destroy();
-    chart = null;
     const all = groups(loaded);
-    fill(listEl, all.map((group, k) => h('div', null, seriesKey(k, label(group) + recorded(group)), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
+    renew(listEl, all.map((group, k) => h('div', {'data-key': label(group)}, seriesKey(k, label(group) + recorded(group)), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
       h('button.small', {type: 'button', title: 'take it out', 'aria-label': `take ${label(group)} out`, onclick: () => remove(group)}, '×'))),
       lacking.map((part) => h('div.warn', null, part.text, h('button.small', {type: 'button', 'aria-label': `take ${part.study} out`, onclick: () => remove([{...part, group: part.number === undefined && `study ${part.study}`}])}, '×'))));
     if (!all.length) {
+      chart?.destroy();
       fill(chartEl, empty('Nothing to compare yet.', h('p.soft', null, 'Add trials or studies below, or choose trials in a study’s table.')));
-      fill(tableEl, h('p.soft', null, 'Two or more trials are needed.'));
+      renew(tableEl, h('p.soft', null, 'Two or more trials are needed.'));
       return;
     }
     const series = all.map((group) => ({label: label(group), ...(group.length > 1 ? meanBand(group.map((t) => t.curve).filter((curve) => curve.value.length), over) : {x: group[0].curve[over], y: group[0].curve.value})}));
     chart = await showLines(chartEl, series, {xTitle: over === 'wall_s' ? 'seconds of training' : 'env steps', time: over === 'wall_s', yTitle: loaded[0].metric, height: 360});
-    fill(tableEl, loaded.length > 1 ? differences(loaded) : h('p.soft', null, 'Two or more trials are needed.'));
+    renew(tableEl, loaded.length > 1 ? differences(loaded) : h('p.soft', null, 'Two or more trials are needed.'));
   }
   async function loadStudies(names) {
     const several = names.length > 1;
@@ -170,8 +169,8 @@ export async function show(main, ctx) {
     }
     fronts?.destroy();
     fronts = await showFronts(frontEl, answer);
-    fill(studiesEl, answer.attained.length > 0 && h('p.soft.small', null, 'Wide line and band: the score that half, and from three quarters down to a quarter, of the studies of one search under several seeds attain at a cost.'), studiesTable(answer));
-    fill(configEl, configTable(answer));
+    renew(studiesEl, answer.attained.length > 0 && h('p.soft.small', null, 'Wide line and band: the score that half, and from three quarters down to a quarter, of the studies of one search under several seeds attain at a cost.'), studiesTable(answer));
+    renew(configEl, configTable(answer));
   }
   async function load() {
     const want = wanted(), missing = [];

@@ -29,6 +29,39 @@ export function fill(el, ...children) {
   return add(el, children);
 }
 
+/* Makes el show these children with as few changes as possible: what is the same stays the same element, with its focus, its scrolled
+ * place and what is selected in it. Children with data-key are found again by it. Listeners of elements that stay are the first
+ * ones: they must not depend on what changes. */
+export function renew(el, ...children) {
+  renewChildren(el, add(document.createElement(el.localName), children));
+}
+
+function renewChildren(old, fresh) {
+  const key = (node) => node.dataset?.key, kept = new Map([...old.childNodes].filter(key).map((node) => [key(node), node]));
+  const wanted = new Set([...fresh.childNodes].map(key).filter(Boolean));
+  let at = old.firstChild;
+  for (const node of [...fresh.childNodes]) {
+    while (at && key(at) && !wanted.has(key(at))) { const gone = at; at = at.nextSibling; gone.remove(); }
+    const same = key(node) ? kept.get(key(node)) : at && !key(at) ? at : null;
+    if (!same || same.nodeType !== node.nodeType || same.localName !== node.localName) {
+      old.insertBefore(node, at);
+      if (same && same === at) { at = at.nextSibling; same.remove(); }
+      continue;
+    }
+    if (same !== at) old.insertBefore(same, at);
+    else at = at.nextSibling;
+    if (!same.isEqualNode(node)) renewNode(same, node);
+  }
+  while (at) { const gone = at; at = at.nextSibling; gone.remove(); }
+}
+
+function renewNode(old, fresh) {
+  if (!old.localName) { old.data = fresh.data; return; }
+  for (const {name} of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const {name, value} of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  renewChildren(old, fresh);
+}
+
 /* A card with a heading; extra (buttons) is at its right. */
 export function card(title, body, {note, extra, id, wide} = {}) {
   return h(`section.card${wide ? '.wide' : ''}`, {id},
@@ -49,7 +82,7 @@ export function copyButton(text, label = 'Copy') {
   const button = h('button.small', {type: 'button', title: 'Copy to the clipboard'}, label);
   button.addEventListener('click', async () => {
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(button.parentElement.querySelector('code')?.textContent ?? text);
       button.textContent = 'Copied';
     } catch {
       const code = button.parentElement.querySelector('code');

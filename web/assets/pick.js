@@ -1,7 +1,7 @@
 /* pick.js - pick from the front by highest cost or lowest score, by the rules of `trawl export`.
  * While the slider moves, the choice is made here from the loaded front; the server's answer follows. */
 import {get, studyPath, url} from './api.js';
-import {copyButton, fill, h, shellWord} from './dom.js';
+import {copyButton, fill, h, renew, shellWord} from './dom.js';
 import {setState, state, trialUrl} from './app.js';
 import * as fmt from './format.js';
 
@@ -108,6 +108,8 @@ export class Pick {
   }
 
   async ask() {
+    const what = JSON.stringify([this.query(), this.data.answer]);
+    if (what === this.answered) return;
     const turn = ++this.asked;
     let answer;
     try {
@@ -116,7 +118,9 @@ export class Pick {
       if (turn === this.asked && !this.ctx.signal.aborted) fill(this.result, h('p.warn', null, problem.message), problem.hint && h('p.soft', null, problem.hint));
       return;
     }
-    if (turn === this.asked) this.show(answer);
+    if (turn !== this.asked) return;
+    this.answered = what;
+    this.show(answer);
   }
 
   show(a) {
@@ -127,7 +131,7 @@ export class Pick {
     }
     const known = a.score_mean !== null && a.score_mean !== undefined;
     const get1 = (format) => h('a.button', {href: url(studyPath(d.name, '/export'), {...query, format}), download: '', title: `the file of trawl export as ${format}`}, format);
-    fill(this.result,
+    renew(this.result,
       h('div.pick-head', null, h('a', {href: trialUrl(d.name, a.trial)}, `Trial ${a.trial}`), h('span.soft', null, ` cost ${a.cost_text}`)),
       a.note && h('p.warn', null, `${a.note[0].toUpperCase()}${a.note.slice(1)}.`),
       h('div.pick-score', null,

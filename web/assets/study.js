@@ -1,6 +1,6 @@
 /* study.js - one study: the part above all its views, the tabs, and live updates. */
 import {get, studyPath} from './api.js';
-import {fill, h, tile} from './dom.js';
+import {fill, h, renew, tile} from './dom.js';
 import {state, studyUrl} from './app.js';
 import {Briefing} from './briefing.js';
 import {controls} from './controls.js';
@@ -48,12 +48,12 @@ export async function show(main, ctx) {
   fill(head, about, steer?.el);
   const drawHead = () => {
     steer?.update();
-    fill(about,
+    renew(about,
       h('h1', null, data.name, ' ', stateChip(data.study.state)),
       h('p.soft', null, [data.study.env, `${data.metric}, ${data.maximize ? 'higher' : 'lower'} is better`, `method ${data.study.method}`, `seed ${data.study.seed}`, data.study.devices.join(', '), `started ${fmt.time(data.study.started_ms)}`].filter(Boolean).join(' · ')),
       h('div.progress-line', null, progress(data.study), now, data.study.confirming > 0 && h('span.soft.small', null, `confirming: ${data.study.confirming} run${data.study.confirming > 1 ? 's' : ''} of front configs under fresh seeds`)));
   };
-  const drawNav = () => fill(nav, TABS.map(([key, label]) => {
+  const drawNav = () => renew(nav, TABS.map(([key, label]) => {
     const params = state();
     key === 'front' ? params.delete('tab') : params.set('tab', key);
     const query = {};
@@ -65,7 +65,7 @@ export async function show(main, ctx) {
   drawNav();
   fill(main, head, said, briefing.el, tilesEl, nav, body);
   await data.update(ctx.signal);
-  fill(tilesEl, tiles(data));
+  renew(tilesEl, tiles(data));
   const tab = await TABS.find(([key]) => key === current())[2]();
   if (ctx.signal.aborted) return;
   const view = await tab.show(body, data, {...ctx, refreshTabs: drawNav});
@@ -86,7 +86,7 @@ export async function show(main, ctx) {
     data.setStudy(await get(studyPath(data.name), null, ctx.signal));
     const changed = await data.update(ctx.signal);
     drawHead();
-    fill(tilesEl, tiles(data));
+    renew(tilesEl, tiles(data));
     news();
     if (changed) await view?.update?.();
     lanesSoon();

@@ -8,6 +8,8 @@ const EXPECTED = ['number', 'expected', 'expected_lo', 'expected_hi', 'n_seeds']
 const FIELDS = ['number', 'state', 'score', 'cost', 'cost_s', 'env_steps', 'on_front', 'origin', 'device', 'reason', 'seed',
   'started_ms', 'finished_ms', 'live_score', 'live_s', 'dropped', 'note', 'tags', 'env', 'params'];
 
+const TIP_PARAMS = 10; /* lines of a tooltip */
+
 export class StudyData {
   constructor(study) {
     this.n = 0;
@@ -133,6 +135,13 @@ export class StudyData {
     return cold === warm ? warm : `${warm} in a warm worker, ${cold} from process start`;
   }
 
+  /* The cost of a trial that ended early: what it took, where it has none of its own. */
+  took(i) {
+    const c = this.column;
+    if (c.cost[i] > 0) return c.cost[i];
+    return this.costIsTime ? (c.finished_ms[i] - c.started_ms[i]) / 1000 : c.env_steps[i];
+  }
+
   costText(i) { return fmt.cost(this.cost[i], this.costUnit); }
 
   paramText(key, i) {
@@ -152,6 +161,8 @@ export class StudyData {
       c.score[i] !== null && row(belief ? `${this.metric} of its run` : this.metric, fmt.number(c.score[i])),
       c.cost[i] !== null && row('cost', this.costText(i)),
       c.env_steps[i] > 0 && row('env steps', fmt.compact(c.env_steps[i])),
+      this.params.slice(0, TIP_PARAMS).map((p) => row(p.key.split('.').at(-1), this.paramText(p.key, i))),
+      this.params.length > TIP_PARAMS && h('div', null, h('span', null, `and ${this.params.length - TIP_PARAMS} more parameters`)),
       this.why(i) && h('div.tip-why', null, this.why(i).slice(0, 140)),
     ];
   }

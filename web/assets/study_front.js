@@ -1,6 +1,6 @@
 /* study_front.js - the front and the pick. */
 import {getModel, studyPath} from './api.js';
-import {add, card, command, empty, fill, h, shellWord} from './dom.js';
+import {add, card, command, empty, fill, h, renew, shellWord} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';
 import {filtersText, makeMask, parseFilters} from './study_data.js';
 import {FrontChart} from './charts/front.js';
@@ -23,7 +23,7 @@ function frontTable(data) {
       data.params.map((p) => h('th.num', {scope: 'col'}, p.key.split('.').at(-1).replaceAll('_', '_\u200b'))))),
     h('tbody', null, data.front.map((i) => {
       const b = data.beliefs.get(i);
-      return h(i === data.best || i === data.knee ? 'tr.special' : 'tr', null,
+      return h(i === data.best || i === data.knee ? 'tr.special' : 'tr', {'data-key': i},
         h('td', null, h('a', {href: trialUrl(data.name, i)}, `#${i}`), i === data.best && h('span.tag', null, 'best'), i === data.knee && h('span.tag', null, 'knee')),
         h('td.num', null, fmt.number(b.score)), h('td.num', null, b.known ? fmt.interval(b.lo, b.hi) : '–'),
         h('td.num', {title: fmt.seeds(b.seeds, b.mean)}, b.seeds > 1 ? `${b.seeds} seeds` : 'once'),
@@ -65,7 +65,7 @@ export async function show(el, data, ctx) {
 
   function showSelection(mask) {
     const n = mask ? mask.reduce((sum, v) => sum + v, 0) : 0;
-    fill(selection, mask && [h('span', null, `${n} of ${data.n} trials selected `),
+    renew(selection, mask && [h('span', null, `${n} of ${data.n} trials selected `),
       h('a.button.small', {href: studyUrl(data.name, {tab: 'trials', f: filtersText(filters)})}, 'Show in the table'), ' ',
       filters.has('cost') && h('button.small', {type: 'button', onclick: () => { const f = new Map(filters); chart.setZoom({x: f.get('cost'), y: f.get('score')}); chart.clearBrush(); }}, 'Zoom to it'), ' ',
       h('button.small', {type: 'button', onclick: () => chart.clearBrush()}, 'Clear')]);
@@ -82,6 +82,14 @@ export async function show(el, data, ctx) {
   }
   async function draw() {
     const zoom = parseZoom(state().get('zoom'));
+    if (chart && data.plotted.length) {
+      const mask = makeMask(data, filters, '', null);
+      chart.mask = mask;
+      await chart.update(model);
+      chart.setPick(pick.choice);
+      showSelection(mask);
+      return;
+    }
     chart?.destroy();
     if (!data.plotted.length) {
       chart = null;
@@ -98,8 +106,8 @@ export async function show(el, data, ctx) {
     showSelection(mask);
   }
   function texts() {
-    fill(tableEl, data.front.length ? frontTable(data) : empty('Nothing here yet.'));
-    fill(verdictEl, verdict(data, insight));
+    renew(tableEl, data.front.length ? frontTable(data) : empty('Nothing here yet.'));
+    renew(verdictEl, verdict(data, insight));
   }
   async function readModel() {
     const [answers, predicted] = await Promise.all([

@@ -1,6 +1,6 @@
 /* study_progress.js - what runs now, improvement over time, fresh seeds against predictions, the trials of each device, failures. */
 import {get, getSlow, studyPath} from './api.js';
-import {card, empty, fill, h} from './dom.js';
+import {card, empty, fill, h, renew} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';
 import {showCalibration} from './charts/calibration.js';
 import {seriesKey, showLines} from './charts/lines.js';
@@ -24,7 +24,8 @@ export async function show(el, data, ctx) {
   const hvEl = h('div.chart'), bestEl = h('div.chart'), timeEl = h('div.chart'), whyEl = h('div'), nowEl = h('div'), fitEl = h('div.chart'), fitNote = h('p.soft.small');
   const nowCard = card('Running now', nowEl, {id: 'lanes'});
   nowCard.hidden = true;
-  let over = OVER.some(([key]) => key === state().get('over')) ? state().get('over') : 'trials', answer = null, shown = [];
+  let over = OVER.some(([key]) => key === state().get('over')) ? state().get('over') : 'trials', answer = null;
+  const shown = new Set();
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, OVER.map(([key, label]) => h('label', null,
     h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'trials' ? null : key}); draw(); }}), h('span', null, label))));
   fill(el, nowCard, h('div.halves', null, card('Hypervolume', [hvEl, h('div.legend', null, seriesKey(0, 'expected'), seriesKey(1, 'of single runs'))], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best config so far: ${data.metric}`, [bestEl, h('div.legend', null, seriesKey(0, 'expected, by what is known now'), seriesKey(1, 'best single run, which may be luck'))])),
@@ -33,13 +34,12 @@ export async function show(el, data, ctx) {
   const timeline = new Timeline(timeEl, {open: (i) => go(trialUrl(data.name, i))});
 
   async function draw() {
-    for (const chart of shown.splice(0)) chart.destroy();
     const column = (name) => answer.rows.map((row) => row[answer.columns.indexOf(name)]);
     const x = column(over), options = {xTitle: XTITLE[over], time: over !== 'trials', whole: over === 'trials'};
     if (!x.length) { fill(hvEl, empty('No trial has ended yet.')); fill(bestEl); return; }
     const pair = (expected, run) => [{label: 'expected', x, y: column(expected), step: true}, {label: 'single runs', x, y: column(run), step: true}];
-    shown.push(await showLines(hvEl, pair('expected_hypervolume', 'hypervolume'), {...options, zero: true, label: `Hypervolume over ${XTITLE[over]}`}));
-    shown.push(await showLines(bestEl, pair('expected_best', 'best_score'), {...options, label: `Best expected ${data.metric} and best single run over ${XTITLE[over]}`}));
+    shown.add(await showLines(hvEl, pair('expected_hypervolume', 'hypervolume'), {...options, zero: true, label: `Hypervolume over ${XTITLE[over]}`}));
+    shown.add(await showLines(bestEl, pair('expected_best', 'best_score'), {...options, label: `Best expected ${data.metric} and best single run over ${XTITLE[over]}`}));
   }
   async function calibrate() {
     const c = await getSlow(studyPath(data.name, '/calibration'), null, ctx.signal);
@@ -57,7 +57,7 @@ export async function show(el, data, ctx) {
     await draw();
     if (devices.devices.length) timeline.set(devices, data.study.state !== 'interrupted' && data.study.state !== 'idle', (i) => data.column.live_s[i]);
     else fill(timeEl, empty('No trial has run yet.'));
-    fill(whyEl, reasons(data, briefing.failures));
+    renew(whyEl, reasons(data, briefing.failures));
   }
   const lanes = (answer) => { nowCard.hidden = !answer.running.length && answer.state !== 'running'; if (!nowCard.hidden) showLanes(nowEl, data, answer); };
   let fit = null;

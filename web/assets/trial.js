@@ -57,16 +57,15 @@ function curvesCard(data, answer, ctx, shown) {
     const mine = ++turn, wanted = [...new Set([pick.value, ...losses])];
     const {curves} = await get(studyPath(data.name, `/trials/${answer.trial.number}/curves`), {metrics: wanted.join(','), points: 500}, ctx.signal);
     if (mine !== turn) return;
-    for (const chart of shown.splice(0)) chart.destroy();
     const options = {xTitle: over === 'wall_s' ? 'seconds of training' : 'env steps', time: over === 'wall_s'};
     const series = (name) => [{label: name, x: curves[name]?.[over] ?? [], y: curves[name]?.value ?? []}];
-    shown.push(await showLines(main, series(pick.value), {...options, label: `${pick.value} of trial ${answer.trial.number} over ${options.xTitle}`}));
+    shown.add(await showLines(main, series(pick.value), {...options, label: `${pick.value} of trial ${answer.trial.number} over ${options.xTitle}`}));
     for (const name of losses) {
       if (!bodies.has(name)) {
         bodies.set(name, h('div.chart'));
         grid.append(h('div.slice', null, h('h3', null, name), bodies.get(name)));
       }
-      shown.push(await showLines(bodies.get(name), series(name), {...options, xTitle: '', height: 140}));
+      shown.add(await showLines(bodies.get(name), series(name), {...options, xTitle: '', height: 140}));
     }
   }
   const body = names.length ? [main, losses.length > 0 && h('h3', null, 'Losses'), grid] : empty(answer.trial.state === 'running' || answer.trial.state === 'queued' ? 'This trial has reported nothing yet.' : 'No curve of this trial was recorded.');
@@ -147,7 +146,7 @@ function takeHome(data, answer, n, ctx) {
 }
 
 export async function show(main, ctx) {
-  const n = ctx.number, shown = [];
+  const n = ctx.number, shown = new Set();
   const data = await get(studyPath(ctx.name), null, ctx.signal);
   const headEl = h('div'), configEl = h('div'), luckEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), sideEl = h('div'), curvesEl = h('div'), lateEl = h('div');
   let drawCurves = async () => {}, last = null;

@@ -90,6 +90,10 @@ def trials(where, *values):
     return query("SELECT t.number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND " + where, STUDY, *values)
 
 
+def trials_column(column, number):
+    return query("SELECT t.%s FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.number = ?" % column, STUDY, number)[0][0]
+
+
 def path(tail="", name=STUDY):
     return "/study/%s%s" % (urllib.parse.quote(name, safe=""), tail)
 
@@ -99,7 +103,9 @@ def go(tail, ready=None, origin=None):
     b.open((origin or server().origin) + tail)
     b.wait("document.readyState === 'complete' && document.querySelector('main h1')", "the page " + tail)
     if ready:
-        b.wait(ready)
+        broken = "document.querySelector('main .empty')?.innerText.includes('met an error')"
+        b.wait("(%s) || %s" % (ready, broken))
+        assert not b.run(broken), b.run("document.querySelector('main').innerText")
     return b
 
 
@@ -196,6 +202,65 @@ def test_a_brush_on_the_front_filters_the_table(_):
     b.click(".selection a")
     b.wait(TABLE_READY)
     assert text(".filters [role=status]").replace("\u202f", "") == "%d of 1000 trials" % said
+    clean()
+
+
+def tip():
+    return page().run("[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText).join('|')")
+
+
+def point(selector, across=0.6, down=0.5):
+    x, y, width, height = page().box(selector)
+    for dx in (0, 1):
+        page().mouse("mouseMoved", x + width * across + dx, y + height * down)
+
+
+def test_charts_show_values_under_the_pointer(_):
+    b = go(path(), FRONT_STILL)
+    b.box(".front-plot")
+    best = tap.show(recorded(), STUDY)["study"]["best"]
+    b.mouse("mouseMoved", *places()[str(best)])
+    b.wait("!document.querySelector('.tip').hidden")
+    params = json.loads(trials_column("params", best))
+    shown_rows = dict(zip(*[iter(tip().split("\n")[2:])] * 2))
+    equal(float(shown_rows["clip_coef"]), float("%.4g" % params["train.clip_coef"]))
+    failed = b.run("(() => { const c = document.querySelector('.front-plot').chart; return [...c.x].filter((x, i) => x === x && ['failed', 'lost', 'stopped'].includes(c.data.state[i])).map((x) => Math.round(x)); })()")
+    assert len(failed) > 50 and max(map(failed.count, failed)) <= 5, "failures on one spot: %r" % sorted(failed)
+    go(path("?tab=params"), "document.querySelectorAll('.slice canvas.marks').length === 6")
+    point(".slice .layer")
+    b.wait("[...document.querySelectorAll('.slice .tip')].some((t) => !t.hidden)")
+    assert re.match(r"learning_rate 0\.\d+\nexpected perf\n[\d.]+\n95 %", tip()), tip()
+    b.run("scrollTo(0, 0)")
+    b.mouse("mouseMoved", 5, 5)
+    x, y, width, _ = b.box(".halves .chart canvas")
+    for dx in (0, 1):
+        b.mouse("mouseMoved", x + width * 0.4 + dx, y + 15)
+    b.wait("[...document.querySelectorAll('.halves .tip')].some((t) => !t.hidden)")
+    assert re.match(r"train\.total_timesteps\nperf\n\d+ %\nwithin\n\d+ % to \d+ %", tip()), tip()
+    go(path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3")
+    point(".lines")
+    b.wait("[...document.querySelectorAll('.lines .tip')].some((t) => !t.hidden)")
+    assert re.match(r"\d+\nhypervolume\n[\d.]+$", tip()), tip()
+    go(path("/trial/990"), "document.querySelectorAll('#curves canvas').length > 3")
+    point("#curves .lines")
+    b.wait("[...document.querySelectorAll('.lines .tip')].some((t) => !t.hidden)")
+    at, name, value = tip().split("\n")
+    known = [row[0] for row in query("SELECT value FROM metric m JOIN metric_name n ON n.id = m.name_id JOIN trial t ON t.id = m.trial_id JOIN study s ON s.id = t.study_id "
+                                     "WHERE s.name = ? AND t.number = 990 AND n.name = ?", STUDY, name)]
+    assert any(abs(v - float(value)) <= 1e-3 * abs(v) for v in known), (name, value, known)
+    clean()
+
+
+def test_turning_a_phone_keeps_dots_on_the_axes(_):
+    b = page()
+    off = """(() => { const c = document.querySelector('.front-plot').chart, v = c.chart.view, p = v.padding(), o = v.origin(), i = c.data.best, at = c.data.place(i);
+      return Math.hypot(c.x[i] - p.left - o[0] - v.scale('x')(at.cost), c.y[i] - p.top - o[1] - v.scale('y')(at.score)); })()"""
+    b.resize(390, 844, True)
+    go(path(), FRONT_STILL)
+    for width, height in ((844, 390), (390, 844), (1024, 768)):
+        b.resize(width, height, width < 1000)
+        b.wait("Math.abs(document.querySelector('.front-plot').chart.size.width - document.querySelector('.front-plot').clientWidth) < 2 && %s < 1" % off, "dots and axes agree at %d" % width)
+    b.resize(1400, 1000)
     clean()
 
 
@@ -442,6 +507,51 @@ def test_a_running_sweep_is_followed(folder):
             go(path("?tab=" + tab, "live"), ready, other.origin)
             count = b.run(done)
             b.wait("%s > %d" % (done, count), "another trial")
+        clean(other.origin)
+    finally:
+        sweep.kill()
+        sweep.communicate()
+        if other:
+            other.stop()
+
+
+def test_a_live_front_keeps_what_people_do(folder):
+    """Focus, tooltip, a drag that is under way, the selection, and the elements themselves outlive the trials that come."""
+    store, config = folder / "live.db", tap.write(folder, "live.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 400k"))
+    sweep = tap.start("sweep", config, "--store", store, "--name", "live", "--trials", 100000, "-q")
+    other = None
+    try:
+        tap.wait_for(lambda: store.exists() and len(tap.trials_now(store, "live")) > 6, sweep)
+        other = Server(store)
+        b = go(path("", "live"), FRONT_READY, other.origin)
+        done = "Number(document.querySelector('.tiles .tile:last-child b').textContent)"
+
+        def more(n):
+            before = b.run(done)
+            b.wait("%s >= %d" % (done, before + n), "%d more trials" % n)
+
+        same = "document.querySelector('.front-plot').mark === 1 && document.querySelector('.pick-result').mark === 1"
+        b.run("document.querySelector('.front-plot').mark = document.querySelector('.pick-result').mark = 1, document.querySelector('.front-plot').focus()")
+        b.key("ArrowRight")
+        b.wait("!document.querySelector('.tip').hidden")
+        more(3)
+        assert b.run(same + " && document.activeElement.classList.contains('front-plot') && !document.querySelector('.tip').hidden")
+        b.requests.clear()
+        begin = time.monotonic()
+        b.box(".front-plot")
+        left, top, width, height = b.run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart.box; return [b.left + c.left, b.top + c.top, c.width, c.height]; })()")
+        b.mouse("mouseMoved", left + 3, top + 3)
+        b.mouse("mousePressed", left + 3, top + 3, "left")
+        b.mouse("mouseMoved", left + width / 2, top + height / 2, "left")
+        more(3)
+        assert b.run("!document.querySelector('.brush').hidden"), "the drag was lost"
+        b.mouse("mouseMoved", left + width - 3, top + height - 3, "left")
+        b.mouse("mouseReleased", left + width - 3, top + height - 3, "left")
+        b.wait("document.querySelector('.selection button')", "the drag selects")
+        more(3)
+        assert b.run(same + " && !document.querySelector('.brush').hidden && !!document.querySelector('.selection button')")
+        read = len([url for url in b.requests if "/trials?" in url])
+        assert read <= time.monotonic() - begin + 3, "%d readings of the trials: more than one a second" % read
         clean(other.origin)
     finally:
         sweep.kill()

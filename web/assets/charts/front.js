@@ -4,8 +4,9 @@
  * plain elements that follow the pointer. Marks differ by shape, not by colour alone.
  * Drag selects; ctrl-wheel zooms; shift-drag moves; arrow keys walk along the front and Enter opens a trial. */
 import {Cloud, MARKS} from './cloud.js';
+import {placeTip} from './hover.js';
 import {colors, logTicks, mount, SECONDS_LABEL} from './vega.js';
-import {h, fill} from '../dom.js';
+import {h, fill, renew} from '../dom.js';
 import * as fmt from '../format.js';
 
 const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14, MOVING_MAX = 500;
@@ -38,14 +39,18 @@ function costRange(data) {
 function legend(data, model) {
   const item = (mark, text) => h('span.key', null, h(`i.mark.${mark}`, {'aria-hidden': 'true'}), text);
   const counts = data.counts;
-  return h('div.legend', null,
+  return [
     item('front', `on the front (${data.front.length})`),
     data.front.some((i) => data.beliefs.get(i).seeds < 2) && item('once', `seen once (${data.front.filter((i) => data.beliefs.get(i).seeds < 2).length})`),
     data.plotted.length > 0 && item('ring', `single runs (${data.plotted.length})`),
     counts.stopped > 0 && item('triangle', `stopped early (${counts.stopped})`),
     counts.failed + counts.lost > 0 && item('cross', `failed or lost (${counts.failed + counts.lost})`),
     data.front.some((i) => data.beliefs.get(i).known) && item('interval', 'fresh seeds, 95 %'),
-    model && item('band', 'front predicted by the model, 95 %'));
+    model && item('band', 'front predicted by the model, 95 %')];
+}
+
+function laneOf(data) {
+  return data.counts.failed + data.counts.lost + data.counts.stopped > 0 ? LANE : 0;
 }
 
 export class FrontChart {
@@ -54,7 +59,8 @@ export class FrontChart {
     Object.assign(this, {el, data, model, on, mask, pick: null, hovered: -1});
     this.home = {x: costRange(data), y: scoreRange(data)};
     this.domain = zoom || {...this.home};
-    this.lane = data.counts.failed + data.counts.lost + data.counts.stopped > 0 ? LANE : 0;
+    this.lane = laneOf(data);
+    this.brush = null; /* {cost: [lo, hi], score: [lo, hi]} */
     this.plot = h('div.front-plot', {tabindex: '0', role: 'group', 'aria-label': 'cost against score: arrow keys walk along the front, Enter opens a trial, plus and minus zoom'});
     this.vegaEl = h('div.layer');
     this.overlay = h('div.layer.overlay');
@@ -67,8 +73,26 @@ export class FrontChart {
     this.cloud = new Cloud(this.plot);
     this.plot.append(this.vegaEl, this.overlay, this.tip);
     this.plot.chart = this;
-    fill(el, legend(data, model), this.plot);
+    this.legend = h('div.legend', null, legend(data, model));
+    fill(el, this.legend, this.plot);
     this.listen();
+  }
+
+  /* New trials, another model: the same elements show them, so that focus, tooltip, selection and a drag stay. */
+  async update(model) {
+    const atHome = JSON.stringify(this.domain) === JSON.stringify(this.home), d = this.data;
+    this.model = model;
+    this.home = {x: costRange(d), y: scoreRange(d)};
+    if (atHome) this.domain = {...this.home};
+    this.lane = laneOf(d);
+    renew(this.legend, legend(d, model));
+    if (!this.chart) return;
+    this.fit();
+    const view = this.chart.view, {steps, front, band} = this.values();
+    view.data('steps', steps).data('front', front).data('model', band);
+    this.vegaEl.setAttribute('aria-label', this.label());
+    this.redraw();
+    this.placeBrush();
   }
 
   geometry() {
@@ -79,8 +103,9 @@ export class FrontChart {
     this.plot.style.height = `${this.size.height}px`;
   }
 
-  spec() {
-    const c = colors(), {data, box} = this, sign = data.maximize ? 1 : -1;
+  /* What Vega draws: the steps of the front, its members, the model's band. */
+  values() {
+    const {data} = this, sign = data.maximize ? 1 : -1;
     const steps = []; /* members that are equal within noise make no step down */
     for (const i of data.front) {
       const {cost, score} = data.place(i);
@@ -92,19 +117,28 @@ export class FrontChart {
       steps.push({cost: 1e300, score: steps.at(-1).score});
       steps.unshift({cost: steps[0].cost, score: -sign * 1e12});
     }
-    const model = this.model ? this.model.cost.map((cost, k) => ({cost, mean: this.model.mean[k], lo: this.model.lo[k], hi: this.model.hi[k]})) : [];
+    const band = this.model ? this.model.cost.map((cost, k) => ({cost, mean: this.model.mean[k], lo: this.model.lo[k], hi: this.model.hi[k]})) : [];
+    return {steps, front, band};
+  }
+
+  padding() {
+    return {left: this.box.left, right: PAD.right, top: this.box.top, bottom: this.lane + PAD.bottom};
+  }
+
+  spec() {
+    const c = colors(), {data, box} = this, {steps, front, band} = this.values();
     const x = {scale: 'x', field: 'cost'}, y = (field) => ({scale: 'y', field});
     return {
       autosize: 'none',
-      padding: {left: box.left, right: PAD.right, top: box.top, bottom: this.lane + PAD.bottom},
+      padding: this.padding(),
       height: box.height,
-      signals: [{name: 'xd', value: this.domain.x}, {name: 'yd', value: this.domain.y}, {name: 'ticks', value: this.ticks()}],
-      data: [{name: 'steps', values: steps}, {name: 'front', values: front}, {name: 'model', values: model}],
+      signals: [{name: 'xd', value: this.domain.x}, {name: 'yd', value: this.domain.y}, {name: 'ticks', value: this.ticks()}, {name: 'lane', value: this.lane}, {name: 'left', value: box.left}],
+      data: [{name: 'steps', values: steps}, {name: 'front', values: front}, {name: 'model', values: band}],
       scales: [
         {name: 'x', type: 'log', domain: {signal: 'xd'}, range: 'width', zero: false},
         {name: 'y', type: 'linear', domain: {signal: 'yd'}, range: 'height', zero: false}],
       axes: [
-        {orient: 'bottom', scale: 'x', grid: false, offset: this.lane, values: {signal: 'ticks'}, title: data.costTitle, titleAnchor: 'end',
+        {orient: 'bottom', scale: 'x', grid: false, offset: {signal: 'lane'}, values: {signal: 'ticks'}, title: data.costTitle, titleAnchor: 'end',
           encode: {labels: {update: {text: {signal: data.costIsTime ? SECONDS_LABEL : "format(datum.value, '~s')"}}}}},
         {orient: 'bottom', scale: 'x', grid: true, domain: false, ticks: false, labels: false, values: {signal: 'ticks'}},
         {orient: 'left', scale: 'y', grid: true, domain: false, ticks: false, tickCount: 6}],
@@ -117,7 +151,7 @@ export class FrontChart {
             {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: [{test: 'datum.special', value: 150}, {value: 85}], fill: [{test: 'datum.once', value: c.card}, {value: c.main}], stroke: [{test: 'datum.once', value: c.main}, {value: c.card}], strokeWidth: {value: 1.8}}}},
             {type: 'text', from: {data: 'front'}, encode: {update: {x, y: {signal: `clamp(scale('y', datum.score) + ${data.maximize ? -9 : 16}, 11, height - 3)`}, dx: {value: -9}, align: {value: 'right'}, text: {field: 'label'}, fill: {value: c.ink}, fontWeight: {value: 600}, fontSize: {value: 12.5}}}},
           ]},
-        {type: 'text', encode: {update: {x: {value: -box.left + 8}, y: {value: -12}, text: {value: `${data.metric} (${data.maximize ? 'higher' : 'lower'} is better)`}, fill: {value: c.soft}, fontSize: {value: 12}}}},
+        {type: 'text', encode: {update: {x: {signal: '8 - left'}, y: {value: -12}, text: {value: `${data.metric} (${data.maximize ? 'higher' : 'lower'} is better)`}, fill: {value: c.soft}, fontSize: {value: 12}}}},
       ],
     };
   }
@@ -145,10 +179,18 @@ export class FrontChart {
 
   resized() {
     if (!this.chart || Math.abs(this.plot.clientWidth - this.size.width) < 2 || this.plot.clientWidth < 100) return;
-    this.geometry();
-    this.cloud.resize(this.size.width, this.size.height);
-    this.chart.view.width(this.box.width).height(this.box.height).signal('ticks', this.ticks());
+    this.fit();
     this.redraw();
+    this.placeBrush();
+  }
+
+  /* Canvas and Vega get the sizes of the window; the left edge differs on a narrow one. */
+  fit() {
+    const before = JSON.stringify([this.box, this.size]);
+    this.geometry();
+    if (JSON.stringify([this.box, this.size]) === before) return;
+    this.cloud.resize(this.size.width, this.size.height);
+    this.chart.view.padding(this.padding()).width(this.box.width).height(this.box.height).signal('lane', this.lane).signal('left', this.box.left);
   }
 
   destroy() {
@@ -186,7 +228,7 @@ export class FrontChart {
     const d = this.data, n = d.n, x = this.x?.length === n ? this.x : (this.x = new Float32Array(n)), y = this.y?.length === n ? this.y : (this.y = new Float32Array(n));
     if (this.runX?.length !== n) [this.runX, this.runY] = [new Float32Array(n), new Float32Array(n)];
     const laneY = this.box.top + this.box.height + this.lane / 2 + 1;
-    const {left, width, top, height} = this.box;
+    const {left, width, top, height} = this.box, parked = [];
     for (let i = 0; i < n; i++) {
       const state = d.state[i];
       if (d.isPlotted[i]) {
@@ -196,14 +238,23 @@ export class FrontChart {
         this.runX[i] = this.px(d.cost[i]);
         this.runY[i] = this.py(inside(d.score[i]));
       } else if (state === 'failed' || state === 'lost' || state === 'stopped') {
-        x[i] = d.cost[i] > 0 ? Math.max(left, this.px(d.cost[i])) : left;
+        const cost = d.took(i);
+        x[i] = cost > 0 ? this.px(cost) : left;
         y[i] = laneY;
+        if (x[i] <= left) parked.push(i);
       } else {
         x[i] = y[i] = NaN;
         continue;
       }
-      if (x[i] < left - 1 || x[i] > left + width + 1 || (y[i] !== laneY && (y[i] < top - 1 || y[i] > top + height + 1))) x[i] = NaN;
+      if ((x[i] < left - 1 && y[i] !== laneY) || x[i] > left + width + 1 || (y[i] !== laneY && (y[i] < top - 1 || y[i] > top + height + 1))) x[i] = NaN;
     }
+    this.park(parked);
+  }
+
+  /* Trials that ended before the left edge, or at no known cost, stand side by side from there on, not on one spot. */
+  park(trials) {
+    const step = Math.min(9, 0.25 * this.box.width / Math.max(1, trials.length));
+    trials.forEach((i, k) => { this.x[i] = this.box.left + 5 + k * step; });
   }
 
   drawCloud() {
@@ -327,10 +378,7 @@ export class FrontChart {
     if (hidden) return;
     move(this.ring, this.x[i], this.y[i]);
     fill(this.tip, this.data.describe(i));
-    const right = this.x[i] > this.size.width / 2;
-    this.tip.style.left = right ? '' : `${this.x[i] + 14}px`;
-    this.tip.style.right = right ? `${this.size.width - this.x[i] + 14}px` : '';
-    this.tip.style.top = `${Math.max(4, Math.min(this.y[i] - 20, this.size.height - 130))}px`;
+    placeTip(this.tip, this.x[i], this.y[i]);
   }
 
   listen() {
@@ -416,10 +464,17 @@ export class FrontChart {
 
   finishBrush(x0, y0, x1, y1) {
     const [a, b, u, v] = this.drawBrush(x0, y0, x1, y1);
-    this.on.select?.({cost: [this.costAt(a), this.costAt(b)], score: [this.scoreAt(v), this.scoreAt(u)]});
+    this.brush = {cost: [this.costAt(a), this.costAt(b)], score: [this.scoreAt(v), this.scoreAt(u)]};
+    this.on.select?.(this.brush);
+  }
+
+  /* After the scales moved. */
+  placeBrush() {
+    if (this.brush) this.drawBrush(this.px(this.brush.cost[0]), this.py(this.brush.score[0]), this.px(this.brush.cost[1]), this.py(this.brush.score[1]));
   }
 
   clearBrush() {
+    this.brush = null;
     this.brushEl.hidden = true;
     this.on.select?.(null);
   }

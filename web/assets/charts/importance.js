@@ -1,4 +1,7 @@
 /* importance.js - share of variance that each parameter explains by itself: filled bars for the score, outlines for the cost. */
+import {h} from '../dom.js';
+import * as fmt from '../format.js';
+import {itemTip, tipRow} from './hover.js';
 import {colors, mount} from './vega.js';
 
 const ROW = 38;
@@ -12,6 +15,7 @@ export function showImportance(el, insight, metric) {
   const top = {signal: "scale('y', datum.key) + 7 + datum.offset"}, middle = {signal: "scale('y', datum.key) + 12 + datum.offset"};
   const isScore = `datum.what === ${JSON.stringify(metric)} && datum.offset === 0`;
   return mount(el, {
+    tooltip: itemTip(el, (d) => [h('div.tip-head', null, d.key), tipRow(d.what, fmt.percent(d.effect)), tipRow('within', `${fmt.percent(d.lo)} to ${fmt.percent(d.hi)}`)]),
     height: order.length * ROW,
     data: [{name: 'd', values}],
     scales: [
@@ -22,7 +26,7 @@ export function showImportance(el, insight, metric) {
       {orient: 'left', scale: 'y', domain: false, ticks: false, labelLimit: narrow ? 130 : 220}],
     marks: [
       {type: 'rect', from: {data: 'd'}, encode: {update: {x: {scale: 'x', value: 0}, x2: {scale: 'x', field: 'effect'}, y: top, height: {value: 10},
-        fill: [{test: isScore, value: c.main}, {value: 'transparent'}], stroke: [{test: isScore, value: c.main}, {value: c.dim}], strokeWidth: {value: 1.3}}}},
+        fill: [{test: isScore, value: c.main}, {value: 'transparent'}], stroke: [{test: isScore, value: c.main}, {value: c.dim}], strokeWidth: {value: 1.3}, tooltip: {signal: 'datum'}}}},
       {type: 'rule', from: {data: 'd'}, encode: {update: {x: {scale: 'x', field: 'lo'}, x2: {scale: 'x', field: 'hi'}, y: middle, stroke: {value: c.ink}, strokeWidth: {value: 1.2}}}},
     ],
   }, `Importance for ${metric} and cost: ${insight.params.map((p) => `${p.key} ${Math.round(p.score.effect * 100)} % and ${Math.round(p.cost.effect * 100)} %`).join(', ')}`);

@@ -1,7 +1,9 @@
 /* slice.js - score along one parameter by the model, the others as in one trial: mean, band of 95 %, and
  * the places of all trials. */
 import {axisValue} from '../study_data.js';
+import {h} from '../dom.js';
 import {Cloud, MARKS} from './cloud.js';
+import {followX, nearest, tipRow} from './hover.js';
 import {ticks, toUnit} from './scale.js';
 import {colors, mount} from './vega.js';
 import * as fmt from '../format.js';
@@ -34,7 +36,7 @@ export async function showSlice(el, data, param, slice, range) {
       {type: 'line', from: {data: 'd'}, encode: {update: {x: {scale: 'x', field: 'u'}, y: {scale: 'y', field: 'mean'}, stroke: {value: c.model}, strokeWidth: {value: 2}}}}];
   const here = slice.value === null || slice.value === undefined ? [] : [{u: at(slice.value)}];
   const best = points.length ? points.reduce((a, b) => ((data.maximize ? b.mean > a.mean : b.mean < a.mean) ? b : a)) : null;
-  return mount(layer, {
+  const chart = await mount(layer, {
     autosize: 'none', padding: {left: LEFT, right: RIGHT, top: TOP, bottom: BOTTOM}, height: HEIGHT, fixedWidth: width,
     data: [{name: 'd', values: points}, {name: 'here', values: here}, {name: 'ticks', values: labels}],
     scales: [{name: 'x', type: 'linear', domain: [0, 1], range: 'width'}, {name: 'y', type: 'linear', domain: range, range: 'height'}],
@@ -47,4 +49,11 @@ export async function showSlice(el, data, param, slice, range) {
       {type: 'text', from: {data: 'ticks'}, encode: {update: {x: {scale: 'x', field: 'at'}, y: {signal: 'height + 16'}, text: {field: 'label'}, align: {signal: "datum.at > 0.93 ? 'right' : datum.at < 0.07 ? 'left' : 'center'"}, fontSize: {value: 11.5}}}},
     ],
   }, `${data.metric} along ${param.key}${best ? `: the model expects most, ${fmt.number(best.mean)}, near ${labels.length ? labels.reduce((a, b) => (Math.abs(b.at - best.u) < Math.abs(a.at - best.u) ? b : a)).label : ''}` : ''}`);
+  const places = points.map((p) => p.u);
+  followX(layer, chart.view, (u) => {
+    const k = nearest(places, u), p = points[k];
+    return p ? {x: p.u, parts: [h('div.tip-head', null, `${param.key.split('.').at(-1)} ${typeof slice.points[k].value === 'number' ? fmt.number(slice.points[k].value) : slice.points[k].value}`),
+      tipRow(`expected ${data.metric}`, fmt.number(p.mean)), tipRow('95 %', fmt.interval(p.lo, p.hi))]} : null;
+  });
+  return chart;
 }

@@ -44,9 +44,10 @@ export async function mount(el, spec, label) {
   const full = {autosize: {type: 'fit', contains: 'padding'}, padding: 4,
     ...spec, config: config(colors()), width: spec.fixedWidth || Math.max(200, el.clientWidth)};
   delete full.fixedWidth;
+  delete full.tooltip;
   el.setAttribute('role', 'img');
   el.setAttribute('aria-label', label);
-  const view = new View(parse(full, null, {ast: true}), {expr: expressionInterpreter, renderer: 'canvas', container: el, hover: false});
+  const view = new View(parse(full, null, {ast: true}), {expr: expressionInterpreter, renderer: 'canvas', container: el, hover: false, ...(spec.tooltip ? {tooltip: spec.tooltip} : {})});
   view.logLevel(1);
   await view.runAsync();
   let last = el.clientWidth;
