@@ -94,8 +94,10 @@ export function copyButton(text, label = 'Copy') {
   return button;
 }
 
-export function command(text) {
-  return h('div.command', null, h('code', null, text), copyButton(text));
+/* A command that breaks between words only: no number is torn in two. */
+export function command(text, label) {
+  const words = text.split(' ').flatMap((word, k) => [k > 0 && ' ', h('span.word', null, word)]);
+  return h('div.command', null, h('code', null, words), copyButton(text, label));
 }
 
 export function download(name, text, type = 'text/plain') {

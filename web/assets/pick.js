@@ -1,7 +1,7 @@
 /* pick.js - pick from the front by highest cost or lowest score, by the rules of `trawl export`.
  * While the slider moves, the choice is made here from the loaded front; the server's answer follows. */
 import {get, studyPath, url} from './api.js';
-import {copyButton, fill, h, renew, shellWord} from './dom.js';
+import {command, fill, h, renew, shellWord} from './dom.js';
 import {setState, state, trialUrl} from './app.js';
 import * as fmt from './format.js';
 
@@ -139,9 +139,10 @@ export class Pick {
         known && h('div', null, h('b.range', null, fmt.interval(a.score_lo, a.score_hi)), h('span', null, `with 95 %, the mean of ${d.study.promise_seeds} fresh seeds`)),
         h('div', null, h('b.range', null, a.n_seeds > 1 ? `${a.n_seeds} seeds` : 'seen once'), h('span', null, a.n_seeds > 1 ? `mean ${fmt.number(a.seeds_mean)}` : `${fmt.number(a.score)} in its run`))),
       a.score_noise_sd > 0 && h('p.soft.small', null, `A single new run varies by another ± ${fmt.number(Number((1.96 * a.score_noise_sd).toPrecision(2)))} (95 %).`),
-      a.n_seeds < 2 && h('p.soft.small', null, `Unconfirmed; to run it under fresh seeds: trawl rerun ${shellWord(d.name)} --store ${shellWord(d.store)} --trial ${a.trial} --seeds ${d.study.promise_seeds}`),
+      a.n_seeds < 2 && [h('p.soft.small', null, 'Unconfirmed; to run it under fresh seeds:'),
+        command(`trawl rerun ${shellWord(d.name)} --store ${shellWord(d.store)} --trial ${a.trial} --seeds ${d.study.promise_seeds}`)],
       h('div.export', {role: 'group', 'aria-label': 'download the config'}, h('span', null, 'Export'), get1('ini'), get1('json'), get1('args')),
-      h('div.command', null, h('code', null, a.train_command), copyButton(a.train_command, 'Copy train line')),
+      a.train_command && command(a.train_command, 'Copy train line'),
       h('dl.params', null, Object.entries(a.params).map(([key, value]) => [h('dt', null, key), h('dd', null, typeof value === 'number' ? fmt.number(value) : String(value))])));
   }
 

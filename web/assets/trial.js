@@ -138,7 +138,7 @@ function takeHome(data, answer, n, ctx) {
   const watch = h('div');
   if (answer.can_play) player(watch, data.name, n, ctx);
   else fill(watch, h('p.soft', null, answer.play_note || 'No checkpoint, so nothing to watch.'));
-  return [card('Have it again', [h('div.command', null, h('code', null, answer.train_command), copyButton(answer.train_command, 'Copy train line')),
+  return [card('Have it again', [command(answer.train_command, 'Copy train line'),
     finished ? h('div.export', {role: 'group', 'aria-label': 'download the config'}, h('span', null, 'Download'), save('ini'), save('json'), save('args')) : null,
     finished && command(answer.export_command),
     answer.checkpoint && h('p.soft.small', null, answer.checkpoint.exists ? `Checkpoint ${answer.checkpoint.path}, ${fmt.compact(answer.checkpoint.bytes)} bytes` : `Its checkpoint ${answer.checkpoint.path} is gone.`)]),
