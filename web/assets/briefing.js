@@ -1,7 +1,7 @@
 /* briefing.js - the card at the top of a study: gained since the last visit, what to take, why it ended, what failed and where,
  * whether to continue. Sentences are the server's, as `trawl show` prints them. */
 import {get, studyPath} from './api.js';
-import {command, download, fill, h} from './dom.js';
+import {command, download, h, renew} from './dom.js';
 import {trialUrl} from './app.js';
 import * as fmt from './format.js';
 
@@ -47,7 +47,7 @@ export class Briefing {
   take(b) {
     const data = this.data, t = b.take;
     if (t.trial === null) return h('p.soft', null, 'No trial is done yet.');
-    const luck = this.steer && h('button.small', {type: 'button', title: `queues the config of trial ${t.trial} under ${data.study.promise_seeds} fresh seeds`,
+    const luck = this.steer && h('button.small', {type: 'button', 'data-key': t.trial, title: `queues the config of trial ${t.trial} under ${data.study.promise_seeds} fresh seeds`,
       onclick: () => this.steer.act({action: 'confirm', trial: t.trial, trials: data.study.promise_seeds})}, `Was it luck? Run ${data.study.promise_seeds} fresh seeds`);
     const [head, ...rest] = t.text.split(`trial ${t.trial}`);
     return [h('p', null, head, h('a', {href: trialUrl(data.name, t.trial)}, `trial ${t.trial}`), rest.join(`trial ${t.trial}`)), command(t.command),
@@ -60,12 +60,12 @@ export class Briefing {
     const most = f.reasons[0];
     return part('What failed', 'failed', h('p', null, `${f.trials} of ${data.n} trials. `, most && [`${most.trials}: ${most.reason.slice(0, 160)} (`, h('a', {href: trialUrl(data.name, most.first)}, `trial ${most.first}`), ')']),
       f.rules.map((rule) => h('p.rule', null, rule)),
-      f.ini && h('div.command', null, h('pre', null, f.ini), h('button.small', {type: 'button', title: 'lines of a config that keep the next study away from there: trawl sweep yours.ini avoid.ini', onclick: () => download('avoid.ini', f.ini)}, 'avoid.ini')));
+      f.ini && h('div.command', null, h('pre', null, f.ini), h('button.small', {type: 'button', 'data-key': f.ini, title: 'lines of a config that keep the next study away from there: trawl sweep yours.ini avoid.ini', onclick: () => download('avoid.ini', f.ini)}, 'avoid.ini')));
   }
 
   show(b) {
     const ended = why(this.data), running = this.data.counts.running > 0;
-    fill(this.el, h('div.parts', null,
+    renew(this.el, h('div.parts', null,
       b.gained.text && part('Since your last visit', 'gained', h('p', {title: `${fmt.ago(this.since)}`}, b.gained.text)),
       part('Take this', 'take', this.take(b)),
       this.failed(b),

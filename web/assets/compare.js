@@ -142,7 +142,7 @@ export async function show(main, ctx) {
     const all = groups(loaded);
     renew(listEl, all.map((group, k) => h('div', {'data-key': label(group)}, seriesKey(k, label(group) + recorded(group)), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
       h('button.small', {type: 'button', title: 'take it out', 'aria-label': `take ${label(group)} out`, onclick: () => remove(group)}, '×'))),
-      lacking.map((part) => h('div.warn', null, part.text, h('button.small', {type: 'button', 'aria-label': `take ${part.study} out`, onclick: () => remove([{...part, group: part.number === undefined && `study ${part.study}`}])}, '×'))));
+      lacking.map((part) => h('div.warn', {'data-key': `lacks ${part.study} ${part.number ?? ''}`}, part.text, h('button.small', {type: 'button', 'aria-label': `take ${part.study} out`, onclick: () => remove([{...part, group: part.number === undefined && `study ${part.study}`}])}, '×'))));
     if (!all.length) {
       chart?.destroy();
       fill(chartEl, empty('Nothing to compare yet.', h('p.soft', null, 'Add trials or studies below, or choose trials in a study’s table.')));

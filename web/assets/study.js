@@ -43,7 +43,8 @@ export async function show(main, ctx) {
   const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
   const nav = h('nav.tabs', {'aria-label': 'views of this study'});
   const about = h('div'), steer = controls(data, version, say);
-  const briefing = new Briefing(data, steer), now = h('span.soft.small');
+  const briefing = new Briefing(data, steer);
+  let now = '';
   ctx.onLeave(() => briefing.destroy());
   fill(head, about, steer?.el);
   const drawHead = () => {
@@ -51,7 +52,7 @@ export async function show(main, ctx) {
     renew(about,
       h('h1', null, data.name, ' ', stateChip(data.study.state)),
       h('p.soft', null, [data.study.env, `${data.metric}, ${data.maximize ? 'higher' : 'lower'} is better`, `method ${data.study.method}`, `seed ${data.study.seed}`, data.study.devices.join(', '), `started ${fmt.time(data.study.started_ms)}`].filter(Boolean).join(' · ')),
-      h('div.progress-line', null, progress(data.study), now, data.study.confirming > 0 && h('span.soft.small', null, `confirming: ${data.study.confirming} run${data.study.confirming > 1 ? 's' : ''} of front configs under fresh seeds`)));
+      h('div.progress-line', null, progress(data.study), h('span.soft.small', null, now), data.study.confirming > 0 && h('span.soft.small', null, `confirming: ${data.study.confirming} run${data.study.confirming > 1 ? 's' : ''} of front configs under fresh seeds`)));
   };
   const drawNav = () => renew(nav, TABS.map(([key, label]) => {
     const params = state();
@@ -74,7 +75,8 @@ export async function show(main, ctx) {
   const lanes = async () => {
     timer = 0;
     const answer = await readLanes(data, ctx.signal);
-    now.textContent = lanesText(answer);
+    now = lanesText(answer);
+    drawHead();
     view?.lanes?.(answer);
   };
   const lanesSoon = () => { timer ||= setTimeout(() => lanes().catch(() => {}), LANES_MS); };

@@ -132,7 +132,7 @@ def text(selector):
 
 FRONT_READY = "document.querySelector('.front-plot canvas.marks') && document.querySelector('.pick-result .params')"
 TABLE_READY = "document.querySelector('.parallel')?.dataset.drawn && document.querySelector('.grid-row')"
-FRONT_STILL = FRONT_READY + " && document.querySelector('.mark.interval')"  # with what the model says: nothing moves any more
+FRONT_STILL = FRONT_READY + " && document.querySelector('.mark.interval') && !document.querySelector('.briefing').hidden"  # with what the model says: nothing moves any more
 VIEWS = {
     "studies": ("/", "document.querySelectorAll('.studies tbody tr').length === 2"),
     "front": (path(), FRONT_STILL),
@@ -210,9 +210,13 @@ def tip():
 
 
 def point(selector, across=0.6, down=0.5):
-    x, y, width, height = page().box(selector)
-    for dx in (0, 1):
-        page().mouse("mouseMoved", x + width * across + dx, y + height * down)
+    """Moves the pointer over the element until a tooltip is there; cards above it may come later and move it."""
+    def look():
+        x, y, width, height = page().box(selector)
+        for dx in (0, 1):
+            page().mouse("mouseMoved", x + width * across + dx, y + height * down)
+        return tip()
+    tap.wait_for(look)
 
 
 def test_charts_show_values_under_the_pointer(_):
@@ -228,22 +232,16 @@ def test_charts_show_values_under_the_pointer(_):
     assert len(failed) > 50 and max(map(failed.count, failed)) <= 5, "failures on one spot: %r" % sorted(failed)
     go(path("?tab=params"), "document.querySelectorAll('.slice canvas.marks').length === 6")
     point(".slice .layer")
-    b.wait("[...document.querySelectorAll('.slice .tip')].some((t) => !t.hidden)")
     assert re.match(r"learning_rate 0\.\d+\nexpected perf\n[\d.]+\n95 %", tip()), tip()
-    b.run("scrollTo(0, 0)")
     b.mouse("mouseMoved", 5, 5)
-    x, y, width, _ = b.box(".halves .chart canvas")
-    for dx in (0, 1):
-        b.mouse("mouseMoved", x + width * 0.4 + dx, y + 15)
-    b.wait("[...document.querySelectorAll('.halves .tip')].some((t) => !t.hidden)")
+    b.wait("![...document.querySelectorAll('.tip')].some((t) => !t.hidden)")
+    point(".halves .chart canvas", 0.4, 0.06)
     assert re.match(r"train\.total_timesteps\nperf\n\d+ %\nwithin\n\d+ % to \d+ %", tip()), tip()
     go(path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3")
     point(".lines")
-    b.wait("[...document.querySelectorAll('.lines .tip')].some((t) => !t.hidden)")
-    assert re.match(r"\d+\nhypervolume\n[\d.]+$", tip()), tip()
+    assert re.match(r"\d+\nexpected\n[\d.]+\nsingle runs\n[\d.]+$", tip()), tip()
     go(path("/trial/990"), "document.querySelectorAll('#curves canvas').length > 3")
     point("#curves .lines")
-    b.wait("[...document.querySelectorAll('.lines .tip')].some((t) => !t.hidden)")
     at, name, value = tip().split("\n")
     known = [row[0] for row in query("SELECT value FROM metric m JOIN metric_name n ON n.id = m.name_id JOIN trial t ON t.id = m.trial_id JOIN study s ON s.id = t.study_id "
                                      "WHERE s.name = ? AND t.number = 990 AND n.name = ?", STUDY, name)]
@@ -276,6 +274,24 @@ def test_the_front_zooms_and_the_address_keeps_it(_):
     b.wait("!window.before && " + FRONT_READY)
     again = b.run("document.querySelector('.front-plot').chart.domain.x")
     assert all(abs(a / z - 1) < 1e-4 for a, z in zip(again, zoomed)), (again, zoomed)
+    clean()
+
+
+def test_commands_are_whole(_):
+    """No number is torn in two, nothing is cut, and every command names the store by a path that holds in any folder."""
+    b = page()
+    for width, phone in ((390, True), (1024, False), (1400, False)):
+        b.resize(width, 900, phone)
+        for address, ready in ((path(), FRONT_STILL), (path("/trial/990"), "document.querySelector('.config') && document.querySelector('.command')")):
+            go(address, ready)
+            equal(b.run("""[...document.querySelectorAll('.command code')].flatMap((code) => [
+              ...(code.scrollHeight > code.clientHeight + 1 && getComputedStyle(code).display !== 'inline' ? ['cut: ' + code.textContent] : []),
+              ...[...code.querySelectorAll('.word')].filter((w) => w.offsetHeight > 1.7 * parseFloat(getComputedStyle(w).lineHeight) && w.offsetWidth < 0.8 * code.clientWidth).map((w) => 'torn: ' + w.textContent)])"""), [])
+            said = b.run("[...document.querySelectorAll('.command code')].map((c) => c.textContent)")
+            assert len(said) >= 2 and all("trawl " in c and c == " ".join(c.split(" ")) for c in said), said
+            for c in said:
+                assert "--store" not in c or " --store %s" % recorded() in c, c
+    b.resize(1400, 1000)
     clean()
 
 

@@ -49,7 +49,7 @@ function prepare(el, series, {xTitle, yTitle, time, dates, zero, label}) {
   return {series: clean, data, xDomain, yDomain: [zero ? Math.min(0, y[0]) : y[0] - pad, y[1] + pad],
     ticks: time ? timeTicks(xDomain[1], el.clientWidth < 420 ? 4 : 7) : undefined, narrow: el.clientWidth < 420,
     title: label || `${yTitle || ''} over ${xTitle}: ${series.map((s) => s.label).filter(Boolean).join(', ')}`,
-    shape: JSON.stringify([xTitle, yTitle, clean.map((s, k) => [s.color, s.dash, !!s.lo, !!s.step, data[k].values.length === 1]), el.clientWidth < 420])};
+    shape: JSON.stringify([xTitle, yTitle, !!time, !!dates, clean.map((s, k) => [s.color, s.dash, !!s.lo, !!s.step, data[k].values.length === 1]), el.clientWidth < 420])};
 }
 
 function specOf({series, data, xDomain, yDomain, ticks, narrow}, {xTitle, yTitle, time, dates, whole, height = 240}) {
