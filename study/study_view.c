@@ -214,6 +214,23 @@ double study_view_third(const struct study_view *view, size_t i)
     return outcomes_third(&view->search.outcomes, view->gp[i].third);
 }
 
+double study_view_expected_third(const struct study_view *view, size_t i)
+{
+    const struct gp_belief *belief = study_view_belief(view, i);
+
+    return study_view_has_third(view) && belief != NULL ? outcomes_third(&view->search.outcomes, belief->third)
+                                                        : study_view_third(view, i);
+}
+
+size_t study_view_count_infeasible(const struct study_view *view)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < view->n; i++)
+        n += study_view_breaks_limit(view, i);
+    return n;
+}
+
 void study_view_judge(struct study_view *view)
 {
     for (size_t i = 0; i < view->n; i++)

@@ -81,6 +81,8 @@ bool study_view_breaks_limit(const struct study_view *view, size_t i);
 void study_view_explain_limit(const struct study_view *view, size_t i, char *buf, size_t size);
 bool study_view_has_third(const struct study_view *view);
 double study_view_third(const struct study_view *view, size_t i); /* of trial i, in its metric's unit; NaN: unknown */
+double study_view_expected_third(const struct study_view *view, size_t i); /* as it is believed, where it is */
+size_t study_view_count_infeasible(const struct study_view *view);
 /* Takes trial (its strings) and its point x (dim) as the last row. */
 void study_view_append(struct study_view *view, struct trial *trial, const double *x);
 /* ST_CORRUPT: a trial without a value of a parameter. */

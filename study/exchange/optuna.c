@@ -101,12 +101,17 @@ static void add_study(struct strbuf *sql, const struct study_view *v)
 
     strbuf_add(sql, "INSERT INTO studies VALUES (1, ");
     add_quoted(sql, v->study.name);
-    strbuf_addf(sql, ");INSERT INTO study_directions VALUES (1, '%s', 1, 0), (2, 'MINIMIZE', 1, 1);",
+    strbuf_addf(sql, ");INSERT INTO study_directions VALUES (1, '%s', 1, 0), (2, 'MINIMIZE', 1, 1)",
                 v->study.maximize ? "MAXIMIZE" : "MINIMIZE");
+    if (study_view_has_third(v))
+        strbuf_addf(sql, ", (3, '%s', 1, 2)", v->search.outcomes.third_max ? "MAXIMIZE" : "MINIMIZE");
+    strbuf_add(sql, ";");
     cJSON_AddItemToArray(names, cJSON_CreateString(v->study.metric));
     cJSON_AddItemToArray(names, cJSON_CreateString(v->search.cost == SEARCH_COST_OWN     ? "cost"
                                                    : v->search.cost == SEARCH_COST_STEPS ? "cost (steps)"
                                                                                          : "cost (s)"));
+    if (study_view_has_third(v))
+        cJSON_AddItemToArray(names, cJSON_CreateString(v->search.outcomes.third));
     text = json_print(names, false);
     strbuf_add(sql, "INSERT INTO study_system_attributes VALUES (1, 1, 'study:metric_names', ");
     add_quoted(sql, text);
@@ -146,9 +151,14 @@ static char *distribution(const struct search *s, size_t k)
     return text;
 }
 
+static bool has_values(const struct gp_trial *judged)
+{
+    return judged->state == GP_TRIAL_DONE || judged->state == GP_TRIAL_INFEASIBLE;
+}
+
 static const char *state_word(const struct gp_trial *judged, const struct trial *t)
 {
-    if (judged->state == GP_TRIAL_DONE)
+    if (has_values(judged))
         return "COMPLETE";
     if (judged->state == GP_TRIAL_STOPPED)
         return "PRUNED";
@@ -170,6 +180,32 @@ static void add_attribute(struct strbuf *sql, int64_t id, const char *key, const
     strbuf_add(sql, ");");
     mem_free(printed);
     cJSON_Delete(json);
+}
+
+/* As Optuna keeps them: one number for each bound, above 0 where it is broken. */
+static void add_constraints(struct strbuf *sql, const struct study_view *v, size_t i)
+{
+    const struct outcomes *o = &v->search.outcomes;
+    cJSON *list = cJSON_CreateArray();
+    char *text;
+
+    for (size_t k = 0; k < o->n_limits; k++) {
+        double value = v->gp[i].outcomes[k], unknown = isfinite(value) ? 0.0 : 1.0;
+        if (isfinite(o->bounds[k].min))
+            cJSON_AddItemToArray(list, cJSON_CreateNumber(unknown > 0.0 ? unknown : o->bounds[k].min - value));
+        if (isfinite(o->bounds[k].max))
+            cJSON_AddItemToArray(list, cJSON_CreateNumber(unknown > 0.0 ? unknown : value - o->bounds[k].max));
+    }
+    if (o->n_limits > 0) {
+        text = json_print(list, false);
+        strbuf_addf(sql,
+                    "INSERT INTO trial_system_attributes (trial_id, \"key\", value_json) VALUES (%lld, 'constraints', ",
+                    (long long)v->trials[i].number + 1);
+        add_quoted(sql, text);
+        strbuf_add(sql, ");");
+        mem_free(text);
+    }
+    cJSON_Delete(list);
 }
 
 static void add_trial(struct strbuf *sql, const struct study_view *v, size_t i, char *const *distributions)
@@ -197,12 +233,19 @@ static void add_trial(struct strbuf *sql, const struct study_view *v, size_t i, 
         add_quoted(sql, distributions[k]);
         strbuf_add(sql, ");");
     }
-    if (v->gp[i].state == GP_TRIAL_DONE) {
+    if (has_values(&v->gp[i])) {
         strbuf_addf(sql, "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (%lld, 0, ", id);
         add_f64(sql, study_view_run_score(v, i));
         strbuf_addf(sql, ", 'FINITE'), (%lld, 1, ", id);
         add_f64(sql, v->search.envs.n > 0 ? v->gp[i].cost : study_view_trial_cost(v, t));
-        strbuf_add(sql, ", 'FINITE');");
+        strbuf_add(sql, ", 'FINITE')");
+        if (study_view_has_third(v)) {
+            strbuf_addf(sql, ", (%lld, 2, ", id);
+            add_f64(sql, study_view_third(v, i));
+            strbuf_add(sql, ", 'FINITE')");
+        }
+        strbuf_add(sql, ";");
+        add_constraints(sql, v, i);
     }
     snprintf(seed, sizeof seed, "%lld", (long long)t->seed);
     add_attribute(sql, id, "seed", seed);

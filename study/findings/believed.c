@@ -15,7 +15,7 @@
 
 static bool has_result(const struct study_view *v, size_t i, int64_t until_ms)
 {
-    return v->gp[i].state == GP_TRIAL_DONE && v->trials[i].finished_ms <= until_ms;
+    return v->gp[i].state == GP_TRIAL_DONE && !study_view_breaks_limit(v, i) && v->trials[i].finished_ms <= until_ms;
 }
 
 /* Does trial i stand for its config? */
@@ -34,6 +34,7 @@ void believed_rows(const struct study_view *v, int64_t until_ms, struct gp_trial
         else if (b != NULL) {
             ret[i].score = b->score;
             ret[i].cost = exp(b->log_cost);
+            ret[i].third = b->third;
         }
     }
 }
@@ -41,9 +42,11 @@ void believed_rows(const struct study_view *v, int64_t until_ms, struct gp_trial
 double believed_volume(const struct study_view *v, const struct pareto_ref *ref, int64_t until_ms)
 {
     struct gp_trial *rows = mem_array(v->n, sizeof *rows);
+    struct gp_history history = v->history;
 
     believed_rows(v, until_ms, rows);
-    double volume = pareto_hypervolume(&(struct gp_history){.n = v->n, .trials = rows}, ref);
+    history.trials = rows;
+    double volume = pareto_hypervolume(&history, ref);
     mem_free(rows);
     return volume;
 }

@@ -287,10 +287,8 @@ static void print_state(const struct study_view *v, const char *store_path)
 static void print_study(struct study_view *v, const char *store_path)
 {
     char cost[32], budget[32], text[600];
-    size_t n_infeasible = 0;
+    size_t n_infeasible = study_view_count_infeasible(v);
 
-    for (size_t i = 0; i < v->n; i++)
-        n_infeasible += v->gp[i].state == GP_TRIAL_INFEASIBLE;
     printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, study_direction(&v->study), v->study.metric,
            v->study.method, (long long)v->study.seed, v->study.program);
     print_state(v, store_path);

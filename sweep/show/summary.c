@@ -34,13 +34,6 @@ static double shown_cost(const struct study_view *v, size_t i)
     return b != NULL ? exp(b->log_cost) : v->gp[i].cost;
 }
 
-static double shown_third(const struct study_view *v, size_t i)
-{
-    const struct gp_belief *b = study_view_belief(v, i);
-
-    return b != NULL ? outcomes_third(&v->search.outcomes, b->third) : study_view_third(v, i);
-}
-
 /* Rows of the front by cost. */
 static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t max)
 {
@@ -101,7 +94,7 @@ static void print_promise_columns(const struct study_view *v, size_t i)
         snprintf(seeds, sizeof seeds, "once");
     printf("%12s %10s ", study_view_cost_text(v, shown_cost(v, i), cost), score);
     if (study_view_has_third(v))
-        printf("%10s ", num_format_short(shown_third(v, i), third));
+        printf("%10s ", num_format_short(study_view_expected_third(v, i), third));
     printf("%22s %5s ", interval, seeds);
 }
 

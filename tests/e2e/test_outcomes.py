@@ -4,6 +4,7 @@ ask/tell, and Trawl's own trainer."""
 import csv
 import io
 import json
+import sqlite3
 import sys
 
 import asking
@@ -88,11 +89,20 @@ def test_a_program(folder):
     rows = list(csv.DictReader(io.StringIO(run("report", "own", "--store", store, "-f", "csv")[0])))
     equal([r["feasible"] for r in rows], ["true" if t["feasible"] else "false" for t in trials])
     equal([float(r["outcome.memory"]) for r in rows], [memory(t) for t in trials])
+    made = folder / "optuna.db"
+    run("export", "own", "--store", store, "--format", "optuna", "-o", made)
+    with sqlite3.connect(made) as db:
+        equal([d for (d,) in db.execute("SELECT direction FROM study_directions ORDER BY objective")], ["MAXIMIZE", "MINIMIZE", "MINIMIZE"])
+        equal([v for (v,) in db.execute("SELECT value FROM trial_values WHERE objective = 2 ORDER BY trial_id")], [memory(t) for t in trials])
+        over = [json.loads(v)[0] for (v,) in db.execute("SELECT value_json FROM trial_system_attributes WHERE key = 'constraints' ORDER BY trial_id")]
+        equal([v <= 0 for v in over], [t["feasible"] for t in trials])
     # a table brings its outcomes along
     write(folder, "out.csv", run("report", "own", "--store", store, "-f", "csv")[0])
     run("import", folder / "out.csv", "--study", "copy", "--config", folder / "own.ini", "--store", store)
     copy = show(store, "copy")["trials"]
     equal([(t["feasible"], memory(t)) for t in copy], [(t["feasible"], memory(t)) for t in trials])
+    text = run("report", "own", "--store", store, "-f", "html")[0]
+    assert f"{len(broken)} infeasible (minimize memory; memory &lt;= 250)" in text and "<th>memory" in text
     # bounds move with a resumed study, and what was measured is judged again
     run("sweep", config(folder, max="1000", trials=13), "--resume", "own", "--store", store, "-q")
     equal({t["feasible"] for t in show(store, "own")["trials"]}, {True})

@@ -38,6 +38,14 @@ static void put_trial_or_null(struct strbuf *out, const struct page_study *p, si
         strbuf_add(out, "null");
 }
 
+static void put_objective(const struct study_view *v, size_t i, struct strbuf *out)
+{
+    if (!study_view_has_third(v))
+        return;
+    strbuf_add(out, ",\"objective\":");
+    put_f64(out, study_view_expected_third(v, i));
+}
+
 static void put_front(const struct page_study *p, const size_t *front, size_t n, struct strbuf *out)
 {
     strbuf_add(out, "{\"study\":");
@@ -52,6 +60,10 @@ static void put_front(const struct page_study *p, const size_t *front, size_t n,
     put_f64(out, p->view.ref.cost);
     strbuf_add(out, ",\"score\":");
     put_f64(out, study_view_score(&p->view, p->view.ref.score));
+    if (study_view_has_third(&p->view)) {
+        strbuf_add(out, ",\"objective\":");
+        put_f64(out, outcomes_third(&p->view.search.outcomes, p->view.ref.third));
+    }
     strbuf_addf(out, "},\"model\":\"%s\",\"note\":", page_study_advice_state(p));
     put_str(out, p->view.advice.note);
     strbuf_add(out, ",\"points\":[");
@@ -63,6 +75,7 @@ static void put_front(const struct page_study *p, const size_t *front, size_t n,
         strbuf_add(out, ",\"score\":");
         put_f64(out, p->view.trials[front[i]].score);
         put_promise(out, &promise);
+        put_objective(&p->view, front[i], out);
         strbuf_add(out, "}");
     }
     strbuf_add(out, "]}\n");

@@ -61,6 +61,8 @@ enum column {
     COL_EXPECTED_HI,
     COL_N_SEEDS,
     COL_ENV,
+    COL_OBJECTIVE,
+    COL_INFEASIBLE,
     COLUMNS
 };
 static const char *const column_names[COLUMNS] = {
@@ -69,13 +71,15 @@ static const char *const column_names[COLUMNS] = {
     "device",      "slot",       "cost_method", "reason",       "created_ms",    "started_ms",
     "finished_ms", "live_score", "live_s",      "score_se",     "eval_episodes", "eval_unfinished",
     "eval_s",      "start_s",    "program",     "vector_units", "dropped",       "note",
-    "tags",        "expected",   "expected_lo", "expected_hi",  "n_seeds",       "env"};
+    "tags",        "expected",   "expected_lo", "expected_hi",  "n_seeds",       "env",
+    "objective",   "infeasible"};
 
 static bool is_text(int column)
 {
     return column == COL_STATE || column == COL_ORIGIN || column == COL_DEVICE || column == COL_SLOT ||
            column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS ||
-           column == COL_DROPPED || column == COL_NOTE || column == COL_TAGS || column == COL_ENV;
+           column == COL_DROPPED || column == COL_NOTE || column == COL_TAGS || column == COL_ENV ||
+           column == COL_INFEASIBLE;
 }
 
 static const char *column_text(const struct page_study *p, size_t i, int column)
@@ -178,6 +182,8 @@ static double column_number(const struct page_study *p, size_t i, int column)
     case COL_EXPECTED_HI:
     case COL_N_SEEDS:
         return column_expected(p, i, column);
+    case COL_OBJECTIVE:
+        return study_view_third(&p->view, i);
     case COL_LIVE_S:
         return live ? p->live[i].wall_s : (double)NAN;
     default:
@@ -185,10 +191,21 @@ static double column_number(const struct page_study *p, size_t i, int column)
     }
 }
 
+/* Which limit it breaks, in words; null: it breaks none, or has not ended. */
+static void put_infeasible(const struct study_view *v, size_t i, struct strbuf *out)
+{
+    char text[300];
+
+    study_view_explain_limit(v, i, text, sizeof text);
+    put_str(out, text[0] != '\0' ? text : NULL);
+}
+
 void api_put_column(const struct page_study *p, size_t i, int column, struct strbuf *out)
 {
     if (column >= COLUMNS)
         page_study_put_param(p, i, (size_t)(column - COLUMNS), out);
+    else if (column == COL_INFEASIBLE)
+        put_infeasible(&p->view, i, out);
     else if (is_text(column))
         put_str(out, column_text(p, i, column));
     else if (column == COL_ON_FRONT)
@@ -394,13 +411,14 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
     double cost_s = 0, best = NAN, expected_best = NAN, volumes[POINTS_MAX], expected[POINTS_MAX];
     struct gp_trial *rows = mem_array(p->view.n, sizeof *rows);
     int64_t last_ms = 0;
+    struct gp_history believed = p->view.history;
 
     for (size_t k = 0; k < n; k++)
         counts[k] = (k + 1) * p->view.n / n;
-    pareto_hypervolume_curve(&(struct gp_history){.n = p->view.n, .trials = p->view.gp}, &p->view.ref, counts, n,
-                             volumes);
+    pareto_hypervolume_curve(&p->view.history, &p->view.ref, counts, n, volumes);
     believed_rows(&p->view, BELIEVED_NOW, rows);
-    pareto_hypervolume_curve(&(struct gp_history){.n = p->view.n, .trials = rows}, &p->view.ref, counts, n, expected);
+    believed.trials = rows;
+    pareto_hypervolume_curve(&believed, &p->view.ref, counts, n, expected);
     put_head(p, out);
     strbuf_add(out, ",\"columns\":[\"trials\",\"finished_ms\",\"elapsed_s\",\"cost_total_s\",\"hypervolume\","
                     "\"best_score\",\"expected_hypervolume\",\"expected_best\"],\"rows\":[");

@@ -6,7 +6,7 @@ import * as fmt from './format.js';
 
 const EXPECTED = ['number', 'expected', 'expected_lo', 'expected_hi', 'n_seeds'];
 const FIELDS = ['number', 'state', 'score', 'cost', 'cost_s', 'env_steps', 'on_front', 'origin', 'device', 'reason', 'seed',
-  'started_ms', 'finished_ms', 'live_score', 'live_s', 'dropped', 'note', 'tags', 'env', 'params'];
+  'started_ms', 'finished_ms', 'live_score', 'live_s', 'dropped', 'note', 'tags', 'env', 'objective', 'infeasible', 'params'];
 
 const TIP_PARAMS = 10; /* lines of a tooltip */
 
@@ -25,7 +25,7 @@ export class StudyData {
   /* What there is to read of trial i: why it ended so, why it is dropped, what people wrote. */
   why(i) {
     const c = this.column;
-    return [c.dropped[i] && `dropped: ${c.dropped[i]}`, c.reason[i], c.note[i], c.tags[i]].filter(Boolean).join(' · ');
+    return [c.infeasible[i] && `infeasible: ${c.infeasible[i]}`, c.dropped[i] && `dropped: ${c.dropped[i]}`, c.reason[i], c.note[i], c.tags[i]].filter(Boolean).join(' · ');
   }
 
   setStudy(study) {
@@ -37,6 +37,7 @@ export class StudyData {
     this.costIsTime = study.cost_unit === 's';
     this.costTitle = study.cost_unit === 'steps' ? 'cost of a trial in env steps, log scale' : 'cost of a trial, log scale';
     this.params = study.space.params;
+    this.objective = study.space.objective ?? null; /* the third one: {metric, goal, scale} */
     this.counts = study.counts;
   }
 
@@ -104,7 +105,7 @@ export class StudyData {
     this.beliefs = new Map();
     for (const p of this.answer.points)
       this.beliefs.set(p.trial, {known: p.score_mean !== null, score: p.score_mean ?? p.score, lo: p.score_lo, hi: p.score_hi, cost: p.cost_mean ?? p.cost,
-        seeds: p.n_seeds, mean: p.seeds_mean, start: p.start_s});
+        seeds: p.n_seeds, mean: p.seeds_mean, start: p.start_s, objective: p.objective});
     this.front = this.answer.points.map((p) => p.trial).filter((i) => known(i) >= 0);
     for (const i of this.front) this.onFront[i] = 1;
     this.best = known(this.answer.best_trial);
@@ -149,6 +150,18 @@ export class StudyData {
     return value === null || value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value);
   }
 
+  /* Infeasible trials that have a place. */
+  get infeasible() { return this.plotted.filter((i) => this.column.infeasible[i]); }
+
+  /* The same study with the third objective in the score's place, for a chart: no interval is known of it. */
+  byObjective() {
+    const data = this, {metric, goal} = this.objective;
+    const beliefs = new Map([...this.beliefs].map(([i, b]) => [i, {...b, known: false, score: b.objective, lo: null, hi: null}]));
+    return Object.create(this, {
+      metric: {value: metric}, maximize: {value: goal === 'maximize'}, beliefs: {value: beliefs}, score: {get: () => data.column.objective},
+      plotted: {value: this.plotted.filter((i) => Number.isFinite(data.column.objective[i]))}});
+  }
+
   /* A tooltip. */
   describe(i) {
     const belief = this.onFront[i] ? this.beliefs.get(i) : null, c = this.column, row = (label, value) => h('div', null, h('span', null, label), h('b', null, value));
@@ -160,6 +173,7 @@ export class StudyData {
       belief && row('runs', fmt.seeds(belief.seeds, belief.mean)),
       c.score[i] !== null && row(belief ? `${this.metric} of its run` : this.metric, fmt.number(c.score[i])),
       c.cost[i] !== null && row('cost', this.costText(i)),
+      this.objective && c.objective[i] !== null && row(this.objective.metric, fmt.number(belief?.objective ?? c.objective[i])),
       c.env_steps[i] > 0 && row('env steps', fmt.compact(c.env_steps[i])),
       this.params.slice(0, TIP_PARAMS).map((p) => row(p.key.split('.').at(-1), this.paramText(p.key, i))),
       this.params.length > TIP_PARAMS && h('div', null, h('span', null, `and ${this.params.length - TIP_PARAMS} more parameters`)),

@@ -16,7 +16,7 @@ const zoomText = (d) => (d ? [...d.x, ...d.y].map((v) => Number(v.toPrecision(6)
 
 /* The trials of the front, cheapest first: expected score, interval, and the run's own score. */
 function frontTable(data) {
-  const heads = ['trial', `expected ${data.metric}`, '95 %', 'seen', 'its run', 'cost', 'env steps'];
+  const heads = ['trial', `expected ${data.metric}`, '95 %', 'seen', 'its run', 'cost', ...(data.objective ? [data.objective.metric] : []), 'env steps'];
   return h('div.scroll.tall', {tabindex: '0'}, h('table', null,
     h('caption.sr', null, 'Trials on the front, cheapest first'),
     h('thead', null, h('tr', null, heads.map((t, i) => h(i ? 'th.num' : 'th', {scope: 'col'}, t)),
@@ -28,7 +28,7 @@ function frontTable(data) {
         h('td.num', null, fmt.number(b.score)), h('td.num', null, b.known ? fmt.interval(b.lo, b.hi) : '–'),
         h('td.num', {title: fmt.seeds(b.seeds, b.mean)}, b.seeds > 1 ? `${b.seeds} seeds` : 'once'),
         h('td.num.soft', null, fmt.number(data.score[i])),
-        h('td.num', null, fmt.cost(b.cost, data.costUnit)), h('td.num', null, fmt.compact(data.column.env_steps[i])),
+        h('td.num', null, fmt.cost(b.cost, data.costUnit)), data.objective && h('td.num', null, fmt.number(b.objective)), h('td.num', null, fmt.compact(data.column.env_steps[i])),
         data.params.map((p) => h('td.num', null, data.paramText(p.key, i))));
     }))));
 }
@@ -52,7 +52,10 @@ function verdict(data, insight) {
 export async function show(el, data, ctx) {
   const chartEl = h('div.front-chart'), selection = h('div.selection', {role: 'status'}), pickEl = h('div'), tableEl = h('div'), verdictEl = h('div.prose');
   const hint = h('p.soft.small.hint', null, 'Drag to select, ctrl-wheel to zoom, shift-drag to move, click a trial to open it; arrow keys walk along the front.');
-  const tools = h('div.tools', null,
+  const axis = h('select', {'aria-label': 'what stands over the cost', onchange: () => { setState({axis: axis.value === 'score' ? null : axis.value, zoom: null}); draw(); }},
+    h('option', {value: 'score'}, data.metric), data.objective && h('option', {value: 'objective'}, data.objective.metric));
+  axis.value = data.objective && state().get('axis') === 'objective' ? 'objective' : 'score';
+  const tools = h('div.tools', null, data.objective && axis,
     h('button.small', {type: 'button', title: 'zoom in (+)', 'aria-label': 'zoom in', onclick: () => chart?.zoomBy?.(0.7)}, '+'),
     h('button.small', {type: 'button', title: 'zoom out (-)', 'aria-label': 'zoom out', onclick: () => chart?.zoomBy?.(1 / 0.7)}, '−'),
     h('button.small', {type: 'button', title: 'whole front (0, double click)', onclick: () => chart?.setZoom?.(null)}, 'Reset'));
@@ -61,18 +64,18 @@ export async function show(el, data, ctx) {
     card('Pick from the front', pickEl, {id: 'pick'})),
   h('div.columns', null, card('Trials on the front', tableEl), card('What to make of it', verdictEl)));
   let chart = null, model = null, insight = null, filters = parseFilters(state());
-  const pick = new Pick(pickEl, data, ctx, (choice) => chart?.setPick?.(choice));
+  const pick = new Pick(pickEl, data, ctx, (choice) => chart?.setPick?.(axis.value === 'score' || choice?.score === undefined ? choice : null));
 
   function showSelection(mask) {
     const n = mask ? mask.reduce((sum, v) => sum + v, 0) : 0;
     renew(selection, mask && [h('span', null, `${n} of ${data.n} trials selected `),
       h('a.button.small', {href: studyUrl(data.name, {tab: 'trials', f: filtersText(filters)})}, 'Show in the table'), ' ',
-      filters.has('cost') && h('button.small', {type: 'button', onclick: () => { const f = new Map(filters); chart.setZoom({x: f.get('cost'), y: f.get('score')}); chart.clearBrush(); }}, 'Zoom to it'), ' ',
+      filters.has('cost') && h('button.small', {type: 'button', onclick: () => { const f = new Map(filters); chart.setZoom({x: f.get('cost'), y: f.get(axis.value)}); chart.clearBrush(); }}, 'Zoom to it'), ' ',
       h('button.small', {type: 'button', onclick: () => chart.clearBrush()}, 'Clear')]);
   }
   function select(range) {
-    filters = new Map([...filters].filter(([key]) => key !== 'cost' && key !== 'score'));
-    if (range) filters.set('cost', range.cost).set('score', range.score);
+    filters = new Map([...filters].filter(([key]) => key !== 'cost' && key !== 'score' && key !== 'objective'));
+    if (range) filters.set('cost', range.cost).set(axis.value, range.score);
     else filters = new Map();
     setState({f: filtersText(filters) || null});
     ctx.refreshTabs();
@@ -97,12 +100,13 @@ export async function show(el, data, ctx) {
       return;
     }
     const mask = makeMask(data, filters, '', null);
-    chart = new FrontChart(chartEl, data, {model, zoom, mask, on: {
+    const byScore = axis.value === 'score';
+    chart = new FrontChart(chartEl, byScore ? data : data.byObjective(), {model: byScore ? model : null, zoom, mask, on: {
       open: (i) => go(trialUrl(data.name, data.number[i])),
       select, zoom: (domain) => setState({zoom: zoomText(domain)})}});
     await chart.show();
     performance.mark('front drawn');
-    chart.setPick(pick.choice);
+    chart.setPick(byScore || pick.choice?.score === undefined ? pick.choice : null);
     showSelection(mask);
   }
   function texts() {

@@ -71,7 +71,7 @@ static void write_summary(struct strbuf *out, const struct report *report)
 {
     const struct study_view *v = report->view;
     const struct study *study = &v->study;
-    char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
+    char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], also[600];
 
     strbuf_add(out, "<h1>");
     text_escape(out, study->name);
@@ -83,6 +83,18 @@ static void write_summary(struct strbuf *out, const struct report *report)
     add_count(out, report->n_state[TRIAL_QUEUED], "queued");
     strbuf_addf(out, ". %zu on the front of cost against ", report->n_front);
     text_escape(out, study->metric);
+    if (study_view_has_third(v)) {
+        strbuf_add(out, " and ");
+        text_escape(out, v->search.outcomes.third);
+    }
+    if (v->search.outcomes.n_limits > 0)
+        strbuf_addf(out, ", %zu infeasible", study_view_count_infeasible(v));
+    outcomes_text(&v->search.outcomes, also, sizeof also);
+    if (also[0] != '\0') {
+        strbuf_add(out, " (");
+        text_escape(out, also);
+        strbuf_add(out, ")");
+    }
     strbuf_add(out, ".</p>\n<p class=\"soft small\">");
     strbuf_addf(out, "Method ");
     text_escape(out, study->method);
@@ -174,8 +186,10 @@ static void write_front_row(struct strbuf *out, const struct report *report, siz
     if (p->is_known)
         strbuf_addf(out, "<td>%s</td><td>%s</td>", text_number(p->score, a), promise_interval_text(p, seeds));
     strbuf_addf(out, "<td%s>%s</td>", p->n_seeds > 1 ? "" : " class=\"once\"", promise_seeds_text(p, seeds));
-    strbuf_addf(out, "<td class=\"soft\">%s</td><td>%s</td><td>%s</td>", text_number(trial->score, a),
-                text_cost(v, p->cost, b), text_number((double)trial->env_steps, c));
+    strbuf_addf(out, "<td class=\"soft\">%s</td><td>%s</td>", text_number(trial->score, a), text_cost(v, p->cost, b));
+    if (study_view_has_third(v))
+        strbuf_addf(out, "<td>%s</td>", text_number(study_view_expected_third(v, index), c));
+    strbuf_addf(out, "<td>%s</td>", text_number((double)trial->env_steps, c));
     strbuf_init(&value, 1 << 16);
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
@@ -207,7 +221,13 @@ static void write_front_table(struct strbuf *out, const struct report *report)
                 GP_PROMISE_SEEDS);
     if (report_has_beliefs(report->view))
         strbuf_add(out, "<th>expected</th><th>95 %</th>");
-    strbuf_add(out, "<th>seen</th><th>its run</th><th>cost</th><th>env steps</th>");
+    strbuf_add(out, "<th>seen</th><th>its run</th><th>cost</th>");
+    if (study_view_has_third(report->view)) {
+        strbuf_add(out, "<th>");
+        write_key(out, report->view->search.outcomes.third);
+        strbuf_add(out, "</th>");
+    }
+    strbuf_add(out, "<th>env steps</th>");
     for (size_t k = 0; k < space->dim; k++) {
         strbuf_add(out, "<th>");
         write_key(out, space->params[k].key);

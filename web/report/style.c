@@ -28,6 +28,7 @@ const char report_style_chart[] =
     "stroke-width:2}"
     ".dominated circle{fill:none;stroke:var(--dim);stroke-opacity:.75;pointer-events:all}.dense "
     "circle{stroke-opacity:.4}.dominated .own{stroke:var(--main);stroke-opacity:.6}"
+    ".dominated .over{stroke:var(--bad);stroke-dasharray:2 1.6;stroke-opacity:.9}"
     ".dots{fill:none;stroke:var(--dim);stroke-opacity:.5;stroke-width:5;stroke-linecap:round}"
     ".failed{fill:none;stroke:var(--bad);stroke-width:1.8;pointer-events:all}"
     ".stopped{fill:none;stroke:var(--dim);stroke-width:1.5;pointer-events:all}"

@@ -96,7 +96,7 @@ static void tooltip(struct strbuf *out, const struct report *report, size_t i)
 {
     const struct study_view *v = report->view;
     const struct trial *trial = &v->trials[i];
-    char promise[PROMISE_TEXT_MAX], a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX];
+    char promise[PROMISE_TEXT_MAX], a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX], broken[300];
 
     strbuf_addf(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
     if (!isnan(trial->score))
@@ -107,9 +107,19 @@ static void tooltip(struct strbuf *out, const struct report *report, size_t i)
         strbuf_addf(out, "\ncost %s", text_cost(v, study_view_trial_cost(v, &v->trials[i]), b));
     if (trial->env_steps > 0 && v->search.cost != SEARCH_COST_STEPS)
         strbuf_addf(out, "\n%s env steps", text_number((double)trial->env_steps, c));
+    if (isfinite(study_view_third(v, i))) {
+        strbuf_add(out, "\n");
+        text_escape(out, v->search.outcomes.third);
+        strbuf_addf(out, " %s", text_number(study_view_third(v, i), c));
+    }
     if (trial->reason != NULL) {
         strbuf_add(out, "\n");
         text_escape(out, trial->reason);
+    }
+    study_view_explain_limit(v, i, broken, sizeof broken);
+    if (broken[0] != '\0') {
+        strbuf_add(out, "\ninfeasible: ");
+        text_escape(out, broken);
     }
     strbuf_add(out, "</title>");
 }
@@ -128,7 +138,10 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
         svg_number(out, axis_at(&chart->x, study_view_trial_cost(v, &v->trials[i])));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, axis_at(&chart->y, trial->score));
-        strbuf_addf(out, "\" r=\"3.5\"%s>", v->on_front[i] ? " class=\"own\"" : "");
+        strbuf_addf(out, "\" r=\"3.5\"%s>",
+                    v->on_front[i]                  ? " class=\"own\""
+                    : study_view_breaks_limit(v, i) ? " class=\"over\""
+                                                    : "");
         if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
             tooltip(out, chart->report, i);
         strbuf_add(out, "</circle>\n");
@@ -240,6 +253,17 @@ static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
 }
 
 /* A member seen once is open, a confirmed one filled. */
+/* The member's rank in the third objective: the smallest number 3.5, the largest 9. */
+static double third_radius(const struct report *report, size_t i)
+{
+    double own = study_view_expected_third(report->view, i);
+    size_t below = 0;
+
+    for (size_t k = 0; k < report->n_front; k++)
+        below += study_view_expected_third(report->view, report->front[k]) < own;
+    return 3.5 + 5.5 * (double)below / fmax((double)report->n_front - 1.0, 1.0);
+}
+
 static void draw_front_points(struct strbuf *out, const struct front_chart *chart)
 {
     const struct report *report = chart->report;
@@ -251,8 +275,9 @@ static void draw_front_points(struct strbuf *out, const struct front_chart *char
         svg_number(out, front_x(chart, at));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, front_y(chart, at));
-        strbuf_addf(out, "\" r=\"%s\" class=\"front%s\">", special ? "7" : "5.5",
-                    report->promises[at].n_seeds > 1 ? "" : " once");
+        strbuf_add(out, "\" r=\"");
+        svg_number(out, study_view_has_third(report->view) ? third_radius(report, at) : special ? 7.0 : 5.5);
+        strbuf_addf(out, "\" class=\"front%s\">", report->promises[at].n_seeds > 1 ? "" : " once");
         tooltip(out, report, at);
         strbuf_add(out, "</circle>\n");
     }
@@ -280,13 +305,13 @@ static void draw_lane(struct strbuf *out, const struct front_chart *chart)
 
 static void legend_item(struct strbuf *out, double *x, double y, const char *mark, const char *text)
 {
-    if (strncmp(mark, "front", 5) == 0 || strcmp(mark, "dominated") == 0) {
-        strbuf_addf(out, "<g class=\"%s\"><circle cx=\"", mark);
+    if (strncmp(mark, "front", 5) == 0 || strcmp(mark, "dominated") == 0 || strcmp(mark, "over") == 0) {
+        strbuf_addf(out, "<g class=\"%s\"><circle cx=\"", mark[0] == 'o' ? "dominated" : mark);
         svg_number(out, *x + 5.0);
         strbuf_add(out, "\" cy=\"");
         svg_number(out, y - 4.5);
         strbuf_addf(out, "\" r=\"%s\" class=\"%s\"/></g>\n", mark[0] == 'f' ? "5.5" : "3.5",
-                    mark[0] == 'f' ? mark : "dot");
+                    mark[0] == 'd' ? "dot" : mark);
     } else {
         place_start(out, "path", *x + 5.0, y - 4.5, mark);
         strbuf_addf(out, "%s/>\n", mark[0] == 's' ? triangle_path : cross_path);
@@ -312,9 +337,19 @@ static void draw_legend(struct strbuf *out, const struct front_chart *chart)
         snprintf(text, sizeof text, narrow ? "once" : "seen once (%zu)", n_once);
         legend_item(out, &x, y, "front once", text);
     }
-    if (report->n_plotted > report->n_front) {
-        snprintf(text, sizeof text, narrow ? "others" : "other runs (%zu)", report->n_plotted - report->n_front);
+    size_t n_over = study_view_count_infeasible(report->view);
+    if (report->n_plotted > report->n_front + n_over) {
+        snprintf(text, sizeof text, narrow ? "others" : "other runs (%zu)",
+                 report->n_plotted - report->n_front - n_over);
         legend_item(out, &x, y, "dominated", text);
+    }
+    if (n_over > 0) {
+        snprintf(text, sizeof text, narrow ? "infeasible" : "infeasible (%zu)", n_over);
+        legend_item(out, &x, y, "over", text);
+    }
+    if (study_view_has_third(report->view) && !narrow) {
+        snprintf(text, sizeof text, "larger: more %.40s", report->view->search.outcomes.third);
+        legend_item(out, &x, y, "front", text);
     }
     if (n[TRIAL_STOPPED] > 0) {
         snprintf(text, sizeof text, narrow ? "stopped" : "stopped early (%zu)", n[TRIAL_STOPPED]);

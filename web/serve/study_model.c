@@ -98,6 +98,8 @@ static void build_insight(struct study_model *m)
 
 /* -- the front that the models expect -- */
 
+#define FEASIBLE_MIN 0.5 /* chance to keep the limits of what may stand on it */
+
 struct guess {
     struct gp_belief belief;
     const double *x;
@@ -177,6 +179,7 @@ static void build_front(struct study_model *m)
     double *x = mem_array2(n, dim, sizeof *x);
     struct gp_belief *beliefs = mem_array(n, sizeof *beliefs);
     struct guess *guesses = mem_array(n, sizeof *guesses);
+    size_t n_guesses = 0;
     cJSON *list;
 
     m->front = cJSON_CreateObject();
@@ -184,8 +187,9 @@ static void build_front(struct study_model *m)
     n = fill_points(m, x);
     gp_surrogate_predict(m->surrogate, x, n, beliefs);
     for (size_t i = 0; i < n; i++)
-        guesses[i] = (struct guess){beliefs[i], x + i * dim};
-    n = keep_front(guesses, n);
+        if (beliefs[i].feasible >= FEASIBLE_MIN)
+            guesses[n_guesses++] = (struct guess){beliefs[i], x + i * dim};
+    n = keep_front(guesses, n_guesses);
     for (size_t i = 0; i < n; i++) {
         cJSON *json = belief_json(m, &guesses[i].belief), *params = cJSON_AddObjectToObject(json, "params");
         for (size_t k = 0; k < dim; k++)

@@ -642,6 +642,61 @@ def test_the_buttons_steer_a_sweep(folder):
             other.stop()
 
 
+LIMITED = """
+[sweep]
+command = sh train.sh {argv}
+trials = 20
+devices = cpu
+confirm = 0
+objective = memory
+[sweep.limit.memory]
+max = 250
+[sweep.x]
+type = float
+min = 0
+max = 1
+[sweep.y]
+type = float
+min = 0
+max = 1
+"""
+LIMITED_TRAIN = """while [ $# -gt 1 ]; do case $1 in --x) x=$2 ;; --y) y=$2 ;; esac; shift 2; done
+awk -v x=$x -v y=$y 'BEGIN { printf "TRAWL score=%.6f step=1 cost=%.6f memory=%.6f\\n", x + y, 1 + 5 * x, 100 * (1 + 3 * y) }'
+"""
+
+
+def test_limits_and_a_third_objective(folder):
+    tap.write(folder, "train.sh", LIMITED_TRAIN)
+    store = folder / "l.db"
+    run("sweep", tap.write(folder, "l.ini", LIMITED), "--store", store, "--name", "l", "-q")
+    known = tap.show(store, "l")["trials"]
+    broken = [t["number"] for t in known if not t["feasible"]]
+    front = {t["number"] for t in known if t["on_front"]}
+    assert broken and len(front) > 3
+    s = Server(store)
+    b = go(path(name="l"), FRONT_STILL, s.origin)
+    chart = "document.querySelector('.front-plot').chart"
+    equal(set(b.run("%s.data.front" % chart)), front)
+    equal(b.run("%s.data.infeasible" % chart), broken)
+    legend = text(".legend")
+    assert "infeasible (%d)" % len(broken) in legend and "larger: more memory" in legend, legend
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    b.screenshot(SHOTS / "front-limits.png")
+    assert "above the 250 of [sweep.limit.memory]" in b.run("%s.data.why(%d)" % (chart, broken[0]))
+    heads = b.run("[...document.querySelectorAll('.tall th')].map((e) => e.textContent)")
+    assert "memory" in heads, heads
+    b.run("(() => { const s = document.querySelector('.tools select'); s.value = 'objective'; s.dispatchEvent(new Event('change')); })()")
+    b.wait("new URLSearchParams(location.search).get('axis') === 'objective' && %s?.data.metric === 'memory'" % chart)
+    least = min(known, key=lambda t: t["outcomes"]["memory"])
+    equal(b.run("%s.data.score[%d]" % (chart, least["number"])), least["outcomes"]["memory"])
+    lo, hi = b.run("%s.home.y" % chart)
+    assert lo < 110 and hi > 240, (lo, hi)
+    b.screenshot(SHOTS / "front-third-axis.png")
+    clean(s.origin)
+    leave()
+    s.stop()
+
+
 def test_a_store_that_goes_away_is_told(folder):
     store = folder / "away.db"
     shutil.copy(recorded(), store)

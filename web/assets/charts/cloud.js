@@ -46,6 +46,19 @@ export const MARKS = {
       ctx.stroke();
     };
   },
+  /* A ring with a bar across. */
+  barred(color, alpha) {
+    return (ctx) => {
+      ctx.globalAlpha = alpha;
+      ctx.strokeStyle = color;
+      ctx.lineWidth = 1.2;
+      ctx.beginPath();
+      ctx.arc(0, 0, 3.2, 0, 2 * Math.PI);
+      ctx.moveTo(-3.8, 3.8);
+      ctx.lineTo(3.8, -3.8);
+      ctx.stroke();
+    };
+  },
   triangle(color, alpha) {
     return (ctx) => {
       ctx.globalAlpha = alpha;

@@ -43,6 +43,8 @@ function legend(data, model) {
     item('front', `on the front (${data.front.length})`),
     data.front.some((i) => data.beliefs.get(i).seeds < 2) && item('once', `seen once (${data.front.filter((i) => data.beliefs.get(i).seeds < 2).length})`),
     data.plotted.length > 0 && item('ring', `single runs (${data.plotted.length})`),
+    data.infeasible.length > 0 && item('over', `infeasible (${data.infeasible.length})`),
+    data.objective && h('span.key', null, h('i.mark.front.large', {'aria-hidden': 'true'}), `larger: more ${data.objective.metric}`),
     counts.stopped > 0 && item('triangle', `stopped early (${counts.stopped})`),
     counts.failed + counts.lost > 0 && item('cross', `failed or lost (${counts.failed + counts.lost})`),
     data.front.some((i) => data.beliefs.get(i).known) && item('interval', 'fresh seeds, 95 %'),
@@ -111,7 +113,10 @@ export class FrontChart {
       const {cost, score} = data.place(i);
       if (!steps.length || sign * score > sign * steps.at(-1).score) steps.push({cost, score});
     }
-    const front = data.front.map((i) => ({cost: data.place(i).cost, score: data.place(i).score, once: data.beliefs.get(i).seeds < 2, special: i === data.best || i === data.knee,
+    const amounts = data.objective ? data.front.map((i) => data.beliefs.get(i).objective).sort((a, b) => a - b) : null;
+    /* of a member's mark, in square pixels: by rank of the third objective, where there is one */
+    const area = (i) => (amounts ? 35 + 300 * amounts.indexOf(data.beliefs.get(i).objective) / Math.max(1, amounts.length - 1) : i === data.best || i === data.knee ? 150 : 85);
+    const front = data.front.map((i) => ({cost: data.place(i).cost, score: data.place(i).score, once: data.beliefs.get(i).seeds < 2, special: i === data.best || i === data.knee, area: area(i),
       label: [i === data.best ? 'best' : '', i === data.knee ? 'knee' : ''].filter(Boolean).join(', ') + (i === data.best || i === data.knee ? ` #${data.number[i]}` : '')}));
     if (steps.length) {
       steps.push({cost: 1e300, score: steps.at(-1).score});
@@ -148,7 +153,7 @@ export class FrontChart {
             {type: 'area', from: {data: 'model'}, encode: {update: {x, y: y('lo'), y2: y('hi'), fill: {value: c.model}, fillOpacity: {value: 0.17}}}},
             {type: 'line', from: {data: 'model'}, encode: {update: {x, y: y('mean'), stroke: {value: c.model}, strokeDash: {value: [6, 4]}, strokeWidth: {value: 1.6}}}},
             {type: 'line', from: {data: 'steps'}, encode: {update: {x, y: y('score'), interpolate: {value: 'step-after'}, stroke: {value: c.main}, strokeWidth: {value: 2}}}},
-            {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: [{test: 'datum.special', value: 150}, {value: 85}], fill: [{test: 'datum.once', value: c.card}, {value: c.main}], stroke: [{test: 'datum.once', value: c.main}, {value: c.card}], strokeWidth: {value: 1.8}}}},
+            {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: {field: 'area'}, fill: [{test: 'datum.once', value: c.card}, {value: c.main}], stroke: [{test: 'datum.once', value: c.main}, {value: c.card}], strokeWidth: {value: 1.8}}}},
             {type: 'text', from: {data: 'front'}, encode: {update: {x, y: {signal: `clamp(scale('y', datum.score) + ${data.maximize ? -9 : 16}, 11, height - 3)`}, dx: {value: -9}, align: {value: 'right'}, text: {field: 'label'}, fill: {value: c.ink}, fontWeight: {value: 600}, fontSize: {value: 12.5}}}},
           ]},
         {type: 'text', encode: {update: {x: {signal: '8 - left'}, y: {value: -12}, text: {value: `${data.metric} (${data.maximize ? 'higher' : 'lower'} is better)`}, fill: {value: c.soft}, fontSize: {value: 12}}}},
@@ -261,11 +266,11 @@ export class FrontChart {
     const c = colors(), d = this.data, mask = this.mask;
     this.locate();
     const every = this.moving && d.n > 3 * MOVING_MAX ? Math.ceil(d.n / MOVING_MAX) : 1;
-    const groups = {ring: [], faint: [], cross: [], triangle: []};
+    const groups = {ring: [], faint: [], over: [], cross: [], triangle: []};
     for (let i = 0; i < d.n; i++) {
       if (Number.isNaN(this.x[i]) || d.onFront[i] || i % every) continue;
       if (!d.isPlotted[i]) groups[d.state[i] === 'stopped' ? 'triangle' : 'cross'].push(i);
-      else groups[mask && !mask[i] ? 'faint' : 'ring'].push(i);
+      else groups[mask && !mask[i] ? 'faint' : d.column.infeasible[i] ? 'over' : 'ring'].push(i);
     }
     const dense = d.plotted.length > 2000 ? 0.45 : 0.8;
     this.cloud.clear();
@@ -273,6 +278,7 @@ export class FrontChart {
     this.cloud.draw('ring', mask ? MARKS.ring(c.ink, 0.8) : MARKS.ring(c.dim, dense), this.x, this.y, groups.ring);
     const {left, top, width, height} = this.box, inside = (i) => this.runX[i] >= left && this.runX[i] <= left + width && this.runY[i] >= top && this.runY[i] <= top + height;
     this.cloud.draw('own', MARKS.ring(c.main, 0.5), this.runX, this.runY, d.front.filter((i) => d.beliefs.get(i).known && inside(i)));
+    this.cloud.draw('over', MARKS.barred(c.bad, 0.75), this.x, this.y, groups.over);
     this.cloud.draw('triangle', MARKS.triangle(c.dim, 0.9), this.x, this.y, groups.triangle);
     this.cloud.draw('cross', MARKS.cross(c.bad, 0.9), this.x, this.y, groups.cross);
     this.drawIntervals(c);
