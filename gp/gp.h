@@ -156,7 +156,7 @@ struct suggestion {
     char origin[32]; /* "default", "sobol", "random", "ehvi": stored with the trial */
     bool has_prediction;
     double score_mean, score_sd, log_cost_mean, log_cost_sd;
-    double feasible; /* the predicted chance that a run keeps all limits; 1 without limits */
+    double feasible; /* the predicted chance that the point keeps all limits; 1 without limits */
 };
 
 /* The design points that a setting of n_init means in dim dimensions. */
@@ -181,7 +181,7 @@ struct gp_belief {
     double score, score_sd; /* expected score, and how well that is known */
     double log_cost, log_cost_sd;
     double third, third_sd; /* of a history with has_third */
-    double feasible; /* the chance that a run there keeps all limits; 1 without limits */
+    double feasible; /* the chance that the point keeps all limits; 1 without limits */
     double noise_sd; /* of one run at this point, between seeds */
     size_t n_seeds; /* finished runs of this very point */
     double mean; /* of their scores; NaN: none */

@@ -1,6 +1,8 @@
-/* pareto_limits.c - the chance that a run keeps the limits of its outcomes: a Gaussian process for what each limit bounds,
+/* pareto_limits.c - the chance that a point keeps the limits of its outcomes: a Gaussian process for what each limit bounds,
  * the processes taken as independent, so that the chances multiply. What is bounded is learned on its logarithm where
  * all of it, and its bounds, are above 0: memory and time differ by factors.
+ * The chance is that of what is expected at the point, and not of a run with its noise: else points just past a limit are
+ * tried until one is lucky.
  * The acquisition is EHVI over the feasible front times that chance: Abdolshah, Shilton, Rana, Gupta, Venkatesh,
  * "Expected hypervolume improvement with constraints", ICPR 2018; for one objective Gardner et al., "Bayesian
  * optimization with inequality constraints", ICML 2014. Until a point keeps all limits it is the chance alone: Gelbart,
@@ -10,8 +12,12 @@
 #include "base/mem.h"
 
 #include <math.h>
+#include <string.h>
 
 #define KNOWN_MIN 2 /* points of which an outcome is known, from which on its limit is modelled */
+#define SHORT 0.25 /* lengths of the second start of a fit */
+#define SHORT_EVALS 40
+#define SHORT_ROWS 192
 
 static bool is_by_log(const struct mean_ss *values, size_t n, const struct gp_limit *limit)
 {
@@ -27,6 +33,21 @@ static double scaled(const struct pareto_search *s, size_t k, double bound)
 {
     const struct model *m = &s->limit[k];
     return isinf(bound) ? bound : ((s->by_log[k] ? log(bound) : bound) - m->y_mean) / m->y_sd;
+}
+
+/* From short lengths too: what wavers over the space is else taken for noise. */
+static enum status fit_short(struct model *m, struct error *err)
+{
+    double first[OPTIMISE_MAX_DIM], gradient[OPTIMISE_MAX_DIM], best = model_objective(m, m->theta, gradient);
+    memcpy(first, m->theta, sizeof first);
+    for (size_t i = 0; i < m->dim; i++)
+        m->theta[i] = log(SHORT);
+    m->theta[m->dim] = 0.0;
+    m->theta[m->dim + 1] = log(0.01);
+    model_fit(m, SHORT_EVALS, SHORT_ROWS);
+    if (!(model_objective(m, m->theta, gradient) < best))
+        memcpy(m->theta, first, sizeof first);
+    return model_factor(m, err);
 }
 
 static enum status load_limit(struct pareto_search *s, const struct gp_history *history, size_t k,
@@ -49,6 +70,8 @@ static enum status load_limit(struct pareto_search *s, const struct gp_history *
     bool same = like && like->knows[k] && like->by_log[k] == s->by_log[k];
     if (s->knows[k])
         rc = pareto_load_model(s, &s->limit[k], values, 0, same ? &like->limit[k] : NULL, err);
+    if (s->knows[k] && rc == ST_OK && !same && !s->limit[k].constant)
+        rc = fit_short(&s->limit[k], err);
     mem_free(values);
     if (rc != ST_OK || !s->knows[k])
         return rc;
@@ -66,16 +89,6 @@ enum status pareto_load_limits(struct pareto_search *s, const struct gp_history 
     return ST_OK;
 }
 
-/* Of a run: what is expected at the point, and the noise of a run. */
-static double log_kept(const struct pareto_search *s, size_t k, double mean, double sd, double ret_slope[2])
-{
-    double spread = sqrt(sd * sd + s->limit[k].noise);
-    double value = normal_log_between(s->limit_min[k], s->limit_max[k], mean, spread, ret_slope);
-    if (ret_slope)
-        ret_slope[1] *= sd / spread;
-    return value;
-}
-
 void pareto_log_feasible(const struct pareto_search *s, const double *u, size_t m, double *cross, double *ret)
 {
     double mean[BELIEFS_BATCH], sd[BELIEFS_BATCH];
@@ -86,7 +99,7 @@ void pareto_log_feasible(const struct pareto_search *s, const double *u, size_t 
             continue;
         model_predict(&s->limit[k], u, m, cross, mean, sd);
         for (size_t p = 0; p < m; p++)
-            ret[p] += log_kept(s, k, mean[p], sd[p], NULL);
+            ret[p] += normal_log_between(s->limit_min[k], s->limit_max[k], mean[p], sd[p], NULL);
     }
 }
 
@@ -97,7 +110,7 @@ double pareto_feasible_gradient(struct pareto_search *s, const double *u, double
         if (!s->knows[k])
             continue;
         model_predict_gradient(&s->limit[k], u, &mean, &sd, dmean, dsd);
-        value += log_kept(s, k, mean, sd, slope);
+        value += normal_log_between(s->limit_min[k], s->limit_max[k], mean, sd, slope);
         for (size_t i = 0; i < s->space->dim; i++)
             gradient[i] += slope[0] * dmean[i] + slope[1] * dsd[i];
     }

@@ -169,11 +169,9 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     return rc;
 }
 
-/* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of
- * them (a margin is added), of those that keep all limits. Fixed from then on, so that neither end of the front draws
- * all proposals. Those of another study that teaches this one are the first: its own were chosen to be good from the
- * start on. Standardised. */
-static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
+/* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are few,
+ * and their worst cost and third objective. False: there is none. Standardised. */
+static bool first_points(const struct pareto_search *s, bool kept_only, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;
     double score[REF_POINTS], cost = -INFINITY, lo = INFINITY, third = -INFINITY, third_lo = INFINITY;
@@ -182,7 +180,7 @@ static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
         size_t g = k % o->n;
         bool is_own = o->done_score[g].n > 0.0;
         if (o->score[g].n == 0.0 || o->cost[g].n == 0.0 || is_own != (k >= o->n) ||
-            (s->has_third && o->third[g].n == 0.0) || (s->has_feasible && !o->feasible[g]))
+            (s->has_third && o->third[g].n == 0.0) || (kept_only && !o->feasible[g]))
             continue;
         double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
         double z = s->has_third ? (o->third[g].mean - s->third.y_mean) / s->third.y_sd : 0.0;
@@ -194,12 +192,30 @@ static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
             cost = fmax(cost, c);
         }
     }
+    if (n == 0)
+        return false;
     num_sort(score, n);
-    ret_ref[0] = isfinite(s->cap) ? s->cap : cost + REF_MARGIN * fmax(cost - lo, 1.0);
+    ret_ref[0] = cost + REF_MARGIN * fmax(cost - lo, 1.0);
     ret_ref[1] = -0.5 * (score[(n - 1) / 2] + score[n / 2]);
-    if (s->n_limits > 0 && n < REF_POINTS) /* the few that keep all limits may be alike */
-        ret_ref[1] = -score[0] + REF_MARGIN * fmax(score[n - 1] - score[0], 1.0);
+    if (kept_only && n < REF_POINTS) /* they may be alike */
+        ret_ref[1] += REF_MARGIN * fmax(score[n - 1] - score[0], 1.0);
     ret_ref[2] = third + REF_MARGIN * fmax(third - third_lo, 1.0);
+    return true;
+}
+
+/* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of
+ * them (a margin is added). Fixed from then on, so that neither end of the front draws all proposals. Those of another
+ * study that teaches this one are the first: its own were chosen to be good from the start on. With limits the first that
+ * keep them count beside all: these may lie where none keeps them, and those be few and alike. */
+static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
+{
+    double kept[EHVI_MAX];
+    (void)!first_points(s, false, ret_ref); /* there is one: else these data have no model */
+    if (s->n_limits > 0 && s->has_feasible && first_points(s, true, kept))
+        for (size_t i = 0; i < EHVI_MAX; i++)
+            ret_ref[i] = fmax(ret_ref[i], kept[i]);
+    if (isfinite(s->cap))
+        ret_ref[0] = s->cap;
 }
 
 /* Output of pending point p, one of the model's last rows. */

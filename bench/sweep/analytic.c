@@ -6,6 +6,8 @@
  *                  learning rates diverge
  *   steep          5 parameters; learning is slow, then fast, then complete, and a seed is early or late: runs scatter over half of the
  *                  scores where the curve is steep and hardly on the plateau; scores lie between 0 and 1
+ *   branin-currin-limit, rl-toy-memory   the same with a limit: of a wave over the square that a quarter of it keeps, away
+ *                  from most of the front; of a memory that grows with network and minibatch
  * Invariant: truth is the mean of draw over the trials that do not fail. */
 #include "bench/sweep/problem.h"
 
@@ -20,6 +22,8 @@ const struct problem_entry problem_entries[] = {
     {"hartmann-steps", "7 parameters, formula", &problem_analytic_ops},
     {"rl-toy", "6 parameters, formula, diverges at high learning rates", &problem_analytic_ops},
     {"steep", "5 parameters, formula, scatter where the score rises", &problem_analytic_ops},
+    {"branin-currin-limit", "2 parameters, formula, a limit that a quarter of the square keeps", &problem_analytic_ops},
+    {"rl-toy-memory", "6 parameters, formula, a limit of memory", &problem_analytic_ops},
     {"lcbench-167168", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-189906", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-3945", "8 parameters, surrogate", &problem_lcbench_ops},
@@ -57,6 +61,7 @@ static void add_param(struct space *space, const char *key, enum space_scale sca
 /* What a formula gives at a point. */
 struct moments {
     double score, sd, cost, p_fail;
+    double limited; /* what the problem's limit bounds */
     double lead; /* steep: how far past the middle of its rise a run is */
 };
 
@@ -76,6 +81,13 @@ static void branin_currin(const double *x, struct moments *ret)
     double currin = factor * (2300 * x[0] * x[0] * x[0] + 1900 * x[0] * x[0] + 2092 * x[0] + 60) /
                     (100 * x[0] * x[0] * x[0] + 500 * x[0] * x[0] + 4 * x[0] + 20);
     *ret = (struct moments){.score = -branin, .sd = 2.0, .cost = exp(currin / 3.0)};
+}
+
+/* The first inequality of Gardner et al. 2014, cos(2 x) cos(y) - sin(2 x) sin(y) = cos(2 x + y), on [0, 6]^2. */
+static void branin_currin_limit(const double *x, struct moments *ret)
+{
+    branin_currin(x, ret);
+    ret->limited = cos(12.0 * x[0] + 6.0 * x[1]);
 }
 
 /* ---- Hartmann-6 with steps ---- */
@@ -144,6 +156,12 @@ static void rl_toy(const double *x, struct moments *ret)
     ret->p_fail = 1.0 / (1.0 + exp(-(lr + 1.4) / 0.15));
 }
 
+static void rl_toy_memory(const double *x, struct moments *ret)
+{
+    rl_toy(x, ret);
+    ret->limited = 4e3 * pow(x[5], 1.5) + 600.0 * x[4] * sqrt(x[5] / 128.0);
+}
+
 /* ---- a steep rise ---- */
 
 #define STEEP_SEED 0.8 /* sd of a seed's lead; the rise from .12 to .88 is 4 wide */
@@ -196,13 +214,21 @@ struct formula {
     void (*at)(const double *x, struct moments *ret);
     double (*draw)(const struct moments *m, struct rng *rng); /* one run's score; NULL: normal */
     double min, max; /* what a score can be; both 0: anything */
+    double limit_max; /* of `limited`; 0: no limit */
+    double limited_sd; /* a run's noise in it */
 };
 
 static const struct formula formulas[] = {
-    {"branin-currin", branin_currin_space, branin_currin, NULL, 0.0, 0.0},
-    {"hartmann-steps", hartmann_space, hartmann_steps, NULL, 0.0, 0.0},
-    {"rl-toy", rl_toy_space, rl_toy, NULL, 0.0, 0.0},
-    {"steep", steep_space, steep, steep_draw, 0.0, 1.0},
+    {.name = "branin-currin", .space = branin_currin_space, .at = branin_currin},
+    {.name = "hartmann-steps", .space = hartmann_space, .at = hartmann_steps},
+    {.name = "rl-toy", .space = rl_toy_space, .at = rl_toy},
+    {.name = "steep", .space = steep_space, .at = steep, .draw = steep_draw, .max = 1.0},
+    {.name = "branin-currin-limit",
+     .space = branin_currin_space,
+     .at = branin_currin_limit,
+     .limit_max = -0.7,
+     .limited_sd = 0.05},
+    {.name = "rl-toy-memory", .space = rl_toy_space, .at = rl_toy_memory, .limit_max = 1.2e7, .limited_sd = 1e5},
 };
 
 static enum status analytic_open(struct problem *problem, const char *const *dirs, size_t n_dirs, struct error *err)
@@ -216,6 +242,8 @@ static enum status analytic_open(struct problem *problem, const char *const *dir
         problem->has_bounds = formulas[i].max > formulas[i].min;
         problem->score_min = formulas[i].min;
         problem->score_max = formulas[i].max;
+        problem->has_limit = formulas[i].limit_max != 0.0;
+        problem->limit = (struct gp_limit){-(double)INFINITY, formulas[i].limit_max};
         return ST_OK;
     }
     return FAIL(err, ST_INTERNAL, "no formula is called '%s'", problem->name);
@@ -226,16 +254,16 @@ static void analytic_truth(const struct problem *problem, size_t n, const double
     const struct formula *formula = problem->data;
 
     for (size_t i = 0; i < n; i++) {
-        struct moments m;
+        struct moments m = {0};
         formula->at(x + i * problem->space.dim, &m);
-        ret[i] = (struct outcome){.score = m.score, .cost = m.cost};
+        ret[i] = (struct outcome){.score = m.score, .cost = m.cost, .limited = m.limited};
     }
 }
 
 static void analytic_draw(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret)
 {
     const struct formula *formula = problem->data;
-    struct moments m;
+    struct moments m = {0};
 
     formula->at(x, &m);
     ret->failed = rng_f64(rng) < m.p_fail;
@@ -244,6 +272,7 @@ static void analytic_draw(const struct problem *problem, const double *x, struct
     ret->cost = m.cost * exp(0.05 * problem_normal(rng));
     if (ret->failed)
         ret->cost *= 0.3; /* divergence shows early */
+    ret->limited = problem->has_limit ? m.limited + formula->limited_sd * problem_normal(rng) : 0.0;
 }
 
 const struct problem_ops problem_analytic_ops = {analytic_open, NULL, analytic_truth, analytic_draw};

@@ -19,6 +19,7 @@
 #include "sweep/signals.h"
 
 #define MAX_TRIALS 20000
+#define UNLIMITED "-unlimited" /* after a method's name: it does not see the problem's limit */
 #define MAX_NAMES 64
 #define DATA_HERE "bench/sweep/data" /* what the repository itself holds */
 
@@ -95,9 +96,10 @@ static enum status split_names(const char *list, struct names *ret, struct error
 
 static enum status find_method(const char *name, struct play_method *ret, struct error *err)
 {
-    const char *at = suggest_method_names();
+    const char *at = suggest_method_names(), *suffix = strstr(name, UNLIMITED);
+    size_t length = suffix != NULL && suffix[strlen(UNLIMITED)] == '\0' ? (size_t)(suffix - name) : strlen(name);
 
-    *ret = (struct play_method){.own = SUGGEST_SOBOL};
+    *ret = (struct play_method){.own = SUGGEST_SOBOL, .ignores_limit = name[length] != '\0'};
     for (int i = 0; i < 2; i++)
         if (strcmp(name, rival_names[i]) == 0) {
             ret->is_rival = true;
@@ -106,7 +108,7 @@ static enum status find_method(const char *name, struct play_method *ret, struct
         }
     for (int i = 0; *at != '\0'; i++) {
         size_t n = strcspn(at, "|");
-        if (strlen(name) == n && strncmp(at, name, n) == 0) {
+        if (length == n && strncmp(at, name, n) == 0) {
             ret->own = (enum suggest_method)i;
             return ST_OK;
         }
@@ -277,7 +279,8 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
     char about[8192];
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &b.problems, "P,...", "problems below, or all (all)"},
-        {"method", 0, CLI_TEXT, &b.methods, "M,...", "methods of sweep.method, protein or carbs (pareto)"},
+        {"method", 0, CLI_TEXT, &b.methods, "M,...",
+         "methods of sweep.method, protein or carbs; with -unlimited: blind to a problem's limit (pareto)"},
         {"trials", 0, CLI_INT, &b.trials, "N", "trials of a study (150)"},
         {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},

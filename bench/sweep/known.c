@@ -67,8 +67,11 @@ static void evaluate_batch(struct search_state *s)
     for (size_t i = 0; i < BATCH; i++)
         space_from_unit(space, batch[i].u, s->x + i * space->dim);
     s->problem->ops->truth(s->problem, BATCH, s->x, s->out);
-    for (size_t i = 0; i < BATCH; i++)
+    for (size_t i = 0; i < BATCH; i++) {
         batch[i].at = s->out[i];
+        if (!problem_is_kept(s->problem, &s->out[i]))
+            batch[i].at.score = -(double)INFINITY; /* on no front */
+    }
 }
 
 /* The front of members[0, n) to their beginning; every second member when it grows too long, the best score always. */

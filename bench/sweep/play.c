@@ -63,14 +63,25 @@ static size_t first_to_end(const struct play *study, const struct gp_trial *tria
     return first;
 }
 
-static void end_trial(struct play *study, size_t number, struct gp_trial *trial)
+/* As a method sees an ended trial. */
+static struct gp_trial ended(const struct play *study, size_t number)
 {
     const struct outcome *seen = &study->trials[number].seen;
+    bool kept = !study->sees_limit || problem_is_kept(study->problem, seen);
 
-    study->order[study->n_done++] = number;
-    trial->state = seen->failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE;
-    trial->score = seen->score;
-    trial->cost = seen->cost;
+    return (struct gp_trial){.x = study->trials[number].x,
+                             .state = seen->failed ? GP_TRIAL_FAILED
+                                      : kept       ? GP_TRIAL_DONE
+                                                   : GP_TRIAL_INFEASIBLE,
+                             .score = seen->score,
+                             .cost = seen->cost,
+                             .outcomes = {seen->limited}};
+}
+
+static struct gp_history history_of(const struct play *study, const struct gp_trial *trials, size_t n)
+{
+    return (struct gp_history){
+        .n = n, .trials = trials, .n_limits = study->sees_limit, .limits = &study->problem->limit};
 }
 
 /* The finished trials of another study, as `trawl sweep --from` gives them. */
@@ -93,11 +104,13 @@ enum status play_run(struct play *study, struct play_method method, struct error
     struct suggester *suggester = NULL;
     struct gp_trial *trials = mem_array(study->max_trials, sizeof *trials);
     struct gp_trial *taught = NULL;
-    struct gp_history history = {.trials = trials};
+    struct gp_history history;
     struct suggestion suggestion;
     enum status rc = ST_OK;
     double now = 0.0;
 
+    study->sees_limit = study->problem->has_limit && !method.ignores_limit;
+    history = history_of(study, trials, 0);
     if (study->source != NULL)
         take_source(study->source, &history, &taught);
     rc = suggester_create(&suggester, &study->problem->space, &settings, err);
@@ -116,7 +129,8 @@ enum status play_run(struct play *study, struct play_method method, struct error
         }
         size_t number = first_to_end(study, trials);
         now = study->trials[number].end;
-        end_trial(study, number, &trials[number]);
+        study->order[study->n_done++] = number;
+        trials[number] = ended(study, number);
     }
 done:
     suggester_destroy(suggester);
@@ -151,17 +165,12 @@ static double reached(const struct known *known, double score)
 static size_t recommended(const struct play *study)
 {
     struct gp_trial *trials = mem_array(study->n_done > 0 ? study->n_done : 1, sizeof *trials);
+    struct gp_history history = history_of(study, trials, study->n_done);
     struct gp_insight insight;
 
-    for (size_t i = 0; i < study->n_done; i++) {
-        const struct outcome *seen = &study->trials[i].seen;
-        trials[i] = (struct gp_trial){.x = study->trials[i].x,
-                                      .state = seen->failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE,
-                                      .score = seen->score,
-                                      .cost = seen->cost};
-    }
-    gp_insight_init(&insight, &study->problem->space, &(struct gp_history){.n = study->n_done, .trials = trials},
-                    study->seed);
+    for (size_t i = 0; i < study->n_done; i++)
+        trials[i] = ended(study, i);
+    gp_insight_init(&insight, &study->problem->space, &history, study->seed);
     size_t number = insight.recommended;
     gp_insight_free(&insight);
     mem_free(trials);
@@ -207,7 +216,7 @@ static void add_course(cJSON *json, struct play *study, const struct known *know
     cJSON *regret = cJSON_AddArrayToObject(json, "regret"), *spent = cJSON_AddArrayToObject(json, "spent"),
           *score = cJSON_AddArrayToObject(json, "reached");
     double sum = 0.0;
-    size_t n = 0, n_failed = 0;
+    size_t n = 0, n_failed = 0, n_broken = 0;
 
     *ret_best = -(double)INFINITY;
     for (size_t i = 0; i < study->n_done; i++) {
@@ -215,7 +224,8 @@ static void add_course(cJSON *json, struct play *study, const struct known *know
         study->problem->ops->truth(study->problem, 1, t->x, &t->truth);
         sum += t->seen.cost;
         n_failed += t->seen.failed;
-        if (!t->seen.failed) {
+        n_broken += !t->seen.failed && !problem_is_kept(study->problem, &t->truth);
+        if (!t->seen.failed && problem_is_kept(study->problem, &t->truth)) {
             points[n++] = t->truth;
             *ret_best = fmax(*ret_best, t->truth.score);
         }
@@ -225,6 +235,7 @@ static void add_course(cJSON *json, struct play *study, const struct known *know
                                                    : cJSON_CreateNumber(round5(reached(known, t->truth.score))));
     }
     json_add_i64(json, "failed", (int64_t)n_failed);
+    json_add_i64(json, "infeasible", (int64_t)n_broken);
 }
 
 cJSON *play_measure(struct play *study, const struct known *known)

@@ -14,6 +14,7 @@ struct play_trial {
 struct play {
     const struct problem *problem;
     const char *method;
+    bool sees_limit;
     uint64_t seed;
     size_t n_started, n_done, max_trials, parallel;
     struct play_trial *trials; /* by number */
@@ -34,6 +35,7 @@ struct play_method {
     enum suggest_method own;
     bool is_rival;
     enum rival rival;
+    bool ignores_limit; /* it does not see the problem's limit, which counts all the same */
 };
 /* Plays the whole study. */
 enum status play_run(struct play *study, struct play_method method, struct error *err) MUST_USE;

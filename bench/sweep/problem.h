@@ -13,6 +13,7 @@
 struct outcome {
     bool failed; /* score is then NaN; the cost was spent all the same */
     double score, cost;
+    double limited; /* of a problem with a limit: what it bounds */
 };
 
 struct problem {
@@ -21,6 +22,8 @@ struct problem {
     const struct problem_ops *ops;
     bool has_bounds; /* of a score, known to the methods */
     double score_min, score_max;
+    bool has_limit; /* known to the methods; only what keeps it in truth counts */
+    struct gp_limit limit;
     void *data; /* owned; what ops->open made */
 };
 
@@ -42,6 +45,10 @@ struct problem_entry {
 extern const struct problem_entry problem_entries[];
 extern const struct problem_ops problem_analytic_ops, problem_lcbench_ops, problem_table_ops;
 
+static inline bool problem_is_kept(const struct problem *problem, const struct outcome *outcome)
+{
+    return !problem->has_limit || (outcome->limited >= problem->limit.min && outcome->limited <= problem->limit.max);
+}
 /* data_dir may be NULL. */
 enum status problem_open(struct problem *problem, const char *name, const char *data_dir, struct error *err) MUST_USE;
 void problem_close(struct problem *problem); /* a zeroed one is fine */

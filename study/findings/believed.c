@@ -73,6 +73,8 @@ size_t believed_best(const struct study_view *v, int64_t until_ms)
 static double volume_at(const struct study_view *v, const struct gain_watch *w, double at_s, struct gp_trial *rows,
                         size_t *ret_n)
 {
+    struct gp_history history = v->history;
+
     *ret_n = 0;
     believed_rows(v, BELIEVED_NOW, rows);
     for (size_t i = 0; i < v->n; i++) {
@@ -81,7 +83,8 @@ static double volume_at(const struct study_view *v, const struct gain_watch *w, 
         if (!ended)
             rows[i].state = GP_TRIAL_PENDING;
     }
-    return pareto_hypervolume(&(struct gp_history){.n = v->n, .trials = rows}, &v->ref);
+    history.trials = rows;
+    return pareto_hypervolume(&history, &v->ref);
 }
 
 void believed_growth(const struct study_view *v, struct believed_growth *ret)
