@@ -150,6 +150,7 @@ static void sort_front(struct report *report)
 
 static void hypervolume_curve(struct report *report)
 {
+    struct gp_history history = report->view->history;
     size_t n_trials = report->view->n;
     size_t n = n_trials < HV_POINTS_MAX ? n_trials : HV_POINTS_MAX;
     struct gp_trial *rows = mem_array(n_trials, sizeof *rows);
@@ -162,8 +163,8 @@ static void hypervolume_curve(struct report *report)
         believed_rows(report->view, BELIEVED_NOW, rows);
     else
         memcpy(rows, report->view->gp, n_trials * sizeof *rows);
-    pareto_hypervolume_curve(&(struct gp_history){.n = n_trials, .trials = rows}, &report->view->ref, report->hv_trials,
-                             n, report->hv);
+    history.trials = rows;
+    pareto_hypervolume_curve(&history, &report->view->ref, report->hv_trials, n, report->hv);
     mem_free(rows);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(report->hv[i]))
