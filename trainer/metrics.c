@@ -37,8 +37,9 @@ const struct train_metric_def train_metric_defs[] = {
     ROW_F(window_ep_length, "train/ep_length", "steps", "Mean length of those episodes"),
     ROW_F(policy_loss, "train/policy_loss", "1",
           "Mean clipped policy loss of the samples trained since the last report"),
-    ROW_F(value_loss, "train/value_loss", "reward^2",
-          "Mean clipped value loss, half the squared error, before vf_coef"),
+    ROW_F(
+        value_loss, "train/value_loss", "reward^2",
+        "Mean clipped value loss, half the squared error, before vf_coef; of a value of bins the cross entropy (nat)"),
     ROW_F(entropy, "train/entropy", "nat", "Mean entropy of the policy, summed over action heads"),
     ROW_F(approx_kl, "train/approx_kl", "nat",
           "Mean of ratio - 1 - log ratio: how far the policy moved from the one that played"),
