@@ -92,7 +92,7 @@ def main():
         store, config = pathlib.Path(folder, "s.db"), pathlib.Path(folder, "s.ini")
         config.write_text(STUDY)
         daemon = subprocess.Popen([a.trawl, "daemon", "--store", store], stderr=subprocess.DEVNULL)
-        server = subprocess.Popen([a.trawl, "serve", "--store", store, "--port", "0", "--control"], stdout=subprocess.PIPE,
+        server = subprocess.Popen([a.trawl, "serve", "--store", store, "--port", "0", "--control", "--no-token"], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
         port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
         watcher = subprocess.Popen([a.trawl, "sweep", config, "--store", store, "--name", "a", "-q"], stderr=subprocess.DEVNULL)
