@@ -91,7 +91,7 @@ def main():
                 print(f"{game:9} {rule:16} no such pick", flush=True)
                 continue
             pick = json.loads(text)
-            again = json.loads(run(args.trawl, "rerun", game, "--store", store, "--trial", pick["trial"], "--seeds", 5, "--json", "-q"))
+            again = json.loads(run(args.trawl, "rerun", game, "--store", store, "--trial", pick["trial"], "--seeds", 5, "--no-store", "--json", "-q"))
             mean, lo, hi = again["score"]["mean"], pick["score_lo"], pick["score_hi"]
             kept = lo <= mean <= hi
             n, n_kept = n + 1, n_kept + kept
