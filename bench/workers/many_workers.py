@@ -47,6 +47,7 @@ def count(store):
 
 
 def measure(build, n, trial_s, seconds, method):
+    """After 1.5 trial times: by then trials end and begin at all times."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-many-"))
     (folder / "s.ini").write_text(CONFIG % method)
     store = folder / "s.db"
@@ -58,6 +59,7 @@ def measure(build, n, trial_s, seconds, method):
     while time.monotonic() - begun < 300 and (not store.exists() or count(store).get("running", 0) < n):
         time.sleep(0.5)
     filled = time.monotonic() - begun
+    time.sleep(1.5 * trial_s)
     before, done, from_s = cpu_s(process.pid), count(store).get("done", 0), time.monotonic()
     time.sleep(seconds)
     took = time.monotonic() - from_s

@@ -137,6 +137,7 @@ enum status proposer_create(struct proposer **ret_proposer, const struct space *
     pthread_cond_init(&p->asked, NULL);
     code = pthread_create(&p->thread, NULL, think, p);
     if (code == 0) {
+        (void)pthread_setname_np(p->thread, "trawl-proposer");
         *ret_proposer = p;
         return ST_OK;
     }

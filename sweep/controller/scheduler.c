@@ -37,9 +37,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define TICK_MS 200
+#define OTHER_FDS 256 /* the store, its socket, connections, trackers */
 #define SILENCE_S 30
 #define DYING_TICK_MS 5 /* until the next look at a worker that ends */
 #define STOOD_STILL_S 5 /* between two rounds: the program or the machine was stopped */
@@ -78,10 +80,30 @@ static struct host *host_of(struct scheduler *s, const char *name)
     return &s->hosts[s->n_hosts++];
 }
 
+/* A socket and a log for each worker; often 1024 is the limit that a process begins with, and not the one that it may have. */
+static enum status allow_descriptors(size_t n_workers, struct error *err)
+{
+    rlim_t need = 2 * n_workers + OTHER_FDS;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
+        return ST_OK;
+    if (limit.rlim_max < need)
+        return FAIL(err, ST_LIMIT,
+                    "%zu workers need %llu open files, and %llu are allowed; raise `ulimit -Hn`, or use fewer workers",
+                    n_workers, (unsigned long long)need, (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = need;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0
+               ? ST_OK
+               : FAIL(err, ST_LIMIT, "cannot allow %llu open files: %s", (unsigned long long)need, strerror(errno));
+}
+
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
 {
-    struct scheduler *s = mem_alloc(sizeof *s);
+    struct scheduler *s;
 
+    TRY(allow_descriptors(devices->n, err));
+    s = mem_alloc(sizeof *s);
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake_fd < 0) {
         mem_free(s);

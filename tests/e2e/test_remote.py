@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -121,6 +122,17 @@ def test_stderr_is_log_with_the_hosts_name(folder):
     assert re.search(r"^cmd/0: hello$", words, re.M), words
     assert "cmd/0: Welcome" in words, words
     equal({t["state"] for t in show(folder / "s.db", "a")["trials"]}, {"done"})
+
+
+def test_many_workers_and_few_open_files(folder):
+    """A limit of 64 that may be raised is raised; one that may not is named."""
+    config = write(folder, "s.ini", TINY_SWEEP)
+    args = ["--trials", 3, "--devices", "cmd*100:%s" % STDIO]
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", *args,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096)))
+    equal({t["state"] for t in show(folder / "s.db", "a")["trials"]}, {"done"})
+    fails("sweep", config, "--store", folder / "t.db", "--name", "a", *args, code=1, says=["100 workers need", "ulimit"],
+          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128)))
 
 
 LONG = TINY.replace("total_timesteps = 4096", "total_timesteps = 2000000").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
