@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -178,7 +179,8 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
     cJSON *wire;
     struct control_command command;
     struct error why = {0};
-    char text[512];
+    char text[512], note[CONTROL_NOTE_MAX];
+    struct strbuf message;
     bool live = false;
     enum status rc;
 
@@ -197,7 +199,12 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
     rc = control_carry_out(store_path, &command, text, sizeof text, &live, &why);
     if (rc != ST_OK)
         return FAIL(err, rc == ST_USAGE ? ST_EXISTS : rc, "%s", why.text);
-    *ret_message = mem_strdup(text);
+    strbuf_init(&message, sizeof text + CONTROL_NOTE_MAX);
+    strbuf_add(&message, text);
+    if (!live && control_note(&command, store_path, note)[0] != '\0')
+        strbuf_addf(&message, "; %s", note);
+    *ret_message = strbuf_take(&message);
+    strbuf_free(&message);
     return ST_OK;
 }
 

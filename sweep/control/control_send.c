@@ -78,19 +78,29 @@ static bool runs_nothing(enum control_kind kind)
     return kind == CONTROL_STOP || kind == CONTROL_PAUSE || kind > CONTROL_TRY;
 }
 
+const char *control_note(const struct control_command *c, const char *store_path, char buf[CONTROL_NOTE_MAX])
+{
+    if (!runs_nothing(c->kind))
+        snprintf(buf, CONTROL_NOTE_MAX,
+                 "written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` does",
+                 store_path, c->study, SHELL_WORD(store_path));
+    else if (c->kind <= CONTROL_TRY)
+        snprintf(buf, CONTROL_NOTE_MAX, "written to %s; no controller was running", store_path);
+    else
+        buf[0] = '\0';
+    return buf;
+}
+
 static void print_answer(const struct control_command *c, const char *store_path, bool as_json, const char *text,
                          bool by_controller)
 {
+    char note[CONTROL_NOTE_MAX];
     cJSON *json;
 
     if (!as_json) {
         printf("%s\n", text);
-        if (!by_controller && !runs_nothing(c->kind))
-            printf("written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` "
-                   "does\n",
-                   store_path, c->study, SHELL_WORD(store_path));
-        else if (!by_controller && c->kind <= CONTROL_TRY)
-            printf("written to %s; no controller was running\n", store_path);
+        if (!by_controller && control_note(c, store_path, note)[0] != '\0')
+            printf("%s\n", note);
         return;
     }
     json = cJSON_CreateObject();

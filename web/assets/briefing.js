@@ -21,7 +21,7 @@ function lastVisit(data) {
 }
 
 function part(title, kind, ...children) {
-  return h(`div.part.${kind}`, null, h('h3', null, title), ...children);
+  return h(`div.part.${kind}`, null, h('h2', null, title), ...children);
 }
 
 function why(data) {

@@ -68,7 +68,7 @@ async function studyTrials(name, ctx) {
 /* Studies beside each other: where each part comes from stands in /compare. */
 function studiesTable(answer) {
   const many = answer.attained.length > 0;
-  return h('div.scroll', null, h('table', null,
+  return h('div.scroll', {tabindex: '0'}, h('table', null,
     h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'study'), many && h('th', {scope: 'col'}, 'search'), ['hypervolume', `best, expected ${answer.metric}`, '95 %', 'seeds', 'trials', 'spent'].map((text) => h('th.num', {scope: 'col'}, text)))),
     h('tbody', null, answer.studies.map((s, k) => h('tr', null, h('td', null, seriesKey(k, h('a', {href: studyUrl(s.study)}, s.study))), many && h('td.soft', null, s.group === s.study ? `seed ${s.seed}` : `as ${s.group}, seed ${s.seed}`),
       h('td.num', null, fmt.number(s.hypervolume)), h('td.num', null, s.best_trial === undefined ? '–' : h('a', {href: trialUrl(s.study, s.best_trial)}, fmt.number(s.best_score))),
@@ -108,7 +108,7 @@ function recorded(group) {
 function differences(trials) {
   const keys = [...new Set(trials.flatMap((t) => Object.keys(t.params)))].filter((key) => new Set(trials.map((t) => JSON.stringify(t.params[key]))).size > 1);
   const show = (value) => (value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value));
-  return h('div.scroll', null, h('table', null,
+  return h('div.scroll', {tabindex: '0'}, h('table', null,
     h('thead', null, h('tr', null, h('th', null, 'trial'), h('th.num', null, 'its run'), h('th.num', null, 'cost'), keys.map((key) => h('th.num', {scope: 'col'}, key.replaceAll('_', '_\u200b'))))),
     h('tbody', null, trials.map((t) => h('tr', null, h('td', null, h('a', {href: trialUrl(t.study, t.number)}, `${t.study} #${t.number}`)),
       h('td.num', null, fmt.number(t.trial.score)), h('td.num', null, fmt.duration(t.trial.cost_s)), keys.map((key) => h('td.num', null, show(t.params[key]))))))));

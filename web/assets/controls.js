@@ -46,17 +46,28 @@ export function controls(data, version, say) {
     const running = data.study.counts.running;
     if (await ask(`Stop the sweep of ${data.name}?`, `${running ? `${running} running ${running === 1 ? 'trial ends' : 'trials end'} now. ` : ''}What is done is kept, and trawl sweep --resume continues later.`, 'Stop the sweep')) act({action: 'stop'});
   });
-  const count = h('input', {type: 'number', min: '1', max: '100000', step: '1', value: '20', 'aria-label': 'how many trials to add'});
-  const add = h('form.add', {onsubmit: (event) => { event.preventDefault(); act({action: 'add', trials: Number(count.value)}); }},
-    h('button.small', {type: 'submit', title: 'raise the limit of trials'}, 'Add'), count, h('span.soft.small', null, 'trials'));
-  const el = h('div.controls', {role: 'group', 'aria-label': 'control of the sweep'}, pause, go, stop, add);
+  /* More trials or more time, of whichever the study has a limit. */
+  const count = h('input', {type: 'number', min: '1', max: '100000', step: '1', value: '20', 'aria-label': 'how much to add'});
+  const units = [['trials', 'trials'], ['60', 'minutes'], ['3600', 'hours']].map(([value, text]) => h('option', {value}, text));
+  const unit = h('select', {'aria-label': 'of what'}, units);
+  const add = h('form.add', {onsubmit: (event) => { event.preventDefault(); act(unit.value === 'trials' ? {action: 'add', trials: Number(count.value)} : {action: 'add', budget_s: Number(count.value) * Number(unit.value)}); }},
+    h('button.small', {type: 'submit', title: 'raise the limit of trials or the budget'}, 'Add'), count, unit);
+  const rank = h('input', {type: 'number', min: '1', max: '100', step: '1', 'aria-label': 'priority among the studies of the controller'});
+  const order = h('form.add', {onsubmit: (event) => { event.preventDefault(); act({action: 'priority', priority: Number(rank.value)}); }},
+    h('button.small', {type: 'submit', title: 'its share of the devices where a controller serves several studies'}, 'Priority'), rank);
+  const el = h('div.controls', {role: 'group', 'aria-label': 'control of the sweep'}, pause, go, stop, add, order);
 
   function update() {
     const state = data.study.state, over = state === 'ended';
     pause.hidden = state === 'paused';
     go.hidden = state !== 'paused';
     /* while an answer is awaited no button is disabled: it would lose the focus */
-    for (const [b, off] of [[pause, over], [go, false], [stop, over || state === 'idle'], [add.firstChild, data.study.trials_max === null || data.study.trials_max === 0]]) b.disabled = off;
+    const limit = {trials: data.study.trials_max > 0, time: data.study.budget_s > 0};
+    units[0].disabled = !limit.trials;
+    units[1].disabled = units[2].disabled = !limit.time;
+    if (unit.selectedOptions[0]?.disabled) unit.value = limit.trials ? 'trials' : '60';
+    if (document.activeElement !== rank) rank.value = data.study.priority;
+    for (const [b, off] of [[pause, over], [go, false], [stop, over || state === 'idle'], [add.firstChild, !limit.trials && !limit.time]]) b.disabled = off;
     el.setAttribute('aria-busy', String(busy !== null));
   }
   update();

@@ -95,7 +95,7 @@ export async function show(main, ctx) {
     const focused = document.activeElement?.closest?.('tr')?.dataset.study, onTick = document.activeElement?.type === 'checkbox';
     const shown = inOrder(words.trim() ? studies.filter((s) => fits(s, words.trim())) : studies, sort);
     countEl.textContent = shown.length < studies.length ? `${shown.length} of ${studies.length}` : `${studies.length} ${studies.length === 1 ? 'study' : 'studies'}`;
-    fill(tableEl, shown.length ? h('div.scroll', null, h('table.studies', null,
+    fill(tableEl, shown.length ? h('div.scroll', {tabindex: '0'}, h('table.studies', null,
       h('thead', null, h('tr', null, h('th', {scope: 'col'}, h('span.sr', null, 'choose')), COLUMNS.map(head))),
       h('tbody', null, shown.map((study) => { const tr = row(study); tr.prepend(tick(study)); return tr; })))) : empty('No study fits these words.'));
     offer();

@@ -13,7 +13,7 @@ const XTITLE = {trials: 'trials', elapsed_s: 'time since the start', cost_total_
 
 function reasons(data, failures) {
   if (!failures.trials) return h('p.soft', null, 'No trial failed.');
-  return [h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th.num', null, 'trials'), h('th', null, 'why'), h('th', null, 'such as'))),
+  return [h('div.scroll', {tabindex: '0'}, h('table', null, h('thead', null, h('tr', null, h('th.num', null, 'trials'), h('th', null, 'why'), h('th', null, 'such as'))),
     h('tbody', null, failures.reasons.map((r) => h('tr', null, h('td.num', null, r.trials), h('td.wrap', null, r.reason), h('td', null, h('a', {href: trialUrl(data.name, r.first)}, `#${r.first}`)))),
       failures.other > 0 && h('tr', null, h('td.num', null, failures.other), h('td', null, 'other reasons'), h('td'))))),
   failures.rules.map((rule) => h('p', null, rule)),

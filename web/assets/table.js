@@ -1,6 +1,6 @@
 /* table.js - a table of any length: only visible rows are elements, and rows that scroll out are reused.
  * Arrow keys move a cursor, Enter opens its row; a click on a head sorts by it. */
-import {fill, h} from './dom.js';
+import {fill, h, renew} from './dom.js';
 
 const ROW = 30, EXTRA = 8;
 
@@ -40,11 +40,11 @@ export class Table {
   }
 
   drawHead() {
-    fill(this.head, this.columns.map((c) => {
-      const button = h(`button${c.left ? '.left' : ''}`, {type: 'button', role: 'columnheader', title: `sort by ${c.key}`, 'data-key': c.key,
-        'aria-sort': c.key === this.sortKey ? (this.descending ? 'descending' : 'ascending') : 'none', onclick: () => this.on.sort(c.key)}, c.label);
-      button.style.width = `${c.width}px`;
-      return button;
+    renew(this.head, this.columns.map((c) => {
+      const head = h('div', {role: 'columnheader', 'data-key': c.key, 'aria-sort': c.key === this.sortKey ? (this.descending ? 'descending' : 'ascending') : 'none'},
+        h(`button${c.left ? '.left' : ''}`, {type: 'button', title: `sort by ${c.key}`, 'data-key': c.key, onclick: () => this.on.sort(c.key)}, c.label));
+      head.style.width = `${c.width}px`;
+      return head;
     }));
   }
 
@@ -75,8 +75,8 @@ export class Table {
   }
 
   row() {
-    return h('a', {role: 'row', tabindex: '-1'}, this.columns.map((c) => {
-      const cell = h(`div.grid-cell${c.left ? '.left' : ''}`, {role: 'gridcell'});
+    return h('div', {role: 'row'}, this.columns.map((c, at) => {
+      const cell = h(`div.grid-cell${c.left ? '.left' : ''}`, {role: 'gridcell'}, at === 0 && h('a.row-link', {tabindex: '-1'}));
       cell.style.width = `${c.width}px`;
       return cell;
     }));
@@ -85,12 +85,13 @@ export class Table {
   put(row, k) {
     const i = this.rows[k];
     row.className = `grid-row ${this.rowClass?.(i) || ''}${k === this.cursor ? ' now' : ''}`;
-    row.setAttribute('href', this.href(i));
+    const link = row.querySelector('.row-link'); /* lies over the whole row */
+    link.setAttribute('href', this.href(i));
     row.setAttribute('aria-rowindex', k + 2);
     row.id = `row-${k}`;
     row.style.top = `${k * ROW}px`;
     this.columns.forEach((c, at) => {
-      const cell = row.childNodes[at], what = c.cell(i);
+      const cell = at === 0 ? link : row.childNodes[at], what = c.cell(i);
       if (what instanceof Node) cell.replaceChildren(what);
       else if (cell.textContent !== String(what)) cell.textContent = what;
     });

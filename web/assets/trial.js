@@ -19,7 +19,7 @@ function configTable(answer, only) {
   const against = answer.against !== null && answer.against !== undefined;
   const rows = (answer.config ?? []).filter((row) => only === 'all' || (only === 'changed' ? row.differs || row.origin === 'searched' : row.against !== undefined && row.against !== row.value));
   if (!rows.length) return empty(only === 'against' ? 'Both trials have the same config.' : 'Everything is as it is by default.');
-  return h('div.scroll', null, h('table.config', null,
+  return h('div.scroll', {tabindex: '0'}, h('table.config', null,
     h('thead', null, h('tr', null, ['option', `trial ${answer.trial.number}`, 'default', against && `trial ${answer.against}`, 'from'].filter(Boolean).map((text) => h('th', {scope: 'col'}, text)))),
     h('tbody', null, rows.map((row) => h(`tr${row.differs ? '.differs' : ''}${against && row.against !== row.value ? '.against' : ''}`, null,
       h('td.option', null, row.key), h('td.value', null, row.value), h('td.soft', null, row.default ?? '–'), against && h('td.other', null, row.against ?? '–'), h('td.soft', null, row.origin))))));

@@ -579,7 +579,7 @@ def test_a_live_front_keeps_what_people_do(folder):
 def test_the_buttons_steer_a_sweep(folder):
     """Its trials do not end by themselves: the test does not depend on time."""
     store, config = folder / "steer.db", tap.write(folder, "steer.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 2G"))
-    sweep = tap.start("sweep", config, "--store", store, "--name", "steer", "--trials", 2, "-q")
+    sweep = tap.start("sweep", config, "--store", store, "--name", "steer", "--trials", 2, "--budget", "1h", "-q")
     other = None
 
     def row(column):
@@ -614,6 +614,13 @@ def test_the_buttons_steer_a_sweep(folder):
         b.wait("document.querySelector('.progress').textContent.includes('of 9 trials')")
         equal(row("trials_max"), 9)
         equal(b.run("document.querySelector('.controls input').value"), "7")  # the page has followed without taking it away
+        b.run("(() => { document.querySelector('.controls input').value = 2; document.querySelector('.controls select').value = '3600'; })()")
+        b.click(ADD)
+        tap.wait_for(lambda: row("budget_s") == 3 * 3600)
+        b.run("document.querySelector('.controls input[aria-label^=priority]').value = 3")
+        b.click(button("its share of the devices"))
+        tap.wait_for(lambda: row("priority") == 3)
+        pictures("control")
         b.click(STOP)
         b.wait("document.querySelector('dialog[open]')")
         b.screenshot(SHOTS / "control-stop-light.png", full=False)
@@ -627,6 +634,9 @@ def test_the_buttons_steer_a_sweep(folder):
         b.wait(chip("ended"))
         equal((row("state"), row("end_rule")), ("ended", "user"))
         assert b.run("document.querySelector(%s).disabled" % json.dumps(STOP))
+        b.run("(() => { document.querySelector('.controls input').value = 3; document.querySelector('.controls select').value = 'trials'; })()")
+        b.click(ADD)  # nobody is there to run them, and the page says so
+        b.wait("document.querySelector('.said')?.textContent.includes('no controller runs it now') && document.querySelector('.said').textContent.includes('--resume steer')")
         clean(other.origin)
         leave()
         other.stop()

@@ -74,7 +74,7 @@ export class Parallel {
       const label = h('div.axis-label', {title: a.label}, a.label.replaceAll('.', '.\u200b').replaceAll('_', '_\u200b'));
       label.style.left = `${a.x}px`;
       label.style.top = '0';
-      a.hit = h('div.axis-hit', {title: `drag to keep only trials with ${a.label} in a range; click to clear`, role: 'slider', tabindex: '0', 'aria-label': `range of ${a.label}`, 'aria-valuetext': 'all', 'data-key': a.key});
+      a.hit = h('div.axis-hit', {title: `drag to keep only trials with ${a.label} in a range; click to clear`, role: 'slider', tabindex: '0', 'aria-orientation': 'vertical', 'aria-valuemin': '0', 'aria-valuemax': '100', 'aria-valuenow': '50', 'aria-label': `range of ${a.label}`, 'aria-valuetext': 'all', 'data-key': a.key});
       Object.assign(a.hit.style, {left: `${a.x}px`, top: `${TOP - 4}px`, height: `${HEIGHT + 8}px`});
       a.range = h('div.axis-range', {hidden: true});
       a.range.style.left = `${a.x}px`;
@@ -125,6 +125,7 @@ export class Parallel {
     a.hit.setAttribute('aria-valuetext', range ? `${range[0]} to ${range[1]}` : 'all');
     if (!range) return;
     const lo = range[0] === -Infinity ? 0 : Math.max(0, toUnit(a, range[0])), hi = range[1] === Infinity ? 1 : Math.min(1, toUnit(a, range[1]));
+    a.hit.setAttribute('aria-valuenow', String(Math.round(50 * (lo + hi))));
     a.range.style.top = `${TOP + HEIGHT * (1 - hi)}px`;
     a.range.style.height = `${Math.max(2, HEIGHT * (hi - lo))}px`;
   }
