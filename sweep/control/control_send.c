@@ -81,9 +81,10 @@ static bool runs_nothing(enum control_kind kind)
 const char *control_note(const struct control_command *c, const char *store_path, char buf[CONTROL_NOTE_MAX])
 {
     if (!runs_nothing(c->kind))
-        snprintf(buf, CONTROL_NOTE_MAX,
-                 "written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` does",
-                 store_path, c->study, SHELL_WORD(store_path));
+        snprintf(
+            buf, CONTROL_NOTE_MAX,
+            "written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` does",
+            store_path, c->study, SHELL_WORD(store_path));
     else if (c->kind <= CONTROL_TRY)
         snprintf(buf, CONTROL_NOTE_MAX, "written to %s; no controller was running", store_path);
     else
