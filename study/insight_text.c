@@ -125,7 +125,10 @@ enum status insight_to_json(struct study_view *v, cJSON **ret_json, struct error
         json_add_str(json, "note", v->advice.note);
         return ST_OK;
     }
-    json_add_i64(json, "recommended", v->trials[v->advice.recommended].number);
+    if (v->advice.recommended < v->n)
+        json_add_i64(json, "recommended", v->trials[v->advice.recommended].number);
+    else /* no trial keeps all limits */
+        json_add_str(json, "recommended", NULL);
     json_add_f64(json, "score_noise_sd", v->advice.score_noise_sd);
     params = cJSON_AddArrayToObject(json, "params");
     front = cJSON_AddArrayToObject(json, "front");

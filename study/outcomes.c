@@ -236,6 +236,11 @@ void outcomes_judge(const struct outcomes *o, const char *values, struct gp_tria
     cJSON_Delete(json);
 }
 
+bool outcomes_same_third(const struct outcomes *a, const struct outcomes *b)
+{
+    return strcmp(a->third, b->third) == 0 && a->third_max == b->third_max && a->third_log == b->third_log;
+}
+
 bool outcomes_are_kept(const struct outcomes *o, const struct gp_trial *row)
 {
     return gp_is_feasible(&(struct gp_history){.n_limits = o->n_limits, .limits = o->bounds}, row->outcomes);

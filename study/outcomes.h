@@ -46,6 +46,7 @@ enum status outcomes_read_json(const cJSON *space, struct outcomes *ret_outcomes
 
 /* Row's third and outcomes of a trial's values (JSON, NULL: none), NaN where unknown. */
 void outcomes_judge(const struct outcomes *outcomes, const char *values, struct gp_trial *row);
+bool outcomes_same_third(const struct outcomes *a, const struct outcomes *b);
 bool outcomes_are_kept(const struct outcomes *outcomes, const struct gp_trial *row);
 double outcomes_third(const struct outcomes *outcomes, double gp_third); /* in the metric's own unit */
 /* "memory is 5.2M, above the 4M of [sweep.limit.mem]"; "" when all limits are kept. */

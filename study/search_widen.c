@@ -99,7 +99,7 @@ static bool same_scale(const struct space_param *a, const struct space_param *b)
 /* Bounds may move: what was measured is judged again. Other metrics were not kept of the trials so far. */
 static enum status take_outcomes(struct outcomes *o, const struct outcomes *want, bool *ret_changed, struct error *err)
 {
-    if (strcmp(o->third, want->third) != 0 || o->third_max != want->third_max || o->third_log != want->third_log)
+    if (!outcomes_same_third(o, want))
         return FAIL(err, ST_CONFIG, "the config has another third objective (sweep.objective) than the study" INSTEAD);
     if (o->n_limits != want->n_limits)
         return FAIL(err, ST_CONFIG, "the config has %zu limits, the study has %zu" INSTEAD, want->n_limits,

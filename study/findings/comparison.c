@@ -34,8 +34,12 @@ static enum status check(struct study_view *const *views, size_t n, struct error
         if (a->search.cost != b->search.cost)
             return FAIL(err, ST_USAGE, "compare: costs are counted in %s by %s and otherwise by %s (sweep.cost)",
                         study_cost_unit(a->search.cost), a->study.name, b->study.name);
+        if (!outcomes_same_third(&a->search.outcomes, &b->search.outcomes))
+            return FAIL(err, ST_USAGE, "compare: %s and %s have different third objectives (sweep.objective)",
+                        a->study.name, b->study.name);
         if (study_view_best_run(b) == b->n)
-            return FAIL(err, ST_NOTFOUND, "compare: %s has no finished trial yet", b->study.name);
+            return FAIL(err, ST_NOTFOUND, "compare: %s has no finished trial%s yet", b->study.name,
+                        b->search.outcomes.n_limits > 0 ? " that keeps its limits" : "");
     }
     return ST_OK;
 }
@@ -279,7 +283,7 @@ static void attain_group(struct comparison *c, size_t group)
 
 enum status comparison_make(struct study_view *const *views, size_t n, struct comparison *ret, struct error *err)
 {
-    struct comparison c = {.n = n, .ref = {0, INFINITY}};
+    struct comparison c = {.n = n, .ref = {.score = INFINITY, .third = -INFINITY}};
 
     *ret = (struct comparison){0};
     TRY(check(views, n, err));
@@ -287,6 +291,7 @@ enum status comparison_make(struct study_view *const *views, size_t n, struct co
         c.studies[i].view = views[i];
         c.ref.cost = fmax(c.ref.cost, views[i]->ref.cost);
         c.ref.score = fmin(c.ref.score, views[i]->ref.score);
+        c.ref.third = fmax(c.ref.third, views[i]->ref.third);
     }
     for (size_t i = 0; i < n; i++) {
         c.studies[i].volume = believed_volume(views[i], &c.ref, BELIEVED_NOW);

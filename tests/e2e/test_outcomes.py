@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """test_outcomes.py - limits of outcomes and a third objective, from the config to the files that leave a study: programs, clients of
 ask/tell, and Trawl's own trainer."""
+import contextlib
 import csv
+import http.client
 import io
 import json
 import sqlite3
@@ -9,7 +11,7 @@ import sys
 
 import asking
 import tap
-from tap import equal, fails, run, show, write
+from tap import equal, fails, run, show, wait_for, write
 
 # Score, cost and memory follow from x and y; the best scores need the most memory.
 CONFIG = """
@@ -103,6 +105,8 @@ def test_a_program(folder):
     equal([(t["feasible"], memory(t)) for t in copy], [(t["feasible"], memory(t)) for t in trials])
     text = run("report", "own", "--store", store, "-f", "html")[0]
     assert f"{len(broken)} infeasible (minimize memory; memory &lt;= 250)" in text and "<th>memory" in text
+    volumes = [s["hypervolume"] for s in json.loads(run("compare", "own", "copy", "--store", store, "--json")[0])["studies"]]
+    assert volumes[0] > 0 and abs(volumes[0] - volumes[1]) < 1e-6 * volumes[0], volumes
     # bounds move with a resumed study, and what was measured is judged again
     run("sweep", config(folder, max="1000", trials=13), "--resume", "own", "--store", store, "-q")
     equal({t["feasible"] for t in show(store, "own")["trials"]}, {True})
@@ -117,12 +121,36 @@ def test_a_metric_that_nobody_reports(folder):
     assert trials[0]["reason"].startswith("no memry: [sweep.limit.mem] needs it, and the run reported cost, memory, score"), trials
 
 
+def status_of(server, path):
+    """Once the server's models are there."""
+    found = []
+
+    def look():
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=tap.PATIENCE_S)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"Authorization": "Bearer %s" % server.token})
+            answer = connection.getresponse()
+            found.append((answer.status, answer.read()))
+            return answer.status != 202
+    wait_for(look)
+    return found[-1][0]
+
+
 def test_no_trial_keeps_the_limit(folder):
     sweep(folder, trials=6, max="10")
     study = show(folder / "own.db", "own")
     equal((study["study"]["best"], {t["on_front"] for t in study["trials"]}), (None, {False}))
     fails("export", "own", "--store", folder / "own.db", "--pick", "best", code=1, says=["keeps all limits"])
     assert "no trial keeps all limits yet" in run("show", "own", "--front", "--store", folder / "own.db")[0]
+    equal(study["insight"]["recommended"], None)
+    assert "6 infeasible" in run("show", "own", "--store", folder / "own.db")[0]
+    assert "6 infeasible" in run("report", "own", "--store", folder / "own.db")[0]
+    run("sweep", "--resume", "own", "--store", folder / "own.db", "--trials", 8, "-q")  # the models begin to choose
+    equal([t["feasible"] for t in show(folder / "own.db", "own")["trials"]], [False] * 8)
+    server = asking.Server(folder / "own.db")
+    for path, status in (("front", 200), ("insight", 200), ("model/front", 200), ("hypervolume", 200), ("model/slice?param=param.x", 404)):
+        equal((path, status_of(server, "/api/v1/studies/own/" + path)), (path, status))
+    server.end()
 
 
 LIMITED = asking.OUTSIDE.replace("confirm = 0", "confirm = 0\nobjective = time") + "\n[sweep.limit.loss]\nmax = 0.5\n"
