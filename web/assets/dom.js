@@ -94,10 +94,10 @@ export function copyButton(text, label = 'Copy') {
   return button;
 }
 
-/* A command that breaks between words only: no number is torn in two. */
+/* A command that breaks between words and after "=": no number is torn in two. A long one has the whole width. */
 export function command(text, label) {
-  const words = text.split(' ').flatMap((word, k) => [k > 0 && ' ', h('span.word', null, word)]);
-  return h('div.command', null, h('code', null, words), copyButton(text, label));
+  const words = text.split(' ').flatMap((word, k) => [k > 0 && ' ', (word.match(/[^=]*=|[^=]+/g) ?? []).map((part) => h('span.word', null, part))]);
+  return h(`div.command${text.length > 240 ? '.long' : ''}`, null, h('code', null, words), copyButton(text, label));
 }
 
 export function download(name, text, type = 'text/plain') {

@@ -59,10 +59,10 @@ export async function show(el, data, ctx) {
     h('button.small', {type: 'button', title: 'zoom in (+)', 'aria-label': 'zoom in', onclick: () => chart?.zoomBy?.(0.7)}, '+'),
     h('button.small', {type: 'button', title: 'zoom out (-)', 'aria-label': 'zoom out', onclick: () => chart?.zoomBy?.(1 / 0.7)}, '−'),
     h('button.small', {type: 'button', title: 'whole front (0, double click)', onclick: () => chart?.setZoom?.(null)}, 'Reset'));
-  fill(el, h('div.columns', null,
-    card('Cost against score', [chartEl, selection, hint], {extra: tools, id: 'front'}),
-    card('Pick from the front', pickEl, {id: 'pick'})),
-  h('div.columns', null, card('Trials on the front', tableEl), card('What to make of it', verdictEl)));
+  const later = (title, what) => { const section = card(title, what); section.classList.add('later'); return section; };
+  fill(el, h('div.columns.front-page', null,
+    h('div', null, card('Cost against score', [chartEl, selection, hint], {extra: tools, id: 'front'}), later('Trials on the front', tableEl)),
+    h('div', null, card('Pick from the front', pickEl, {id: 'pick'}), later('What to make of it', verdictEl))));
   let chart = null, model = null, insight = null, filters = parseFilters(state());
   const pick = new Pick(pickEl, data, ctx, (choice) => chart?.setPick?.(axis.value === 'score' || choice?.score === undefined ? choice : null));
 
