@@ -108,6 +108,17 @@ enum status api_calibration(struct serve *s, const struct request *r, struct ans
 
 /* ---- /trials/N/seeds ---- */
 
+/* Inside what a score can be. */
+static void keep_within(const struct study_view *v, struct seed_stats *q)
+{
+    double a = study_view_score(v, v->history.score_min), b = study_view_score(v, v->history.score_max);
+
+    if (!v->history.has_score_bounds || q->n < 2)
+        return;
+    q->mean_lo = fmax(q->mean_lo, fmin(a, b));
+    q->mean_hi = fmin(q->mean_hi, fmax(a, b));
+}
+
 static void put_stats(const struct seed_stats *q, struct strbuf *out)
 {
     const struct {
@@ -165,6 +176,8 @@ enum status api_seeds(struct serve *s, const struct request *r, struct answer *a
     }
     seed_stats(scores, n, &stats);
     seed_stats(scores + (n > 0), n > 0 ? n - 1 : 0, &fresh); /* the first was chosen for its score */
+    keep_within(v, &stats);
+    keep_within(v, &fresh);
     serve_unlock(s);
     mem_free(scores);
     strbuf_add(out, "],\"all\":");

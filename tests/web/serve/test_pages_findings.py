@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import sys
 import urllib.parse
+import urllib.request
 
 import test_pages as pages  # ends here where there is no browser
 import tap
@@ -112,6 +113,12 @@ def test_was_it_luck_by_one_click(folder):
     b.wait("[...document.querySelectorAll('.grid-row')].some((r) => r.children[4].textContent === '6')", "six seeds of one config in the table")
     clean(other.origin)
     leave()
+    other.stop()
+    change(store, "UPDATE trial SET checksum = NULL, score = number % 2, perf = number % 2 WHERE origin = 'confirm'")
+    other = Server(store)
+    with urllib.request.urlopen("%s/api/v1/studies/s/trials/%d/seeds" % (other.origin, best)) as answer:
+        fresh = json.load(answer)["fresh"]
+    equal((fresh["n"], fresh["mean_lo"], fresh["mean_hi"]), (5, 0, 1))  # Student's t goes beyond what perf can be
     other.stop()
 
 
