@@ -34,11 +34,14 @@ max = 1
 
 
 class Client:
-    def __init__(self, port):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port)
+    def __init__(self, url):
+        """The address that `trawl serve` prints, with a token where it wants one."""
+        port, token = re.search(r":(\d+)/(?:\?token=(\w+))?", url).groups()
+        self.connection = http.client.HTTPConnection("127.0.0.1", int(port))
+        self.headers = {"Content-Type": "application/json", **({"Authorization": "Bearer " + token} if token else {})}
 
     def post(self, path, body):
-        self.connection.request("POST", "/api/v1/studies/a/" + path, json.dumps(body), {"Content-Type": "application/json"})
+        self.connection.request("POST", "/api/v1/studies/a/" + path, json.dumps(body), self.headers)
         answer = self.connection.getresponse()
         data = json.loads(answer.read())
         if answer.status != 200:
@@ -53,8 +56,8 @@ def result(params):
     return -sum((v + 2) ** 2 for v in x[1:]) + math.log(cost) + random.gauss(0, 0.1), cost * math.exp(random.gauss(0, 0.05))
 
 
-def work(port, name, left, train_s, times, lock):
-    c = Client(port)
+def work(url, name, left, train_s, times, lock):
+    c = Client(url)
     while True:
         with lock:
             if left[0] == 0:
@@ -94,19 +97,19 @@ def main():
         daemon = subprocess.Popen([a.trawl, "daemon", "--store", store], stderr=subprocess.DEVNULL)
         server = subprocess.Popen([a.trawl, "serve", "--store", store, "--port", "0", "--control", "--no-token"], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
-        port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+        url = server.stdout.readline()
         watcher = subprocess.Popen([a.trawl, "sweep", config, "--store", store, "--name", "a", "-q"], stderr=subprocess.DEVNULL)
         try:
             while subprocess.run([a.trawl, "show", "a", "--store", store], capture_output=True, check=False).returncode != 0:
                 time.sleep(0.1)
             watcher.kill()
-            c = Client(port)
+            c = Client(url)
             for i in range(a.trials):
                 params = {"p%d" % k: 10 ** random.uniform(-4, 0) for k in range(5)}
                 score, cost = result(params)
                 c.post("trials:add", {"params": params, "score": score, "cost": cost, "key": str(i)})
             times, lock, left = {"ask": [], "report": [], "tell": []}, threading.Lock(), [a.asks]
-            threads = [threading.Thread(target=work, args=(port, "c%d" % i, left, a.train, times, lock)) for i in range(a.clients)]
+            threads = [threading.Thread(target=work, args=(url, "c%d" % i, left, a.train, times, lock)) for i in range(a.clients)]
             for t in threads:
                 t.start()
             for t in threads:
