@@ -56,7 +56,7 @@ def measure(build, n, trial_s, seconds, method):
                                     "--trials", "1000000", "-q", "--devices", "cmd*%d:exec %s/bench/sleeping_worker %g" % (n, build, trial_s)],
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     begun = time.monotonic()
-    while time.monotonic() - begun < 300 and (not store.exists() or count(store).get("running", 0) < n):
+    while time.monotonic() - begun < 300 and (not store.exists() or count(store).get("running", 0) < 0.9 * n):
         time.sleep(0.5)
     filled = time.monotonic() - begun
     time.sleep(1.5 * trial_s)
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--method", default="sobol")
     args = parser.parse_args()
-    print("| workers | s until all have a trial | results/s | controller, of one core (by thread) | running at the end | MB |\n|---|---|---|---|---|---|")
+    print("| workers | s until nine in ten have a trial | results/s | controller, of one core (by thread) | running at the end | MB |\n|---|---|---|---|---|---|")
     for n in args.workers:
         measure(os.path.abspath(args.build), n, args.trial_s, args.seconds, args.method)
 
