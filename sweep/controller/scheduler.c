@@ -729,13 +729,17 @@ static bool is_done(const struct scheduler *s)
 static enum status no_device_left(const struct scheduler *s, struct error *err)
 {
     const struct worker *w = &s->workers[s->n_workers - 1];
+    const char *study = s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME";
 
-    if (w->refused) /* its `hello` names the remedy */
+    while (w > s->workers && w->last_death[0] == '\0') /* one of a host that another of its workers found wrong */
+        w--;
+    if (w->refused) /* its greeting or `hello` names the remedy */
         return FAIL(err, ST_DEVICE, "%s", w->last_death);
     return FAIL(
         err, ST_DEVICE,
         "%d worker processes died in a row, the last was %s; see `trawl doctor`, then continue with --resume %s",
-        w->health.deaths + 1, w->last_death, s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");
+        (w->health.quarantined || w->remote == NULL ? w->health.deaths : w->remote->health.deaths) + 1, w->last_death,
+        study);
 }
 
 enum status scheduler_run(struct scheduler *s, struct error *err)

@@ -110,6 +110,9 @@ def test_another_build_is_refused_with_both_versions(folder):
     line = fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 2, "--devices", "cmd:sh %s" % old, code=1,
                  says=["trawl 0.0.9 (old)", "attic", run("--version")[0].strip()])
     assert "same build" in line
+    # one of many that tried for all of them
+    fails("sweep", config, "--store", folder / "u.db", "--name", "a", "--trials", 9, "--devices", "cmd*9:sh %s" % old, code=1,
+          says="trawl 0.0.9 (old)")
     # beside one that works it is left alone, and the sweep has all its trials
     _, words = run("sweep", config, "--store", folder / "t.db", "--name", "a", "--trials", 4, "--devices", "cpu, cmd:sh %s" % old)
     equal({t["state"] for t in show(folder / "t.db", "a")["trials"]}, {"done"})
