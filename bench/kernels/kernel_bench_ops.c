@@ -271,6 +271,15 @@ RUN(act_sample)
     b->ops->sample(b->kern, &l);
 }
 BYTES(act_sample, N *(4 * O + 4 * heads + 8 + mask))
+RUN(act_frames) /* observations of two frames, in place */
+{
+    SHAPE;
+    struct kern_frames l = {.N = z->N, .k = 2, .list = z->D / 2, .number_bytes = b->ops->act_size, .reset = s->reset};
+    l.dst = s->obs_all, l.old = s->obs_all;
+    l.frame = (const char *)s->obs_all + (z->T - 1) * z->N * z->D * b->ops->act_size;
+    b->ops->frames_stack(b->kern, &l);
+}
+BYTES(act_frames, 2 * a * N * D)
 RUN(act_post)
 {
     struct kern_step_post l = {.N = b->shape.N};
@@ -496,6 +505,7 @@ const struct kb_op kb_ops[] = {
     OP("act: mingru_step", mingru_step, act_mingru),
     OP_PRODUCT("act: heads_forward", heads_forward, act_heads),
     OP("act: sample", sample, act_sample),
+    OP("act: frames_stack", frames_stack, act_frames),
     OP("act: step_post", step_post, act_post),
     OP("rollout: advantage", advantage, advantage_all),
     OP("rollout: novelty (E3B)", novelty, novelty),
