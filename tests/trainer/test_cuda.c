@@ -16,20 +16,28 @@ struct variant {
     bool normed; /* observations and rewards; tanh and deviations of the state where actions are numbers */
     int64_t value_bins;
     double e3b_coef;
+    int64_t frames; /* 0: 1 */
+    bool conv;
 };
 
 static const struct variant variants[] = {
-    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false, 0, 0},
-    {"memory", POLICY_CORE_MINGRU, TRAIN_ADAM, TRAIN_BF16, 0.8, 2.0, 0.0, false, false, 0, 0},
-    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 4.0, 0.01, true, false, 0, 0},
-    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true, false, 0, 0},
-    {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true, false, 0, 0},
-    {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true, false, 0, 0},
-    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true, 0, 0},
-    {"pendulum", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.4, 0.0, true, false, 0, 0},
-    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false, 51, 0},
-    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.0, 0.0, true, false, 0, 0.1},
-    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true, 21, 0.1},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false, 0, 0, 0, false},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_ADAM, TRAIN_BF16, 0.8, 2.0, 0.0, false, false, 0, 0, 0, false},
+    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 4.0, 0.01, true, false, 0, 0, 0, false},
+    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true, false, 0, 0, 0, false},
+    {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true, false, 0, 0, 0, false},
+    {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true, false, 0, 0, 0, false},
+    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true, 0, 0, 0, false},
+    {"pendulum", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.4, 0.0, true, false, 0, 0, 0, false},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true, false, 51, 0, 0, false},
+    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.0, 0.0, true, false, 0, 0.1, 0, false},
+    {"pendulum", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 2.0, 0.0, true, true, 21, 0.1, 0, false},
+    /* bytes */
+    {"minatar_breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.0, 1.0, 0.0, true, false, 0, 0, 2, true},
+    {"minatar_breakout", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 1.0, 0.0, true, false, 0, 0, 0, false},
+    /* agents that end alone */
+    {"snake", POLICY_CORE_MLP, TRAIN_MUON, TRAIN_BF16, 0.0, 1.0, 0.0, true, false, 0, 0, 0, false},
+    {"cartpole", POLICY_CORE_MLP, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true, false, 0, 0, 3, false},
 };
 
 /* Under a sanitizer the second. Of iterations the first is plain, the second recorded, later ones are replayed. */
@@ -56,6 +64,9 @@ static void setup_variant(struct setup *s, const struct variant *v)
     s->policy.norm_obs = s->train.scale_reward = v->normed;
     s->policy.value_bins = v->value_bins;
     s->train.e3b_coef = v->e3b_coef;
+    s->policy.frame_stack = v->frames;
+    s->policy.encoder = v->conv ? POLICY_ENCODER_CONV : POLICY_ENCODER_LINEAR;
+    s->policy.conv_channels = 16;
     s->policy.action_std = v->normed ? POLICY_STD_STATE : POLICY_STD_FIXED;
     s->policy.action_bounds = v->normed ? POLICY_BOUNDS_TANH : POLICY_BOUNDS_CLIP;
     s->train.total_agents = long_or_short(256, 64);
@@ -326,7 +337,8 @@ int main(int argc, char **argv)
 #define OF_VARIANT(f, v) ((struct CMUnitTest){#f "_" #v, f, NULL, NULL, (void *)(uintptr_t)&variants[v]})
 #define OF_EACH_VARIANT(f)                                                                                             \
     OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5),        \
-        OF_VARIANT(f, 6), OF_VARIANT(f, 7), OF_VARIANT(f, 8), OF_VARIANT(f, 9), OF_VARIANT(f, 10)
+        OF_VARIANT(f, 6), OF_VARIANT(f, 7), OF_VARIANT(f, 8), OF_VARIANT(f, 9), OF_VARIANT(f, 10), OF_VARIANT(f, 11),  \
+        OF_VARIANT(f, 12), OF_VARIANT(f, 13), OF_VARIANT(f, 14)
     const struct CMUnitTest tests[] = {
         OF_EACH_VARIANT(test_recorded_or_not),    OF_EACH_VARIANT(test_cached_or_new),
         OF_EACH_VARIANT(test_short_last_rollout), OF_EACH_VARIANT(test_resume),
@@ -335,7 +347,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_side_by_side),      cmocka_unit_test(test_failure_is_found),
         cmocka_unit_test(test_too_large),
     };
-    _Static_assert(sizeof variants / sizeof variants[0] == 11, "each has a test of each kind");
+    _Static_assert(sizeof variants / sizeof variants[0] == 15, "each has a test of each kind");
     char reason[256];
 
     if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
