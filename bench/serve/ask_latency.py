@@ -44,6 +44,9 @@ class Client:
         self.connection.request("POST", "/api/v1/studies/a/" + path, json.dumps(body), self.headers)
         answer = self.connection.getresponse()
         data = json.loads(answer.read())
+        if answer.status == 503:  # the daemon is not there yet
+            time.sleep(0.1)
+            return self.post(path, body)
         if answer.status != 200:
             raise SystemExit("%s: %d %s" % (path, answer.status, data))
         return data
