@@ -63,7 +63,7 @@ export async function show(el, data, ctx) {
   fill(el, h('div.columns.front-page', null,
     h('div', null, card('Cost against score', [chartEl, selection, hint], {extra: tools, id: 'front'}), later('Trials on the front', tableEl)),
     h('div', null, card('Pick from the front', pickEl, {id: 'pick'}), later('What to make of it', verdictEl))));
-  let chart = null, model = null, insight = null, filters = parseFilters(state());
+  let chart = null, drawn = '', model = null, insight = null, filters = parseFilters(state());
   const pick = new Pick(pickEl, data, ctx, (choice) => chart?.setPick?.(axis.value === 'score' || choice?.score === undefined ? choice : null));
 
   function showSelection(mask) {
@@ -85,7 +85,7 @@ export async function show(el, data, ctx) {
   }
   async function draw() {
     const zoom = parseZoom(state().get('zoom'));
-    if (chart && data.plotted.length) {
+    if (chart && data.plotted.length && axis.value === 'score' && drawn === 'score') {
       const mask = makeMask(data, filters, '', null);
       chart.mask = mask;
       await chart.update(model);
@@ -101,6 +101,7 @@ export async function show(el, data, ctx) {
     }
     const mask = makeMask(data, filters, '', null);
     const byScore = axis.value === 'score';
+    drawn = axis.value;
     chart = new FrontChart(chartEl, byScore ? data : data.byObjective(), {model: byScore ? model : null, zoom, mask, on: {
       open: (i) => go(trialUrl(data.name, data.number[i])),
       select, zoom: (domain) => setState({zoom: zoomText(domain)})}});
