@@ -44,9 +44,6 @@ class Client:
         self.connection.request("POST", "/api/v1/studies/a/" + path, json.dumps(body), self.headers)
         answer = self.connection.getresponse()
         data = json.loads(answer.read())
-        if answer.status == 503:  # the daemon is not there yet
-            time.sleep(0.1)
-            return self.post(path, body)
         if answer.status != 200:
             raise SystemExit("%s: %d %s" % (path, answer.status, data))
         return data
@@ -98,6 +95,8 @@ def main():
         store, config = pathlib.Path(folder, "s.db"), pathlib.Path(folder, "s.ini")
         config.write_text(STUDY)
         daemon = subprocess.Popen([a.trawl, "daemon", "--store", store], stderr=subprocess.DEVNULL)
+        while not pathlib.Path(str(store) + ".sock").exists():  # else the sweep below would run the study itself
+            time.sleep(0.1)
         server = subprocess.Popen([a.trawl, "serve", "--store", store, "--port", "0", "--control", "--no-token"], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
         url = server.stdout.readline()
