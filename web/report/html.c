@@ -380,7 +380,8 @@ static void write_next(struct strbuf *out, const struct report *report)
                        : "<p>Train with the configuration of the knee (this front has no bend, so it is the "
                          "best):</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick knee -o knee.ini");
-        strbuf_add(out, "trawl train knee.ini</pre>\n<p>Or with the best score, whatever it costs:</p>\n<pre>");
+        strbuf_add(out, "trawl train knee.ini</pre>\n<p>Or with the one that is expected to be the best, whatever it "
+                        "costs:</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick best -o best.ini");
         strbuf_add(out, "trawl train best.ini</pre>\n");
         write_confirm(out, report);

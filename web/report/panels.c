@@ -93,27 +93,12 @@ void draw_best_by_cost(struct strbuf *out, const struct report *report)
     strbuf_add(out, "</svg>\n");
 }
 
-/* Categories: one tick for each, named by the first trial that has it. */
-static void category_ticks(struct axis *axis, const struct report *report, size_t param)
+/* Categories: one tick for each, by its name, also where no trial has it. */
+static void category_ticks(struct axis *axis, const struct search *search, size_t param)
 {
-    const struct study_view *v = report->view;
-    const struct space_param *p = &v->search.space.params[param];
-    struct strbuf text;
-
     axis->n_ticks = 0;
-    for (size_t c = 0; c < p->n_choices && axis->n_ticks < AXIS_MAX_TICKS; c++) {
-        char *label = axis->labels[axis->n_ticks];
-        snprintf(label, HUMAN_TEXT_MAX, "%zu", c);
-        for (size_t i = 0; i < v->n; i++) {
-            if ((size_t)v->gp[i].x[param] != c || report->params[i] == NULL)
-                continue;
-            strbuf_init(&text, 1 << 20);
-            report_param_text(&text, report->params[i], p->key, true);
-            if (text.len > 0)
-                snprintf(label, HUMAN_TEXT_MAX, "%.24s", text.text);
-            strbuf_free(&text);
-            break;
-        }
+    for (size_t c = 0; c < search->space.params[param].n_choices && axis->n_ticks < AXIS_MAX_TICKS; c++) {
+        snprintf(axis->labels[axis->n_ticks], HUMAN_TEXT_MAX, "%.24s", search->choices[param][c]);
         axis->ticks[axis->n_ticks++] = (double)c;
     }
 }
@@ -131,7 +116,7 @@ void draw_strip(struct strbuf *out, const struct report *report, size_t param)
     if (category) {
         x.lo = -0.5;
         x.hi = fmax((double)p->n_choices, 1.0) - 0.5;
-        category_ticks(&x, report, param);
+        category_ticks(&x, &v->search, param);
     }
     axis_init(&y, SPACE_LINEAR, false, report->score_lo, report->score_hi, STRIP_HEIGHT - 26.0, 12.0, 4);
     svg_open(out, STRIP_WIDTH, STRIP_HEIGHT, "chart strip", label);

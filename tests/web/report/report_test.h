@@ -131,6 +131,8 @@ static inline struct sample *sample_make(size_t n)
                                    .program = (char *)"trawl 0.1.0 (test)",
                                    .created_ms = 1767225600000};
     s->view.search.space = space;
+    s->view.search.choices[4][0] = (char *)"adam"; /* not owned here */
+    s->view.search.choices[4][1] = (char *)"muon";
     study_view_reserve(&s->view, n + 1);
     s->view.n = n;
     for (size_t i = 0; i < n; i++)

@@ -197,6 +197,23 @@ static void odd_studies(void **state)
     sample_free(s);
 }
 
+/* A choice that no trial had is named as well, not numbered. */
+static void every_choice_is_named(void **state)
+{
+    struct sample *s = sample_make(20);
+    struct space_param *p = &s->view.search.space.params[4];
+    (void)state;
+    p->n_choices = 3;
+    p->max = 2;
+    s->view.search.choices[4][2] = (char *)"never tried";
+    char *html = write_report(s, REPORT_HTML), *strip = strstr(html, "Score against train.optimizer");
+    assert_non_null(strip);
+    for (int c = 0; c < 3; c++)
+        assert_non_null(strstr(strip, s->view.search.choices[4][c]));
+    free(html);
+    sample_free(s);
+}
+
 static void foreign_text_is_escaped(void **state)
 {
     struct sample *s = sample_make(20);
@@ -457,11 +474,12 @@ static void a_limit_is_a_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_trial_is_drawn),       cmocka_unit_test(odd_studies),
-        cmocka_unit_test(foreign_text_is_escaped),    cmocka_unit_test(csv_has_every_column),
-        cmocka_unit_test(json_is_what_show_promises), cmocka_unit_test(a_limit_is_a_status),
-        cmocka_unit_test(costs_may_be_steps),         cmocka_unit_test(paper_has_every_chart),
-        cmocka_unit_test(pictures_are_pictures),      cmocka_unit_test(a_promise_in_words),
+        cmocka_unit_test(every_trial_is_drawn),    cmocka_unit_test(odd_studies),
+        cmocka_unit_test(foreign_text_is_escaped), cmocka_unit_test(every_choice_is_named),
+        cmocka_unit_test(csv_has_every_column),    cmocka_unit_test(json_is_what_show_promises),
+        cmocka_unit_test(a_limit_is_a_status),     cmocka_unit_test(costs_may_be_steps),
+        cmocka_unit_test(paper_has_every_chart),   cmocka_unit_test(pictures_are_pictures),
+        cmocka_unit_test(a_promise_in_words),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }

@@ -41,7 +41,10 @@ SHOWN = """(() => {
   if (location.pathname.includes('/trial/')) return ['trial', says, {[name]: [chip, null]}];
   const tile = document.querySelector('.tiles .tile:last-child b');
   if (location.pathname.startsWith('/study/')) studies[name] = [chip, tile ? Number(tile.textContent) : null];
-  for (const row of document.querySelectorAll('.series-list > div')) { const m = row.textContent.match(/^(\\S+): mean of its best (\\d+)/); if (m) studies[m[1]] = [null, Number(m[2])]; }
+  if (location.pathname === '/compare') {
+    const want = new URLSearchParams(location.search).get('studies');
+    studies[want] = [null, [...document.querySelectorAll('.series-list > div')].filter((row) => row.textContent.startsWith(want + ': best config')).length];
+  }
   return [location.pathname, says, studies];
 })()"""
 
@@ -136,7 +139,7 @@ class Night:
             over = now[name][0] == "over" and state == "over"
             if chip is not None and over != (chip in ("finished", "ended")) and (over or now[name][0] == state):
                 return "%s says %s is %s, the store: %s" % (path, name, chip, state)
-            if count is not None and count < (n if path == "/" else min(8, done) if path == "/compare" else done):
+            if count is not None and count < (n if path == "/" else min(1, done) if path == "/compare" else done):
                 return "%s shows %d trials of %s, the store has %s" % (path, count, name, (n, done))
         return None
 

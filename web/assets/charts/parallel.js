@@ -167,7 +167,7 @@ export class Parallel {
     const c = colors(), d = this.data, chosen = [], front = [];
     for (const i of d.plotted) if (!this.mask || this.mask[i]) (d.onFront[i] ? front : chosen).push(i);
     const every = moving ? Math.ceil(chosen.length / MOVING_MAX) : 1, some = every > 1 ? chosen.filter((_, k) => k % every === 0) : chosen;
-    const ctx = this.prepare(this.canvas), alpha = Math.max(0.012, Math.min(0.6, 1 - 0.45 ** (HEIGHT / Math.max(1, some.length)))); /* about half covered on average, however many */
+    const ctx = this.prepare(this.canvas), alpha = Math.max(0.012, Math.min(0.6, 1 - 0.7 ** (HEIGHT / Math.max(1, some.length)))); /* about a third covered on average, however many */
     this.dimCanvas.hidden = !this.mask;
     const slice = (from) => {
       Object.assign(ctx, {globalAlpha: alpha, lineWidth: 1, strokeStyle: c.main});
