@@ -16,7 +16,7 @@ from tap import equal, fails, run, write
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = ROOT / "trainer" / "export"
 
-# A grid of noise; levers: two choices with a mask; dials: a choice and two numbers.
+# A grid of noise; levers: two choices with a mask; dials: a choice and two numbers; bytes: levers whose noise is bytes.
 LEVERS = '''
 #ifndef LEVERS_H
 #define LEVERS_H
@@ -28,6 +28,8 @@ ENV_FN void levers_shape(const struct levers_settings *settings, struct env_shap
 {
     (void)settings;
     ret->obs_size = 40, ret->height = 4, ret->width = 5, ret->channels = 2;
+    ret->u8 = BYTES;
+    ret->byte_scale = 50.0f;
     ret->n_agents = 1;
     ret->n_heads = NUMBERS ? 3 : 2;
     ret->has_mask = !NUMBERS;
@@ -62,11 +64,15 @@ ENV_FN void levers_mask(const struct levers_settings *settings, const struct lev
     for (int i = 0; i < 7; i++) /* at times nothing of a head is allowed */
         mask[i] = state->at % 3 == 2 ? i > 3 : state->seen[i] > 0.5f;
 }
+#if BYTES
+ENV_FN void levers_observe(const struct levers_settings *settings, const struct levers_state *state, int agent, uint8_t *obs)
+#else
 ENV_OBS_FN void levers_observe(const struct levers_settings *settings, const struct levers_state *state, int agent, env_obs *obs)
+#endif
 {
     (void)settings, (void)agent;
     for (int i = 0; i < 40; i++)
-        obs[i] = state->seen[i];
+        obs[i] = BYTES ? (int)(30.0f * (state->seen[i] + 1.0f)) : state->seen[i];
 }
 #ifndef __CUDACC__
 static const struct opt_def levers_options[] = {
@@ -92,6 +98,8 @@ CASES = {  # name: options of the training
     "conv": CONV + ["--policy.conv_stride", "2"],
     "conv_mingru": CONV + ["--policy.core", "mingru", "--policy.norm_obs", "true", "--policy.conv_layers", "3"],
     "bins": ["--policy.value_bins", "21", "--policy.value_max", "30"],
+    "bytes_linear": ["--policy.num_layers", "1"],
+    "bytes_conv": CONV + ["--policy.core", "mingru", "--env.frame_stack", "2"],
     "numbers": [],
     "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
                       "--policy.core", "lstm"],
@@ -110,7 +118,7 @@ CHECK = r'''
 int main(int argc, char **argv)
 {
     struct trawl_policy p;
-    float obs[64] = {0}, out[64] = {0}, action[8], drawn[8], uniform[16];
+    float obs[128] = {0}, out[64] = {0}, action[8], drawn[8], uniform[16];
     unsigned char mask[64];
     int begins, masked = argc > 2, tries = 1000, lines = 0;
     if (argc < 2 || OPEN) { puts("refused"); return 3; }
@@ -131,7 +139,7 @@ int main(int argc, char **argv)
         lines++;
     }
     if (lines == 0) { /* just a try */
-        if (p.obs_size <= 64 && p.n_out <= 64) trawl_policy_forward(&p, state, obs, out);
+        if (p.obs_size <= 128 && p.n_out <= 64) trawl_policy_forward(&p, state, obs, out);
         tries = p.n_columns < 64;
     }
     for (int t = 0; t < tries; t++) { /* head h gets (t + 1/2) / tries and a cosine of 1: draws in order of their probability */
@@ -156,7 +164,8 @@ def near(a, b, what, within=2e-5):
 def trained(folder, name, options):
     """A checkpoint with weights of some training, and 64 of its decisions."""
     checkpoint = folder / (name + ".ckpt")
-    run("train", folder / (("dials" if name.startswith("numbers") else "levers") + ".so"), *SMALL, *options, "-o", checkpoint, cwd=folder)
+    game = "dials" if name.startswith("numbers") else "bytes" if name.startswith("bytes") else "levers"
+    run("train", folder / (game + ".so"), *SMALL, *options, "-o", checkpoint, cwd=folder)
     run("export", checkpoint, "-o", folder / (name + ".safetensors"), "--samples", folder / (name + ".jsonl"), cwd=folder)
     lines = [json.loads(line) for line in (folder / (name + ".jsonl")).read_text().splitlines()]
     equal(len(lines), 64)
@@ -221,8 +230,10 @@ def check_c(program, lines, *arguments):
 
 
 def build_game(folder):
-    for name, numbers, mask in (("levers", "0", "#define ENV_GAME_HAS_MASK"), ("dials", "1", "")):
-        text = LEVERS.replace("NUMBERS", numbers).replace("MASK", mask).replace("levers", name)
+    masked = "#define ENV_GAME_HAS_MASK\n"
+    for name, numbers, bytes_too, macros in (("levers", "0", "0", masked), ("dials", "1", "0", ""),
+                                             ("bytes", "0", "1", masked + "#define ENV_GAME_BYTES")):
+        text = LEVERS.replace("NUMBERS", numbers).replace("BYTES", bytes_too).replace("MASK", macros).replace("levers", name)
         write(folder, name + ".h", text)
         run("env", "build", name + ".h", cwd=folder)
 
