@@ -228,6 +228,7 @@ static enum status LOOP(_check_shape)(const struct env_def *def, const void *set
     const bool agents_end = false;
 #endif
     (void)def;
+    *ret_shape = (struct env_shape){0}; /* a game sets what it has */
     LOOP(_shape)((const struct LOOP(_settings) *)settings, ret_shape);
     if (ret_shape->u8 != bytes || ret_shape->agents_end != agents_end)
         return FAIL(
