@@ -72,8 +72,7 @@ static void fill_front(struct compared *c)
 
 /* ---- configs ---- */
 
-/* What may differ between studies of one search under several seeds: how far each went, and its seeds. */
-static bool is_of_seed(const char *key)
+bool comparison_may_differ(const char *key)
 {
     static const char *const keys[] = {"sweep.seed",     "train.seed",        "sweep.trial_seed",
                                        "sweep.trials",   "sweep.budget",      "sweep.wall_time",
@@ -108,7 +107,7 @@ static void compare_texts(struct comparison *c, const char *key, const char *con
             const char *a = texts[i], *b = texts[k];
             bool same = a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
             any = any || !same;
-            differ[i][k] = differ[i][k] || (!same && !is_of_seed(key));
+            differ[i][k] = differ[i][k] || (!same && !comparison_may_differ(key));
         }
     if (!any)
         return;

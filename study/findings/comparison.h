@@ -4,6 +4,7 @@
 #ifndef STUDY_FINDINGS_COMPARISON_H
 #define STUDY_FINDINGS_COMPARISON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/json.h"
@@ -43,6 +44,8 @@ struct comparison {
 /* views: (n) 2 or more. ST_USAGE: their metrics, directions or kinds of cost differ, or one has no finished trial. */
 enum status comparison_make(struct study_view *const *views, size_t n, struct comparison *ret_comparison,
                             struct error *err) MUST_USE;
+/* May this option differ between studies of one search under several seeds? Those of their seeds, devices and ends. */
+bool comparison_may_differ(const char *key);
 void comparison_free(struct comparison *comparison);
 cJSON *comparison_to_json(const struct comparison *comparison);
 

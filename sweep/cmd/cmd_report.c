@@ -1,5 +1,7 @@
 /* cmd_report.c - `trawl report`: a study's report as a file, written whole or not at all. */
 #include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "study/study_view.h"
@@ -13,14 +15,29 @@
 #include <strings.h>
 #include <unistd.h>
 
-static const char *const format_names[] = {[REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv",
-                                           [REPORT_JSON] = "json", [REPORT_PDF] = "pdf", [REPORT_PNG] = "png"};
+static const char *const format_names[] = {
+    [REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv", [REPORT_JSON] = "json",
+    [REPORT_PDF] = "pdf",   [REPORT_PNG] = "png", [REPORT_TEX] = "tex"};
 #define N_FORMATS (sizeof format_names / sizeof format_names[0])
+static const char *const figure_names[] = {[FIGURE_FRONT] = "front",
+                                           [FIGURE_CURVES] = "curves",
+                                           [FIGURE_IMPORTANCE] = "importance",
+                                           [FIGURE_ATTAINMENT] = "attainment",
+                                           [FIGURE_PARALLEL] = "parallel"};
+#define N_FIGURES (sizeof figure_names / sizeof figure_names[0])
 
-static enum status find_format(const char *name, const char *path, enum report_format *ret_format, struct error *err)
+struct request {
+    const char *store_path, *path; /* path: NULL: standard output */
+    enum report_format format;
+    bool is_figure;
+    struct figure figure;
+};
+
+static enum status find_format(const char *name, const char *path, const char *usual, enum report_format *ret_format,
+                               struct error *err)
 {
     const char *dot = path != NULL ? strrchr(path, '.') : NULL;
-    const char *wanted = name != NULL ? name : dot != NULL ? dot + 1 : "html";
+    const char *wanted = name != NULL ? name : dot != NULL ? dot + 1 : usual;
 
     for (size_t i = 0; i < N_FORMATS; i++)
         if (strcasecmp(format_names[i], wanted) == 0) {
@@ -28,70 +45,173 @@ static enum status find_format(const char *name, const char *path, enum report_f
             return ST_OK;
         }
     if (name == NULL)
-        return FAIL(err, ST_USAGE, "report: %s does not end in .html, .pdf, .png, .svg, .csv or .json; give --format",
-                    path);
-    return FAIL(err, ST_USAGE, "report: --format is '%s'; html, pdf, png, svg, csv and json are known", name);
+        return FAIL(err, ST_USAGE,
+                    "report: %s does not end in .html, .pdf, .png, .svg, .tex, .csv or .json; give --format", path);
+    return FAIL(err, ST_USAGE, "report: --format is '%s'; html, pdf, png, svg, tex, csv and json are known", name);
 }
 
-static enum status write_report(const char *store_path, const char *study, enum report_format format, const char *path,
-                                struct error *err)
+/* "3.3in", "84mm", "8.4cm" or "240pt". */
+static enum status parse_width(const char *text, double *ret_pt, struct error *err)
 {
-    bool binary = format == REPORT_PDF || format == REPORT_PNG;
-    struct study_view view;
-    struct strbuf out;
-    enum status rc;
+    static const struct {
+        const char *name;
+        double pt;
+    } units[] = {{"in", 72.0}, {"mm", 72.0 / 25.4}, {"cm", 72.0 / 2.54}, {"pt", 1.0}};
+    size_t n = strlen(text);
+    char number[64];
+    double value;
 
-    if (binary && path == NULL && isatty(STDOUT_FILENO))
-        return FAIL(err, ST_USAGE, "report: %s cannot be shown in a terminal; give -o report.%s", format_names[format],
-                    format_names[format]);
-    TRY(study_view_open(store_path, study, &view, err));
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (n < 3 || n - 2 >= sizeof number || strcmp(text + n - 2, units[i].name) != 0)
+            continue;
+        snprintf(number, sizeof number, "%.*s", (int)n - 2, text);
+        if (!num_parse_f64(number, &value))
+            break;
+        *ret_pt = value * units[i].pt;
+        if (*ret_pt >= FIGURE_MIN_PT && *ret_pt <= FIGURE_MAX_PT)
+            return ST_OK;
+        return FAIL(err, ST_USAGE, "report: --width is %s; 2in (51mm) to 20in (508mm) are drawn", text);
+    }
+    return FAIL(err, ST_USAGE, "report: --width is '%s'; a length with its unit is needed: 3.3in, 84mm, 8.4cm or 240pt",
+                text);
+}
+
+static enum status find_figure(const char *name, const char *width, const char *over, int n_studies,
+                               struct figure *ret_figure, struct error *err)
+{
+    size_t kind = 0;
+
+    while (kind < N_FIGURES && strcasecmp(figure_names[kind], name) != 0)
+        kind++;
+    if (kind == N_FIGURES)
+        return FAIL(err, ST_USAGE,
+                    "report: --figure is '%s'; front, curves, importance, attainment and parallel are known", name);
+    ret_figure->kind = (enum report_figure)kind;
+    TRY(parse_width(width != NULL ? width : "3.3in", &ret_figure->width_pt, err));
+    if (over != NULL && ret_figure->kind != FIGURE_CURVES)
+        return FAIL(err, ST_USAGE, "report: --over is of --figure curves; leave it out");
+    if (over != NULL && strcmp(over, "steps") != 0 && strcmp(over, "seconds") != 0)
+        return FAIL(err, ST_USAGE, "report: --over is '%s'; steps or seconds", over);
+    ret_figure->over_seconds = over != NULL && strcmp(over, "seconds") == 0;
+    if (n_studies > 1 && ret_figure->kind != FIGURE_ATTAINMENT)
+        return FAIL(err, ST_USAGE, "report: --figure %s is of one study; %d are named (attainment takes several)",
+                    figure_names[kind], n_studies);
+    return ST_OK;
+}
+
+static enum status check_format(const struct request *r, struct error *err)
+{
+    bool drawn = r->format == REPORT_SVG || r->format == REPORT_PDF || r->format == REPORT_PNG;
+
+    if (!r->is_figure && r->format == REPORT_TEX)
+        return FAIL(err, ST_USAGE, "report: tex is the table of the front; add --figure front");
+    if (!r->is_figure || drawn || (r->format == REPORT_TEX && r->figure.kind == FIGURE_FRONT))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "report: a figure of %s is svg, pdf or png%s, and not %s", figure_names[r->figure.kind],
+                r->figure.kind == FIGURE_FRONT ? " (or tex, a table)" : "", format_names[r->format]);
+}
+
+static enum status make(const struct request *r, struct study_view *const *views, size_t n, struct strbuf *out,
+                        struct error *err)
+{
+    return r->is_figure ? report_write_figure(views, n, &r->figure, out, err)
+                        : report_write_whole(views[0], r->format, out, err);
+}
+
+static enum status write_report(const struct request *r, const struct cli_words *words, struct error *err)
+{
+    struct study_view *views[CLI_MAX_WORDS];
+    size_t n = 0;
+    struct strbuf out;
+    enum status rc = ST_OK;
+
+    if ((r->format == REPORT_PDF || r->format == REPORT_PNG) && r->path == NULL && isatty(STDOUT_FILENO))
+        return FAIL(err, ST_USAGE, "report: %s cannot be shown in a terminal; give -o report.%s",
+                    format_names[r->format], format_names[r->format]);
+    for (; n < (size_t)words->n && rc == ST_OK; n++) {
+        views[n] = mem_alloc(sizeof *views[n]); /* large */
+        rc = study_view_open(r->store_path, words->v[n], views[n], err);
+    }
     strbuf_init(&out, OUTPUT_MAX_BYTES);
-    rc = report_write_whole(&view, format, &out, err);
-    if (rc == ST_OK && path != NULL)
-        rc = file_write_all(path, out.text, out.len, err);
+    if (rc == ST_OK)
+        rc = make(r, views, n, &out, err);
+    if (rc == ST_OK && r->path != NULL)
+        rc = file_write_all(r->path, out.text, out.len, err);
     else if (rc == ST_OK)
         fwrite(out.text, 1, out.len, stdout);
-    if (rc == ST_OK && path != NULL)
-        fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
+    if (rc == ST_OK && r->path != NULL)
+        fprintf(stderr, "wrote %s (%zu bytes)\n", r->path, out.len);
     strbuf_free(&out);
-    study_view_free(&view);
+    while (n-- > 0) {
+        study_view_free(views[n]);
+        mem_free(views[n]);
+    }
     return rc;
 }
 
 enum status cmd_report(int argc, char **argv, struct error *err)
 {
-    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL;
+    const char *format_name = NULL, *figure_name = NULL, *width = NULL, *over = NULL;
+    struct request r = {.store_path = "trawl.db"};
     struct cli_words words;
-    enum report_format format = REPORT_HTML;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
-        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix gives the format; - or none: stdout"},
-        {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, pdf, png, svg, csv or json (html)"},
+        {"store", 0, CLI_TEXT, &r.store_path, "FILE", "the store (trawl.db)"},
+        {"output", 'o', CLI_TEXT, &r.path, "FILE", "where to write; its suffix gives the format; - or none: stdout"},
+        {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, pdf, png, svg, tex, csv or json (html)"},
+        {"figure", 0, CLI_TEXT, &figure_name, "KIND",
+         "one chart for a paper: front, curves, importance, attainment, parallel"},
+        {"width", 0, CLI_TEXT, &width, "LENGTH", "of the figure, with its unit: 3.3in, 84mm, 8.4cm, 240pt (3.3in)"},
+        {"over", 0, CLI_TEXT, &over, "AXIS", "of the figure's learning curves: steps or seconds (steps)"},
     };
     const struct cli cli = {
         .name = "report",
-        .synopsis = "trawl report NAME [-o FILE] [--format html|pdf|png|svg|csv|json] [--store FILE]",
+        .synopsis = "trawl report NAME [-o FILE] [--format html|pdf|png|svg|csv|json] [--store FILE]\n"
+                    "       trawl report NAME... --figure KIND [--width LENGTH] [--format svg|pdf|png|tex] [-o FILE]",
         .about = "Writes what a study found: the front of cost and score, hypervolume over trials and the parameters. "
                  "The HTML\n"
                  "is one file that needs no network and no script; the PDF is A4 pages; PNG and SVG are the chart of "
                  "the front. It\n"
-                 "only reads the store.",
+                 "only reads the store.\n\n"
+                 "A figure is one chart at the width of a paper's column, with letters of 7 pt or more on no ground "
+                 "(PNG: white,\n"
+                 "300 dots an inch): the front; the learning curves of best and knee over their seeds; importance of "
+                 "the\n"
+                 "parameters; parallel: every trial as a line through its parameters; attainment: the scores that a "
+                 "quarter, half and\n"
+                 "three quarters of several studies reach at a cost, which differ in their seed alone. --figure front "
+                 "--format tex\n"
+                 "is the front as a table of LaTeX, and a second one of the search: space, compute and seeds.",
         .examples = "  trawl report first --store my.db -o report.html\n"
-                    "  trawl report first --store my.db --format csv >trials.csv",
+                    "  trawl report first --store my.db --format csv >trials.csv\n"
+                    "  trawl report first --figure front --width 3.3in -o front.pdf\n"
+                    "  trawl report first --figure front -o front.tex\n"
+                    "  trawl report seed1 seed2 seed3 --figure attainment --width 84mm -o attainment.pdf",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 1,
-        .max_words = 1,
+        .max_words = CLI_MAX_WORDS,
         .words_text = "a study's name (`trawl ls` lists them)",
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
-        path = NULL;
-    TRY(find_format(format_name, path, &format, err));
-    if (path != NULL)
-        TRY(check_output(path, err));
-    return write_report(store_path, words.v[0], format, path, err);
+    if (r.path != NULL && strcmp(r.path, "-") == 0) /* as elsewhere: standard output */
+        r.path = NULL;
+    r.is_figure = figure_name != NULL;
+    if (r.is_figure)
+        TRY(find_figure(figure_name, width, over, words.n, &r.figure, err));
+    else if (width != NULL || over != NULL)
+        return FAIL(err, ST_USAGE,
+                    "report: --%s is of a figure; add --figure front, curves, importance, attainment or parallel",
+                    width != NULL ? "width" : "over");
+    else if (words.n > 1)
+        return FAIL(err, ST_USAGE, "report: a report is of one study, %d are named (`trawl compare` compares two)",
+                    words.n);
+    TRY(find_format(format_name, r.path, r.is_figure ? "svg" : "html", &r.format, err));
+    TRY(check_format(&r, err));
+    r.figure.format = r.format;
+    if (r.path != NULL)
+        TRY(check_output(r.path, err));
+    return write_report(&r, &words, err);
 }

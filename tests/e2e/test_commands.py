@@ -295,6 +295,42 @@ def test_report_in_every_format(folder):
     fails("report", "a", "--store", store, "-o", folder / "r.docx", code=2, says="--format")
 
 
+def test_figures_for_a_paper(folder):
+    all_points = ("--train.log_interval_s", 0)  # a point for each iteration, however fast they are
+    store = sweep(folder, 4, *all_points)
+
+    def again(name, seed, *more):
+        run("sweep", folder / "sweep.ini", "--store", store, "--name", name, "--trials", 4, "--seed", seed, *all_points, *more)
+
+    def figure(*args):
+        return run("report", *args, "--store", store)[0]
+
+    def refused(*args, says, code=2):
+        fails("report", *args, "--store", store, code=code, says=says)
+
+    again("b", 4)
+    again("c", 5)
+    curves = figure("a", "--figure", "curves", "--width", "84mm")
+    assert 'width="238.1pt"' in curves and ">env steps<" in curves and "#" in curves
+    assert ">training time in seconds<" in figure("a", "--figure", "curves", "--over", "seconds")
+    assert "half of 3 seeds" in figure("a", "b", "c", "--figure", "attainment")
+    run("report", "a", "--store", store, "--figure", "front", "-o", folder / "front.tex")
+    assert (folder / "front.tex").read_text().count("\\begin{tabular}") == 2
+    refused("a", "--figure", "attainment", says="two studies or more")
+    refused("a", "a", "--figure", "attainment", says="is that of a study before it")
+    again("d", 6, "--sweep.train.gamma.max", "0.95")
+    refused("a", "d", "--figure", "attainment", says="differ in sweep.train.gamma")
+    refused("a", "b", "--figure", "front", says="one study")
+    refused("a", "b", says="trawl compare")
+    refused("a", "--figure", "pie", says="parallel")
+    refused("a", "--figure", "front", "--width", "3.3", says="3.3in")
+    refused("a", "--figure", "front", "--width", "3in", "--over", "seconds", says="curves")
+    refused("a", "--figure", "front", "--width", "9cm", "--format", "csv", says="svg, pdf or png")
+    refused("a", "--figure", "curves", "--width", "99in", says="20in")
+    refused("a", "--width", "3in", says="--figure")
+    refused("a", "--format", "tex", says="--figure front")
+
+
 def test_readers_work_while_a_sweep_runs(folder):
     config = write(folder, "sweep.ini", TINY_SWEEP)
     store = folder / "s.db"

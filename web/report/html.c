@@ -255,7 +255,7 @@ static void write_importance(struct strbuf *out, const struct report *report)
     strbuf_add(out,
                "Share of the variance over the whole space that a parameter explains by itself, as the model sees it; "
                "the thin line is two standard deviations.</p>\n<figure class=\"importance\">\n");
-    draw_importance(out, report);
+    draw_importance(out, report, 700, NULL);
     strbuf_add(out, "</figure>\n");
     if (insight->score_note != NULL || insight->cost_note != NULL) {
         strbuf_add(out, "<p class=\"soft small\">");

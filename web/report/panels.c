@@ -103,21 +103,27 @@ static void category_ticks(struct axis *axis, const struct search *search, size_
     }
 }
 
+void axis_of_param(struct axis *axis, const struct search *search, size_t param, double from, double to)
+{
+    const struct space_param *p = &search->space.params[param];
+
+    axis_init(axis, p->scale, false, p->min, p->max, from, to, 4);
+    if (p->scale == SPACE_CATEGORICAL) {
+        axis->lo = -0.5;
+        axis->hi = fmax((double)p->n_choices, 1.0) - 0.5;
+        category_ticks(axis, search, param);
+    }
+}
+
 void draw_strip(struct strbuf *out, const struct report *report, size_t param)
 {
     const struct study_view *v = report->view;
     const struct space_param *p = &v->search.space.params[param];
-    bool category = p->scale == SPACE_CATEGORICAL;
     struct axis x, y;
     char label[SPACE_KEY_MAX + 32];
 
     snprintf(label, sizeof label, "Score against %s", p->key);
-    axis_init(&x, p->scale, false, p->min, p->max, 48.0, STRIP_WIDTH - 12.0, 4);
-    if (category) {
-        x.lo = -0.5;
-        x.hi = fmax((double)p->n_choices, 1.0) - 0.5;
-        category_ticks(&x, &v->search, param);
-    }
+    axis_of_param(&x, &v->search, param, 48.0, STRIP_WIDTH - 12.0);
     axis_init(&y, SPACE_LINEAR, false, report->score_lo, report->score_hi, STRIP_HEIGHT - 26.0, 12.0, 4);
     svg_open(out, STRIP_WIDTH, STRIP_HEIGHT, "chart strip", label);
     svg_frame(out, &x, &y, false);
@@ -140,44 +146,46 @@ void draw_strip(struct strbuf *out, const struct report *report, size_t param)
     strbuf_add(out, "</svg>\n");
 }
 
-#define ROW_HEIGHT 34
-
 /* Two bars a parameter: filled for the score, an outline for the cost. */
-void draw_importance(struct strbuf *out, const struct report *report)
+void draw_importance(struct strbuf *out, const struct report *report, int width, const char *title)
 {
     const struct study_view *v = report->view;
     const struct space *space = &v->search.space;
-    int height = (int)space->dim * ROW_HEIGHT + 60;
+    int left = width < 480 ? width * 2 / 5 : 190, key_letters = (left - 4) / 7 < 39 ? (left - 4) / 7 : 39;
+    int height = (int)space->dim * IMPORTANCE_ROW + IMPORTANCE_REST;
     struct axis x;
     char text[HUMAN_TEXT_MAX];
 
-    axis_init(&x, SPACE_LINEAR, false, 0.0, 1.0, 190.0, 640.0, 1);
+    axis_init(&x, SPACE_LINEAR, false, 0.0, 1.0, left, width < 480 ? width - 20 : width - 60, 1);
     x.lo = 0.0;
     x.hi = 1.0;
     x.n_ticks = 0;
-    svg_open(out, 700, height, "chart", "How much each parameter matters for score and cost");
-    strbuf_add(out, "<rect x=\"190\" y=\"7\" width=\"14\" height=\"9\" class=\"bar\"/>\n");
-    svg_text(out, 210.0, 16.0, "legend", "score");
-    strbuf_add(out, "<rect x=\"262\" y=\"7\" width=\"14\" height=\"9\" class=\"bar cost\"/>\n");
-    svg_text(out, 282.0, 16.0, "legend", "cost");
+    svg_open(out, width, height + (title != NULL ? IMPORTANCE_TITLE : 0), "chart",
+             "How much each parameter matters for score and cost");
+    strbuf_addf(out, "<rect x=\"%d\" y=\"7\" width=\"14\" height=\"9\" class=\"bar\"/>\n", left);
+    svg_text(out, left + 20.0, 16.0, "legend", "score");
+    strbuf_addf(out, "<rect x=\"%d\" y=\"7\" width=\"14\" height=\"9\" class=\"bar cost\"/>\n", left + 72);
+    svg_text(out, left + 92.0, 16.0, "legend", "cost");
+    if (title != NULL)
+        svg_text(out, width - 8.0, height + IMPORTANCE_TITLE - 10.0, "title end", title);
     for (int percent = 0; percent <= 100; percent += 25) {
         double at = axis_at(&x, percent / 100.0);
         svg_line(out, at, 26.0, at, (double)height - 30.0, "grid");
         snprintf(text, sizeof text, "%d %%", percent);
-        svg_text(out, at, (double)height - 12.0, "tick mid", text);
+        if (width >= 300 || percent % 50 == 0)
+            svg_text(out, at, (double)height - 12.0, "tick mid", text);
     }
     for (size_t k = 0; k < space->dim; k++) {
-        double y = 32.0 + (double)k * ROW_HEIGHT;
-        char key[40];
-        snprintf(key, sizeof key, "%.27s%s", space->params[k].key,
-                 strlen(space->params[k].key) > 27 ? "\xe2\x80\xa6" : "");
-        svg_text(out, 182.0, y + 14.0, "tick end", key);
+        double y = 32.0 + (double)k * IMPORTANCE_ROW;
+        char key[HUMAN_TEXT_MAX];
+        text_key(space->params[k].key, (size_t)key_letters, key);
+        svg_text(out, left - 8.0, y + 14.0, "tick end", key);
         for (int side = 0; side < 2; side++) {
             const struct gp_importance *imp = side == 0 ? &v->advice.score[k] : &v->advice.cost[k];
             double effect = isfinite(imp->effect) ? imp->effect : 0.0,
                    sd = isfinite(imp->effect_sd) ? imp->effect_sd : 0.0;
             double top = y + side * 11.0;
-            strbuf_add(out, "<rect x=\"190\" y=\"");
+            strbuf_addf(out, "<rect x=\"%d\" y=\"", left);
             svg_number(out, top);
             strbuf_add(out, "\" width=\"");
             svg_number(out, axis_at(&x, effect) - x.from);

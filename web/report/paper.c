@@ -304,7 +304,7 @@ static void write_charts(struct pages *p)
             width = 700.0 * (BOTTOM - MARGIN - 60.0) / height;
         heading(p, "What matters: share of variance that a parameter explains by itself", width * height / 700.0);
         frame_open(p, MARGIN, p->y, width, 700.0, height);
-        draw_importance(&p->svg, report);
+        draw_importance(&p->svg, report, 700, NULL);
         frame_close(p);
         p->y += width * height / 700.0;
     }

@@ -9,6 +9,7 @@
 
 #include <cairo-pdf.h>
 #include <librsvg/rsvg.h>
+#include <math.h>
 
 #define PNG_SCALE 2.0
 
@@ -57,32 +58,56 @@ static enum status draw_svg(cairo_t *cr, const struct strbuf *svg, double width,
     return rc;
 }
 
+enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,
+                       struct error *err)
+{
+    cairo_surface_t *surface =
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(width * pixels), (int)round(height * pixels));
+    cairo_t *cr = cairo_create(surface);
+    enum status rc;
+
+    cairo_set_source_rgb(cr, 1.0, 1.0, 1.0);
+    cairo_paint(cr);
+    cairo_scale(cr, pixels, pixels);
+    rc = draw_svg(cr, svg, width, height, err);
+    if (rc == ST_OK)
+        rc = cairo_ok(cairo_status(cr), out, err);
+    if (rc == ST_OK)
+        rc = cairo_ok(cairo_surface_write_to_png_stream(surface, collect, out), out, err);
+    cairo_destroy(cr);
+    cairo_surface_destroy(surface);
+    return rc;
+}
+
 enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err)
 {
-    const int width = 960, height = 540; /* of FRONT_FLAT */
     struct strbuf svg;
-    cairo_surface_t *surface = NULL;
-    cairo_t *cr = NULL;
     enum status rc;
 
     strbuf_init(&svg, 256u << 20);
     draw_front(&svg, report, FRONT_FLAT);
     rc = strbuf_status(&svg, "the chart of the front", err);
-    if (rc == ST_OK) {
-        surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * PNG_SCALE), (int)(height * PNG_SCALE));
-        cr = cairo_create(surface);
-        cairo_scale(cr, PNG_SCALE, PNG_SCALE);
-        rc = draw_svg(cr, &svg, width, height, err);
-    }
     if (rc == ST_OK)
-        rc = cairo_ok(cairo_status(cr), out, err);
-    if (rc == ST_OK)
-        rc = cairo_ok(cairo_surface_write_to_png_stream(surface, collect, out), out, err);
-    if (cr != NULL)
-        cairo_destroy(cr);
-    if (surface != NULL)
-        cairo_surface_destroy(surface);
+        rc = render_png(out, &svg, 960.0, 540.0, PNG_SCALE, err); /* the size of FRONT_FLAT */
     strbuf_free(&svg);
+    return rc;
+}
+
+enum status render_pdf(struct strbuf *out, const struct strbuf *svg, double width, double height, const char *title,
+                       struct error *err)
+{
+    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(collect, out, width, height);
+    cairo_t *cr = cairo_create(surface);
+    enum status rc;
+
+    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
+    rc = draw_svg(cr, svg, width, height, err);
+    cairo_show_page(cr);
+    cairo_destroy(cr);
+    cairo_surface_finish(surface);
+    if (rc == ST_OK)
+        rc = cairo_ok(cairo_surface_status(surface), out, err);
+    cairo_surface_destroy(surface);
     return rc;
 }
 
@@ -124,6 +149,20 @@ static enum status not_built(const char *format, struct error *err)
                 "this trawl was built without librsvg, which draws %s: install librsvg2-dev and build again, or write "
                 ".html (a browser prints it) or .svg",
                 format);
+}
+
+enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,
+                       struct error *err)
+{
+    (void)out, (void)svg, (void)width, (void)height, (void)pixels;
+    return not_built("PNG", err);
+}
+
+enum status render_pdf(struct strbuf *out, const struct strbuf *svg, double width, double height, const char *title,
+                       struct error *err)
+{
+    (void)out, (void)svg, (void)width, (void)height, (void)title;
+    return not_built("PDF", err);
 }
 
 enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err)

@@ -11,6 +11,7 @@
 #include "study/findings/briefing.h"
 
 struct promise;
+struct search;
 struct strbuf;
 struct study_view;
 
@@ -51,6 +52,8 @@ bool report_has_insight(const struct study_view *view); /* importance and edges 
 
 /* -- texts: report_text.c; each fits HUMAN_TEXT_MAX and is returned in buf -- */
 const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
+/* A parameter's name in at most so many letters (below 40): without its section where it is longer, then cut. */
+const char *text_key(const char *key, size_t letters, char buf[HUMAN_TEXT_MAX]);
 
 /* "BEFORE", the study's name, its store, "AFTER" as one command of the shell. */
 void report_command(struct strbuf *out, const struct report *report, const char *before, const char *after);
@@ -79,13 +82,21 @@ extern const char report_style_page[]; /* CSS of the page */
 void report_style_flat(struct strbuf *out); /* CSS of the charts with print's colours put in, for render.c */
 
 /* FRONT_ALONE is a file of its own; FRONT_FLAT the same without what librsvg does not know. */
-enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE, FRONT_FLAT };
+/* FRONT_PRINT is for figure.c: few words, seconds on the axis, no tooltips. */
+enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE, FRONT_FLAT, FRONT_PRINT };
 void draw_front(struct strbuf *out, const struct report *report, enum front_layout layout);
+void draw_front_sized(struct strbuf *out, const struct report *report, enum front_layout layout, int width, int height);
 void draw_hypervolume(struct strbuf *out, const struct report *report);
 void draw_best_by_cost(struct strbuf *out, const struct report *report);
 void draw_strip(struct strbuf *out, const struct report *report, size_t param);
-/* Shares of variance with a standard deviation; only where report_has_insight. */
-void draw_importance(struct strbuf *out, const struct report *report);
+/* Shares of variance with a standard deviation; only where report_has_insight. title: NULL: none, else IMPORTANCE_TITLE
+ * below the axis. */
+#define IMPORTANCE_ROW 34 /* height of a parameter, and of the rest */
+#define IMPORTANCE_REST 60
+#define IMPORTANCE_TITLE 14
+void draw_importance(struct strbuf *out, const struct report *report, int width, const char *title);
+/* The whole range of a searched parameter; choices by their names. */
+void axis_of_param(struct axis *axis, const struct search *search, size_t param, double from, double to);
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label);
 void svg_number(struct strbuf *out, double value); /* one decimal */
@@ -103,6 +114,19 @@ enum status report_write_pages(const struct report *report, report_page_fn *emit
                                struct error *err) MUST_USE;
 enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
 enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
+
+/* An SVG over width x height points (1/72 in) as a file; PNG on white, with so many pixels a point. */
+enum status render_pdf(struct strbuf *out, const struct strbuf *svg, double width, double height, const char *title,
+                       struct error *err) MUST_USE;
+enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,
+                       struct error *err) MUST_USE;
+
+/* -- figures for papers: figure.c, figure_curves.c, front_tex.c; sizes in units of the chart -- */
+enum status draw_curves(struct strbuf *out, const struct report *report, bool over_seconds, int width, int height,
+                        struct error *err) MUST_USE;
+void draw_parallel(struct strbuf *out, const struct report *report, int width, int height);
+int parallel_height(const struct report *report);
+void report_write_tex(struct strbuf *out, const struct report *report);
 
 /* -- formats: html.c, data.c -- */
 void report_write_html(struct strbuf *out, const struct report *report);

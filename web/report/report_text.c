@@ -54,6 +54,19 @@ const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TE
     return buf;
 }
 
+const char *text_key(const char *key, size_t letters, char buf[HUMAN_TEXT_MAX])
+{
+    const char *dot = strrchr(key, '.');
+
+    if (strlen(key) > letters && dot != NULL)
+        key = dot + 1;
+    if (strlen(key) > letters)
+        snprintf(buf, HUMAN_TEXT_MAX, "%.*s\xe2\x80\xa6", (int)letters - 1, key);
+    else
+        snprintf(buf, HUMAN_TEXT_MAX, "%s", key);
+    return buf;
+}
+
 void report_command(struct strbuf *out, const struct report *report, const char *before, const char *after)
 {
     strbuf_add(out, before);

@@ -79,6 +79,7 @@ struct front_chart {
     enum front_layout layout;
     int width, height;
     struct axis x, y;
+    double left; /* where the plot begins */
     double lane_y; /* middle of the lane of trials without a score */
     bool has_lane;
 };
@@ -92,12 +93,15 @@ static void place_start(struct strbuf *out, const char *shape, double x, double 
     strbuf_addf(out, ")\" class=\"%s\"", class_name);
 }
 
-static void tooltip(struct strbuf *out, const struct report *report, size_t i)
+static void tooltip(struct strbuf *out, const struct front_chart *chart, size_t i)
 {
+    const struct report *report = chart->report;
     const struct study_view *v = report->view;
     const struct trial *trial = &v->trials[i];
     char promise[PROMISE_TEXT_MAX], a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX], broken[300];
 
+    if (chart->layout == FRONT_PRINT)
+        return;
     strbuf_addf(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
     if (!isnan(trial->score))
         strbuf_addf(out, "\nscore %s in its run", text_number(trial->score, a));
@@ -143,7 +147,7 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
                     : study_view_breaks_limit(v, i) ? " class=\"over\""
                                                     : "");
         if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
-            tooltip(out, chart->report, i);
+            tooltip(out, chart, i);
         strbuf_add(out, "</circle>\n");
     }
     strbuf_add(out, "</g>\n");
@@ -278,7 +282,7 @@ static void draw_front_points(struct strbuf *out, const struct front_chart *char
         strbuf_add(out, "\" r=\"");
         svg_number(out, study_view_has_third(report->view) ? third_radius(report, at) : special ? 7.0 : 5.5);
         strbuf_addf(out, "\" class=\"front%s\">", report->promises[at].n_seeds > 1 ? "" : " once");
-        tooltip(out, report, at);
+        tooltip(out, chart, at);
         strbuf_add(out, "</circle>\n");
     }
 }
@@ -298,13 +302,25 @@ static void draw_lane(struct strbuf *out, const struct front_chart *chart)
                x = cost > 0.0 ? axis_at(&chart->x, cost) : chart->x.from;
         place_start(out, "path", x, chart->lane_y, stopped ? "stopped" : "failed");
         strbuf_addf(out, "%s>", stopped ? triangle_path : cross_path);
-        tooltip(out, chart->report, i);
+        tooltip(out, chart, i);
         strbuf_add(out, "</path>\n");
     }
 }
 
-static void legend_item(struct strbuf *out, double *x, double y, const char *mark, const char *text)
+/* Where an item of this many letters goes: on the next line when this one is full. */
+static void legend_place(const struct front_chart *chart, double *x, double *y, size_t letters)
 {
+    if (*x > chart->left && *x + 15.0 + 6.9 * (double)letters > chart->width) {
+        *x = chart->layout == FRONT_PRINT ? 10.0 : chart->left;
+        *y += 18.0;
+    }
+}
+
+static void legend_item(struct strbuf *out, const struct front_chart *chart, double *x, double *at_y, const char *mark,
+                        const char *text)
+{
+    legend_place(chart, x, at_y, strlen(text));
+    double y = *at_y;
     if (strncmp(mark, "front", 5) == 0 || strcmp(mark, "dominated") == 0 || strcmp(mark, "over") == 0) {
         strbuf_addf(out, "<g class=\"%s\"><circle cx=\"", mark[0] == 'o' ? "dominated" : mark);
         svg_number(out, *x + 5.0);
@@ -320,50 +336,54 @@ static void legend_item(struct strbuf *out, double *x, double y, const char *mar
     *x += 15.0 + 6.9 * (double)strlen(text) + 16.0;
 }
 
-static void draw_legend(struct strbuf *out, const struct front_chart *chart)
+/* Returns the base of its last line. */
+static double draw_legend(struct strbuf *out, const struct front_chart *chart)
 {
     const struct report *report = chart->report;
     const size_t *n = report->n_state;
     char text[HUMAN_TEXT_MAX];
-    double x = chart->x.from, y = chart->layout >= FRONT_ALONE ? 56.0 : 18.0;
-    bool narrow = chart->layout == FRONT_NARROW;
+    bool print = chart->layout == FRONT_PRINT, narrow = chart->layout == FRONT_NARROW || print;
+    double x = print ? 10.0 : chart->left,
+           y = chart->layout == FRONT_ALONE || chart->layout == FRONT_FLAT ? 56.0 : 18.0;
 
     snprintf(text, sizeof text, narrow ? "front" : "on the front (%zu)", report->n_front);
-    legend_item(out, &x, y, "front", text);
+    legend_item(out, chart, &x, &y, "front", text);
     size_t n_once = 0;
     for (size_t i = 0; i < report->n_front; i++)
         n_once += report->promises[report->front[i]].n_seeds < 2;
     if (n_once > 0 && report_has_beliefs(report->view)) {
-        snprintf(text, sizeof text, narrow ? "once" : "seen once (%zu)", n_once);
-        legend_item(out, &x, y, "front once", text);
+        snprintf(text, sizeof text, print ? "seen once" : narrow ? "once" : "seen once (%zu)", n_once);
+        legend_item(out, chart, &x, &y, "front once", text);
     }
     size_t n_over = study_view_count_infeasible(report->view);
     if (report->n_plotted > report->n_front + n_over) {
         snprintf(text, sizeof text, narrow ? "others" : "other runs (%zu)",
                  report->n_plotted - report->n_front - n_over);
-        legend_item(out, &x, y, "dominated", text);
+        legend_item(out, chart, &x, &y, "dominated", text);
     }
     if (n_over > 0) {
         snprintf(text, sizeof text, narrow ? "infeasible" : "infeasible (%zu)", n_over);
-        legend_item(out, &x, y, "over", text);
+        legend_item(out, chart, &x, &y, "over", text);
     }
-    if (study_view_has_third(report->view) && !narrow) {
+    if (study_view_has_third(report->view) && (print || !narrow)) {
         snprintf(text, sizeof text, "larger: more %.40s", report->view->search.outcomes.third);
-        legend_item(out, &x, y, "front", text);
+        legend_item(out, chart, &x, &y, "front", text);
     }
     if (n[TRIAL_STOPPED] > 0) {
         snprintf(text, sizeof text, narrow ? "stopped" : "stopped early (%zu)", n[TRIAL_STOPPED]);
-        legend_item(out, &x, y, "stopped", text);
+        legend_item(out, chart, &x, &y, "stopped", text);
     }
-    if (report_has_beliefs(report->view) && report->n_front > 0 && !narrow) {
+    if (report_has_beliefs(report->view) && report->n_front > 0 && (print || !narrow)) {
+        legend_place(chart, &x, &y, strlen("fresh seeds, 95 %"));
         svg_line(out, x + 5.0, y - 10.0, x + 5.0, y + 1.0, "interval");
         svg_text(out, x + 12.0, y, "legend", "fresh seeds, 95 %");
         x += 12.0 + 6.9 * (double)strlen("fresh seeds, 95 %") + 16.0;
     }
     if (n[TRIAL_FAILED] + n[TRIAL_LOST] > 0) {
         snprintf(text, sizeof text, narrow ? "failed" : "failed or lost (%zu)", n[TRIAL_FAILED] + n[TRIAL_LOST]);
-        legend_item(out, &x, y, "failed", text);
+        legend_item(out, chart, &x, &y, "failed", text);
     }
+    return y;
 }
 
 static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart)
@@ -373,10 +393,13 @@ static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart
 
     svg_text(out, chart->x.to, chart->height - 8.0, "title end",
              report->view->search.cost == SEARCH_COST_STEPS ? "env steps of a trial, log scale"
-                                                            : "cost of a trial, log scale");
+             : chart->layout == FRONT_PRINT && study_cost_is_time(report->view->search.cost)
+                 ? "cost of a trial in seconds, log scale"
+                 : "cost of a trial, log scale");
     snprintf(text, sizeof text, "%.60s%s", report->view->study.metric,
              report->view->study.maximize ? " (higher is better)" : " (lower is better)");
-    svg_text(out, chart->x.from - (chart->layout == FRONT_NARROW ? 40.0 : 52.0), chart->y.to - 8.0, "title", text);
+    svg_text(out, chart->x.from - (chart->left < 62.0 ? 40.0 : 52.0),
+             chart->y.to - (chart->layout == FRONT_PRINT ? 16.0 : 8.0), "title", text);
     if (report->n_beyond > 0) {
         snprintf(text, sizeof text, "%zu far worse, drawn at the edge", report->n_beyond);
         svg_text(out, chart->x.to, report->view->study.maximize ? chart->y.from - 6.0 : chart->y.to + 12.0, "note end",
@@ -395,21 +418,29 @@ static const char *empty_text(const struct report *report)
 
 void draw_front(struct strbuf *out, const struct report *report, enum front_layout layout)
 {
-    bool narrow = layout == FRONT_NARROW, flat = layout == FRONT_FLAT, alone = flat || layout == FRONT_ALONE;
-    struct front_chart chart = {.report = report,
-                                .layout = layout,
-                                .width = narrow ? 400 : 960,
-                                .height = narrow  ? 380
-                                          : alone ? 540
-                                                  : 480};
-    double left = narrow ? 50.0 : 62.0, top = alone ? 92.0 : 54.0, bottom = (double)chart.height - 46.0;
+    bool narrow = layout == FRONT_NARROW, alone = layout == FRONT_ALONE || layout == FRONT_FLAT;
+
+    draw_front_sized(out, report, layout, narrow ? 400 : 960, narrow ? 380 : alone ? 540 : 480);
+}
+
+void draw_front_sized(struct strbuf *out, const struct report *report, enum front_layout layout, int width, int height)
+{
+    bool narrow = width < 700, flat = layout == FRONT_FLAT, alone = flat || layout == FRONT_ALONE;
+    bool is_time = study_cost_is_time(report->view->search.cost) && layout != FRONT_PRINT;
+    struct front_chart chart = {
+        .report = report, .layout = layout, .width = width, .height = height, .left = narrow ? 50.0 : 62.0};
+    double left = chart.left, bottom = (double)chart.height - 46.0;
+    struct strbuf legend;
     char label[256];
+
+    strbuf_init(&legend, 1 << 20);
+    double top = draw_legend(&legend, &chart) + (layout == FRONT_PRINT ? 44.0 : 36.0);
 
     chart.has_lane = report->n_state[TRIAL_FAILED] + report->n_state[TRIAL_STOPPED] + report->n_state[TRIAL_LOST] > 0;
     double floor_y = chart.has_lane ? bottom - 24.0 : bottom;
     chart.lane_y = bottom - 11.0;
-    axis_init(&chart.x, SPACE_LOG, study_cost_is_time(report->view->search.cost), report->cost_lo, report->cost_hi,
-              left, (double)chart.width - 16.0, narrow ? 4 : 8);
+    axis_init(&chart.x, SPACE_LOG, is_time, report->cost_lo, report->cost_hi, left, (double)chart.width - 16.0,
+              narrow ? 4 : 8);
     axis_init(&chart.y, SPACE_LINEAR, false, report->score_lo, report->score_hi, floor_y, top, narrow ? 5 : 6);
     snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", report->n_plotted,
              report->n_front);
@@ -447,7 +478,8 @@ void draw_front(struct strbuf *out, const struct report *report, enum front_layo
     } else {
         svg_text(out, (chart.x.from + chart.x.to) / 2.0, (top + floor_y) / 2.0, "empty mid", empty_text(report));
     }
-    draw_legend(out, &chart);
+    strbuf_add(out, legend.text);
+    strbuf_free(&legend);
     draw_axis_titles(out, &chart);
     strbuf_add(out, "</svg>\n");
 }

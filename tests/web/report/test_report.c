@@ -2,6 +2,7 @@
 #include "report_test.h"
 
 #include "base/fault.h"
+#include "base/mem.h"
 #include "web/report/report_priv.h"
 
 static char *write_report(const struct sample *s, enum report_format format)
@@ -458,6 +459,124 @@ static void pictures_are_pictures(void **state)
     sample_free(s);
 }
 
+static char *write_figure(struct sample *s, enum report_figure kind, enum report_format format, double width_pt)
+{
+    struct study_view *view = &s->view;
+    const struct figure figure = {.kind = kind, .format = format, .width_pt = width_pt};
+    struct strbuf out;
+
+    strbuf_init(&out, 64u << 20);
+    OK(report_write_figure(&view, 1, &figure, &out, err));
+    char *text = mem_alloc(out.len + 1); /* a picture has zeros inside */
+    memcpy(text, out.text, out.len);
+    strbuf_free(&out);
+    return text;
+}
+
+/* Points of the smallest letters, as the renderer sees them: pixels of the style at the scale of the whole. */
+static double smallest_letters(const char *svg)
+{
+    double units = atof(strstr(svg, "viewBox=\"0 0 ") + strlen("viewBox=\"0 0 ")), smallest = 1e9;
+    double points = atof(strstr(svg, " width=\"") + strlen(" width=\""));
+
+    for (const char *at = strstr(svg, "font"); at != NULL; at = strstr(at + 1, "font")) {
+        double size = strncmp(at, "font:", 5) == 0         ? atof(at + 5)
+                      : strncmp(at, "font-size:", 10) == 0 ? atof(at + 10)
+                                                           : 0;
+        if (size > 0 && size < smallest)
+            smallest = size;
+    }
+    return smallest * points / units;
+}
+
+/* Of the width that was asked for, with letters of 7 pt, without a ground, variables or a thing to fetch. */
+static void figures_fit_a_column(void **state)
+{
+    static const double widths[] = {FIGURE_MIN_PT, 237.6, 500.3};
+    struct sample *s = sample_make(60);
+    size_t n_done = n_in_state(s, TRIAL_DONE);
+    (void)state;
+    gp_insight_init(&s->view.advice, &s->view.search.space, &s->view.history, 1);
+    s->view.has_insight = true;
+    for (int i = 0; i < 9; i++) {
+        enum report_figure kind = i % 3 == 0 ? FIGURE_FRONT : i % 3 == 1 ? FIGURE_IMPORTANCE : FIGURE_PARALLEL;
+        char *svg = write_figure(s, kind, REPORT_SVG, widths[i / 3]), width[64], number[HUMAN_TEXT_MAX];
+        check_markup(svg, false);
+        check_self_contained(svg);
+        assert_null(strstr(svg, "var("));
+        assert_null(strstr(svg, "class=\"paper\""));
+        assert_null(strstr(svg, "<title>"));
+        snprintf(width, sizeof width, " width=\"%spt\"", text_number(widths[i / 3], number));
+        assert_non_null(strstr(svg, width));
+        assert_true(smallest_letters(svg) >= 7.0 && smallest_letters(svg) < 8.0);
+        if (kind == FIGURE_FRONT)
+            assert_non_null(strstr(svg, "cost of a trial in seconds, log scale"));
+        if (kind == FIGURE_IMPORTANCE)
+            assert_int_equal(count(svg, "class=\"whisker\""), 2 * SAMPLE_DIM);
+        if (kind == FIGURE_PARALLEL) /* one of each in the legend */
+            assert_int_equal(count(svg, "class=\"other\"") + count(svg, "class=\"member\"") +
+                                 count(svg, "class=\"chosen\""),
+                             n_done + 3);
+        mem_free(svg);
+    }
+    if (report_can_render()) {
+        char *pdf = write_figure(s, FIGURE_FRONT, REPORT_PDF, 237.6),
+             *png = write_figure(s, FIGURE_FRONT, REPORT_PNG, 237.6);
+        assert_memory_equal(pdf, "%PDF-", 5);
+        assert_memory_equal(png, "\x89PNG\r\n", 6);
+        assert_memory_equal(png + 16, "\0\0\x03\xde", 4); /* 3.3 inches of 300 dots */
+        mem_free(pdf);
+        mem_free(png);
+    }
+    sample_free(s);
+}
+
+/* A row for each member and each parameter, all of one length, and nothing that LaTeX would take for a command. */
+static void the_front_is_a_table_of_latex(void **state)
+{
+    struct sample *s = sample_make(60);
+    (void)state;
+    s->view.study.name = (char *)"50% of_a&b #1 {x}\\input";
+    s->view.study.metric = (char *)"score^2";
+    s->view.search.space.params[0].min = 2e-7;
+    char *tex = write_figure(s, FIGURE_FRONT, REPORT_TEX, 237.6);
+    assert_non_null(strstr(tex, "50\\% of\\_a\\&b \\#1 \\{x\\}\\textbackslash{}input"));
+    assert_non_null(strstr(tex, "score\\textasciicircum{}2"));
+    assert_non_null(strstr(tex, "learning\\_rate} &"));
+    assert_non_null(strstr(tex, "    train.learning\\_rate & log & $2 \\times 10^{-7}$ & $0.1$ \\\\\n"));
+    size_t n_rows = 0;
+    char *search = strstr(tex, "\\midrule") + 1;
+    for (char *line = strtok(search, "\n"); line != NULL && strstr(line, "bottomrule") == NULL;
+         line = strtok(NULL, "\n")) {
+        if (strncmp(line, "    ", 4) != 0)
+            continue;
+        assert_int_equal(count(line, " & "), 4 + SAMPLE_DIM);
+        n_rows++;
+    }
+    assert_int_equal(n_rows, n_front(s));
+    mem_free(tex);
+    sample_free(s);
+}
+
+static void a_figure_of_nothing_is_refused(void **state)
+{
+    struct sample *s = sample_make(0);
+    struct study_view *view = &s->view;
+    struct strbuf out;
+    (void)state;
+    strbuf_init(&out, 1 << 20);
+    for (int kind = FIGURE_FRONT; kind <= FIGURE_PARALLEL; kind++) {
+        const struct figure figure = {.kind = (enum report_figure)kind, .format = REPORT_SVG, .width_pt = 240};
+        struct error why = {ST_OK, ""};
+        enum status rc = report_write_figure(&view, 1, &figure, &out, &why);
+        assert_int_equal(rc, kind == FIGURE_ATTAINMENT ? ST_USAGE : ST_NOTFOUND);
+        assert_non_null(strstr(why.text, kind == FIGURE_ATTAINMENT ? "name two studies or more" : "breakout"));
+        assert_int_equal(out.len, 0);
+    }
+    strbuf_free(&out);
+    sample_free(s);
+}
+
 static void a_limit_is_a_status(void **state)
 {
     struct sample *s = sample_make(12);
@@ -474,12 +593,20 @@ static void a_limit_is_a_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_trial_is_drawn),    cmocka_unit_test(odd_studies),
-        cmocka_unit_test(foreign_text_is_escaped), cmocka_unit_test(every_choice_is_named),
-        cmocka_unit_test(csv_has_every_column),    cmocka_unit_test(json_is_what_show_promises),
-        cmocka_unit_test(a_limit_is_a_status),     cmocka_unit_test(costs_may_be_steps),
-        cmocka_unit_test(paper_has_every_chart),   cmocka_unit_test(pictures_are_pictures),
+        cmocka_unit_test(every_trial_is_drawn),
+        cmocka_unit_test(odd_studies),
+        cmocka_unit_test(foreign_text_is_escaped),
+        cmocka_unit_test(every_choice_is_named),
+        cmocka_unit_test(csv_has_every_column),
+        cmocka_unit_test(json_is_what_show_promises),
+        cmocka_unit_test(a_limit_is_a_status),
+        cmocka_unit_test(costs_may_be_steps),
+        cmocka_unit_test(paper_has_every_chart),
+        cmocka_unit_test(pictures_are_pictures),
         cmocka_unit_test(a_promise_in_words),
+        cmocka_unit_test(figures_fit_a_column),
+        cmocka_unit_test(the_front_is_a_table_of_latex),
+        cmocka_unit_test(a_figure_of_nothing_is_refused),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
