@@ -20,7 +20,7 @@
 static const char figure_style[] =
     ".run{fill:none;stroke:#0b4f94;stroke-opacity:.4}.band{fill:#0b4f94;fill-opacity:.14}.second .run{stroke:#8f2d00}"
     ".second .band{fill:#8f2d00}.second .step{stroke:#8f2d00;stroke-dasharray:7 3}"
-    ".other{fill:none;stroke:#777;stroke-opacity:.35}.member{fill:none;stroke:#0b4f94;stroke-width:1.6}"
+    ".other{fill:none;stroke:#777}.member{fill:none;stroke:#0b4f94;stroke-width:1.6}"
     ".chosen{fill:none;stroke:#8f2d00;stroke-width:2.4}";
 
 static enum status missing(const struct study_view *v, const char *why, struct error *err)

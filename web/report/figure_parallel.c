@@ -11,6 +11,7 @@
 
 #define ROW 40
 #define TOP 34
+#define OTHER_OPACITY 0.35
 
 int parallel_height(const struct report *report)
 {
@@ -95,21 +96,28 @@ void draw_parallel(struct strbuf *out, const struct report *report, int width, i
     size_t n = v->search.space.dim + 2;
     double from = width < 480 ? width * 0.4 : 190.0, to = width - 24.0;
     struct axis axes[SPACE_MAX_DIM + 2];
+    char text[HUMAN_TEXT_MAX];
 
     for (size_t k = 0; k < n; k++)
         row_axis(report, k, from, to, &axes[k]);
     svg_open(out, width, height, "chart", "Parameters, cost and score of every trial");
-    for (int pass = 0; pass < 3; pass++) /* the best on top */
+    for (int pass = 0; pass < 3; pass++) { /* the best on top; thousands of others leave their density to be seen */
+        double opacity = pass > 0 ? 1.0 : fmin(fmax(40.0 / (double)report->n_plotted, 0.03), OTHER_OPACITY);
+        strbuf_addf(out, "<g stroke-opacity=\"%s\">\n", text_number(opacity, text));
         for (size_t i = 0; i < v->n; i++)
             if (report->plotted[i] && pass == (i == report->best ? 2 : v->on_front[i] ? 1 : 0))
                 draw_trial(out, report, i, axes);
+        strbuf_add(out, "</g>\n");
+    }
     for (size_t k = 0; k < n; k++)
         draw_row(out, report, k, &axes[k]);
     svg_line(out, 10.0, 13.0, 28.0, 13.0, "chosen");
     svg_text(out, 34.0, 17.0, "legend", "best");
     svg_line(out, 80.0, 13.0, 98.0, 13.0, "member");
     svg_text(out, 104.0, 17.0, "legend", "front");
+    strbuf_addf(out, "<g stroke-opacity=\"%s\">", text_number(OTHER_OPACITY, text));
     svg_line(out, 154.0, 13.0, 172.0, 13.0, "other");
+    strbuf_add(out, "</g>\n");
     svg_text(out, 178.0, 17.0, "legend", "others");
     strbuf_add(out, "</svg>\n");
 }
