@@ -198,6 +198,7 @@ class Browser:
             size = self.send("Page.getLayoutMetrics")["cssContentSize"]
             clip = {"clip": {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}, "captureBeyondViewport": True}
         picture = self.send("Page.captureScreenshot", {"format": "png", **clip})
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
         pathlib.Path(path).write_bytes(base64.b64decode(picture["data"]))
 
     # -- what must not happen --

@@ -40,7 +40,6 @@ if browser.find() is None:
 def workplace():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-pages-"))
     atexit.register(shutil.rmtree, folder, True)
-    SHOTS.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -690,7 +689,6 @@ def test_limits_and_a_third_objective(folder):
     equal(b.run("%s.data.infeasible" % chart), broken)
     legend = text(".legend")
     assert "infeasible (%d)" % len(broken) in legend and "larger: more memory" in legend, legend
-    SHOTS.mkdir(parents=True, exist_ok=True)
     b.screenshot(SHOTS / "front-limits.png")
     assert "above the 250 of [sweep.limit.memory]" in b.run("%s.data.why(%d)" % (chart, broken[0]))
     heads = b.run("[...document.querySelectorAll('.tall th')].map((e) => e.textContent)")

@@ -32,7 +32,6 @@ def change(store, *commands):
     db.close()
 
 
-SHOTS.mkdir(parents=True, exist_ok=True)
 BRIEFING = "document.querySelector('.briefing:not([hidden]) .part.take')"
 
 
