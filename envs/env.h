@@ -129,7 +129,7 @@ struct env_log {
     double perf; /* in [0, 1] */
     double ep_return; /* sum of (unclipped) rewards */
     double ep_length; /* agent decisions */
-    double limit; /* the log takes this many episodes and no more; 0: all */
+    double limit; /* the log takes this many episodes and no more, of agents that end alone as many of each; 0: all */
 };
 
 /* The episode that is running, as far as it has come; an instance ends with it (env_loop.h). */
@@ -137,6 +137,7 @@ struct env_track {
     double ep_return; /* sum of rewards, mean over agents */
     double ep_length; /* decisions so far */
     float score, perf; /* as the last step set them */
+    double episodes; /* finished so far, of an agent that ends alone */
 };
 
 ENV_FN void env_log_sum(struct env_log *sum, const struct env_log *log) /* sum += log */

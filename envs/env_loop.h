@@ -144,7 +144,10 @@ LOOP_OBS_FN void LOOP(_instance_turn)(const struct LOOP(_settings) * settings, s
             continue;
         if (truncs[a] && final_obs)
             LOOP(_observe)(settings, &it->state, a, final_obs + (uint64_t)a * size);
-        env_log_add(log, track, track->score, track->perf);
+        track->episodes += 1.0;
+        if (!(log->limit > 0.0) ||
+            track->episodes * (double)shape.n_agents <= log->limit) /* else short lives count more */
+            env_log_add(log, track, track->score, track->perf);
         track->ep_return = track->ep_length = 0.0;
         track->score = track->perf = 0.0f;
     }

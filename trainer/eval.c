@@ -1,7 +1,7 @@
 /* eval.c - plays whole episodes with the policy as it is, on games of its own.
  * All instances are played as one batch. The log of each is limited to its first k episodes, which keeps games that end
- * early from being counted more often than games that last. A game that has its k plays on, uncounted, until all have
- * theirs or have played max_steps; an episode that is unfinished then counts with what it has. Every game weighs the
+ * early from being counted more often than games that last; where agents end alone, each agent has its share of k, for
+ * the same reason. A game that has its k plays on, uncounted, until all have theirs or have played max_steps; an episode that is unfinished then counts with what it has. Every game weighs the
  * same: a mean is the mean of the games' means, and its standard error comes from their spread. Invariant: nothing of
  * the training state is touched but scratch. */
 #include "base/clock.h"
@@ -226,6 +226,8 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
     TRY(trainer_sync(t, err));
     e.n_games = eval_games(t, settings->episodes, settings->agents);
     e.quota = ceil((double)settings->episodes / (double)e.n_games);
+    if (t->shape.agents_end)
+        e.quota = (double)t->shape.n_agents * ceil(e.quota / (double)t->shape.n_agents);
     e.limit = settings->max_steps;
     if (e.limit % ACTING_STEPS != 0 && e.limit < INT64_MAX - ACTING_STEPS)
         e.limit += ACTING_STEPS - e.limit % ACTING_STEPS;

@@ -69,6 +69,76 @@ static const struct env_def lots_def = {
     .step_range = lots_step_range,
 };
 
+/* ---- a game of two agents that end alone: one lives for 2 decisions and scores 1, the other for 50 and scores 9 ---- */
+
+struct pair_settings {
+    int64_t unused;
+};
+struct pair_state {
+    struct rng rng;
+    struct env_track tracks[2];
+    int64_t steps[2];
+};
+
+ENV_FN void pair_shape(const struct pair_settings *settings, struct env_shape *shape)
+{
+    (void)settings;
+    *shape = (struct env_shape){.obs_size = 1, .n_agents = 2, .n_heads = 1, .head_sizes = {2}, .agents_end = true};
+}
+
+ENV_FN void pair_respawn(const struct pair_settings *settings, struct pair_state *s, int agent)
+{
+    (void)settings;
+    s->steps[agent] = 0;
+}
+
+ENV_FN void pair_reset(const struct pair_settings *settings, struct pair_state *s)
+{
+    for (int a = 0; a < 2; a++)
+        pair_respawn(settings, s, a);
+}
+
+ENV_FN struct env_track *pair_track(struct pair_state *s, int agent)
+{
+    return &s->tracks[agent];
+}
+
+ENV_FN void pair_step(const struct pair_settings *settings, struct pair_state *s, const int32_t *actions,
+                      struct env_step *step)
+{
+    (void)settings;
+    (void)actions;
+    for (int a = 0; a < 2; a++) {
+        step->rewards[a] = 0.25f;
+        step->terms[a] = ++s->steps[a] == (a == 0 ? 2 : 50);
+        s->tracks[a].score = a == 0 ? 1.0f : 9.0f;
+    }
+}
+
+ENV_OBS_FN void pair_observe(const struct pair_settings *settings, const struct pair_state *s, int agent, env_obs *obs)
+{
+    (void)settings;
+    obs[0] = (float)s->steps[agent] / 50.0f;
+}
+
+#undef ENV_GAME
+#define ENV_GAME pair
+#define ENV_GAME_AGENTS_END
+#define ENV_GAME_PLAIN
+#include "envs/env_loop.h"
+
+static const struct env_def pair_def = {
+    .api_version = ENV_API_VERSION,
+    .name = "pair",
+    .about = &lots_about,
+    .options = {.section = "env", .title = "Pair", .settings_size = sizeof(struct pair_settings)},
+    .state_size = sizeof(struct pair_instance),
+    .shape = pair_check_shape,
+    .reset_range = pair_reset_range,
+    .observe_range = pair_observe_range,
+    .step_range = pair_step_range,
+};
+
 /* ---- the slow count: every game by itself, episode by episode ---- */
 
 struct count {
@@ -231,6 +301,29 @@ static void test_leaves_training_alone(void **unused)
     }
 }
 
+/* Of the first k lives of all, nearly all would be the short one's. */
+static void test_lives_of_each_agent(void **unused)
+{
+    struct eval_settings e = {.episodes = 60, .seed = 3, .max_steps = 1000};
+    struct eval_result r;
+    struct setup s;
+
+    (void)unused;
+    setup_open(&s, &pair_def, 1);
+    struct trainer *t = setup_trainer(&s);
+    OK(trainer_eval(t, &e, &r, err));
+    assert_int_equal(r.episodes, 60);
+    assert_float_equal(r.score, 5.0, 1e-6);
+    assert_float_equal(r.ep_length, 26.0, 1e-6);
+    assert_float_equal(r.ep_return, 6.5, 1e-6);
+    e.agents = 14; /* seven games of 60 / 7 lives each, of each agent as many */
+    OK(trainer_eval(t, &e, &r, err));
+    assert_int_equal(r.episodes, 70);
+    assert_float_equal(r.score, 5.0, 1e-6);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
 static void test_ends(void **unused)
 {
     struct watch w = {.stop_at = 2};
@@ -327,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_training_is_biased),
         cmocka_unit_test(test_leaves_training_alone),
+        cmocka_unit_test(test_lives_of_each_agent),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_window_is_of_the_run),
     };
