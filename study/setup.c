@@ -602,7 +602,7 @@ static enum status copy_table(struct config *to, const struct config *from, cons
     return ST_OK;
 }
 
-/* env: a game in place of base's, whose own options are then left behind; NULL: base's. */
+/* env: a game in place of base's, whose own options are then left out; NULL: base's. */
 static enum status derive(const struct setup *base, const char *env, const struct setup_override *overrides, size_t n,
                           const char *origin, struct setup **ret_setup, struct error *err)
 {

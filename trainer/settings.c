@@ -63,7 +63,7 @@ const struct opt_table policy_opt_table = {
 
 static const struct opt_def frames_defs[] = {
     OPT_ROW_INT(struct frames_settings, frame_stack, "1", 1, TRAIN_FRAMES_MAX, OPT_FIXED, 0, 0, "frames",
-                "Shows the policy the last so many observations as one, of a grid as further channels."),
+                "Shows the policy this many of the last observations as one, of a grid as further channels."),
 };
 
 const struct opt_table frames_opt_table = {

@@ -1,6 +1,6 @@
 /* minatar_breakout.h - MinAtar's Breakout on a 10x10 grid: a paddle of one cell under three rows of bricks. (public)
  * A decision moves the paddle, then the ball by one cell along its diagonal. Side walls and the top turn it back. A brick
- * that it would enter breaks, for a reward of 1, and turns it back; while it goes on through bricks in the steps that
+ * that it would enter breaks, for a reward of 1, and turns it back; while it continues through bricks in the steps that
  * follow directly, no other one breaks. Where it would enter the bottom row: a paddle under the cell that it comes from
  * sends it back up on its way, a paddle in the cell that it would enter sends it back the way it came, and else the
  * episode ends. When it gets there with no brick left, three new rows stand. It starts in row 3 at the left or right wall,

@@ -75,8 +75,8 @@ static void test_eating_and_growing(void **unused)
     assert_int_equal(count(p, SNAKE_FOOD), 0); /* the corpse is enough */
     play_turn(p);
     assert_true(p->rewards[0] == 0.1f && p->state.bodies[0].length == 3 && count(p, SNAKE_CORPSE) == 0);
-    assert_int_equal(count(p, SNAKE_FOOD), 1); /* of one cell it appears anew */
-    p->actions[0] = LEFT; /* straight back: goes on as it went */
+    assert_int_equal(count(p, SNAKE_FOOD), 1); /* of one cell it appears again */
+    p->actions[0] = LEFT; /* straight back: continues as it went */
     play_turn(p);
     assert_true(p->rewards[0] == 0.0f && p->state.bodies[0].head == at(8, 5) && p->state.bodies[0].tail == at(6, 5));
     p->actions[0] = 9; /* nothing: straight on */

@@ -118,7 +118,7 @@ static void rewards_are_divided(void **state)
 }
 
 /* The worth of each observation against C = ridge I + sum of f f' itself, built up and solved from scratch each time. Two
- * rollouts, so that an episode goes on from one to the next. */
+ * rollouts, so that an episode continues from one to the next. */
 static void novelty_is_that_of_the_covariance(void **state)
 {
     enum { T = 25, N = 3, D = 4, F = KERN_NOVELTY_FEATURES };

@@ -27,7 +27,7 @@
 #include <string.h>
 
 #define CURVE_POINTS 60 /* of a lane's curve */
-#define PACE_TRIALS 20 /* the last, by which the end is told */
+#define PACE_TRIALS 20 /* the last, by which the end is predicted */
 
 /* ---- /briefing ---- */
 

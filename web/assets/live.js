@@ -1,7 +1,7 @@
 /* live.js - what keeps a page right, and what it says of that: the dot at the top and the line below it.
  *
  * A page is live while the server is heard, its look at the store is young, the store can be read and the page's own reading
- * succeeds. Else it says since when not, and goes on trying. */
+ * succeeds. Else it says since when not, and keeps trying. */
 import {Stream} from './stream.js';
 import * as fmt from './format.js';
 import {fill, h} from './dom.js';

@@ -52,7 +52,7 @@ bool report_has_insight(const struct study_view *view); /* importance and edges 
 
 /* -- texts: report_text.c; each fits HUMAN_TEXT_MAX and is returned in buf -- */
 const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
-/* A parameter's name in at most so many letters (below 40): without its section where it is longer, then cut. */
+/* A parameter's name in at most that many letters (below 40): without its section where it is longer, then cut. */
 const char *text_key(const char *key, size_t letters, char buf[HUMAN_TEXT_MAX]);
 
 /* "BEFORE", the study's name, its store, "AFTER" as one command of the shell. */
@@ -115,7 +115,7 @@ enum status report_write_pages(const struct report *report, report_page_fn *emit
 enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
 enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
 
-/* An SVG over width x height points (1/72 in) as a file; PNG on white, with so many pixels a point. */
+/* An SVG over width x height points (1/72 in) as a file; PNG on white, with that many pixels a point. */
 enum status render_pdf(struct strbuf *out, const struct strbuf *svg, double width, double height, const char *title,
                        struct error *err) MUST_USE;
 enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,

@@ -59,7 +59,7 @@ static enum status play(struct video *v, struct error *err)
     if (frame.ended)
         fprintf(stderr, "wrote %s: an episode of %lld steps, score %g\n", v->set->path, (long long)i, frame.score);
     else
-        fprintf(stderr, "wrote %s: %lld steps of an episode that goes on; --video-steps shows more\n", v->set->path,
+        fprintf(stderr, "wrote %s: %lld steps of an episode that continues; --video-steps shows more\n", v->set->path,
                 (long long)i);
     return ST_OK;
 }

@@ -193,7 +193,7 @@ def test_a_night_in_fast_motion(folder):
                 night.serve()
                 night.check("server is back", must_be_live=True)
                 restarts += 1
-            if i % 4 == 2:  # dies in the middle, and goes on
+            if i % 4 == 2:  # dies in the middle, and continues
                 night.sweep.kill()
                 night.sweep.communicate()
                 night.check("sweep %d was killed" % i, must_be_live=True)
