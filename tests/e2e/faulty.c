@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -120,8 +121,19 @@ static void slow(void)
         usleep((useconds_t)nth * 1000);
 }
 
+static int is_socket(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
 ssize_t write(int fd, const void *bytes, size_t n)
 {
+    if (kind == SEND && is_socket(fd) && hit(SEND)) {
+        errno = ENOBUFS;
+        return -1;
+    }
     if (fd > STDERR_FILENO && hit(WRITE)) {
         errno = no_room;
         return -1;

@@ -57,6 +57,7 @@ export function controls(data, version, say) {
     h('button.small', {type: 'submit', title: 'its share of the devices where a controller serves several studies'}, 'Priority'), rank);
   const el = h('div.controls', {role: 'group', 'aria-label': 'control of the sweep'}, pause, go, stop, add, order);
 
+  let shown = null;
   function update() {
     const state = data.study.state, over = state === 'ended';
     pause.hidden = state === 'paused';
@@ -66,7 +67,7 @@ export function controls(data, version, say) {
     units[0].disabled = !limit.trials;
     units[1].disabled = units[2].disabled = !limit.time;
     if (unit.selectedOptions[0]?.disabled) unit.value = limit.trials ? 'trials' : '60';
-    if (document.activeElement !== rank) rank.value = data.study.priority;
+    if (shown !== data.study.priority) rank.value = shown = data.study.priority; // not what is being typed
     for (const [b, off] of [[pause, over], [go, false], [stop, over || state === 'idle'], [add.firstChild, !limit.trials && !limit.time]]) b.disabled = off;
     el.setAttribute('aria-busy', String(busy !== null));
   }
