@@ -79,9 +79,10 @@ static const struct opt_def sweep_defs[] = {
         struct sweep_settings, envs, "",
         "Trains each configuration on all of these games, `pong, breakout`: one trial a game, of which the mean "
         "counts, in perf or another share; empty: env.name alone."),
-    OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
-                "Spreads this many configurations evenly before the model speaks; 0: twice the dimensions, at most 10.",
-                .depends = "sweep.method = pareto"),
+    OPT_ROW_INT(
+        struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
+        "Spreads this many configurations evenly before the model proposes; 0: twice the dimensions, at most 10.",
+        .depends = "sweep.method = pareto"),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
                   "costs, and where all is too expensive the cheapest is proposed; 0: no cap.",
@@ -107,11 +108,11 @@ static const struct opt_def sweep_defs[] = {
         "machines as ssh:HOST, slurm:gpu=1*16 or cmd:COMMAND (docs/many-machines.md), or none: only clients outside "
         "get trials (docs/own-trainer.md)."),
     OPT_ROW_STR(struct sweep_settings, device_costs, "alike",
-                "Says what a second on unlike devices counts: alike: the study uses devices of one kind only; any: all "
-                "count the "
-                "same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA A100=0.55."),
+                "Sets how seconds on unlike devices compare: alike: the study uses devices of one kind only; any: all "
+                "count the same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA "
+                "A100=0.55."),
     OPT_ROW_STR(struct sweep_settings, ssh, "ssh",
-                "Runs this command, with options of yours if need be, for devices like ssh:HOST."),
+                "Runs this command, which may have options, for devices like ssh:HOST."),
     OPT_ROW_STR(struct sweep_settings, remote_program, "trawl",
                 "Names the program on other machines; it must be of the same build."),
     OPT_ROW_INT(

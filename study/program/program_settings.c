@@ -31,10 +31,9 @@ static const struct opt_def program_defs[] = {
         "Waits this long between SIGTERM and SIGKILL when a program is stopped; at most 6 s when Trawl itself "
         "ends."),
     OPT_ROW_INT(struct program_settings, trial_seed, "0", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
-                "Is what {seed} and TRAWL_SEED stand for in a single run; a sweep gives each trial its own."),
-    OPT_ROW_STR(
-        struct program_settings, trial_env, "",
-        "Is what {env} and TRAWL_ENV stand for in a single run; a sweep with sweep.envs gives each trial its own."),
+                "Sets {seed} and TRAWL_SEED in a single run; a sweep gives each trial its own."),
+    OPT_ROW_STR(struct program_settings, trial_env, "",
+                "Sets {env} and TRAWL_ENV in a single run; a sweep with sweep.envs gives each trial its own."),
 };
 const struct opt_table program_opt_table = {
     .section = "sweep",

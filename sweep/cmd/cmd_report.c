@@ -89,12 +89,13 @@ static enum status find_figure(const char *name, const char *width, const char *
     ret_figure->kind = (enum report_figure)kind;
     TRY(parse_width(width != NULL ? width : "3.3in", &ret_figure->width_pt, err));
     if (over != NULL && ret_figure->kind != FIGURE_CURVES)
-        return FAIL(err, ST_USAGE, "report: --over is of --figure curves; leave it out");
+        return FAIL(err, ST_USAGE, "report: --over applies to --figure curves only; leave it out");
     if (over != NULL && strcmp(over, "steps") != 0 && strcmp(over, "seconds") != 0)
         return FAIL(err, ST_USAGE, "report: --over is '%s'; steps or seconds", over);
     ret_figure->over_seconds = over != NULL && strcmp(over, "seconds") == 0;
     if (n_studies > 1 && ret_figure->kind != FIGURE_ATTAINMENT)
-        return FAIL(err, ST_USAGE, "report: --figure %s is of one study; %d are named (attainment takes several)",
+        return FAIL(err, ST_USAGE,
+                    "report: --figure %s shows one study, but %d are named; only attainment takes several",
                     figure_names[kind], n_studies);
     return ST_OK;
 }
@@ -202,11 +203,10 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     if (r.is_figure)
         TRY(find_figure(figure_name, width, over, words.n, &r.figure, err));
     else if (width != NULL || over != NULL)
-        return FAIL(err, ST_USAGE,
-                    "report: --%s is of a figure; add --figure front, curves, importance, attainment or parallel",
+        return FAIL(err, ST_USAGE, "report: --%s needs --figure front, curves, importance, attainment or parallel",
                     width != NULL ? "width" : "over");
     else if (words.n > 1)
-        return FAIL(err, ST_USAGE, "report: a report is of one study, %d are named (`trawl compare` compares two)",
+        return FAIL(err, ST_USAGE, "report: a report shows one study, but %d are named; `trawl compare` compares two",
                     words.n);
     TRY(find_format(format_name, r.path, r.is_figure ? "svg" : "html", &r.format, err));
     TRY(check_format(&r, err));

@@ -48,9 +48,8 @@ static enum status check_old(const struct extension *e, struct error *err)
         return ST_OK;
     return FAIL(
         err, ST_USAGE,
-        "extend: trial %lld of %s has no checkpoint (%s): a study with sweep.keep = none, the usual, keeps none, with "
-        "front "
-        "those of the front and of the last trials, with all every one; `trawl try` trains its config from the start",
+        "extend: trial %lld of %s has no checkpoint (%s): sweep.keep = none (the default) keeps none, front keeps "
+        "those of the front and of the last trials, all keeps every one; `trawl try` trains its config from the start",
         (long long)t->number, name, e->from);
 }
 

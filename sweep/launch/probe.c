@@ -63,7 +63,7 @@ static const char *last_words(struct attempt *a)
         a->words[n - 1] = '\0';
     line = strrchr(a->words, '\n');
     line = line != NULL ? line + 1 : a->words;
-    return *line != '\0' ? line : "it said nothing";
+    return *line != '\0' ? line : "no output";
 }
 
 /* It has closed its end: why? */

@@ -168,7 +168,7 @@ static void explain_remote_end(struct worker *w, int state, char *ret_how, size_
     else if (code > 128 && code <= 128 + 64)
         snprintf(ret_how, size, "killed by signal %d (%s)", code - 128, strsignal(code - 128));
     else
-        snprintf(ret_how, size, "ended with exit code %d%s", code, w->greeted ? "" : " before it said anything");
+        snprintf(ret_how, size, "ended with exit code %d%s", code, w->greeted ? "" : " before its greeting");
 }
 
 static void explain_end(struct worker *w, bool reaped, int state, char *ret_how, size_t size)

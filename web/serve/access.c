@@ -57,7 +57,7 @@ enum status access_set(struct serve *s, bool is_open, struct error *err)
     if (s->set.token == NULL)
         return serve_make_token(s->token, err);
     if (strlen(s->set.token) < 16 || strlen(s->set.token) >= sizeof s->token)
-        return FAIL(err, ST_USAGE, "the token has %zu characters; 16 to %zu are wanted", strlen(s->set.token),
+        return FAIL(err, ST_USAGE, "the token has %zu characters; 16 to %zu are needed", strlen(s->set.token),
                     sizeof s->token - 1);
     snprintf(s->token, sizeof s->token, "%s", s->set.token);
     return ST_OK;

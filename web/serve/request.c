@@ -154,7 +154,7 @@ enum status target_i64(const struct target *target, const char *key, int64_t min
     if (text == NULL)
         return ST_OK;
     if (!num_parse_i64(text, &value) || value < min || value > max)
-        return FAIL(err, ST_USAGE, "%s is '%.40s'; a whole number from %lld to %lld is wanted", key, text,
+        return FAIL(err, ST_USAGE, "%s is '%.40s'; a whole number from %lld to %lld is needed", key, text,
                     (long long)min, (long long)max);
     *ret_value = value;
     return ST_OK;
@@ -168,7 +168,7 @@ enum status target_f64(const struct target *target, const char *key, double *ret
     if (text == NULL)
         return ST_OK;
     if (!num_parse_f64(text, &value))
-        return FAIL(err, ST_USAGE, "%s is '%.40s'; a number is wanted", key, text);
+        return FAIL(err, ST_USAGE, "%s is '%.40s'; a number is needed", key, text);
     *ret_value = value;
     return ST_OK;
 }
@@ -184,7 +184,7 @@ enum status target_bool(const struct target *target, const char *key, bool *ret_
     else if (strcmp(text, "0") == 0 || strcmp(text, "false") == 0)
         *ret_value = false;
     else
-        return FAIL(err, ST_USAGE, "%s is '%.40s'; 1 or 0 is wanted", key, text);
+        return FAIL(err, ST_USAGE, "%s is '%.40s'; 1 or 0 is needed", key, text);
     return ST_OK;
 }
 
