@@ -247,8 +247,8 @@ ENV_GPU(connect4, env_gpu_direct)
 static const struct opt_def connect4_options[] = {
     OPT_ROW_INT(struct connect4_settings, opponent_depth, "4", 0, CONNECT4_DEPTH_MAX, OPT_FIXED, 0, 0, "stones",
                 "Stones that the opponent looks ahead; 0 is a random player."),
-    OPT_ROW_INT(struct connect4_settings, opening, "2", 0, 12, OPT_FIXED, 0, 0, "stones",
-                "Random stones with which an episode begins."),
+    OPT_ROW_INT(struct connect4_settings, opening, "2", 0, 5, OPT_FIXED, 0, 0, "stones",
+                "Random stones with which an episode begins; with more somebody could have won already."),
 };
 static const struct env_about connect4_about = {"Connect Four against a negamax opponent", NULL, 0};
 

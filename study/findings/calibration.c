@@ -79,9 +79,10 @@ void calibration_make(const struct study_view *v, struct calibration *ret)
 {
     struct gp_trial *rows = mem_array(v->n, sizeof *rows);
     size_t *fresh = mem_array(v->n, sizeof *fresh), n = 0;
+    bool usable = study_view_check_points(v, NULL) == ST_OK;
 
     *ret = (struct calibration){0};
-    for (size_t i = 0; i < v->n && study_view_check_points(v, NULL) == ST_OK; i++)
+    for (size_t i = 0; usable && i < v->n; i++)
         if (is_fresh_run(v, i))
             fresh[n++] = i;
     ret->n_left_out = n > CALIBRATION_MODELS ? n - CALIBRATION_MODELS : 0;

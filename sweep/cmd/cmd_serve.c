@@ -41,8 +41,10 @@ static enum status make_token_file(const char *path, struct error *err)
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) {
         int os = errno;
-        if (fd >= 0)
+        if (fd >= 0) {
+            (void)unlink(path); /* a part of it is no token */
             close(fd);
+        }
         return FAIL(err, ST_IO, "serve: the token could not be written to %s (%s); give --token-file another path",
                     path, strerror(os));
     }

@@ -95,7 +95,8 @@ void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
     if ((fflush(log->csv) != 0 || fflush(log->jsonl) != 0 || event_file_flush(log->events, &why) != ST_OK) &&
         !log->failed) {
         log->failed = true;
-        log_warn("%s: a report cannot be written (%s), continuing without", log->dir, strerror(errno));
+        log_warn("%s: a report cannot be written (%s), continuing without", log->dir,
+                 why.text[0] != '\0' ? why.text : strerror(errno));
     }
 }
 

@@ -244,8 +244,11 @@ static enum status apply_confirm(struct store *store, const struct control_comma
                     (long long)c->trial, study->name, trial_state_name(of.state));
     trial_free(&of);
     TRY(rc);
-    if (n > CONFIRM_MAX || study->limits.trials_max + n > SWEEP_TRIALS_MAX)
+    if (n > CONFIRM_MAX)
         return FAIL(err, ST_USAGE, "confirm: %lld runs; 1 to %d are possible", (long long)n, CONFIRM_MAX);
+    if (study->limits.trials_max + n * (int64_t)search_n_games(study->space) > SWEEP_TRIALS_MAX)
+        return FAIL(err, ST_LIMIT, "confirm: a study has at most %d trials, and %s is near that", SWEEP_TRIALS_MAX,
+                    study->name);
     TRY(queue_confirming(store, study->name, (size_t)c->trial, n, err));
     TRY(allow_more(store, study, n, &revived, err));
     snprintf(text, size, "the config of trial %lld of %s is queued under %lld fresh seed%s%s", (long long)c->trial,

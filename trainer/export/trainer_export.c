@@ -29,6 +29,10 @@ static void header_write(const struct exported *e, const char *name, struct strb
 
     for (size_t i = 0; name[i] != '\0' && i + 1 < sizeof identifier; i++)
         identifier[i] = isalnum((unsigned char)name[i]) ? name[i] : '_';
+    if (isdigit((unsigned char)identifier[0])) { /* no C name begins so */
+        memmove(identifier + 1, identifier, sizeof identifier - 2);
+        identifier[0] = '_';
+    }
     strbuf_init(&file, out->max);
     safetensors_write(e, &file);
     strbuf_addf(out, "/* A policy for %s, made by `trawl export`: trawl_policy_open(&p, %s_policy.bytes, %zu) */\n",

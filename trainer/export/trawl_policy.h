@@ -183,12 +183,12 @@ static inline double trawl_policy_count(const struct trawl_policy *p)
     double h = p->grid[0], w = p->grid[1], c = p->grid[2], k = (double)p->obs_size, n = (double)p->width;
     double count = p->scaled ? 2 * k : 0, sides = p->memory == 0 ? 1 : p->core[0] == 'l' ? 8 : 3;
     double biases = p->memory == 0 ? 1 : p->core[0] == 'l' ? 4 : 0;
-    if (k < 1 || n < 1 || p->bins < 1 || p->convs < 0 ||
+    if (k < 1 || n < 1 || p->bins < 1 || p->convs < 0 || p->convs > 16 ||
         (p->convs > 0 && (p->stride < 1 || p->channels < 1 || h * w * c < 1)))
         return -1;
     if (p->convs > 0 && (h < 1 || w < 1 || h * w * c != k))
         return -1;
-    for (int i = 0; i < p->convs && i < 16; i++, c = p->channels, k = h * w * c) {
+    for (int i = 0; i < p->convs; i++, c = p->channels, k = h * w * c) {
         count += p->channels * (9 * c + 1);
         h = floor((h - 1) / p->stride) + 1, w = floor((w - 1) / p->stride) + 1;
     }
@@ -240,7 +240,8 @@ static inline int trawl_policy_open(struct trawl_policy *p, const void *bytes, s
         memcpy(json, (const char *)bytes + 8, (size_t)head);
     int bad = !json || trawl_policy_read(p, json, n - 8 - head);
     free(json);
-    size_t most = (size_t)p->grid[0] * (size_t)p->grid[1] * (size_t)p->channels + p->obs_size + p->width;
+    size_t grid = bad || p->convs == 0 ? 0 : (size_t)p->grid[0] * (size_t)p->grid[1] * (size_t)p->channels;
+    size_t most = grid + p->obs_size + p->width;
     p->x = bad ? NULL : (float *)calloc(2 * most + 4 * p->width, sizeof *p->x);
     if (!p->x)
         return 1;

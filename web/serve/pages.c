@@ -11,7 +11,6 @@
 
 #include <microhttpd.h>
 #include <zlib.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,8 +94,8 @@ static void end_page(struct strbuf *out)
 void page_failure(struct strbuf *out, int status, const char *error, const char *hint)
 {
     begin_page(out, status == MHD_HTTP_NOT_FOUND ? "Not found" : "This did not work");
-    strbuf_addf(out, "<p>%c", toupper((unsigned char)error[0]));
-    text_escape(out, error[0] != '\0' ? error + 1 : "");
+    strbuf_add(out, "<p>");
+    text_escape(out, error);
     strbuf_add(out, ".</p>\n");
     if (hint != NULL) {
         strbuf_add(out, "<p class=\"soft\">");
