@@ -26,7 +26,6 @@ GAUSS_FN float bins_centre(const struct kern_heads *heads, int i)
 GAUSS_FN float bins_sum(const float *columns, int n, float *ret_top)
 {
     float top = -__builtin_inff(), sum = 0.0f;
-    BINS_SIMD(omp simd reduction(max : top))
     for (int i = 0; i < n; i++)
         top = columns[i] > top ? columns[i] : top;
     BINS_SIMD(omp simd reduction(+ : sum))
