@@ -40,13 +40,16 @@ static enum status keep_threads(struct rerun *r, struct error *err)
     return ST_OK;
 }
 
-static enum status load_cost_kind(struct rerun *r, struct error *err)
+/* How the study counts costs, and which outcomes it needs. */
+static enum status load_search(struct rerun *r, struct error *err)
 {
     struct search *search = search_create();
     enum status rc = search_from_json(r->study.space, search, err);
 
-    if (rc == ST_OK)
+    if (rc == ST_OK) {
         r->cost_kind = search->cost;
+        r->outcomes = search->outcomes;
+    }
     search_destroy(search);
     return rc;
 }
@@ -77,7 +80,7 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
         rc = FAIL(err, ST_USAGE,
                   "rerun: %s is a training alone, whose result is not in the store; train its config again", name);
     if (rc == ST_OK)
-        rc = load_cost_kind(r, err);
+        rc = load_search(r, err);
     if (rc == ST_OK)
         rc = store_trial_find(store, r->study.id, r->number, &r->trial, err);
     if (rc == ST_OK)
@@ -113,20 +116,22 @@ static void check_checkpoint(struct rerun *r)
     r->checkpoint = NULL;
 }
 
-/* Runs that cannot be stored are printed all the same. */
-static void keep(struct rerun *r)
+static enum status keep(struct rerun *r, struct error *err)
 {
     struct error why = {0};
 
     if (r->no_store || r->trial.state != TRIAL_DONE)
-        return;
-    if (rerun_store(r, &why) != ST_OK)
-        log_warn("%zu of %zu runs are not in the store: %s", r->n - r->n_stored, r->n, why.text);
+        return ST_OK;
+    if (rerun_store(r, &why) == ST_OK)
+        return ST_OK;
+    /* No fault of the command line, whatever the status of adding says. */
+    return FAIL(err, ST_IO, "rerun: %zu of %zu runs are not in the store: %s", r->n - r->n_stored, r->n, why.text);
 }
 
 static enum status run(struct rerun *r, const char *name, struct error *err)
 {
-    enum status rc;
+    enum status rc, kept = ST_OK;
+    struct error why = {0};
 
     TRY(load(r, name, err));
     check_checkpoint(r);
@@ -134,9 +139,13 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);
     if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) { /* what was trained is worth telling */
-        keep(r);
-        rerun_print_spread(r);
+        kept = keep(r, &why);
+        rerun_print_spread(r); /* also what could not be stored */
     }
+    if (kept != ST_OK && rc == ST_OK)
+        return FAIL(err, kept, "%s", why.text);
+    if (kept != ST_OK)
+        log_warn("%s", why.text);
     if (rc == ST_INTERRUPTED)
         return FAIL(err, rc, "interrupted after %zu of %lld runs", r->n, (long long)(r->n_seeds > 0 ? r->n_seeds : 1));
     return rc;
@@ -199,6 +208,8 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
         rc = run(&r, words.v[0], err);
     session_close(&r.session);
     setup_destroy(r.setup);
+    for (int64_t i = 0; r.runs != NULL && i < (r.n_seeds > 0 ? r.n_seeds : 1); i++)
+        mem_free(r.runs[i].outcomes);
     mem_free(r.runs);
     mem_free(r.stored);
     mem_free(r.had_seeds);

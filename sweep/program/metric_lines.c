@@ -47,6 +47,13 @@ static void add(struct metric_line *line, const char *name, double value, const 
     line->metrics[i].value = value;
 }
 
+void metric_line_take(struct metric_line *into, const struct metric_line *line, const char *score)
+{
+    for (size_t i = 0; i < line->n; i++)
+        if (!isnan(line->metrics[i].value))
+            add(into, line->metrics[i].name, line->metrics[i].value, score);
+}
+
 static bool has_content(const struct metric_line *line)
 {
     return line->n > 0 || !isnan(line->step) || !isnan(line->cost);

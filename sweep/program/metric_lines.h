@@ -28,5 +28,7 @@ bool metric_line_is_marked(const char *line, size_t n);
 bool metric_line_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);
 /* The same from {"score": 0.91, "step": 1000}; Python's NaN and Infinity are taken. */
 bool metric_json_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);
+/* Takes the values of line that are known, as of a later report. */
+void metric_line_take(struct metric_line *into, const struct metric_line *line, const char *score);
 
 #endif

@@ -20,8 +20,7 @@ enum status program_once(const struct trial_program *trial, struct program_end *
     while (!ended) {
         ended = program_run_wait(run, LOOK_MS);
         while (program_run_report(run, report))
-            if (report->line.n > 0)
-                *ret_last = report->line;
+            metric_line_take(ret_last, &report->line, trial->metric);
         if (signals_stop())
             program_run_stop(run);
     }

@@ -220,6 +220,7 @@ static void print_stats(const char *name, const struct seed_stats *q)
 static void print_spread(const struct rerun *r, const struct spread *s)
 {
     char iqm[NUM_TEXT_MAX], lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+    int64_t first = -1, last = -1;
 
     printf("trial %lld of %s with %zu fresh seed%s on %s\n", (long long)r->trial.number, r->study.name, r->n,
            r->n == 1 ? "" : "s", r->runs[0].device);
@@ -236,9 +237,13 @@ static void print_spread(const struct rerun *r, const struct spread *s)
     printf("%-12s %10s %10s  %10s to %-10s\n", "middle half", cell(s->score.iqm, 5, iqm), "",
            cell(s->score.iqm_lo, 5, lo), cell(s->score.iqm_hi, 5, hi));
     print_verdict(r, s);
+    for (size_t i = 0; i < r->n; i++) {
+        first = first < 0 ? r->stored[i] : first;
+        last = r->stored[i] >= 0 ? r->stored[i] : last;
+    }
     if (r->n_stored > 0)
         printf("%zu run%s now in the store, as trials %lld to %lld\n", r->n_stored, r->n_stored == 1 ? " is" : "s are",
-               (long long)r->stored[0], (long long)r->stored[r->n - 1]);
+               (long long)first, (long long)last);
 }
 
 static cJSON *stats_json(const struct seed_stats *q)

@@ -20,7 +20,7 @@
 /* The run as a request of `add`. */
 static cJSON *run_body(const struct rerun *r, const struct rerun_result *run)
 {
-    cJSON *body = cJSON_CreateObject(), *params = NULL;
+    cJSON *body = cJSON_CreateObject(), *params = NULL, *metrics = NULL;
     char key[96];
 
     (void)!json_parse(r->trial.params, strlen(r->trial.params), &params, NULL);
@@ -37,6 +37,8 @@ static cJSON *run_body(const struct rerun *r, const struct rerun_result *run)
         json_add_f64(body, "score_se", run->score_se);
         json_add_i64(body, "eval_episodes", run->eval_episodes);
     }
+    if (run->outcomes != NULL && json_parse(run->outcomes, strlen(run->outcomes), &metrics, NULL) == ST_OK)
+        json_add(body, "metrics", metrics);
     json_add_str(body, "client", CLIENT);
     snprintf(key, sizeof key, "rerun-%lld-%lld", (long long)r->trial.number, (long long)run->seed);
     json_add_str(body, "key", key);

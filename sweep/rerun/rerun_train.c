@@ -2,6 +2,7 @@
  * Invariants: (1) the store is only read here; (2) a rerun ends at the env steps that the stored trial came to. */
 #include "sweep/rerun/rerun_train.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -85,6 +86,40 @@ static enum status evaluate_policy(struct rerun *r, const struct setup *setup, s
     return evaluate(r->session.trainer, &settings, r->quiet, ret_eval, err);
 }
 
+/* What limits and the third objective of the study need, as a trial of a sweep has it. What is missing is named where the
+ * run is added. Takes given. */
+static enum status settle_outcomes(const struct rerun *r, cJSON *given, double cost_s, struct rerun_result *again,
+                                   struct error *err)
+{
+    const struct trial_result result = {
+        .score = again->score, .perf = again->perf, .cost_s = cost_s, .env_steps = again->env_steps};
+    struct outcomes_settled settled;
+    enum status rc = outcomes_settle(&r->outcomes, NULL, r->study.metric, 0, given, &result, &settled, err);
+
+    again->outcomes = settled.values;
+    cJSON_Delete(given);
+    return rc;
+}
+
+static cJSON *trained_values(const struct train_result *result, const struct eval_result *eval)
+{
+    cJSON *values = cJSON_CreateObject();
+    double none;
+
+    for (size_t i = 0; i < train_n_metric_defs; i++)
+        json_add_f64(values, train_metric_defs[i].name, train_outcome(result, eval, train_metric_defs[i].name, &none));
+    return values;
+}
+
+static cJSON *reported_values(const struct metric_line *line)
+{
+    cJSON *values = cJSON_CreateObject();
+
+    for (size_t i = 0; i < line->n; i++)
+        json_add_f64(values, line->metrics[i].name, line->metrics[i].value);
+    return values;
+}
+
 static void fill_result(const struct rerun *r, int64_t seed, const struct train_result *result,
                         const struct eval_result *eval, struct rerun_result *ret)
 {
@@ -138,6 +173,8 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
                                            .perf = NAN,
                                            .cost_s = end->cost,
                                            .device = "cpu"};
+    if (rc == ST_OK)
+        rc = settle_outcomes(r, reported_values(last), trial.own_cost ? end->wall_s : end->cost, ret_again, err);
     mem_free(text);
     mem_free(end);
     mem_free(last);
@@ -171,6 +208,8 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
         rc = ST_INTERRUPTED;
     if (rc == ST_OK)
         fill_result(r, seed, &result, &eval, ret_again);
+    if (rc == ST_OK)
+        rc = settle_outcomes(r, trained_values(&result, &eval), result.cost_s, ret_again, err);
     if (rc == ST_OK && r->output != NULL)
         rc = save(r, setup, err);
     if (rc == ST_OK && r->n_seeds == 0 && r->checkpoint != NULL)

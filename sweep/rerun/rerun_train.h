@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "store/store.h"
+#include "study/outcomes.h"
 #include "study/search.h"
 #include "sweep/worker/session.h"
 
@@ -21,6 +22,7 @@ struct rerun_result {
     int64_t eval_episodes, eval_unfinished;
     double eval_s;
     char device[256], vector_units[64];
+    char *outcomes; /* owned JSON: the metrics at its end that the study needs; NULL: it needs none */
 };
 
 struct rerun {
@@ -29,6 +31,7 @@ struct rerun {
     bool json, quiet, no_store;
     struct study study;
     enum search_cost cost_kind; /* the study's */
+    struct outcomes outcomes; /* that the study needs */
     struct trial trial;
     char *checkpoint; /* the trial's, if the store names one and its file exists */
     struct setup *setup;

@@ -114,6 +114,30 @@ def test_a_program(folder):
           says=["[sweep.limit.mem] bounds cost, in the study memory"])
 
 
+def test_outcomes_go_along(folder):
+    """With reruns, and into other studies."""
+    sweep(folder, trials=4)
+    store = folder / "own.db"
+    again = ("rerun", "own", "--trial", 0, "--store", store, "--seeds")
+    run(*again, 2, "-q")
+    # the last value that was reported, also where the last report has none
+    write(folder, "train.sh", TRAIN.replace("memory=9999 score=0", "memory=9999 score=0\\nTRAWL memory=77 score=0").replace(" memory=%.9f", " loss=%.9f"))
+    out, _ = run(*again, 1)
+    assert "1 run is now in the store, as trials 6 to 6" in out, out
+    trials = show(store, "own")["trials"]
+    equal([(t["state"], memory(t)) for t in trials[4:]], [("done", memory(trials[0]))] * 2 + [("done", 77)])
+    # what could not be stored is printed, and no success
+    write(folder, "train.sh", "echo TRAWL score=1 step=1 cost=1")
+    out, err = run(*again, 1, code=1)
+    assert "1 of 1 runs are not in the store: add: no memory: [sweep.limit.mem] needs it in metrics" in err, err
+    assert "interval of the mean" in out and "now in the store" not in out, out
+    run("export", "own", "--store", store, "-o", folder / "out.jsonl")
+    for file, more in ((folder / "out.jsonl", ()), (store, ("--from", "own"))):
+        other = folder / ("%d.db" % len(more))
+        run("import", file, *more, "--study", "copy", "--store", other)
+        equal([(t["state"], t["score"], memory(t)) for t in show(other, "copy")["trials"]], [(t["state"], t["score"], memory(t)) for t in trials])
+
+
 def test_a_metric_that_nobody_reports(folder):
     sweep(folder, code=2, metric="memry")
     trials = show(folder / "own.db", "own")["trials"]
@@ -196,6 +220,11 @@ max = 16
     for t in trials:
         equal(t["outcomes"]["env_steps"], t["env_steps"])
         assert t["outcomes"]["memory"] > 1000 and t["outcomes"]["steps_per_s"] > 1, t
+    run("rerun", "t", "--trial", 0, "--store", folder / "t.db", "--seeds", 1, "-q")
+    rerun = show(folder / "t.db", "t")["trials"][len(trials)]
+    equal((rerun["state"], rerun["outcomes"]["env_steps"]), ("done", rerun["env_steps"]))
+    equal(rerun["outcomes"]["memory"], trials[0]["outcomes"]["memory"])
+    assert rerun["outcomes"]["steps_per_s"] > 1, rerun
     sizes = {t["params"]["policy.hidden_size"]: t["outcomes"]["memory"] for t in trials}
     equal(sorted(sizes.values()), [sizes[k] for k in sorted(sizes)])  # more units, more memory
     fails("sweep", folder / "tiny.ini", "--store", folder / "t.db", "--name", "u", "--sweep.limit.memry.max", "3", code=2,

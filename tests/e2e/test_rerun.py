@@ -109,7 +109,7 @@ def test_fresh_runs_are_trials_of_the_study(folder):
     equal(len(show(store, "a")["trials"]), 9)
     (folder / "s.db").chmod(0o400)
     if not os.access(store, os.W_OK):
-        _, err = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 1, "--json")
+        _, err = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 1, "--json", code=1)
         assert "are not in the store" in err, err
 
 

@@ -205,18 +205,22 @@ static bool has_odd_score(const struct study_view *v, const cJSON *row, const st
     return false;
 }
 
-/* Columns "outcome.NAME", as `trawl report` writes them, or "NAME". */
+/* Those that a store or JSON lines have of the trial; else columns "outcome.NAME", as `trawl report` writes them, or
+ * "NAME". */
 static enum status add_outcomes(const struct study_view *v, const cJSON *row, cJSON *body, struct error *err)
 {
     const char *needed[OUTCOMES_MAX];
     size_t n = outcomes_needed(&v->search.outcomes, needed);
+    const cJSON *own = cJSON_GetObjectItemCaseSensitive(row, "outcomes");
     cJSON *metrics = n > 0 ? cJSON_AddObjectToObject(body, "metrics") : NULL;
     char column[OUTCOME_METRIC_MAX + 16];
     double value;
 
     for (size_t i = 0; i < n; i++) {
         snprintf(column, sizeof column, OUTCOME_COLUMN "%s", needed[i]);
-        TRY(first_number(row, (const char *const[]){column, needed[i]}, 2, &value, err));
+        TRY(first_number(own, &needed[i], 1, &value, err));
+        if (isnan(value))
+            TRY(first_number(row, (const char *const[]){column, needed[i]}, 2, &value, err));
         if (isfinite(value))
             json_add_f64(metrics, needed[i], value);
     }
