@@ -28,7 +28,7 @@ struct import_cmd {
     struct import_file file;
     cJSON *bodies; /* an array: what is to be added, null for a row without a result */
     int64_t *numbers; /* (rows) of the trials that they became; -1 */
-    int64_t n_added, n_before, n_left_out;
+    int64_t n_added, n_before, n_unfinished, n_elsewhere;
 };
 
 /* A new study by the description in the file, or by a config. */
@@ -107,9 +107,12 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
 {
     struct study_view *v = mem_alloc(sizeof *v); /* large */
     enum status rc = study_view_open(c->store_path, c->study, v, err);
+    struct setup *setup;
     const cJSON *row;
     size_t n = 0;
 
+    if (rc == ST_OK)
+        rc = study_view_setup(v, &setup, err);
     if (rc == ST_OK && c->file.direction != NULL && c->columns.score == NULL &&
         strcmp(c->file.direction, study_direction(&v->study)) != 0)
         rc = FAIL(err, ST_USAGE,
@@ -119,15 +122,18 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
     c->bodies = cJSON_CreateArray();
     for (row = c->file.rows->child; rc == ST_OK && row != NULL; row = row->next) {
         cJSON *body = NULL;
+        bool elsewhere = import_row_is_elsewhere(v, row);
         n++;
-        rc = import_row_body(v, row, &c->columns, &body, err);
+        c->n_elsewhere += elsewhere;
+        if (!elsewhere)
+            rc = import_row_body(v, row, &c->columns, &body, err);
         if (rc == ST_OK && body != NULL && (rc = ask_add_check(&v->search, body, err)) != ST_OK)
             cJSON_Delete(body);
         if (rc != ST_OK)
             error_prefix(err, "import: %s, trial %zu of the file", c->path, n);
         else
             cJSON_AddItemToArray(c->bodies, body != NULL ? body : cJSON_CreateNull());
-        c->n_left_out += rc == ST_OK && body == NULL;
+        c->n_unfinished += rc == ST_OK && body == NULL && !elsewhere;
     }
     study_view_free(v);
     mem_free(v);
@@ -210,15 +216,18 @@ static void print_done(const struct import_cmd *c)
         json_add_str(json, "study", c->study);
         json_add_i64(json, "added", c->n_added);
         json_add_i64(json, "there_before", c->n_before);
-        json_add_i64(json, "left_out", c->n_left_out);
+        json_add_i64(json, "left_out", c->n_unfinished + c->n_elsewhere);
+        json_add_i64(json, "other_games", c->n_elsewhere);
         cli_print_json(json);
         return;
     }
     printf("%lld trials of %s are now in the study %s", (long long)c->n_added, c->path, c->study);
     if (c->n_before > 0)
         printf("; %lld were there before", (long long)c->n_before);
-    if (c->n_left_out > 0)
-        printf("; %lld without a result (queued, running, lost) were left out", (long long)c->n_left_out);
+    if (c->n_unfinished > 0)
+        printf("; %lld without a result (queued, running, lost) were left out", (long long)c->n_unfinished);
+    if (c->n_elsewhere > 0)
+        printf("; %lld of another game were left out", (long long)c->n_elsewhere);
     printf("\n");
 }
 

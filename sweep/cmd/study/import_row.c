@@ -6,8 +6,10 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
+#include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/exchange/puffer_log.h"
+#include "study/setup.h"
 #include "study/study_view.h"
 
 #include <math.h>
@@ -267,6 +269,52 @@ static void add_key(cJSON *body)
     mem_free(text);
 }
 
+/* ---- the game ---- */
+
+/* PufferLib names several in one text. NULL: the row names none. */
+static const char *row_games(const cJSON *row)
+{
+    static const char *const names[] = {"env", "env_name", "base.env_name", "env.name"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const cJSON *item = cell(row, names[i]);
+        if (!is_blank(item))
+            return item->valuestring;
+    }
+    return NULL;
+}
+
+static const char *own_game(const struct study_view *v, const char *name)
+{
+    const struct sweep_envs *envs = &v->search.envs;
+    size_t i = sweep_envs_find(envs, name);
+
+    if (i < envs->n)
+        return envs->names[i];
+    return envs->n == 0 && strcasecmp(v->setup->env->name, name) == 0 ? v->setup->env->name : NULL;
+}
+
+/* The study's name of the game; NULL: it trains on none of them. */
+static const char *find_game(const struct study_view *v, const char *games)
+{
+    char *text = mem_strdup(games), *rest = text, *word;
+    const char *found = own_game(v, games);
+
+    while (found == NULL && (word = strsep(&rest, " ,")) != NULL)
+        found = own_game(v, strncmp(word, "puffer_", 7) == 0 ? word + 7 : word);
+    mem_free(text);
+    return found;
+}
+
+bool import_row_is_elsewhere(const struct study_view *v, const cJSON *row)
+{
+    const char *games = row_games(row);
+    /* Another program has no names for libraries, Gymnasium's environments and what a program trains on. */
+    bool has_names = v->search.envs.n > 0 || env_find(v->setup->env->name) == v->setup->env;
+
+    return has_names && games != NULL && find_game(v, games) == NULL;
+}
+
 enum status import_row_body(const struct study_view *v, const cJSON *row, const struct import_columns *columns,
                             cJSON **ret_body, struct error *err)
 {
@@ -293,8 +341,8 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
     }
     if (reason != NULL)
         json_add_str(body, "reason", reason);
-    if (v->search.envs.n > 0 && import_row_text(row, "env") != NULL)
-        json_add_str(body, "env", import_row_text(row, "env"));
+    if (v->search.envs.n > 0 && row_games(row) != NULL)
+        json_add_str(body, "env", find_game(v, row_games(row)));
     json_add_str(body, "client", "import");
     add_key(body);
     *ret_body = body;

@@ -2,6 +2,8 @@
 #ifndef SWEEP_CMD_STUDY_IMPORT_ROW_H
 #define SWEEP_CMD_STUDY_IMPORT_ROW_H
 
+#include <stdbool.h>
+
 #include "base/json.h"
 #include "base/status.h"
 
@@ -10,7 +12,9 @@ struct study_view;
 struct import_columns {
     const char *score, *cost; /* NULL: by the names that exports use */
 };
-/* *ret_body NULL: the trial has no result (queued, running, lost). Else the caller deletes it. */
+/* Does it name a game that the study does not train on? The view has its setup (study_view_setup), here and below. */
+bool import_row_is_elsewhere(const struct study_view *view, const cJSON *row);
+/* Of a row of the study's games. *ret_body NULL: the trial has no result (queued, running, lost). Else the caller deletes it. */
 enum status import_row_body(const struct study_view *view, const cJSON *row, const struct import_columns *columns,
                             cJSON **ret_body, struct error *err) MUST_USE;
 /* A text of the row; NULL: none. */
