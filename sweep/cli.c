@@ -11,8 +11,10 @@
 #include "base/strbuf.h"
 #include "base/words.h"
 #include "study/version.h"
+#include "trainer/trainer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -157,19 +159,26 @@ enum status cli_print_options(const struct config *config, const char *section, 
     return rc;
 }
 
-enum status check_writable(const char *path, struct error *err)
+/* The folder in which path lies, as text; false: it is too long. */
+static bool folder_of(const char *path, char ret_dir[PATH_MAX])
 {
-    char dir[4096];
-    struct stat st;
     const char *slash = strrchr(path, '/');
     size_t n = slash == NULL ? 0 : (size_t)(slash - path);
 
-    if (strlen(path) >= sizeof dir)
-        return FAIL(err, ST_IO, "%.60s...: the path is too long", path);
     if (slash == NULL)
-        snprintf(dir, sizeof dir, ".");
+        snprintf(ret_dir, PATH_MAX, ".");
     else
-        snprintf(dir, sizeof dir, "%.*s", n == 0 ? 1 : (int)n, path);
+        snprintf(ret_dir, PATH_MAX, "%.*s", n == 0 ? 1 : (int)n, path);
+    return strlen(path) < PATH_MAX;
+}
+
+enum status check_writable(const char *path, struct error *err)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+
+    if (!folder_of(path, dir))
+        return FAIL(err, ST_IO, "%.60s...: the path is too long", path);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return FAIL(err, ST_IO, "%s is a directory; name a file", path);
     if (access(dir, W_OK | X_OK) != 0)
@@ -177,20 +186,58 @@ enum status check_writable(const char *path, struct error *err)
     return ST_OK;
 }
 
-enum status check_output(const char *path, struct error *err)
+/* By whatever names; of files that are not there yet, their folders are compared. */
+static bool is_same_file(const char *a, const char *b)
+{
+    char dir_a[PATH_MAX], dir_b[PATH_MAX];
+    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+    struct stat st_a, st_b;
+    bool a_exists = stat(a, &st_a) == 0, b_exists = stat(b, &st_b) == 0;
+
+    if (a_exists != b_exists)
+        return false;
+    if (a_exists)
+        return S_ISREG(st_a.st_mode) && st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
+    return strcmp(slash_a != NULL ? slash_a + 1 : a, slash_b != NULL ? slash_b + 1 : b) == 0 && folder_of(a, dir_a) &&
+           folder_of(b, dir_b) && stat(dir_a, &st_a) == 0 && stat(dir_b, &st_b) == 0 && st_a.st_dev == st_b.st_dev &&
+           st_a.st_ino == st_b.st_ino;
+}
+
+static bool is_store(const char *path)
 {
     static const char begin[] = "SQLite format 3"; /* with its NUL */
     char bytes[sizeof begin] = "";
+    FILE *file = fopen(path, "rbe");
+    size_t n = file != NULL ? fread(bytes, 1, sizeof bytes, file) : 0;
+
+    if (file != NULL)
+        fclose(file);
+    return n == sizeof bytes && memcmp(bytes, begin, n) == 0;
+}
+
+enum status check_output(const char *path, enum output_kind kind, const char *const *others, size_t n,
+                         struct error *err)
+{
     struct stat st;
-    FILE *file;
-    size_t n;
+    size_t length = strlen(path);
+    const char *what = NULL;
 
     TRY(check_writable(path, err));
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || (file = fopen(path, "rbe")) == NULL)
-        return ST_OK;
-    n = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    if (n == sizeof bytes && memcmp(bytes, begin, n) == 0)
-        return FAIL(err, ST_USAGE, "%s is a store and would be written over; name another file", path);
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        if (is_store(path))
+            what = "store";
+        else if (kind != OUTPUT_CHECKPOINT && checkpoint_is_one(path))
+            what = "checkpoint";
+        else if (kind != OUTPUT_CONFIG && length > 4 && strcmp(path + length - 4, ".ini") == 0)
+            what = "config";
+    }
+    if (what != NULL)
+        return FAIL(err, ST_USAGE, "%s is a %s and would be written over; name another file", path, what);
+    for (size_t i = 0; i < n; i++)
+        if (others[i] != NULL && is_same_file(path, others[i]))
+            return FAIL(err, ST_USAGE,
+                        "%s: the output would be written over %s, which the same command reads or writes too; name "
+                        "another file",
+                        path, others[i]);
     return ST_OK;
 }

@@ -50,7 +50,11 @@ void cli_print_json(cJSON *json);
 enum status cli_print_options(const struct config *config, const char *section, struct error *err) MUST_USE;
 /* Does PATH's directory exist, and can it be written? Asked before hours of work, not after. */
 enum status check_writable(const char *path, struct error *err) MUST_USE;
-/* Also refuses a path at which a store would be overwritten. */
-enum status check_output(const char *path, struct error *err) MUST_USE;
+enum output_kind { OUTPUT_CONFIG, OUTPUT_CHECKPOINT, OUTPUT_OTHER };
+/* Also refuses a path at which a store, or a checkpoint or config (.ini) by a file of another kind, would be
+ * overwritten; and one that is the same file as one of the n others, which the command reads or also writes (NULL
+ * entries are left out). */
+enum status check_output(const char *path, enum output_kind kind, const char *const *others, size_t n,
+                         struct error *err) MUST_USE;
 
 #endif

@@ -98,7 +98,7 @@ static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
 {
     TRY(store_open_writer(&d->store, d->store_path, err));
     if (d->log_path != NULL) /* which may have become a store just now */
-        TRY(check_output(d->log_path, err));
+        TRY(check_output(d->log_path, OUTPUT_OTHER, NULL, 0, err));
     return d->log_path != NULL ? log_file_open(&d->log, d->log_path, d->log_mb << 20, d->log_keep, err) : ST_OK;
 }
 
@@ -234,7 +234,7 @@ static enum status start(struct daemon_cmd *d, struct error *err)
         d->log_path = d->default_log;
     }
     if (d->log_path != NULL)
-        TRY(check_output(d->log_path, err));
+        TRY(check_output(d->log_path, OUTPUT_OTHER, NULL, 0, err));
     if (d->detach) {
         TRY(detach(d, &is_child, err));
         if (!is_child)

@@ -234,7 +234,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
     if (export_find_format(format_name, path, &format, err) != ST_OK)
         return error_prefix(err, "export");
     if (path != NULL && format != EXPORT_CURVES)
-        TRY(check_output(path, err));
+        TRY(check_output(path, format == EXPORT_INI ? OUTPUT_CONFIG : OUTPUT_OTHER, NULL, 0, err));
     if (format >= EXPORT_CSV) {
         if (rule != NULL)
             return FAIL(err, ST_USAGE, "export: --pick is for one trial; %s has all of them",

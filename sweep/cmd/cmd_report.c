@@ -212,6 +212,6 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     TRY(check_format(&r, err));
     r.figure.format = r.format;
     if (r.path != NULL)
-        TRY(check_output(r.path, err));
+        TRY(check_output(r.path, OUTPUT_OTHER, NULL, 0, err));
     return write_report(&r, &words, err);
 }

@@ -116,16 +116,35 @@ static void check_checkpoint(struct rerun *r)
     r->checkpoint = NULL;
 }
 
+/* Stores the runs that are not stored yet. */
 static enum status keep(struct rerun *r, struct error *err)
 {
     struct error why = {0};
 
-    if (r->no_store || r->trial.state != TRIAL_DONE)
+    if (r->no_store || r->n_seeds == 0 || r->trial.state != TRIAL_DONE)
         return ST_OK;
     if (rerun_store(r, &why) == ST_OK)
         return ST_OK;
     /* No fault of the command line, whatever the status of adding says. */
     return FAIL(err, ST_IO, "rerun: %zu of %zu runs are not in the store: %s", r->n - r->n_stored, r->n, why.text);
+}
+
+/* Each run is in the store before it is printed; where it cannot be stored, the next run tries that once more. */
+static enum status train_all(struct rerun *r, struct error *err)
+{
+    bool is_logged = false;
+
+    rerun_begin(r);
+    while (r->n < rerun_n_wanted(r)) {
+        struct error why = {0};
+        TRY(rerun_train(r, err));
+        if (keep(r, &why) != ST_OK && !is_logged && r->n < rerun_n_wanted(r)) {
+            log_warn("%s; the next run tries again", why.text);
+            is_logged = true;
+        }
+        rerun_print_progress(r);
+    }
+    return ST_OK;
 }
 
 static enum status run(struct rerun *r, const char *name, struct error *err)
@@ -135,7 +154,9 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
 
     TRY(load(r, name, err));
     check_checkpoint(r);
-    rc = rerun_train(r, err);
+    if (r->output != NULL) /* not over the weights to compare with */
+        TRY(check_output(r->output, OUTPUT_CHECKPOINT, (const char *const[]){r->checkpoint}, 1, err));
+    rc = train_all(r, err);
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);
     if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) { /* what was trained is worth telling */
@@ -159,7 +180,7 @@ static enum status check_usage(const struct rerun *r, struct error *err)
         return FAIL(err, ST_USAGE, "rerun: --seeds is %lld, 1 to %d are possible", (long long)r->n_seeds, SEEDS_MAX);
     if (r->n_seeds > 0 && r->output != NULL)
         return FAIL(err, ST_USAGE, "rerun: -o saves the run with the stored seed; leave --seeds out");
-    return r->output != NULL ? check_output(r->output, err) : ST_OK;
+    return ST_OK;
 }
 
 enum status cmd_rerun(int argc, char **argv, struct error *err)

@@ -289,6 +289,20 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
     return setup_finish(t->setup, err);
 }
 
+/* The checkpoint replaces nothing that the run reads or writes, other than the checkpoint that it resumes. */
+static enum status check_checkpoint(const struct train_cmd *t, const struct cli_words *words, struct error *err)
+{
+    const char *others[CLI_MAX_WORDS + 2];
+    size_t n = 0;
+
+    for (int i = 0; i < words->n; i++)
+        if (env_find(words->v[i]) == NULL) /* a game's name is no file */
+            others[n++] = words->v[i];
+    others[n++] = t->store_path;
+    others[n++] = t->resume == NULL ? config_peek(t->setup->config, "train.from_policy") : NULL;
+    return check_output(t->checkpoint, OUTPUT_CHECKPOINT, others, n, err);
+}
+
 /* Another program trains, and saves what it has learned. */
 static enum status run_program(const struct train_cmd *t, const char *config, struct error *err)
 {
@@ -379,7 +393,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         goto out;
     }
     if (rc == ST_OK && t.checkpoint != NULL)
-        rc = check_output(t.checkpoint, err);
+        rc = check_checkpoint(&t, &words, err);
     if (rc == ST_OK) {
         struct train_track_options tracking = track_options(&t);
         rc = train_track_check(t.setup, &tracking, err);

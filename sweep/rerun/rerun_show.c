@@ -304,6 +304,16 @@ static cJSON *spread_json(const struct rerun *r, const struct spread *s)
     return json;
 }
 
+void rerun_print_progress(const struct rerun *r)
+{
+    const struct rerun_result *a = &r->runs[r->n - 1];
+    char cost[32];
+
+    if (!r->quiet && r->n_seeds > 0)
+        fprintf(stderr, "%zu/%lld  seed %lld  %s %.6g  cost %s\n", r->n, (long long)r->n_seeds, (long long)a->seed,
+                r->study.metric, a->score, study_cost_text(r->cost_kind, rerun_cost(r, a), cost));
+}
+
 void rerun_print_spread(const struct rerun *r)
 {
     struct spread spread;

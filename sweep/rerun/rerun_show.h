@@ -1,4 +1,4 @@
-/* rerun_show.h - prints the result of a rerun to stdout, as text or as JSON. Only reads the rerun. */
+/* rerun_show.h - prints the result of a rerun to stdout, as text or as JSON, and its progress. Only reads the rerun. */
 #ifndef SWEEP_RERUN_RERUN_SHOW_H
 #define SWEEP_RERUN_RERUN_SHOW_H
 
@@ -8,6 +8,8 @@ struct rerun;
 
 /* The run with the stored seed beside the stored result; ST_NUMERIC when they differ. */
 enum status rerun_print_compared(const struct rerun *rerun, struct error *err) MUST_USE;
+/* The newest run of several, as a line of progress to stderr. */
+void rerun_print_progress(const struct rerun *rerun);
 /* Mean, spread and intervals over fresh seeds, and how usual the stored score is. */
 void rerun_print_spread(const struct rerun *rerun);
 

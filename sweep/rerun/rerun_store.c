@@ -45,21 +45,32 @@ static cJSON *run_body(const struct rerun *r, const struct rerun_result *run)
     return body;
 }
 
+/* Run i is to be stored and is not yet. */
+static bool is_left(const struct rerun *r, size_t i)
+{
+    return isfinite(r->runs[i].score) && r->stored[i] < 0;
+}
+
 enum status rerun_store(struct rerun *r, struct error *err)
 {
     struct store *store = NULL;
     struct sched_study *ss = NULL;
     enum status rc = ST_OK;
+    size_t i = 0;
     int64_t pid;
 
+    while (i < r->n && !is_left(r, i))
+        i++;
+    if (i == r->n)
+        return ST_OK;
     if (!store_is_held(r->store_path, &pid)) {
         rc = store_open_writer(&store, r->store_path, err);
         if (rc == ST_OK)
             rc = sched_study_open(&ss, store, r->study.name, err);
     }
-    for (size_t i = 0; rc == ST_OK && i < r->n; i++) {
+    for (; rc == ST_OK && i < r->n; i++) {
         cJSON *body, *answer = NULL;
-        if (!isfinite(r->runs[i].score))
+        if (!is_left(r, i))
             continue;
         body = run_body(r, &r->runs[i]);
         if (ss != NULL)

@@ -6,7 +6,8 @@
 
 struct rerun;
 
-/* By the store's controller, or in the store where none runs. Fills rerun->stored; a failure leaves those before it. */
+/* Stores the runs that are not stored yet, by the store's controller, or in the store where none runs. Fills
+ * rerun->stored; a failure leaves those before it. */
 enum status rerun_store(struct rerun *rerun, struct error *err) MUST_USE;
 
 #endif

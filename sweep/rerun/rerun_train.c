@@ -12,7 +12,6 @@
 #include "study/checkpoint_label.h"
 #include "study/search.h"
 #include "study/setup.h"
-#include "study/study_view.h"
 #include "sweep/program/once.h"
 #include "sweep/program/trial_folders.h"
 #include "sweep/program/trial_program.h"
@@ -237,29 +236,25 @@ double rerun_cost(const struct rerun *r, const struct rerun_result *again)
     return r->cost_kind == SEARCH_COST_STEPS ? (double)again->env_steps : again->cost_s;
 }
 
-static void print_progress(const struct rerun *r, const struct rerun_result *again)
+size_t rerun_n_wanted(const struct rerun *r)
 {
-    char cost[32];
-
-    if (!r->quiet && r->n_seeds > 0)
-        fprintf(stderr, "%zu/%lld  seed %lld  %s %.6g  cost %s\n", r->n, (long long)r->n_seeds, (long long)again->seed,
-                r->study.metric, again->score, study_cost_text(r->cost_kind, rerun_cost(r, again), cost));
+    return r->n_seeds > 0 ? (size_t)r->n_seeds : 1;
 }
 
-enum status rerun_train(struct rerun *r, struct error *err)
+void rerun_begin(struct rerun *r)
 {
-    size_t want = r->n_seeds > 0 ? (size_t)r->n_seeds : 1;
-    uint64_t at = 0;
+    size_t want = rerun_n_wanted(r);
 
     r->runs = mem_array(want, sizeof *r->runs);
     r->stored = mem_array(want, sizeof *r->stored);
     for (size_t i = 0; i < want; i++)
         r->stored[i] = -1;
     signals_catch();
-    while (r->n < want) {
-        TRY(train_once(r, r->n_seeds > 0 ? fresh_seed(r, &at) : r->trial.seed, &r->runs[r->n], err));
-        r->n++;
-        print_progress(r, &r->runs[r->n - 1]);
-    }
+}
+
+enum status rerun_train(struct rerun *r, struct error *err)
+{
+    TRY(train_once(r, r->n_seeds > 0 ? fresh_seed(r, &r->seed_at) : r->trial.seed, &r->runs[r->n], err));
+    r->n++;
     return ST_OK;
 }

@@ -42,11 +42,14 @@ struct rerun {
     size_t n_stored;
     int64_t *had_seeds; /* (n_had) that the study has run this config under */
     size_t n_had;
+    uint64_t seed_at; /* number of the next fresh seed */
     int params_equal; /* to the stored checkpoint's: 1 yes, 0 no, -1 unknown */
 };
 /* Cost of a run in the study's unit: seconds, or env steps. */
 double rerun_cost(const struct rerun *rerun, const struct rerun_result *again);
-/* Fills runs; finished runs stay there after a failure or an interrupt. */
+size_t rerun_n_wanted(const struct rerun *rerun);
+void rerun_begin(struct rerun *rerun); /* allocates runs and stored */
+/* Trains once and adds the run to runs; those before it stay there after a failure or an interrupt. */
 enum status rerun_train(struct rerun *rerun, struct error *err) MUST_USE;
 
 #endif

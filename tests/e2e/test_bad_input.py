@@ -215,6 +215,46 @@ def test_nothing_is_written_over_a_store(folder):
     fails("daemon", "--store", new, "--log", new, code=2, says="new.db is a store")
 
 
+def test_nothing_is_written_over_an_input_or_another_output(folder):
+    """Nor is a checkpoint or a config replaced by a file of another kind."""
+    config, ckpt = write(folder, "t.ini", TINY), folder / "c.ckpt"
+    store = folder / "s.db"
+    run("train", config, "-o", ckpt, "-q")
+    run("train", config, "-o", ckpt, "-q")  # a checkpoint over a checkpoint
+    sweep = write(folder, "sweep.ini", TINY_SWEEP.replace("[sweep]", "[sweep]\nkeep = all"))
+    run("sweep", sweep, "--store", store, "--name", "a", "--trials", 2, "-q")
+    kept = folder / "s.db.checkpoints" / "a-0.ckpt"
+    plain, link, bare = write(folder, "plain", TINY), folder / "link.ckpt", folder / "bare"
+    os.symlink("c.ckpt", link)
+    os.link(plain, bare)
+    before = {path: path.read_bytes() for path in (config, ckpt, sweep, kept, plain)}
+    onnx = folder / "q.onnx"
+    of_a = ("a", "--store", store)
+    for command, says in (
+            (("export", ckpt, "-f", "onnx", "-o", ckpt), "c.ckpt is a checkpoint"),
+            (("export", ckpt, "-f", "onnx", "-o", link), "link.ckpt is a checkpoint"),
+            (("export", ckpt, "-o", onnx, "--samples", ckpt), "c.ckpt is a checkpoint"),
+            (("export", ckpt, "-o", onnx, "--samples", folder / "." / "q.onnx"), "reads or writes too"),
+            (("export", ckpt, "-o", onnx, "--samples", "q.onnx"), "reads or writes too"),
+            (("export", *of_a, "-o", ckpt, "-f", "ini"), "c.ckpt is a checkpoint"),
+            (("export", *of_a, "-o", config, "-f", "csv"), "t.ini is a config"),
+            (("report", *of_a, "-o", ckpt, "-f", "html"), "c.ckpt is a checkpoint"),
+            (("compare", "a", *of_a, "-o", config), "t.ini is a config"),
+            (("compare", "a", *of_a, "-o", ckpt), "c.ckpt is a checkpoint"),
+            (("daemon", "--store", store, "--log", config), "t.ini is a config"),
+            (("train", config, "-o", config), "t.ini is a config"),
+            (("train", config, "-o", sweep), "sweep.ini is a config"),
+            (("train", plain, "-o", bare), "reads or writes too"),
+            (("train", config, "--from-policy", ckpt, "-o", link), "reads or writes too"),
+            (("train", config, "--track", "webhook", "--store", folder / "n.db", "-o", "n.db"), "reads or writes too"),
+            (("rerun", *of_a, "--trial", 0, "-o", kept), "reads or writes too")):
+        fails(*command, code=2, cwd=folder, says=[says, "name another file"])
+    equal({path: path.read_bytes() for path in before}, before)
+    assert not onnx.exists()
+    run("train", "--resume", ckpt, "--train.total_timesteps", 8192, "-o", ckpt, "-q")
+    run("export", *of_a, "-o", config)  # a config over a config
+
+
 def test_store_of_a_newer_schema(folder):
     store = tiny_store(folder)
     with sqlite3.connect(store) as db:

@@ -164,6 +164,18 @@ def test_a_stopped_trial_is_repeated_up_to_its_end(folder):
     equal((result["now"]["env_steps"], result["now"]["score"]), (trial["env_steps"], trial["score"]))
 
 
+def test_a_killed_rerun_has_stored_the_runs_that_it_printed(folder):
+    store = make(folder, TINY_SWEEP.replace("4096", "100k"))
+    process = start("rerun", "a", "--trial", 0, "--store", store, "--seeds", 1000)
+    printed = [re.search(r"seed (\d+)", process.stderr.readline()).group(1) for _ in range(2)]
+    process.kill()
+    process.communicate(timeout=tap.PATIENCE_S)
+    kept = show(store, "a")["trials"][4:]
+    equal([str(t["seed"]) for t in kept[:2]], printed)
+    equal({t["state"] for t in kept}, {"done"})
+    equal(rerun(store, kept[0]["number"])["same"], True)
+
+
 def test_an_interrupt_tells_what_was_trained(folder):
     store = make(folder, TINY_SWEEP.replace("4096", "100k"))
     process = start("rerun", "a", "--trial", 0, "--store", store, "--seeds", 1000)

@@ -100,9 +100,9 @@ enum status export_policy(const char *checkpoint, const char *format, const char
 
     TRY(find_form(format, path, &form, err));
     if (path != NULL)
-        TRY(check_output(path, err));
+        TRY(check_output(path, OUTPUT_OTHER, &checkpoint, 1, err));
     if (samples != NULL)
-        TRY(check_output(samples, err));
+        TRY(check_output(samples, OUTPUT_OTHER, (const char *const[]){checkpoint, path}, 2, err));
     rc = checkpoint_player_open(&p, checkpoint, SAMPLE_SEED, false, err);
     if (rc == ST_OK)
         rc = write_policy(&p, form, checkpoint, path, err);

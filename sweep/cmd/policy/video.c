@@ -73,7 +73,7 @@ enum status video_check(const struct video_settings *settings, const struct env_
     if (env->draw == NULL)
         return FAIL(err, ST_CONFIG, "--video: %s draws no picture", env->name);
     TRY(movie_check(settings->path, err));
-    return check_output(settings->path, err);
+    return check_output(settings->path, OUTPUT_OTHER, NULL, 0, err);
 }
 
 enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err)

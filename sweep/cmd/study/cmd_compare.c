@@ -247,7 +247,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
     if (words.help)
         return ST_OK;
     if (output != NULL)
-        TRY(check_output(output, err));
+        TRY(check_output(output, OUTPUT_OTHER, NULL, 0, err));
     struct side *sides = mem_array(2, sizeof *sides);
     enum status rc = study_view_open(path, words.v[0], &sides[0].view, err);
     if (rc == ST_OK)
