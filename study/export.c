@@ -133,6 +133,7 @@ static void header(const struct study *study, const struct trial *t, const struc
     const bool is_program = setup_is_program(setup);
     const struct promise *p = &why->promise;
     char score[160], number[NUM_TEXT_MAX], text[PROMISE_TEXT_MAX];
+    int64_t extended;
 
     strbuf_addf(out, "; trial %lld of the study %s, picked by %.60s\n", (long long)t->number, study->name, why->rule);
     if (why->note != NULL)
@@ -146,6 +147,10 @@ static void header(const struct study *study, const struct trial *t, const struc
         strbuf_addf(out, " --trial %lld --seeds %d` runs it under fresh seeds\n", (long long)t->number,
                     GP_PROMISE_SEEDS);
     }
+    if (trial_extends(t, &extended))
+        strbuf_addf(
+            out, "; it extends trial %lld from its checkpoint: a run of this file is from the start and may differ\n",
+            (long long)extended);
     add_games(study, is_program ? setup->program.trial_env : setup->env->name, out);
     score_text(t, score, sizeof score);
     strbuf_addf(out, "; its run: %s %s, %lld %s, seed %lld\n; cost %s%s", study->metric, score, (long long)t->env_steps,

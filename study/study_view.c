@@ -69,6 +69,14 @@ bool trial_is_confirming(const struct trial *trial)
     return trial->origin != NULL && strcmp(trial->origin, CONFIRM_ORIGIN) == 0;
 }
 
+bool trial_extends(const struct trial *trial, int64_t *ret_number)
+{
+    static const char begin[] = EXTENDS_ORIGIN " ";
+
+    return trial->origin != NULL && strncmp(trial->origin, begin, strlen(begin)) == 0 &&
+           num_parse_i64(trial->origin + strlen(begin), ret_number);
+}
+
 bool trial_is_seed(const struct trial *trial)
 {
     return trial->origin != NULL && strcmp(trial->origin, SEED_ORIGIN) == 0;

@@ -24,9 +24,12 @@ struct strbuf;
 #define STUDY_SCORE_MAX 1e150
 #define TRAIN_TRACK_METHOD "train" /* method of a study's row that holds a training's outbox */
 
+#define EXTENDS_ORIGIN "extends" /* and a number: of a trial that begins at the checkpoint of that one */
 #define CONFIRM_ORIGIN "confirm" /* of a trial that runs a config again under a fresh seed */
 #define SEED_ORIGIN "seed" /* the same, where every config has several seeds (sweep.seeds) */
 bool trial_is_confirming(const struct trial *trial);
+/* Did its training begin at another trial's checkpoint (`trawl extend`)? *ret_number: of that one. */
+bool trial_extends(const struct trial *trial, int64_t *ret_number);
 bool trial_is_seed(const struct trial *trial); /* a further one of its config */
 #define ENV_ORIGIN "env" /* of a trial that runs another one's config on the next game (sweep.envs) */
 bool trial_is_further(const struct trial *trial); /* of either of these two: its values were not proposed for it */

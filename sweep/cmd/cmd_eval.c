@@ -14,6 +14,8 @@
 #include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
+#define NOT_GIVEN (-1) /* no user can give it */
+
 struct eval_cmd {
     struct eval_settings settings;
     struct video_settings video;
@@ -51,10 +53,22 @@ static void fill_settings(struct eval_cmd *e)
     struct eval_settings usual;
 
     eval_settings_of(&e->setup->train, &usual);
-    if (e->settings.episodes == 0)
+    if (e->settings.episodes == NOT_GIVEN)
         e->settings.episodes = usual.episodes;
-    if (e->settings.max_steps == 0)
+    if (e->settings.agents == NOT_GIVEN)
+        e->settings.agents = usual.agents;
+    if (e->settings.max_steps == NOT_GIVEN)
         e->settings.max_steps = usual.max_steps;
+}
+
+static enum status check_usage(const struct eval_cmd *e, struct error *err)
+{
+    const struct eval_settings *s = &e->settings;
+    const char *name = s->episodes == 0 ? "episodes" : s->agents == 0 ? "agents" : "max-steps";
+
+    if (s->episodes != 0 && s->agents != 0 && s->max_steps != 0)
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "eval: --%s is 0; at least 1 is needed", name);
 }
 
 static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct error *err)
@@ -84,7 +98,8 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
 
 enum status cmd_eval(int argc, char **argv, struct error *err)
 {
-    struct eval_cmd e = {.settings = {.seed = 1}, .video = {.steps = 1000}};
+    struct eval_cmd e = {.settings = {.episodes = NOT_GIVEN, .agents = NOT_GIVEN, .max_steps = NOT_GIVEN, .seed = 1},
+                         .video = {.steps = 1000}};
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"episodes", 'n', CLI_INT, &e.settings.episodes, "N", "play at least this many episodes (train.eval_episodes)"},
@@ -107,7 +122,9 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
             "game's\n"
             "first episodes count and no others, so that short ones are not favoured. An episode that is unfinished "
             "at\n"
-            "the step limit counts with what it has, and the result says so. +- is the standard error of the mean.",
+            "the step limit counts with what it has, and the result says so. +- is the standard error of the "
+            "mean\nover the games, "
+            "which one game of many agents does not have.",
         .examples = "  trawl eval cartpole.ckpt\n"
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json\n"
                     "  trawl eval pong.ckpt --video pong.gif",
@@ -123,6 +140,8 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         rc = config_take_args(e.setup->config, &argc, argv, err);
     if (rc == ST_OK)
         rc = cli_parse(&cli, argc, argv, &words, err);
+    if (rc == ST_OK && !words.help)
+        rc = check_usage(&e, err);
     if (rc == ST_OK && !words.help)
         rc = run_eval(&e, words.v[0], err);
     session_close(&e.session);

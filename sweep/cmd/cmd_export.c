@@ -85,6 +85,9 @@ static enum status export_trial_policy(const char *store_path, const char *study
         rc = study_view_advise(view, err);
     if (rc == ST_OK && (rc = export_pick(view, rule, &picked, err)) != ST_OK)
         error_prefix(err, "export");
+    if (rc == ST_OK && view->trials[picked.i].state < TRIAL_DONE) /* its checkpoint is of a part of its training */
+        rc = FAIL(err, ST_USAGE, "export: trial %lld of %s is %s; only one that has ended has a policy to export",
+                  (long long)view->trials[picked.i].number, study, trial_state_name(view->trials[picked.i].state));
     if (rc == ST_OK)
         rc = store_open_reader(&store, store_path, err);
     if (rc == ST_OK)

@@ -83,6 +83,9 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
         rc = load_search(r, err);
     if (rc == ST_OK)
         rc = store_trial_find(store, r->study.id, r->number, &r->trial, err);
+    if (rc == ST_OK && r->trial.state < TRIAL_DONE)
+        rc = FAIL(err, ST_USAGE, "rerun: trial %lld of %s is %s; only one that has ended has a result to compare with",
+                  (long long)r->number, name, trial_state_name(r->trial.state));
     if (rc == ST_OK)
         rc = store_checkpoint_path(store, r->trial.id, &r->checkpoint, err);
     if (rc == ST_OK && r->n_seeds > 0)
@@ -114,6 +117,17 @@ static void check_checkpoint(struct rerun *r)
         log_warn("the trial's checkpoint %s is gone, so its weights are not compared", r->checkpoint);
     mem_free(r->checkpoint);
     r->checkpoint = NULL;
+}
+
+static void warn_of_extended(const struct rerun *r)
+{
+    int64_t from;
+
+    if (trial_extends(&r->trial, &from))
+        log_warn(
+            "trial %lld of %s extends trial %lld from its checkpoint; it is trained from the start here, which gives "
+            "the same only where nothing is annealed",
+            (long long)r->trial.number, r->study.name, (long long)from);
 }
 
 /* Stores the runs that are not stored yet. */
@@ -156,6 +170,7 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     check_checkpoint(r);
     if (r->output != NULL) /* not over the weights to compare with */
         TRY(check_output(r->output, OUTPUT_CHECKPOINT, (const char *const[]){r->checkpoint}, 1, err));
+    warn_of_extended(r);
     rc = train_all(r, err);
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);
@@ -203,8 +218,9 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
             "Trains the config of a trial again. Without --seeds: with the trial's own seed, and compares score, "
             "steps\n"
             "and (where a checkpoint was kept) weights with the stored ones; on the same device and program they are\n"
-            "equal to the bit, and the exit code is 1 when they are not. With --seeds K: K times with fresh seeds, "
-            "for\n"
+            "equal to the bit, and the exit code is 1 when they are not. A trial that extends another (`trawl extend`) "
+            "is\n"
+            "trained from the start, which may give another result. With --seeds K: K times with fresh seeds, for\n"
             "the mean of score and cost with its 95 % interval, and how usual the stored score is; the runs become "
             "trials\n"
             "of the study, so that its front and its models know them. A trial that was picked as the best of many "

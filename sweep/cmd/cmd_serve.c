@@ -120,13 +120,16 @@ static void print_address(const struct serve_cmd *c, const struct serve *serve)
     fflush(stdout);
     fprintf(stderr, "serving %s at the address above%s; Ctrl-C ends it\n", c->store_path,
             c->control ? ", which may also steer sweeps" : "");
-    if (token[0] != '\0' && c->bind == NULL)
+    if (token[0] != '\0' && c->bind == NULL && c->token != NULL)
+        fprintf(stderr,
+                "--token-file is given, so every request needs its token; a browser asks for it once, programs send "
+                "'Authorization: Bearer TOKEN'\n");
+    else if (token[0] != '\0' && c->bind == NULL)
         fprintf(
             stderr,
-            "other users of this machine may not read the store, so every request needs the token%s; a browser that "
-            "opens the address once keeps it, programs send 'Authorization: Bearer TOKEN' (--no-token lets all "
-            "users in)\n",
-            c->token != NULL ? " of --token-file" : " in the address");
+            "other users of this machine may not read the store, so every request needs the token in the address; a "
+            "browser that opens the address once keeps it, programs send 'Authorization: Bearer TOKEN' (--no-token "
+            "lets all users in)\n");
     else if (token[0] != '\0')
         fprintf(stderr,
                 "others can reach it: every request needs the token%s. The traffic is not encrypted; for that keep the "

@@ -21,8 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CONFIRM_MAX 100
-
 static enum status set_state(struct store *store, struct study *study, enum study_state state, const char *rule,
                              const char *text, struct error *err)
 {
@@ -232,7 +230,7 @@ static enum status queue_confirming(struct store *store, const char *study, size
 static enum status apply_confirm(struct store *store, const struct control_command *c, struct study *study, char *text,
                                  size_t size, struct error *err)
 {
-    int64_t n = c->trials > 0 ? c->trials : GP_PROMISE_SEEDS;
+    int64_t n = c->trials;
     bool revived = false;
     struct trial of = {0};
     enum status rc;
@@ -244,8 +242,6 @@ static enum status apply_confirm(struct store *store, const struct control_comma
                     (long long)c->trial, study->name, trial_state_name(of.state));
     trial_free(&of);
     TRY(rc);
-    if (n > CONFIRM_MAX)
-        return FAIL(err, ST_USAGE, "confirm: %lld runs; 1 to %d are possible", (long long)n, CONFIRM_MAX);
     if (study->limits.trials_max + n * (int64_t)search_n_games(study->space) > SWEEP_TRIALS_MAX)
         return FAIL(err, ST_LIMIT, "confirm: a study has at most %d trials, and %s is near that", SWEEP_TRIALS_MAX,
                     study->name);

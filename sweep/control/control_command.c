@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "gp/gp.h"
 #include "store/store.h"
 #include "study/setup.h"
 #include "sweep/control/submit.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define TAG_MAX 60
+#define CONFIRM_MAX 100
 
 static const char *const kind_names[CONTROL_KINDS] = {"stop",   "pause",   "continue", "add", "priority",
                                                       "retry",  "confirm", "extend",   "try", "drop",
@@ -83,7 +85,11 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
         return FAIL(err, ST_USAGE, "the command names no study");
     c.kind = (enum control_kind)kind;
     snprintf(c.study, sizeof c.study, "%s", study);
+    if (c.kind == CONTROL_CONFIRM)
+        c.trials = GP_PROMISE_SEEDS;
     TRY(json_take_i64(json, "trials", &c.trials, err));
+    if (c.kind == CONTROL_CONFIRM && (c.trials < 1 || c.trials > CONFIRM_MAX))
+        return FAIL(err, ST_USAGE, "confirm: %lld runs; 1 to %d are possible", (long long)c.trials, CONFIRM_MAX);
     TRY(json_take_i64(json, "priority", &c.priority, err));
     TRY(json_take_i64(json, "trial", &c.trial, err));
     TRY(json_take_bool(json, "now", &c.now, err));

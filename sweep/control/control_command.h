@@ -35,7 +35,7 @@ struct control_command {
     enum control_kind kind;
     char study[160];
     bool now; /* pause: running trials go back into the queue at once */
-    int64_t trials; /* add: 0 none; confirm: runs under fresh seeds, 0: as many as an interval is of */
+    int64_t trials; /* add: 0 none; confirm: runs under fresh seeds */
     double budget_s; /* add: 0 none */
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX */
     int64_t trial; /* its number; -1: none, or the study */

@@ -154,7 +154,7 @@ static enum status make_trial(struct extension *e, struct store *store, struct t
     char origin[64];
     enum status rc;
 
-    snprintf(origin, sizeof origin, "extends %lld", (long long)e->old->number);
+    snprintf(origin, sizeof origin, EXTENDS_ORIGIN " %lld", (long long)e->old->number);
     *trial = (struct trial){.study_id = e->view.study.id,
                             .number = (int64_t)e->view.n,
                             .params = e->params,

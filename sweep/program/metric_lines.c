@@ -33,6 +33,7 @@ static void add(struct metric_line *line, const char *name, double value, const 
     }
     if (strcmp(name, "cost") == 0) {
         line->cost = value;
+        line->has_cost = true;
         return;
     }
     while (i < line->n && strcmp(line->metrics[i].name, name) != 0)
@@ -56,13 +57,14 @@ void metric_line_take(struct metric_line *into, const struct metric_line *line, 
 
 static bool has_content(const struct metric_line *line)
 {
-    return line->n > 0 || !isnan(line->step) || !isnan(line->cost);
+    return line->n > 0 || !isnan(line->step) || line->has_cost;
 }
 
 static void begin(struct metric_line *ret)
 {
     ret->n = 0;
     ret->step = ret->cost = NAN;
+    ret->has_cost = false;
 }
 
 /* What follows the last TRAWL of a line (n bytes); NULL: none. In quotes it is a text about reports, no report. */

@@ -14,6 +14,7 @@
 /* One report. step and cost are no metrics but say when it was made and what it had cost. */
 struct metric_line {
     double step, cost; /* NaN: not given; cost in seconds, or what the program counts */
+    bool has_cost; /* one was given, of any value */
     size_t n;
     struct {
         char name[METRIC_NAME_BYTES];

@@ -50,6 +50,8 @@ struct program_run {
     uint64_t n_reports;
     bool has_steps, has_score; /* one was reported */
     double score, cost;
+    double cost_given; /* the last one, also where it cannot be a cost; has_cost */
+    bool has_cost;
 };
 
 /* ---- start ---- */
@@ -168,6 +170,10 @@ static void take_report(struct program_run *run, const struct metric_line *line)
     double cost = line->cost;
 
     run->n_reports++;
+    if (line->has_cost) {
+        run->cost_given = cost;
+        run->has_cost = true;
+    }
     r->line = *line;
     if (cost >= 0.0 && isfinite(cost))
         run->cost = cost;
@@ -390,6 +396,18 @@ static void explain_no_score(const struct program_run *run, char *buf, size_t si
                  run->metric);
 }
 
+static void explain_no_cost(const struct program_run *run, char *buf, size_t size)
+{
+    char given[64] = "none";
+
+    if (run->has_cost)
+        snprintf(given, sizeof given, "cost=%g, which is no finite number above 0", run->cost_given);
+    snprintf(
+        buf, size,
+        "no cost: sweep.cost = own takes what the program reports, and it reported %s; print `TRAWL %s=0.5 cost=12.5`",
+        given, run->metric);
+}
+
 static void explain_end(const struct program_run *run, struct program_end *end)
 {
     int status = run->guard_end.wait_status;
@@ -414,11 +432,8 @@ static void explain_end(const struct program_run *run, struct program_end *end)
         snprintf(end->reason, sizeof end->reason,
                  "no steps: sweep.cost = env_steps counts them, and it reported none; print `TRAWL %s=0.5 step=1000`",
                  run->metric);
-    else if (run->job.own_cost && !isfinite(run->cost))
-        snprintf(end->reason, sizeof end->reason,
-                 "no cost: sweep.cost = own takes what the program reports, and it reported none; print `TRAWL %s=0.5 "
-                 "cost=12.5`",
-                 run->metric);
+    else if (run->job.own_cost && !(run->cost > 0.0))
+        explain_no_cost(run, end->reason, sizeof end->reason);
     else if (!isfinite(run->score))
         snprintf(end->reason, sizeof end->reason, "%s is %g at the end of the run", run->metric, run->score);
     else if (fabs(run->score) > STUDY_SCORE_MAX)

@@ -55,8 +55,17 @@ static bool units_equal(const struct rerun *r)
 }
 
 /* What else may differ when the bytes do. */
-static const char *why_different(const struct rerun *r)
+static const char *why_different(const struct rerun *r, char buf[160])
 {
+    int64_t from;
+
+    if (trial_extends(&r->trial, &from)) {
+        snprintf(buf, 160,
+                 "it extends trial %lld from its checkpoint, and what is annealed is annealed otherwise in a run from "
+                 "the start",
+                 (long long)from);
+        return buf;
+    }
     if (strstr(stored_program(r), CHECKPOINT_THEN) != NULL)
         return "it was resumed by another build or on another device on its way";
     if (!units_equal(r))
@@ -133,6 +142,8 @@ static cJSON *compared_json(const struct rerun *r)
 
 enum status rerun_print_compared(const struct rerun *r, struct error *err)
 {
+    char why[160];
+
     if (r->json)
         cli_print_json(compared_json(r));
     else
@@ -140,7 +151,7 @@ enum status rerun_print_compared(const struct rerun *r, struct error *err)
     if (!has_result(r) || is_same(r))
         return ST_OK;
     return FAIL(err, ST_NUMERIC, "trial %lld of %s did not come out the same: %s", (long long)r->trial.number,
-                r->study.name, why_different(r));
+                r->study.name, why_different(r, why));
 }
 
 /* ---- many seeds ---- */

@@ -80,14 +80,21 @@ const char *evaluate_perf_text(double perf, char buf[32])
     return buf;
 }
 
+/* " +- 0.02"; of one game alone the spread, and with it the error, is unknown. */
+static const char *error_text(double se, char buf[32])
+{
+    buf[0] = '\0';
+    if (isfinite(se))
+        snprintf(buf, 32, " +- %.2g", se);
+    return buf;
+}
+
 void evaluate_print(const struct eval_result *r)
 {
-    char text[160], time[32], perf[64];
+    char text[160], time[32], perf[32], score_se[32], perf_se[32];
 
-    evaluate_perf_text(r->perf, perf);
-    if (isfinite(r->perf))
-        snprintf(perf + strlen(perf), sizeof perf - strlen(perf), " +- %.2g", isfinite(r->perf_se) ? r->perf_se : 0.0);
-    printf("score %.6g +- %.2g  perf %s  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n", r->score,
-           isfinite(r->score_se) ? r->score_se : 0.0, perf, r->ep_return, r->ep_length, episodes_text(r, text),
-           format_seconds(r->eval_s, time));
+    printf("score %.6g%s  perf %s%s  return %.6g  length %.6g  (mean%s of %s, in %s)\n", r->score,
+           error_text(r->score_se, score_se), evaluate_perf_text(r->perf, perf),
+           error_text(isfinite(r->perf) ? r->perf_se : NAN, perf_se), r->ep_return, r->ep_length,
+           isfinite(r->score_se) ? " and standard error" : "", episodes_text(r, text), format_seconds(r->eval_s, time));
 }

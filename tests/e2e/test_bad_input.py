@@ -416,6 +416,8 @@ def test_standard_streams_that_are_full_or_closed(folder):
     shell("<&- >&- 2>&-", "train", folder / "sweep.ini", "-o", folder / "x.ckpt")
     equal(len(show(store, "b")["trials"]), 2)
     run("eval", folder / "x.ckpt", "-n", 4)
+    for option in ("--episodes", "--agents", "--max-steps"):
+        fails("eval", folder / "x.ckpt", option, 0, code=2, says=option + " is 0")
     equal((folder / "s.db").read_bytes()[:15], b"SQLite format 3")
 
 

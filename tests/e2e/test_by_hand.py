@@ -242,7 +242,10 @@ def test_compare_has_one_reference_for_both(folder):
     equal(rows["sweep.seed"], "<td>3</td><td>9</td>")
     assert "train.gamma" not in rows, rows
     ET.fromstring(re.search("<svg.*?</svg>", text, re.S).group(0))
-    fails("compare", "a", "b", *at, "-o", folder, code=1, says="is a directory")
+    (folder / "d.html").mkdir()
+    fails("compare", "a", "b", *at, "-o", folder / "d.html", code=1, says="is a directory")
+    fails("compare", "a", "b", *at, "-o", folder / "x.pdf", code=2, says="x.pdf does not end in .html")
+    equal((folder / "x.pdf").exists(), False)
     equal(json.loads(run("compare", "a", "a", *at, "--other", store, "--json")[0])["studies"][1]["study"], "a")
     fails("compare", "a", *at, code=2, says="missing")
     fails("compare", "a", "c", *at, code=1, says="no study 'c'")

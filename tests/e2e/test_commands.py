@@ -76,6 +76,18 @@ def test_command_line_beats_file_beats_game(folder):
     equal(json.loads(run("train", config, "--json", "--train.total_timesteps=1024", "-q")[0])["env_steps"], 1024)
 
 
+def test_one_game_has_no_standard_error(folder):
+    snake = folder / "snake.ckpt"
+    run("train", "snake", "-o", snake, "-q", "--train.total_agents", 16, "--train.horizon", 16, "--train.minibatch_size", 256,
+        "--train.total_timesteps", 256, "--train.eval_episodes", 16, "--train.eval_max_steps", 16)
+    for agents, known in ((16, False), (32, True)):  # sixteen play in one game
+        words = ("eval", snake, "-n", agents, "--max-steps", 512)
+        result = json.loads(run(*words, "--json")[0])
+        equal([result[key] != "nan" for key in ("score_se", "perf_se", "ep_return_se")], [known] * 3)
+        out = run(*words)[0]
+        equal(("+-" in out, "mean and standard error of" in out), (known, known))
+
+
 def test_checkpoint_resume_goes_on_to_the_same_end(folder):
     config = write(folder, "t.ini", TINY)
     whole, half = folder / "whole.ckpt", folder / "half.ckpt"
@@ -84,6 +96,7 @@ def test_checkpoint_resume_goes_on_to_the_same_end(folder):
     out, _ = run("train", "--resume", half, "-q", "--json", "--train.total_timesteps", 4096)
     equal(json.loads(out)["env_steps"], 4096)
     a = json.loads(run("eval", whole, "--json", "--episodes", 64)[0])
+    assert a["score_se"] > 0 and "score %.6g +- %.2g  perf" % (a["score"], a["score_se"]) in run("eval", whole, "--episodes", 64)[0]
     b = json.loads(run("eval", half, "--json", "--episodes", 64)[0])
     for result in (a, b):
         result.pop("checkpoint"), result.pop("eval_s")

@@ -43,6 +43,9 @@ def test_an_extended_trial_is_one_that_was_that_long_from_the_start(folder):
     equal((queued["state"], queued["origin"], queued["seed"], queued["params"]), ("queued", "extends 1", old["seed"], old["params"]))
     before = curve(store, 1)
     equal(curve(store, 3), before)
+    for command in (("export", "a", "--pick", "trial=3", "-o", folder / "x.onnx"), ("rerun", "a", "--trial", 3)):
+        fails(*command, *at, code=2, says="trial 3 of a is queued; only one that has ended has")  # its checkpoint is trial 1's
+    equal((folder / "x.onnx").exists(), False)
     run("sweep", "--resume", "a", *at, "-q")
     new = show(store, "a")["trials"][3]
     equal((new["state"], new["env_steps"], new["attempt"]), ("done", 8192, 1))
@@ -76,6 +79,19 @@ def test_it_counts_where_the_steps_are_searched(folder):
     run("extend", "a", 3, "--steps", "1.5x", *at)  # an extended trial has a checkpoint too
     run("sweep", "--resume", "a", *at, "-q")
     equal([(t["state"], t["env_steps"], t["origin"]) for t in show(store, "a")["trials"][5:]], [("done", 12288, "extends 3")])
+
+
+def test_an_annealed_extension_is_no_run_from_the_start(folder):
+    store = sweep(folder, SAME.replace("anneal_lr = false", "anneal_lr = true"))
+    at = ("--store", store)
+    run("extend", "a", 0, "--steps", "2x", *at)
+    run("sweep", "--resume", "a", *at, "-q")
+    _, said = run("rerun", "a", "--trial", 3, *at, code=1)
+    for words in ("trial 3 of a extends trial 0 from its checkpoint", "did not come out the same: it extends trial 0"):
+        assert words in said, said
+    assert "please report" not in said, said
+    assert "; it extends trial 0 from its checkpoint" in run("export", "a", "--pick", "trial=3", *at)[0]
+    assert "extends" not in run("export", "a", "--pick", "trial=0", *at)[0] + "".join(run("rerun", "a", "--trial", 0, *at))
 
 
 def test_what_cannot_be_extended(folder):

@@ -270,6 +270,10 @@ def test_a_cost_in_a_unit_of_its_own(folder):
     """sweep.cost = own: fronts and pages go by what the program reports; seconds stay seconds, and no text calls it that."""
     script = GOOD.replace("n * i, 1 / i", "3600 * n * i, 1 / i")
     one_failed(folder, "echo 'TRAWL score=1'\n", "no cost", "cost=12.5", more="cost = own")
+    for cost in ("-1", "nan", "inf", "0"):
+        shutil.rmtree(folder / "own.db.runs")
+        (folder / "own.db").unlink()
+        one_failed(folder, "echo 'TRAWL score=1 cost=%s'\n" % cost, "it reported cost=%s, which is no finite number above 0" % cost, more="cost = own")
     shutil.rmtree(folder / "own.db.runs")
     (folder / "own.db").unlink()
     trials = sweep(folder, script, trials=6, more="cost = own")

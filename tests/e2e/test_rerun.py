@@ -122,7 +122,10 @@ def test_confirming_is_queued(folder):
     equal([(t["origin"], t["state"], t["params"] == trials[2]["params"]) for t in trials[4:]], [("confirm", "done", True)] * 3)
     equal(len({t["seed"] for t in trials}), 7)
     equal(trials[2]["n_seeds"], 4)
-    fails("confirm", "a", 2, "--seeds", 101, "--store", store, code=2, says="1 to 100")
+    for n in (0, 101):
+        fails("confirm", "a", 2, "--seeds", n, "--store", store, code=2, says=("%d runs" % n, "1 to 100"))
+    equal(len(show(store, "a")["trials"]), 7)
+    assert "under 5 fresh seeds" in run("confirm", "a", 2, "--store", store)[0]
     fails("confirm", "a", "--store", store, code=2, says="which trial")
 
 

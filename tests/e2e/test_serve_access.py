@@ -102,6 +102,10 @@ def test_a_private_store_needs_a_token_on_the_loopback_too(folder):
         os.chmod(copy, 0o644)
         with serving(copy, "--bind", "127.0.0.2") as s:
             assert "token=" in s.url
+        with serving(copy, "--token-file", folder / "wanted", token=True) as s:
+            said = s.process.stderr.readline() + s.process.stderr.readline()
+            assert "--token-file is given, so every request needs its token" in said and "may not read" not in said, said
+            tap.equal(s.ask("/api/v1/studies")[0], 401)
     file = folder / "made"  # stays when the server is started again
     for _ in range(2):
         with serving(store, "--token-file", file, token=True) as s:

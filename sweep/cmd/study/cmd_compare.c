@@ -21,6 +21,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 struct side { /* of the comparison */
     struct study_view view;
@@ -214,6 +215,16 @@ static enum status compare(struct side *s, const char *score_text, const char *p
     return rc;
 }
 
+static enum status check_page(const char *path, struct error *err)
+{
+    const char *dot = strrchr(path, '.');
+
+    TRY(check_output(path, OUTPUT_OTHER, NULL, 0, err));
+    if (dot == NULL || (strcasecmp(dot, ".html") != 0 && strcasecmp(dot, ".htm") != 0))
+        return FAIL(err, ST_USAGE, "compare: %s does not end in .html, which is the one format of this page", path);
+    return ST_OK;
+}
+
 enum status cmd_compare(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db", *other_path = NULL, *score = NULL, *output = NULL;
@@ -223,7 +234,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
         {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
         {"other", 0, CLI_TEXT, &other_path, "FILE", "the store of the second study, if it is another"},
         {"score", 0, CLI_TEXT, &score, "X", "the score to reach (the best that both have reached)"},
-        {"output", 'o', CLI_TEXT, &output, "FILE",
+        {"output", 'o', CLI_TEXT, &output, "FILE.html",
          "write a page there: both fronts in one chart, and how their configs differ"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
     };
@@ -247,7 +258,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
     if (words.help)
         return ST_OK;
     if (output != NULL)
-        TRY(check_output(output, OUTPUT_OTHER, NULL, 0, err));
+        TRY(check_page(output, err));
     struct side *sides = mem_array(2, sizeof *sides);
     enum status rc = study_view_open(path, words.v[0], &sides[0].view, err);
     if (rc == ST_OK)

@@ -3,6 +3,7 @@
 #include "base/duration.h"
 #include "base/num.h"
 #include "base/status.h"
+#include "gp/gp.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -236,6 +237,7 @@ static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
         opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
         return 1;
     case CONTROL_CONFIRM:
+        command->trials = GP_PROMISE_SEEDS;
         opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
         opts[1] = (struct cli_opt){"seeds", 0, CLI_INT, &command->trials, "K", "runs under fresh seeds (5)"};
         return 2;

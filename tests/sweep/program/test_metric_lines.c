@@ -45,6 +45,9 @@ static void test_a_report(void **state)
     assert_int_equal(line.n, 2);
     assert_true(value_of(&line, "score") == 0.91 && value_of(&line, "val/loss") == -0.03);
     assert_true(line.step == 1000 && line.cost == 12.5);
+    assert_true(metric_line_read("TRAWL cost=nan", strlen("TRAWL cost=nan"), "score", &line));
+    assert_true(line.has_cost && isnan(line.cost));
+    assert_true(metric_line_read("TRAWL score=1", strlen("TRAWL score=1"), "score", &line) && !line.has_cost);
     expect_score("TRAWL score=1 score=2", 2);
     expect_score("TRAWL\tscore=1.5E-3\tx", 1.5e-3);
     expect_score("TRAWL score=-inf", -INFINITY);
