@@ -45,30 +45,30 @@ static uint64_t f64_bits(double value)
     return isnan(value) ? UINT64_MAX : bits;
 }
 
-static const char *column_name(sqlite3_stmt *stmt, int at)
+static const char *column_name(struct db_stmt *stmt, int at)
 {
-    const char *name = sqlite3_column_name(stmt, at);
+    const char *name = db_column_name(stmt, at);
 
     if (name == NULL)
         mem_refused(0);
     return name;
 }
 
-static uint32_t crc_add_column(uint32_t crc, sqlite3_stmt *stmt, int at)
+static uint32_t crc_add_column(uint32_t crc, struct db_stmt *stmt, int at)
 {
-    unsigned char type = (unsigned char)sqlite3_column_type(stmt, at);
+    unsigned char type = (unsigned char)db_type(stmt, at);
     const char *name = column_name(stmt, at);
 
-    if (type == SQLITE_NULL)
+    if (type == DB_NULL)
         return crc;
     crc = crc_add(crc, name, strlen(name) + 1);
     crc = crc_add(crc, &type, 1);
-    if (type == SQLITE_INTEGER)
-        return crc_add_u64(crc, (uint64_t)sqlite3_column_int64(stmt, at));
-    if (type == SQLITE_FLOAT)
-        return crc_add_u64(crc, f64_bits(sqlite3_column_double(stmt, at)));
-    const void *bytes = sqlite3_column_blob(stmt, at);
-    size_t n = (size_t)sqlite3_column_bytes(stmt, at);
+    if (type == DB_I64)
+        return crc_add_u64(crc, (uint64_t)db_i64(stmt, at));
+    if (type == DB_F64)
+        return crc_add_u64(crc, f64_bits(db_f64(stmt, at)));
+    const void *bytes = db_blob(stmt, at);
+    size_t n = db_bytes(stmt, at);
     if (bytes == NULL && n > 0)
         mem_refused(n);
     crc = crc_add_u64(crc, n);
@@ -76,9 +76,9 @@ static uint32_t crc_add_column(uint32_t crc, sqlite3_stmt *stmt, int at)
 }
 
 /* The CRC of the table's own columns, which are the last of the row and begin with id; *ret_at: the checksum column. */
-static uint32_t row_sum(sqlite3_stmt *stmt, int *ret_at)
+static uint32_t row_sum(struct db_stmt *stmt, int *ret_at)
 {
-    int n = sqlite3_column_count(stmt), from = n - 1;
+    int n = db_n_columns(stmt), from = n - 1;
     uint32_t crc = 0;
 
     *ret_at = -1;
@@ -93,14 +93,14 @@ static uint32_t row_sum(sqlite3_stmt *stmt, int *ret_at)
     return crc;
 }
 
-enum store_soundness store_row_sound(sqlite3_stmt *stmt)
+enum store_soundness store_row_sound(struct db_stmt *stmt)
 {
     int at;
     uint32_t crc = row_sum(stmt, &at);
 
-    if (at < 0 || sqlite3_column_type(stmt, at) == SQLITE_NULL)
+    if (at < 0 || db_type(stmt, at) == DB_NULL)
         return STORE_UNCHECKED;
-    return sqlite3_column_int64(stmt, at) == (int64_t)crc ? STORE_SOUND : STORE_DAMAGED;
+    return db_i64(stmt, at) == (int64_t)crc ? STORE_SOUND : STORE_DAMAGED;
 }
 
 enum status store_damaged(struct store *store, const char *what, struct error *err)
@@ -121,17 +121,17 @@ enum status store_row_check(struct store *store, enum store_sql row, int64_t id,
 {
     char what[64];
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc = ST_OK;
 
     TRY(store_sql(store, row, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, id);
+    db_bind_i64(stmt, 1, id);
     TRY(store_sql_step(store, stmt, &step, "checking a row", err));
-    if (step == SQLITE_ROW && store_row_sound(stmt) == STORE_DAMAGED) {
+    if (step == DB_ROW && store_row_sound(stmt) == STORE_DAMAGED) {
         snprintf(what, sizeof what, "the %s with id %lld", table_of(row), (long long)id);
         rc = store_damaged(store, what, err);
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return rc;
 }
 
@@ -139,22 +139,22 @@ enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, 
 {
     uint32_t crc;
     int step, at;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, row, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, id);
+    db_bind_i64(stmt, 1, id);
     TRY(store_sql_step(store, stmt, &step, "sealing a row", err));
-    crc = step == SQLITE_ROW ? row_sum(stmt, &at) : 0;
-    sqlite3_reset(stmt);
-    if (step != SQLITE_ROW)
+    crc = step == DB_ROW ? row_sum(stmt, &at) : 0;
+    db_reset(stmt);
+    if (step != DB_ROW)
         return ST_OK;
     enum store_sql seal = row == SQL_STUDY_ROW   ? SQL_STUDY_SEAL
                           : row == SQL_LEASE_ROW ? SQL_LEASE_SEAL
                           : row == SQL_MARK_ROW  ? SQL_MARK_SEAL
                                                  : SQL_TRIAL_SEAL;
     TRY(store_sql(store, seal, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, id);
-    sqlite3_bind_int64(stmt, 2, (int64_t)crc);
+    db_bind_i64(stmt, 1, id);
+    db_bind_i64(stmt, 2, (int64_t)crc);
     return store_sql_run(store, stmt, "sealing a row", err);
 }
 
@@ -238,17 +238,17 @@ enum status store_sums_scan(struct store *store, int64_t trial_id, struct store_
 {
     int step;
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     sums->n = sums->next = 0;
     TRY(store_sql(store, SQL_METRIC_ALL, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading learning curves", err)) == ST_OK && step == SQLITE_ROW) {
-        int64_t steps = sqlite3_column_int64(stmt, 1);
-        store_sum_add(store_sums_get(sums, sqlite3_column_int64(stmt, 0)), steps,
-                      store_point_sum(steps, store_column_f64(stmt, 2), store_column_f64(stmt, 3)));
+    db_bind_i64(stmt, 1, trial_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading learning curves", err)) == ST_OK && step == DB_ROW) {
+        int64_t steps = db_i64(stmt, 1);
+        store_sum_add(store_sums_get(sums, db_i64(stmt, 0)), steps,
+                      store_point_sum(steps, db_f64_or_nan(stmt, 2), db_f64_or_nan(stmt, 3)));
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return rc;
 }
 
@@ -256,16 +256,16 @@ enum status store_sums_read(struct store *store, int64_t trial_id, struct store_
                             struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     sums->n = sums->next = 0;
     TRY(store_sql(store, SQL_SUMS_FIND, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading the checksums of learning curves", err));
-    *ret_there = step == SQLITE_ROW;
-    if (step == SQLITE_ROW)
-        unpack(sums, sqlite3_column_blob(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0));
-    sqlite3_reset(stmt);
+    *ret_there = step == DB_ROW;
+    if (step == DB_ROW)
+        unpack(sums, db_blob(stmt, 0), db_bytes(stmt, 0));
+    db_reset(stmt);
     return ST_OK;
 }
 
@@ -277,7 +277,7 @@ static unsigned char *put(unsigned char *at, const void *value, size_t n)
 
 enum status store_sums_write(struct store *store, int64_t trial_id, const struct store_sums *sums, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     unsigned char *bytes = mem_alloc(sums->n * ENTRY_BYTES + 1), *at = bytes;
     enum status rc;
 
@@ -289,10 +289,9 @@ enum status store_sums_write(struct store *store, int64_t trial_id, const struct
     }
     rc = store_sql(store, SQL_SUMS_SET, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, trial_id);
-        sqlite3_bind_blob(stmt, 2, bytes, (int)(at - bytes), SQLITE_STATIC);
+        db_bind_i64(stmt, 1, trial_id);
+        db_bind_blob(stmt, 2, bytes, (size_t)(at - bytes));
         rc = store_sql_run(store, stmt, "recording the checksums of learning curves", err);
-        sqlite3_clear_bindings(stmt);
     }
     mem_free(bytes);
     return rc;

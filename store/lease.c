@@ -41,47 +41,47 @@ void lease_list_free(struct lease *leases, size_t n)
 }
 
 /* Columns: the trial's study and number, then lease.*. lease is overwritten; whole or empty afterwards. */
-static enum status read_lease(struct store *store, sqlite3_stmt *stmt, struct lease *lease, struct error *err)
+static enum status read_lease(struct store *store, struct db_stmt *stmt, struct lease *lease, struct error *err)
 {
-    const char *client = (const char *)sqlite3_column_text(stmt, 5);
-    const char *token = (const char *)sqlite3_column_text(stmt, 6), *word = (const char *)sqlite3_column_text(stmt, 7);
+    const char *client = db_text(stmt, 5);
+    const char *token = db_text(stmt, 6), *word = db_text(stmt, 7);
     char what[96];
     int state = 0;
 
-    *lease = (struct lease){.study_id = sqlite3_column_int64(stmt, 0), .number = sqlite3_column_int64(stmt, 1)};
+    *lease = (struct lease){.study_id = db_i64(stmt, 0), .number = db_i64(stmt, 1)};
     while (state < LEASE_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
         state++;
     if (store_row_sound(stmt) == STORE_DAMAGED || state == LEASE_STATES || client == NULL || token == NULL) {
-        snprintf(what, sizeof what, "a lease of the trial with id %lld", (long long)sqlite3_column_int64(stmt, 3));
+        snprintf(what, sizeof what, "a lease of the trial with id %lld", (long long)db_i64(stmt, 3));
         return store_damaged(store, what, err);
     }
-    lease->told = store_column_text(stmt, 12);
-    lease->id = sqlite3_column_int64(stmt, 2);
-    lease->trial_id = sqlite3_column_int64(stmt, 3);
-    lease->attempt = sqlite3_column_int64(stmt, 4);
+    lease->told = db_copy_text(stmt, 12);
+    lease->id = db_i64(stmt, 2);
+    lease->trial_id = db_i64(stmt, 3);
+    lease->attempt = db_i64(stmt, 4);
     snprintf(lease->client, sizeof lease->client, "%s", client);
     snprintf(lease->token, sizeof lease->token, "%s", token);
     lease->state = (enum lease_state)state;
-    lease->given_ms = sqlite3_column_int64(stmt, 8);
-    lease->until_ms = sqlite3_column_int64(stmt, 9);
-    lease->ended_ms = sqlite3_column_int64(stmt, 10); /* NULL reads as 0 */
-    lease->seq = sqlite3_column_int64(stmt, 11);
+    lease->given_ms = db_i64(stmt, 8);
+    lease->until_ms = db_i64(stmt, 9);
+    lease->ended_ms = db_i64(stmt, 10); /* NULL reads as 0 */
+    lease->seq = db_i64(stmt, 11);
     return ST_OK;
 }
 
 enum status store_lease_find(struct store *store, const char *token, struct lease *ret_lease, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc;
     int step;
 
     *ret_lease = (struct lease){0};
     TRY(store_sql(store, SQL_LEASE_BY_TOKEN, &stmt, err));
-    store_bind_text(stmt, 1, token);
+    db_bind_text(stmt, 1, token);
     TRY(store_sql_step(store, stmt, &step, "reading a lease", err));
-    rc = step == SQLITE_ROW ? read_lease(store, stmt, ret_lease, err)
-                            : FAIL(err, ST_NOTFOUND, "%s: there is no such lease", store->path);
-    sqlite3_reset(stmt);
+    rc = step == DB_ROW ? read_lease(store, stmt, ret_lease, err)
+                        : FAIL(err, ST_NOTFOUND, "%s: there is no such lease", store->path);
+    db_reset(stmt);
     return rc;
 }
 
@@ -92,20 +92,20 @@ static enum status list(struct store *store, enum store_sql sql, int64_t id, str
     size_t n = 0, cap = 0;
     enum status rc;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_leases = NULL;
     *ret_n = 0;
     TRY(store_sql(store, sql, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, id);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the leases", err)) == ST_OK && step == SQLITE_ROW) {
+    db_bind_i64(stmt, 1, id);
+    while ((rc = store_sql_step(store, stmt, &step, "listing the leases", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(leases, n, cap);
         rc = read_lease(store, stmt, &leases[n], err);
         if (rc != ST_OK)
             break;
         n++;
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     if (rc != ST_OK) {
         lease_list_free(leases, n);
         return rc;
@@ -131,24 +131,24 @@ enum status store_lease_list(struct store *store, int64_t trial_id, struct lease
 static enum status insert(struct store *store, struct lease *lease, const char *told_json, struct error *err)
 {
     static const char what[] = "recording a lease";
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     int step;
 
     TRY(store_sql(store, SQL_LEASE_INSERT, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, lease->trial_id);
-    store_bind_text(stmt, 2, lease->client);
-    store_bind_text(stmt, 3, lease->token);
-    store_bind_text(stmt, 4, state_names[lease->state]);
-    sqlite3_bind_int64(stmt, 5, lease->given_ms);
-    sqlite3_bind_int64(stmt, 6, lease->until_ms);
+    db_bind_i64(stmt, 1, lease->trial_id);
+    db_bind_text(stmt, 2, lease->client);
+    db_bind_text(stmt, 3, lease->token);
+    db_bind_text(stmt, 4, state_names[lease->state]);
+    db_bind_i64(stmt, 5, lease->given_ms);
+    db_bind_i64(stmt, 6, lease->until_ms);
     if (lease->ended_ms != 0)
-        sqlite3_bind_int64(stmt, 7, lease->ended_ms);
-    store_bind_text(stmt, 8, told_json);
+        db_bind_i64(stmt, 7, lease->ended_ms);
+    db_bind_text(stmt, 8, told_json);
     TRY(store_sql_step(store, stmt, &step, what, err));
-    lease->id = sqlite3_column_int64(stmt, 0);
-    lease->attempt = sqlite3_column_int64(stmt, 1);
-    sqlite3_reset(stmt);
-    if (step != SQLITE_ROW)
+    lease->id = db_i64(stmt, 0);
+    lease->attempt = db_i64(stmt, 1);
+    db_reset(stmt);
+    if (step != DB_ROW)
         return FAIL(err, ST_EXISTS, "%s: the trial with id %lld is not in the queue", store->path,
                     (long long)lease->trial_id);
     return store_row_seal(store, SQL_LEASE_ROW, lease->id, err);
@@ -172,12 +172,12 @@ enum status store_lease_give(struct store *store, struct lease *lease, struct er
 
 /* Runs a bound UPDATE of one lease, which was sound, and seals it; ST_EXISTS when its state forbids it. A part of a
  * transaction. */
-static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t lease_id, const char *what,
+static enum status change(struct store *store, struct db_stmt *stmt, int64_t lease_id, const char *what,
                           struct error *err)
 {
     TRY(store_row_check(store, SQL_LEASE_ROW, lease_id, err));
     TRY(store_sql_run(store, stmt, what, err));
-    if (sqlite3_changes(store->db) == 0)
+    if (db_changes(stmt) == 0)
         return FAIL(err, ST_EXISTS, "%s: %s: the lease has ended, or has its result already", store->path, what);
     return store_row_seal(store, SQL_LEASE_ROW, lease_id, err);
 }
@@ -186,15 +186,15 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
                                const struct metric_report *report, struct error *err)
 {
     static const char what[] = "extending a lease";
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin(store, what, err));
     rc = store_sql(store, SQL_LEASE_EXTEND, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, lease_id);
-        sqlite3_bind_int64(stmt, 2, until_ms);
-        sqlite3_bind_int64(stmt, 3, seq);
+        db_bind_i64(stmt, 1, lease_id);
+        db_bind_i64(stmt, 2, until_ms);
+        db_bind_i64(stmt, 3, seq);
         rc = change(store, stmt, lease_id, what, err);
     }
     if (rc == ST_OK && report != NULL)
@@ -205,17 +205,16 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
 /* The trial of a lease. */
 static enum status trial_of(struct store *store, int64_t lease_id, int64_t *ret_trial_id, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     int step;
 
     TRY(store_sql(store, SQL_LEASE_ROW, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, lease_id);
+    db_bind_i64(stmt, 1, lease_id);
     TRY(store_sql_step(store, stmt, &step, "reading a lease", err));
-    *ret_trial_id = sqlite3_column_int64(stmt, 1);
-    sqlite3_reset(stmt);
-    return step == SQLITE_ROW
-               ? ST_OK
-               : FAIL(err, ST_NOTFOUND, "%s has no lease with id %lld", store->path, (long long)lease_id);
+    *ret_trial_id = db_i64(stmt, 1);
+    db_reset(stmt);
+    return step == DB_ROW ? ST_OK
+                          : FAIL(err, ST_NOTFOUND, "%s has no lease with id %lld", store->path, (long long)lease_id);
 }
 
 enum status store_lease_tell(struct store *store, int64_t lease_id, const struct trial_result *result,
@@ -223,16 +222,16 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
 {
     static const char what[] = "recording a client's result";
     int64_t trial_id = 0;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc;
 
     TRY(trial_of(store, lease_id, &trial_id, err));
     TRY(store_begin_synced(store, what, err));
     rc = store_sql(store, SQL_LEASE_TELL, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, lease_id);
-        store_bind_text(stmt, 2, told_json);
-        sqlite3_bind_int64(stmt, 3, clock_utc_ms());
+        db_bind_i64(stmt, 1, lease_id);
+        db_bind_text(stmt, 2, told_json);
+        db_bind_i64(stmt, 3, clock_utc_ms());
         rc = change(store, stmt, lease_id, what, err);
     }
     if (rc == ST_OK)
@@ -243,14 +242,14 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
 enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json, struct error *err)
 {
     static const char what[] = "recording a late result";
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin_synced(store, what, err));
     rc = store_sql(store, SQL_LEASE_LATE, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, lease_id);
-        store_bind_text(stmt, 2, told_json);
+        db_bind_i64(stmt, 1, lease_id);
+        db_bind_text(stmt, 2, told_json);
         rc = change(store, stmt, lease_id, what, err);
     }
     return store_end(store, rc, what, err);
@@ -260,7 +259,7 @@ enum status store_lease_tell_late(struct store *store, int64_t lease_id, const c
 static enum status release(struct store *store, int64_t trial_id, enum lease_state state,
                            enum trial_state *ret_trial_state, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     int64_t n;
     int step;
 
@@ -268,10 +267,10 @@ static enum status release(struct store *store, int64_t trial_id, enum lease_sta
     if (state == LEASE_RETURNED)
         return store_trial_requeue_part(store, trial_id, REQUEUE_STOPPED, err);
     TRY(store_sql(store, SQL_LEASE_EXPIRED, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "counting leases", err));
-    n = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
+    n = db_i64(stmt, 0);
+    db_reset(stmt);
     if (n < LEASES_OF_TRIAL)
         return store_trial_requeue_part(store, trial_id, REQUEUE_LOST, err);
     *ret_trial_state = TRIAL_LOST;
@@ -283,7 +282,7 @@ enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_st
 {
     static const char what[] = "ending a lease";
     int64_t trial_id = 0;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc;
 
     if (state != LEASE_EXPIRED && state != LEASE_RETURNED)
@@ -292,9 +291,9 @@ enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_st
     TRY(store_begin_synced(store, what, err));
     rc = store_sql(store, SQL_LEASE_END, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, lease_id);
-        store_bind_text(stmt, 2, state_names[state]);
-        sqlite3_bind_int64(stmt, 3, clock_utc_ms());
+        db_bind_i64(stmt, 1, lease_id);
+        db_bind_text(stmt, 2, state_names[state]);
+        db_bind_i64(stmt, 3, clock_utc_ms());
         rc = change(store, stmt, lease_id, what, err);
     }
     if (rc == ST_OK)

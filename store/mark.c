@@ -11,14 +11,14 @@ static const char mark_what[] = "writing a remark";
 enum status store_mark_part(struct store *store, int64_t trial_id, const char *dropped, const char *note,
                             const char *tags, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_row_check(store, SQL_MARK_ROW, trial_id, err));
     TRY(store_sql(store, SQL_MARK_SET, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    store_bind_text(stmt, 2, dropped);
-    store_bind_text(stmt, 3, note);
-    store_bind_text(stmt, 4, tags);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_text(stmt, 2, dropped);
+    db_bind_text(stmt, 3, note);
+    db_bind_text(stmt, 4, tags);
     TRY(store_sql_run(store, stmt, mark_what, err));
     return store_row_seal(store, SQL_MARK_ROW, trial_id, err);
 }
@@ -41,9 +41,9 @@ void mark_list_free(struct trial_mark *marks, size_t n)
 }
 
 /* Columns: the trial's number, then mark.*. mark is overwritten; whole or empty afterwards. */
-static enum status read_mark(struct store *store, sqlite3_stmt *stmt, struct trial_mark *mark, struct error *err)
+static enum status read_mark(struct store *store, struct db_stmt *stmt, struct trial_mark *mark, struct error *err)
 {
-    int64_t number = sqlite3_column_int64(stmt, 0);
+    int64_t number = db_i64(stmt, 0);
     char what[64];
 
     *mark = (struct trial_mark){.number = number};
@@ -51,9 +51,9 @@ static enum status read_mark(struct store *store, sqlite3_stmt *stmt, struct tri
         snprintf(what, sizeof what, "the remark on trial %lld", (long long)number);
         return store_damaged(store, what, err);
     }
-    mark->dropped = store_column_text(stmt, 2);
-    mark->note = store_column_text(stmt, 3);
-    mark->tags = store_column_text(stmt, 4);
+    mark->dropped = db_copy_text(stmt, 2);
+    mark->note = db_copy_text(stmt, 3);
+    mark->tags = db_copy_text(stmt, 4);
     return ST_OK;
 }
 
@@ -64,20 +64,20 @@ enum status store_mark_list(struct store *store, int64_t study_id, struct trial_
     size_t n = 0, cap = 0;
     enum status rc;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_marks = NULL;
     *ret_n = 0;
     TRY(store_sql(store, SQL_MARK_LIST, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the remarks", err)) == ST_OK && step == SQLITE_ROW) {
+    db_bind_i64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "listing the remarks", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(marks, n, cap);
         rc = read_mark(store, stmt, &marks[n], err);
         if (rc != ST_OK)
             break;
         n++;
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     if (rc != ST_OK) {
         mark_list_free(marks, n);
         return rc;

@@ -38,20 +38,19 @@ static bool find_name(struct store *store, const char *name, int64_t *ret_id)
 static enum status name_id(struct store *store, const char *name, int64_t *ret_id, struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     if (find_name(store, name, ret_id))
         return ST_OK;
     TRY(store_sql(store, SQL_METRIC_NAME_FIND, &stmt, err));
-    store_bind_text(stmt, 1, name);
+    db_bind_text(stmt, 1, name);
     TRY(store_sql_step(store, stmt, &step, "reading a metric's name", err));
-    *ret_id = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
-    if (step != SQLITE_ROW) {
+    *ret_id = db_i64(stmt, 0);
+    db_reset(stmt);
+    if (step != DB_ROW) {
         TRY(store_sql(store, SQL_METRIC_NAME_INSERT, &stmt, err));
-        store_bind_text(stmt, 1, name);
-        TRY(store_sql_run(store, stmt, "adding a metric's name", err));
-        *ret_id = sqlite3_last_insert_rowid(store->db);
+        db_bind_text(stmt, 1, name);
+        TRY(store_sql_insert(store, stmt, "adding a metric's name", ret_id, err));
     }
     MEM_ROOM(store->names, store->n_names, store->cap_names);
     store->names[store->n_names++] = (struct store_name){.name = mem_strdup(name), .id = *ret_id};
@@ -77,18 +76,18 @@ static enum status forget_point(struct store *store, int64_t trial_id, struct cu
                                 struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_METRIC_AT, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    sqlite3_bind_int64(stmt, 2, sum->name_id);
-    sqlite3_bind_int64(stmt, 3, env_steps);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 2, sum->name_id);
+    db_bind_i64(stmt, 3, env_steps);
     TRY(store_sql_step(store, stmt, &step, "recording metrics", err));
-    if (step == SQLITE_ROW) {
+    if (step == DB_ROW) {
         sum->n--;
-        sum->sum -= store_point_sum(env_steps, store_column_f64(stmt, 0), store_column_f64(stmt, 1));
+        sum->sum -= store_point_sum(env_steps, db_f64_or_nan(stmt, 0), db_f64_or_nan(stmt, 1));
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return ST_OK;
 }
 
@@ -103,13 +102,13 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
         sum = store_sums_get(&store->sums, id);
         if (p->env_steps <= sum->last_steps)
             TRY(forget_point(store, trial_id, sum, p->env_steps, err));
-        sqlite3_stmt *stmt;
+        struct db_stmt *stmt;
         TRY(store_sql(store, SQL_METRIC_INSERT, &stmt, err));
-        sqlite3_bind_int64(stmt, 1, trial_id);
-        sqlite3_bind_int64(stmt, 2, id);
-        sqlite3_bind_int64(stmt, 3, p->env_steps);
-        sqlite3_bind_double(stmt, 4, p->wall_s);
-        sqlite3_bind_double(stmt, 5, p->value);
+        db_bind_i64(stmt, 1, trial_id);
+        db_bind_i64(stmt, 2, id);
+        db_bind_i64(stmt, 3, p->env_steps);
+        db_bind_f64(stmt, 4, p->wall_s);
+        db_bind_f64(stmt, 5, p->value);
         TRY(store_sql_run(store, stmt, "recording metrics", err));
         store_sum_add(sum, p->env_steps, store_point_sum(p->env_steps, p->wall_s, p->value));
     }
@@ -118,12 +117,12 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
 
 enum status store_metric_copy(struct store *store, int64_t from_id, int64_t to_id, int64_t env_steps, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_METRIC_COPY, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, from_id);
-    sqlite3_bind_int64(stmt, 2, to_id);
-    sqlite3_bind_int64(stmt, 3, env_steps);
+    db_bind_i64(stmt, 1, from_id);
+    db_bind_i64(stmt, 2, to_id);
+    db_bind_i64(stmt, 3, env_steps);
     TRY(store_sql_run(store, stmt, "copying a learning curve", err));
     TRY(store_sums_scan(store, to_id, &store->sums, err));
     return store_metric_close(store, to_id, err);
@@ -132,13 +131,13 @@ enum status store_metric_copy(struct store *store, int64_t from_id, int64_t to_i
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_CHECKPOINT_INSERT, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    sqlite3_bind_int64(stmt, 2, env_steps);
-    store_bind_text(stmt, 3, path);
-    sqlite3_bind_int64(stmt, 4, clock_utc_ms());
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 2, env_steps);
+    db_bind_text(stmt, 3, path);
+    db_bind_i64(stmt, 4, clock_utc_ms());
     return store_sql_run(store, stmt, "recording a checkpoint", err);
 }
 
@@ -147,9 +146,9 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
     static const enum store_sql ids[] = {SQL_METRIC_DELETE, SQL_SUMS_DELETE, SQL_CHECKPOINT_DELETE};
 
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-        sqlite3_stmt *stmt;
+        struct db_stmt *stmt;
         TRY(store_sql(store, ids[i], &stmt, err));
-        sqlite3_bind_int64(stmt, 1, trial_id);
+        db_bind_i64(stmt, 1, trial_id);
         TRY(store_sql_run(store, stmt, "starting a trial", err));
     }
     return ST_OK;
@@ -160,18 +159,18 @@ static enum status running_study(struct store *store, int64_t trial_id, int64_t 
 {
     enum status rc = ST_OK;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_TRIAL_STATE, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
-    *ret_study_id = sqlite3_column_int64(stmt, 0);
-    if (step != SQLITE_ROW)
+    *ret_study_id = db_i64(stmt, 0);
+    if (step != DB_ROW)
         rc = FAIL(err, ST_NOTFOUND, "%s: no trial has the id %lld", store->path, (long long)trial_id);
-    else if (sqlite3_column_int(stmt, 2) == 0)
+    else if (db_i64(stmt, 2) == 0)
         rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s, late metrics were dropped", store->path,
-                  (long long)sqlite3_column_int64(stmt, 1), (const char *)sqlite3_column_text(stmt, 3));
-    sqlite3_reset(stmt);
+                  (long long)db_i64(stmt, 1), db_text(stmt, 3));
+    db_reset(stmt);
     return rc;
 }
 
@@ -217,20 +216,19 @@ static enum status read_curve(struct store *store, int64_t trial_id, const char 
     size_t cap = 0;
     enum status rc;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_METRIC_CURVE, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    store_bind_text(stmt, 2, name);
-    while ((rc = store_sql_step(store, stmt, &step, "reading a learning curve", err)) == ST_OK && step == SQLITE_ROW) {
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_text(stmt, 2, name);
+    while ((rc = store_sql_step(store, stmt, &step, "reading a learning curve", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(*points, *n, cap);
         struct curve_point *p = &(*points)[(*n)++];
-        *p = (struct curve_point){.env_steps = sqlite3_column_int64(stmt, 0),
-                                  .wall_s = store_column_f64(stmt, 1),
-                                  .value = store_column_f64(stmt, 2)};
+        *p = (struct curve_point){
+            .env_steps = db_i64(stmt, 0), .wall_s = db_f64_or_nan(stmt, 1), .value = db_f64_or_nan(stmt, 2)};
         store_sum_add(sum, p->env_steps, store_point_sum(p->env_steps, p->wall_s, p->value));
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return rc;
 }
 
@@ -239,16 +237,16 @@ enum status store_curve_expected(struct store *store, int64_t trial_id, const ch
 {
     struct curve_sum *found = NULL;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_sum = (struct curve_sum){.last_steps = INT64_MIN};
     TRY(store_sums_read(store, trial_id, &store->sums, ret_known, err));
     TRY(store_sql(store, SQL_METRIC_NAME_FIND, &stmt, err));
-    store_bind_text(stmt, 1, name);
+    db_bind_text(stmt, 1, name);
     TRY(store_sql_step(store, stmt, &step, "reading a metric's name", err));
-    if (step == SQLITE_ROW)
-        found = store_sums_find(&store->sums, sqlite3_column_int64(stmt, 0));
-    sqlite3_reset(stmt);
+    if (step == DB_ROW)
+        found = store_sums_find(&store->sums, db_i64(stmt, 0));
+    db_reset(stmt);
     if (found != NULL)
         *ret_sum = *found;
     return ST_OK;
@@ -291,10 +289,10 @@ enum status store_curve(struct store *store, int64_t trial_id, const char *name,
 
 static enum status delete_checkpoints(struct store *store, int64_t trial_id, const char *what, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_CHECKPOINT_DELETE, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 1, trial_id);
     return store_sql_run(store, stmt, what, err);
 }
 
@@ -321,14 +319,14 @@ enum status store_checkpoint_forget(struct store *store, int64_t trial_id, struc
 enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **ret_path, struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_path = NULL;
     TRY(store_sql(store, SQL_CHECKPOINT_FIND, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading a checkpoint's path", err));
-    if (step == SQLITE_ROW)
-        *ret_path = store_column_text(stmt, 0);
-    sqlite3_reset(stmt);
+    if (step == DB_ROW)
+        *ret_path = db_copy_text(stmt, 0);
+    db_reset(stmt);
     return ST_OK;
 }

@@ -328,7 +328,7 @@ void store_close(struct store *store)
     if (store == NULL)
         return;
     for (int i = 0; i < SQL_COUNT; i++)
-        sqlite3_finalize(store->stmts[i]);
+        store_sql_finalize(&store->stmts[i]);
     store_place_close(store);
     store_lock_drop(store);
     store_names_clear(store);

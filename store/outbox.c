@@ -14,19 +14,18 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
                                 struct error *err)
 {
     static const char what[] = "recording a row for the trackers";
-    int64_t now_ms = clock_utc_ms();
-    sqlite3_stmt *stmt;
+    int64_t now_ms = clock_utc_ms(), id;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_OUTBOX_INSERT, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    sqlite3_bind_int64(stmt, 2, trial_id);
-    store_bind_text(stmt, 3, json);
-    sqlite3_bind_int64(stmt, 4, now_ms);
-    TRY(store_sql_run(store, stmt, what, err));
-    int64_t id = sqlite3_last_insert_rowid(store->db);
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_i64(stmt, 2, trial_id);
+    db_bind_text(stmt, 3, json);
+    db_bind_i64(stmt, 4, now_ms);
+    TRY(store_sql_insert(store, stmt, what, &id, err));
     TRY(store_sql(store, SQL_OUTBOX_SEAL, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, id);
-    sqlite3_bind_int64(stmt, 2, store_outbox_sum(id, study_id, trial_id, now_ms, json));
+    db_bind_i64(stmt, 1, id);
+    db_bind_i64(stmt, 2, store_outbox_sum(id, study_id, trial_id, now_ms, json));
     return store_sql_run(store, stmt, what, err);
 }
 
@@ -49,13 +48,13 @@ void outbox_list_free(struct outbox_list *list)
     *list = (struct outbox_list){0};
 }
 
-static enum status check_row(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t trial_id,
+static enum status check_row(struct store *store, struct db_stmt *stmt, int64_t study_id, int64_t trial_id,
                              const struct outbox_row *row, struct error *err)
 {
     char what[96];
 
-    if (sqlite3_column_type(stmt, 3) == SQLITE_NULL || /* of an older version */
-        sqlite3_column_int64(stmt, 3) == store_outbox_sum(row->id, study_id, trial_id, row->created_ms, row->payload))
+    if (db_type(stmt, 3) == DB_NULL || /* of an older version */
+        db_i64(stmt, 3) == store_outbox_sum(row->id, study_id, trial_id, row->created_ms, row->payload))
         return ST_OK;
     snprintf(what, sizeof what, "row %lld of the trackers' outbox", (long long)row->id);
     return store_damaged(store, what, err);
@@ -65,32 +64,31 @@ enum status store_outbox_read(struct store *store, int64_t study_id, int64_t tri
                               size_t rows_max, size_t bytes_max, struct outbox_list *ret_list, struct error *err)
 {
     size_t cap = 0;
-    int step = SQLITE_DONE;
+    int step = DB_DONE;
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_list = (struct outbox_list){0};
     TRY(store_sql(store, SQL_OUTBOX_READ, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    sqlite3_bind_int64(stmt, 2, trial_id);
-    sqlite3_bind_int64(stmt, 3, after_id);
-    sqlite3_bind_int64(stmt, 4, to_id);
-    sqlite3_bind_int64(stmt, 5, (int64_t)rows_max);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == SQLITE_ROW) {
-        size_t size = (size_t)sqlite3_column_bytes(stmt, 2);
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_i64(stmt, 2, trial_id);
+    db_bind_i64(stmt, 3, after_id);
+    db_bind_i64(stmt, 4, to_id);
+    db_bind_i64(stmt, 5, (int64_t)rows_max);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == DB_ROW) {
+        size_t size = db_bytes(stmt, 2);
         if (ret_list->n > 0 && ret_list->bytes + size > bytes_max)
             break;
         MEM_ROOM(ret_list->rows, ret_list->n, cap);
         struct outbox_row *row = &ret_list->rows[ret_list->n++];
-        *row = (struct outbox_row){.id = sqlite3_column_int64(stmt, 0),
-                                   .created_ms = sqlite3_column_int64(stmt, 1),
-                                   .payload = store_column_text(stmt, 2)};
+        *row =
+            (struct outbox_row){.id = db_i64(stmt, 0), .created_ms = db_i64(stmt, 1), .payload = db_copy_text(stmt, 2)};
         ret_list->bytes += size;
         rc = check_row(store, stmt, study_id, trial_id, row, err);
         if (rc != ST_OK)
             break;
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     if (rc != ST_OK)
         outbox_list_free(ret_list);
     return rc;
@@ -101,27 +99,27 @@ enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t aft
 {
     struct outbox_run *runs = NULL;
     size_t n = 0, cap = 0;
-    int step = SQLITE_DONE;
+    int step = DB_DONE;
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_runs = NULL;
     *ret_n = 0;
     *ret_last_id = after_id;
     TRY(store_sql(store, SQL_OUTBOX_RUNS, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    sqlite3_bind_int64(stmt, 2, after_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == SQLITE_ROW) {
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_i64(stmt, 2, after_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(runs, n, cap);
-        runs[n] = (struct outbox_run){.trial_id = sqlite3_column_int64(stmt, 0),
-                                      .number = sqlite3_column_int64(stmt, 1),
-                                      .first_id = sqlite3_column_int64(stmt, 2),
-                                      .last_id = sqlite3_column_int64(stmt, 3)};
+        runs[n] = (struct outbox_run){.trial_id = db_i64(stmt, 0),
+                                      .number = db_i64(stmt, 1),
+                                      .first_id = db_i64(stmt, 2),
+                                      .last_id = db_i64(stmt, 3)};
         if (runs[n].last_id > *ret_last_id)
             *ret_last_id = runs[n].last_id;
         n++;
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     if (rc != ST_OK) {
         mem_free(runs);
         return rc;
@@ -135,15 +133,15 @@ enum status store_outbox_count(struct store *store, int64_t study_id, const char
                                struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_n = 0;
     TRY(store_sql(store, tracker != NULL ? SQL_OUTBOX_COUNT_OF : SQL_OUTBOX_COUNT, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
+    db_bind_i64(stmt, 1, study_id);
     if (tracker != NULL)
-        store_bind_text(stmt, 2, tracker);
+        db_bind_text(stmt, 2, tracker);
     TRY(store_sql_step(store, stmt, &step, "counting the outbox", err));
-    *ret_n = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
+    *ret_n = db_i64(stmt, 0);
+    db_reset(stmt);
     return ST_OK;
 }

@@ -38,7 +38,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "INSERT INTO study (name, config, space, method, metric, direction, seed, program, created_ms, "
         "priority, "
         "trials_max, budget_s, wall_max_s, device_max_s, target_score, gain_min) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) RETURNING id",
     /* TABLE.* at the end: the columns that the checksum covers. */
     [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE name = ?1",
     [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE trashed_ms IS NULL ORDER BY id",
@@ -46,6 +46,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE trashed_ms IS NOT NULL ORDER BY trashed_ms, id",
     [SQL_STUDY_ROW] = "SELECT * FROM study WHERE id = ?1",
     [SQL_STUDY_SEAL] = "UPDATE study SET checksum = ?2 WHERE id = ?1",
+    [SQL_STUDY_NAME] = "SELECT name FROM study WHERE id = ?1",
     [SQL_STUDY_NAMES] = "SELECT name FROM study WHERE trashed_ms IS NULL ORDER BY id DESC LIMIT 1000",
     [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3, wall_max_s = ?4, device_max_s = ?5, "
                          "target_score = ?6, gain_min = ?7 WHERE id = ?1",
@@ -80,7 +81,8 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_TRIAL_CONFIG] = "UPDATE trial SET config = ?2, checksum = NULL WHERE id = ?1 AND state IN ('queued', 'lost')",
     [SQL_TRIAL_REQUEUE_ONE] =
         "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
-        "deaths = deaths + (?2 = 1), losses = losses + (?2 = 2), checksum = NULL WHERE id = ?1 AND state = 'running'",
+        "deaths = deaths + CASE WHEN ?2 = 1 THEN 1 ELSE 0 END, "
+        "losses = losses + CASE WHEN ?2 = 2 THEN 1 ELSE 0 END, checksum = NULL WHERE id = ?1 AND state = 'running'",
     [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, reason = ?3, checksum = NULL "
                        "WHERE id = ?1 AND state = 'running'",
     [SQL_TRIAL_ROW] = "SELECT * FROM trial WHERE id = ?1",
@@ -98,14 +100,17 @@ static const char *const store_sql_text[SQL_COUNT] = {
 
     [SQL_MARK_ROW] = "SELECT * FROM mark WHERE id = ?1",
     [SQL_MARK_SEAL] = "UPDATE mark SET checksum = ?2 WHERE id = ?1",
-    [SQL_MARK_SET] = "INSERT INTO mark (id, dropped, note, tags) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET "
-                     "dropped = excluded.dropped, note = excluded.note, tags = excluded.tags",
+    [SQL_MARK_SET] =
+        "INSERT INTO mark (id, dropped, note, tags) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET "
+        "dropped = excluded.dropped, note = excluded.note, tags = excluded.tags",
     [SQL_MARK_LIST] = "SELECT trial.number, mark.* FROM mark JOIN trial ON trial.id = mark.id WHERE study_id = ?1 "
                       "ORDER BY trial.number",
 
-    [SQL_LEASE_INSERT] = "INSERT INTO lease (trial_id, attempt, client, token, state, given_ms, until_ms, ended_ms, "
-                         "told) SELECT id, attempt + (?4 = 'open'), ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM trial "
-                         "WHERE id = ?1 AND (?4 <> 'open' OR state = 'queued') RETURNING id, attempt",
+    [SQL_LEASE_INSERT] =
+        "INSERT INTO lease (trial_id, attempt, client, token, state, given_ms, until_ms, ended_ms, "
+        "told) SELECT id, attempt + CASE WHEN ?4 = 'open' THEN 1 ELSE 0 END, ?2, ?3, ?4, CAST(?5 AS INTEGER), "
+        "CAST(?6 AS INTEGER), CAST(?7 AS INTEGER), ?8 FROM trial "
+        "WHERE id = ?1 AND (?4 <> 'open' OR state = 'queued') RETURNING id, attempt",
     [SQL_LEASE_ROW] = "SELECT * FROM lease WHERE id = ?1",
     [SQL_LEASE_SEAL] = "UPDATE lease SET checksum = ?2 WHERE id = ?1",
     [SQL_LEASE_BY_TOKEN] = "SELECT t.study_id, t.number, lease.* FROM lease JOIN trial AS t ON t.id = trial_id "
@@ -114,27 +119,28 @@ static const char *const store_sql_text[SQL_COUNT] = {
                        "WHERE t.study_id = ?1 AND lease.state = 'open' ORDER BY t.number",
     [SQL_LEASE_OF_TRIAL] = "SELECT t.study_id, t.number, lease.* FROM lease JOIN trial AS t ON t.id = trial_id "
                            "WHERE trial_id = ?1 ORDER BY lease.id",
-    [SQL_LEASE_EXTEND] = "UPDATE lease SET until_ms = ?2, seq = max(seq, ?3) "
+    [SQL_LEASE_EXTEND] = "UPDATE lease SET until_ms = ?2, seq = CASE WHEN seq < ?3 THEN ?3 ELSE seq END "
                          "WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_TELL] = "UPDATE lease SET state = 'told', told = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_LATE] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND told IS NULL",
     [SQL_LEASE_END] = "UPDATE lease SET state = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_EXPIRED] = "SELECT count(*) FROM lease WHERE trial_id = ?1 AND state = 'expired'",
 
-    [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1)",
+    [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1) RETURNING id",
     [SQL_METRIC_NAME_FIND] = "SELECT id FROM metric_name WHERE name = ?1",
     [SQL_METRIC_INSERT] =
         "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) VALUES (?1, ?2, ?3, ?4, ?5) "
-        "ON CONFLICT DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
+        "ON CONFLICT (trial_id, name_id, env_steps) DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
     [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
     [SQL_METRIC_ALL] = "SELECT name_id, env_steps, wall_s, value FROM metric WHERE trial_id = ?1",
-    [SQL_METRIC_COPY] =
-        "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) SELECT ?2, name_id, env_steps, "
-        "wall_s, value FROM metric WHERE trial_id = ?1 AND env_steps <= ?3",
+    [SQL_METRIC_COPY] = "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) SELECT CAST(?2 AS INTEGER), "
+                        "name_id, env_steps, "
+                        "wall_s, value FROM metric WHERE trial_id = ?1 AND env_steps <= ?3",
     [SQL_METRIC_AT] = "SELECT wall_s, value FROM metric WHERE trial_id = ?1 AND name_id = ?2 AND env_steps = ?3",
     [SQL_SUMS_FIND] = "SELECT sums FROM curve_sum WHERE trial_id = ?1",
-    [SQL_SUMS_SET] = "INSERT INTO curve_sum (trial_id, sums) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sums = "
-                     "excluded.sums",
+    [SQL_SUMS_SET] =
+        "INSERT INTO curve_sum (trial_id, sums) VALUES (?1, ?2) ON CONFLICT (trial_id) DO UPDATE SET sums = "
+        "excluded.sums",
     [SQL_SUMS_DELETE] = "DELETE FROM curve_sum WHERE trial_id = ?1",
     [SQL_METRIC_LAST] = "SELECT env_steps, wall_s, value FROM metric WHERE trial_id = ?1 "
                         "AND name_id = (SELECT id FROM metric_name WHERE name = ?2) ORDER BY env_steps DESC LIMIT 1",
@@ -148,7 +154,8 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_CHECKPOINT_FIND] = "SELECT path FROM checkpoint WHERE trial_id = ?1 ORDER BY id DESC LIMIT 1",
     [SQL_CHECKPOINT_DELETE] = "DELETE FROM checkpoint WHERE trial_id = ?1",
 
-    [SQL_OUTBOX_INSERT] = "INSERT INTO outbox (study_id, trial_id, payload, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    [SQL_OUTBOX_INSERT] =
+        "INSERT INTO outbox (study_id, trial_id, payload, created_ms) VALUES (?1, ?2, ?3, ?4) RETURNING id",
     [SQL_OUTBOX_SEAL] = "UPDATE outbox SET checksum = ?2 WHERE id = ?1",
     [SQL_OUTBOX_READ] =
         "SELECT id, created_ms, payload, checksum FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
@@ -158,7 +165,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
                         "AS o "
                         "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE +o.study_id = ?1 AND o.id > "
                         "?2 "
-                        "GROUP BY o.trial_id ORDER BY min(o.id)",
+                        "GROUP BY o.trial_id, t.number ORDER BY min(o.id)",
     [SQL_OUTBOX_COUNT] = "SELECT count(*) FROM outbox WHERE study_id = ?1",
     [SQL_OUTBOX_COUNT_OF] = "SELECT count(*) FROM outbox AS o LEFT JOIN tracker_run AS r ON r.trial_id "
                             "= o.trial_id AND r.tracker_id = "
@@ -183,9 +190,11 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_POSITION_SET] =
         "INSERT INTO tracker_run (tracker_id, trial_id, acked_id, claimed_id, thin_ms, last_step, "
         "sent_rows, ended, "
-        "state, refused) SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM tracker WHERE study_id = "
+        "state, refused) SELECT id, "
+        "CAST(?3 AS INTEGER), CAST(?4 AS INTEGER), CAST(?5 AS INTEGER), CAST(?6 AS INTEGER), CAST(?7 AS INTEGER), "
+        "CAST(?8 AS INTEGER), CAST(?9 AS INTEGER), ?10, ?11 FROM tracker WHERE study_id = "
         "?1 AND "
-        "name = ?2 ON CONFLICT DO UPDATE SET acked_id = excluded.acked_id, claimed_id = "
+        "name = ?2 ON CONFLICT (tracker_id, trial_id) DO UPDATE SET acked_id = excluded.acked_id, claimed_id = "
         "excluded.claimed_id, "
         "thin_ms = excluded.thin_ms, last_step = excluded.last_step, sent_rows = excluded.sent_rows, "
         "ended = excluded.ended, state = excluded.state, refused = excluded.refused",
@@ -211,6 +220,10 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
                     "raise the limit (ulimit -f) and try again",
                     store->path, what);
     switch (primary) {
+    case SQLITE_CONSTRAINT:
+        if (rc == SQLITE_CONSTRAINT_UNIQUE)
+            return FAIL(err, ST_EXISTS, "%s: %s: it is there already (%s)", store->path, what, text);
+        return FAIL(err, ST_INTERNAL, "%s: %s: %s (SQLite %d)", store->path, what, text, rc);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return FAIL(err, ST_BUSY,
@@ -244,45 +257,67 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
     }
 }
 
-enum status store_sql(struct store *store, enum store_sql id, sqlite3_stmt **ret_stmt, struct error *err)
+enum status store_sql_prepare(struct store *store, const char *sql, struct db_stmt *ret_stmt, struct error *err)
 {
-    sqlite3_stmt **stmt = &store->stmts[id];
+    int rc = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &ret_stmt->lite, NULL);
+
+    /* The texts are right for the schema: when a table or column is missing, the file is wrong. */
+    if ((rc & 0xff) == SQLITE_ERROR)
+        return FAIL(err, ST_CORRUPT, "%s: the tables are not those of a Trawl store (%s); restore a copy", store->path,
+                    sqlite3_errmsg(store->db));
+    return rc == SQLITE_OK ? ST_OK : store_sql_fail(store, rc, "reading the tables", err);
+}
+
+void store_sql_finalize(struct db_stmt *stmt)
+{
+    sqlite3_finalize(stmt->lite);
+    stmt->lite = NULL;
+}
+
+enum status store_sql(struct store *store, enum store_sql id, struct db_stmt **ret_stmt, struct error *err)
+{
+    struct db_stmt *stmt = &store->stmts[id];
 
     *ret_stmt = NULL;
-    if (*stmt == NULL) {
-        int rc = sqlite3_prepare_v3(store->db, store_sql_text[id], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
-        /* The texts are right for the schema: when a table or column is missing, the file is wrong. */
-        if ((rc & 0xff) == SQLITE_ERROR)
-            return FAIL(err, ST_CORRUPT, "%s: the tables are not those of a Trawl store (%s); restore a copy",
-                        store->path, sqlite3_errmsg(store->db));
-        if (rc != SQLITE_OK)
-            return store_sql_fail(store, rc, "reading the tables", err);
-    }
-    sqlite3_reset(*stmt);
-    sqlite3_clear_bindings(*stmt);
-    *ret_stmt = *stmt;
+    if (stmt->lite == NULL)
+        TRY(store_sql_prepare(store, store_sql_text[id], stmt, err));
+    sqlite3_reset(stmt->lite);
+    sqlite3_clear_bindings(stmt->lite);
+    *ret_stmt = stmt;
     return ST_OK;
 }
 
-enum status store_sql_step(struct store *store, sqlite3_stmt *stmt, int *ret_step, const char *what, struct error *err)
+enum status store_sql_step(struct store *store, struct db_stmt *stmt, int *ret_step, const char *what,
+                           struct error *err)
 {
     errno = 0;
-    int rc = sqlite3_step(stmt);
+    int rc = sqlite3_step(stmt->lite);
 
     *ret_step = rc;
-    if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+    if (rc == DB_ROW || rc == DB_DONE)
         return ST_OK;
     enum status status = store_sql_fail(store, rc, what, err);
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return status;
 }
 
-enum status store_sql_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct error *err)
+enum status store_sql_run(struct store *store, struct db_stmt *stmt, const char *what, struct error *err)
 {
     int step;
     enum status rc = store_sql_step(store, stmt, &step, what, err);
 
-    sqlite3_reset(stmt);
+    db_reset(stmt);
+    return rc;
+}
+
+enum status store_sql_insert(struct store *store, struct db_stmt *stmt, const char *what, int64_t *ret_id,
+                             struct error *err)
+{
+    int step = DB_DONE;
+    enum status rc = store_sql_step(store, stmt, &step, what, err);
+
+    *ret_id = rc == ST_OK && step == DB_ROW ? db_i64(stmt, 0) : 0;
+    db_reset(stmt);
     return rc;
 }
 
@@ -296,7 +331,7 @@ enum status store_exec(struct store *store, const char *sql, const char *what, s
 
 enum status store_begin(struct store *store, const char *what, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     if (store->taken)
         return FAIL(err, ST_BUSY, "%s: %s: another controller has the store now", store->path, what);
@@ -316,7 +351,7 @@ enum status store_begin_synced(struct store *store, const char *what, struct err
 
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     if (rc == ST_OK)
         rc = store_sql(store, SQL_COMMIT, &stmt, err);
@@ -334,7 +369,7 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
 
 enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_begun = false;
     if (!sqlite3_get_autocommit(store->db))
@@ -395,24 +430,11 @@ bool store_wait_for_space(struct store *store, enum status rc, struct error *err
     return store->waited;
 }
 
-void store_bind_text(sqlite3_stmt *stmt, int at, const char *text)
+char *db_copy_text(struct db_stmt *stmt, int at)
 {
-    if (text != NULL)
-        sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
-    else
-        sqlite3_bind_null(stmt, at);
-}
+    const char *text = db_text(stmt, at);
 
-char *store_column_text(sqlite3_stmt *stmt, int at)
-{
-    const char *text = (const char *)sqlite3_column_text(stmt, at);
-
-    if (text == NULL && sqlite3_column_type(stmt, at) != SQLITE_NULL)
+    if (text == NULL && db_type(stmt, at) != DB_NULL)
         mem_refused(0);
     return text != NULL ? mem_strdup(text) : NULL;
-}
-
-double store_column_f64(sqlite3_stmt *stmt, int at)
-{
-    return sqlite3_column_type(stmt, at) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(stmt, at);
 }

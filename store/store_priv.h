@@ -9,7 +9,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include <sqlite3.h>
+#include "store/db.h"
 
 #define STORE_APP_ID 0x54524157 /* "TRAW" in PRAGMA application_id: marks a store among SQLite files */
 #define STORE_BUSY_MS 10000
@@ -25,6 +25,7 @@ enum store_sql {
     SQL_STUDY_LIST,
     SQL_STUDY_TRASH_LIST,
     SQL_STUDY_NAMES,
+    SQL_STUDY_NAME,
     SQL_STUDY_LIMITS,
     SQL_STUDY_STATE,
     SQL_STUDY_SPACE,
@@ -146,7 +147,7 @@ struct store {
     void *locked_ctx;
     double locked_s; /* when the present wait for a lock began, by the monotonic clock */
     bool synced; /* the open transaction's commit waits for the disk */
-    sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
+    struct db_stmt stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) metrics' names, as the table has them; emptied by a rollback */
     struct store_sums sums; /* checksums of the trial that is being written or checked */
     size_t n_names, cap_names, next_name; /* next_name: after the name that was found last */
@@ -156,11 +157,18 @@ struct store {
 /* The failure rc of doing `what` ("adding a trial") as a status with path, cause and what to do. */
 enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err);
 /* The statement, reset and with no values bound; borrowed. */
-enum status store_sql(struct store *store, enum store_sql id, sqlite3_stmt **ret_stmt, struct error *err) MUST_USE;
+enum status store_sql(struct store *store, enum store_sql id, struct db_stmt **ret_stmt, struct error *err) MUST_USE;
+/* The same for a text of the caller's, who finalizes it, also after a failure. */
+enum status store_sql_prepare(struct store *store, const char *sql, struct db_stmt *ret_stmt,
+                              struct error *err) MUST_USE;
+void store_sql_finalize(struct db_stmt *stmt);
+/* Runs an INSERT ... RETURNING id; ST_EXISTS: a row of that name, number or token is there. */
+enum status store_sql_insert(struct store *store, struct db_stmt *stmt, const char *what, int64_t *ret_id,
+                             struct error *err) MUST_USE;
 /* Runs a statement that gives no row. */
-enum status store_sql_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct error *err) MUST_USE;
-/* SQLITE_ROW or SQLITE_DONE in *ret_step; after a failure the statement is reset. */
-enum status store_sql_step(struct store *store, sqlite3_stmt *stmt, int *ret_step, const char *what,
+enum status store_sql_run(struct store *store, struct db_stmt *stmt, const char *what, struct error *err) MUST_USE;
+/* DB_ROW or DB_DONE in *ret_step; after a failure the statement is reset. */
+enum status store_sql_step(struct store *store, struct db_stmt *stmt, int *ret_step, const char *what,
                            struct error *err) MUST_USE;
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
 enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* readers: ST_INTERNAL */
@@ -173,15 +181,12 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
 enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err) MUST_USE;
 enum status store_read_end(struct store *store, bool begun, enum status rc) MUST_USE; /* rc, whatever it is */
 
-void store_bind_text(sqlite3_stmt *stmt, int at,
-                     const char *text); /* borrowed until the statement's reset; NULL: NULL */
-char *store_column_text(sqlite3_stmt *stmt, int at) MUST_USE; /* owned copy; NULL: NULL */
-double store_column_f64(sqlite3_stmt *stmt, int at); /* NULL: NaN */
+char *db_copy_text(struct db_stmt *stmt, int at) MUST_USE; /* owned copy; NULL: NULL */
 
 /* -- checksum.c -- */
 enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
 /* Checks the statement's row, which ends with all columns of its table ("TABLE.*"). */
-enum store_soundness store_row_sound(sqlite3_stmt *stmt);
+enum store_soundness store_row_sound(struct db_stmt *stmt);
 /* ST_CORRUPT with a message that names `what` ("trial 7 of study 'a'"). */
 enum status store_damaged(struct store *store, const char *what, struct error *err);
 /* row: SQL_STUDY_ROW, SQL_TRIAL_ROW, SQL_MARK_ROW or SQL_LEASE_ROW. Check before a change of the row and seal after it, in one
@@ -248,7 +253,7 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
 
 /* -- trial.c -- */
 /* Is a row of TRIAL_COLUMNS (light or not) and "trial.*" sound, and the requested one? ST_CORRUPT names it. */
-enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
+enum status store_trial_row_check(struct store *store, struct db_stmt *stmt, int64_t study_id, int64_t number,
                                   enum trial_state *ret_state, struct error *err) MUST_USE;
 
 /* Parts of a transaction that the caller opened. */
@@ -270,6 +275,6 @@ enum status store_trial_finish_part(struct store *store, int64_t trial_id, const
 
 /* -- study_state.c -- */
 enum study_state study_state_parse(const char *word); /* STUDY_STATES for an unknown word */
-void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study); /* six values from `at` on */
+void store_bind_limits(struct db_stmt *stmt, int at, const struct study *study); /* six values from `at` on */
 
 #endif

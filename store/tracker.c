@@ -36,19 +36,18 @@ static enum status find_key(struct store *store, int64_t study_id, const char *t
 {
     int step;
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     ret_key[0] = '\0';
     *ret_registered = false;
     TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(stmt, 0),
-                   *key = (const char *)sqlite3_column_text(stmt, 1);
+    db_bind_i64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == DB_ROW) {
+        const char *name = db_text(stmt, 0), *key = db_text(stmt, 1);
         snprintf(ret_key, TRACKER_KEY_MAX, "%s", key != NULL ? key : "");
         *ret_registered = *ret_registered || (name != NULL && strcmp(name, tracker) == 0);
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return rc;
 }
 
@@ -58,7 +57,7 @@ enum status store_tracker_register(struct store *store, int64_t study_id, const 
     static const char what[] = "adding a tracker";
     bool registered;
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_begin(store, what, err));
     rc = find_key(store, study_id, tracker, ret_key, &registered, err);
@@ -67,9 +66,9 @@ enum status store_tracker_register(struct store *store, int64_t study_id, const 
             make_key(ret_key);
         rc = store_sql(store, SQL_TRACKER_INSERT, &stmt, err);
         if (rc == ST_OK) {
-            sqlite3_bind_int64(stmt, 1, study_id);
-            store_bind_text(stmt, 2, tracker);
-            store_bind_text(stmt, 3, ret_key);
+            db_bind_i64(stmt, 1, study_id);
+            db_bind_text(stmt, 2, tracker);
+            db_bind_text(stmt, 3, ret_key);
             rc = store_sql_run(store, stmt, what, err);
         }
     }
@@ -80,21 +79,21 @@ enum status store_tracker_forget(struct store *store, int64_t study_id, const ch
 {
     static const char what[] = "forgetting a tracker";
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_begin_synced(store, what, err));
     rc = store_sql(store, SQL_TRACKER_DELETE, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, study_id);
-        store_bind_text(stmt, 2, tracker);
+        db_bind_i64(stmt, 1, study_id);
+        db_bind_text(stmt, 2, tracker);
         rc = store_sql_run(store, stmt, what, err);
     }
-    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
+    if (rc == ST_OK && db_changes(stmt) == 0)
         rc = FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s'", store->path, tracker);
     if (rc == ST_OK)
         rc = store_sql(store, SQL_OUTBOX_TRIM_ALL, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, study_id);
+        db_bind_i64(stmt, 1, study_id);
         rc = store_sql_run(store, stmt, what, err);
     }
     return store_end(store, rc, what, err);
@@ -114,17 +113,17 @@ enum status store_tracker_names(struct store *store, int64_t study_id, char ***r
     size_t n = 0, cap = 0;
     int step;
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_names = NULL;
     *ret_n = 0;
     TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == SQLITE_ROW) {
+    db_bind_i64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(names, n, cap);
-        names[n++] = store_column_text(stmt, 0);
+        names[n++] = db_copy_text(stmt, 0);
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     if (rc != ST_OK) {
         store_names_free(names, n);
         return rc;
@@ -147,49 +146,49 @@ enum status store_tracker_position(struct store *store, int64_t study_id, const 
                                    struct tracker_position *ret_position, struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_position = (struct tracker_position){.last_step = -1};
     TRY(store_sql(store, SQL_POSITION_FIND, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    store_bind_text(stmt, 2, tracker);
-    sqlite3_bind_int64(stmt, 3, trial_id);
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_text(stmt, 2, tracker);
+    db_bind_i64(stmt, 3, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading a tracker's position", err));
-    if (step == SQLITE_ROW) {
-        ret_position->acked_id = sqlite3_column_int64(stmt, 0);
-        ret_position->claimed_id = sqlite3_column_int64(stmt, 1);
-        ret_position->thin_ms = sqlite3_column_int64(stmt, 2);
-        ret_position->last_step = sqlite3_column_int64(stmt, 3);
-        ret_position->sent_rows = sqlite3_column_int64(stmt, 4);
-        ret_position->ended = sqlite3_column_int(stmt, 5) != 0;
-        ret_position->state = store_column_text(stmt, 6);
-        ret_position->refused = store_column_text(stmt, 7);
+    if (step == DB_ROW) {
+        ret_position->acked_id = db_i64(stmt, 0);
+        ret_position->claimed_id = db_i64(stmt, 1);
+        ret_position->thin_ms = db_i64(stmt, 2);
+        ret_position->last_step = db_i64(stmt, 3);
+        ret_position->sent_rows = db_i64(stmt, 4);
+        ret_position->ended = db_i64(stmt, 5) != 0;
+        ret_position->state = db_copy_text(stmt, 6);
+        ret_position->refused = db_copy_text(stmt, 7);
     } else {
         ret_position->state = mem_strdup("{}");
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return ST_OK;
 }
 
 static enum status set_position(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
                                 const struct tracker_position *p, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_POSITION_SET, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    store_bind_text(stmt, 2, tracker);
-    sqlite3_bind_int64(stmt, 3, trial_id);
-    sqlite3_bind_int64(stmt, 4, p->acked_id);
-    sqlite3_bind_int64(stmt, 5, p->claimed_id);
-    sqlite3_bind_int64(stmt, 6, p->thin_ms);
-    sqlite3_bind_int64(stmt, 7, p->last_step);
-    sqlite3_bind_int64(stmt, 8, p->sent_rows);
-    sqlite3_bind_int(stmt, 9, p->ended);
-    store_bind_text(stmt, 10, p->state);
-    store_bind_text(stmt, 11, p->refused);
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_text(stmt, 2, tracker);
+    db_bind_i64(stmt, 3, trial_id);
+    db_bind_i64(stmt, 4, p->acked_id);
+    db_bind_i64(stmt, 5, p->claimed_id);
+    db_bind_i64(stmt, 6, p->thin_ms);
+    db_bind_i64(stmt, 7, p->last_step);
+    db_bind_i64(stmt, 8, p->sent_rows);
+    db_bind_i64(stmt, 9, p->ended);
+    db_bind_text(stmt, 10, p->state);
+    db_bind_text(stmt, 11, p->refused);
     TRY(store_sql_run(store, stmt, "recording a tracker's position", err));
-    if (sqlite3_changes(store->db) == 0)
+    if (db_changes(stmt) == 0)
         return FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s' any more", store->path, tracker);
     return ST_OK;
 }
@@ -199,15 +198,15 @@ enum status store_tracker_commit(struct store *store, int64_t study_id, const ch
 {
     static const char what[] = "recording a tracker's position";
     enum status rc;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_begin(store, what, err));
     rc = set_position(store, study_id, tracker, trial_id, position, err);
     if (rc == ST_OK)
         rc = store_sql(store, SQL_OUTBOX_TRIM, &stmt, err);
     if (rc == ST_OK) {
-        sqlite3_bind_int64(stmt, 1, study_id);
-        sqlite3_bind_int64(stmt, 2, trial_id);
+        db_bind_i64(stmt, 1, study_id);
+        db_bind_i64(stmt, 2, trial_id);
         rc = store_sql_run(store, stmt, what, err);
     }
     return store_end(store, rc, what, err);

@@ -54,21 +54,25 @@ void trial_list_free(struct trial *trials, size_t n)
 /* "trial 3 of study 'a'", for messages. */
 static void name_trial(struct store *store, int64_t study_id, int64_t number, char *ret_name, size_t size)
 {
-    sqlite3_stmt *stmt = NULL;
+    struct db_stmt *stmt;
     const char *name = NULL;
+    int step = DB_DONE;
 
-    if (sqlite3_prepare_v2(store->db, "SELECT name FROM study WHERE id = ?1", -1, &stmt, NULL) == SQLITE_OK &&
-        sqlite3_bind_int64(stmt, 1, study_id) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW)
-        name = (const char *)sqlite3_column_text(stmt, 0);
+    if (store_sql(store, SQL_STUDY_NAME, &stmt, NULL) == ST_OK) {
+        db_bind_i64(stmt, 1, study_id);
+        if (store_sql_step(store, stmt, &step, "reading a study's name", NULL) == ST_OK && step == DB_ROW)
+            name = db_text(stmt, 0);
+    }
     snprintf(ret_name, size, "trial %lld of study '%.100s'", (long long)number, name != NULL ? name : "(unknown)");
-    sqlite3_finalize(stmt);
+    if (step == DB_ROW)
+        db_reset(stmt);
 }
 
-enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
+enum status store_trial_row_check(struct store *store, struct db_stmt *stmt, int64_t study_id, int64_t number,
                                   enum trial_state *ret_state, struct error *err)
 {
-    int64_t is_number = sqlite3_column_int64(stmt, 2), is_study = sqlite3_column_int64(stmt, 1);
-    const char *word = (const char *)sqlite3_column_text(stmt, 3);
+    int64_t is_number = db_i64(stmt, 2), is_study = db_i64(stmt, 1);
+    const char *word = db_text(stmt, 3);
     char what[160], there[160];
     int state = 0;
 
@@ -93,7 +97,7 @@ enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64
 
 /* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c and trial.*. study_id, number: the
  * expected ones; -1: any. */
-static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
+static enum status read_trial(struct store *store, struct db_stmt *stmt, int64_t study_id, int64_t number,
                               struct trial *trial, struct error *err)
 {
     const struct {
@@ -108,29 +112,29 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t s
     *trial = (struct trial){0};
     TRY(store_trial_row_check(store, stmt, study_id, number, &state, err));
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        *texts[i].text = store_column_text(stmt, texts[i].column);
-    trial->id = sqlite3_column_int64(stmt, 0);
-    trial->study_id = sqlite3_column_int64(stmt, 1);
-    trial->number = sqlite3_column_int64(stmt, 2);
+        *texts[i].text = db_copy_text(stmt, texts[i].column);
+    trial->id = db_i64(stmt, 0);
+    trial->study_id = db_i64(stmt, 1);
+    trial->number = db_i64(stmt, 2);
     trial->state = state;
-    trial->seed = sqlite3_column_int64(stmt, 7);
-    trial->attempt = sqlite3_column_int64(stmt, 8);
-    trial->score = store_column_f64(stmt, 10);
-    trial->perf = store_column_f64(stmt, 11);
-    trial->cost_s = store_column_f64(stmt, 12);
-    trial->device_s = store_column_f64(stmt, 13);
-    trial->env_steps = sqlite3_column_int64(stmt, 14);
-    trial->created_ms = sqlite3_column_int64(stmt, 16);
-    trial->started_ms = sqlite3_column_int64(stmt, 17); /* NULL reads as 0 */
-    trial->finished_ms = sqlite3_column_int64(stmt, 18);
-    trial->deaths = sqlite3_column_int64(stmt, 22);
-    trial->propose_s = store_column_f64(stmt, 23);
-    trial->score_se = store_column_f64(stmt, 24);
-    trial->eval_episodes = sqlite3_column_int64(stmt, 25);
-    trial->eval_s = store_column_f64(stmt, 26);
-    trial->start_s = store_column_f64(stmt, 27);
-    trial->losses = sqlite3_column_int64(stmt, 30);
-    trial->eval_unfinished = sqlite3_column_int64(stmt, 31);
+    trial->seed = db_i64(stmt, 7);
+    trial->attempt = db_i64(stmt, 8);
+    trial->score = db_f64_or_nan(stmt, 10);
+    trial->perf = db_f64_or_nan(stmt, 11);
+    trial->cost_s = db_f64_or_nan(stmt, 12);
+    trial->device_s = db_f64_or_nan(stmt, 13);
+    trial->env_steps = db_i64(stmt, 14);
+    trial->created_ms = db_i64(stmt, 16);
+    trial->started_ms = db_i64(stmt, 17); /* NULL reads as 0 */
+    trial->finished_ms = db_i64(stmt, 18);
+    trial->deaths = db_i64(stmt, 22);
+    trial->propose_s = db_f64_or_nan(stmt, 23);
+    trial->score_se = db_f64_or_nan(stmt, 24);
+    trial->eval_episodes = db_i64(stmt, 25);
+    trial->eval_s = db_f64_or_nan(stmt, 26);
+    trial->start_s = db_f64_or_nan(stmt, 27);
+    trial->losses = db_i64(stmt, 30);
+    trial->eval_unfinished = db_i64(stmt, 31);
     return ST_OK;
 }
 
@@ -139,24 +143,24 @@ static const char create_what[] = "adding a trial";
 enum status store_trial_create_part(struct store *store, struct trial *trial, struct error *err)
 {
     int64_t now_ms = clock_utc_ms(), id = 0, number = 0;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc;
     int step;
 
     TRY(store_sql(store, SQL_TRIAL_INSERT, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial->study_id);
-    store_bind_text(stmt, 2, trial->params);
-    store_bind_text(stmt, 3, trial->config);
-    store_bind_text(stmt, 4, trial->origin);
-    sqlite3_bind_int64(stmt, 5, trial->seed);
-    sqlite3_bind_int64(stmt, 6, now_ms);
-    sqlite3_bind_double(stmt, 7, trial->propose_s); /* NaN is kept as NULL */
+    db_bind_i64(stmt, 1, trial->study_id);
+    db_bind_text(stmt, 2, trial->params);
+    db_bind_text(stmt, 3, trial->config);
+    db_bind_text(stmt, 4, trial->origin);
+    db_bind_i64(stmt, 5, trial->seed);
+    db_bind_i64(stmt, 6, now_ms);
+    db_bind_f64(stmt, 7, trial->propose_s); /* NaN is kept as NULL */
     rc = store_sql_step(store, stmt, &step, create_what, err);
     if (rc == ST_OK) {
-        id = sqlite3_column_int64(stmt, 0);
-        number = sqlite3_column_int64(stmt, 1);
+        id = db_i64(stmt, 0);
+        number = db_i64(stmt, 1);
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     TRY(rc);
     TRY(store_row_seal(store, SQL_TRIAL_ROW, id, err));
     trial->id = id;
@@ -203,15 +207,15 @@ static enum status trial_by_id(struct store *store, int64_t trial_id, struct tri
 {
     enum status rc;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_trial = (struct trial){0};
     TRY(store_sql(store, SQL_TRIAL_BY_ID, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
-    rc = step == SQLITE_ROW ? read_trial(store, stmt, -1, -1, ret_trial, err)
-                            : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
-    sqlite3_reset(stmt);
+    rc = step == DB_ROW ? read_trial(store, stmt, -1, -1, ret_trial, err)
+                        : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
+    db_reset(stmt);
     return rc;
 }
 
@@ -228,12 +232,12 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
 }
 
 /* Checks one trial's row, runs a bound UPDATE of it, and seals it. */
-static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t trial_id, const char *verb, const char *what,
-                          struct error *err)
+static enum status change(struct store *store, struct db_stmt *stmt, int64_t trial_id, const char *verb,
+                          const char *what, struct error *err)
 {
     TRY(store_row_check(store, SQL_TRIAL_ROW, trial_id, err));
     TRY(store_sql_run(store, stmt, what, err));
-    if (sqlite3_changes(store->db) == 0)
+    if (db_changes(stmt) == 0)
         return not_allowed(store, trial_id, verb, err);
     return store_row_seal(store, SQL_TRIAL_ROW, trial_id, err);
 }
@@ -241,13 +245,13 @@ static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t trial
 enum status store_trial_start_part(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                    bool fresh, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_TRIAL_START, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    store_bind_text(stmt, 2, device);
-    sqlite3_bind_int64(stmt, 3, clock_utc_ms());
-    store_bind_text(stmt, 4, slot);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_text(stmt, 2, device);
+    db_bind_i64(stmt, 3, clock_utc_ms());
+    db_bind_text(stmt, 4, slot);
     TRY(change(store, stmt, trial_id, "started", "starting a trial", err));
     return fresh ? store_attempt_clear(store, trial_id, err) : ST_OK;
 }
@@ -284,13 +288,13 @@ enum status store_trial_clear(struct store *store, int64_t trial_id, struct erro
 enum status store_trial_set_config(struct store *store, int64_t trial_id, const char *config, struct error *err)
 {
     static const char what[] = "completing a trial's config";
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_sql(store, SQL_TRIAL_CONFIG, &stmt, err));
     TRY(store_begin(store, what, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    store_bind_text(stmt, 2, config);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_text(stmt, 2, config);
     rc = change(store, stmt, trial_id, "given another config", what, err);
     return store_end(store, rc, what, err);
 }
@@ -299,11 +303,11 @@ static const char requeue_what[] = "putting a trial back into the queue";
 
 enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_TRIAL_REQUEUE_ONE, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    sqlite3_bind_int64(stmt, 2, why);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 2, why);
     return change(store, stmt, trial_id, "put back into the queue", requeue_what, err);
 }
 
@@ -315,12 +319,12 @@ enum status store_trial_requeue(struct store *store, int64_t trial_id, enum tria
 
 enum status store_trial_lose_part(struct store *store, int64_t trial_id, const char *reason, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_TRIAL_LOSE, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    sqlite3_bind_int64(stmt, 2, clock_utc_ms());
-    store_bind_text(stmt, 3, reason);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_i64(stmt, 2, clock_utc_ms());
+    db_bind_text(stmt, 3, reason);
     return change(store, stmt, trial_id, "given up", "giving a trial up", err);
 }
 
@@ -383,33 +387,33 @@ static const char finish_what[] = "recording a result";
 enum status store_trial_finish_part(struct store *store, int64_t trial_id, const struct trial_result *result,
                                     const char *outbox_json, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(check_result(store, result, err));
     TRY(store_row_check(store, SQL_TRIAL_ROW, trial_id, err));
     TRY(store_sql(store, SQL_TRIAL_FINISH, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    store_bind_text(stmt, 2, trial_state_name(result->state));
-    sqlite3_bind_double(stmt, 3, result->score); /* NaN is kept as NULL */
-    sqlite3_bind_double(stmt, 4, result->perf);
-    sqlite3_bind_double(stmt, 5, result->cost_s);
-    sqlite3_bind_double(stmt, 6, result->device_s);
-    sqlite3_bind_int64(stmt, 7, result->env_steps);
-    store_bind_text(stmt, 8, result->reason);
-    sqlite3_bind_int64(stmt, 9, clock_utc_ms());
-    store_bind_text(stmt, 10, result->cost_method);
-    store_bind_text(stmt, 11, result->log_tail);
-    sqlite3_bind_double(stmt, 12, result->eval_episodes > 0 ? result->score_se : NAN);
-    sqlite3_bind_int64(stmt, 13, result->eval_episodes);
-    sqlite3_bind_double(stmt, 14, result->eval_episodes > 0 ? result->eval_s : NAN);
-    sqlite3_bind_double(stmt, 15, result->start_s > 0.0 ? result->start_s : NAN);
-    store_bind_text(stmt, 16, result->program);
-    store_bind_text(stmt, 17, result->kernels);
-    sqlite3_bind_int64(stmt, 18, result->eval_unfinished);
-    store_bind_text(stmt, 19, result->device);
-    store_bind_text(stmt, 20, result->outcomes);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_text(stmt, 2, trial_state_name(result->state));
+    db_bind_f64(stmt, 3, result->score); /* NaN is kept as NULL */
+    db_bind_f64(stmt, 4, result->perf);
+    db_bind_f64(stmt, 5, result->cost_s);
+    db_bind_f64(stmt, 6, result->device_s);
+    db_bind_i64(stmt, 7, result->env_steps);
+    db_bind_text(stmt, 8, result->reason);
+    db_bind_i64(stmt, 9, clock_utc_ms());
+    db_bind_text(stmt, 10, result->cost_method);
+    db_bind_text(stmt, 11, result->log_tail);
+    db_bind_f64(stmt, 12, result->eval_episodes > 0 ? result->score_se : NAN);
+    db_bind_i64(stmt, 13, result->eval_episodes);
+    db_bind_f64(stmt, 14, result->eval_episodes > 0 ? result->eval_s : NAN);
+    db_bind_f64(stmt, 15, result->start_s > 0.0 ? result->start_s : NAN);
+    db_bind_text(stmt, 16, result->program);
+    db_bind_text(stmt, 17, result->kernels);
+    db_bind_i64(stmt, 18, result->eval_unfinished);
+    db_bind_text(stmt, 19, result->device);
+    db_bind_text(stmt, 20, result->outcomes);
     TRY(store_sql_run(store, stmt, finish_what, err));
-    if (sqlite3_changes(store->db) == 0)
+    if (db_changes(stmt) == 0)
         return finish_again(store, trial_id, result, err);
     TRY(store_row_seal(store, SQL_TRIAL_ROW, trial_id, err));
     TRY(store_metric_open(store, trial_id, err));
@@ -434,18 +438,18 @@ static enum status running_ids(struct store *store, int64_t study_id, int64_t **
     size_t cap = 0;
     enum status rc;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_ids = NULL;
     *ret_n = 0;
     TRY(store_sql(store, SQL_TRIAL_IN_STATE, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    store_bind_text(stmt, 2, trial_state_name(TRIAL_RUNNING));
-    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_text(stmt, 2, trial_state_name(TRIAL_RUNNING));
+    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(*ret_ids, *ret_n, cap);
-        (*ret_ids)[(*ret_n)++] = sqlite3_column_int64(stmt, 0);
+        (*ret_ids)[(*ret_n)++] = db_i64(stmt, 0);
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return rc;
 }
 
@@ -469,7 +473,7 @@ enum status store_trials_recover(struct store *store, int64_t study_id, bool req
 }
 
 /* All rows of a statement that lists a study's trials from a number on; its values are bound. */
-static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t from,
+static enum status read_trials(struct store *store, struct db_stmt *stmt, int64_t study_id, int64_t from,
                                struct trial **ret_trials, size_t *ret_n, struct error *err)
 {
     struct trial *trials = NULL;
@@ -477,14 +481,14 @@ static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t 
     enum status rc = ST_OK;
     int step;
 
-    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
+    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(trials, n, cap);
         rc = read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err);
         if (rc != ST_OK)
             break;
         n++;
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     if (rc != ST_OK) {
         trial_list_free(trials, n);
         return rc;
@@ -497,25 +501,25 @@ static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t 
 enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
                              struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_trials = NULL;
     *ret_n = 0;
     TRY(store_sql(store, SQL_TRIAL_LIST, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
+    db_bind_i64(stmt, 1, study_id);
     return read_trials(store, stmt, study_id, 0, ret_trials, ret_n, err);
 }
 
 enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t from, struct trial **ret_trials,
                                   size_t *ret_n, struct error *err)
 {
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_trials = NULL;
     *ret_n = 0;
     TRY(store_sql(store, SQL_TRIAL_LIST_FROM, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    sqlite3_bind_int64(stmt, 2, from);
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_i64(stmt, 2, from);
     return read_trials(store, stmt, study_id, from, ret_trials, ret_n, err);
 }
 
@@ -524,16 +528,16 @@ enum status store_trial_find(struct store *store, int64_t study_id, int64_t numb
 {
     enum status rc;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     *ret_trial = (struct trial){0};
     TRY(store_sql(store, SQL_TRIAL_FIND, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    sqlite3_bind_int64(stmt, 2, number);
+    db_bind_i64(stmt, 1, study_id);
+    db_bind_i64(stmt, 2, number);
     TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
-    rc = step == SQLITE_ROW ? read_trial(store, stmt, study_id, number, ret_trial, err)
-                            : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them",
-                                   store->path, (long long)number);
-    sqlite3_reset(stmt);
+    rc = step == DB_ROW ? read_trial(store, stmt, study_id, number, ret_trial, err)
+                        : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them",
+                               store->path, (long long)number);
+    db_reset(stmt);
     return rc;
 }

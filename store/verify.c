@@ -30,41 +30,43 @@ static void PRINTF_LIKE(2, 3) found(struct verify *v, const char *fmt, ...)
 }
 
 /* The rows of a query, one after the other; a row that cannot be read is a finding like any other. */
-static void each(struct verify *v, const char *what, const char *sql, void (*row)(struct verify *v, sqlite3_stmt *stmt))
+static void each(struct verify *v, const char *what, const char *sql,
+                 void (*row)(struct verify *v, struct db_stmt *stmt))
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(v->store->db, sql, -1, &stmt, NULL);
+    struct db_stmt stmt = {0};
+    struct error err = {0};
+    enum status rc = store_sql_prepare(v->store, sql, &stmt, &err);
+    int step = DB_ROW;
 
-    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-        rc = sqlite3_step(stmt);
-        if (rc == SQLITE_ROW)
-            row(v, stmt);
+    while (rc == ST_OK && step == DB_ROW) {
+        rc = store_sql_step(v->store, &stmt, &step, what, &err);
+        if (rc == ST_OK && step == DB_ROW)
+            row(v, &stmt);
     }
-    if (rc != SQLITE_DONE)
-        found(v, "%s cannot be read to the end: %s", what, sqlite3_errmsg(v->store->db));
-    sqlite3_finalize(stmt);
+    if (rc != ST_OK)
+        found(v, "%s cannot be read to the end: %s", what, err.text);
+    store_sql_finalize(&stmt);
 }
 
-static const char *text_of(sqlite3_stmt *stmt, int at)
+static const char *text_of(struct db_stmt *stmt, int at)
 {
-    const char *text = (const char *)sqlite3_column_text(stmt, at);
+    const char *text = db_text(stmt, at);
 
     return text != NULL ? text : "?";
 }
 
-static void file_row(struct verify *v, sqlite3_stmt *stmt)
+static void file_row(struct verify *v, struct db_stmt *stmt)
 {
     if (strcmp(text_of(stmt, 0), "ok") != 0)
         found(v, "the file: %s", text_of(stmt, 0));
 }
 
-static void owner_row(struct verify *v, sqlite3_stmt *stmt)
+static void owner_row(struct verify *v, struct db_stmt *stmt)
 {
-    found(v, "table %s, row %lld: the row that it belongs to is missing", text_of(stmt, 0),
-          (long long)sqlite3_column_int64(stmt, 1));
+    found(v, "table %s, row %lld: the row that it belongs to is missing", text_of(stmt, 0), (long long)db_i64(stmt, 1));
 }
 
-static void study_row(struct verify *v, sqlite3_stmt *stmt)
+static void study_row(struct verify *v, struct db_stmt *stmt)
 {
     enum store_soundness sound = store_row_sound(stmt);
 
@@ -74,10 +76,10 @@ static void study_row(struct verify *v, sqlite3_stmt *stmt)
         found(v, "study '%s': its settings do not fit its checksum", text_of(stmt, 0));
 }
 
-static void gap_row(struct verify *v, sqlite3_stmt *stmt)
+static void gap_row(struct verify *v, struct db_stmt *stmt)
 {
     found(v, "study '%s' has %lld trials, though the last has the number %lld: some are missing", text_of(stmt, 0),
-          (long long)sqlite3_column_int64(stmt, 1), (long long)sqlite3_column_int64(stmt, 2));
+          (long long)db_i64(stmt, 1), (long long)db_i64(stmt, 2));
 }
 
 static bool same_sum(const struct curve_sum *a, const struct curve_sum *b)
@@ -105,9 +107,9 @@ static void compare(struct verify *v, struct store_sums *is, struct store_sums *
               study, n);
 }
 
-static void trial_row(struct verify *v, sqlite3_stmt *stmt)
+static void trial_row(struct verify *v, struct db_stmt *stmt)
 {
-    int64_t number = sqlite3_column_int64(stmt, 0), id = sqlite3_column_int64(stmt, 2);
+    int64_t number = db_i64(stmt, 0), id = db_i64(stmt, 2);
     enum store_soundness sound = store_row_sound(stmt);
     struct store_sums want = {0};
     struct error err = {0};
@@ -129,34 +131,32 @@ static void trial_row(struct verify *v, sqlite3_stmt *stmt)
     mem_free(want.v);
 }
 
-static void lease_row(struct verify *v, sqlite3_stmt *stmt)
+static void lease_row(struct verify *v, struct db_stmt *stmt)
 {
     enum store_soundness sound = store_row_sound(stmt);
 
     v->verdict->leases.n++;
     v->verdict->leases.n_unchecked += sound == STORE_UNCHECKED;
     if (sound == STORE_DAMAGED)
-        found(v, "trial %lld of study '%s': a lease of it does not fit its checksum",
-              (long long)sqlite3_column_int64(stmt, 0), text_of(stmt, 1));
+        found(v, "trial %lld of study '%s': a lease of it does not fit its checksum", (long long)db_i64(stmt, 0),
+              text_of(stmt, 1));
 }
 
-static void mark_row(struct verify *v, sqlite3_stmt *stmt)
+static void mark_row(struct verify *v, struct db_stmt *stmt)
 {
     if (store_row_sound(stmt) == STORE_DAMAGED)
-        found(v, "trial %lld of study '%s': the remark on it does not fit its checksum",
-              (long long)sqlite3_column_int64(stmt, 0), text_of(stmt, 1));
+        found(v, "trial %lld of study '%s': the remark on it does not fit its checksum", (long long)db_i64(stmt, 0),
+              text_of(stmt, 1));
 }
 
-static void outbox_row(struct verify *v, sqlite3_stmt *stmt)
+static void outbox_row(struct verify *v, struct db_stmt *stmt)
 {
     v->verdict->outbox.n++;
-    if (sqlite3_column_type(stmt, 5) == SQLITE_NULL)
+    if (db_type(stmt, 5) == DB_NULL)
         v->verdict->outbox.n_unchecked++;
-    else if (sqlite3_column_int64(stmt, 5) !=
-             store_outbox_sum(sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
-                              sqlite3_column_int64(stmt, 2), sqlite3_column_int64(stmt, 3), text_of(stmt, 4)))
-        found(v, "row %lld of the trackers' outbox does not fit its checksum",
-              (long long)sqlite3_column_int64(stmt, 0));
+    else if (db_i64(stmt, 5) !=
+             store_outbox_sum(db_i64(stmt, 0), db_i64(stmt, 1), db_i64(stmt, 2), db_i64(stmt, 3), text_of(stmt, 4)))
+        found(v, "row %lld of the trackers' outbox does not fit its checksum", (long long)db_i64(stmt, 0));
 }
 
 enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_report_fn *report, void *ctx,

@@ -6,12 +6,12 @@
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_DATA_VERSION, &stmt, err));
     TRY(store_sql_step(store, stmt, &step, "looking for changes", err));
-    *ret_version = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
+    *ret_version = db_i64(stmt, 0);
+    db_reset(stmt);
     return ST_OK;
 }
 
@@ -19,18 +19,17 @@ static enum status read_last(struct store *store, int64_t trial_id, const char *
                              bool *ret_found, struct error *err)
 {
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_METRIC_LAST, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    store_bind_text(stmt, 2, name);
+    db_bind_i64(stmt, 1, trial_id);
+    db_bind_text(stmt, 2, name);
     TRY(store_sql_step(store, stmt, &step, "reading a learning curve", err));
-    *ret_found = step == SQLITE_ROW;
-    if (step == SQLITE_ROW)
-        *point = (struct curve_point){.env_steps = sqlite3_column_int64(stmt, 0),
-                                      .wall_s = store_column_f64(stmt, 1),
-                                      .value = store_column_f64(stmt, 2)};
-    sqlite3_reset(stmt);
+    *ret_found = step == DB_ROW;
+    if (step == DB_ROW)
+        *point = (struct curve_point){
+            .env_steps = db_i64(stmt, 0), .wall_s = db_f64_or_nan(stmt, 1), .value = db_f64_or_nan(stmt, 2)};
+    db_reset(stmt);
     return ST_OK;
 }
 
@@ -72,15 +71,15 @@ static enum status read_names(struct store *store, int64_t trial_id, char ***ret
     size_t cap = 0;
     enum status rc;
     int step;
-    sqlite3_stmt *stmt;
+    struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_METRIC_NAMES, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the metrics", err)) == ST_OK && step == SQLITE_ROW) {
+    db_bind_i64(stmt, 1, trial_id);
+    while ((rc = store_sql_step(store, stmt, &step, "listing the metrics", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(*ret_names, *ret_n, cap);
-        (*ret_names)[(*ret_n)++] = store_column_text(stmt, 0);
+        (*ret_names)[(*ret_n)++] = db_copy_text(stmt, 0);
     }
-    sqlite3_reset(stmt);
+    db_reset(stmt);
     return rc;
 }
 
