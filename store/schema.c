@@ -219,8 +219,11 @@ static const char migration_7[] = "CREATE TABLE mark ("
 static const char migration_8[] =
     "ALTER TABLE trial ADD COLUMN outcomes TEXT CHECK (outcomes IS NULL OR json_valid(outcomes));";
 
-static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4,
-                                         migration_5, migration_6, migration_7, migration_8};
+/* 9: what each proposal had seen, so that it can be made again (sweep/proposals/evidence.h). */
+static const char migration_9[] = "ALTER TABLE trial ADD COLUMN seen TEXT CHECK (seen IS NULL OR json_valid(seen));";
+
+static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5,
+                                         migration_6, migration_7, migration_8, migration_9};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 int64_t store_schema_version(void)

@@ -22,12 +22,14 @@
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s, "         \
-    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS ", outcomes"
-/* Without config and log_tail, the largest columns. */
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS                 \
+    ", outcomes, seen"
+/* Without config, log_tail and seen, the largest columns. */
 #define TRIAL_COLUMNS_LIGHT                                                                                            \
     "id, study_id, number, state, params, NULL, origin, seed, attempt, device, score, perf, cost_s, device_s, "        \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s, "             \
-    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS ", outcomes"
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS                 \
+    ", outcomes, NULL"
 
 static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -59,9 +61,9 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2, lost_s = ?3 WHERE id = ?1",
 
     [SQL_TRIAL_INSERT] = "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, "
-                         "created_ms, propose_s) "
+                         "created_ms, propose_s, seen) "
                          "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
-                         "?2, ?3, ?4, ?5, 0, ?6, ?7) RETURNING id, number",
+                         "?2, ?3, ?4, ?5, 0, ?6, ?7, ?8) RETURNING id, number",
     [SQL_TRIAL_START] = "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
                         "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
                         "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "

@@ -183,6 +183,7 @@ struct trial {
     char *outcomes; /* JSON object: the metrics at its end that limits and third objective need; NULL: none */
     char *dropped; /* why models and front ignore it; NULL: they do not */
     char *note, *tags; /* what people wrote: a text, and words as "a,b"; NULL */
+    char *seen; /* JSON: which results its proposal had seen; NULL: it was not proposed */
 };
 void trial_free(struct trial *trial);
 

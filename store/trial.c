@@ -41,6 +41,7 @@ void trial_free(struct trial *trial)
     mem_free(trial->dropped);
     mem_free(trial->note);
     mem_free(trial->tags);
+    mem_free(trial->seen);
     *trial = (struct trial){0};
 }
 
@@ -103,10 +104,10 @@ static enum status read_trial(struct store *store, struct db_stmt *stmt, int64_t
     const struct {
         int column;
         char **text;
-    } texts[] = {{4, &trial->params},   {5, &trial->config},   {6, &trial->origin},       {9, &trial->device},
-                 {15, &trial->reason},  {19, &trial->slot},    {20, &trial->cost_method}, {21, &trial->log_tail},
-                 {28, &trial->program}, {29, &trial->kernels}, {32, &trial->dropped},     {33, &trial->note},
-                 {34, &trial->tags},    {35, &trial->outcomes}};
+    } texts[] = {{4, &trial->params},   {5, &trial->config},    {6, &trial->origin},       {9, &trial->device},
+                 {15, &trial->reason},  {19, &trial->slot},     {20, &trial->cost_method}, {21, &trial->log_tail},
+                 {28, &trial->program}, {29, &trial->kernels},  {32, &trial->dropped},     {33, &trial->note},
+                 {34, &trial->tags},    {35, &trial->outcomes}, {36, &trial->seen}};
     enum trial_state state;
 
     *trial = (struct trial){0};
@@ -155,6 +156,7 @@ enum status store_trial_create_part(struct store *store, struct trial *trial, st
     db_bind_i64(stmt, 5, trial->seed);
     db_bind_i64(stmt, 6, now_ms);
     db_bind_f64(stmt, 7, trial->propose_s); /* NaN is kept as NULL */
+    db_bind_text(stmt, 8, trial->seen);
     rc = store_sql_step(store, stmt, &step, create_what, err);
     if (rc == ST_OK) {
         id = db_i64(stmt, 0);

@@ -52,6 +52,7 @@ static const struct command commands[] = {
     {"rm", "move a study to the trash", cmd_rm},
     {"gc", "empty a store's trash", cmd_gc},
     {"rerun", "train a trial again: the same bytes, or many seeds", cmd_rerun},
+    {"replay", "make a study's proposals again: are they the same?", cmd_replay},
     {"sync", "send to the experiment trackers what they lack", cmd_sync},
     {"env", "make, build and check games of your own", cmd_env},
     {"envs", "list the games, their observations, actions and options", cmd_envs},

@@ -17,7 +17,7 @@
 #include "sweep/control/status_json.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/store_watch.h"
-#include "sweep/controller/proposer.h"
+#include "sweep/proposals/proposer.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/signals.h"

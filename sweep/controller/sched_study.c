@@ -19,12 +19,13 @@
 #include "study/warm_start.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/device_class.h"
-#include "sweep/controller/confirm.h"
+#include "sweep/proposals/confirm.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
 #include "study/findings/gain.h"
 #include "sweep/controller/stop_rules.h"
-#include "sweep/controller/proposer.h"
+#include "sweep/proposals/propose.h"
+#include "sweep/proposals/proposer.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/track_rows.h"
 #include "sweep/launch/worker_process.h"
@@ -69,6 +70,7 @@ void sched_study_destroy(struct sched_study *ss)
     trial_check_destroy(ss->check);
     gain_watch_free(&ss->gain);
     leases_free(&ss->leases);
+    evidence_free(&ss->evidence);
     study_view_free(&ss->view);
     mem_free(ss);
 }
@@ -97,8 +99,8 @@ static enum status recover(struct sched_study *ss, struct error *err)
 static void forget_texts(struct sched_study *ss, size_t i)
 {
     struct trial *t = &ss->view.trials[i];
-    char **texts[] = {&t->params,   &t->config,  &t->device,  &t->slot,  &t->cost_method,
-                      &t->log_tail, &t->program, &t->kernels, &t->reason};
+    char **texts[] = {&t->params,   &t->config,  &t->device,  &t->slot, &t->cost_method,
+                      &t->log_tail, &t->program, &t->kernels, &t->seen, &t->reason};
     size_t n = sizeof texts / sizeof texts[0];
 
     if (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED && t->state != TRIAL_FAILED)
@@ -112,13 +114,7 @@ static void forget_texts(struct sched_study *ss, size_t i)
 static enum status open_proposer(struct sched_study *ss, const struct space *space, struct proposer **ret_proposer,
                                  struct error *err)
 {
-    const struct sweep_settings *s = &ss->setup->sweep;
-    struct suggest_settings settings = {.method = (enum suggest_method)s->method,
-                                        .seed = (uint64_t)s->seed,
-                                        .n_init = (size_t)s->n_init,
-                                        .max_cost = s->max_cost,
-                                        .allowed = trial_check_allows,
-                                        .allowed_ctx = ss->check};
+    struct suggest_settings settings = propose_settings(ss->setup, ss->check);
 
     return proposer_create(ret_proposer, space, &settings, ss->wake_fd, err);
 }
@@ -148,6 +144,7 @@ enum status sched_study_take_space(struct sched_study *ss, struct search *wider,
     study_view_judge(&ss->view);
     ss->used_up = false;
     ss->stuck_at = SIZE_MAX;
+    ss->evidence.new_space = true;
     return ST_OK;
 }
 
@@ -161,6 +158,7 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     ss->check = trial_check_create(ss->setup, &ss->view.search);
     TRY(trial_check_require(ss->check, ss->setup, err));
     TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
+    TRY(evidence_load(&ss->evidence, &ss->view, err));
     ss->stuck_at = SIZE_MAX;
     gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
     for (size_t i = 0; i < ss->view.n; i++) {
@@ -298,12 +296,14 @@ static enum status make_trial(struct sched_study *ss, const double *x, size_t en
     return trial_config(ss, x, env, ret->seed, &ret->config, err);
 }
 
+/* seen: what its proposal had seen; NULL: it is not proposed. */
 static enum status queue_on(struct sched_study *ss, const double *x, size_t env, const char *origin, double propose_s,
-                            struct error *err)
+                            const char *seen, struct error *err)
 {
     struct trial trial;
     enum status rc = make_trial(ss, x, env, origin, -1, propose_s, &trial, err);
 
+    trial.seen = seen != NULL ? mem_strdup(seen) : NULL;
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
     if (rc == ST_OK) {
@@ -317,7 +317,7 @@ static enum status queue_on(struct sched_study *ss, const double *x, size_t env,
 enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
                               struct error *err)
 {
-    return queue_on(ss, x, 0, origin, propose_s, err);
+    return queue_on(ss, x, 0, origin, propose_s, NULL, err);
 }
 
 enum status sched_study_add(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
@@ -345,7 +345,7 @@ static enum status queue_missing(struct sched_study *ss, struct error *err)
     const struct trial *first = &ss->view.trials[m.of];
     const char *origin = trial_is_seed(first) ? SEED_ORIGIN : trial_is_confirming(first) ? CONFIRM_ORIGIN : ENV_ORIGIN;
 
-    return queue_on(ss, ss->view.x[m.of], m.env, origin, NAN, err);
+    return queue_on(ss, ss->view.x[m.of], m.env, origin, NAN, NULL, err);
 }
 
 /* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two
@@ -355,17 +355,6 @@ static bool config_trial(struct sched_study *ss, struct suggestion *ret)
     *ret = (struct suggestion){.origin = "default"};
     return ss->view.n == 0 && search_config_point(&ss->view.search, ss->setup, ret->x) &&
            trial_check_allows(ss->check, ret->x);
-}
-
-/* What names the next proposal: how many points were proposed. Further runs take no numbers: every second or fourth
- * point of an even sequence alone would be anything but even. */
-static int64_t n_proposed(const struct study_view *v)
-{
-    int64_t n = (int64_t)v->n;
-
-    for (size_t i = 0; i < v->n; i++)
-        n -= trial_is_further(&v->trials[i]);
-    return n;
 }
 
 static size_t n_ended(const struct sched_study *ss)
@@ -389,7 +378,8 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
     ss->asked_at = n_ended(ss);
-    proposer_ask(ss->proposer, &ss->view.history, n_proposed(&ss->view), &plan);
+    evidence_ask(&ss->evidence, &ss->view, &plan);
+    proposer_ask(ss->proposer, &ss->view.history, propose_number(&ss->view), &plan);
     return ST_OK;
 }
 
@@ -412,10 +402,9 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
-    if (strcmp(proposal.suggestion.origin, "default") ==
-        0) /* the suggester's start, which is not the config (config_trial) */
-        strcpy(proposal.suggestion.origin, "start");
-    return sched_study_queue(ss, proposal.suggestion.x, proposal.suggestion.origin, proposal.seconds, err);
+    TRY(queue_on(ss, proposal.suggestion.x, 0, proposal.suggestion.origin, proposal.seconds, ss->evidence.text, err));
+    evidence_stored(&ss->evidence);
+    return ST_OK;
 }
 
 enum status sched_study_adopt(struct sched_study *ss, struct error *err)

@@ -14,6 +14,7 @@
 #include "sweep/controller/leases.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/share.h"
+#include "sweep/proposals/evidence.h"
 
 struct proposer;
 struct scheduler;
@@ -42,6 +43,7 @@ struct sched_study {
     bool risk_moved; /* one of these flights has ended: the store must be updated */
     struct trial_check *check; /* the proposer's: what may be proposed */
     struct proposer *proposer;
+    struct evidence evidence; /* by its proposals */
     int wake_fd; /* the scheduler's, for the proposer */
     struct track_rows *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */

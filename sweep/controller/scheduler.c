@@ -19,7 +19,7 @@
 #include "sweep/controller/flight.h"
 #include "sweep/controller/leases.h"
 #include "sweep/controller/stop_rules.h"
-#include "sweep/controller/proposer.h"
+#include "sweep/proposals/proposer.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/share.h"
 #include "sweep/controller/store_watch.h"

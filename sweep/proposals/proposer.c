@@ -1,14 +1,14 @@
 /* proposer.c - the suggester of a study in a thread of its own, so that no worker's message waits for a model.
  * Invariants: (1) a question is the thread's from proposer_ask until proposer_take returns it: no other thread touches
  * the suggester or the copied history; (2) an answer is written before the wake-up is sent. */
-#include "sweep/controller/proposer.h"
+#include "sweep/proposals/proposer.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
-#include "study/study_view.h"
-#include "sweep/controller/confirm.h"
+#include "sweep/proposals/confirm.h"
+#include "sweep/proposals/propose.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -36,55 +36,6 @@ struct proposer {
     struct error err;
 };
 
-/* The config to run again under a fresh seed; history.n: none. stuck: no new point is left. */
-static size_t choose_again(struct proposer *p, bool stuck, const char **ret_origin)
-{
-    struct gp_history own = p->history;
-    struct gp_insight *advice = &p->proposal.advice;
-    size_t i = own.n;
-
-    own.n_other = 0; /* advice is of this study's runs alone, as every reader gives it */
-    if (advice->n == 0)
-        gp_beliefs_init(advice, &p->space, &own);
-    *ret_origin = SEED_ORIGIN;
-    if (p->plan.seeds > 1)
-        i = gp_seed_next(&p->space, advice, &own, p->plan.seeds);
-    if (i < own.n)
-        return i;
-    *ret_origin = CONFIRM_ORIGIN;
-    if (p->plan.target == TARGET_CONFIRM)
-        i = gp_confirm_next(advice, &own, GP_CONFIRM_BEST);
-    if (i < own.n || (p->plan.turn < CONFIRM_FIRST && !stuck))
-        return i;
-    i = gp_confirm_next(advice, &own,
-                        p->plan.turn == CONFIRM_LAST  ? GP_CONFIRM_LAST
-                        : p->plan.turn == CONFIRM_END ? GP_CONFIRM_END
-                                                      : GP_CONFIRM_DOUBTFUL);
-    return i < own.n && own.trials[i].cost <= p->plan.cost_left ? i : own.n;
-}
-
-static enum status propose(struct proposer *p)
-{
-    struct suggestion *s = &p->proposal.suggestion;
-    const char *origin = NULL;
-    size_t i = p->history.n;
-
-    if (p->plan.seeds > 1 || p->plan.turn >= CONFIRM_FIRST || p->plan.target != TARGET_FAR)
-        i = choose_again(p, false, &origin);
-    if (i == p->history.n) {
-        enum status rc = suggester_next(p->suggester, &p->history, p->number, s, &p->err);
-        if (rc != ST_LIMIT || p->plan.turn == CONFIRM_NO)
-            return rc;
-        if ((i = choose_again(p, true, &origin)) == p->history.n)
-            return ST_LIMIT;
-        error_clear(&p->err);
-    }
-    *s = (struct suggestion){0};
-    snprintf(s->origin, sizeof s->origin, "%s", origin);
-    memcpy(s->x, p->history.trials[i].x, p->space.dim * sizeof *s->x);
-    return ST_OK;
-}
-
 static void *think(void *ctx)
 {
     struct proposer *p = ctx;
@@ -99,7 +50,7 @@ static void *think(void *ctx)
         pthread_mutex_unlock(&p->lock);
         double begin_s = clock_mono_s();
         error_clear(&p->err);
-        p->proposal.status = propose(p);
+        p->proposal.status = propose(p->suggester, &p->space, &p->history, p->number, &p->plan, &p->proposal, &p->err);
         p->proposal.seconds = clock_mono_s() - begin_s;
         pthread_mutex_lock(&p->lock);
         if (p->state == PROPOSER_ASKED)

@@ -1,7 +1,7 @@
 /* proposer.h - the suggester of a study in a thread of its own. All calls come from the scheduler's thread; an answer
  * wakes it through wake_fd. The proposer owns its suggester and its copy of the history. */
-#ifndef SWEEP_CONTROLLER_PROPOSER_H
-#define SWEEP_CONTROLLER_PROPOSER_H
+#ifndef SWEEP_PROPOSALS_PROPOSER_H
+#define SWEEP_PROPOSALS_PROPOSER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include "gp/gp.h"
 
 struct confirm_plan;
+struct proposal;
 struct proposer;
 
 enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
@@ -20,12 +21,6 @@ void proposer_destroy(struct proposer *proposer); /* waits for a proposal that i
 void proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,
                   const struct confirm_plan *plan);
 bool proposer_is_busy(const struct proposer *proposer);
-struct proposal {
-    struct suggestion suggestion; /* origin SEED_ORIGIN or CONFIRM_ORIGIN: a config again under a fresh seed */
-    double seconds; /* time that the proposal took */
-    struct gp_insight advice; /* n 0: it was not needed; else of the history in the question */
-    enum status status; /* of suggester_next */
-};
 /* False: not yet. The advice becomes the caller's (gp_insight_free). */
 bool proposer_take(struct proposer *proposer, struct proposal *ret_proposal, struct error *err);
 

@@ -1,7 +1,7 @@
 /* confirm.h - when a study runs a config again under a fresh seed (sweep.seeds, sweep.confirm). Pure functions of their inputs; any
  * thread. */
-#ifndef SWEEP_CONTROLLER_CONFIRM_H
-#define SWEEP_CONTROLLER_CONFIRM_H
+#ifndef SWEEP_PROPOSALS_CONFIRM_H
+#define SWEEP_PROPOSALS_CONFIRM_H
 
 #include <stddef.h>
 

@@ -7,7 +7,7 @@
  * nearest: trials, seconds of training or of devices, or time.
  * Invariants: (1) runs under way count as made, by what a finished run of the same point cost; (2) training that was
  * lost with a worker or controller counts as spent, as it does for the limit (stop_rules.c). */
-#include "sweep/controller/confirm.h"
+#include "sweep/proposals/confirm.h"
 
 #include "gp/gp.h"
 #include "store/store.h"

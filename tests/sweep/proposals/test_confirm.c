@@ -18,8 +18,9 @@
 #include "store/store.h"
 #include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/controller/confirm.h"
-#include "sweep/controller/proposer.h"
+#include "sweep/proposals/confirm.h"
+#include "sweep/proposals/propose.h"
+#include "sweep/proposals/proposer.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/stop_rules.h"
 

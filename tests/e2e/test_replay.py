@@ -1,0 +1,117 @@
+"""`trawl replay`: the proposals of a study, whose results came from several workers in any order, are made again to the byte: after kill -9
+of controller and workers, resumes, trials that people left out or gave, and a space that was widened. It notices what differs."""
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import tap
+from tap import TINY_SWEEP, equal, fails, run, write
+
+PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto") + """
+[sweep.train.total_timesteps]
+distribution = log
+min = 2048
+max = 16384
+"""
+
+
+def rows(store, what):
+    with sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S) as db:
+        found = db.execute(what).fetchall()
+    db.close()
+    return found
+
+
+def finished(store):
+    try:
+        return rows(store, "SELECT count(*) FROM trial WHERE state = 'done'")[0][0]
+    except sqlite3.OperationalError:
+        return 0
+
+
+def replay(store, name="a", code=0):
+    out, _ = run("replay", name, "--store", store, "--json", code=code)
+    return json.loads(out)
+
+
+def children(pid):
+    out = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout
+    return [int(word) for word in out.split()]
+
+
+def sweep_words(folder, store, *more):
+    return ["sweep", *more, "--store", store, "--devices", "cmd*4:%s worker --stdio" % tap.TRAWL]
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def test_many_workers_kills_and_resumes_replay_to_the_same_bytes(folder):
+    store, config, chance = folder / "s.db", write(folder, "a.ini", PARETO), random.Random(5)
+    words = sweep_words(folder, store, config, "--name", "a", "--trials", 40, "--seed", 3)
+    for until in (8, 16, 24):  # three controllers die, and workers before each of them
+        process = subprocess.Popen([tap.TRAWL, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        tap.started.append(process)
+        killed = False
+        while finished(store) < until and process.poll() is None:
+            time.sleep(0.01)
+            if not killed and finished(store) >= until - 4 and children(process.pid):
+                kill(chance.choice(children(process.pid)))
+                killed = True
+        process.kill()
+        process.wait()
+        if until == 8:
+            run("drop", "a", 2, "--reason", "by hand", "--store", store)
+        if until == 16:
+            run("try", "a", "--store", store, "--train.learning_rate", 0.05)
+        words = sweep_words(folder, store, "--resume", "a")
+    run("drop", "a", 2, "--undo", "--store", store)
+    run(*sweep_words(folder, store, "--resume", "a", "--trials", 46, "--sweep.train.learning_rate.max", 0.3))
+    found = replay(store)
+    equal(found["differences"], [])
+    equal(found["unrecorded"], 0)
+    given = rows(store, "SELECT count(*) FROM trial WHERE seen IS NULL")[0][0]
+    equal((found["same"], found["given"]), (46 - given, given))
+    origins = {o for o, in rows(store, "SELECT origin FROM trial")}
+    assert {"default", "enqueued", "sobol", "ehvi", "confirm"} <= origins, origins
+    spaces = rows(store, "SELECT count(*) FROM trial WHERE seen LIKE '%\"space\"%'")[0][0]
+    equal(spaces, 2)  # the first one and the wider one, not one for each controller
+    seen = [json.loads(s) for s, in rows(store, "SELECT seen FROM trial WHERE seen IS NOT NULL ORDER BY number")]
+    named = [i for s in seen for i in s.get("ended", [])]
+    equal(len(named), len(set(named)))  # an end is named once
+    assert named != sorted(named)  # results did not come in the order of the trials
+    equal(sum(2 in s.get("dropped", []) for s in seen) + sum(2 in s.get("counted", []) for s in seen), 2)
+
+
+def test_another_order_of_results_is_noticed(folder):
+    store, config = folder / "s.db", write(folder, "a.ini", PARETO.replace("[sweep]", "[sweep]\nconfirm = 0"))
+    run("sweep", config, "--name", "a", "--trials", 16, "--seed", 3, "--store", store)
+    equal(replay(store)["same"], 15)
+    number, seen = rows(store, "SELECT number, seen FROM trial WHERE origin = 'ehvi' ORDER BY number LIMIT 1")[0]
+    seen = json.loads(seen)
+    assert seen["ended"], seen
+    seen["ended"] = seen["ended"][:-1]  # as if the proposal had not known the last result
+    db = sqlite3.connect(store)
+    db.execute("DROP TRIGGER trial_finished_is_final")
+    db.execute("UPDATE trial SET seen = ?, checksum = NULL WHERE number = ?", (json.dumps(seen), number))
+    db.commit()
+    db.close()
+    found = replay(store, code=1)
+    equal(found["differences"][0]["trial"], number)
+    assert found["differences"][0]["params"] != found["differences"][0]["now_params"]
+    fails("replay", "a", "--store", store, code=1, says="the first is trial %d" % number)
+    fails("replay", "b", "--store", store, code=1, says="b")
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
