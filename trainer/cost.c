@@ -7,11 +7,19 @@
  *   window    alone: time counts; the time of an iteration is taken
  *   shared    an iteration counts as the last window had it; time does not
  *
+ * Where runs share a struct train_pace, the i-th window of a run is not taken while that of another run of the same kind
+ * is fresh: being alone holds up all others, and a short run would be alone for a third of its time.
+ *
  * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) every iteration is collected when
  * the gate is let go; (3) wall_s never falls. */
 #include "trainer/trainer_priv.h"
 
+#include "base/clock.h"
+#include "base/mem.h"
+
 #include <math.h>
+#include <pthread.h>
+#include <string.h>
 
 #define WARM_QUEUED 3 /* plain, recorded, recorded with a profile */
 #define WARM_DIRECT 1
@@ -24,6 +32,102 @@
 #define AGAIN_TIMES 4 /* the next window is when this many times the iterations have ended, */
 #define AGAIN_MIN_S 0.5 /* but not before it has cost so much more, */
 #define AGAIN_MAX_S 60.0 /* nor later than when it has cost so much more */
+#define PACE_MAX 64 /* windows that are remembered */
+#define PACE_FRESH_S 60.0
+
+/* ---- windows of other runs ---- */
+
+struct pace_window {
+    uint64_t kind; /* pace_kind */
+    double iteration_s; /* 0: free */
+    double taken_s; /* by the clock */
+};
+
+struct train_pace {
+    pthread_mutex_t lock; /* guards windows; never held together with another */
+    struct pace_window windows[PACE_MAX];
+};
+
+struct train_pace *train_pace_create(void)
+{
+    struct train_pace *pace = mem_alloc(sizeof *pace);
+
+    pthread_mutex_init(&pace->lock, NULL);
+    return pace;
+}
+
+void train_pace_destroy(struct train_pace *pace)
+{
+    if (pace == NULL)
+        return;
+    pthread_mutex_destroy(&pace->lock);
+    mem_free(pace);
+}
+
+/* FNV-1a */
+static uint64_t pace_mix(uint64_t hash, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3ull;
+    return hash;
+}
+
+/* Names everything that the work of an iteration follows from (as of same_shape in cache.c, and the number of
+ * minibatches), and which window of a run it is: the time of an iteration moves while a policy learns. */
+static uint64_t pace_kind(const struct trainer *t, uint64_t window)
+{
+    const struct train_settings *s = &t->set;
+    const double numbers[] = {(double)t->n_agents,       (double)t->horizon_full,
+                              (double)t->n_segments,     schedule_mean_minibatches(s, t->horizon_full),
+                              (double)s->optimizer,      (double)s->vtrace,
+                              (double)s->norm_adv,       (double)s->scale_reward,
+                              (double)s->graphs,         (double)(s->prio_alpha > 0),
+                              (double)(s->e3b_coef > 0), (double)window};
+    uint64_t hash = pace_mix(0xcbf29ce484222325ull, t->def->name, strlen(t->def->name));
+
+    hash = pace_mix(hash, t->ops->name, strlen(t->ops->name));
+    hash = pace_mix(hash, numbers, sizeof numbers);
+    hash = pace_mix(hash, &t->policy.set, sizeof t->policy.set);
+    return pace_mix(hash, t->env_settings, t->def->options.settings_size);
+}
+
+static double pace_recall(const struct trainer *t, uint64_t window)
+{
+    struct train_pace *pace = t->cost.gate->pace;
+    uint64_t kind = pace_kind(t, window);
+    double iteration_s = 0.0, now_s = clock_mono_s();
+
+    if (pace == NULL)
+        return 0.0;
+    pthread_mutex_lock(&pace->lock);
+    for (size_t i = 0; i < PACE_MAX; i++)
+        if (pace->windows[i].kind == kind && now_s - pace->windows[i].taken_s < PACE_FRESH_S)
+            iteration_s = pace->windows[i].iteration_s;
+    pthread_mutex_unlock(&pace->lock);
+    return iteration_s;
+}
+
+/* In place of an older one of its kind, else of the oldest. */
+static void pace_keep(const struct trainer *t)
+{
+    struct train_pace *pace = t->cost.gate->pace;
+    struct pace_window now = {pace_kind(t, t->cost.n_windows), t->cost.iteration_s, clock_mono_s()};
+    size_t at = 0;
+
+    if (pace == NULL)
+        return;
+    pthread_mutex_lock(&pace->lock);
+    for (size_t i = 0; i < PACE_MAX; i++)
+        if (pace->windows[i].taken_s < pace->windows[at].taken_s)
+            at = i;
+    for (size_t i = 0; i < PACE_MAX; i++)
+        if (pace->windows[i].kind == now.kind)
+            at = i;
+    pace->windows[at] = now;
+    pthread_mutex_unlock(&pace->lock);
+}
+
+/* ---- states ---- */
 
 static void cost_state(struct trainer *t, enum cost_state state)
 {
@@ -45,6 +149,26 @@ static void cost_enter(struct trainer *t, bool alone)
     cost_state(t, alone ? COST_WARM : COST_SHARED);
 }
 
+/* The next window is when this many more iterations have ended. */
+static void cost_window_done(struct trainer *t)
+{
+    t->cost.again_collected = AGAIN_TIMES * t->n_collected;
+    t->cost.again_wall_s = t->count.wall_s;
+    t->cost.n_windows++;
+}
+
+/* Takes the next window from another run; false: there is none. */
+static bool cost_recall(struct trainer *t)
+{
+    double iteration_s = pace_recall(t, t->cost.n_windows);
+
+    if (!(iteration_s > 0.0))
+        return false;
+    t->cost.iteration_s = iteration_s;
+    cost_window_done(t);
+    return true;
+}
+
 void cost_begin(struct trainer *t, const struct train_gate *gate)
 {
     t->cost = (struct cost){.gate = gate,
@@ -52,8 +176,13 @@ void cost_begin(struct trainer *t, const struct train_gate *gate)
                             .seen_wall_s = t->count.wall_s,
                             .seen_carry = t->count.minibatch_carry};
     trainer_tick_skip(t);
-    if (gate != NULL)
-        cost_enter(t, true);
+    if (gate == NULL)
+        return;
+    cost_enter(t, !cost_recall(t));
+    if (t->cost.state == COST_WARM && cost_recall(t)) { /* another run has measured it while this one waited */
+        gate->leave(gate->ctx);
+        cost_enter(t, false);
+    }
 }
 
 /* All iterations collected, the gate free for others. */
@@ -91,9 +220,9 @@ static enum status window_end(struct trainer *t, struct error *err)
     }
     c->n_spoilt = 0;
     c->iteration_s = (c->seen_wall_s - c->from_wall_s) / (double)(t->n_collected - c->from_collected);
+    pace_keep(t);
     TRY(cost_leave(t, err));
-    c->again_collected = AGAIN_TIMES * t->n_collected;
-    c->again_wall_s = t->count.wall_s;
+    cost_window_done(t);
     c->n_warm = WARM_AGAIN;
     cost_enter(t, false);
     return ST_OK;
@@ -123,7 +252,7 @@ enum status cost_turn(struct trainer *t, struct error *err)
             return window_end(t, err);
         break;
     case COST_SHARED:
-        if (window_is_due(t)) {
+        if (window_is_due(t) && !cost_recall(t)) {
             TRY(cost_leave(t, err));
             cost_enter(t, true);
         } else if (c->gate->wanted(c->gate->ctx)) {

@@ -144,7 +144,14 @@ struct train_gate {
     void (*leave)(void *ctx);
     bool (*wanted)(
         void *ctx); /* asked before each iteration, cheap: does another trial wait to be alone? Then the run leaves */
+    struct train_pace *pace; /* what runs have measured for each other; NULL: each measures for itself */
 };
+
+/* Times of an iteration alone on one device, as runs of each kind have measured them in the last minute: runs of one kind
+ * have the same work in an iteration, so one of them measures for all. Any thread. */
+struct train_pace;
+struct train_pace *train_pace_create(void) MUST_USE;
+void train_pace_destroy(struct train_pace *pace); /* NULL is fine */
 
 struct train_callbacks {
     void *ctx;

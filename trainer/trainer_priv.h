@@ -319,6 +319,7 @@ struct cost {
     double from_wall_s, from_carry;
     double seen_wall_s, seen_carry; /* wall_s when the last iteration was looked at, minibatch_carry after it */
     int n_spoilt; /* windows in a row that something was recorded in */
+    uint64_t n_windows; /* measured here or by another run of this kind */
     double iteration_s; /* by the last window; 0: there was none yet */
     uint64_t again_collected; /* the next window is when this many iterations have ended, */
     double again_wall_s; /* counted from this cost */

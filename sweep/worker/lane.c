@@ -222,8 +222,11 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
 
 static struct train_gate lane_gate(struct lane *lane)
 {
-    return (struct train_gate){
-        .ctx = &lane->pool->gate, .enter = enter_gate, .leave = leave_gate, .wanted = gate_is_wanted};
+    return (struct train_gate){.ctx = &lane->pool->gate,
+                               .enter = enter_gate,
+                               .leave = leave_gate,
+                               .wanted = gate_is_wanted,
+                               .pace = lane->pool->pace};
 }
 
 static enum status lane_train(struct lane *lane, struct train_result *ret_result, struct error *err)

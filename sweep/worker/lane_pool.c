@@ -31,6 +31,7 @@ void lane_pool_create(struct lane_pool *pool, int in_fd, int out_fd)
     pthread_cond_init(&pool->changed, &clock);
     pthread_condattr_destroy(&clock);
     gate_create(&pool->gate);
+    pool->pace = train_pace_create();
     proto_create(&pool->proto, in_fd, out_fd);
 }
 
@@ -221,6 +222,7 @@ void lane_pool_destroy(struct lane_pool *pool)
     setup_destroy(pool->setup);
     proto_destroy(&pool->proto);
     gate_destroy(&pool->gate);
+    train_pace_destroy(pool->pace);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->send_lock);

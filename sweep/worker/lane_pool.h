@@ -77,6 +77,7 @@ struct lane_pool {
     bool remote; /* its files are not the controller's: checkpoints travel in messages */
     char dir[PATH_MAX]; /* of a remote worker, for these files */
     struct gate gate;
+    struct train_pace *pace; /* owned */
     pthread_mutex_t
         lock; /* guards the fields that struct lane names, n_freed and exit; never held together with another */
     pthread_cond_t changed;

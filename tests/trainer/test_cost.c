@@ -157,6 +157,40 @@ static void test_too_short(void **unused)
     setup_close(&s);
 }
 
+/* Runs of one kind: the first one measures for all, also where it is done after they have come. A run of another kind
+ * measures for itself. */
+static void test_one_measures_for_all(void **unused)
+{
+    static struct watch w;
+    struct train_pace *pace = train_pace_create();
+    struct train_result first, r;
+    struct setup s;
+
+    (void)unused;
+    setup_long(&s);
+    for (int i = 0; i < 3; i++) {
+        s.train.seed = i;
+        s.train.learning_rate = 0.01 * (i + 1);
+        s.train.replay_ratio = i < 2 ? 1.4 : 0.7;
+        struct trainer *t = setup_trainer(&s);
+        struct train_callbacks callbacks = watch_callbacks(&w, t);
+        w.gate.pace = pace;
+        OK(trainer_run(t, &callbacks, i == 0 ? &first : &r, err));
+        assert_int_equal(w.n_wrong, 0);
+        if (i == 1) {
+            assert_int_equal(w.n_alone, 0);
+            assert_true(r.cost_calibrated);
+            if (w.n_points < POINTS_MAX && t->cost.n_windows == 1) /* else a later window counts otherwise */
+                assert_true(fabs(r.cost_s - (double)w.n_points * w.iteration_s[0]) < 1e-6);
+        } else {
+            assert_true(w.n_alone >= 1);
+        }
+        trainer_destroy(t);
+    }
+    train_pace_destroy(pace);
+    setup_close(&s);
+}
+
 /* A run that fails gives the gate back. */
 static void test_failure_leaves(void **unused)
 {
@@ -216,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_queued),
         cmocka_unit_test(test_neighbours_always_want),
         cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_one_measures_for_all),
         cmocka_unit_test(test_failure_leaves),
         cmocka_unit_test(test_saves_are_free),
     };
