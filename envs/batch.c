@@ -131,6 +131,11 @@ void env_batch_destroy(struct env_batch *batch)
     mem_free(batch);
 }
 
+size_t env_batch_agents(const struct env_batch *batch)
+{
+    return batch->n_envs * (size_t)batch->shape.n_agents;
+}
+
 enum status env_batch_failed(const struct env_batch *batch, struct error *err)
 {
     return batch->def->failed != NULL ? batch->def->failed(batch->states, err) : ST_OK;

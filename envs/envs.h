@@ -30,6 +30,7 @@ enum status env_batch_create(struct env_batch **ret_batch, const struct env_def 
                              size_t n_envs, struct rng root, struct error *err) MUST_USE;
 void env_batch_destroy(struct env_batch *batch);
 void env_batch_set_root(struct env_batch *batch, struct rng root); /* for the next reset */
+size_t env_batch_agents(const struct env_batch *batch); /* of all instances */
 /* What went wrong in a step since creation, ST_OK: nothing. */
 enum status env_batch_failed(const struct env_batch *batch, struct error *err) MUST_USE;
 

@@ -72,9 +72,13 @@ struct kern_device {
     enum status (*env_load)(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err);
 };
 
-/* Every backend's struct kern_env begins with this, so that a batch finds its way without a struct kern. */
+/* Every backend's struct kern_env begins with this, so that a batch finds its way without a struct kern. A step may be
+ * done in parts, see kern_ops->env_begin: part p has the agents from part_from[p] to part_from[p + 1]. */
+#define KERN_ENV_PARTS 2
 struct kern_env {
     const struct kern_device *device;
+    size_t n_parts; /* 1 to KERN_ENV_PARTS */
+    size_t part_from[KERN_ENV_PARTS + 1];
 };
 
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
@@ -276,6 +280,14 @@ static inline MUST_USE enum status kern_env_take_log(struct kern *kern, struct k
                                                      struct error *err)
 {
     return env->device->env_take_log(kern, env, ret_log, err);
+}
+/* A whole step; io as for kern_ops->env_begin. */
+static inline void kern_env_step(struct kern *kern, struct kern_env *env, const struct kern_env_io *io)
+{
+    for (size_t part = 0; part < env->n_parts; part++)
+        kern->ops->env_begin(kern, env, io, part);
+    for (size_t part = 0; part < env->n_parts; part++)
+        kern->ops->env_wait(kern, env, part);
 }
 /* env_batch_outside_s of its batch, also while it is stepped. */
 static inline double kern_env_outside_s(const struct kern_env *env)

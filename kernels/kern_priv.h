@@ -30,7 +30,8 @@
     ACT(lstm_forward)                                                                                                  \
     ACT(lstm_backward)                                                                                                 \
     ACT(env_reset)                                                                                                     \
-    ACT(env_step)                                                                                                      \
+    ACT(env_begin)                                                                                                     \
+    ONE(env_wait)                                                                                                      \
     ACT(env_observe)                                                                                                   \
     ONE(env_log_take)                                                                                                  \
     ONE(sample)                                                                                                        \

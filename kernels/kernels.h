@@ -416,7 +416,7 @@ struct kern_ops {
     /* Not in every table.
      * w (n) act = params (n). Not called when act is f32: the parameters themselves are then the weights. */
     void (*weights_cast)(struct kern *k, void *w, const float *params, size_t n);
-    /* The same as linear_forward, mingru_step, heads_forward, sample, env_step and step_post in turn T times, and the
+    /* The same as linear_forward, mingru_step, heads_forward, sample, kern_env_step and step_post in turn T times, and the
      * value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL:
      * never. */
     bool (*rollout)(struct kern *k, const struct kern_rollout *r);
@@ -438,7 +438,11 @@ struct kern_ops {
     /* Games; obs act, mask as in struct kern_env_io. *log (device memory) = sum of the games' logs in index order, which
      * are then cleared. */
     void (*env_reset)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
-    void (*env_step)(struct kern *k, struct kern_env *env, const struct kern_env_io *io);
+    /* Begins a part of a step; io is that of all agents. Actions of the part are there before, and what it gives may be
+     * looked at after env_wait: where the host plays and the device decides, one part is decided while another is
+     * played. Parts are begun and waited for in order, each once a step. */
+    void (*env_begin)(struct kern *k, struct kern_env *env, const struct kern_env_io *io, size_t part);
+    void (*env_wait)(struct kern *k, struct kern_env *env, size_t part);
     void (*env_observe)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
     void (*env_log_take)(struct kern *k, struct kern_env *env, struct env_log *log);
 

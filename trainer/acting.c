@@ -101,7 +101,7 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
                                                   .rng = a->rng,
                                                   .greedy = greedy,
                                                   .N = n});
-    t->ops->env_step(t->kern, a->games, &io);
+    kern_env_step(t->kern, a->games, &io);
     normalise_apply(t, io.obs, n);
 }
 

@@ -70,13 +70,14 @@ void frames_stack(struct trainer *t, void *dst, const void *old, const void *fra
 
 /* ---- one step ---- */
 
-/* value (n) of obs (n, D) with the states in h_tmp, which advance; the actions go nowhere. */
-static void rollout_value(struct trainer *t, float *value, const void *obs, const uint8_t *reset, size_t n)
+/* value (n) of obs (n, D) with the states in h_tmp from agent `from` on, which advance; the actions go nowhere. */
+static void rollout_value(struct trainer *t, float *value, const void *obs, const uint8_t *reset, size_t from, size_t n)
 {
     struct rollout *r = &t->roll;
     struct policy_weights w = trainer_weights(t);
 
-    policy_forward_step(&t->policy, t->kern, &t->step, &w, obs, r->h_tmp, t->n_agents, reset, n);
+    policy_forward_step(&t->policy, t->kern, &t->step, &w, obs, r->h_tmp + from * t->policy.state_size, t->n_agents,
+                        reset, n);
     t->ops->sample(t->kern, &(struct kern_sample){.actions = r->tmp_actions,
                                                   .logp = r->tmp_logp,
                                                   .value = value,
@@ -87,10 +88,17 @@ static void rollout_value(struct trainer *t, float *value, const void *obs, cons
                                                   .N = n});
 }
 
-static void rollout_keep_state(struct trainer *t, float *dst)
+/* dst (L, N, S) of the agents [from, from + n) = their states. */
+static void rollout_keep_state(struct trainer *t, float *dst, size_t from, size_t n)
 {
-    if (t->policy.recurrent)
-        t->ops->copy(t->kern, dst, t->roll.h, t->policy.n_layers * t->n_agents * t->policy.state_size * sizeof(float));
+    size_t S = t->policy.state_size, L = t->policy.recurrent ? t->policy.n_layers : 0, layer = t->n_agents * S;
+
+    if (n == t->n_agents && L > 0) { /* all layers lie side by side */
+        t->ops->copy(t->kern, dst, t->roll.h, L * layer * sizeof(float));
+        return;
+    }
+    for (size_t l = 0; l < L; l++)
+        t->ops->copy(t->kern, dst + l * layer + from * S, t->roll.h + l * layer + from * S, n * S * sizeof(float));
 }
 
 /* boot[step] of the agents that step truncated: only these go through the network, which needs their count here. */
@@ -117,7 +125,7 @@ static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct
                                                        .flag = truncs,
                                                        .row_bytes = S * sizeof(float),
                                                        .N = N});
-    rollout_value(t, r->tmp_value, r->pack_obs, r->no_reset, (size_t)n);
+    rollout_value(t, r->tmp_value, r->pack_obs, r->no_reset, 0, (size_t)n);
     t->ops->unpack_rows(
         t->kern,
         &(struct kern_pack){
@@ -125,13 +133,15 @@ static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct
     return ST_OK;
 }
 
-/* The same without a count: all agents go through the network. Where truncs is 0, boot is not looked at. */
-static void rollout_bootstrap_all(struct trainer *t, size_t step)
+/* The same without a count: all agents [from, from + n) go through the network. Where truncs is 0, boot is not looked
+ * at. */
+static void rollout_bootstrap_all(struct trainer *t, size_t step, size_t from, size_t n)
 {
     struct rollout *r = &t->roll;
 
-    rollout_keep_state(t, r->h_tmp);
-    rollout_value(t, r->boot + step * t->n_agents, r->final_obs, r->no_reset, t->n_agents);
+    rollout_keep_state(t, r->h_tmp, from, n);
+    rollout_value(t, r->boot + step * t->n_agents + from,
+                  policy_obs_at(&t->policy, r->final_obs, from * t->policy.obs_size), r->no_reset, from, n);
 }
 
 /* What comes before a decision, from one slot of time to another. */
@@ -150,62 +160,97 @@ static void rollout_move_slot(struct trainer *t, size_t to, size_t from)
 static void rollout_begin(struct trainer *t)
 {
     rollout_move_slot(t, 0, t->horizon_full);
-    rollout_keep_state(t, t->roll.h0);
+    rollout_keep_state(t, t->roll.h0, 0, t->n_agents);
     normalise_freeze(t);
 }
 
-/* One step by single operations. */
-static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
+/* What step s of the game reads and writes. */
+static struct kern_env_io rollout_io(struct trainer *t, size_t s)
 {
     struct rollout *r = &t->roll;
-    struct kern *k = t->kern;
-    struct policy_weights w = trainer_weights(t);
-    size_t N = t->n_agents, D = t->policy.obs_size, A = t->policy.n_logits, heads = (size_t)t->shape.n_heads;
-    size_t at = s * N;
-    void *obs = policy_obs_at(&t->policy, r->obs, at * D), *next = policy_obs_at(&t->policy, obs, N * D);
-    uint8_t *mask = r->mask != NULL ? r->mask + at * A : NULL;
-    struct kern_env_io io = {
-        .actions = r->actions + at * heads,
+    size_t N = t->n_agents, at = s * N;
+
+    return (struct kern_env_io){
+        .actions = r->actions + at * (size_t)t->shape.n_heads,
         .reals = r->reals,
         .rewards = r->rewards + at,
         .terms = r->terms + at,
         .truncs = r->truncs + at,
-        .obs = r->frame != NULL ? r->frame : next,
+        .obs = r->frame != NULL ? r->frame : policy_obs_at(&t->policy, r->obs, (at + N) * t->policy.obs_size),
         .final_obs = r->frame != NULL ? r->final_frame : r->final_obs,
-        .mask = mask != NULL ? mask + N * A : NULL,
+        .mask = r->mask != NULL ? r->mask + (at + N) * t->policy.n_logits : NULL,
     };
+}
 
-    policy_forward_step(&t->policy, k, &t->step, &w, obs, r->h, N, r->reset + at, N);
-    t->ops->sample(k, &(struct kern_sample){.actions = r->actions + at * heads,
-                                            .reals = r->reals,
-                                            .logp = r->logp + at,
-                                            .value = r->values + at,
-                                            .out = t->step.out,
-                                            .mask = mask,
-                                            .heads = &t->policy.heads,
-                                            .rng = t->rng_sample,
-                                            .N = N});
+/* The actions of part `part` of the agents at step s; the game begins to play them. */
+static void rollout_decide(struct trainer *t, size_t s, size_t part)
+{
+    struct rollout *r = &t->roll;
+    struct policy_weights w = trainer_weights(t);
+    size_t from = t->env->part_from[part], n = t->env->part_from[part + 1] - from, at = s * t->n_agents + from;
+    size_t heads = (size_t)t->shape.n_heads;
+    struct kern_env_io io = rollout_io(t, s);
+
+    policy_forward_step(&t->policy, t->kern, &t->step, &w, policy_obs_at(&t->policy, r->obs, at * t->policy.obs_size),
+                        r->h + from * t->policy.state_size, t->n_agents, r->reset + at, n);
+    t->ops->sample(t->kern, &(struct kern_sample){.actions = r->actions + at * heads,
+                                                  .reals = r->reals != NULL ? r->reals + from * heads : NULL,
+                                                  .logp = r->logp + at,
+                                                  .value = r->values + at,
+                                                  .out = t->step.out,
+                                                  .mask = r->mask != NULL ? r->mask + at * t->policy.n_logits : NULL,
+                                                  .heads = &t->policy.heads,
+                                                  .rng = t->rng_sample,
+                                                  .N = n});
     trainer_phase(t, PHASE_FORWARD);
-    t->ops->env_step(k, t->env, &io);
-    normalise_add(t, io.obs, N);
-    normalise_apply(t, io.obs, N);
+    t->ops->env_begin(t->kern, t->env, &io, part);
+}
+
+/* What step s of the game gave the part, made ready for its next decision. */
+static enum status rollout_receive(struct trainer *t, size_t s, size_t part, struct error *err)
+{
+    struct rollout *r = &t->roll;
+    const struct policy *p = &t->policy;
+    size_t N = t->n_agents, from = t->env->part_from[part], n = t->env->part_from[part + 1] - from, at = s * N + from;
+    struct kern_env_io io = rollout_io(t, s);
+    size_t frame = p->n_frames > 1 ? p->frame_size : p->obs_size;
+    void *obs = policy_obs_at(p, r->obs, at * p->obs_size), *next = policy_obs_at(p, obs, N * p->obs_size);
+    void *seen = policy_obs_at(p, io.obs, from * frame), *final_obs = policy_obs_at(p, io.final_obs, from * frame);
+    uint8_t *reset = r->reset + at + N;
+
+    t->ops->env_wait(t->kern, t->env, part);
+    normalise_add(t, seen, n);
+    normalise_apply(t, seen, n);
     if (t->shape.may_truncate)
-        normalise_apply(t, io.final_obs, N);
-    t->ops->step_post(k, &(struct kern_step_post){.rewards = io.rewards,
-                                                  .reset = r->reset + at + N,
-                                                  .terms = io.terms,
-                                                  .truncs = io.truncs,
-                                                  .hyper = t->hyper,
-                                                  .N = N});
-    frames_stack(t, next, obs, io.obs, r->reset + at + N, NULL, N);
+        normalise_apply(t, final_obs, n);
+    t->ops->step_post(t->kern, &(struct kern_step_post){.rewards = io.rewards + from,
+                                                        .reset = reset,
+                                                        .terms = io.terms + from,
+                                                        .truncs = io.truncs + from,
+                                                        .hyper = t->hyper,
+                                                        .N = n});
+    frames_stack(t, next, obs, seen, reset, NULL, n);
     if (t->shape.may_truncate)
-        frames_stack(t, r->final_obs, obs, io.final_obs, NULL, io.truncs, N);
+        frames_stack(t, policy_obs_at(p, r->final_obs, from * p->obs_size), obs, final_obs, NULL, io.truncs + from, n);
     trainer_phase(t, PHASE_ENV);
     if (t->shape.may_truncate && t->direct)
         TRY(rollout_bootstrap_some(t, s, err));
     else if (t->shape.may_truncate)
-        rollout_bootstrap_all(t, s);
+        rollout_bootstrap_all(t, s, from, n);
     trainer_phase(t, PHASE_FORWARD);
+    return ST_OK;
+}
+
+/* Step by step, by single operations. Of a game in parts one part is decided while the host plays another. */
+static enum status rollout_by_parts(struct trainer *t, struct error *err)
+{
+    for (size_t s = 0; s <= t->horizon; s++)
+        for (size_t part = 0; part < t->env->n_parts; part++) {
+            if (s > 0)
+                TRY(rollout_receive(t, s - 1, part, err));
+            if (s < t->horizon)
+                rollout_decide(t, s, part);
+        }
     return ST_OK;
 }
 
@@ -249,10 +294,9 @@ enum status rollout_run(struct trainer *t, struct error *err)
     rollout_begin(t);
     trainer_phase(t, PHASE_COPY);
     if (!rollout_at_once(t)) {
-        for (size_t s = 0; s < T; s++)
-            TRY(rollout_step(t, s, err));
-        rollout_keep_state(t, r->h_tmp);
-        rollout_value(t, r->values + T * N, policy_obs_at(&t->policy, r->obs, T * N * D), r->reset + T * N, N);
+        TRY(rollout_by_parts(t, err));
+        rollout_keep_state(t, r->h_tmp, 0, N);
+        rollout_value(t, r->values + T * N, policy_obs_at(&t->policy, r->obs, T * N * D), r->reset + T * N, 0, N);
     }
     normalise_rewards(t);
     novelty_add(t);

@@ -203,6 +203,8 @@ static enum status cpu_env_create(struct kern *kern, struct kern_env **ret_env, 
         mem_free(env);
         return rc;
     }
+    env->base.n_parts = 1;
+    env->base.part_from[1] = env_batch_agents(env->batch);
     *ret_env = &env->base;
     return ST_OK;
 }
@@ -257,8 +259,9 @@ void cpu_env_reset(struct kern *k, struct kern_env *env, void *obs, uint8_t *mas
     env_batch_reset(batch_of(env), cpu_of(k)->pool, obs, mask);
 }
 
-void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern_env_io *io)
+void cpu_env_begin(struct kern *k, struct kern_env *env, const struct kern_env_io *io, size_t part)
 {
+    (void)part; /* there is one */
     struct env_io host = {.actions = io->actions,
                           .reals = io->reals,
                           .rewards = io->rewards,
@@ -270,6 +273,11 @@ void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern_env_io
     env_batch_step(batch_of(env), cpu_of(k)->pool, &host);
     if (env_batch_failed(batch_of(env), &cpu_of(k)->failed) != ST_OK)
         return; /* reported by the next cpu_sync */
+}
+
+void cpu_env_wait(struct kern *k, struct kern_env *env, size_t part)
+{
+    (void)k, (void)env, (void)part;
 }
 
 void cpu_env_observe(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)

@@ -439,7 +439,7 @@ static void steps_play(struct steps *p, const struct played *got, size_t t, stru
         c->n_other_actions += sampled[i] != got->actions[t * N + i];
     }
     mem_free(sampled), mem_free(out);
-    p->ops->env_step(p->k, p->env, &io);
+    kern_env_step(p->k, p->env, &io);
     struct kern_step_post post = {.N = N};
     post.rewards = p->rewards, post.reset = p->reset, post.terms = p->terms, post.truncs = p->truncs;
     post.hyper = p->hyper;

@@ -110,20 +110,20 @@ static void games_step_save_and_load(void **state)
         for (int s = 0; s < STEPS; s++) {
             for (int i = 0; i < N; i++)
                 actions[i] = (s + i) % 2;
-            kern_ops(k)->env_step(k, env, &io);
+            kern_env_step(k, env, &io);
         }
         if (last != NULL)
             assert_memory_equal(last, obs, n_obs * sizeof *obs);
         saved = test_alloc(kern_env_state_bytes(env), 1);
         assert_int_equal(kern_env_save(k, env, saved, &err), ST_OK);
-        kern_ops(k)->env_step(k, env, &io);
+        kern_env_step(k, env, &io);
         memcpy(again, obs, n_obs * sizeof *obs);
         assert_int_equal(kern_env_load(k, env, saved, &err), ST_OK);
         kern_ops(k)->env_observe(k, env, obs, NULL);
         if (last == NULL)
             last = test_copy(obs, n_obs);
         assert_memory_equal(last, obs, n_obs * sizeof *obs);
-        kern_ops(k)->env_step(k, env, &io);
+        kern_env_step(k, env, &io);
         assert_memory_equal(again, obs, n_obs * sizeof *obs);
         assert_int_equal(kern_env_take_log(k, env, &log, &err), ST_OK);
         assert_true(log.episodes > 0.0);

@@ -296,14 +296,22 @@ static void env_observe(struct kern *k, struct kern_env *base, void *obs, uint8_
         cuda_env_host_observe(k, env, obs, mask, bf16);
 }
 
-static void env_step(struct kern *k, struct kern_env *base, const struct kern_env_io *io, bool bf16)
+static void env_begin(struct kern *k, struct kern_env *base, const struct kern_env_io *io, size_t part, bool bf16)
 {
     struct cuda_env *env = cuda_env_of(base);
 
     if (env->game != NULL)
         env->game->step[bf16](k, env, io);
     else
-        cuda_env_host_step(k, env, io, bf16);
+        cuda_env_host_begin(k, env, io, part, bf16);
+}
+
+extern "C" void cuda_env_wait(struct kern *k, struct kern_env *base, size_t part)
+{
+    struct cuda_env *env = cuda_env_of(base);
+
+    if (env->game == NULL)
+        cuda_env_host_wait(k, env, part);
 }
 
 #define ENV_OPS(T, BF16)                                                                                               \
@@ -311,9 +319,10 @@ static void env_step(struct kern *k, struct kern_env *base, const struct kern_en
     {                                                                                                                  \
         env_reset(k, env, obs, mask, BF16);                                                                            \
     }                                                                                                                  \
-    extern "C" void cuda_env_step_##T(struct kern *k, struct kern_env *env, const struct kern_env_io *io)              \
+    extern "C" void cuda_env_begin_##T(struct kern *k, struct kern_env *env, const struct kern_env_io *io,             \
+                                       size_t part)                                                                    \
     {                                                                                                                  \
-        env_step(k, env, io, BF16);                                                                                    \
+        env_begin(k, env, io, part, BF16);                                                                             \
     }                                                                                                                  \
     extern "C" void cuda_env_observe_##T(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)               \
     {                                                                                                                  \
@@ -427,6 +436,8 @@ extern "C" enum status cuda_env_create(struct kern *kern, struct kern_env **ret_
     env->n_envs = n_envs;
     env->n_agents = n_envs * (size_t)shape.n_agents;
     env->root = root;
+    env->base.n_parts = 1;
+    env->base.part_from[1] = env->n_agents;
     rc = kern_alloc(kern, (void **)&env->log_parts, (CUDA_ENV_LOG_PARTS + 1) * sizeof *env->log_parts,
                     "sums of the games' logs", err);
     if (rc == ST_OK)

@@ -88,7 +88,9 @@ static inline struct cuda_env *cuda_env_of(const struct kern_env *env)
 enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const void *settings, struct error *err);
 void cuda_env_host_destroy(struct kern *kern, struct cuda_env *env); /* one that was never made is fine */
 void cuda_env_host_reset(struct kern *k, struct cuda_env *env, void *obs, uint8_t *mask, bool bf16);
-void cuda_env_host_step(struct kern *k, struct cuda_env *env, const struct kern_env_io *io, bool bf16);
+/* A part of a step; io as for the whole. What it gives may be looked at after the wait. */
+void cuda_env_host_begin(struct kern *k, struct cuda_env *env, const struct kern_env_io *io, size_t part, bool bf16);
+void cuda_env_host_wait(struct kern *k, struct cuda_env *env, size_t part);
 void cuda_env_host_observe(struct kern *k, struct cuda_env *env, void *obs, uint8_t *mask, bool bf16);
 void cuda_env_host_logs(struct kern *k, struct cuda_env *env); /* moves them into env->logs */
 struct env_batch *cuda_env_host_batch(struct cuda_env *env); /* after kern_sync */

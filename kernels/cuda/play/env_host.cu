@@ -1,21 +1,21 @@
 /* env_host.cu - games that have no device code (a C library of the user's), stepped on the host for the device.
- * A step is a piece of stream work like any other, so it can be recorded: actions come down into pinned memory, the
- * host steps the first half of the instances and then the second, and what the first half gave goes up on a second
- * stream meanwhile. Nothing of the next step can begin before both are up, for one operation steps all instances.
- * Invariants: (1) the batch is touched by the host functions in stream order, and by others only after kern_sync; (2)
- * pinned memory of a half is written again only after its copies of the step before are done (the streams meet at the
- * end of a step). */
+ * A step is a piece of stream work like any other, so it can be recorded. It has two parts, one for each half of the
+ * instances: their actions come down into pinned memory on the device's stream, the host steps them on a stream of its
+ * own, and what they gave goes up on a third. Whoever begins both parts and waits for one at a time has the device
+ * decide for one half while the host steps the other; rollout.c does.
+ * Invariants: (1) the batch is touched by one host function at a time, in the order in which parts were begun, and by
+ * others only after kern_sync; (2) a part is begun again only after it was waited for, so that its pinned memory is
+ * written only after the copies of the step before. */
 #include "kernels/cuda/play/env.cuh"
 
 #include <string.h>
 
-#define HALVES 2
 #define CAST_BLOCK 256
 
 struct host_part {
     struct cuda_env_host *host;
     size_t from, to; /* instances */
-    cudaEvent_t stepped;
+    cudaEvent_t decided, stepped, up; /* on the device's stream, the host's, and that of copies */
 };
 
 struct cuda_env_host {
@@ -26,11 +26,10 @@ struct cuda_env_host {
     float *reals; /* the same memory as io.reals */
     struct env_log *logs; /* (n_envs) pinned */
     float *obs, *final_obs; /* device, f32 on its way to bf16 */
-    cudaStream_t copies;
-    cudaEvent_t done;
+    cudaStream_t steps, copies;
     size_t n_agents, obs_size, n_heads, mask_width;
     bool has_reals, u8;
-    struct host_part halves[HALVES];
+    struct host_part parts[KERN_ENV_PARTS];
 };
 
 struct env_batch *cuda_env_host_batch(struct cuda_env *env)
@@ -79,12 +78,14 @@ static enum status host_memory(struct kern *kern, struct cuda_env_host *host, co
     return ST_OK;
 }
 
-static enum status host_streams(struct kern *kern, struct cuda_env_host *host, struct error *err)
+static enum status host_streams(struct kern *kern, struct cuda_env_host *host, const struct cuda_env *env,
+                                struct error *err)
 {
+    cuda_check(kern, cudaStreamCreateWithFlags(&host->steps, cudaStreamNonBlocking), "a stream for a game's steps");
     cuda_check(kern, cudaStreamCreateWithFlags(&host->copies, cudaStreamNonBlocking), "a stream for copies");
-    cuda_check(kern, cudaEventCreateWithFlags(&host->done, cudaEventDisableTiming), "an event");
-    for (int h = 0; h < HALVES; h++)
-        cuda_check(kern, cudaEventCreateWithFlags(&host->halves[h].stepped, cudaEventDisableTiming), "an event");
+    for (size_t p = 0; p < env->base.n_parts; p++)
+        for (cudaEvent_t *event : {&host->parts[p].decided, &host->parts[p].stepped, &host->parts[p].up})
+            cuda_check(kern, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "an event");
     return kern_sync(kern, err);
 }
 
@@ -101,15 +102,17 @@ enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const 
         host->has_reals |= env->shape.head_sizes[i] == 0;
     for (int i = 0; env->shape.has_mask && i < env->shape.n_heads; i++)
         host->mask_width += (size_t)env->shape.head_sizes[i];
-    for (size_t h = 0; h < HALVES; h++) {
-        host->halves[h].host = host;
-        host->halves[h].from = env->n_envs * h / HALVES;
-        host->halves[h].to = env->n_envs * (h + 1) / HALVES;
+    env->base.n_parts = env->n_envs < KERN_ENV_PARTS ? env->n_envs : KERN_ENV_PARTS;
+    for (size_t p = 0; p < env->base.n_parts; p++) {
+        host->parts[p].host = host;
+        host->parts[p].from = env->n_envs * p / env->base.n_parts;
+        host->parts[p].to = env->n_envs * (p + 1) / env->base.n_parts;
+        env->base.part_from[p + 1] = host->parts[p].to * (size_t)env->shape.n_agents;
     }
     TRY(env_batch_create(&host->batch, env->def, settings, env->n_envs, env->root, err));
     TRY(pool_create(&host->pool, cuda_of(kern)->n_threads, err));
     TRY(host_memory(kern, host, env, err));
-    return host_streams(kern, host, err);
+    return host_streams(kern, host, env, err);
 }
 
 void cuda_env_host_destroy(struct kern *kern, struct cuda_env *env)
@@ -121,13 +124,13 @@ void cuda_env_host_destroy(struct kern *kern, struct cuda_env *env)
     if (cuda_of(kern)->failed[0] != '\0') /* a hung device would keep us here, and its host functions may still play */
         return;
     cuda_check(kern, cudaStreamSynchronize(cuda_of(kern)->stream), "waiting for the device");
-    for (int h = 0; h < HALVES; h++)
-        if (host->halves[h].stepped != NULL)
-            cudaEventDestroy(host->halves[h].stepped);
-    if (host->done != NULL)
-        cudaEventDestroy(host->done);
-    if (host->copies != NULL)
-        cudaStreamDestroy(host->copies);
+    for (size_t p = 0; p < env->base.n_parts; p++)
+        for (cudaEvent_t event : {host->parts[p].decided, host->parts[p].stepped, host->parts[p].up})
+            if (event != NULL)
+                cudaEventDestroy(event);
+    for (cudaStream_t stream : {host->steps, host->copies})
+        if (stream != NULL)
+            cudaStreamDestroy(stream);
     kern_free(kern, host->final_obs);
     kern_free(kern, host->obs);
     cudaFreeHost(host->io.mask);
@@ -209,9 +212,16 @@ static void up_obs(struct kern *k, struct cuda_env_host *host, void *dst, float 
     cuda_launched(k, "the cast of observations");
 }
 
-static void host_call(struct kern *k, cudaHostFn_t fn, void *ctx)
+static void host_call(struct kern *k, cudaStream_t stream, cudaHostFn_t fn, void *ctx)
 {
-    cuda_check(k, cudaLaunchHostFunc(cuda_of(k)->stream, fn, ctx), "a game's step on the host");
+    cuda_check(k, cudaLaunchHostFunc(stream, fn, ctx), "a game's step on the host");
+}
+
+/* What comes next on a stream waits until here on another. */
+static void hand_over(struct kern *k, cudaEvent_t event, cudaStream_t from, cudaStream_t to)
+{
+    cuda_check(k, cudaEventRecord(event, from), "marking a part of a step");
+    cuda_check(k, cudaStreamWaitEvent(to, event, 0), "waiting for a part of a step");
 }
 
 /* ---- operations ---- */
@@ -221,7 +231,7 @@ static void host_observed(struct kern *k, struct cuda_env *env, void *obs, uint8
     struct cuda_env_host *host = env->host;
     cudaStream_t stream = cuda_of(k)->stream;
 
-    host_call(k, fn, host);
+    host_call(k, stream, fn, host);
     up_obs(k, host, obs, host->obs, host->io.obs, 0, host->n_agents, bf16, stream);
     if (mask != NULL && host->mask_width > 0)
         up(k, mask, host->io.mask, 0, host->n_agents, host->mask_width, stream);
@@ -237,15 +247,12 @@ void cuda_env_host_observe(struct kern *k, struct cuda_env *env, void *obs, uint
     host_observed(k, env, obs, mask, bf16, observe_on_host);
 }
 
-/* What a half gave, on the stream of copies once it is there. */
-static void part_up(struct kern *k, struct cuda_env *env, struct host_part *part, const struct kern_env_io *io,
-                    bool bf16)
+/* What a part gave. */
+static void part_up(struct kern *k, struct cuda_env *env, const struct kern_env_io *io, size_t at, size_t n, bool bf16)
 {
-    struct cuda_env_host *host = part->host;
-    size_t agents = (size_t)env->shape.n_agents, at = part->from * agents, n = part->to * agents - at;
+    struct cuda_env_host *host = env->host;
     cudaStream_t stream = host->copies;
 
-    cuda_check(k, cudaStreamWaitEvent(stream, part->stepped, 0), "waiting for a half");
     up_obs(k, host, io->obs, host->obs, host->io.obs, at, n, bf16, stream);
     if (io->final_obs != NULL && host->io.final_obs != NULL)
         up_obs(k, host, io->final_obs, host->final_obs, host->io.final_obs, at, n, bf16, stream);
@@ -256,31 +263,41 @@ static void part_up(struct kern *k, struct cuda_env *env, struct host_part *part
         up(k, io->mask, host->io.mask, at, n, host->mask_width, stream);
 }
 
-void cuda_env_host_step(struct kern *k, struct cuda_env *env, const struct kern_env_io *io, bool bf16)
+static void actions_down(struct kern *k, const struct cuda_env_host *host, void *dst, const void *src, size_t at,
+                         size_t n)
 {
-    struct cuda_env_host *host = env->host;
-    cudaStream_t stream = cuda_of(k)->stream;
+    const size_t row = host->n_heads * sizeof(int32_t); /* a number is as large as a choice */
 
     cuda_check(k,
-               cudaMemcpyAsync(host->actions, io->actions, host->n_agents * host->n_heads * sizeof *host->actions,
-                               cudaMemcpyDeviceToHost, stream),
+               cudaMemcpyAsync((char *)dst + at * row, (const char *)src + at * row, n * row, cudaMemcpyDeviceToHost,
+                               cuda_of(k)->stream),
                "copying actions");
+}
+
+void cuda_env_host_begin(struct kern *k, struct cuda_env *env, const struct kern_env_io *io, size_t part, bool bf16)
+{
+    struct cuda_env_host *host = env->host;
+    struct host_part *p = &host->parts[part];
+    size_t at = env->base.part_from[part], n = env->base.part_from[part + 1] - at;
+
+    actions_down(k, host, host->actions, io->actions, at, n);
     if (host->has_reals && io->reals != NULL)
-        cuda_check(k,
-                   cudaMemcpyAsync(host->reals, io->reals, host->n_agents * host->n_heads * sizeof *host->reals,
-                                   cudaMemcpyDeviceToHost, stream),
-                   "copying actions");
-    for (int h = 0; h < HALVES; h++) {
-        host_call(k, step_on_host, &host->halves[h]);
-        cuda_check(k, cudaEventRecord(host->halves[h].stepped, stream), "marking a half");
-        part_up(k, env, &host->halves[h], io, bf16);
-    }
-    cuda_check(k, cudaEventRecord(host->done, host->copies), "marking the copies");
-    cuda_check(k, cudaStreamWaitEvent(stream, host->done, 0), "waiting for the copies");
+        actions_down(k, host, host->reals, io->reals, at, n);
+    hand_over(k, p->decided, cuda_of(k)->stream, host->steps);
+    host_call(k, host->steps, step_on_host, p);
+    hand_over(k, p->stepped, host->steps, host->copies);
+    part_up(k, env, io, at, n, bf16);
+    cuda_check(k, cudaEventRecord(p->up, host->copies), "marking a part of a step");
+}
+
+void cuda_env_host_wait(struct kern *k, struct cuda_env *env, size_t part)
+{
+    cuda_check(k, cudaStreamWaitEvent(cuda_of(k)->stream, env->host->parts[part].up, 0),
+               "waiting for a part of a step");
 }
 
 void cuda_env_host_logs(struct kern *k, struct cuda_env *env)
 {
-    host_call(k, logs_on_host, env->host);
+    host_call(k, cuda_of(k)->stream, logs_on_host, env->host);
     up(k, env->logs, env->host->logs, 0, env->n_envs, sizeof *env->logs, cuda_of(k)->stream);
 }

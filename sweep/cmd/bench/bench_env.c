@@ -105,7 +105,7 @@ static void env_bench_round(struct env_bench *b)
     for (int i = 0; i < N_ACTION_SETS; i++) {
         b->io.actions = b->actions + (size_t)i * b->agents * b->n_heads;
         b->io.reals = b->reals + (size_t)i * b->agents * b->n_heads;
-        kern_ops(b->kern)->env_step(b->kern, b->env, &b->io);
+        kern_env_step(b->kern, b->env, &b->io);
     }
 }
 
