@@ -9,10 +9,10 @@
 
 extern char **environ;
 
-/* "NAME=VALUE": may it hold a login of a tracker or a proxy? */
+/* "NAME=VALUE": may it hold a login of a tracker, a database or a proxy? */
 static bool is_private(const char *assignment)
 {
-    static const char *const begins[] = {"WANDB_", "MLFLOW_", "TRACKIO_", "HF_", "TRAWL_WEBHOOK_", "NETRC="};
+    static const char *const begins[] = {"WANDB_", "MLFLOW_", "TRACKIO_", "HF_", "TRAWL_WEBHOOK_", "NETRC=", "PGPASS"};
     size_t n = strcspn(assignment, "=");
 
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)

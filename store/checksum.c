@@ -155,7 +155,7 @@ enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, 
     TRY(store_sql(store, seal, &stmt, err));
     db_bind_i64(stmt, 1, id);
     db_bind_i64(stmt, 2, (int64_t)crc);
-    return store_sql_run(store, stmt, "sealing a row", err);
+    return store_sql_queue(store, stmt, "sealing a row", err);
 }
 
 int64_t store_outbox_sum(int64_t id, int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload)
@@ -291,7 +291,7 @@ enum status store_sums_write(struct store *store, int64_t trial_id, const struct
     if (rc == ST_OK) {
         db_bind_i64(stmt, 1, trial_id);
         db_bind_blob(stmt, 2, bytes, (size_t)(at - bytes));
-        rc = store_sql_run(store, stmt, "recording the checksums of learning curves", err);
+        rc = store_sql_queue(store, stmt, "recording the checksums of learning curves", err);
     }
     mem_free(bytes);
     return rc;

@@ -109,7 +109,7 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
         db_bind_i64(stmt, 3, p->env_steps);
         db_bind_f64(stmt, 4, p->wall_s);
         db_bind_f64(stmt, 5, p->value);
-        TRY(store_sql_run(store, stmt, "recording metrics", err));
+        TRY(store_sql_queue(store, stmt, "recording metrics", err));
         store_sum_add(sum, p->env_steps, store_point_sum(p->env_steps, p->wall_s, p->value));
     }
     return ST_OK;
@@ -149,7 +149,7 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
         struct db_stmt *stmt;
         TRY(store_sql(store, ids[i], &stmt, err));
         db_bind_i64(stmt, 1, trial_id);
-        TRY(store_sql_run(store, stmt, "starting a trial", err));
+        TRY(store_sql_queue(store, stmt, "starting a trial", err));
     }
     return ST_OK;
 }

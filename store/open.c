@@ -55,7 +55,7 @@ static enum status check_file(const struct store *store, bool *ret_empty, struct
 static struct store *store_new(const char *path, bool writer)
 {
     char real[PATH_MAX];
-    const char *file = store_real_path(path, real);
+    const char *file = store_is_address(path) ? path : store_real_path(path, real);
     size_t size = strlen(file) + sizeof ".lock";
     struct store *store = mem_alloc(sizeof *store);
 
@@ -140,6 +140,8 @@ static enum status check_by(struct store *store, const char *pragma, const char 
 
 enum status store_check(struct store *store, struct error *err)
 {
+    if (store->pg != NULL)
+        return ST_OK; /* the server checks owners at each write */
     TRY(check_by(store, "PRAGMA integrity_check(1)", "", err));
     return check_by(store, "PRAGMA foreign_key_check", "a row without its owner in table ", err);
 }
@@ -190,8 +192,28 @@ static enum status open_checked(struct store *store, bool empty, struct error *e
     return set_wal(store, err);
 }
 
+static enum status open_address(struct store **ret_store, const char *path, enum pg_role role, struct error *err)
+{
+    struct store *store = store_new(path, role != PG_READER);
+    enum status rc;
+
+    *ret_store = NULL;
+    store->second = role == PG_SECOND;
+    rc = pg_open(store, role, err);
+    if (rc == ST_OK)
+        rc = store_schema_open(store, err);
+    if (rc != ST_OK) {
+        store_close(store);
+        return rc;
+    }
+    *ret_store = store;
+    return ST_OK;
+}
+
 enum status store_open_writer(struct store **ret_store, const char *path, struct error *err)
 {
+    if (store_is_address(path))
+        return open_address(ret_store, path, PG_CONTROLLER, err);
     struct store *store = store_new(path, true);
     bool empty;
     enum status rc;
@@ -218,6 +240,8 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
 
 enum status store_open_second(struct store **ret_store, const char *path, struct error *err)
 {
+    if (store_is_address(path))
+        return open_address(ret_store, path, PG_SECOND, err);
     struct store *store = store_new(path, true);
     int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     enum status rc = code == SQLITE_OK ? ST_OK : store_sql_fail(store, code, "opening the store", err);
@@ -288,6 +312,8 @@ static enum status open_immutable(struct store *store, struct error *err)
 
 enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err)
 {
+    if (store_is_address(path))
+        return open_address(ret_store, path, PG_READER, err);
     struct error first = {ST_OK, ""};
     struct store *store = store_new(path, false);
     bool empty;

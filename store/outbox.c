@@ -10,11 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
-                                struct error *err)
+static enum status insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json, struct error *err)
 {
     static const char what[] = "recording a row for the trackers";
-    int64_t now_ms = clock_utc_ms(), id;
+    int64_t now_ms = clock_utc_ms(), id = 0;
     struct db_stmt *stmt;
 
     TRY(store_sql(store, SQL_OUTBOX_INSERT, &stmt, err));
@@ -26,7 +25,17 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
     TRY(store_sql(store, SQL_OUTBOX_SEAL, &stmt, err));
     db_bind_i64(stmt, 1, id);
     db_bind_i64(stmt, 2, store_outbox_sum(id, study_id, trial_id, now_ms, json));
-    return store_sql_run(store, stmt, what, err);
+    return store_sql_queue(store, stmt, what, err);
+}
+
+enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
+                                struct error *err)
+{
+    char *clean = store->pg != NULL ? pg_clean(json) : NULL; /* the checksum is that of the text as it is stored */
+    enum status rc = insert(store, study_id, trial_id, clean != NULL ? clean : json, err);
+
+    mem_free(clean);
+    return rc;
 }
 
 enum status store_outbox_add(struct store *store, int64_t study_id, int64_t trial_id, const char *json,

@@ -1,14 +1,17 @@
-/* schema.c - the tables, as numbered migrations.
+/* schema.c - the tables, as numbered migrations, of SQLite and of PostgreSQL.
  *
- * Invariants: (1) PRAGMA user_version is the number of migrations applied; a migration and its number are one
+ * Invariants: (1) PRAGMA user_version, in PostgreSQL the table `store`, is the number of migrations applied; a migration and its number are one
  * transaction; (2) a released migration never changes, a later change is a new one at the end of the list;
- * (3) application_id is Trawl's from the first migration on; a file with another one is never changed.
+ * (3) application_id is Trawl's from the first migration on; a file with another one is never changed; (4) the columns of a table are the same,
+ * in the same order, in both databases: the checksum of a row is that of the same row in the other.
  *
  * A new column is NULL in existing rows, or its migration sets their checksum to NULL (checksum.c).
  *
  * Values: NaN is NULL (SQLite has no NaN), +-Inf is a REAL; times are UTC milliseconds, NULL until they happen.
  * A finished trial is final: besides the checks of trial.c a trigger refuses any change of such a row. */
 #include "store/store_priv.h"
+
+#include "base/mem.h"
 
 #include <stdio.h>
 
@@ -54,9 +57,6 @@ static const char migration_1[] =
     ") STRICT;"
     /* Counts, best score and total cost of a study come from this index alone. */
     "CREATE INDEX trial_by_state ON trial (study_id, state, score, cost_s);"
-    "CREATE TRIGGER trial_finished_is_final BEFORE UPDATE ON trial"
-    "  WHEN old.state IN ('done', 'stopped', 'failed')"
-    "  BEGIN SELECT raise(ABORT, 'a finished trial never changes'); END;"
 
     "CREATE TABLE metric_name ("
     "  id INTEGER PRIMARY KEY,"
@@ -91,6 +91,10 @@ static const char migration_1[] =
     ") STRICT;"
     "CREATE INDEX outbox_by_trial ON outbox (trial_id);";
 
+static const char migration_1_lite[] = "CREATE TRIGGER trial_finished_is_final BEFORE UPDATE ON trial"
+                                       "  WHEN old.state IN ('done', 'stopped', 'failed')"
+                                       "  BEGIN SELECT raise(ABORT, 'a finished trial never changes'); END;";
+
 /* 2: trackers. The outbox also holds rows about the study itself (trial_id 0, hence no foreign key: a trigger deletes a
  * trial's rows with it). Each tracker's position in each run is kept in the same file: both change in one transaction,
  * and a copy of the store has both. */
@@ -103,9 +107,6 @@ static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever writt
                                   "  created_ms INTEGER NOT NULL"
                                   ") STRICT;"
                                   "CREATE INDEX outbox_by_run ON outbox (study_id, trial_id, id);"
-                                  "CREATE TRIGGER outbox_goes_with_trial AFTER DELETE ON trial"
-                                  "  BEGIN DELETE FROM outbox WHERE study_id = old.study_id AND trial_id = old.id; END;"
-
                                   "CREATE TABLE tracker ("
                                   "  id INTEGER PRIMARY KEY,"
                                   "  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,"
@@ -128,6 +129,15 @@ static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever writt
                                   "  PRIMARY KEY (tracker_id, trial_id)"
                                   ") STRICT, WITHOUT ROWID;";
 
+static const char migration_2_lite[] =
+    "CREATE TRIGGER outbox_goes_with_trial AFTER DELETE ON trial"
+    "  BEGIN DELETE FROM outbox WHERE study_id = old.study_id AND trial_id = old.id; END;";
+static const char migration_2_pg[] =
+    "CREATE FUNCTION outbox_goes_with_trial() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    "  DELETE FROM trawl.outbox WHERE study_id = old.study_id AND trial_id = old.id; RETURN NULL; END $$;"
+    "CREATE TRIGGER outbox_goes_with_trial AFTER DELETE ON trial"
+    "  FOR EACH ROW EXECUTE FUNCTION outbox_goes_with_trial();";
+
 /* 3: studies that are paused, ended by a rule, or share devices by priority. Whether an older study was to continue is
  * unknown: it becomes paused, or ended where it has reached its limit. */
 static const char migration_3[] =
@@ -140,7 +150,8 @@ static const char migration_3[] =
     "ALTER TABLE study ADD COLUMN device_max_s REAL NOT NULL DEFAULT 0;" /* 0: no limit */
     "ALTER TABLE study ADD COLUMN target_score REAL;" /* NULL: none */
     "ALTER TABLE study ADD COLUMN gain_min REAL NOT NULL DEFAULT 0;" /* 0: off */
-    "ALTER TABLE study ADD COLUMN wall_used_s REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE study ADD COLUMN wall_used_s REAL NOT NULL DEFAULT 0;";
+static const char migration_3_lite[] = /* an older Trawl had no stores in PostgreSQL */
     "UPDATE study SET state = 'paused', end_text = 'written by an older Trawl';"
     "UPDATE study SET state = 'ended', end_rule = 'trials', end_text = 'it has its trials' WHERE trials_max > 0 AND"
     "  (SELECT count(*) FROM trial WHERE study_id = study.id AND trial.state IN ('done', 'stopped', 'failed'))"
@@ -177,11 +188,19 @@ static const char migration_5[] =
     "CREATE TABLE curve_sum ("
     "  trial_id INTEGER PRIMARY KEY REFERENCES trial (id) ON DELETE CASCADE,"
     "  sums BLOB NOT NULL"
-    ") STRICT;"
-    "DROP TRIGGER trial_finished_is_final;" /* a finished row may only get its checksum, once */
+    ") STRICT;";
+/* A finished row may only get its checksum, once. */
+static const char migration_5_lite[] =
+    "DROP TRIGGER trial_finished_is_final;"
     "CREATE TRIGGER trial_finished_is_final BEFORE UPDATE ON trial"
     "  WHEN old.state IN ('done', 'stopped', 'failed') AND (old.checksum IS NOT NULL OR new.checksum IS NULL)"
     "  BEGIN SELECT raise(ABORT, 'a finished trial never changes'); END;";
+static const char migration_5_pg[] =
+    "CREATE FUNCTION trial_finished_is_final() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    "  RAISE EXCEPTION 'a finished trial never changes'; END $$;"
+    "CREATE TRIGGER trial_finished_is_final BEFORE UPDATE ON trial FOR EACH ROW"
+    "  WHEN (old.state IN ('done', 'stopped', 'failed') AND (old.checksum IS NOT NULL OR new.checksum IS NULL))"
+    "  EXECUTE FUNCTION trial_finished_is_final();";
 
 /* 6: trials that clients train elsewhere (lease.c). Every lease that was ever given stays, so that whatever its client
  * reports late finds it. */
@@ -222,9 +241,25 @@ static const char migration_8[] =
 /* 9: what each proposal had seen, so that it can be made again (sweep/proposals/evidence.h). */
 static const char migration_9[] = "ALTER TABLE trial ADD COLUMN seen TEXT CHECK (seen IS NULL OR json_valid(seen));";
 
-static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5,
-                                         migration_6, migration_7, migration_8, migration_9};
+/* both: as SQLite has it, for PostgreSQL translated by pg_translate; lite, pg: after it, for one of them; NULL: nothing. */
+static const struct {
+    const char *both, *lite, *pg;
+} migrations[] = {{migration_1, migration_1_lite, NULL},
+                  {migration_2, migration_2_lite, migration_2_pg},
+                  {migration_3, migration_3_lite, NULL},
+                  {migration_4, NULL, NULL},
+                  {migration_5, migration_5_lite, migration_5_pg},
+                  {migration_6, NULL, NULL},
+                  {migration_7, NULL, NULL},
+                  {migration_8, NULL, NULL},
+                  {migration_9, NULL, NULL}};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
+
+/* What SQLite keeps in the head of its file, and a function that it has. */
+static const char pg_head[] = "CREATE TABLE store (version bigint NOT NULL);"
+                              "INSERT INTO store VALUES (0);"
+                              "CREATE FUNCTION json_valid(t text) RETURNS boolean LANGUAGE sql IMMUTABLE AS"
+                              "  'SELECT t::json IS NOT NULL';";
 
 int64_t store_schema_version(void)
 {
@@ -233,63 +268,95 @@ int64_t store_schema_version(void)
 
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
+    static const char what[] = "opening the store";
+    struct db_stmt stmt = {0};
+    int step = DB_DONE;
+    enum status rc = store_sql_prepare(store, sql, &stmt, err);
 
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
-        *ret_value = sqlite3_column_int64(stmt, 0);
-    enum status status = rc == SQLITE_ROW ? ST_OK : store_sql_fail(store, rc, "opening the store", err);
-    sqlite3_finalize(stmt);
-    return status;
+    if (rc == ST_OK)
+        rc = store_sql_step(store, &stmt, &step, what, err);
+    if (rc == ST_OK)
+        *ret_value = db_i64(&stmt, 0);
+    store_sql_finalize(&stmt);
+    return rc;
+}
+
+static enum status apply(struct store *store, int64_t i, struct error *err)
+{
+    static const char what[] = "preparing the tables";
+    char *text = store->pg != NULL ? pg_translate(migrations[i].both) : NULL;
+    const char *own = store->pg != NULL ? migrations[i].pg : migrations[i].lite;
+    enum status rc = store_exec(store, text != NULL ? text : migrations[i].both, what, err);
+
+    mem_free(text);
+    return rc == ST_OK && own != NULL ? store_exec(store, own, what, err) : rc;
 }
 
 static enum status migrate(struct store *store, int64_t version, struct error *err)
 {
-    char pragma[96];
-    enum status rc;
+    char text[96];
+    enum status rc = ST_OK;
 
     TRY(store_begin(store, "preparing the tables", err));
-    rc = ST_OK;
+    if (store->pg != NULL && version == 0)
+        rc = store_exec(store, pg_head, "preparing the tables", err);
     for (int64_t i = version; i < SCHEMA_VERSION && rc == ST_OK; i++)
-        rc = store_exec(store, migrations[i], "preparing the tables", err);
+        rc = apply(store, i, err);
     if (rc == ST_OK) {
-        snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d; PRAGMA user_version = %d;", STORE_APP_ID,
-                 (int)SCHEMA_VERSION);
-        rc = store_exec(store, pragma, "preparing the tables", err);
+        if (store->pg != NULL)
+            snprintf(text, sizeof text, "UPDATE store SET version = %d", (int)SCHEMA_VERSION);
+        else
+            snprintf(text, sizeof text, "PRAGMA application_id = %d; PRAGMA user_version = %d;", STORE_APP_ID,
+                     (int)SCHEMA_VERSION);
+        rc = store_exec(store, text, "preparing the tables", err);
     }
     return store_end(store, rc, "preparing the tables", err);
 }
 
-enum status store_schema_open(struct store *store, struct error *err)
+/* What is there: version 0 and no tables for a store that is new. */
+static enum status look(struct store *store, int64_t *ret_version, int64_t *ret_tables, struct error *err)
 {
-    int64_t app_id = 0, version = 0, n_objects = 0;
+    int64_t app_id = 0;
 
-    TRY(query_i64(store, "SELECT count(*) FROM sqlite_master", &n_objects, err));
+    if (store->pg != NULL) {
+        TRY(query_i64(store, "SELECT to_regclass('trawl.store') IS NOT NULL", ret_tables, err));
+        return *ret_tables > 0 ? query_i64(store, "SELECT version FROM trawl.store", ret_version, err) : ST_OK;
+    }
+    TRY(query_i64(store, "SELECT count(*) FROM sqlite_master", ret_tables, err));
     TRY(query_i64(store, "PRAGMA application_id", &app_id, err));
-    TRY(query_i64(store, "PRAGMA user_version", &version, err));
-    bool is_new = n_objects == 0 && app_id == 0 && version == 0;
-    if (!is_new && app_id != STORE_APP_ID)
+    TRY(query_i64(store, "PRAGMA user_version", ret_version, err));
+    if ((*ret_tables != 0 || *ret_version != 0 || app_id != 0) && app_id != STORE_APP_ID)
         return FAIL(
             err, ST_CORRUPT,
             "%s is an SQLite file of another program (application id %lld), not a Trawl store; it was left as it "
             "is, give another path to --store",
             store->path, (long long)app_id);
+    return ST_OK;
+}
+
+enum status store_schema_open(struct store *store, struct error *err)
+{
+    int64_t version = 0, n_tables = 0;
+
+    TRY(look(store, &version, &n_tables, err));
+    bool is_new = n_tables == 0 && version == 0;
     if (version > SCHEMA_VERSION)
         return FAIL(
             err, ST_VERSION,
             "%s was written by a newer Trawl (store version %lld, this program knows up to %lld); update Trawl or "
             "give another path to --store",
             store->path, (long long)version, (long long)SCHEMA_VERSION);
-    if (!is_new && (version < 1 || n_objects == 0))
+    if (!is_new && (version < 1 || n_tables == 0))
         return FAIL(err, ST_CORRUPT,
                     "%s has store version %lld and %lld tables, which no Trawl ever wrote; restore a copy", store->path,
-                    (long long)version, (long long)n_objects);
+                    (long long)version, (long long)n_tables);
     if (version == SCHEMA_VERSION)
         return ST_OK;
-    if (store->writer)
+    if (store->writer && !store->second) {
+        if (store->pg != NULL)
+            TRY(store_exec(store, "CREATE SCHEMA IF NOT EXISTS trawl", "preparing the tables", err));
         return migrate(store, version, err);
+    }
     if (is_new)
         return FAIL(err, ST_NOTFOUND,
                     "%s is empty, no study was ever written to it; check --store or start with 'trawl sweep'",

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STUDY_COLUMNS                                                                                                  \
@@ -47,6 +47,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_STUDY_TRASH_LIST] =
         "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE trashed_ms IS NOT NULL ORDER BY trashed_ms, id",
     [SQL_STUDY_ROW] = "SELECT * FROM study WHERE id = ?1",
+    [SQL_STUDY_LOCK] = "SELECT id FROM study WHERE id = ?1",
     [SQL_STUDY_SEAL] = "UPDATE study SET checksum = ?2 WHERE id = ?1",
     [SQL_STUDY_NAME] = "SELECT name FROM study WHERE id = ?1",
     [SQL_STUDY_NAMES] = "SELECT name FROM study WHERE trashed_ms IS NULL ORDER BY id DESC LIMIT 1000",
@@ -128,7 +129,8 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_LEASE_END] = "UPDATE lease SET state = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_EXPIRED] = "SELECT count(*) FROM lease WHERE trial_id = ?1 AND state = 'expired'",
 
-    [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1) RETURNING id",
+    [SQL_METRIC_NAME_INSERT] =
+        "INSERT INTO metric_name (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
     [SQL_METRIC_NAME_FIND] = "SELECT id FROM metric_name WHERE name = ?1",
     [SQL_METRIC_INSERT] =
         "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) VALUES (?1, ?2, ?3, ?4, ?5) "
@@ -261,6 +263,10 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
 
 enum status store_sql_prepare(struct store *store, const char *sql, struct db_stmt *ret_stmt, struct error *err)
 {
+    if (store->pg != NULL) {
+        pg_prepare(store, sql, &ret_stmt->pg);
+        return ST_OK;
+    }
     int rc = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &ret_stmt->lite, NULL);
 
     /* The texts are right for the schema: when a table or column is missing, the file is wrong. */
@@ -273,18 +279,36 @@ enum status store_sql_prepare(struct store *store, const char *sql, struct db_st
 void store_sql_finalize(struct db_stmt *stmt)
 {
     sqlite3_finalize(stmt->lite);
-    stmt->lite = NULL;
+    pg_finalize(stmt->pg);
+    *stmt = (struct db_stmt){0};
+}
+
+/* Within a transaction of PostgreSQL's a row is locked by the statement that reads it before it is changed: no other
+ * connection changes it between its check and its seal. SQLite has one writer at a time. */
+static bool locks_row(enum store_sql id)
+{
+    return id == SQL_STUDY_ROW || id == SQL_STUDY_LOCK || id == SQL_TRIAL_ROW || id == SQL_TRIAL_STATE ||
+           id == SQL_MARK_ROW || id == SQL_LEASE_ROW;
 }
 
 enum status store_sql(struct store *store, enum store_sql id, struct db_stmt **ret_stmt, struct error *err)
 {
     struct db_stmt *stmt = &store->stmts[id];
+    char text[256];
 
     *ret_stmt = NULL;
-    if (stmt->lite == NULL)
-        TRY(store_sql_prepare(store, store_sql_text[id], stmt, err));
-    sqlite3_reset(stmt->lite);
-    sqlite3_clear_bindings(stmt->lite);
+    if (stmt->lite == NULL && stmt->pg == NULL) {
+        bool locks = store->pg != NULL && locks_row(id);
+        if (locks)
+            snprintf(text, sizeof text, "%s FOR NO KEY UPDATE", store_sql_text[id]);
+        TRY(store_sql_prepare(store, locks ? text : store_sql_text[id], stmt, err));
+    }
+    if (stmt->pg != NULL) {
+        pg_clear(stmt->pg);
+    } else {
+        sqlite3_reset(stmt->lite);
+        sqlite3_clear_bindings(stmt->lite);
+    }
     *ret_stmt = stmt;
     return ST_OK;
 }
@@ -292,6 +316,12 @@ enum status store_sql(struct store *store, enum store_sql id, struct db_stmt **r
 enum status store_sql_step(struct store *store, struct db_stmt *stmt, int *ret_step, const char *what,
                            struct error *err)
 {
+    if (stmt->pg != NULL) {
+        bool row = false;
+        enum status status = pg_step(store, stmt->pg, &row, what, err);
+        *ret_step = row ? DB_ROW : DB_DONE;
+        return status;
+    }
     errno = 0;
     int rc = sqlite3_step(stmt->lite);
 
@@ -312,6 +342,11 @@ enum status store_sql_run(struct store *store, struct db_stmt *stmt, const char 
     return rc;
 }
 
+enum status store_sql_queue(struct store *store, struct db_stmt *stmt, const char *what, struct error *err)
+{
+    return stmt->pg != NULL ? pg_queue(store, stmt->pg, what, err) : store_sql_run(store, stmt, what, err);
+}
+
 enum status store_sql_insert(struct store *store, struct db_stmt *stmt, const char *what, int64_t *ret_id,
                              struct error *err)
 {
@@ -325,27 +360,41 @@ enum status store_sql_insert(struct store *store, struct db_stmt *stmt, const ch
 
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err)
 {
+    if (store->pg != NULL)
+        return pg_exec(store, sql, what, err);
     errno = 0;
     int rc = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 
     return rc == SQLITE_OK ? ST_OK : store_sql_fail(store, rc, what, err);
 }
 
-enum status store_begin(struct store *store, const char *what, struct error *err)
+static enum status may_write(struct store *store, const char *what, struct error *err)
 {
-    struct db_stmt *stmt;
-
     if (store->taken)
         return FAIL(err, ST_BUSY, "%s: %s: another controller has the store now", store->path, what);
     if (!store->writer)
         return FAIL(err, ST_INTERNAL, "%s: %s: the store is open for reading only", store->path, what);
     store->full = false;
+    return ST_OK;
+}
+
+enum status store_begin(struct store *store, const char *what, struct error *err)
+{
+    struct db_stmt *stmt;
+
+    TRY(may_write(store, what, err));
+    if (store->pg != NULL)
+        return pg_begin(store, true, false, what, err);
     TRY(store_sql(store, SQL_BEGIN, &stmt, err));
     return store_sql_run(store, stmt, what, err);
 }
 
 enum status store_begin_synced(struct store *store, const char *what, struct error *err)
 {
+    if (store->pg != NULL) {
+        TRY(may_write(store, what, err));
+        return pg_begin(store, true, true, what, err);
+    }
     TRY(store_exec(store, "PRAGMA synchronous = FULL", what, err)); /* no prepared statement can do this */
     store->synced = true;
     return store_begin(store, what, err);
@@ -355,6 +404,15 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
 {
     struct db_stmt *stmt;
 
+    if (store->pg != NULL) {
+        if (rc == ST_OK)
+            rc = pg_commit(store, what, err);
+        if (rc != ST_OK) {
+            pg_rollback(store);
+            store_names_clear(store);
+        }
+        return rc;
+    }
     if (rc == ST_OK)
         rc = store_sql(store, SQL_COMMIT, &stmt, err);
     if (rc == ST_OK)
@@ -369,22 +427,33 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
     return rc;
 }
 
+bool store_in_transaction(const struct store *store)
+{
+    return store->pg != NULL ? pg_in_transaction(store->pg) : !sqlite3_get_autocommit(store->db);
+}
+
 enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err)
 {
     struct db_stmt *stmt;
 
     *ret_begun = false;
-    if (!sqlite3_get_autocommit(store->db))
+    if (store_in_transaction(store))
         return ST_OK;
-    TRY(store_sql(store, SQL_BEGIN_READ, &stmt, err));
-    TRY(store_sql_run(store, stmt, "reading", err));
+    if (store->pg != NULL) {
+        TRY(pg_begin(store, false, false, "reading", err));
+    } else {
+        TRY(store_sql(store, SQL_BEGIN_READ, &stmt, err));
+        TRY(store_sql_run(store, stmt, "reading", err));
+    }
     *ret_begun = true;
     return ST_OK;
 }
 
 enum status store_read_end(struct store *store, bool begun, enum status rc)
 {
-    if (begun) /* nothing was written: nothing is lost */
+    if (begun && store->pg != NULL) /* nothing was written: nothing is lost */
+        pg_rollback(store);
+    else if (begun)
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;
 }
@@ -409,6 +478,8 @@ void store_on_locked(struct store *store, store_locked_fn *locked, void *ctx)
 {
     store->locked = locked;
     store->locked_ctx = ctx;
+    if (store->pg != NULL)
+        return; /* waits by itself */
     if (locked != NULL)
         sqlite3_busy_handler(store->db, on_busy, store);
     else
@@ -419,6 +490,11 @@ bool store_wait_for_space(struct store *store, enum status rc, struct error *err
 {
     bool full = rc != ST_OK && store->full;
 
+    if (rc != ST_OK && store->away && store->wait != NULL && !store->given_up) {
+        store->away = false; /* its begin waits for the database */
+        error_clear(err);
+        return true;
+    }
     store->full = false;
     if (store->waited && !full)
         (void)store->wait(store->wait_ctx, store->path, true);

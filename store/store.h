@@ -1,5 +1,8 @@
-/* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file (public face of
- * store/).
+/* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file, or in a database of
+ * PostgreSQL (public face of store/).
+ *
+ * A `path` is a file's or an address, postgresql://...: there the writer holds an advisory lock in place of PATH.lock, and
+ * second connections write side by side with it. What is said of files holds for files.
  *
  * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, which ends with the process); readers
  * open read-only and never block it; (2) a trial row exists before its worker starts and a finished row never changes;
@@ -33,6 +36,26 @@ void store_close(struct store *store); /* NULL is fine */
 const char *store_path(const struct store *store);
 /* Does a process hold the writer's lock of the store at path? *ret_pid: its pid from the lock file; 0: unknown. */
 bool store_is_held(const char *path, int64_t *ret_pid);
+bool store_has_writer(struct store *store); /* the same of an open store */
+
+/* -- stores in PostgreSQL (address.c) -- */
+bool store_is_address(const char *path); /* "postgresql://..." or "postgres://..." */
+/* Is there something at the path that could be a store? Of an address only opening it tells: true. */
+bool store_may_exist(const char *path);
+/* ST_USAGE: an address that cannot be, has a password, or that this build does not know. Files are fine. */
+enum status store_address_check(const char *path, struct error *err) MUST_USE;
+/* Where what lies beside a store is named from (BASE.checkpoints, BASE.runs, BASE.sock): the file's real path; of an
+ * address, a name in ~/.local/share/trawl/ (XDG_DATA_HOME), whose folder is made. buf: (PATH_MAX); returns it, or path
+ * itself where that cannot be followed. */
+const char *store_beside(const char *path, char *buf);
+/* Waits while another controller has the lock of a store in PostgreSQL, until the lock has been free for 2 s or cancel
+ * returns true (ST_INTERRUPTED). */
+enum status store_stand_by(const char *path, bool (*cancel)(void), struct error *err) MUST_USE;
+/* Who has the lock of a store in PostgreSQL: "process 12 on HOST"; "nobody". */
+void store_holder(const char *path, char *buf, size_t size);
+int store_postgres_version(void); /* of libpq, like 15; 0: Trawl was built without it */
+/* Was the last failure that the database does not answer, rather than a full disk? For store_wait_fn. */
+bool store_is_away(const struct store *store);
 
 /* -- the place of a store that is open (place.c) -- */
 /* For the writer: do its paths still name its open files? ST_IO: one was removed, moved or replaced (the message names

@@ -35,6 +35,7 @@ enum store_sql {
     SQL_STUDY_DELETE,
     SQL_STUDY_WALL,
     SQL_STUDY_ROW,
+    SQL_STUDY_LOCK,
     SQL_STUDY_SEAL,
     SQL_TRIAL_INSERT,
     SQL_TRIAL_START,
@@ -123,13 +124,15 @@ struct store_sums {
 };
 
 struct store {
-    sqlite3 *db;
+    sqlite3 *db; /* NULL: the store is in PostgreSQL */
+    struct pg *pg; /* NULL: the store is a file of SQLite */
     char *path; /* as given, for messages */
     char *file; /* without symbolic links, for SQLite */
-    char *lock_path;
+    char *lock_path; /* the file's */
     int lock_fd; /* writer only, else -1; holds the flock */
     int guard_fd; /* writer only, else -1; a socket whose name no second writer can bind (lock.c) */
     bool writer;
+    bool second; /* a writer without the controller's lock */
     bool blind; /* opened to list damage: opening checks nothing */
     bool taken; /* another process has the store: no more writes */
     bool folds; /* the one connection that folds the log back (checkpoints) */
@@ -140,6 +143,8 @@ struct store {
     struct store_mark marks[3]; /* the file, its log and the log's shared memory; a reader's: store_reader_check */
     bool immutable; /* reader of a file that no process may write */
     bool full; /* the last failure was a full disk */
+    bool away; /* the last failure was the database's: it does not answer, or broke the transaction off */
+    bool given_up; /* the owner no longer waits for the database */
     store_wait_fn *wait; /* NULL: a full disk is a failure at once */
     void *wait_ctx;
     bool waited; /* the owner has waited, and the write is tried again */
@@ -165,6 +170,9 @@ void store_sql_finalize(struct db_stmt *stmt);
 /* Runs an INSERT ... RETURNING id; ST_EXISTS: a row of that name, number or token is there. */
 enum status store_sql_insert(struct store *store, struct db_stmt *stmt, const char *what, int64_t *ret_id,
                              struct error *err) MUST_USE;
+/* Runs a statement of the open transaction whose result does not matter: PostgreSQL need not have done it when this
+ * returns, and may report its failure from a later call of the transaction. */
+enum status store_sql_queue(struct store *store, struct db_stmt *stmt, const char *what, struct error *err) MUST_USE;
 /* Runs a statement that gives no row. */
 enum status store_sql_run(struct store *store, struct db_stmt *stmt, const char *what, struct error *err) MUST_USE;
 /* DB_ROW or DB_DONE in *ret_step; after a failure the statement is reset. */
@@ -177,6 +185,7 @@ enum status store_begin_synced(struct store *store, const char *what, struct err
 /* Commits when rc is ST_OK, rolls back when not or when the commit fails; returns the first failure. */
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err) MUST_USE;
 
+bool store_in_transaction(const struct store *store);
 /* One state of the store for several statements; *ret_begun: no transaction was open already. */
 enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err) MUST_USE;
 enum status store_read_end(struct store *store, bool begun, enum status rc) MUST_USE; /* rc, whatever it is */

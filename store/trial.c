@@ -148,6 +148,11 @@ enum status store_trial_create_part(struct store *store, struct trial *trial, st
     enum status rc;
     int step;
 
+    if (store->pg != NULL) { /* no other connection takes the same number */
+        TRY(store_sql(store, SQL_STUDY_LOCK, &stmt, err));
+        db_bind_i64(stmt, 1, trial->study_id);
+        TRY(store_sql_run(store, stmt, create_what, err));
+    }
     TRY(store_sql(store, SQL_TRIAL_INSERT, &stmt, err));
     db_bind_i64(stmt, 1, trial->study_id);
     db_bind_text(stmt, 2, trial->params);

@@ -8,6 +8,8 @@ enum status store_data_version(struct store *store, int64_t *ret_version, struct
     int step;
     struct db_stmt *stmt;
 
+    if (store->pg != NULL)
+        return pg_data_version(store, ret_version, err);
     TRY(store_sql(store, SQL_DATA_VERSION, &stmt, err));
     TRY(store_sql_step(store, stmt, &step, "looking for changes", err));
     *ret_version = db_i64(stmt, 0);

@@ -2,6 +2,8 @@
  * Invariant: an option that the table does not know is an error that names the nearest one. */
 #include "sweep/cli.h"
 
+#include "store/store.h"
+
 #include "base/config/config.h"
 #include "base/duration.h"
 #include "base/json.h"
@@ -114,7 +116,10 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
             ret_words->help = true;
             return ST_OK;
         }
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc; i++) { /* before any message can show a password */
+        const char *value = strchr(argv[i], '=');
+        const char *word = argv[i][0] == '-' && value != NULL ? value + 1 : argv[i];
+        TRY(store_address_check(word, err));
         if (argv[i][0] == '\0') {
             return FAIL(err, ST_USAGE, "%s: an empty word stands among the arguments; usage: %s", cli->name,
                         cli->synopsis);
@@ -177,6 +182,8 @@ enum status check_writable(const char *path, struct error *err)
     char dir[PATH_MAX];
     struct stat st;
 
+    if (store_is_address(path))
+        return store_address_check(path, err);
     if (!folder_of(path, dir))
         return FAIL(err, ST_IO, "%.60s...: the path is too long", path);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))

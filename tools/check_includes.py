@@ -48,6 +48,7 @@ ALSO = [
 # pairs of folders that include each other, and why
 CIRCLES = {
     ("gp", "gp/model"): "the public face is one header",
+    ("store", "store/postgres"): "a connection is part of its store, which the store's files use by one header",
     ("sweep/controller", "sweep/launch"): "one event loop and its objects: a worker process has slots, a slot has a trial in flight",
     ("sweep/control", "sweep/controller"): "requests act on the scheduler; the scheduler serves the socket",
     ("sweep/control", "sweep/show"): "what is shown comes over the socket when another process runs the study",
@@ -64,12 +65,14 @@ FILE_CIRCLES = [
     ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",
      "web/serve/answer_cache"],  # the server and what its threads share
     ["study/search", "study/search_depends", "study/search_expr", "study/trial_check"],  # a space, and what decides whether a point is in it
+    ["store/db", "store/postgres/pg", "store/store"],  # a connection is part of its store
     ["kernels/kern", "kernels/kernels"],  # one header for users, in two files
 ]
 
 # library header pattern: folders, or files, that may include it
 LIBRARIES = [
     (r"sqlite3\.h$", ["store"]),
+    (r"libpq-fe\.h$", ["store/postgres"]),
     (r"curl/", ["web"]),
     (r"openssl/", ["web"]),
     (r"microhttpd\.h$", ["web"]),

@@ -29,6 +29,7 @@ path:/usr/share/javascript/vega/vega-view.min.js|libjs-vega|charts of the pages
 '
 needs_test='
 pc:cmocka|libcmocka-dev|unit tests
+pc:libpq|libpq-dev|stores in PostgreSQL
 cmd:sqlite3|sqlite3|checks stores from outside
 cmd:clang|clang|the second compiler
 cmd:clang-format|clang-format|format check
@@ -43,6 +44,7 @@ if [ "${CI:-}" = true ]; then
 path:/usr/bin/ssh|openssh-client|workers over ssh
 path:/usr/sbin/slurmctld|slurm-wlm|workers in jobs of Slurm
 path:/usr/sbin/munged|munge|authenticates within Slurm
+glob:/usr/lib/postgresql/*/bin/initdb|postgresql|stores in PostgreSQL
 '
 fi
 
@@ -78,6 +80,7 @@ need_met()
     case $1 in
     cc:*) cc_works ;;
     path:*) [ -e "${1#path:}" ] ;;
+    glob:*) compgen -G "${1#glob:}" >/dev/null ;;
     py:*) python3 -c "import ${1#py:}" 2>/dev/null ;;
     cmd:*) command -v "${1#cmd:}" >/dev/null 2>&1 ;;
     may:*) command -v "${1#may:}" >/dev/null 2>&1 || ! package_offered "$2" ;;

@@ -115,7 +115,7 @@ static enum status run(struct agent_cmd *c, const struct cli_words *words, struc
     snprintf(c->dir_path, sizeof c->dir_path, "%.200s.runs", words->v[1]);
     set->dir = c->dir != NULL ? c->dir : c->dir_path;
     TRY(ask_place_parse(words->v[0], c->token, &set->place, err));
-    if (set->place.store[0] != '\0' && !file_exists(set->place.store))
+    if (set->place.store[0] != '\0' && !store_may_exist(set->place.store))
         return FAIL(err, ST_USAGE, "agent: %s is neither the address of a server (http://HOST:PORT) nor a store",
                     set->place.store);
     signals_catch();

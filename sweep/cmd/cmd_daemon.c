@@ -16,6 +16,7 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/control/control_server.h"
 #include "sweep/control/controller_socket.h"
+#include "sweep/control/standby.h"
 #include "sweep/controller/devices.h"
 #include "sweep/launch/remote_devices.h"
 #include "sweep/controller/scheduler.h"
@@ -25,6 +26,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,9 +96,32 @@ static void on_tick(void *ctx)
     controller_socket_take_turns(&d->socket);
 }
 
+static void notify_caller(struct daemon_cmd *d, const struct error *err)
+{
+    if (d->ready_fd < 0)
+        return;
+    if (err != NULL && write(d->ready_fd, err->text, strlen(err->text)) < 0)
+        log_debug("the caller is gone");
+    close(d->ready_fd);
+    d->ready_fd = -1;
+}
+
+/* Where another controller has a store in PostgreSQL, this one stands by. */
+static enum status open_store(struct daemon_cmd *d, struct error *err)
+{
+    struct error why = {0};
+    enum status rc = store_open_writer(&d->store, d->store_path, &why);
+
+    if (rc != ST_BUSY || !store_is_address(d->store_path))
+        return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
+    log_info("standing by: %s", why.text);
+    notify_caller(d, NULL);
+    return standby_open(&d->store, d->store_path, err);
+}
+
 static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
 {
-    TRY(store_open_writer(&d->store, d->store_path, err));
+    TRY(open_store(d, err));
     if (d->log_path != NULL) /* which may have become a store just now */
         TRY(check_output(d->log_path, OUTPUT_OTHER, NULL, 0, err));
     return d->log_path != NULL ? log_file_open(&d->log, d->log_path, d->log_mb << 20, d->log_keep, err) : ST_OK;
@@ -129,16 +154,6 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     if (d->socket.server == NULL)
         return FAIL(err, ST_IO, "%s: the daemon has no socket, so it would take no commands", d->store_path);
     return ST_OK;
-}
-
-static void notify_caller(struct daemon_cmd *d, const struct error *err)
-{
-    if (d->ready_fd < 0)
-        return;
-    if (err != NULL && write(d->ready_fd, err->text, strlen(err->text)) < 0)
-        log_debug("the caller is gone");
-    close(d->ready_fd);
-    d->ready_fd = -1;
 }
 
 static enum status serve(struct daemon_cmd *d, struct error *err)
@@ -228,9 +243,11 @@ static enum status start(struct daemon_cmd *d, struct error *err)
     enum status rc;
 
     if (d->detach && d->log_path == NULL) {
-        size_t size = strlen(d->store_path) + sizeof ".log";
+        char beside[PATH_MAX];
+        const char *base = store_is_address(d->store_path) ? store_beside(d->store_path, beside) : d->store_path;
+        size_t size = strlen(base) + sizeof ".log";
         d->default_log = mem_alloc(size);
-        snprintf(d->default_log, size, "%s.log", d->store_path);
+        snprintf(d->default_log, size, "%s.log", base);
         d->log_path = d->default_log;
     }
     if (d->log_path != NULL)
@@ -293,7 +310,9 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
             "`trawl sweep CONFIG --name NAME --store FILE` hands it a study and watches; leaving does not stop the "
             "study.\n"
             "`trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and `show` look. Studies that\n"
-            "were running when it ended, however that was, continue when it starts again. [sweep] options that "
+            "were running when it ended, however that was, continue when it starts again. On a store in PostgreSQL a\n"
+            "second daemon, also on another machine, stands by and takes over within 10 s when the first ends. [sweep] "
+            "options that "
             "concern\n"
             "the machine (hang_timeout_s, worker_memory) can be given as --sweep.KEY.",
         .examples = "  trawl daemon --store runs.db --devices cuda:all --detach\n"

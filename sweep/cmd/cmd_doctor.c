@@ -78,6 +78,10 @@ static void look_at_build(struct findings *f)
     add(f, "sanitizer", "address (slow)");
 #endif
     look_at_sqlite(f);
+    if (store_postgres_version() > 0)
+        add(f, "postgresql", "libpq %d", store_postgres_version());
+    else
+        add(f, "postgresql", "built without libpq: stores are files alone");
     add(f, "openblas", "%s", openblas_get_config());
     add(f, "gsl", "%s", gsl_version);
     add(f, "cjson", "%s", cJSON_Version());
@@ -118,7 +122,7 @@ static void look_at_store(struct findings *f, const char *path)
     struct error err = {0};
 
     struct store *store = NULL;
-    bool there = file_exists(path);
+    bool there = store_may_exist(path);
 
     f->store_ok = check_writable(path, &err) == ST_OK;
     if (f->store_ok && there)

@@ -17,6 +17,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/handover.h"
+#include "sweep/control/standby.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/devices.h"
 #include "sweep/launch/remote_devices.h"
@@ -94,18 +95,30 @@ void sweep_new_limits(const struct sweep_cmd *s, struct limits *ret)
     }
 }
 
+static enum status open_store(struct sweep_cmd *s, struct error *err)
+{
+    struct error why = {0};
+    enum status rc = store_open_writer(&s->store, s->store_path, &why);
+
+    if (rc != ST_BUSY || !s->standby)
+        return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
+    log_info("standing by: %s", why.text);
+    signals_catch();
+    return standby_open(&s->store, s->store_path, err);
+}
+
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
     struct submission submission;
     enum status rc;
 
     TRY(submission_make(s->setup, s->name, s->from, &submission, err));
-    rc = s->from != NULL && !file_exists(s->store_path)
+    rc = s->from != NULL && !store_may_exist(s->store_path)
              ? FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
                     s->store_path, s->from)
              : ST_OK;
     if (rc == ST_OK)
-        rc = store_open_writer(&s->store, s->store_path, err);
+        rc = open_store(s, err);
     if (rc == ST_OK)
         rc = submission_store(s->store, &submission, err);
     if (rc == ST_OK)
@@ -299,7 +312,7 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
     struct limits want;
 
-    TRY(store_open_writer(&s->store, s->store_path, err));
+    TRY(open_store(s, err));
     TRY(sched_study_open(&s->ss, s->store, s->resume, err));
     if (s->has_config) {
         TRY(take_space(s, err));
@@ -474,6 +487,9 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
                     SWEEP_TRIALS_MAX);
     if (s->resume != NULL && words->n == 0 && s->seed >= 0)
         return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its seed; leave --seed out");
+    if (s->standby && !store_is_address(s->store_path))
+        return FAIL(err, ST_USAGE,
+                    "sweep: --standby is for stores in PostgreSQL; with a file, end the other controller");
     return check_writable(s->store_path, err);
 }
 
@@ -494,7 +510,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
         TRY(check_usage(s, &words, err));
     TRY(set_shorthands(s, &shorthands, err));
     s->has_config = words.n > 0 || shorthands || argc != n_before;
-    if (s->resume != NULL && !file_exists(s->store_path))
+    if (s->resume != NULL && !store_may_exist(s->store_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is nothing to resume; check --store", s->store_path);
     if (s->has_config) {
         TRY(words.n > 0 ? setup_load_all(s->setup, words.v, words.n, err) : load_stored(s, err));
@@ -505,7 +521,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
         TRY(devices_check(&s->setup->sweep, s->setup->train.device, err));
         TRY(track_settings_check(&s->setup->track, err));
     }
-    if (handover_is_possible(s))
+    if (!s->standby && handover_is_possible(s))
         return handover_run(s, err);
     TRY(s->resume != NULL ? resume_study(s, err) : begin_study(s, err));
     return run_study(s, err);
@@ -516,6 +532,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
     struct sweep_cmd s = {.store_path = "trawl.db", .trials = -1, .seed = -1, .runs_per_device = -1};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store, made when missing (trawl.db)"},
+        {"standby", 0, CLI_FLAG, &s.standby, NULL, "on PostgreSQL: wait while another controller has the store"},
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
         {"resume", 0, CLI_TEXT, &s.resume, "NAME", "resume a study of the store, up to its limits or new ones"},
         {"from", 0, CLI_TEXT, &s.from, "STUDY",

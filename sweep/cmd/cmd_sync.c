@@ -150,7 +150,7 @@ static enum status run(struct sync_cmd *s, struct error *err)
 {
     if (s->forget != NULL && s->name == NULL)
         return FAIL(err, ST_USAGE, "sync: --forget needs the name of the study that is to forget a tracker");
-    if (!file_exists(s->store_path))
+    if (!store_may_exist(s->store_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", s->store_path);
     TRY(store_open_writer(&s->store, s->store_path, err));
     signals_catch();

@@ -113,7 +113,7 @@ enum status control_addresses(const char *store_path, struct control_address ret
     uint64_t id;
 
     *ret_n = 0;
-    if (realpath(store_path, real) == NULL)
+    if (store_beside(store_path, real) != real)
         return FAIL(err, errno == ENOENT ? ST_NOTFOUND : ST_IO, "%s: %s; check --store", store_path,
                     errno == ENOENT ? "there is no such store" : strerror(errno));
     id = hash_text(real);

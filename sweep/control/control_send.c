@@ -54,6 +54,7 @@ enum status control_carry_out(const char *path, const struct control_command *c,
 {
     enum status rc = ST_NOTFOUND;
     int64_t pid = 0;
+    char who[128];
 
     for (int i = 0; i < HANDOVER_TRIES; i++) {
         struct error why = {0};
@@ -65,6 +66,13 @@ enum status control_carry_out(const char *path, const struct control_command *c,
         if (*ret_by_controller ? rc == ST_OK || reached : rc != ST_BUSY)
             return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
         usleep(HANDOVER_WAIT_US);
+    }
+    if (store_is_address(path)) {
+        store_holder(path, who, sizeof who);
+        return FAIL(err, ST_BUSY,
+                    "%s is held by %s, which takes no commands from here: give the command on its machine, as its user "
+                    "(or it hangs: end it)",
+                    path, who);
     }
     return FAIL(err, ST_BUSY,
                 "%s is held by process %lld, which listens to no commands (a sweep of another version, or one that "
@@ -122,7 +130,7 @@ enum status control_send(const char *store_path, const struct control_command *c
 
     cJSON_Delete(json);
     TRY(rc);
-    if (access(store_path, F_OK) != 0)
+    if (!store_may_exist(store_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", store_path);
     TRY(control_carry_out(store_path, command, text, sizeof text, &by_controller, err));
     print_answer(command, store_path, as_json, text, by_controller);

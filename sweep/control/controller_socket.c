@@ -354,10 +354,10 @@ static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct
                     "close that program (a database browser, a backup), then repeat the command",
                     store_path(sock->store));
     if (waits) /* it would come in the middle of something */
-        return FAIL(err, ST_IO,
-                    "%s: the disk is full, and the controller waits for space; nothing was changed: free some space, "
-                    "then repeat the command",
-                    store_path(sock->store));
+        return FAIL(err, ST_IO, "%s: the %s; nothing was changed: %s, then repeat the command", store_path(sock->store),
+                    store_is_away(sock->store) ? "database does not answer, and the controller waits for it"
+                                               : "disk is full, and the controller waits for space",
+                    store_is_away(sock->store) ? "start it again" : "free some space");
     if (word != NULL && sock->daemon && strcmp(word, "submit") == 0)
         return on_submit(sock, request, answer, err);
     if (word != NULL && sock->daemon && strcmp(word, "resume") == 0)

@@ -19,7 +19,7 @@ struct study_view;
 struct sweep_cmd {
     const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
     int64_t trials, seed, runs_per_device;
-    bool json, quiet, print_config;
+    bool json, quiet, print_config, standby;
     bool has_config; /* setup is whole: a file was given, or options that change the study's own config */
     struct setup *setup; /* of the given config */
     struct store *store;

@@ -32,7 +32,7 @@ static void folder_of(const char *store_path, char buf[PATH_MAX])
 {
     char real[PATH_MAX];
 
-    snprintf(buf, PATH_MAX, "%.*s.checkpoints", PATH_MAX - 20, realpath(store_path, real) != NULL ? real : store_path);
+    snprintf(buf, PATH_MAX, "%.*s.checkpoints", PATH_MAX - 20, store_beside(store_path, real));
 }
 
 void checkpoint_file(const char *store_path, const char *study, int64_t number, char *buf)

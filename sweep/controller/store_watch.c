@@ -49,10 +49,16 @@ bool scheduler_wait_for_disk(struct scheduler *s, const char *store_path)
     if (signals_stop())
         return false;
     if (s->n_waits == 2) {
-        log_warn("%s: the disk is full; what could not be written is kept and tried again: free some "
-                 "space (ending the sweep before that loses it)",
-                 store_path);
-        scheduler_add_event(s, "the disk is full, waiting for space");
+        if (s->store != NULL && store_is_away(s->store))
+            log_warn("%s: the database does not answer; what could not be written is kept and tried again until it "
+                     "does (ending the sweep before that loses it)",
+                     store_path);
+        else
+            log_warn("%s: the disk is full; what could not be written is kept and tried again: free some "
+                     "space (ending the sweep before that loses it)",
+                     store_path);
+        scheduler_add_event(s, s->store != NULL && store_is_away(s->store) ? "the database does not answer, waiting"
+                                                                           : "the disk is full, waiting for space");
         if (s->listener.on_tick != NULL) /* shows it */
             s->listener.on_tick(s->listener.ctx);
     }
@@ -93,8 +99,8 @@ void scheduler_lock_is_free(struct scheduler *s)
 void scheduler_disk_is_back(struct scheduler *s)
 {
     if (s->n_waits > 1) {
-        log_info("there is space on the disk again, the sweep continues");
-        scheduler_add_event(s, "there is space on the disk again");
+        log_info("the store can be written again, the sweep continues");
+        scheduler_add_event(s, "the store can be written again");
     }
     s->n_waits = 0;
 }
@@ -124,7 +130,10 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
     }
     if (rc == ST_BUSY) {
         store_let_go(s->store);
-        return FAIL(err, rc, "the lock file of the store was removed, and now %s", s->lost.text);
+        return FAIL(err, rc, "%snow %s",
+                    store_is_address(store_path(s->store)) ? "the connection to the database was lost, and "
+                                                           : "the lock file of the store was removed, and ",
+                    s->lost.text);
     }
     if (rc != ST_OK) {
         log_error("%s; this ends the controller, running trials save their state first", s->lost.text);

@@ -3,6 +3,7 @@
 #include "sweep/program/trial_folders.h"
 
 #include "base/log.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -19,9 +20,8 @@ static void study_folder(const char *store_path, const char *study, char *buf)
 {
     char real[PATH_MAX];
 
-    snprintf(buf, TRIAL_FOLDER_MAX, "%.*s.runs%s%.160s", TRIAL_FOLDER_MAX - 220,
-             realpath(store_path, real) != NULL ? real : store_path, study != NULL ? "/" : "",
-             study != NULL ? study : "");
+    snprintf(buf, TRIAL_FOLDER_MAX, "%.*s.runs%s%.160s", TRIAL_FOLDER_MAX - 220, store_beside(store_path, real),
+             study != NULL ? "/" : "", study != NULL ? study : "");
 }
 
 void trial_folder_path(const char *store_path, const char *study, int64_t number, char *buf)

@@ -1,4 +1,6 @@
-/* store_test.h - a directory of its own for each test, and the shortest way to a study and trials in it. */
+/* store_test.h - a directory of its own for each test, and the shortest way to a study and trials in it.
+ *
+ * With TRAWL_TEST_STORE, which postgres.py sets, the store of each test is that database, emptied by TRAWL_TEST_CLEAR. */
 #ifndef TESTS_STORE_TEST_H
 #define TESTS_STORE_TEST_H
 
@@ -16,10 +18,18 @@
 
 #include "store/store.h"
 
+#include <sqlite3.h>
+
 struct place {
     char dir[64];
-    char path[96]; /* dir/s.db */
+    char path[96]; /* dir/s.db, or the address of a database */
 };
+
+/* Tests that look into the file itself are only run on one. */
+static inline bool place_is_file(void)
+{
+    return getenv("TRAWL_TEST_STORE") == NULL;
+}
 
 static inline int place_make(void **state)
 {
@@ -28,6 +38,11 @@ static inline int place_make(void **state)
     if (mkdtemp(place->dir) == NULL)
         return -1;
     snprintf(place->path, sizeof place->path, "%s/s.db", place->dir);
+    if (!place_is_file()) {
+        snprintf(place->path, sizeof place->path, "%s", getenv("TRAWL_TEST_STORE"));
+        if (system(getenv("TRAWL_TEST_CLEAR")) != 0)
+            return -1;
+    }
     *state = place;
     return 0;
 }
@@ -44,6 +59,57 @@ static inline int place_remove(void **state)
     rmdir(place->dir);
     free(place);
     return 0;
+}
+
+/* The first value of a statement that another program runs, -1: none; false: it failed. */
+static inline bool place_run(struct place *place, const char *sql, int *ret_value)
+{
+    char line[1000], out[100] = "";
+    sqlite3_stmt *stmt = NULL;
+    sqlite3 *db = NULL;
+    bool ok;
+
+    *ret_value = -1;
+    if (!place_is_file()) {
+        snprintf(line, sizeof line, "%s -c \"SET search_path = trawl\" -c \"%s\" 2>/dev/null",
+                 getenv("TRAWL_TEST_PSQL"), sql);
+        FILE *psql = popen(line, "r");
+        if (psql == NULL)
+            return false;
+        if (fgets(out, sizeof out, psql) != NULL)
+            *ret_value = atoi(out);
+        return pclose(psql) == 0;
+    }
+    ok = sqlite3_open(place->path, &db) == SQLITE_OK && sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK;
+    if (ok && sqlite3_step(stmt) == SQLITE_ROW)
+        *ret_value = sqlite3_column_int(stmt, 0);
+    ok = sqlite3_finalize(stmt) == SQLITE_OK && ok;
+    sqlite3_close(db);
+    return ok;
+}
+
+static inline bool place_do(struct place *place, const char *sql)
+{
+    int value;
+
+    return place_run(place, sql, &value);
+}
+
+/* The number of rows of "TABLE WHERE ...". */
+static inline int place_count(struct place *place, const char *from)
+{
+    char sql[500];
+    int n = -1;
+
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", from);
+    assert_true(place_run(place, sql, &n));
+    return n;
+}
+
+/* All of them on a file; without the last n_of_files on a database. */
+static inline int place_run_tests(const char *name, const struct CMUnitTest *tests, size_t n, size_t n_of_files)
+{
+    return _cmocka_run_group_tests(name, tests, place_is_file() ? n : n - n_of_files, NULL, NULL);
 }
 
 #define OK(call)                                                                                                       \

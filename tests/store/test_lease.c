@@ -223,21 +223,6 @@ static void a_trial_from_elsewhere_is_added_once(void **state)
     store_close(store);
 }
 
-static int count(const char *path, const char *sql)
-{
-    sqlite3 *db;
-    sqlite3_stmt *stmt;
-    int n;
-
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    n = sqlite3_column_int(stmt, 0);
-    sqlite3_finalize(stmt);
-    sqlite3_close(db);
-    return n;
-}
-
 /* Many clients at random: whatever they do, a trial has at most one client and at most one counted result. */
 static void random_clients_double_nothing(void **state)
 {
@@ -278,13 +263,22 @@ static void random_clients_double_nothing(void **state)
         n_refused += rc == ST_EXISTS;
     }
     assert_true(n_told >= 3 && n_refused > 50); /* the walk has met both */
-    assert_int_equal(count(place->path, "SELECT count(*) FROM trial WHERE state = 'done'"), n_told);
-    assert_int_equal(count(place->path, "SELECT count(*) FROM lease WHERE state = 'told'"), n_told);
-    assert_int_equal(count(place->path, "SELECT count(*) FROM trial AS t WHERE (state = 'running') <> (SELECT count(*) "
-                                        "FROM lease WHERE trial_id = t.id AND state = 'open')"),
+    assert_int_equal(place_count(place, "trial WHERE state = 'done'"), n_told);
+    assert_int_equal(place_count(place, "lease WHERE state = 'told'"), n_told);
+    assert_int_equal(place_count(place, "trial AS t WHERE state = 'running' AND 1 <> (SELECT count(*) FROM lease WHERE "
+                                        "trial_id = t.id AND state = 'open')"),
                      0);
-    assert_int_equal(count(place->path, "SELECT count(*) FROM trial AS t WHERE (state = 'lost') <> ((SELECT count(*) "
-                                        "FROM lease WHERE trial_id = t.id AND state = 'expired') >= 2)"),
+    assert_int_equal(place_count(place,
+                                 "trial AS t WHERE state <> 'running' AND EXISTS (SELECT 1 FROM lease WHERE trial_id "
+                                 "= t.id AND state = 'open')"),
+                     0);
+    assert_int_equal(place_count(place,
+                                 "trial AS t WHERE state = 'lost' AND 2 > (SELECT count(*) FROM lease WHERE trial_id "
+                                 "= t.id AND state = 'expired')"),
+                     0);
+    assert_int_equal(place_count(place,
+                                 "trial AS t WHERE state <> 'lost' AND 2 <= (SELECT count(*) FROM lease WHERE trial_id "
+                                 "= t.id AND state = 'expired')"),
                      0);
     store_close(store);
     OK(store_verify(place->path, &verdict, NULL, NULL, err));
@@ -297,15 +291,11 @@ static void damage_is_found(void **state)
     struct store_verdict verdict;
     struct lease found;
     struct store *store;
-    sqlite3 *db;
-
     OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct lease a = give(store, trial_make(store, study.id).id, "a", "token-a");
     store_close(store);
-    assert_int_equal(sqlite3_open(place->path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "UPDATE lease SET client = 'b'", NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    assert_true(place_do(place, "UPDATE lease SET client = 'b'"));
     OK(store_verify(place->path, &verdict, NULL, NULL, err));
     assert_int_equal(verdict.n_damaged, 1);
     OK(store_open_writer(&store, place->path, err));

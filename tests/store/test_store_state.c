@@ -292,10 +292,11 @@ int main(void)
         CASE(limits_round_trip),
         CASE(states_keep_their_rule),
         CASE(priority_and_time),
-        CASE(another_programs_lock_is_waited_for),
         CASE(the_holder_is_known),
+        /* of files */
+        CASE(another_programs_lock_is_waited_for),
         CASE(a_link_to_a_store_has_its_lock),
         CASE(a_file_of_the_first_release_goes_on),
     };
-    return cmocka_run_group_tests_name("store-state", tests, NULL, NULL);
+    return place_run_tests("store-state", tests, sizeof tests / sizeof tests[0], 3);
 }

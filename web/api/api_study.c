@@ -27,7 +27,7 @@ void api_put_json(struct strbuf *out, cJSON *json)
 enum status api_version(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                         struct error *err)
 {
-    const char *slash = strrchr(s->set.store_path, '/');
+    const char *slash = store_is_address(s->set.store_path) ? NULL : strrchr(s->set.store_path, '/');
     cJSON *json = cJSON_CreateObject();
     char problem[ERROR_TEXT_MAX], store[PATH_MAX];
 

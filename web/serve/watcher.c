@@ -360,7 +360,7 @@ static bool has_changed(struct watch *w, bool note)
     struct stat st;
     bool changed;
 
-    if (stat(w->s->set.store_path, &st) != 0)
+    if (store_is_address(w->s->set.store_path) || stat(w->s->set.store_path, &st) != 0)
         return false;
     changed =
         st.st_size != w->size || st.st_mtim.tv_sec != w->written.tv_sec || st.st_mtim.tv_nsec != w->written.tv_nsec;
@@ -376,13 +376,12 @@ static bool has_changed(struct watch *w, bool note)
 static bool is_another(struct watch *w)
 {
     struct error why = {0};
-    int64_t pid;
 
     if (store_reader_check(w->store, &why) != ST_OK) {
         log_debug("%s; opening it again", why.text);
         return true;
     }
-    if (store_is_held(w->s->set.store_path, &pid)) {
+    if (store_has_writer(w->store)) {
         (void)has_changed(w, true);
         return false;
     }
@@ -399,7 +398,7 @@ static enum status look_at_file(struct watch *w, bool *ret_fresh, struct error *
         forget_store(w);
     if (w->store != NULL)
         return ST_OK;
-    if (stat(w->s->set.store_path, &st) != 0)
+    if (!store_is_address(w->s->set.store_path) && stat(w->s->set.store_path, &st) != 0)
         return FAIL(err, ST_IO, "there is no store at %s (%s)", w->s->set.store_path, strerror(errno));
     (void)has_changed(w, true);
     TRY(store_open_reader(&w->store, w->s->set.store_path, err));
@@ -411,8 +410,7 @@ static enum status look_at_file(struct watch *w, bool *ret_fresh, struct error *
 static void look_at_writer(struct watch *w)
 {
     struct serve *s = w->s;
-    int64_t pid;
-    bool held = w->store != NULL && store_is_held(s->set.store_path, &pid);
+    bool held = w->store != NULL && store_has_writer(w->store);
 
     if (held == s->has_writer) /* only this thread writes it */
         return;

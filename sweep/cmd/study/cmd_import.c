@@ -82,7 +82,7 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
     struct error why = {0};
     enum status rc;
 
-    if (access(c->store_path, F_OK) == 0) {
+    if (store_may_exist(c->store_path)) {
         TRY(store_open_reader(&store, c->store_path, err));
         rc = store_study_find(store, c->study, &study, &why);
         store_close(store);

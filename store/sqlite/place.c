@@ -161,6 +161,12 @@ static enum status look_inside(struct store *store, struct error *err)
 enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err)
 {
     *ret_lock_again = false;
+    if (store->pg != NULL) { /* connects again, where the connection is lost; a write reports what else is wrong */
+        enum status rc = store_exec(store, "SELECT 1", "looking at the database", err);
+        if (rc != ST_OK && rc != ST_BUSY)
+            error_clear(err);
+        return rc == ST_BUSY ? rc : ST_OK;
+    }
     for (size_t i = 0; i < N_FILES; i++)
         TRY(look(store, i, err));
     if (store->touched || changed_by_others(store))
@@ -191,6 +197,8 @@ enum status store_reader_check(struct store *store, struct error *err)
     struct stat log;
     int moved = 0;
 
+    if (store->pg != NULL)
+        return ST_OK;
     snprintf(path, sizeof path, "%.*s-wal", PATH_MAX, store->file);
     if (store->immutable && stat(path, &log) == 0 && log.st_size > 0)
         return FAIL(err, ST_IO, "%s is being written now", store->path);
@@ -205,6 +213,7 @@ void store_place_close(struct store *store)
 {
     char path[PATH_MAX + 8];
 
+    pg_close(store->pg);
     if (store->overwritten) /* the file at the path is another one: our log does not belong to it */
         sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(store->db);
@@ -226,6 +235,8 @@ const char *store_network_fs(const char *path)
     const char *file = store_real_path(path, real), *slash = strrchr(file, '/');
     struct statfs fs;
 
+    if (store_is_address(path))
+        return NULL;
     snprintf(dir, sizeof dir, "%.*s", slash == NULL ? 1 : (int)(slash - file) + 1, slash == NULL ? "." : file);
     for (size_t i = 0; statfs(dir, &fs) == 0 && i < sizeof kinds / sizeof kinds[0]; i++)
         if (((unsigned long)fs.f_type & 0xffffffff) == kinds[i].magic)
@@ -244,6 +255,8 @@ void store_fold(struct store *store)
     char path[PATH_MAX + 8];
     struct stat st;
 
+    if (!store->folds)
+        return;
     snprintf(path, sizeof path, "%.*s-wal", PATH_MAX, store->file);
     if (stat(path, &st) == 0 && st.st_size > STORE_LOG_MAX_BYTES)
         store_fold_now(store);

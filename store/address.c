@@ -1,0 +1,79 @@
+/* address.c - stores that are no file: the address of a database, and where the files beside such a store lie. */
+#include "store/store_priv.h"
+
+#include "base/file.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool store_is_address(const char *path)
+{
+    return strncmp(path, "postgresql://", 13) == 0 || strncmp(path, "postgres://", 11) == 0;
+}
+
+bool store_may_exist(const char *path)
+{
+    return store_is_address(path) || access(path, F_OK) == 0;
+}
+
+enum status store_address_check(const char *path, struct error *err)
+{
+    return store_is_address(path) ? pg_address_check(path, err) : ST_OK;
+}
+
+/* Makes the folders of a path, up to its last slash. */
+static void make_folders(const char *path)
+{
+    char at[PATH_MAX];
+
+    snprintf(at, sizeof at, "%s", path);
+    for (char *slash = strchr(at + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(at, 0777); /* whatever fails is reported where a file is made there */
+        *slash = '/';
+    }
+}
+
+const char *store_beside(const char *path, char *buf)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    char name[128];
+
+    if (!store_is_address(path))
+        return realpath(path, buf) != NULL ? buf : path;
+    pg_address_name(path, name, sizeof name);
+    if (data != NULL && data[0] == '/')
+        snprintf(buf, PATH_MAX, "%.3000s/trawl/%s", data, name);
+    else
+        snprintf(buf, PATH_MAX, "%.3000s/.local/share/trawl/%s", home != NULL && home[0] == '/' ? home : "/tmp", name);
+    make_folders(buf);
+    return buf;
+}
+
+enum status store_stand_by(const char *path, bool (*cancel)(void), struct error *err)
+{
+    TRY(store_address_check(path, err));
+    return pg_stand_by(path, cancel, err);
+}
+
+void store_holder(const char *path, char *buf, size_t size)
+{
+    int64_t pid;
+
+    if (!pg_is_held(path, buf, size, &pid))
+        snprintf(buf, size, "nobody");
+}
+
+int store_postgres_version(void)
+{
+    return pg_library_version();
+}
+
+bool store_is_away(const struct store *store)
+{
+    return store->away;
+}

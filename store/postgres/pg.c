@@ -1,0 +1,338 @@
+/* pg.c - the connection to PostgreSQL: sessions, transactions, and what happens when the server goes away.
+ *
+ * Invariants: (1) a statement outside of a transaction, and the begin of one, are repeated on a new connection: neither
+ * loses anything; (2) a transaction whose connection was lost before its commit is void, and the call that it belongs to
+ * fails: store_wait_for_space has it repeated; (3) a commit whose answer was lost is looked up by the transaction's id;
+ * (4) a controller's session writes only while it holds the advisory lock, which ends with the session.
+ *
+ * The server notices within 5 s that the machine of a session has vanished (keepalives), and gives its lock free. */
+#include "store/postgres/pg_priv.h"
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATIENCE_S 10 /* for a server, where the store's owner does not wait */
+#define FIRST_PAUSE_US 100000
+#define LAST_PAUSE_US 1000000
+
+/* Of each session. The keepalives are the server's, of this connection. */
+static const char session_sql[] =
+    "SET search_path = trawl; SET standard_conforming_strings = on; SET lock_timeout = '10s';"
+    "SET default_transaction_isolation = 'read committed';"
+    "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3;"
+    "SET tcp_user_timeout = 5000;";
+
+static void on_notice(void *ctx, const char *text)
+{
+    (void)ctx;
+    log_debug("PostgreSQL: %.*s", (int)strcspn(text, "\n"), text);
+}
+
+PGconn *pg_connect(const char *address, const char *who)
+{
+    /* What stands in the address overrides what stands before it. */
+    const char *const keys[] = {"connect_timeout",  "keepalives_idle",  "keepalives_interval",
+                                "keepalives_count", "tcp_user_timeout", "dbname",
+                                "application_name", "client_encoding",  NULL};
+    const char *const values[] = {"5", "5", "2", "3", "10000", address, who, "UTF8", NULL};
+    PGconn *conn = PQconnectdbParams(keys, values, 1);
+
+    PQsetNoticeProcessor(conn, on_notice, NULL);
+    return conn;
+}
+
+/* One line, without the server's "FATAL:  " in front. */
+static const char *conn_text(const PGconn *conn, char *buf, size_t size)
+{
+    const char *text = PQerrorMessage(conn), *fatal;
+
+    while ((fatal = strstr(text, "FATAL:  ")) != NULL)
+        text = fatal + strlen("FATAL:  ");
+    snprintf(buf, size, "%.*s", (int)strcspn(text, "\n"), text);
+    return buf[0] != '\0' ? buf : "the connection was closed";
+}
+
+static enum status fail_by_state(struct store *store, const char *state, const char *text, const char *what,
+                                 struct error *err)
+{
+    if (strcmp(state, "53100") == 0) {
+        store->full = true;
+        return FAIL(err, ST_IO, "%s: %s: the database's disk is full, nothing was half-written; free some space there",
+                    store->path, what);
+    }
+    if (strncmp(state, "57P0", 4) == 0 || strcmp(state, "53300") == 0 || strcmp(state, "40P01") == 0 ||
+        strcmp(state, "40001") == 0) { /* it shuts down or starts, has too many clients, or broke a deadlock */
+        store->away = true;
+        return FAIL(err, ST_IO, "%s: %s: the database did not finish it (%s); try again", store->path, what, text);
+    }
+    if (strcmp(state, "55P03") == 0)
+        return FAIL(err, ST_BUSY, "%s: %s: another program kept rows locked for 10 s (%s); close it and try again",
+                    store->path, what, text);
+    if (strcmp(state, "23505") == 0)
+        return FAIL(err, ST_EXISTS, "%s: %s: it is there already (%s)", store->path, what, text);
+    if (strcmp(state, "42P01") == 0 || strcmp(state, "42703") == 0)
+        return FAIL(err, ST_CORRUPT, "%s: the tables are not those of a Trawl store (%s); restore a copy", store->path,
+                    text);
+    if (strcmp(state, "42501") == 0 || strcmp(state, "25006") == 0)
+        return FAIL(err, ST_IO, "%s: %s: %s; the database's user needs the right to do that", store->path, what, text);
+    if (strncmp(state, "XX", 2) == 0)
+        return FAIL(err, ST_CORRUPT, "%s: %s: the database is damaged (%s); restore a copy", store->path, what, text);
+    return FAIL(err, ST_INTERNAL, "%s: %s: %s (SQLSTATE %s)", store->path, what, text, state);
+}
+
+enum status pg_fail(struct store *store, PGresult *res, const char *what, struct error *err)
+{
+    struct pg *pg = store->pg;
+    const char *state = res != NULL ? PQresultErrorField(res, PG_DIAG_SQLSTATE) : NULL;
+    const char *text = res != NULL ? PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+    char buf[400];
+
+    if (PQstatus(pg->conn) != CONNECTION_OK || state == NULL) {
+        pg->lost = pg->in_transaction;
+        store->away = true;
+        return FAIL(err, ST_IO, "%s: %s: the database does not answer (%s); check that it runs and try again",
+                    store->path, what, conn_text(pg->conn, buf, sizeof buf));
+    }
+    return fail_by_state(store, state, text != NULL ? text : "", what, err);
+}
+
+/* ---- sessions ---- */
+
+/* Makes a fresh connection ready: settings, role, lock. */
+static enum status set_up(struct store *store, struct error *err)
+{
+    struct pg *pg = store->pg;
+    PGresult *res;
+
+    pg->generation++;
+    pg->n_queued = 0;
+    if (PQstatus(pg->conn) != CONNECTION_OK)
+        return pg_fail(store, NULL, "connecting", err);
+    if (PQserverVersion(pg->conn) < 130000)
+        return FAIL(err, ST_VERSION, "%s: PostgreSQL 13 or newer is needed, this one is %d", store->path,
+                    PQserverVersion(pg->conn) / 10000);
+    if (strcmp(PQparameterStatus(pg->conn, "server_encoding"), "UTF8") != 0)
+        return FAIL(err, ST_USAGE,
+                    "%s: the database's encoding is %s, and UTF8 is needed: make one with "
+                    "'createdb -E UTF8 -T template0 NAME'",
+                    store->path, PQparameterStatus(pg->conn, "server_encoding"));
+    res = PQexec(pg->conn, session_sql);
+    enum status rc = PQresultStatus(res) == PGRES_COMMAND_OK ? ST_OK : pg_fail(store, res, "connecting", err);
+    PQclear(res);
+    if (rc == ST_OK && pg->role == PG_READER) {
+        res = PQexec(pg->conn, "SET default_transaction_read_only = on");
+        rc = PQresultStatus(res) == PGRES_COMMAND_OK ? ST_OK : pg_fail(store, res, "connecting", err);
+        PQclear(res);
+    }
+    return rc == ST_OK && pg->role == PG_CONTROLLER ? pg_lock(store, err) : rc;
+}
+
+enum status pg_open(struct store *store, enum pg_role role, struct error *err)
+{
+    struct pg *pg;
+
+    TRY(pg_address_check(store->path, err));
+    pg = store->pg = mem_alloc(sizeof *pg);
+    pg->role = role;
+    pg_name_self(pg->who);
+    pg->conn = pg_connect(store->path, pg->who);
+    return set_up(store, err);
+}
+
+void pg_close(struct pg *pg)
+{
+    if (pg == NULL)
+        return;
+    PQfinish(pg->conn);
+    mem_free(pg);
+}
+
+/* Waits between two attempts; false: no more of them. */
+static bool wait_for_server(struct store *store, double since_s, useconds_t *pause_us)
+{
+    bool again =
+        store->wait != NULL ? store->wait(store->wait_ctx, store->path, false) : clock_mono_s() - since_s < PATIENCE_S;
+
+    if (again && store->wait == NULL)
+        usleep(*pause_us);
+    *pause_us = *pause_us * 2 < LAST_PAUSE_US ? *pause_us * 2 : LAST_PAUSE_US;
+    return again;
+}
+
+static enum status connect_again(struct store *store, struct error *err)
+{
+    struct pg *pg = store->pg;
+    double since_s = clock_mono_s();
+    useconds_t pause_us = FIRST_PAUSE_US;
+    struct error why = {0};
+    enum status rc;
+    bool waited = false;
+
+    log_debug("%s: connecting again", store->path);
+    store->given_up = false;
+    for (;;) {
+        PQfinish(pg->conn);
+        pg->conn = pg_connect(store->path, pg->who);
+        error_clear(&why);
+        store->away = false;
+        rc = set_up(store, &why);
+        if (rc == ST_OK || !store->away)
+            break;
+        waited = waited || store->wait != NULL;
+        if (!wait_for_server(store, since_s, &pause_us)) {
+            store->given_up = true;
+            break;
+        }
+    }
+    if (waited && rc == ST_OK)
+        (void)store->wait(store->wait_ctx, store->path, true);
+    if (rc == ST_BUSY)
+        store->taken = true;
+    store_names_clear(store);
+    return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
+}
+
+enum status pg_ready(struct store *store, const char *what, struct error *err)
+{
+    struct pg *pg = store->pg;
+
+    if (pg->lost) {
+        store->away = true;
+        return FAIL(err, ST_IO, "%s: %s: the connection to the database was lost; try again", store->path, what);
+    }
+    return PQstatus(pg->conn) == CONNECTION_OK ? ST_OK : connect_again(store, err);
+}
+
+/* ---- transactions ---- */
+
+/* Runs a text outside of prepared statements; *ret_value: the last result's only value, "" when it has none. */
+static enum status simple(struct store *store, const char *sql, char *ret_value, size_t size, const char *what,
+                          struct error *err)
+{
+    PGresult *res = PQexec(store->pg->conn, sql);
+    ExecStatusType got = PQresultStatus(res);
+    enum status rc = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? ST_OK : pg_fail(store, res, what, err);
+
+    if (ret_value != NULL)
+        snprintf(ret_value, size, "%s", got == PGRES_TUPLES_OK && PQntuples(res) > 0 ? PQgetvalue(res, 0, 0) : "");
+    PQclear(res);
+    return rc;
+}
+
+/* The same outside of a transaction: once more when the connection turns out to be lost. */
+static enum status simple_again(struct store *store, const char *sql, char *ret_value, size_t size, const char *what,
+                                struct error *err)
+{
+    struct error why = {0};
+
+    for (;;) {
+        TRY(pg_ready(store, what, err));
+        store->away = false;
+        enum status rc = simple(store, sql, ret_value, size, what, &why);
+        if (rc == ST_OK || PQstatus(store->pg->conn) == CONNECTION_OK)
+            return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
+        error_clear(&why);
+    }
+}
+
+enum status pg_exec(struct store *store, const char *sql, const char *what, struct error *err)
+{
+    TRY(pg_drain(store, what, err));
+    return store->pg->in_transaction ? simple(store, sql, NULL, 0, what, err)
+                                     : simple_again(store, sql, NULL, 0, what, err);
+}
+
+enum status pg_begin(struct store *store, bool writes, bool synced, const char *what, struct error *err)
+{
+    struct pg *pg = store->pg;
+
+    TRY(simple_again(store,
+                     !writes  ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                     : synced ? "BEGIN; SELECT pg_current_xact_id()"
+                              : "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_current_xact_id()",
+                     pg->xid, sizeof pg->xid, what, err));
+    pg->in_transaction = true;
+    pg->lost = false;
+    store->away = false;
+    return ST_OK;
+}
+
+/* What became of the transaction whose commit was not answered? */
+static enum status look_up(struct store *store, const char *xid, const char *what, struct error *err)
+{
+    char sql[80], state[32];
+
+    snprintf(sql, sizeof sql, "SELECT pg_xact_status('%s')", xid);
+    do
+        TRY(simple_again(store, sql, state, sizeof state, what, err));
+    while (strcmp(state, "in progress") == 0 && usleep(FIRST_PAUSE_US) == 0);
+    if (strcmp(state, "committed") == 0)
+        return ST_OK;
+    store->away = true;
+    return FAIL(err, ST_IO, "%s: %s: the connection to the database was lost before it was done; try again",
+                store->path, what);
+}
+
+enum status pg_commit(struct store *store, const char *what, struct error *err)
+{
+    struct pg *pg = store->pg;
+    struct error why = {0};
+    char xid[sizeof pg->xid];
+
+    TRY(pg_ready(store, what, err));
+    TRY(pg_drain(store, what, err));
+    PGresult *res = PQexec(pg->conn, "COMMIT");
+    enum status rc = PQresultStatus(res) != PGRES_COMMAND_OK ? pg_fail(store, res, what, &why)
+                     : strcmp(PQcmdStatus(res), "COMMIT") != 0
+                         ? FAIL(&why, ST_INTERNAL, "%s: %s: a statement of it had failed", store->path, what)
+                         : ST_OK;
+    PQclear(res);
+    pg->in_transaction = pg->lost = false;
+    snprintf(xid, sizeof xid, "%s", pg->xid);
+    pg->xid[0] = '\0';
+    if (rc == ST_OK)
+        return ST_OK;
+    if (PQstatus(pg->conn) != CONNECTION_OK && xid[0] != '\0')
+        return look_up(store, xid, what, err);
+    return error_set(err, rc, "%s", why.text);
+}
+
+void pg_rollback(struct store *store)
+{
+    struct pg *pg = store->pg;
+
+    if (pg->in_transaction && PQstatus(pg->conn) == CONNECTION_OK) {
+        if (pg_drain(store, "", NULL) != ST_OK)
+            log_debug("%s: what was queued of a transaction had failed", store->path);
+        PQclear(PQexec(pg->conn, "ROLLBACK"));
+    }
+    pg->in_transaction = pg->lost = false;
+    pg->xid[0] = '\0';
+}
+
+bool pg_in_transaction(const struct pg *pg)
+{
+    return pg->in_transaction;
+}
+
+/* The server's snapshot differs when any transaction that wrote has begun or ended in between, also one of another
+ * database: a change may be seen where there is none, never the reverse, and no write pays for it. */
+enum status pg_data_version(struct store *store, int64_t *ret_version, struct error *err)
+{
+    struct pg *pg = store->pg;
+    char now[sizeof pg->snapshot];
+
+    TRY(simple_again(store, "SELECT pg_current_snapshot()", now, sizeof now, "looking for changes", err));
+    if (strcmp(now, pg->snapshot) != 0)
+        pg->version++;
+    memcpy(pg->snapshot, now, sizeof now);
+    *ret_version = pg->version;
+    return ST_OK;
+}

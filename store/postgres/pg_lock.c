@@ -1,0 +1,207 @@
+/* pg_lock.c - one controller for a store in PostgreSQL, and others that wait to take its place.
+ *
+ * The lock is an advisory one of the controller's session. The server gives it free when the session ends: at once when
+ * the process dies, within 5 s when its machine vanishes (the keepalives that pg.c sets). A standby takes over when the
+ * lock was free for FREE_S: after a restart of the server its controller is back sooner, and keeps its trials. */
+#include "store/postgres/pg_priv.h"
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FREE_S 2.0
+#define LOOK_US 500000
+#define OLD_SESSION_TRIES 50 /* to end a session that this controller lost */
+#define OLD_SESSION_US 100000
+
+static const char holder_sql[] =
+    "SELECT a.application_name, a.pid FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid WHERE l.locktype "
+    "= "
+    "'advisory' AND l.granted AND l.classid = " PG_LOCK_KEY " AND l.objid = 1 AND l.objsubid = 2 AND l.database = "
+    "(SELECT oid FROM pg_database WHERE datname = current_database())";
+
+void pg_name_self(char who[PG_WHO_MAX])
+{
+    char host[32] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    /* The last word tells this connection from others of the process. */
+    snprintf(who, PG_WHO_MAX, "trawl %ld %.31s %x", (long)getpid(), host, (unsigned)(clock_mono_ns() >> 10));
+}
+
+/* The session that has the lock: its application_name, "" when none has it; false: the server did not answer. */
+static bool holder(PGconn *conn, char who[PG_WHO_MAX], int *ret_backend)
+{
+    PGresult *res = PQexec(conn, holder_sql);
+    bool ok = PQresultStatus(res) == PGRES_TUPLES_OK, held = ok && PQntuples(res) > 0;
+
+    snprintf(who, PG_WHO_MAX, "%s", held ? PQgetvalue(res, 0, 0) : "");
+    *ret_backend = held ? atoi(PQgetvalue(res, 0, 1)) : 0;
+    PQclear(res);
+    return ok;
+}
+
+/* "process 12 on HOST". *ret_pid: 0 unless the process is on this machine. */
+static void describe(const char *who, char *buf, size_t size, int64_t *ret_pid)
+{
+    char host[PG_WHO_MAX] = "", here[PG_WHO_MAX] = "";
+    long pid = 0;
+
+    (void)gethostname(here, sizeof here - 1);
+    if (sscanf(who, "trawl %ld %63s", &pid, host) == 2)
+        snprintf(buf, size, "process %ld on %s", pid, host);
+    else
+        snprintf(buf, size, "session %s", who);
+    *ret_pid = strncmp(host, here, 31) == 0 ? pid : 0;
+}
+
+static bool take(struct store *store, bool *ret_took, struct error *err)
+{
+    PGresult *res = PQexec(store->pg->conn, "SELECT pg_try_advisory_lock(" PG_LOCK_KEY ", 1)");
+    bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
+
+    *ret_took = ok && PQgetvalue(res, 0, 0)[0] == 't';
+    if (!ok)
+        (void)pg_fail(store, res, "taking the controller's lock", err);
+    PQclear(res);
+    return ok;
+}
+
+enum status pg_lock(struct store *store, struct error *err)
+{
+    struct pg *pg = store->pg;
+    char who[PG_WHO_MAX] = "", text[PG_WHO_MAX + 32], end[64];
+    bool took = false;
+    int backend;
+    int64_t pid;
+
+    for (int i = 0; i < OLD_SESSION_TRIES; i++) {
+        if (!take(store, &took, err))
+            return ST_IO;
+        if (took)
+            return ST_OK;
+        if (!holder(pg->conn, who, &backend) || (strcmp(who, pg->who) != 0 && who[0] != '\0'))
+            break;
+        /* A session of this very connection, which the server has not missed yet. */
+        snprintf(end, sizeof end, "SELECT pg_terminate_backend(%d)", backend);
+        if (backend != 0)
+            PQclear(PQexec(pg->conn, end));
+        usleep(OLD_SESSION_US);
+    }
+    describe(who, text, sizeof text, &pid);
+    return FAIL(err, ST_BUSY,
+                "%s is in use by another sweep or daemon (%s); wait for it, stop it, or give another database to "
+                "--store. `trawl daemon` waits and takes over when it ends; reading commands work meanwhile",
+                store->path, text);
+}
+
+bool pg_is_held(const char *address, char *ret_who, size_t size, int64_t *ret_pid)
+{
+    PGconn *conn = pg_connect(address, "trawl looks");
+    char who[PG_WHO_MAX] = "";
+    int backend;
+    bool held = PQstatus(conn) == CONNECTION_OK && holder(conn, who, &backend) && who[0] != '\0';
+
+    *ret_pid = 0;
+    if (size > 0)
+        ret_who[0] = '\0';
+    if (held)
+        describe(who, ret_who, size, ret_pid);
+    PQfinish(conn);
+    return held;
+}
+
+bool pg_has_holder(struct store *store)
+{
+    char who[PG_WHO_MAX] = "";
+    int backend;
+
+    return pg_ready(store, "looking for the controller", NULL) == ST_OK && holder(store->pg->conn, who, &backend) &&
+           who[0] != '\0';
+}
+
+enum status pg_stand_by(const char *address, bool (*cancel)(void), struct error *err)
+{
+    PGconn *conn = pg_connect(address, "trawl stands by");
+    double free_s = 0; /* since when the lock is seen free; 0: it is not */
+    char who[PG_WHO_MAX];
+    int backend;
+
+    while (!cancel() && (free_s == 0 || clock_mono_s() - free_s < FREE_S)) {
+        if (PQstatus(conn) != CONNECTION_OK) {
+            PQfinish(conn);
+            conn = pg_connect(address, "trawl stands by");
+            free_s = 0;
+        } else if (!holder(conn, who, &backend) || who[0] != '\0') {
+            free_s = 0;
+        } else if (free_s == 0) {
+            free_s = clock_mono_s();
+        }
+        usleep(LOOK_US);
+    }
+    PQfinish(conn);
+    return cancel() ? FAIL(err, ST_INTERRUPTED, "asked to stop while another controller had the store") : ST_OK;
+}
+
+int pg_library_version(void)
+{
+    return PQlibVersion() / 10000;
+}
+
+/* ---- addresses ---- */
+
+static const char *option(const PQconninfoOption *options, const char *key)
+{
+    for (; options != NULL && options->keyword != NULL; options++)
+        if (strcmp(options->keyword, key) == 0 && options->val != NULL && options->val[0] != '\0')
+            return options->val;
+    return NULL;
+}
+
+enum status pg_address_check(const char *address, struct error *err)
+{
+    PQconninfoOption *options = PQconninfoParse(address, NULL);
+    bool secret = option(options, "password") != NULL || option(options, "sslpassword") != NULL;
+
+    PQconninfoFree(options);
+    if (options == NULL) /* neither the address nor libpq's message is shown: they may hold a password */
+        return FAIL(err, ST_USAGE,
+                    "the store's address is none that PostgreSQL understands; it has the form "
+                    "postgresql://[USER@]HOST[:PORT]/DATABASE, or postgresql:///DATABASE?host=/FOLDER/OF/THE/SOCKET");
+    if (secret)
+        return FAIL(
+            err, ST_USAGE,
+            "the store's address has a password, which ps, logs and pages would show; leave it out and put it "
+            "into ~/.pgpass (HOST:PORT:DATABASE:USER:PASSWORD, mode 600) or another file that PGPASSFILE names, "
+            "or name a service (postgresql://?service=NAME)");
+    return ST_OK;
+}
+
+void pg_address_name(const char *address, char *buf, size_t size)
+{
+    static const char *const keys[] = {"service", "host", "hostaddr", "port", "dbname"};
+    PQconninfoOption *given = PQconninfoParse(address, NULL), *defaults = PQconndefaults();
+    const char *host = option(given, "host"), *db = option(given, "dbname");
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *value = option(given, keys[i]);
+        if (value == NULL)
+            value = option(defaults, keys[i]);
+        for (const char *c = value != NULL ? value : ""; *c != '\0'; c++)
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+        hash = (hash ^ 0xff) * 0x100000001b3u;
+    }
+    snprintf(buf, size, "%.40s-%.40s-%08x", host != NULL && host[0] != '/' ? host : "local",
+             db != NULL ? db : "default", (unsigned)(hash ^ hash >> 32));
+    for (char *c = buf; *c != '\0'; c++)
+        if (strchr("/ %?:@", *c) != NULL)
+            *c = '_';
+    PQconninfoFree(given);
+    PQconninfoFree(defaults);
+}

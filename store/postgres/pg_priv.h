@@ -1,0 +1,38 @@
+/* pg_priv.h - shared by the files of store/postgres/: the connection. */
+#ifndef STORE_PG_PRIV_H
+#define STORE_PG_PRIV_H
+
+#include "store/postgres/pg.h"
+
+#include <libpq-fe.h>
+
+#define PG_LOCK_KEY "1414676823" /* STORE_APP_ID; with 1 the key of the controller's advisory lock in the database */
+#define PG_WHO_MAX 64 /* of an application_name, with its end */
+
+struct pg {
+    PGconn *conn;
+    enum pg_role role;
+    char who[PG_WHO_MAX]; /* the session's application_name: "trawl PID HOST" */
+    unsigned generation; /* connections made so far: a statement of an earlier one is prepared again */
+    unsigned n_prepared; /* names statements */
+    bool in_transaction;
+    bool lost; /* the connection was lost within the open transaction, which is void */
+    char xid[24]; /* of the open transaction, which writes; "" of others */
+    size_t n_queued; /* statements whose results are not read yet */
+    char snapshot[512]; /* at the last look: pg_data_version */
+    int64_t version;
+};
+
+/* A result that is no success as a status; res: NULL, the connection has the reason. Notes a lost connection. */
+enum status pg_fail(struct store *store, PGresult *res, const char *what, struct error *err);
+/* Is there a connection, or was there none to lose within a transaction? Connects again where that loses nothing. */
+enum status pg_ready(struct store *store, const char *what, struct error *err) MUST_USE;
+/* Reads the results of queued statements. */
+enum status pg_drain(struct store *store, const char *what, struct error *err) MUST_USE;
+/* A session for short questions; NULL: no server answers. PQfinish. */
+PGconn *pg_connect(const char *address, const char *who);
+/* The controller's lock for this session: ST_BUSY names its holder. */
+enum status pg_lock(struct store *store, struct error *err) MUST_USE;
+void pg_name_self(char who[PG_WHO_MAX]);
+
+#endif

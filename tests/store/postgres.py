@@ -1,0 +1,131 @@
+"""A real PostgreSQL in a folder of its own, on a Unix socket, for tests: as library, or
+
+usage: postgres.py PROGRAM [ARGS]     runs a test program against an empty server (TRAWL_TEST_STORE; _CLEAR empties it, _PSQL asks it)
+
+As root the server runs as the user postgres or nobody: it refuses to run as root."""
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def bin_folder():
+    """The newest server of this machine; None: there is none."""
+    found = glob.glob("/usr/lib/postgresql/*/bin/initdb") + [p for p in [shutil.which("initdb")] if p]
+    found.sort(key=lambda p: [int(w) for w in p.split("/") if w.isdigit()])
+    return pathlib.Path(found[-1]).parent if found else None
+
+
+MISSING = None if bin_folder() else "no PostgreSQL server is installed (Debian: postgresql)"
+
+
+class Postgres:
+    """port: also on TCP at 127.0.0.1; None: on its socket alone."""
+
+    def __init__(self, port=None, password=None):
+        self.port = port
+        self.bin = bin_folder()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-pg-", dir="/tmp"))
+        self.user = []
+        if os.geteuid() == 0:
+            user = next(u for u in pwd.getpwall() if u.pw_name == "postgres") if any(
+                u.pw_name == "postgres" for u in pwd.getpwall()) else pwd.getpwnam("nobody")
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+            self.user = ["setpriv", "--reuid=%d" % user.pw_uid, "--regid=%d" % user.pw_gid, "--clear-groups"]
+        self.folder.chmod(0o755)
+        words = ["-A", "trust"]
+        if password is not None:
+            (self.folder / "password").write_text(password)
+            (self.folder / "password").chmod(0o644)
+            words = ["--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile", self.folder / "password"]
+        self.call("initdb", "-D", self.folder / "data", "-U", "trawl", "-E", "UTF8", "--locale=C", "-N", *words)
+        self.process = None
+        self.start()
+
+    def call(self, program, *words):
+        done = subprocess.run([*self.user, str(self.bin / program), *map(str, words)], cwd="/", text=True,
+                              capture_output=True)
+        if done.returncode != 0:
+            raise RuntimeError("%s: %s%s" % (program, done.stdout, done.stderr))
+        return done.stdout
+
+    def start(self):
+        settings = {"listen_addresses": "127.0.0.1" if self.port else "", "unix_socket_directories": self.folder,
+                    "fsync": "off", "max_connections": 60, "shared_buffers": "16MB"}
+        if self.port:
+            settings["port"] = self.port
+        words = [w for key, value in settings.items() for w in ("-c", "%s=%s" % (key, value))]
+        log = open(self.folder / "log", "ab")
+        self.process = subprocess.Popen([*self.user, str(self.bin / "postgres"), "-D", str(self.folder / "data"), *words],
+                                        cwd="/", stdout=log, stderr=log, start_new_session=True)
+        log.close()
+        for _ in range(300):
+            if self.ready():
+                return
+            time.sleep(0.1)
+        raise RuntimeError("the server did not start: %s" % (self.folder / "log").read_text(errors="replace")[-2000:])
+
+    def ready(self):
+        words = ["-h", str(self.folder), "-U", "trawl", "-d", "postgres", "-q"] + (["-p", str(self.port)] if self.port else [])
+        return subprocess.run([str(self.bin / "pg_isready"), *words], cwd="/", stderr=subprocess.DEVNULL).returncode == 0
+
+    def stop(self, how=signal.SIGINT):
+        """SIGINT: its clients are sent away. SIGKILL: as by a crash."""
+        if self.process is None:
+            return
+        if how == signal.SIGKILL:
+            os.killpg(self.process.pid, how)
+        else:
+            self.process.send_signal(how)
+        self.process.wait()
+        self.process = None
+        if how == signal.SIGKILL:
+            time.sleep(0.2)
+
+    def restart(self, how=signal.SIGINT):
+        self.stop(how)
+        self.start()
+
+    def url(self, database="postgres"):
+        port = "&port=%d" % self.port if self.port else ""
+        return "postgresql://trawl@/%s?host=%s%s" % (database, self.folder, port)
+
+    def sql(self, text, database="postgres"):
+        """Rows as lists of texts."""
+        out = self.call("psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), "-c", text)
+        return [line.split("\t") for line in out.splitlines()]
+
+    def database(self, name):
+        self.sql("CREATE DATABASE %s" % name)
+        return self.url(name)
+
+    def close(self):
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def main():
+    if MISSING:
+        print("1..0 # SKIP %s" % MISSING)
+        return 77
+    with Postgres() as server:
+        psql = "%s -X -q -A -t -v ON_ERROR_STOP=1 -d '%s'" % (server.bin / "psql", server.url())
+        clear = psql + " -c 'SET client_min_messages = error; DROP SCHEMA IF EXISTS trawl CASCADE'"
+        env = dict(os.environ, TRAWL_TEST_STORE=server.url(), TRAWL_TEST_CLEAR=clear, TRAWL_TEST_PSQL=psql)
+        return subprocess.run(sys.argv[1:], env=env).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
