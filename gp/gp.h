@@ -143,7 +143,7 @@ const char *suggest_method_names(void); /* "pareto|random|sobol", for option tab
 struct suggest_settings {
     enum suggest_method method;
     uint64_t seed;
-    size_t n_init; /* design points before the models are asked; 0: min(2 dim, 10) */
+    size_t n_init; /* design points before the models are asked; 0: min(dim + 5, 10) */
     double max_cost; /* propose no point that is predicted to cost more, unless all do; 0: no cap */
     /* Can a trial have this point (dim natural values, snapped)? A pure function, asked some tens of times for a
      * proposal, in the thread that proposes; NULL: always. What is not allowed is never proposed. */

@@ -10,6 +10,10 @@
 #include <math.h>
 #include <string.h>
 
+/* Design points unless they are set: with fewer than DESIGN_EXTRA beyond its dimensions a small space was judged by an edge
+ * of it, and all proposals stayed there (bench/notes/controller.md). */
+#define DESIGN_EXTRA 5
+#define DESIGN_MOST 10
 #define DESIGN_TRIES 64 /* points of the sequence to try before walking to a free one */
 #define ALLOWED_TRIES 2048 /* points to ask about, and as many near those of trials */
 #define RARE_TRIES 131072 /* points to ask about before it is given up: one in ten thousand may be allowed */
@@ -192,7 +196,7 @@ static void see_length_by_logarithm(struct space *space)
 
 size_t suggester_n_init(size_t dim, size_t n_init)
 {
-    return n_init > 0 ? n_init : 2 * dim < 10 ? 2 * dim : 10;
+    return n_init > 0 ? n_init : dim < DESIGN_MOST - DESIGN_EXTRA ? dim + DESIGN_EXTRA : DESIGN_MOST;
 }
 
 enum status suggester_create(struct suggester **ret_suggester, const struct space *space,

@@ -245,6 +245,29 @@ static void test_design_phase(void **state)
     end();
 }
 
+/* Two parameters, and a ridge along one edge on which proposals stayed when four points were the whole design: the best scores lie
+ * in the far corner, the cheapest points with good ones along another edge. */
+static void test_small_space_is_seen_whole(void **state)
+{
+    (void)state;
+    struct space space = unit_space(2);
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        size_t n_far = 0;
+        begin(&space, (struct suggest_settings){.seed = seed});
+        for (int k = 0; k < 30; k++) {
+            struct suggestion s = ask(k);
+            double a = s.x[0], b = s.x[1];
+            double far = exp(-20.0 * (a * a + (b - 1.0) * (b - 1.0))),
+                   ridge = 0.7 * a * exp(-8.0 * (b - 0.2) * (b - 0.2));
+            assert_int_equal(strcmp(s.origin, "sobol") == 0, k < 7);
+            n_far += a < 0.25 && b > 0.75;
+            add(s.x, GP_TRIAL_DONE, far + ridge, exp(1.0 + 2.0 * a - b));
+        }
+        assert_true(n_far >= 3);
+        end();
+    }
+}
+
 static void test_flat_and_wild_outputs(void **state)
 {
     (void)state;
@@ -373,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_same_bytes_whatever_was_asked_before),
         cmocka_unit_test(test_pending_points_spread_the_workers),
         cmocka_unit_test(test_design_phase),
+        cmocka_unit_test(test_small_space_is_seen_whole),
         cmocka_unit_test(test_flat_and_wild_outputs),
         cmocka_unit_test(test_failures_are_avoided),
         cmocka_unit_test(test_cost_cap),
