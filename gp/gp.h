@@ -155,7 +155,7 @@ struct suggestion {
     double x[SPACE_MAX_DIM];
     char origin[32]; /* "default", "sobol", "random", "ehvi": stored with the trial */
     bool has_prediction;
-    double score_mean, score_sd, log_cost_mean, log_cost_sd;
+    double score_mean, score_sd, log_cost_mean, log_cost_sd; /* sd: of one run, the noise between runs included */
     double feasible; /* the predicted chance that the point keeps all limits; 1 without limits */
 };
 

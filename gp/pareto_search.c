@@ -180,7 +180,8 @@ static bool first_points(const struct pareto_search *s, bool kept_only, double r
         size_t g = k % o->n;
         bool is_own = o->done_score[g].n > 0.0;
         if (o->score[g].n == 0.0 || o->cost[g].n == 0.0 || is_own != (k >= o->n) ||
-            (s->has_third && o->third[g].n == 0.0) || (kept_only && !o->feasible[g]))
+            (s->has_third && o->third[g].n == 0.0) || (kept_only && !o->feasible[g]) ||
+            (o->stopped[g].n > 0.0 && !is_own))
             continue;
         double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
         double z = s->has_third ? (o->third[g].mean - s->third.y_mean) / s->third.y_sd : 0.0;
@@ -256,31 +257,61 @@ static void load_front(struct pareto_search *s)
     mem_free(cross);
 }
 
+/* The rows of a model have grown: the same hyper-parameters, factored again. */
+static enum status load_again(struct pareto_search *s, struct model *model, const struct mean_ss *values,
+                              size_t n_pending, struct error *err)
+{
+    double theta[OPTIMISE_MAX_DIM];
+    memcpy(theta, model->theta, sizeof theta);
+    load_rows(s, model, values, n_pending);
+    memcpy(model->theta, theta, sizeof theta);
+    return model_factor(model, err);
+}
+
+static double expected_at(const struct pareto_search *s, const struct model *m, size_t g, double *cross)
+{
+    double mean;
+    model_predict_mean(m, s->obs.u + g * s->obs.dim, 1, cross, &mean);
+    return m->y_mean + m->y_sd * mean;
+}
+
 /* Stopped runs would have ended between where they were and the best score: the model of the finished ones says where,
  * and then learns it. */
 static enum status learn_stopped(struct pareto_search *s, size_t n_pending, struct error *err)
 {
     struct observations *o = &s->obs;
-    double theta[OPTIMISE_MAX_DIM], best = -INFINITY, mean, sd;
+    double best = -INFINITY;
     double *cross = mem_array(s->score.ld, sizeof *cross);
     size_t n = 0;
     for (size_t g = 0; g < o->n; g++)
         best = o->score[g].n > 0.0 ? fmax(best, o->score[g].mean) : best;
     for (size_t g = 0; g < o->n; g++)
         if (o->stopped[g].n > 0.0 && o->score[g].n == 0.0) {
-            double at = o->stopped[g].mean;
-            model_predict(&s->score, o->u + g * o->dim, 1, cross, &mean, &sd);
-            mean = s->score.y_mean + s->score.y_sd * mean;
+            double at = o->stopped[g].mean, mean = expected_at(s, &s->score, g, cross);
             o->score[g] = (struct mean_ss){1.0, fmin(fmax(mean, at), fmax(best, at)), 0.0};
             n++;
         }
     mem_free(cross);
-    if (n == 0)
-        return ST_OK;
-    memcpy(theta, s->score.theta, sizeof theta);
-    load_rows(s, &s->score, o->score, n_pending);
-    memcpy(s->score.theta, theta, sizeof theta);
-    return model_factor(&s->score, err);
+    return n > 0 ? load_again(s, &s->score, o->score, n_pending, err) : ST_OK;
+}
+
+/* One that had already cost more than a whole run is expected to there: at least that much. Else it teaches nothing. */
+static enum status learn_stopped_costs(struct pareto_search *s, size_t n_pending, struct error *err)
+{
+    struct observations *o = &s->obs;
+    double *cross = mem_array(s->cost.ld, sizeof *cross);
+    bool *costlier = mem_array(o->n, sizeof *costlier), any = false;
+    for (size_t g = 0; g < o->n; g++) {
+        costlier[g] = o->stopped_cost[g].n > 0.0 && o->cost[g].n == 0.0 &&
+                      o->stopped_cost[g].mean > expected_at(s, &s->cost, g, cross);
+        any = any || costlier[g];
+    }
+    for (size_t g = 0; g < o->n; g++)
+        if (costlier[g])
+            o->cost[g] = (struct mean_ss){1.0, o->stopped_cost[g].mean, 0.0};
+    mem_free(cross);
+    mem_free(costlier);
+    return any ? load_again(s, &s->cost, o->cost, n_pending, err) : ST_OK;
 }
 
 static enum status learn_history(struct pareto_search *s, const struct space *space, const struct gp_history *history,
@@ -311,6 +342,7 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
     TRY(pareto_load_model(s, &s->score, s->obs.score, s->n_pending, like ? &like->score : NULL, err));
     TRY(learn_stopped(s, s->n_pending, err));
     TRY(pareto_load_model(s, &s->cost, s->obs.cost, s->n_pending, like ? &like->cost : NULL, err));
+    TRY(learn_stopped_costs(s, s->n_pending, err));
     if (s->has_third)
         TRY(pareto_load_model(s, &s->third, s->obs.third, s->n_pending, like ? &like->third : NULL, err));
     return pareto_load_limits(s, history, like, err);

@@ -45,9 +45,9 @@ static void report(const struct pareto_search *s, const struct candidate *c, con
     strcpy(ret->origin, origin);
     ret->has_prediction = true;
     ret->score_mean = s->score.y_mean + s->score.y_sd * c->f2_mean;
-    ret->score_sd = s->score.y_sd * c->f2_sd;
+    ret->score_sd = s->score.y_sd * sqrt(c->f2_sd * c->f2_sd + s->score.noise);
     ret->log_cost_mean = s->cost.y_mean + s->cost.y_sd * c->f1_mean;
-    ret->log_cost_sd = s->cost.y_sd * c->f1_sd;
+    ret->log_cost_sd = s->cost.y_sd * sqrt(c->f1_sd * c->f1_sd + s->cost.noise);
     ret->feasible = exp(c->log_feasible);
 }
 

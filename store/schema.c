@@ -241,6 +241,12 @@ static const char migration_8[] =
 /* 9: what each proposal had seen, so that it can be made again (sweep/proposals/evidence.h). */
 static const char migration_9[] = "ALTER TABLE trial ADD COLUMN seen TEXT CHECK (seen IS NULL OR json_valid(seen));";
 
+/* 10: what the models expected of a trial when they proposed it. */
+static const char migration_10[] = "ALTER TABLE trial ADD COLUMN predicted_score REAL;"
+                                   "ALTER TABLE trial ADD COLUMN predicted_score_sd REAL;"
+                                   "ALTER TABLE trial ADD COLUMN predicted_log_cost REAL;"
+                                   "ALTER TABLE trial ADD COLUMN predicted_log_cost_sd REAL;";
+
 /* both: as SQLite has it, for PostgreSQL translated by pg_translate; lite, pg: after it, for one of them; NULL: nothing. */
 static const struct {
     const char *both, *lite, *pg;
@@ -252,7 +258,8 @@ static const struct {
                   {migration_6, NULL, NULL},
                   {migration_7, NULL, NULL},
                   {migration_8, NULL, NULL},
-                  {migration_9, NULL, NULL}};
+                  {migration_9, NULL, NULL},
+                  {migration_10, NULL, NULL}};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 /* What SQLite keeps in the head of its file, and a function that it has. */

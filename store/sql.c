@@ -19,17 +19,18 @@
 #define MARK_COLUMNS                                                                                                   \
     ", (SELECT dropped FROM mark WHERE mark.id = trial.id), (SELECT note FROM mark WHERE mark.id = trial.id), "        \
     "(SELECT tags FROM mark WHERE mark.id = trial.id)"
+#define PREDICTED_COLUMNS ", predicted_score, predicted_score_sd, predicted_log_cost, predicted_log_cost_sd"
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s, "         \
     "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS                 \
-    ", outcomes, seen"
+    ", outcomes, seen" PREDICTED_COLUMNS
 /* Without config, log_tail and seen, the largest columns. */
 #define TRIAL_COLUMNS_LIGHT                                                                                            \
     "id, study_id, number, state, params, NULL, origin, seed, attempt, device, score, perf, cost_s, device_s, "        \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s, "             \
     "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished" MARK_COLUMNS                 \
-    ", outcomes, NULL"
+    ", outcomes, NULL" PREDICTED_COLUMNS
 
 static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -62,9 +63,9 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2, lost_s = ?3 WHERE id = ?1",
 
     [SQL_TRIAL_INSERT] = "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, "
-                         "created_ms, propose_s, seen) "
+                         "created_ms, propose_s, seen" PREDICTED_COLUMNS ") "
                          "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
-                         "?2, ?3, ?4, ?5, 0, ?6, ?7, ?8) RETURNING id, number",
+                         "?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id, number",
     [SQL_TRIAL_START] = "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
                         "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
                         "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "

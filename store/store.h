@@ -178,6 +178,13 @@ enum status store_trash_list(struct store *store, struct study **ret_studies, si
 enum status store_study_delete(struct store *store, const struct study *study, struct error *err) MUST_USE;
 
 /* -- trials -- */
+/* What the models expected of a trial that they proposed, with the standard deviations of one run. */
+struct prediction {
+    bool known;
+    double score, score_sd, log_cost,
+        log_cost_sd; /* score in the metric's own direction, cost in the unit of sweep.cost */
+};
+
 struct trial {
     int64_t id, study_id, number; /* number: 0-based in its study */
     enum trial_state state;
@@ -206,6 +213,7 @@ struct trial {
     char *outcomes; /* JSON object: the metrics at its end that limits and third objective need; NULL: none */
     char *dropped; /* why models and front ignore it; NULL: they do not */
     char *note, *tags; /* what people wrote: a text, and words as "a,b"; NULL */
+    struct prediction predicted;
     char *seen; /* JSON: which results its proposal had seen; NULL: it was not proposed */
 };
 void trial_free(struct trial *trial);

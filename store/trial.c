@@ -136,6 +136,11 @@ static enum status read_trial(struct store *store, struct db_stmt *stmt, int64_t
     trial->start_s = db_f64_or_nan(stmt, 27);
     trial->losses = db_i64(stmt, 30);
     trial->eval_unfinished = db_i64(stmt, 31);
+    trial->predicted = (struct prediction){.score = db_f64_or_nan(stmt, 37),
+                                           .score_sd = db_f64_or_nan(stmt, 38),
+                                           .log_cost = db_f64_or_nan(stmt, 39),
+                                           .log_cost_sd = db_f64_or_nan(stmt, 40)};
+    trial->predicted.known = isfinite(trial->predicted.score) && isfinite(trial->predicted.log_cost);
     return ST_OK;
 }
 
@@ -162,6 +167,10 @@ enum status store_trial_create_part(struct store *store, struct trial *trial, st
     db_bind_i64(stmt, 6, now_ms);
     db_bind_f64(stmt, 7, trial->propose_s); /* NaN is kept as NULL */
     db_bind_text(stmt, 8, trial->seen);
+    const double predicted[] = {trial->predicted.score, trial->predicted.score_sd, trial->predicted.log_cost,
+                                trial->predicted.log_cost_sd};
+    for (int i = 0; i < 4; i++)
+        db_bind_f64(stmt, 9 + i, trial->predicted.known ? predicted[i] : NAN);
     rc = store_sql_step(store, stmt, &step, create_what, err);
     if (rc == ST_OK) {
         id = db_i64(stmt, 0);

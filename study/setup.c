@@ -81,12 +81,16 @@ static const struct opt_def sweep_defs[] = {
         "counts, in perf or another share; empty: env.name alone."),
     OPT_ROW_INT(
         struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
-        "Spreads this many configurations evenly before the model proposes; 0: twice the dimensions, at most 10.",
+        "Spreads this many configurations evenly before the model proposes; 0: five more than dimensions, at most 10.",
         .depends = "sweep.method = pareto"),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
                   "costs, and where all is too expensive the cheapest is proposed; 0: no cap.",
                   .depends = "sweep.method = pareto"),
+    OPT_ROW_BOOL(struct sweep_settings, stop_overruns, "true",
+                 "Stops a trial that has cost far more than was predicted (97.5 % of such runs, and twice the expected "
+                 "cost) and can no longer reach more than another has for less; its score is kept.",
+                 .depends = "sweep.method = pareto"),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps|own", OPT_FIXED,
                  "Sets what counts as a trial's cost: seconds of training by the clock, seconds of its device, env "
                  "steps, or own: what "

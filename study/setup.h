@@ -45,6 +45,7 @@ struct sweep_settings {
     int64_t seeds; /* runs of each config */
     char envs[OPT_STR_MAX]; /* games of each config; "": env.name alone */
     double max_cost;
+    bool stop_overruns;
     int cost; /* 0: wall, 1: device, 2: env_steps */
     double confirm; /* share of the budget for runs of advice under fresh seeds; 0: none */
     int64_t max_failures;

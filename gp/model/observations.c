@@ -120,8 +120,10 @@ static void add_trial(struct observations *obs, const struct gp_trial *t, size_t
     if (worked || (own && t->state == GP_TRIAL_FAILED))
         add_value(&obs->ok[g], 1.0, worked ? 1.0 : -1.0);
     obs->n_failed += own && t->state == GP_TRIAL_FAILED;
-    if (own && t->state == GP_TRIAL_STOPPED)
+    if (own && t->state == GP_TRIAL_STOPPED) {
         add_value(&obs->stopped[g], 1.0, fmax(t->score, limit));
+        add_value(&obs->stopped_cost[g], 1.0, log(t->cost));
+    }
     if (has_ended(t)) {
         double score = fmax(t->score, limit);
         add_value(known, 1.0, score);
@@ -160,6 +162,7 @@ void observations_init(struct observations *obs, const struct space *space, cons
     obs->x = mem_array2(n, space->dim, sizeof *obs->x);
     obs->score = mem_array(n, sizeof *obs->score);
     obs->stopped = mem_array(n, sizeof *obs->stopped);
+    obs->stopped_cost = mem_array(n, sizeof *obs->stopped_cost);
     obs->ok = mem_array(n, sizeof *obs->ok);
     obs->cost = mem_array(n, sizeof *obs->cost);
     obs->done_score = mem_array(n, sizeof *obs->done_score);
@@ -194,6 +197,7 @@ void observations_free(struct observations *obs)
     mem_free(obs->x);
     mem_free(obs->score);
     mem_free(obs->stopped);
+    mem_free(obs->stopped_cost);
     mem_free(obs->ok);
     mem_free(obs->cost);
     mem_free(obs->done_score);

@@ -17,6 +17,7 @@ struct observations {
     struct mean_ss *score; /* (n) what the score model learns; n == 0: nothing known */
     struct mean_ss
         *stopped; /* (n) scores at which runs were stopped: the final one would have been as high or higher */
+    struct mean_ss *stopped_cost; /* (n) ln of what these had cost: the whole run would have cost as much or more */
     struct mean_ss *ok; /* (n) 1: a run that worked, -1: one that failed */
     size_t n_failed; /* runs */
     struct mean_ss *cost; /* (n) ln cost of finished runs */

@@ -9,6 +9,7 @@
 #include "study/study_view.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static bool has_ended(const struct study_view *v, size_t i, int64_t by_ms)
 {
@@ -101,6 +102,40 @@ void calibration_make(const struct study_view *v, struct calibration *ret)
     }
     mem_free(rows);
     mem_free(fresh);
+}
+
+#define INTERVAL 1.959963984540054 /* 95 % of a normal distribution */
+
+void foresight_make(const struct study_view *v, struct foresight *ret)
+{
+    double sign = v->study.maximize ? 1 : -1;
+
+    *ret = (struct foresight){0};
+    for (size_t i = 0; i < v->n; i++) {
+        const struct prediction *p = &v->trials[i].predicted;
+        if (!p->known || v->gp[i].state != GP_TRIAL_DONE || !(p->score_sd > 0) || !(p->log_cost_sd > 0))
+            continue;
+        double score_z = (v->gp[i].score - sign * p->score) / p->score_sd;
+        double cost_z = (log(v->gp[i].cost) - p->log_cost) / p->log_cost_sd;
+        ret->n++;
+        ret->n_score += fabs(score_z) <= INTERVAL;
+        ret->n_cost += fabs(cost_z) <= INTERVAL;
+        ret->score_z += (score_z - ret->score_z) / (double)ret->n;
+        ret->cost_z += (cost_z - ret->cost_z) / (double)ret->n;
+    }
+}
+
+const char *foresight_text(const struct foresight *f, char buf[FORESIGHT_TEXT_MAX])
+{
+    buf[0] = '\0';
+    if (f->n > 0)
+        snprintf(buf, FORESIGHT_TEXT_MAX,
+                 "of %zu proposals %zu scores and %zu costs lay in the predicted 95 %% interval of one run; on average "
+                 "a score "
+                 "was %.1f sd %s than expected, a cost %.1f sd %s",
+                 f->n, f->n_score, f->n_cost, fabs(f->score_z), f->score_z < 0 ? "worse" : "better", fabs(f->cost_z),
+                 f->cost_z < 0 ? "lower" : "higher");
+    return buf;
 }
 
 void calibration_free(struct calibration *c)

@@ -1,4 +1,4 @@
-/* calibration.h - did fresh seeds do what was predicted? Every run of a config that had a result before is compared
+/* calibration.h - did fresh seeds, and the trials that were proposed, do what was predicted? Every run of a config that had a result before is compared
  * with what the models, of the trials that had ended until then, expected of one fresh run. Owns its rows; any thread,
  * but it fits models: seconds for a study of hundreds of trials. */
 #ifndef STUDY_FINDINGS_CALIBRATION_H
@@ -22,5 +22,18 @@ struct calibration {
 #define CALIBRATION_MODELS 40 /* at most: the last ones */
 void calibration_make(const struct study_view *view, struct calibration *ret_calibration);
 void calibration_free(struct calibration *calibration);
+
+/* What the models expected of the trials that they proposed, against what these gave. The predictions are stored with the trials:
+ * no model is fitted. */
+struct foresight {
+    size_t n; /* finished trials with a prediction */
+    size_t n_score, n_cost; /* of them in the 95 % interval of one run */
+    double score_z,
+        cost_z; /* mean of (result - expected) / sd: below 0, a score is worse than expected and a cost lower */
+};
+void foresight_make(const struct study_view *view, struct foresight *ret_foresight);
+#define FORESIGHT_TEXT_MAX 256
+/* "of 40 proposals 36 scores and 38 costs lay ..."; empty without predictions. Returns buf. */
+const char *foresight_text(const struct foresight *foresight, char buf[FORESIGHT_TEXT_MAX]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/briefing.h"
+#include "study/findings/calibration.h"
 #include "study/insight_text.h"
 #include "study/promise.h"
 #include "study/study_insight.h"
@@ -327,6 +328,16 @@ static void print_briefing(const struct study_view *v, int64_t since_ms)
     briefing_free(&briefing);
 }
 
+static void print_foresight(const struct study_view *v)
+{
+    char text[FORESIGHT_TEXT_MAX];
+    struct foresight f;
+
+    foresight_make(v, &f);
+    if (f.n > 0)
+        printf("\npredictions: %s\n", foresight_text(&f, text));
+}
+
 static enum status read_since(const char *text, int64_t *ret_ms, struct error *err)
 {
     double seconds = SINCE_S;
@@ -356,7 +367,8 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then "
                  "what was\n"
                  "gained lately, the trial to take, the values at which trials fail, whether more of the search is\n"
-                 "worth its time, how much each parameter matters and bounds that the front leans on. It only reads.",
+                 "worth its time, how much each parameter matters bounds that the front leans on, and how\n"
+                 "well what was proposed had been predicted. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
         .opts = opts,
@@ -383,6 +395,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         print_study(&view, path);
         print_briefing(&view, since_ms);
         rc = insight_print(&view, path, err);
+        print_foresight(&view);
     }
     study_view_free(&view);
     return rc;

@@ -17,6 +17,7 @@
 #include "study/study_view.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/device_class.h"
+#include "sweep/controller/overrun.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/share.h"
@@ -416,12 +417,23 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
         worker_unreachable(f->slot->worker, rc, gone.text);
 }
 
+static bool overruns(struct flight *f, double now_s)
+{
+    const struct study_view *v = &f->ss->view;
+    bool by_time = v->search.cost == SEARCH_COST_WALL || v->search.cost == SEARCH_COST_DEVICE;
+
+    return by_time && f->ss->setup->sweep.stop_overruns &&
+           overrun_is_hopeless(v, f->i, flight_cost_s(f, now_s), f->score, f->reason, sizeof f->reason);
+}
+
 enum status flight_alive(struct flight *f, double now_s, struct error *err)
 {
     const struct worker *w = f->slot->worker;
 
     TRY(track_rows_system(f->ss->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
     if (f->stop == FLIGHT_NO_STOP && track_rows_stop(f->ss->track, f->trial_id, f->reason, sizeof f->reason))
+        flight_ask_stop(f, FLIGHT_EARLY, now_s);
+    if (f->stop == FLIGHT_NO_STOP && f->trains && overruns(f, now_s))
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     return ST_OK;
 }

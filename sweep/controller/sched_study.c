@@ -296,14 +296,16 @@ static enum status make_trial(struct sched_study *ss, const double *x, size_t en
     return trial_config(ss, x, env, ret->seed, &ret->config, err);
 }
 
-/* seen: what its proposal had seen; NULL: it is not proposed. */
+/* seen, predicted: what its proposal had seen and expected; NULL: it is not proposed. */
 static enum status queue_on(struct sched_study *ss, const double *x, size_t env, const char *origin, double propose_s,
-                            const char *seen, struct error *err)
+                            const char *seen, const struct prediction *predicted, struct error *err)
 {
     struct trial trial;
     enum status rc = make_trial(ss, x, env, origin, -1, propose_s, &trial, err);
 
     trial.seen = seen != NULL ? mem_strdup(seen) : NULL;
+    if (predicted != NULL)
+        trial.predicted = *predicted;
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
     if (rc == ST_OK) {
@@ -317,7 +319,7 @@ static enum status queue_on(struct sched_study *ss, const double *x, size_t env,
 enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
                               struct error *err)
 {
-    return queue_on(ss, x, 0, origin, propose_s, NULL, err);
+    return queue_on(ss, x, 0, origin, propose_s, NULL, NULL, err);
 }
 
 enum status sched_study_add(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
@@ -345,7 +347,7 @@ static enum status queue_missing(struct sched_study *ss, struct error *err)
     const struct trial *first = &ss->view.trials[m.of];
     const char *origin = trial_is_seed(first) ? SEED_ORIGIN : trial_is_confirming(first) ? CONFIRM_ORIGIN : ENV_ORIGIN;
 
-    return queue_on(ss, ss->view.x[m.of], m.env, origin, NAN, NULL, err);
+    return queue_on(ss, ss->view.x[m.of], m.env, origin, NAN, NULL, NULL, err);
 }
 
 /* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two
@@ -402,7 +404,13 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
-    TRY(queue_on(ss, proposal.suggestion.x, 0, proposal.suggestion.origin, proposal.seconds, ss->evidence.text, err));
+    const struct suggestion *s = &proposal.suggestion;
+    const struct prediction predicted = {.known = s->has_prediction,
+                                         .score = study_view_score(&ss->view, s->score_mean),
+                                         .score_sd = s->score_sd,
+                                         .log_cost = s->log_cost_mean,
+                                         .log_cost_sd = s->log_cost_sd};
+    TRY(queue_on(ss, s->x, 0, s->origin, proposal.seconds, ss->evidence.text, &predicted, err));
     evidence_stored(&ss->evidence);
     return ST_OK;
 }

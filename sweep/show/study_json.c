@@ -3,12 +3,29 @@
 
 #include "base/json.h"
 #include "study/findings/briefing.h"
+#include "study/findings/calibration.h"
 #include "study/insight_text.h"
 #include "study/study_insight.h"
 #include "study/study_view.h"
 #include "study/timeline.h"
 #include "sweep/cli.h"
 #include "web/report/report.h"
+
+#include <math.h>
+
+static cJSON *foresight_to_json(const struct study_view *view)
+{
+    cJSON *json = cJSON_CreateObject();
+    struct foresight f;
+
+    foresight_make(view, &f);
+    json_add_i64(json, "trials", (int64_t)f.n);
+    json_add_i64(json, "scores_inside", (int64_t)f.n_score);
+    json_add_i64(json, "costs_inside", (int64_t)f.n_cost);
+    json_add_f64(json, "score_z", f.n > 0 ? f.score_z : (double)NAN);
+    json_add_f64(json, "cost_z", f.n > 0 ? f.cost_z : (double)NAN);
+    return json;
+}
 
 enum status study_view_print_json(struct study_view *view, struct error *err)
 {
@@ -26,6 +43,7 @@ enum status study_view_print_json(struct study_view *view, struct error *err)
     briefing_make(view, &view->advice, 0, &briefing);
     json_add(json, "briefing", briefing_to_json(view, &briefing));
     briefing_free(&briefing);
+    json_add(json, "predictions", foresight_to_json(view));
     json_add(json, "timeline", timeline_to_json(view));
     cli_print_json(json);
     return ST_OK;

@@ -197,6 +197,30 @@ static void test_stopped_run_is_a_lower_bound(void **state)
     gp_insight_free(&in);
 }
 
+/* A run that was stopped because it cost ten times what was expected is as expensive at least, and so is what lies near; one that
+ * was stopped before that says nothing of costs. */
+static void test_stopped_run_has_cost_at_least_that(void **state)
+{
+    (void)state;
+    struct space space = unit_space(1);
+    struct gp_insight in;
+    double cost[2];
+    for (int early = 0; early < 2; early++) {
+        for (size_t i = 0; i < 21; i++) {
+            double x = (double)i / 20.0;
+            bool stopped = i >= 18;
+            put(i, &x, 1, stopped ? GP_TRIAL_STOPPED : GP_TRIAL_DONE, 0.9 - 0.1 * x,
+                stopped ? (early ? 0.1 : 10.0) : 1.0 + 0.1 * x);
+        }
+        gp_insight_init(&in, &space, &(struct gp_history){.n = 21, .trials = trials}, 1);
+        cost[early] = in.beliefs[19].log_cost;
+        assert_false(in.beliefs[19].on_front);
+        gp_insight_free(&in);
+    }
+    assert_true(cost[0] > log(4.0));
+    assert_near(cost[1], log(1.1), 0.1);
+}
+
 static void test_other_study_is_a_warm_start(void **state)
 {
     (void)state;
@@ -331,12 +355,19 @@ int main(void)
 {
     openblas_set_num_threads(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scores_of_sixty_decades),     cmocka_unit_test(test_five_thousand_of_which_four_coincide),
-        cmocka_unit_test(test_thirty_whole_parameters),     cmocka_unit_test(test_scale_of_scores_changes_nothing),
-        cmocka_unit_test(test_finite_space_runs_out),       cmocka_unit_test(test_space_that_shrank),
-        cmocka_unit_test(test_numbers_that_are_none),       cmocka_unit_test(test_stopped_run_is_a_lower_bound),
-        cmocka_unit_test(test_other_study_is_a_warm_start), cmocka_unit_test(test_own_good_trials_leave_the_cheap_end),
-        cmocka_unit_test(test_bounds_draw_no_crowd),        cmocka_unit_test(test_a_batch_of_whole_numbers),
+        cmocka_unit_test(test_scores_of_sixty_decades),
+        cmocka_unit_test(test_five_thousand_of_which_four_coincide),
+        cmocka_unit_test(test_thirty_whole_parameters),
+        cmocka_unit_test(test_scale_of_scores_changes_nothing),
+        cmocka_unit_test(test_finite_space_runs_out),
+        cmocka_unit_test(test_space_that_shrank),
+        cmocka_unit_test(test_numbers_that_are_none),
+        cmocka_unit_test(test_stopped_run_is_a_lower_bound),
+        cmocka_unit_test(test_stopped_run_has_cost_at_least_that),
+        cmocka_unit_test(test_other_study_is_a_warm_start),
+        cmocka_unit_test(test_own_good_trials_leave_the_cheap_end),
+        cmocka_unit_test(test_bounds_draw_no_crowd),
+        cmocka_unit_test(test_a_batch_of_whole_numbers),
         cmocka_unit_test(test_a_lost_run_leaves_nothing),
     };
     return cmocka_run_group_tests_name("gp.survive", tests, NULL, NULL);

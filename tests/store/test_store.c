@@ -75,6 +75,18 @@ static void trial_round_trip(void **state)
     assert_true(t.started_ms == 0 && t.finished_ms == 0 && t.created_ms == b.created_ms);
     trial_free(&t);
 
+    struct trial said = c; /* with its texts */
+    said.predicted =
+        (struct prediction){.known = true, .score = -0.25, .score_sd = 0.5, .log_cost = 3, .log_cost_sd = 1};
+    OK(store_trial_create(store, &said, err));
+    OK(store_trial_find(store, other.id, 1, &t, err));
+    assert_true(t.predicted.known && t.predicted.score == -0.25 && t.predicted.score_sd == 0.5);
+    assert_true(t.predicted.log_cost == 3 && t.predicted.log_cost_sd == 1);
+    trial_free(&t);
+    OK(store_trial_find(store, study.id, 1, &t, err));
+    assert_false(t.predicted.known);
+    trial_free(&t);
+
     OK(store_trial_start(store, b.id, "cpu:2", NULL, err));
     struct trial_result result = result_make(0.1 + 0.2, INFINITY);
     REFUSED(store_trial_finish(store, b.id, &result, NULL, err), ST_NUMERIC, "finite");

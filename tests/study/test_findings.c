@@ -226,6 +226,36 @@ static void luck_makes_no_hypervolume(void **state)
 
 /* ---- calibration ---- */
 
+/* Three proposals of an expected score of 0.5 with an sd of 0.1, and of an expected cost of 10 with a factor of 1.1. */
+static void proposals_are_held_against_their_predictions(void **state)
+{
+    static const double scores[] = {0.5, 0.75, 0.4, 0.9}, costs[] = {10, 10, 20, 10};
+    struct study_view v;
+    struct foresight f;
+    char text[FORESIGHT_TEXT_MAX];
+
+    (void)state;
+    begin(&v, "first", "");
+    foresight_make(&v, &f);
+    assert_int_equal(f.n, 0);
+    assert_string_equal(foresight_text(&f, text), "");
+    for (int i = 0; i < 4; i++) {
+        put(&v, i / 4.0, 256, "adam", scores[i], costs[i], NULL);
+        v.trials[i].predicted = (struct prediction){
+            .known = i < 3, .score = 0.5, .score_sd = 0.1, .log_cost = log(10), .log_cost_sd = log(1.1)};
+    }
+    foresight_make(&v, &f);
+    assert_int_equal(f.n, 3);
+    assert_int_equal(f.n_score, 2);
+    assert_int_equal(f.n_cost, 2);
+    assert_true(fabs(f.score_z - 0.5) < 1e-9); /* 0, 2.5 and -1 */
+    assert_true(fabs(f.cost_z - log(2) / log(1.1) / 3) < 1e-9);
+    assert_non_null(strstr(foresight_text(&f, text), "of 3 proposals 2 scores and 2 costs"));
+    assert_non_null(strstr(text, "0.5 sd better"));
+    assert_non_null(strstr(text, "2.4 sd higher"));
+    study_view_free(&v);
+}
+
 static void fresh_seeds_meet_what_was_predicted_before_them(void **state)
 {
     struct study_view v;
@@ -319,6 +349,7 @@ int main(void)
         cmocka_unit_test(chance_makes_no_rule),
         cmocka_unit_test(more_work_is_worth_what_the_last_was),
         cmocka_unit_test(luck_makes_no_hypervolume),
+        cmocka_unit_test(proposals_are_held_against_their_predictions),
         cmocka_unit_test(fresh_seeds_meet_what_was_predicted_before_them),
         cmocka_unit_test(studies_of_one_search_attain_together),
     };

@@ -69,6 +69,10 @@ enum status api_briefing(struct serve *s, const struct request *r, struct answer
 
 static void put_calibration(const struct study_view *v, const struct calibration *c, struct strbuf *out)
 {
+    char text[FORESIGHT_TEXT_MAX];
+    struct foresight f;
+
+    foresight_make(v, &f);
     strbuf_add(out, "{\"study\":");
     put_str(out, v->study.name);
     strbuf_addf(out,
@@ -85,7 +89,14 @@ static void put_calibration(const struct study_view *v, const struct calibration
         }
         strbuf_add(out, "]");
     }
-    strbuf_add(out, "]}\n");
+    strbuf_addf(out, "],\"proposals\":{\"trials\":%zu,\"scores_inside\":%zu,\"costs_inside\":%zu,\"score_z\":", f.n,
+                f.n_score, f.n_cost);
+    put_f64(out, f.n > 0 ? f.score_z : (double)NAN);
+    strbuf_add(out, ",\"cost_z\":");
+    put_f64(out, f.n > 0 ? f.cost_z : (double)NAN);
+    strbuf_add(out, ",\"text\":");
+    put_str(out, foresight_text(&f, text));
+    strbuf_add(out, "}}\n");
 }
 
 enum status api_calibration(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,

@@ -21,7 +21,7 @@ function reasons(data, failures) {
 }
 
 export async function show(el, data, ctx) {
-  const hvEl = h('div.chart'), bestEl = h('div.chart'), timeEl = h('div.chart'), whyEl = h('div'), nowEl = h('div'), fitEl = h('div.chart'), fitNote = h('p.soft.small');
+  const hvEl = h('div.chart'), bestEl = h('div.chart'), timeEl = h('div.chart'), whyEl = h('div'), nowEl = h('div'), fitEl = h('div.chart'), fitNote = h('p.soft.small'), proposalsNote = h('p.soft.small');
   const nowCard = card('Running now', nowEl, {id: 'lanes'});
   nowCard.hidden = true;
   let over = OVER.some(([key]) => key === state().get('over')) ? state().get('over') : 'trials', answer = null;
@@ -29,7 +29,7 @@ export async function show(el, data, ctx) {
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, OVER.map(([key, label]) => h('label', null,
     h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'trials' ? null : key}); draw(); }}), h('span', null, label))));
   fill(el, nowCard, h('div.halves', null, card('Hypervolume', [hvEl, h('div.legend', null, seriesKey(0, 'expected'), seriesKey(1, 'of single runs'))], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best config so far: ${data.metric}`, [bestEl, h('div.legend', null, seriesKey(0, 'expected, by what is known now'), seriesKey(1, 'best single run, which may be luck'))])),
-    card('Predictions against fresh seeds', [fitEl, fitNote], {id: 'calibration', note: 'each run of a config that had a result before'}),
+    card('Predictions against fresh seeds', [fitEl, fitNote, proposalsNote], {id: 'calibration', note: 'each run of a config that had a result before'}),
     card('Devices', timeEl, {note: 'full bars: done; upper half: stopped early; lower half: failed'}), card('Why trials failed', whyEl));
   const timeline = new Timeline(timeEl, {open: (i) => go(trialUrl(data.name, i))});
 
@@ -46,6 +46,7 @@ export async function show(el, data, ctx) {
     const column = (row, name) => row[c.columns.indexOf(name)], rows = c.rows.map((row) => Object.fromEntries(c.columns.map((name) => [name, column(row, name)])));
     fit?.destroy();
     fit = null;
+    fill(proposalsNote, c.proposals.text);
     if (!rows.length) { fill(fitEl, empty('No config has been run again yet.', h('p.soft', null, 'Runs under fresh seeds appear here, beside what was predicted of them.'))); return; }
     fit = await showCalibration(fitEl, rows, data.metric);
     fill(fitNote, `${c.inside} of ${rows.length} fresh runs lie in the 95 % interval that was predicted for one run before it was made${c.left_out ? `; the ${c.left_out} before them are left out` : ''}.`);
