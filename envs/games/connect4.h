@@ -15,6 +15,8 @@
 #define CONNECT4_ROWS 6
 #define CONNECT4_COLS 7
 #define CONNECT4_CELLS 42
+#define CONNECT4_BOTTOMS 0x40810204081ull /* the lowest cell of each column */
+#define CONNECT4_BOARD (CONNECT4_BOTTOMS * 0x3f)
 #define CONNECT4_DEPTH_MAX 8
 #define CONNECT4_WIN 100 /* of negamax: a win now; later ones are worth less */
 
@@ -72,82 +74,96 @@ ENV_FN bool connect4_wins(uint64_t mine)
     return false;
 }
 
-/* Can a player with these stones win by the next one? The cells that complete a four are those next to three in a row,
- * or between two and one. */
-ENV_FN bool connect4_can_win(uint64_t mine, uint64_t all)
+/* The cells that would complete a four: those next to three in a row, or between two and one. */
+ENV_FN uint64_t connect4_threats(uint64_t mine)
 {
-    const uint64_t bottoms = 0x40810204081ull, board = bottoms * 0x3f;
-    uint64_t wins = mine << 1 & mine << 2 & mine << 3;
+    uint64_t cells = mine << 1 & mine << 2 & mine << 3;
 
     for (int way = 6; way <= 8; way++) {
         uint64_t above = mine << way & mine << 2 * way, below = mine >> way & mine >> 2 * way;
-        wins |= above & (mine << 3 * way | mine >> way);
-        wins |= below & (mine >> 3 * way | mine << way);
+        cells |= above & (mine << 3 * way | mine >> way);
+        cells |= below & (mine >> 3 * way | mine << way);
     }
-    return (wins & (all + bottoms) & board & ~all) != 0;
+    return cells & CONNECT4_BOARD;
+}
+
+/* The cells at which the next stone comes to lie, one for each column that is not full. */
+ENV_FN uint64_t connect4_open(uint64_t all)
+{
+    return (all + CONNECT4_BOTTOMS) & CONNECT4_BOARD;
 }
 
 /* ---- the opponent ---- */
 
-/* What the player to move makes of the position: CONNECT4_WIN less a stone for each that comes before a forced win, the
- * negative of that for a loss, 0 beyond `depth` stones. Alpha-beta without recursion: a level for each stone. */
-ENV_FN int connect4_value(uint64_t mine, uint64_t theirs, int depth, int stones)
+/* A position of the search: the player to move has not lost, and may put a stone on `cells`. */
+struct connect4_level {
+    uint64_t mine, theirs, cells;
+    int alpha, beta, best;
+};
+
+/* Is the value known without a look further? A win now; nothing within `depth` stones; two threats of the other's, or none but
+ * cells under one to put a stone on. What is left in level->cells meets a threat, and makes room for none. */
+ENV_FN bool connect4_settle(struct connect4_level *level, int depth, int *ret_value)
 {
-    struct {
-        uint64_t mine, theirs;
-        int alpha, beta, best, col;
-    } level[CONNECT4_DEPTH_MAX + 1];
-    int at = 0, value = 0;
-    bool returns = false; /* the level below has its value */
+    const uint64_t open = connect4_open(level->mine | level->theirs), threats = connect4_threats(level->theirs);
+    const uint64_t forced = open & threats;
+
+    level->cells = (forced != 0 ? forced : open) & ~(threats >> 1);
+    if (open != 0 && depth > 0 && (connect4_threats(level->mine) & open) != 0)
+        *ret_value = CONNECT4_WIN - 1;
+    else if (open == 0 || depth < 2)
+        *ret_value = 0;
+    else if ((forced & (forced - 1)) != 0 || level->cells == 0)
+        *ret_value = -CONNECT4_WIN + 2;
+    else if (depth == 2)
+        *ret_value = 0;
+    else
+        return false;
+    return true;
+}
+
+/* What the player to move makes of a position in which nobody has won: CONNECT4_WIN less a stone for each that comes before a
+ * forced win, the negative of that for a loss, 0 beyond `depth` stones. Alpha-beta without recursion: a level for each stone, but
+ * for the last two, which connect4_settle knows. On a GPU that is what counts: positions of a depth of 4 need one level. */
+ENV_FN int connect4_value(uint64_t mine, uint64_t theirs, int depth)
+{
+    struct connect4_level level[CONNECT4_DEPTH_MAX - 1];
+    int at = 0, value;
 
     level[0].mine = mine;
     level[0].theirs = theirs;
-    level[0].alpha = -2 * CONNECT4_WIN;
+    level[0].alpha = level[0].best = -2 * CONNECT4_WIN;
     level[0].beta = 2 * CONNECT4_WIN;
-    level[0].best = -2 * CONNECT4_WIN;
-    level[0].col = 0;
+    if (connect4_settle(&level[0], depth, &value))
+        return value;
     for (;;) {
-        if (returns) { /* of the column before col */
-            value = value > 0 ? -value + 1 : value < 0 ? -value - 1 : 0; /* a stone later, the other's view */
-            level[at].best = value > level[at].best ? value : level[at].best;
-            level[at].alpha = value > level[at].alpha ? value : level[at].alpha;
-            returns = false;
-        } else if (level[at].col == 0 && connect4_wins(level[at].theirs)) {
-            value = -CONNECT4_WIN;
-            returns = true;
-        } else if (level[at].col == 0 && (at == depth || stones + at == CONNECT4_CELLS)) {
-            value = 0;
-            returns = true;
-        } else if (level[at].col == 0 && at + 1 == depth) { /* the last stone: no need to put it down */
-            value = connect4_can_win(level[at].mine, level[at].mine | level[at].theirs) ? CONNECT4_WIN - 1 : 0;
-            returns = true;
-        }
-        if (!returns && (level[at].alpha >= level[at].beta || level[at].col == CONNECT4_COLS)) {
-            value = level[at].best;
-            returns = true;
-        }
-        if (returns) {
+        struct connect4_level *here = &level[at], next;
+        if (here->cells == 0 || here->alpha >= here->beta) { /* done: its value is one of the level above */
+            value = here->best;
             if (at == 0)
                 return value;
-            at--;
-            continue;
+            here = &level[--at];
+        } else {
+            const uint64_t cell = here->cells & (~here->cells + 1);
+            here->cells ^= cell;
+            next.mine = here->theirs;
+            next.theirs = here->mine | cell;
+            if (!connect4_settle(&next, depth - at - 1, &value)) {
+                next.alpha = -here->beta - 1; /* values move by one on their way up: one more on either side */
+                next.beta = -here->alpha + 1;
+                next.best = -2 * CONNECT4_WIN;
+                level[++at] = next;
+                continue;
+            }
         }
-        const int col = level[at].col++;
-        const uint64_t all = level[at].mine | level[at].theirs;
-        if (connect4_is_full(all, col))
-            continue;
-        level[at + 1].mine = level[at].theirs;
-        level[at + 1].theirs = level[at].mine | connect4_drop(all, col);
-        level[at + 1].alpha = -level[at].beta - 1; /* values move by one on their way up: one more on either side */
-        level[at + 1].beta = -level[at].alpha + 1;
-        level[at + 1].best = -2 * CONNECT4_WIN;
-        level[at + 1].col = 0;
-        at++;
+        value = value > 0 ? -value + 1 : value < 0 ? -value - 1 : 0; /* a stone later, the other's view */
+        here->best = value > here->best ? value : here->best;
+        here->alpha = value > here->alpha ? value : here->alpha;
     }
 }
 
 /* A column for the player with the stones `mine`: the best, at random among equals. */
-ENV_FN int connect4_choose(struct rng *rng, uint64_t mine, uint64_t theirs, int depth, int stones)
+ENV_FN int connect4_choose(struct rng *rng, uint64_t mine, uint64_t theirs, int depth)
 {
     int best = -3 * CONNECT4_WIN, chosen = 0;
     uint32_t n = 0;
@@ -155,9 +171,10 @@ ENV_FN int connect4_choose(struct rng *rng, uint64_t mine, uint64_t theirs, int 
     for (int col = 0; col < CONNECT4_COLS; col++) {
         if (connect4_is_full(mine | theirs, col))
             continue;
+        const uint64_t next = mine | connect4_drop(mine | theirs, col);
         int value = 0;
         if (depth > 0)
-            value = -connect4_value(theirs, mine | connect4_drop(mine | theirs, col), depth - 1, stones + 1);
+            value = connect4_wins(next) ? CONNECT4_WIN : -connect4_value(theirs, next, depth - 1);
         n = value > best ? 1 : value == best ? n + 1 : n;
         if (value > best || (value == best && rng_below(rng, n) == 0))
             chosen = col;
@@ -170,7 +187,7 @@ ENV_FN int connect4_choose(struct rng *rng, uint64_t mine, uint64_t theirs, int 
 
 ENV_FN void connect4_opponent(const struct connect4_settings *settings, struct connect4_state *s)
 {
-    int col = connect4_choose(&s->rng, s->other, s->own, (int)settings->opponent_depth, s->stones);
+    int col = connect4_choose(&s->rng, s->other, s->own, (int)settings->opponent_depth);
     s->other |= connect4_drop(s->own | s->other, col);
     s->stones++;
 }

@@ -231,7 +231,8 @@ static void check_log(const struct env_def *def, const void *settings)
             }
         }
         for (size_t k = 0; !t.shape.u8 && k < t.obs_len; k++)
-            assert_true(isfinite(t.obs[k]));
+            if (!isfinite(t.obs[k]))
+                fail_msg("%s: value %zu of step %d is %g", def->name, k, step, (double)t.obs[k]);
         if (step % 1000 == 999) { /* logs add up over reads */
             env_batch_take_log(t.batch, &got);
             assert_true(got.perf >= 0.0 && got.perf <= got.episodes);
@@ -272,7 +273,8 @@ static void check_wild_actions(const struct env_def *def, const void *settings)
         }
         env_batch_step(t.batch, NULL, &t.io);
         for (size_t k = 0; !t.shape.u8 && k < t.obs_len; k++)
-            assert_true(isfinite(t.obs[k]));
+            if (!isfinite(t.obs[k]))
+                fail_msg("%s: value %zu of step %d is %g", def->name, k, step, (double)t.obs[k]);
     }
     test_batch_close(&t);
 }

@@ -29,6 +29,7 @@ static const struct rollout_case cases[] = {
     {"squared", 2, KERN_CORE_MLP, KERN_ACT_TANH, 32, 3, 33, 17, 0.0f},
     {"memory", 0, KERN_CORE_MLP, KERN_ACT_TANH, 256, 1, 5, 12, 0.0f},
     {"memory", 2, KERN_CORE_MINGRU, KERN_ACT_TANH, 128, 1, 1, 1, 0.0f},
+    {"freeway", 0, KERN_CORE_MINGRU, KERN_ACT_RELU, 64, 2, 130, 40, 0.0f}, /* rows of an odd number of values */
 };
 
 /* Case i of the three tests below; under a sanitizer fewer agents and steps, which leaves every network and game. */
