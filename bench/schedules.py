@@ -6,6 +6,7 @@ episodes; rows that the CSV file has already are not run again. `--table FILE` p
 schedule's mean at its own best rate, and its distance to the cosine's.
 
 usage: schedules.py TRAWL OUT.csv --games squared,pong --jobs 2 [--limit-s 300]
+       schedules.py TRAWL OUT.csv --games breakout-gpu --schedules cosine=1/2/4,adam-tail30=0.03/0.1/0.3
 """
 import argparse
 import collections
@@ -27,6 +28,17 @@ SCHEDULES = {
     "tail30": {"decay_share": 0.3},
     "tail50": {"decay_share": 0.5},
 }
+# what else is tuned for holding: less entropy and clipping, one minibatch a rollout, adam
+CHANGES = {
+    "ent3": {"ent_coef": 0.003},
+    "ent1": {"ent_coef": 0.001},
+    "clip2": {"clip_coef": 0.2},
+    "mb128": {"minibatch_size": 131072},
+    "adam": {"optimizer": "adam", "beta1": 0.9},
+}
+# an anytime schedule: the rate is divided by (1 + steps / decay_steps)^2, decay_steps a share of the game's smallest budget
+for parts in (8, 4, 2, 1):
+    CHANGES["sq%d" % parts] = {"decay_steps": 1 / parts}
 GAMES = {  # config, budgets in steps
     "squared": ("squared", [300e3, 600e3, 1200e3, 2500e3]),
     "cartpole": ("cartpole", [125e3, 250e3, 500e3, 1000e3]),
@@ -38,6 +50,16 @@ GAMES = {  # config, budgets in steps
     "breakout-gpu": ("breakout-gpu", [40e6, 60e6, 90e6, 130e6]),
 }
 FIELDS = ["game", "steps", "schedule", "rate", "seed", "perf", "score", "cost_s", "device"]
+
+
+def changes_of(schedule, smallest):
+    """The options of a schedule's name: its parts, joined by -."""
+    options = {}
+    for part in schedule.split("-"):
+        options.update(SCHEDULES[part] if part in SCHEDULES else CHANGES[part])
+    if "decay_steps" in options:
+        options["decay_steps"] *= smallest
+    return options
 
 
 def rate_of(config):
@@ -53,7 +75,7 @@ def train(trawl, run, options):
     args = [trawl, "train", "examples/%s.ini" % config, "--json", "--quiet", "--train.total_timesteps", "%d" % steps,
             "--train.seed", str(seed), "--train.learning_rate", repr(rate_of(config) * factor), "--train.eval_episodes",
             str(options.episodes)]
-    for key, value in SCHEDULES[schedule].items():
+    for key, value in changes_of(schedule, GAMES[game][1][0]).items():
         args += ["--train." + key, str(value)]
     if options.threads:
         args += ["--train.threads", str(options.threads)]
@@ -80,12 +102,13 @@ def table(rows):
             means = {f: statistics.mean(v) for (g, s, c, f), v in cells.items() if (g, s, c) == (game, steps, schedule)}
             if means:
                 best[schedule] = max(means.values())
-                losses[schedule].append(best["cosine"] - best[schedule])
+                if "cosine" in best:
+                    losses[schedule].append(best["cosine"] - best[schedule])
                 line += "%7.3f x%-4g " % (best[schedule], max(means, key=means.get))
             else:
                 line += "%14s" % ""
         print(line)
-    print("loss, mean " + " ".join("%s %.3f (worst %.3f)" % (s, statistics.mean(v), max(v)) for s, v in losses.items()))
+    print("loss, mean " + " ".join("%s %.3f (worst %.3f)" % (s, statistics.mean(v), max(v)) for s, v in losses.items() if v))
 
 
 def main():
@@ -107,8 +130,9 @@ def main():
         return table(rows)
     known = {key_of(r) for r in rows}
     runs = [r for seed in range(1, options.seeds + 1) for game in options.games.split(",")
-            for r in itertools.product([game], GAMES[game][1], options.schedules.split(","),
-                                       map(float, options.factors.split(",")), [seed])]
+            for name, _, own in (s.partition("=") for s in options.schedules.split(","))
+            for r in itertools.product([game], GAMES[game][1], [name],
+                                       map(float, own.split("/") if own else options.factors.split(",")), [seed])]
     runs = [r for r in runs if r not in known]
     from_s, trawl = time.monotonic(), os.path.abspath(options.trawl)
     with options.out.open("a", newline="") as file, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
