@@ -77,12 +77,19 @@ static uint64_t pace_mix(uint64_t hash, const void *bytes, size_t n)
 static uint64_t pace_kind(const struct trainer *t, uint64_t window)
 {
     const struct train_settings *s = &t->set;
-    const double numbers[] = {(double)t->n_agents,       (double)t->horizon_full,
-                              (double)t->n_segments,     schedule_mean_minibatches(s, t->horizon_full),
-                              (double)s->optimizer,      (double)s->vtrace,
-                              (double)s->norm_adv,       (double)s->scale_reward,
-                              (double)s->graphs,         (double)(s->prio_alpha > 0),
-                              (double)(s->e3b_coef > 0), (double)window};
+    const double numbers[] = {(double)t->n_agents,
+                              (double)t->horizon_full,
+                              (double)t->n_segments,
+                              schedule_mean_minibatches(s, t->horizon_full),
+                              (double)s->optimizer,
+                              (double)s->vtrace,
+                              (double)s->norm_adv,
+                              (double)s->scale_reward,
+                              (double)s->graphs,
+                              (double)(s->prio_alpha > 0),
+                              (double)(s->e3b_coef > 0),
+                              (double)kern_n_threads(t->kern),
+                              (double)window};
     uint64_t hash = pace_mix(0xcbf29ce484222325ull, t->def->name, strlen(t->def->name));
 
     hash = pace_mix(hash, t->ops->name, strlen(t->ops->name));
