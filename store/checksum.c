@@ -103,6 +103,15 @@ enum store_soundness store_row_sound(struct db_stmt *stmt)
     return db_i64(stmt, at) == (int64_t)crc ? STORE_SOUND : STORE_DAMAGED;
 }
 
+uint32_t store_row_crc(struct db_stmt *stmt)
+{
+    uint32_t crc = 0;
+
+    for (int i = 0; i < db_n_columns(stmt); i++)
+        crc = crc_add_column(crc, stmt, i);
+    return crc;
+}
+
 enum status store_damaged(struct store *store, const char *what, struct error *err)
 {
     return FAIL(err, ST_CORRUPT,

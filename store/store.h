@@ -487,6 +487,20 @@ typedef void store_report_fn(void *ctx, const char *text); /* one finding of dam
 /* ST_OK also when the store is damaged; another status: it could not be checked. */
 enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_report_fn *report, void *ctx,
                          struct error *err) MUST_USE;
+/* -- migrate.c -- */
+#define STORE_TABLES 11
+struct store_copied {
+    struct {
+        const char *name; /* a literal */
+        struct store_tally rows; /* n_unchecked: those whose texts had bytes that are no UTF-8, which became "?" */
+        uint64_t sum; /* of the rows' CRC-32s */
+    } tables[STORE_TABLES];
+};
+/* All of a store into an empty one (ST_EXISTS), between files and PostgreSQL in any direction; rows are read again and
+ * compared before anything is committed. ST_BUSY: one of them has a controller. */
+enum status store_migrate(const char *from_path, const char *to_path, struct store_copied *ret,
+                          struct error *err) MUST_USE;
+
 /* PRAGMA integrity_check and foreign_key_check. */
 enum status store_check(struct store *store, struct error *err) MUST_USE;
 

@@ -196,6 +196,7 @@ char *db_copy_text(struct db_stmt *stmt, int at) MUST_USE; /* owned copy; NULL: 
 enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
 /* Checks the statement's row, which ends with all columns of its table ("TABLE.*"). */
 enum store_soundness store_row_sound(struct db_stmt *stmt);
+uint32_t store_row_crc(struct db_stmt *stmt); /* of all columns of a row */
 /* ST_CORRUPT with a message that names `what` ("trial 7 of study 'a'"). */
 enum status store_damaged(struct store *store, const char *what, struct error *err);
 /* row: SQL_STUDY_ROW, SQL_TRIAL_ROW, SQL_MARK_ROW or SQL_LEASE_ROW. Check before a change of the row and seal after it, in one
@@ -218,6 +219,10 @@ enum status store_sums_write(struct store *store, int64_t trial_id, const struct
 /* -- schema.c -- */
 /* New file: all migrations. Older: the missing ones. Newer: ST_VERSION. Not ours: ST_CORRUPT. Readers only check. */
 enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
+
+/* -- migrate.c -- */
+/* Both are open; to for writing. */
+enum status store_copy_rows(struct store *from, struct store *to, struct store_copied *ret, struct error *err) MUST_USE;
 
 /* -- open.c -- */
 /* store_open_reader; blind: damaged tables are no failure. */

@@ -59,6 +59,7 @@ static const struct command commands[] = {
     {"bench", "measure games and training on this machine", cmd_bench},
     {"check", "check all of a store against its checksums", cmd_check},
     {"backup", "copy a store, also while it is in use", cmd_backup},
+    {"migrate", "move a store between a file and PostgreSQL", cmd_migrate},
     {"doctor", "check this machine and build", cmd_doctor},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

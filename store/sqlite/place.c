@@ -297,20 +297,40 @@ static enum status give_name(const char *part, const char *path, struct error *e
     return FAIL(err, errno == EEXIST ? ST_EXISTS : ST_IO, "%s: %s; name another file", path, strerror(errno));
 }
 
+static enum status copy_file(struct store *store, const char *part, const char *path, struct error *err)
+{
+    sqlite3 *to = NULL;
+    int code = sqlite3_open_v2(part, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    enum status rc = code == SQLITE_OK ? copy_pages(store, to, path, err)
+                                       : FAIL(err, ST_IO, "%s cannot be written: %s", part, sqlite3_errmsg(to));
+
+    if (sqlite3_close(to) != SQLITE_OK && rc == ST_OK)
+        rc = FAIL(err, ST_IO, "%s could not be written to its end", part);
+    return rc;
+}
+
+/* Of a database: its rows in a file of SQLite. */
+static enum status copy_rows(struct store *store, const char *part, struct error *err)
+{
+    struct store_copied copied;
+    struct store *to = NULL;
+    enum status rc = store_open_writer(&to, part, err);
+
+    if (rc == ST_OK)
+        rc = store_copy_rows(store, to, &copied, err);
+    store_close(to);
+    return rc;
+}
+
 enum status store_copy(struct store *store, const char *path, struct error *err)
 {
     size_t size = strlen(path) + sizeof ".part";
     char *part = mem_alloc(size);
-    sqlite3 *to = NULL;
     enum status rc;
 
     snprintf(part, size, "%s.part", path);
     (void)unlink(part); /* left by a copy that was killed */
-    int code = sqlite3_open_v2(part, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-    rc = code == SQLITE_OK ? copy_pages(store, to, path, err)
-                           : FAIL(err, ST_IO, "%s cannot be written: %s", part, sqlite3_errmsg(to));
-    if (sqlite3_close(to) != SQLITE_OK && rc == ST_OK)
-        rc = FAIL(err, ST_IO, "%s could not be written to its end", part);
+    rc = store->pg != NULL ? copy_rows(store, part, err) : copy_file(store, part, path, err);
     if (rc == ST_OK)
         rc = give_name(part, path, err);
     (void)unlink(part);
