@@ -189,7 +189,7 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
     struct db_stmt *stmt;
     enum status rc;
 
-    TRY(store_begin(store, what, err));
+    TRY(store_begin_late(store, what, err));
     rc = store_sql(store, SQL_LEASE_EXTEND, &stmt, err);
     if (rc == ST_OK) {
         db_bind_i64(stmt, 1, lease_id);

@@ -191,7 +191,7 @@ enum status store_reports_add(struct store *store, const struct metric_report *r
     int64_t study_id = 0;
     enum status rc = ST_OK;
 
-    TRY(store_begin(store, what, err));
+    TRY(store_begin_late(store, what, err));
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         const struct metric_report *r = &reports[i];
         if (i == 0 || r->trial_id != reports[i - 1].trial_id) {

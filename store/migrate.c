@@ -220,8 +220,9 @@ static enum status copy_table(struct copy *c, struct error *err)
 static enum status last_outbox_id(struct store *store, int64_t *ret, struct error *err)
 {
     return one_i64(store,
-                   store->pg != NULL ? "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM outbox_id_seq"
-                                     : "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'",
+                   store->pg != NULL
+                       ? "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM outbox_id_seq"
+                       : "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'",
                    ret, err);
 }
 

@@ -262,6 +262,14 @@ static const struct {
                   {migration_10, NULL, NULL}};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
+/* What each transaction needs (pg_begin), before the first one. */
+static const char pg_before[] = "CREATE SCHEMA IF NOT EXISTS trawl;"
+                                "CREATE TABLE IF NOT EXISTS trawl.session ("
+                                "  who text PRIMARY KEY,"
+                                "  token bigint NOT NULL,"
+                                "  at timestamptz NOT NULL DEFAULT now()"
+                                ")";
+
 /* What SQLite keeps in the head of its file, and a function that it has. */
 static const char pg_head[] = "CREATE TABLE store (version bigint NOT NULL);"
                               "INSERT INTO store VALUES (0);"
@@ -358,10 +366,13 @@ enum status store_schema_open(struct store *store, struct error *err)
                     "%s has store version %lld and %lld tables, which no Trawl ever wrote; restore a copy", store->path,
                     (long long)version, (long long)n_tables);
     if (version == SCHEMA_VERSION)
-        return ST_OK;
+        return store->pg != NULL && store->writer && !store->second
+                   ? store_exec(store, "DELETE FROM session WHERE at < now() - interval '1 day'", "opening the store",
+                                err)
+                   : ST_OK;
     if (store->writer && !store->second) {
         if (store->pg != NULL)
-            TRY(store_exec(store, "CREATE SCHEMA IF NOT EXISTS trawl", "preparing the tables", err));
+            TRY(store_exec(store, pg_before, "preparing the tables", err));
         return migrate(store, version, err);
     }
     if (is_new)

@@ -385,9 +385,17 @@ enum status store_begin(struct store *store, const char *what, struct error *err
 
     TRY(may_write(store, what, err));
     if (store->pg != NULL)
-        return pg_begin(store, true, false, what, err);
+        return pg_begin(store, true, true, what, err);
     TRY(store_sql(store, SQL_BEGIN, &stmt, err));
     return store_sql_run(store, stmt, what, err);
+}
+
+enum status store_begin_late(struct store *store, const char *what, struct error *err)
+{
+    if (store->pg == NULL)
+        return store_begin(store, what, err);
+    TRY(may_write(store, what, err));
+    return pg_begin(store, true, false, what, err);
 }
 
 enum status store_begin_synced(struct store *store, const char *what, struct error *err)

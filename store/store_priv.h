@@ -180,6 +180,9 @@ enum status store_sql_step(struct store *store, struct db_stmt *stmt, int *ret_s
                            struct error *err) MUST_USE;
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
 enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* readers: ST_INTERNAL */
+/* The same for what may be lost without harm, like points of a curve: where the server is killed, the last of these commits are.
+ * The controller lives on, so that other commits of PostgreSQL wait for the disk. */
+enum status store_begin_late(struct store *store, const char *what, struct error *err) MUST_USE;
 /* The same; its commit waits for the disk once, and that and all earlier commits outlive a power cut. */
 enum status store_begin_synced(struct store *store, const char *what, struct error *err) MUST_USE;
 /* Commits when rc is ST_OK, rolls back when not or when the commit fails; returns the first failure. */

@@ -118,8 +118,9 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
         }
     for (int i = 1; i < argc; i++) { /* before any message can show a password */
         const char *value = strchr(argv[i], '=');
-        const char *word = argv[i][0] == '-' && value != NULL ? value + 1 : argv[i];
-        TRY(store_address_check(word, err));
+        TRY(store_address_check(argv[i][0] == '-' && value != NULL ? value + 1 : argv[i], err));
+    }
+    for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '\0') {
             return FAIL(err, ST_USAGE, "%s: an empty word stands among the arguments; usage: %s", cli->name,
                         cli->synopsis);

@@ -2,7 +2,7 @@
  *
  * Invariants: (1) a statement outside of a transaction, and the begin of one, are repeated on a new connection: neither
  * loses anything; (2) a transaction whose connection was lost before its commit is void, and the call that it belongs to
- * fails: store_wait_for_space has it repeated; (3) a commit whose answer was lost is looked up by the transaction's id;
+ * fails: store_wait_for_space has it repeated; (3) a commit whose answer was lost is looked up by the token that it wrote;
  * (4) a controller's session writes only while it holds the advisory lock, which ends with the session.
  *
  * The server notices within 5 s that the machine of a session has vanished (keepalives), and gives its lock free. */
@@ -252,28 +252,33 @@ enum status pg_exec(struct store *store, const char *sql, const char *what, stru
 enum status pg_begin(struct store *store, bool writes, bool synced, const char *what, struct error *err)
 {
     struct pg *pg = store->pg;
+    char sql[400];
 
-    TRY(simple_again(store,
-                     !writes  ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                     : synced ? "BEGIN; SELECT pg_current_xact_id()"
-                              : "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_current_xact_id()",
-                     pg->xid, sizeof pg->xid, what, err));
+    if (writes)
+        snprintf(sql, sizeof sql,
+                 "BEGIN; SET LOCAL synchronous_commit = %s; INSERT INTO session (who, token) VALUES ('%s', %llu) ON "
+                 "CONFLICT (who) DO UPDATE SET token = excluded.token, at = now()",
+                 synced ? "on" : "off", pg->who, (unsigned long long)++pg->token);
+    else
+        snprintf(sql, sizeof sql, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    TRY(simple_again(store, sql, NULL, 0, what, err));
     pg->in_transaction = true;
+    pg->writes = writes;
     pg->lost = false;
     store->away = false;
     return ST_OK;
 }
 
-/* What became of the transaction whose commit was not answered? */
-static enum status look_up(struct store *store, const char *xid, const char *what, struct error *err)
+/* What became of the transaction whose commit was not answered? It wrote its token into this connection's row, which is
+ * locked until it has ended. Its number alone (pg_xact_status) would not do: after a crash another may have the same. */
+static enum status look_up(struct store *store, const char *what, struct error *err)
 {
-    char sql[80], state[32];
+    char sql[160], token[32], mine[32];
 
-    snprintf(sql, sizeof sql, "SELECT pg_xact_status('%s')", xid);
-    do
-        TRY(simple_again(store, sql, state, sizeof state, what, err));
-    while (strcmp(state, "in progress") == 0 && usleep(FIRST_PAUSE_US) == 0);
-    if (strcmp(state, "committed") == 0)
+    snprintf(sql, sizeof sql, "SELECT token FROM session WHERE who = '%s' FOR UPDATE", store->pg->who);
+    TRY(simple_again(store, sql, token, sizeof token, what, err));
+    snprintf(mine, sizeof mine, "%llu", (unsigned long long)store->pg->token);
+    if (strcmp(token, mine) == 0)
         return ST_OK;
     store->away = true;
     return FAIL(err, ST_IO, "%s: %s: the connection to the database was lost before it was done; try again",
@@ -284,7 +289,6 @@ enum status pg_commit(struct store *store, const char *what, struct error *err)
 {
     struct pg *pg = store->pg;
     struct error why = {0};
-    char xid[sizeof pg->xid];
 
     TRY(pg_ready(store, what, err));
     TRY(pg_drain(store, what, err));
@@ -295,12 +299,10 @@ enum status pg_commit(struct store *store, const char *what, struct error *err)
                          : ST_OK;
     PQclear(res);
     pg->in_transaction = pg->lost = false;
-    snprintf(xid, sizeof xid, "%s", pg->xid);
-    pg->xid[0] = '\0';
     if (rc == ST_OK)
         return ST_OK;
-    if (PQstatus(pg->conn) != CONNECTION_OK && xid[0] != '\0')
-        return look_up(store, xid, what, err);
+    if (PQstatus(pg->conn) != CONNECTION_OK && pg->writes)
+        return look_up(store, what, err);
     return error_set(err, rc, "%s", why.text);
 }
 
@@ -314,7 +316,6 @@ void pg_rollback(struct store *store)
         PQclear(PQexec(pg->conn, "ROLLBACK"));
     }
     pg->in_transaction = pg->lost = false;
-    pg->xid[0] = '\0';
 }
 
 bool pg_in_transaction(const struct pg *pg)

@@ -30,6 +30,9 @@ void pg_name_self(char who[PG_WHO_MAX])
     char host[32] = "";
 
     (void)gethostname(host, sizeof host - 1);
+    for (char *c = host; *c != '\0'; c++) /* it stands in SQL */
+        if (*c == '\'' || *c == '\\')
+            *c = '_';
     /* The last word tells this connection from others of the process. */
     snprintf(who, PG_WHO_MAX, "trawl %ld %.31s %x", (long)getpid(), host, (unsigned)(clock_mono_ns() >> 10));
 }

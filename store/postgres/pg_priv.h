@@ -17,7 +17,8 @@ struct pg {
     unsigned n_prepared; /* names statements */
     bool in_transaction;
     bool lost; /* the connection was lost within the open transaction, which is void */
-    char xid[24]; /* of the open transaction, which writes; "" of others */
+    bool writes; /* the open transaction does */
+    uint64_t token; /* of the last transaction that writes, in the table session */
     size_t n_queued; /* statements whose results are not read yet */
     char snapshot[512]; /* at the last look: pg_data_version */
     int64_t version;

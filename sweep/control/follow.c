@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define BLOCK_MAX 65536
+#define TAKEOVER_S 15 /* a standby has the store by then */
 #define LOOK_MS 500
 #define LOAD_SHARE 10 /* a study is read again after this many times the time that reading took */
 
@@ -34,6 +35,7 @@ struct follow {
     double begin_s, fraction_before; /* for the time left */
     int64_t n_ended; /* at the last look */
     double load_s, loaded_at_s;
+    double served_s; /* when a controller was last seen */
 };
 
 static enum status load(struct follow *f, struct error *err)
@@ -59,6 +61,8 @@ static void ask_daemon(struct follow *f)
     if (control_call(f->store_path, request, &answer, &f->served, &why) == ST_OK)
         sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), &f->status);
     cJSON_Delete(answer);
+    if (f->served)
+        f->served_s = clock_mono_s();
 }
 
 static bool has_ended(const struct trial *t)
@@ -130,6 +134,14 @@ static enum status look(struct follow *f, struct error *err)
     return ST_OK;
 }
 
+/* No daemon answers here: has another one the store, or may a standby take it yet? */
+static bool stays_served(struct follow *f)
+{
+    if (store_is_address(f->store_path) && store_has_writer(f->store))
+        f->served_s = clock_mono_s();
+    return store_is_address(f->store_path) && clock_mono_s() - f->served_s < TAKEOVER_S;
+}
+
 static enum status watch(struct follow *f, struct error *err)
 {
     TRY(load(f, err));
@@ -143,7 +155,7 @@ static enum status watch(struct follow *f, struct error *err)
             print_lines(f);
             return ST_OK;
         }
-        if (!f->served)
+        if (!f->served && !stays_served(f))
             return FAIL(err, ST_IO,
                         "the daemon of %s is gone; the study %s continues when one starts again: `trawl daemon --store "
                         "%s`",

@@ -1,0 +1,303 @@
+"""A store in PostgreSQL: the same studies as in a file, a standby that takes over, a server that goes away in the middle of a
+sweep, whole stores moved both ways. The server is a real one of the test's own, on a Unix socket.
+
+TRAWL_PG_KILLS: number of kills of controller, worker and server at random (12; 300 in the nightly run).
+"""
+import atexit
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+
+import tap
+from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "store"))
+import postgres  # noqa: E402
+
+N_KILLS = int(os.environ.get("TRAWL_PG_KILLS", 12))
+LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 50k")
+TAKEOVER_S = 10  # the promise
+servers = []
+
+
+def database(folder, name):
+    """The address of a fresh database; files beside it lie in folder."""
+    if postgres.MISSING:
+        raise tap.Skip(postgres.MISSING)
+    if not servers:
+        servers.append(postgres.Postgres())
+        atexit.register(servers[0].close)
+    os.environ["XDG_DATA_HOME"] = str(folder)
+    return servers[0].database(name)
+
+
+def ask(store, sql):
+    return servers[0].sql("SET search_path = trawl; " + sql, re.search(r"/(\w+)\?", store).group(1))
+
+
+def settled(store, name):
+    """What a study found, without the clock."""
+    return [(t["number"], t["state"], t["params"], t["score"], t["env_steps"]) for t in show(store, name)["trials"]]
+
+
+def n_done(store, name):
+    return sum(t["state"] == "done" for t in trials_now(store, name))
+
+
+def curves(store):
+    return ask(store, "SELECT trial_id, count(*) FROM metric GROUP BY 1 ORDER BY 1")
+
+
+def test_a_study_is_that_of_a_file(folder):
+    store, config = database(folder, "same"), write(folder, "s.ini", TINY_SWEEP)
+    for at in (store, folder / "s.db"):
+        run("sweep", config, "--store", at, "--name", "a", "--trials", 5, "--seed", 3, "-q", "--sweep.cost", "env_steps")
+    equal(settled(store, "a"), settled(folder / "s.db", "a"))
+    assert "is whole" in run("check", store)[0]
+    assert "5 trials of 5" in run("show", "a", "--store", store)[0]
+    equal([s["name"] for s in json.loads(run("ls", "--store", store, "--json")[0])], ["a"])
+    run("report", "a", "--store", store, "-o", folder / "a.html")
+    run("export", "a", "--pick", "best", "--store", store, "-o", folder / "best.ini")
+    run("rerun", "a", "--trial", 2, "--store", store)
+    run("rerun", "a", "--trial", 2, "--seeds", 2, "--store", store)
+    run("replay", "a", "--store", store)
+    for words in (["note", "a", "good"], ["tag", "a", "x"], ["drop", "a", 1, "--reason", "odd"], ["rename", "a", "b"], ["add", "b", "--trials", 1],
+                  ["stop", "b"]):
+        run(*words, "--store", store)
+    run("sweep", "--resume", "b", "--trials", 9, "--store", store, "-q")
+    run("rm", "b", "--store", store)
+    run("gc", "--store", store)
+    equal(ask(store, "SELECT (SELECT count(*) FROM trial), (SELECT count(*) FROM metric)"), [["0", "0"]])
+    run("backup", store, folder / "b.db")
+    fails("ls", "--store", store + "&dbname=none_such", code=1, says="none_such")
+
+
+def test_a_damaged_row_is_found(folder):
+    store = database(folder, "damaged")
+    run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
+    ask(store, "UPDATE metric SET value = value + 1 WHERE trial_id = 2 AND name_id = (SELECT min(name_id) FROM metric)")
+    ask(store, "ALTER TABLE trial DISABLE TRIGGER ALL; UPDATE trial SET cost_s = 1 WHERE number = 2")
+    out, _ = run("check", store, code=1)
+    assert "trial 1 of study 'a': 1 of its learning curves" in out and "trial 2 of study 'a': its row" in out, out
+
+
+def test_the_server_shows_it(folder):
+    store = database(folder, "shown")
+    server = start("serve", "--store", store, "--port", 0, "--no-token")
+    line = ""
+    while "http://" not in line:
+        line = server.stdout.readline() + server.stderr.readline()
+    at = re.search(r"http://[^/\s]+", line).group(0)
+    get = lambda path: json.loads(urllib.request.urlopen(at + path, timeout=tap.PATIENCE_S).read())
+    sweep = start("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 6, "-q")
+    wait_for(lambda: [s["counts"]["done"] for s in get("/api/v1/studies")["studies"]] == [6], server)
+    equal(sweep.wait(timeout=tap.PATIENCE_S), 0)
+    servers[0].restart(signal.SIGKILL)  # its connections are made again
+    run("sweep", "--resume", "a", "--trials", 8, "--store", store, "-q")
+    wait_for(lambda: [s["counts"]["done"] for s in get("/api/v1/studies")["studies"]] == [8], server)
+
+
+def test_both_ways_between_a_file_and_a_database(folder):
+    store, file, config = database(folder, "moved"), folder / "a.db", write(folder, "s.ini", TINY_SWEEP)
+    run("sweep", config, "--store", file, "--name", "a", "--trials", 4, "--seed", 3, "-q", "--track", "webhook",
+        "--track.offline", "yes", "--track.webhook_url", "http://127.0.0.1:9/")  # nobody takes its rows
+    db = sqlite3.connect(file)
+    db.execute("UPDATE study SET note = CAST(x'62c3a4ff' AS TEXT), checksum = NULL")  # a byte that is no UTF-8
+    db.commit()
+    waits = db.execute("SELECT count(*), max(id) FROM outbox").fetchone()
+    db.close()
+    assert waits[0] > 4, waits
+    there = json.loads(run("migrate", file, store, "--json")[0])
+    equal((there["trial"]["rows"], there["outbox"]["rows"], there["study"]["changed"]), (4, waits[0], 1))
+    equal(ask(store, "SELECT note FROM study"), [["b\xe4?"]])
+    assert "is whole" in run("check", store)[0]
+    fails("migrate", file, store, code=1, says="has 1 studies already")
+    back = json.loads(run("migrate", store, folder / "b.db", "--json")[0])
+    equal({t: back[t] for t in back if t != "study"}, {t: there[t] for t in there if t != "study"})
+    fails("migrate", store, folder / "b.db", code=1, says="has 1 studies already")
+    # ids of the outbox are never used again, also when it was emptied before it moved
+    run("sync", "a", "--forget", "webhook", "--timeout", "1s", "--store", store)
+    equal(ask(store, "SELECT count(*) FROM outbox"), [["0"]])
+    run("migrate", store, folder / "c.db")
+    equal(sqlite3.connect(folder / "c.db").execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone(), (waits[1],))
+    for at in (store, folder / "c.db"):
+        run("sweep", "--resume", "a", "--trials", 7, "--store", at, "-q")
+    equal(settled(store, "a"), settled(folder / "c.db", "a"))
+
+
+def test_a_password_is_not_taken_and_not_shown(folder):
+    for address in ("postgresql://me:hunter2@127.0.0.1:9/trawl", "postgres://127.0.0.1:9/trawl?user=me&password=hunter2",
+                    "postgresql://me:hunter2@127.0.0.1:no-port/trawl"):
+        for words in (["ls", "--store", address], ["sweep", "x.ini", "--name", "a", "--store=" + address], ["check", address],
+                      ["migrate", folder / "no.db", address], ["serve", "--store", address], ["daemon", "--detach", "--store", address]):
+            out, err = run(*words, code=2)
+            assert "hunter2" not in out + err, err
+            assert "pgpass" in err or "is none that PostgreSQL understands" in err, err
+    fails("ls", "--store", "postgresql://127.0.0.1:9/trawl?connect_timeout=2", code=1, says="refused")
+
+
+def test_a_password_file_works(folder):
+    if postgres.MISSING:
+        raise tap.Skip(postgres.MISSING)
+    port = random.randrange(20000, 30000)
+    with postgres.Postgres(port=port, password="hunter2") as server:
+        address = "postgresql://trawl@127.0.0.1:%d/postgres" % port
+        secret = write(folder, "pgpass", "127.0.0.1:%d:*:trawl:hunter2\n" % port)
+        secret.chmod(0o600)
+        env = dict(os.environ, PGPASSFILE=str(secret), XDG_DATA_HOME=str(folder), TRAWL_DEBUG="1")
+        sweep = start("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", address, "--name", "a", "--trials", 3, env=env)
+        out, err = sweep.communicate(timeout=tap.PATIENCE_S)
+        equal(sweep.returncode, 0)
+        run("report", "a", "--store", address, "-o", folder / "a.html", env=env)
+        assert "hunter2" not in out + err + (folder / "a.html").read_text(), "a password is shown"
+        fails("ls", "--store", address, code=1, says="no password supplied")
+        del server
+
+
+def test_the_second_controller_waits_or_is_refused(folder):
+    store, config = database(folder, "second"), write(folder, "s.ini", LONG)
+    first = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "-q")
+    wait_for(lambda: n_done(store, "a") > 1, first)
+    fails("sweep", config, "--store", store, "--name", "b", code=1,
+          says=("in use by another sweep or daemon", "process %d on " % first.pid))
+    fails("migrate", store, folder / "m.db", code=1, says="in use by another sweep or daemon")
+    second = start("sweep", "--resume", "a", "--trials", 100000, "--store", store, "--standby", "-q")
+    wait_for(lambda: "standing by" in second.stderr.readline(), second)
+    first.send_signal(signal.SIGINT)
+    equal(first.wait(timeout=tap.PATIENCE_S), 130)
+    wait_for(lambda: [t for t in trials_now(store, "a") if t["state"] == "running"], second)
+    second.send_signal(signal.SIGINT)
+    equal(second.wait(timeout=tap.PATIENCE_S), 130)
+
+
+def daemon(store, *more):
+    return start("daemon", "--store", store, "--devices", "cpu", *more)
+
+
+def test_a_standby_takes_over_from_a_killed_daemon(folder):
+    store, config = database(folder, "standby"), write(folder, "s.ini", LONG)
+    first = daemon(store)
+    wait_for(lambda: "serving" in first.stderr.readline(), first)
+    watcher = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "-q")
+    wait_for(lambda: n_done(store, "a") > 1, first)
+    second, third = daemon(store), daemon(store)
+    for process in (second, third):
+        wait_for(lambda: "standing by" in process.stderr.readline(), process)
+    for _ in range(2):
+        first.kill()
+        first.wait()
+        n = n_done(store, "a")
+        wait_for(lambda: lock_holder(store) in (second.pid, third.pid), timeout=TAKEOVER_S)
+        wait_for(lambda: n_done(store, "a") > n)
+        first = second if lock_holder(store) == second.pid else third
+    has_all_numbers(store)
+    equal(watcher.poll(), None)  # it watches on
+    run("stop", "a", "--store", store)
+    equal(watcher.wait(timeout=tap.PATIENCE_S), 0)
+    first.send_signal(signal.SIGTERM)
+    equal(first.wait(timeout=tap.PATIENCE_S), 0)
+    assert "is whole" in run("check", store)[0]
+
+
+def has_all_numbers(store):
+    """None is there twice, none is missing."""
+    found = sorted(int(n) for n, in ask(store, "SELECT number FROM trial"))
+    equal(found, list(range(len(found))))
+
+
+def lock_holder(store):
+    rows = servers[0].sql("SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory'",
+                          re.search(r"/(\w+)\?", store).group(1))
+    return int(rows[0][0].split()[1]) if rows else None
+
+
+def finished(store):
+    """Every column of every finished trial, and the number of its points."""
+    return {row[0]: row for row in ask(store, "SELECT id, md5(t::text), (SELECT count(*) FROM metric WHERE trial_id = t.id) FROM trial t "
+                                              "WHERE state IN ('done', 'stopped', 'failed')")}
+
+
+def test_a_restart_of_the_server_is_waited_for(folder):
+    store, config = database(folder, "restarted"), write(folder, "s.ini", TINY_SWEEP)
+    sweep = start("sweep", config, "--store", store, "--name", "a", "--trials", 120)
+    for how in (signal.SIGINT, signal.SIGKILL):
+        n = n_done(store, "a")
+        wait_for(lambda: n_done(store, "a") > n, sweep)
+        servers[0].stop(how)
+        time.sleep(1.5)  # results come meanwhile
+        servers[0].start()
+    _, err = sweep.communicate(timeout=tap.PATIENCE_S)
+    assert sweep.returncode == 0, err
+    assert "the database does not answer" in err and "the sweep continues" in err, err
+    rows = show(store, "a")["trials"]
+    equal([t["state"] for t in rows], ["done"] * 120)
+    equal({t["attempt"] for t in rows}, {1})  # none was run again
+    assert "is whole" in run("check", store)[0]
+
+
+def test_a_controller_that_was_cut_off_gives_way(folder):
+    """Its session ends as by a broken network, and another takes the lock before it is back."""
+    store, config = database(folder, "fenced"), write(folder, "s.ini", LONG)
+    first = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "-q")
+    wait_for(lambda: n_done(store, "a") > 1, first)
+    os.kill(first.pid, signal.SIGSTOP)
+    servers[0].sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'trawl %%'")
+    second = daemon(store)
+    wait_for(lambda: "serving" in second.stderr.readline(), second)
+    n = n_done(store, "a")
+    wait_for(lambda: n_done(store, "a") > n, second)
+    os.kill(first.pid, signal.SIGCONT)
+    _, err = first.communicate(timeout=tap.PATIENCE_S)
+    equal(first.returncode, 1)
+    assert "in use by another sweep or daemon (process %d on" % second.pid in err, err
+    n = n_done(store, "a")
+    wait_for(lambda: n_done(store, "a") > n, second)
+    has_all_numbers(store)
+    second.send_signal(signal.SIGTERM)
+    equal(second.wait(timeout=tap.PATIENCE_S), 0)
+    assert "is whole" in run("check", store)[0]
+
+
+def test_kills_lose_and_double_nothing(folder):
+    store, config, rng = database(folder, "killed"), write(folder, "s.ini", TINY_SWEEP), random.Random(7)
+    run("sweep", config, "--store", store, "--name", "a", "--trials", 1, "-q")
+    run("add", "a", "--trials", 100000, "--store", store)
+    known, pair = {}, [daemon(store), daemon(store)]
+    for i in range(N_KILLS):
+        n = len(known)
+        wait_for(lambda: len(finished(store)) > n + 2)
+        time.sleep(rng.random() * 0.3)
+        kind = rng.choice(["controller", "worker", "server", "server", "standby"])
+        holder = next((p for p in pair if p.pid == lock_holder(store)), pair[0])
+        if kind == "server":
+            servers[0].restart(signal.SIGKILL if rng.random() < 0.7 else signal.SIGINT)
+        elif kind == "worker":
+            for pid in tap.children(holder.pid)[:1]:
+                os.kill(pid, signal.SIGKILL)
+        else:
+            victim = holder if kind == "controller" else next(p for p in pair if p is not holder)
+            victim.kill()
+            victim.wait()
+            pair[pair.index(victim)] = daemon(store)
+        now = finished(store)
+        for key, row in known.items():
+            equal(now.get(key), row)  # told is told, once
+        known = now
+    has_all_numbers(store)
+    for process in pair:
+        process.send_signal(signal.SIGTERM)
+    for process in pair:
+        process.communicate(timeout=tap.PATIENCE_S)
+    assert "is whole" in run("check", store)[0]
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
