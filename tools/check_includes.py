@@ -44,6 +44,7 @@ PUBLIC = {
 ALSO = [
     ("kernels/cpu", r"envs/env_math\.h$"),  # a cosine of our own: a sample must not depend on the libm
     ("kernels/cuda", r"envs/[a-z0-9_/]+\.h$"),  # the games become kernels there: docs/decisions/0001
+    ("web/wasm", r"(envs/[a-z0-9_/]+|trainer/export/trawl_policy)\.h$"),  # a game and a policy become WebAssembly there
 ]
 # pairs of folders that include each other, and why
 CIRCLES = {

@@ -32,6 +32,7 @@ pc:cmocka|libcmocka-dev|unit tests
 pc:libpq|libpq-dev|stores in PostgreSQL
 cmd:sqlite3|sqlite3|checks stores from outside
 cmd:clang|clang|the second compiler
+cmd:wasm-ld|lld|games as WebAssembly, for pages without a server
 cmd:clang-format|clang-format|format check
 py:ensurepip|python3-venv|tracking servers for tests
 cmd:openssl|openssl|certificates for tests of TLS

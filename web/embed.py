@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """embed.py - writes the C file that holds the assets of the pages, each as gzip.
 
-usage: embed.py OUT.c OUT.d ASSETS VEGA-FOLDER
+usage: embed.py OUT.c OUT.d ASSETS VEGA-FOLDER [GAME.wasm ...]
 
-Every file below the folder ASSETS is held, by its path from there; OUT.d lists all of them and the folders for Ninja.
+Every file below the folder ASSETS is held, by its path from there; OUT.d lists all of them and the folders for Ninja. Games are
+held as games/GAME.wasm. For `trawl report --site`, which must work from disk, where browsers load no modules: all of them as one
+script, pages.js, and site.html, the index that loads it.
 
 VEGA-FOLDER is where the distribution keeps Vega (libjs-vega, /usr/share/javascript/vega). It ships one file for each of
 Vega's modules and no bundle, so the bundle vega.js is made here: the modules in their order, each called as the CommonJS
@@ -12,11 +14,14 @@ module it can be, and all that they export in `window.vega`, as Vega's own index
 
 import gzip
 import os
+import posixpath
+import re
 import sys
 
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".json": "application/json",
-         ".webmanifest": "application/manifest+json", ".txt": "text/plain; charset=utf-8"}
+         ".webmanifest": "application/manifest+json", ".txt": "text/plain; charset=utf-8",
+         ".wasm": "application/wasm"}
 
 # module: file, in an order in which each needs only those before it
 VEGA = ["util", "time", "format", "loader", "dataflow", "statistics", "canvas", "scale", "scenegraph", "encode", "expression",
@@ -67,6 +72,50 @@ def vega_bundle(folder):
     return "".join(parts)
 
 
+PAGES_HEAD = """/* The modules of web/assets as one script, made by web/embed.py. */
+(function () {
+"use strict";
+const modules = {}, made = {};
+function need(name) {
+  if (!made[name]) modules[name](made[name] = {});
+  return made[name];
+}
+"""
+
+
+def as_function(name, text):
+    """A module as a function that fills `exports`; its imports become needs. The forms of import and export that web/assets uses."""
+    folder = posixpath.dirname(name)
+
+    def path(match):
+        return posixpath.normpath(posixpath.join(folder, match))
+
+    exports = re.findall(r"^export (?:async )?(?:function|class|const|let) (\w+)", text, re.M)
+    text = re.sub(r"^import \* as (\w+) from '([^']+)';", lambda m: f'const {m[1]} = need("{path(m[2])}");', text, flags=re.M)
+    text = re.sub(r"^import \{([^}]+)\} from '([^']+)';",
+                  lambda m: f'const {{{m[1].replace(" as ", ": ")}}} = need("{path(m[2])}");', text, flags=re.M)
+    text = re.sub(r"\bimport\('([^']+)'\)", lambda m: f'Promise.resolve().then(() => need("{path(m[1])}"))', text)
+    text = re.sub(r"^export ", "", text, flags=re.M)
+    if re.search(r"^(import|export)\b", text, re.M):
+        sys.exit(f"embed.py: {name} has an import or export of another form")
+    getters = "".join(f"Object.defineProperty(exports, '{e}', {{get: () => {e}}});\n" for e in exports)
+    return f'modules["{name}"] = function (exports) {{\n{getters}{text}\n}};\n'
+
+
+def pages_bundle(assets):
+    modules = [(name, data.decode()) for name, data in assets if name.endswith(".js") and name != "stream_worker.js"]
+    return PAGES_HEAD + "".join(as_function(name, text) for name, text in modules) + 'need("app.js");\n})();\n'
+
+
+def site_index(index):
+    """index.html with addresses that need no server."""
+    text = index.decode().replace('"/assets/', '"assets/').replace('href="/"', 'href="#/"')
+    old = '<script type="module" src="assets/app.js"></script>'
+    if old not in text:
+        sys.exit("embed.py: index.html has no script app.js")
+    return text.replace(old, '<script defer src="data/site.js"></script>\n<script defer src="assets/pages.js"></script>')
+
+
 def c_bytes(data):
     rows = []
     for at in range(0, len(data), 24):
@@ -75,7 +124,7 @@ def c_bytes(data):
 
 
 def main():
-    out, depfile, top, folder = sys.argv[1:5]
+    out, depfile, top, folder, *games = sys.argv[1:]
     assets, read = [], [top]
     for at, folders, files in os.walk(top):
         folders.sort()
@@ -84,6 +133,10 @@ def main():
             read.append(path)
             with open(path, "rb") as file:
                 assets.append((os.path.relpath(path, top), file.read()))
+    assets += [("pages.js", pages_bundle(assets).encode()), ("site.html", site_index(dict(assets)["index.html"]).encode())]
+    for path in games:
+        with open(path, "rb") as file:
+            assets.append(("games/" + os.path.basename(path), file.read()))
     with open(depfile, "w", encoding="utf-8") as deps:
         deps.write(out + ": " + " ".join(path.replace(" ", "\\ ") for path in read) + "\n")
     assets.append(("vega.js", vega_bundle(folder).encode()))

@@ -9,6 +9,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "web/report/report.h"
+#include "web/site/site.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -150,9 +151,33 @@ static enum status write_report(const struct request *r, const struct cli_words 
     return rc;
 }
 
+/* The studies as a folder of pages: those that are named, no more. */
+static enum status write_site(const char *dir, const char *store_path, const struct cli_words *words, struct error *err)
+{
+    const char *names[CLI_MAX_WORDS];
+    const struct site_settings set = {.store_path = store_path,
+                                      .dir = dir,
+                                      .studies = names,
+                                      .n_studies = (size_t)words->n,
+                                      .program = program_text,
+                                      .version = program_version,
+                                      .commit = program_commit};
+    struct site_written done;
+
+    for (int i = 0; i < words->n; i++)
+        names[i] = words->v[i];
+    TRY(site_write(&set, &done, err));
+    fprintf(
+        stderr,
+        "wrote %s/index.html with %zu files (%.1f MB, %zu policies that play); open it, or copy the folder to any web "
+        "server\n",
+        dir, done.n_files, (double)done.n_bytes / 1e6, done.n_games);
+    return ST_OK;
+}
+
 enum status cmd_report(int argc, char **argv, struct error *err)
 {
-    const char *format_name = NULL, *figure_name = NULL, *width = NULL, *over = NULL;
+    const char *format_name = NULL, *figure_name = NULL, *width = NULL, *over = NULL, *site = NULL;
     struct request r = {.store_path = "trawl.db"};
     struct cli_words words;
     const struct cli_opt opts[] = {
@@ -162,12 +187,15 @@ enum status cmd_report(int argc, char **argv, struct error *err)
         {"figure", 0, CLI_TEXT, &figure_name, "KIND",
          "one chart for a paper: front, curves, importance, attainment, parallel"},
         {"width", 0, CLI_TEXT, &width, "LENGTH", "of the figure, with its unit: 3.3in, 84mm, 8.4cm, 240pt (3.3in)"},
+        {"site", 0, CLI_TEXT, &site, "DIR",
+         "a folder with the pages of `trawl serve`, read-only, that any web server or the disk alone shows"},
         {"over", 0, CLI_TEXT, &over, "AXIS", "of the figure's learning curves: steps or seconds (steps)"},
     };
     const struct cli cli = {
         .name = "report",
         .synopsis = "trawl report NAME [-o FILE] [--format html|pdf|png|svg|csv|json] [--store FILE]\n"
-                    "       trawl report NAME... --figure KIND [--width LENGTH] [--format svg|pdf|png|tex] [-o FILE]",
+                    "       trawl report NAME... --figure KIND [--width LENGTH] [--format svg|pdf|png|tex] [-o FILE]\n"
+                    "       trawl report NAME... --site DIR",
         .about = "Writes what a study found: the front of cost and score, hypervolume over trials and the parameters. "
                  "The HTML\n"
                  "is one file that needs no network and no script; the PDF is A4 pages; PNG and SVG are the chart of "
@@ -181,11 +209,19 @@ enum status cmd_report(int argc, char **argv, struct error *err)
                  "quarter, half and\n"
                  "three quarters of several studies reach at a cost, which differ in their seed alone. --figure front "
                  "--format tex\n"
-                 "is the front as a table of LaTeX, and a second one of the search: space, compute and seeds.",
+                 "is the front as a table of LaTeX, and a second one of the search: space, compute and seeds.\n\n"
+                 "--site writes the studies that are named as a folder: open its index.html, or copy it to any web "
+                 "server. The "
+                 "pages are\n"
+                 "those of `trawl serve` as of now. Policies of the front play in the browser: built-in games by "
+                 "themselves, "
+                 "others as\n"
+                 "recorded.",
         .examples = "  trawl report first --store my.db -o report.html\n"
                     "  trawl report first --store my.db --format csv >trials.csv\n"
                     "  trawl report first --figure front --width 3.3in -o front.pdf\n"
                     "  trawl report first --figure front -o front.tex\n"
+                    "  trawl report first --store my.db --site first-pages\n"
                     "  trawl report seed1 seed2 seed3 --figure attainment --width 84mm -o attainment.pdf",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
@@ -199,6 +235,12 @@ enum status cmd_report(int argc, char **argv, struct error *err)
         return ST_OK;
     if (r.path != NULL && strcmp(r.path, "-") == 0) /* as elsewhere: standard output */
         r.path = NULL;
+    if (site != NULL) {
+        if (r.path != NULL || format_name != NULL || figure_name != NULL || width != NULL || over != NULL)
+            return FAIL(err, ST_USAGE,
+                        "report: --site is a whole folder; leave out -o, --format, --figure, --width and --over");
+        return write_site(site, r.store_path, &words, err);
+    }
     r.is_figure = figure_name != NULL;
     if (r.is_figure)
         TRY(find_figure(figure_name, width, over, words.n, &r.figure, err));

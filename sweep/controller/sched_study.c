@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/next_trials.h"
 #include "study/limits.h"
 #include "study/search.h"
 #include "study/setup.h"
@@ -114,7 +115,7 @@ static void forget_texts(struct sched_study *ss, size_t i)
 static enum status open_proposer(struct sched_study *ss, const struct space *space, struct proposer **ret_proposer,
                                  struct error *err)
 {
-    struct suggest_settings settings = propose_settings(ss->setup, ss->check);
+    struct suggest_settings settings = next_settings(ss->setup, ss->check);
 
     return proposer_create(ret_proposer, space, &settings, ss->wake_fd, err);
 }
@@ -381,7 +382,7 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
                       &plan);
     ss->asked_at = n_ended(ss);
     evidence_ask(&ss->evidence, &ss->view, &plan);
-    proposer_ask(ss->proposer, &ss->view.history, propose_number(&ss->view), &plan);
+    proposer_ask(ss->proposer, &ss->view.history, next_number(&ss->view), &plan);
     return ST_OK;
 }
 

@@ -3,33 +3,10 @@
 
 #include "base/status.h"
 #include "gp/gp.h"
-#include "study/setup.h"
 #include "study/study_view.h"
-#include "study/trial_check.h"
 
 #include <stdio.h>
 #include <string.h>
-
-struct suggest_settings propose_settings(const struct setup *setup, struct trial_check *check)
-{
-    const struct sweep_settings *s = &setup->sweep;
-
-    return (struct suggest_settings){.method = (enum suggest_method)s->method,
-                                     .seed = (uint64_t)s->seed,
-                                     .n_init = (size_t)s->n_init,
-                                     .max_cost = s->max_cost,
-                                     .allowed = trial_check_allows,
-                                     .allowed_ctx = check};
-}
-
-int64_t propose_number(const struct study_view *v)
-{
-    int64_t n = (int64_t)v->n;
-
-    for (size_t i = 0; i < v->n; i++)
-        n -= trial_is_further(&v->trials[i]);
-    return n;
-}
 
 /* The config to run again under a fresh seed; history->n: none. stuck: no new point is left. */
 static size_t choose_again(const struct space *space, const struct gp_history *history, const struct confirm_plan *plan,

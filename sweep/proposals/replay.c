@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/next_trials.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -46,7 +47,7 @@ static enum status take_space(struct replay *r, const char *text, struct error *
     if (rc == ST_OK) {
         suggester_destroy(r->suggester);
         r->suggester = NULL;
-        settings = propose_settings(r->setup, r->check);
+        settings = next_settings(r->setup, r->check);
         rc = suggester_create(&r->suggester, &search->space, &settings, err);
     }
     if (rc == ST_OK) {
@@ -200,7 +201,7 @@ static enum status again(struct replay *r, const struct trial *t, struct replaye
         if (r->suggester == NULL) {
             rc = FAIL(err, ST_CORRUPT, "%s: the first proposal, trial %lld, has no search space", r->view.study.name,
                       (long long)t->number);
-        } else if (propose(r->suggester, &r->view.search.space, &r->view.history, propose_number(&r->view), &entry.plan,
+        } else if (propose(r->suggester, &r->view.search.space, &r->view.history, next_number(&r->view), &entry.plan,
                            &proposal, &why) != ST_OK) {
             memcpy(ret->why, why.text, sizeof ret->why);
         } else {

@@ -1,5 +1,5 @@
-/* api_model.c - what the models conclude: /insight, /model/front, /model/slice. Nothing is computed here but a slice, which
- * takes milliseconds; see serve/models.c. */
+/* api_model.c - what the models conclude: /insight, /model/front, /model/next, /model/slice, /model/contour. Nothing is computed
+ * here but the last two, which take milliseconds; see serve/models.c. */
 #include "base/json.h"
 #include "base/num.h"
 #include "base/status.h"
@@ -61,8 +61,9 @@ static void answer_model(const struct request *r, enum model_state state, const 
     api_put_json(out, json);
 }
 
-static enum status answer_part(struct serve *s, const struct request *r, bool front, struct answer *answer,
-                               struct strbuf *out, struct error *err)
+/* of: one of study_model's bodies. */
+static enum status answer_part(struct serve *s, const struct request *r, cJSON *of(const struct study_model *),
+                               struct answer *answer, struct strbuf *out, struct error *err)
 {
     struct model_entry *e;
     enum model_state state;
@@ -72,7 +73,7 @@ static enum status answer_part(struct serve *s, const struct request *r, bool fr
     TRY(study_now(s, r, &settled, NULL, err));
     state = models_lock(s->models, r->study, settled, &e);
     if (state >= MODEL_STALE)
-        body = front ? study_model_front(e->model) : study_model_insight(e->model);
+        body = of(e->model);
     answer_model(r, state, e, body, answer, out);
     models_unlock(s->models);
     return ST_OK;
@@ -81,13 +82,19 @@ static enum status answer_part(struct serve *s, const struct request *r, bool fr
 enum status api_insight(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                         struct error *err)
 {
-    return answer_part(s, r, false, answer, out, err);
+    return answer_part(s, r, study_model_insight, answer, out, err);
 }
 
 enum status api_model_front(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                             struct error *err)
 {
-    return answer_part(s, r, true, answer, out, err);
+    return answer_part(s, r, study_model_front, answer, out, err);
+}
+
+enum status api_model_next(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                           struct error *err)
+{
+    return answer_part(s, r, study_model_next, answer, out, err);
 }
 
 /* The trial that `at` names; -1: none of that kind yet. */
@@ -102,15 +109,14 @@ static enum status find_at(const struct request *r, const struct places *places,
     else if (strcmp(at, "knee") == 0)
         *ret_trial = (int64_t)places->knee;
     else if (!num_parse_i64(at, ret_trial) || *ret_trial < 0)
-        return FAIL(err, ST_USAGE, "at is '%.40s'; a trial's number, best, best-run, knee or recommended is wanted",
-                    at);
+        return FAIL(err, ST_USAGE, "at is '%.40s'; give a trial's number, best, best-run, knee or recommended", at);
     return ST_OK;
 }
 
-enum status api_model_slice(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                            struct error *err)
+/* Along param, or with y over both. */
+static enum status answer_place(struct serve *s, const struct request *r, const char *param, const char *y,
+                                struct answer *answer, struct strbuf *out, struct error *err)
 {
-    const char *param = target_query(&r->target, "param");
     struct places places = {0};
     struct model_entry *e;
     enum model_state state;
@@ -118,17 +124,37 @@ enum status api_model_slice(struct serve *s, const struct request *r, struct ans
     cJSON *body = NULL;
     enum status rc = ST_OK;
 
-    if (param == NULL)
-        return FAIL(err, ST_USAGE, "no param; name a searched parameter, `space` of the study lists them");
     TRY(study_now(s, r, &settled, &places, err));
     state = models_lock(s->models, r->study, settled, &e);
     if (state >= MODEL_STALE) {
         rc = find_at(r, &places, &trial, err);
         if (rc == ST_OK)
-            rc = study_model_slice(e->model, param, trial, &body, err);
+            rc = y != NULL ? study_model_contour(e->model, param, y, trial, &body, err)
+                           : study_model_slice(e->model, param, trial, &body, err);
     }
     if (rc == ST_OK)
         answer_model(r, state, e, body, answer, out);
     models_unlock(s->models);
     return rc;
+}
+
+enum status api_model_slice(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                            struct error *err)
+{
+    const char *param = target_query(&r->target, "param");
+
+    if (param == NULL)
+        return FAIL(err, ST_USAGE, "no param; name a searched parameter, `space` of the study lists them");
+    return answer_place(s, r, param, NULL, answer, out, err);
+}
+
+enum status api_model_contour(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                              struct error *err)
+{
+    const char *x = target_query(&r->target, "x"), *y = target_query(&r->target, "y");
+
+    if (x == NULL || y == NULL)
+        return FAIL(err, ST_USAGE, "no %s; name two searched parameters, x and y, `space` of the study lists them",
+                    x == NULL ? "x" : "y");
+    return answer_place(s, r, x, y, answer, out, err);
 }

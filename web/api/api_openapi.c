@@ -37,6 +37,8 @@ static const struct param_text param_texts[] = {
     {"trial", "integer", "a trial's number"},
     {"format", "string", "of the file"},
     {"param", "string", "a key of the space"},
+    {"x", "string", "a key of the space"},
+    {"y", "string", "another key of the space"},
     {"at", "string", "a trial's number, best, best-run, knee or recommended"},
     {"seed", "integer", "of the games"},
     {"greedy", "boolean", "the likeliest action in place of sampling"},

@@ -4,6 +4,7 @@
  * A page is {title, crumbs, show(el, ctx)}; ctx.signal is aborted when the page is left, ctx.onLeave(f) registers a
  * function that runs then. State that only refines a view replaces the address, going elsewhere adds to the history. */
 import {fill, h, empty} from './dom.js';
+import {here, link, site} from './address.js';
 import {ApiError, get} from './api.js';
 import {begin, follow} from './live.js';
 
@@ -17,73 +18,23 @@ const routes = [
 const main = document.getElementById('main'), crumbs = document.getElementById('crumbs');
 let leave = null;
 
-export function studyUrl(name, query) {
-  const tail = new URLSearchParams(Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null && value !== '')).toString();
-  return `/study/${encodeURIComponent(name).replace(/^\.+$/, (dots) => dots.replaceAll('.', '%2E'))}${tail ? `?${tail}` : ''}`;
-}
-
-export function trialUrl(name, number, query) {
-  const at = studyUrl(name, query).split('?');
-  return `${at[0]}/trial/${number}${at[1] ? `?${at[1]}` : ''}`;
-}
-
-/* Lists in the address: items are encoded separately: a name may hold a comma. */
-export function listText(items) {
-  return items.map(encodeURIComponent).join(',');
-}
-
-export function parseList(text) {
-  return (text || '').split(',').filter(Boolean).map((item) => {
-    try {
-      return decodeURIComponent(item);
-    } catch {
-      return item;
-    }
-  });
-}
-
-/* trials: ["STUDY/NUMBER"], studies: [name] */
-export function compareUrl(trials, studies = []) {
-  const tail = new URLSearchParams([['trials', listText(trials)], ['studies', listText(studies)]].filter(([, text]) => text)).toString();
-  return tail ? `/compare?${tail}` : '/compare';
-}
-
-/* The state of the view: the query of the address. */
-export function state() {
-  return new URLSearchParams(location.search);
-}
-
-/* Changes some of it, without a new page; null takes one out. */
-export function setState(changes, push = false) {
-  const params = state();
-  for (const [key, value] of Object.entries(changes)) value === null || value === '' || value === undefined ? params.delete(key) : params.set(key, value);
-  const tail = params.toString();
-  const target = location.pathname + (tail ? `?${tail}` : '');
-  if (target !== location.pathname + location.search) history[push ? 'pushState' : 'replaceState'](null, '', target);
-}
-
-export function go(target) {
-  history.pushState(null, '', target);
-  route();
-}
-
-export function explain(problem) {
+function explain(problem) {
   console.info(problem);
   const hint = problem instanceof ApiError ? problem.hint : null;
   return empty(problem instanceof ApiError ? problem.message : `This page met an error: ${problem.message}`,
     hint && h('p.soft', null, hint),
-    h('p', null, h('button', {type: 'button', onclick: route}, 'Try again'), ' ', h('a.button', {href: '/'}, 'All studies')));
+    h('p', null, h('button', {type: 'button', onclick: route}, 'Try again'), ' ', h('a.button', {href: link('/')}, 'All studies')));
 }
 
 async function route() {
   leave?.();
   const gone = new AbortController(), ends = [];
   leave = () => { gone.abort(); for (const end of ends) end(); };
-  const found = routes.map(([pattern, load]) => [location.pathname.match(pattern), load]).find(([match]) => match);
+  const found = routes.map(([pattern, load]) => [here().pathname.match(pattern), load]).find(([match]) => match);
   if (!found) {
     document.title = 'Not found – Trawl';
     fill(crumbs);
-    fill(main, empty('There is no such page.', h('p', null, h('a.button', {href: '/'}, 'All studies'))));
+    fill(main, empty('There is no such page.', h('p', null, h('a.button', {href: link('/')}, 'All studies'))));
     return;
   }
   const [, name, number] = found[0];
@@ -105,13 +56,14 @@ async function route() {
 }
 
 document.addEventListener('click', (event) => {
-  const link = event.target.closest?.('a[href]');
-  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey ||
-    link.hasAttribute('download') || link.target || link.origin !== location.origin) return;
-  if (!routes.some(([pattern]) => pattern.test(link.pathname))) return;
-  if (link.hash && link.pathname === location.pathname) return;
+  const to = event.target.closest?.('a[href]');
+  if (to?.matches('.skip')) { event.preventDefault(); main.focus(); return; }
+  if (!to || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey ||
+    to.hasAttribute('download') || to.target || to.origin !== location.origin) return;
+  if (site ? !to.hash.startsWith('#/') : to.hash && to.pathname === location.pathname) return;
+  if (!site && !routes.some(([pattern]) => pattern.test(to.pathname))) return;
   event.preventDefault();
-  if (link.href !== location.href) history.pushState(null, '', link.href);
+  if (to.href !== location.href) history.pushState(null, '', to.href);
   route();
   window.scrollTo(0, 0);
   main.focus({preventScroll: true});

@@ -2,7 +2,7 @@
  * whether to continue. Sentences are the server's, as `trawl show` prints them. */
 import {get, studyPath} from './api.js';
 import {command, download, h, renew} from './dom.js';
-import {trialUrl} from './app.js';
+import {trialUrl} from './address.js';
 import * as fmt from './format.js';
 
 const VISIT_MS = 30 * 60 * 1000; /* without the page for this long: the next look is another visit */
@@ -69,7 +69,7 @@ export class Briefing {
       b.gained.text && part('Since your last visit', 'gained', h('p', {title: `${fmt.ago(this.since)}`}, b.gained.text)),
       part('Take this', 'take', this.take(b)),
       this.failed(b),
-      part(running ? 'Continue?' : 'Why it ended, and what next', 'next', ended && h('p', null, ended),
+      part(running ? 'Continue?' : 'Why it ended, and what next', 'next', ended && h('p', null, fmt.sentence(ended)),
         h('p', null, b.next.text), !running && b.next.command && command(b.next.command))));
     this.el.hidden = false;
   }

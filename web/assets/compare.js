@@ -5,7 +5,7 @@
  * seeds) become one series: mean, and a band over the seeds. A study's curve is that of its best config, by all of its seeds. */
 import {get, getSlow, studyPath} from './api.js';
 import {card, empty, fill, h, renew} from './dom.js';
-import {compareUrl, parseList, setState, state, studyUrl, trialUrl} from './app.js';
+import {compareUrl, parseList, setState, state, studyUrl, trialUrl} from './address.js';
 import {follow} from './live.js';
 import {showFronts} from './charts/fronts.js';
 import {seriesKey, showLines} from './charts/lines.js';

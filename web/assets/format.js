@@ -68,6 +68,11 @@ export function interval(lo, hi) {
   return `${number(lo)} to ${number(hi)}`;
 }
 
+/* A text of the server's, as a sentence. */
+export function sentence(text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
+
 /* The number of runs in a promise's estimate. */
 export function seeds(n, mean) {
   return n > 1 ? `${n} seeds, mean ${number(mean)}` : n === 1 ? 'seen once' : 'not seen yet';

@@ -1,7 +1,7 @@
 /* lanes.js - what runs now: for each slot its trial, live curve, predicted score and end, and the share of time in which it stood idle. */
 import {get, studyPath} from './api.js';
 import {fill, h} from './dom.js';
-import {trialUrl} from './app.js';
+import {trialUrl} from './address.js';
 import {sparkline} from './charts/seeds.js';
 import * as fmt from './format.js';
 

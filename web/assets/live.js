@@ -2,6 +2,7 @@
  *
  * A page is live while the server is heard, its look at the store is young, the store can be read and the page's own reading
  * succeeds. Else it says since when not, and keeps trying. */
+import {site} from './address.js';
 import {Stream} from './stream.js';
 import * as fmt from './format.js';
 import {fill, h} from './dom.js';
@@ -23,6 +24,7 @@ function loginUrl() {
 function summary() {
   const problem = follower?.problem;
   const data = status.heard_ms ? `data of ${fmt.clock(status.heard_ms - 1000 * status.age_s)}` : 'no data yet';
+  if (site) return ['', `as of ${fmt.time(site.made_ms)}`];
   if (!follower) return ['', ''];
   if (status.state === 'login') return ['lost', `the server asks for its token; ${data}`];
   if (status.state === 'lost') return ['lost', `not connected, trying again; ${data}`];
@@ -30,7 +32,7 @@ function summary() {
   if (problem) return ['lost', problem.status === 404 ? 'not there any more' : 'not up to date, trying again'];
   if (status.state === 'connecting') return ['', 'connecting…'];
   if (status.age_s > OLD_S) return ['lost', `${data}: the server is busy`];
-  return ['live', 'live'];
+  return ['on', 'live'];
 }
 
 function bannerParts() {
@@ -104,6 +106,7 @@ document.addEventListener('visibilitychange', () => { if (!document.hidden && fo
  * after each loss of the connection, and again after a failure: never twice at a time, never one lost. A hidden page is
  * refreshed less often, by the pulse: browsers hold back its timers. on(name, data): every event. */
 export function follow(ctx, study, wants, refresh, on = () => {}) {
+  if (site) return;
   let busy = false, wanted = false, timer = 0, ended_ms = 0, retry = REST_MS, version = ctx.version?.data_version ?? -1;
   const rest = () => (document.hidden ? HIDDEN_REST_MS : REST_MS);
 

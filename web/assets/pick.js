@@ -1,8 +1,9 @@
 /* pick.js - pick from the front by highest cost or lowest score, by the rules of `trawl export`.
  * While the slider moves, the choice is made here from the loaded front; the server's answer follows. */
-import {get, studyPath, url} from './api.js';
+import {get, studyPath} from './api.js';
 import {command, fill, h, renew, shellWord} from './dom.js';
-import {setState, state, trialUrl} from './app.js';
+import {setState, site, state, trialUrl} from './address.js';
+import {exportButtons} from './exports.js';
 import * as fmt from './format.js';
 
 const MODES = [['budget', 'Budget', 'the best score that costs no more'], ['score', 'Score', 'the cheapest that is at least as good'],
@@ -110,30 +111,31 @@ export class Pick {
   async ask() {
     const what = JSON.stringify([this.query(), this.data.answer]);
     if (what === this.answered) return;
-    const turn = ++this.asked;
-    let answer;
+    const turn = ++this.asked, own = this.choice.index; /* a site holds the front's members, not every budget */
+    const query = site && own >= 0 && (this.mode === 'budget' || this.mode === 'score') ? {rule: `trial=${own}`} : this.query();
+    let answer, save;
     try {
-      answer = await get(studyPath(this.data.name, '/pick'), this.query(), this.ctx.signal);
+      answer = await get(studyPath(this.data.name, '/pick'), query, this.ctx.signal);
+      save = await exportButtons(this.data.name, answer.trial, query, 'Export');
     } catch (problem) {
       if (turn === this.asked && !this.ctx.signal.aborted) fill(this.result, h('p.warn', null, problem.message), problem.hint && h('p.soft', null, problem.hint));
       return;
     }
     if (turn !== this.asked) return;
     this.answered = what;
-    this.show(answer);
+    this.show(answer, save);
   }
 
-  show(a) {
-    const d = this.data, query = this.query();
+  show(a, save) {
+    const d = this.data;
     if (a.trial !== this.choice.index) { /* the server has more: the model, newer rows */
       this.choice = {...this.choice, index: a.trial};
       this.onChoice(this.choice);
     }
     const known = a.score_mean !== null && a.score_mean !== undefined;
-    const get1 = (format) => h('a.button', {href: url(studyPath(d.name, '/export'), {...query, format}), download: '', title: `the file of trawl export as ${format}`}, format);
     renew(this.result,
       h('div.pick-head', null, h('a', {href: trialUrl(d.name, a.trial)}, `Trial ${a.trial}`), h('span.soft', null, ` cost ${a.cost_text}`)),
-      a.note && h('p.warn', null, `${a.note[0].toUpperCase()}${a.note.slice(1)}.`),
+      a.note && h('p.warn', null, fmt.sentence(a.note)),
       h('div.pick-score', null,
         h('div', null, h('b', null, known ? fmt.number(a.score_mean) : fmt.number(a.score)), h('span', null, known ? `expected ${d.metric}` : `${d.metric} of its one run`)),
         known && h('div', null, h('b.range', null, fmt.interval(a.score_lo, a.score_hi)), h('span', null, `with 95 %, the mean of ${d.study.promise_seeds} fresh seeds`)),
@@ -141,7 +143,7 @@ export class Pick {
       a.score_noise_sd > 0 && h('p.soft.small', null, `A single new run varies by another ± ${fmt.number(Number((1.96 * a.score_noise_sd).toPrecision(2)))} (95 %).`),
       a.n_seeds < 2 && [h('p.soft.small', null, 'Unconfirmed; to run it under fresh seeds:'),
         command(`trawl rerun ${shellWord(d.name)} --store ${shellWord(d.store)} --trial ${a.trial} --seeds ${d.study.promise_seeds}`)],
-      h('div.export', {role: 'group', 'aria-label': 'download the config'}, h('span', null, 'Export'), get1('ini'), get1('json'), get1('args')),
+      save,
       a.train_command && command(a.train_command, 'Copy train line'),
       h('dl.params', null, Object.entries(a.params).map(([key, value]) => [h('dt', null, key), h('dd', null, typeof value === 'number' ? fmt.number(value) : String(value))])));
   }

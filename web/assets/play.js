@@ -1,4 +1,6 @@
-/* play.js - watch a policy play: the server steps the game with the trial's checkpoint and streams what to draw. */
+/* play.js - watch a policy play: the server steps the game with the trial's checkpoint and streams what to draw; in a site without a
+ * server the page plays the game itself (wasm.js), or shows what was recorded. */
+import {site} from './address.js';
 import {studyPath, url} from './api.js';
 import {fill, h} from './dom.js';
 import * as fmt from './format.js';
@@ -37,6 +39,35 @@ export function paint(canvas, begin, commands, roles) {
   }
 }
 
+const FPS = 15;
+
+/* A source calls on.begin({width, height}), on.frame({step, score, episode, draw}) and on.end(reason); it has close(). */
+function fromServer(name, trial, seed, greedy, on) {
+  const source = new EventSource(url(studyPath(name, `/trials/${trial}/play`), {seed, greedy: greedy ? 1 : 0, fps: FPS}));
+  let begun = false;
+  source.addEventListener('begin', (event) => { begun = true; on.begin(JSON.parse(event.data)); });
+  source.addEventListener('frame', (event) => on.frame(JSON.parse(event.data)));
+  source.addEventListener('end', (event) => on.end(JSON.parse(event.data).reason || 'ended'));
+  source.onerror = () => on.end(begun ? 'the stream has ended' : 'the server cannot play it now; try again in a moment');
+  return source;
+}
+
+function fromSite(name, trial, seed, greedy, on) {
+  let timer = 0, closed = false;
+  (async () => {
+    const {part, playOf} = await import('./site.js'), data = await playOf(name, trial);
+    let next = null, k = 0;
+    if (data.policy) {
+      const {openGame} = await import('./wasm.js'), game = await openGame(await part(`games/${data.begin.env}`), data.settings, data.policy, seed);
+      next = () => game.step(greedy);
+    } else next = () => data.frames[k++];
+    if (closed) return;
+    on.begin(data.begin);
+    timer = setInterval(() => { const frame = next(); frame ? on.frame(frame) : on.end('the end of what was recorded'); }, 1000 / FPS);
+  })().catch((problem) => { if (!closed) on.end(problem.message); });
+  return {close() { closed = true; clearInterval(timer); }};
+}
+
 export function player(el, name, trial, ctx) {
   let source = null, begin = null, roles = [];
   const canvas = h('canvas', {role: 'img', 'aria-label': 'the policy playing', hidden: true}), status = h('span.play-score', {role: 'status'});
@@ -52,26 +83,26 @@ export function player(el, name, trial, ctx) {
     button.textContent = 'Watch it play';
     if (text !== undefined) status.textContent = text;
   }
-  function start() {
-    roles = Array.from({length: 12}, (_, i) => role(i));
-    status.textContent = 'starting…';
-    button.textContent = 'Stop';
-    source = new EventSource(url(studyPath(name, `/trials/${trial}/play`), {seed: seed.value, greedy: greedy.checked ? 1 : 0, fps: 15}));
-    source.addEventListener('begin', (event) => {
-      begin = JSON.parse(event.data);
+  const on = {
+    begin(data) {
+      begin = data;
       const width = Math.min(960, Math.max(320, canvas.parentElement.clientWidth)) * Math.min(2, devicePixelRatio || 1);
       canvas.width = width;
       canvas.height = Math.round(width * begin.height / begin.width);
       canvas.hidden = false;
-    });
-    source.addEventListener('frame', (event) => {
-      const frame = JSON.parse(event.data);
+    },
+    frame(frame) {
       canvas.dataset.frames = Number(canvas.dataset.frames || 0) + 1;
       paint(canvas, begin, frame.draw, roles);
       status.textContent = `step ${frame.step}, score ${fmt.number(frame.score)}, episode ${frame.episode}`;
-    });
-    source.addEventListener('end', (event) => stop(JSON.parse(event.data).reason || 'ended'));
-    source.onerror = () => { if (source) stop(begin ? 'the stream has ended' : 'the server cannot play it now; try again in a moment'); };
+    },
+    end(reason) { if (source) stop(reason); },
+  };
+  function start() {
+    roles = Array.from({length: 12}, (_, i) => role(i));
+    status.textContent = 'starting…';
+    button.textContent = 'Stop';
+    source = (site ? fromSite : fromServer)(name, trial, seed.value, greedy.checked, on);
   }
   ctx.onLeave(() => stop());
 }

@@ -1,7 +1,7 @@
 /* seeds.js - "was it luck?": all runs of one config, their mean, interquartile mean and bands. */
 import {get, studyPath} from './api.js';
 import {card, command, fill, h, shellWord} from './dom.js';
-import {trialUrl} from './app.js';
+import {trialUrl} from './address.js';
 import {seedsChart} from './charts/seeds.js';
 import * as fmt from './format.js';
 

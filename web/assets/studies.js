@@ -1,7 +1,7 @@
 /* studies.js - all studies of the store: state, progress, best; search and order stand in the address. */
 import {get} from './api.js';
 import {fill, h, empty, command, shellWord} from './dom.js';
-import {compareUrl, setState, state, studyUrl} from './app.js';
+import {compareUrl, setState, state, studyUrl} from './address.js';
 import {follow} from './live.js';
 import * as fmt from './format.js';
 

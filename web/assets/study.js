@@ -1,11 +1,12 @@
 /* study.js - one study: the part above all its views, the tabs, and live updates. */
 import {get, studyPath} from './api.js';
 import {fill, h, renew, tile} from './dom.js';
-import {state, studyUrl} from './app.js';
+import {state, studyUrl} from './address.js';
 import {Briefing} from './briefing.js';
 import {controls} from './controls.js';
 import {lanesText, readLanes} from './lanes.js';
 import {follow} from './live.js';
+import {Selection} from './selection.js';
 import {StudyData} from './study_data.js';
 import {progress, stateChip} from './studies.js';
 import * as fmt from './format.js';
@@ -14,6 +15,7 @@ const TABS = [
   ['front', 'Front', () => import('./study_front.js')],
   ['params', 'Parameters', () => import('./study_params.js')],
   ['trials', 'Trials', () => import('./study_trials.js')],
+  ['curves', 'Curves', () => import('./study_curves.js')],
   ['progress', 'Progress', () => import('./study_progress.js')],
 ];
 
@@ -39,7 +41,7 @@ function tiles(data) {
 export async function show(main, ctx) {
   const version = ctx.version, data = new StudyData(await get(studyPath(ctx.name), null, ctx.signal));
   data.store = version.store_path;
-  const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body');
+  const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body'), selectEl = h('div');
   const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
   const nav = h('nav.tabs', {'aria-label': 'views of this study'});
   const about = h('div'), steer = controls(data, version, say);
@@ -64,12 +66,19 @@ export async function show(main, ctx) {
   const current = () => (TABS.some(([key]) => key === state().get('tab')) ? state().get('tab') : 'front');
   drawHead();
   drawNav();
-  fill(main, head, said, briefing.el, tilesEl, nav, body);
+  fill(main, head, said, briefing.el, tilesEl, nav, selectEl, body);
   await data.update(ctx.signal);
   renew(tilesEl, tiles(data));
+  let view = null;
+  const selection = new Selection(data, () => view?.selected?.());
+  selection.saved = drawNav;
+  fill(selectEl, current() !== 'progress' && selection.el);
+  const beliefs = () => data.readExpected(ctx.signal).then((read) => { if (read) selection.change(); }).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
   const tab = await TABS.find(([key]) => key === current())[2]();
   if (ctx.signal.aborted) return;
-  const view = await tab.show(body, data, {...ctx, refreshTabs: drawNav});
+  main.addEventListener('click', () => selection.save(), {capture: true, signal: ctx.signal}); /* before a link leaves: the back button then restores the state */
+  view = await tab.show(body, data, {...ctx, selection});
+  beliefs();
   const news = () => briefing.update(ctx.signal).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
   let timer = 0;
   const lanes = async () => {
@@ -90,7 +99,7 @@ export async function show(main, ctx) {
     drawHead();
     renew(tilesEl, tiles(data));
     news();
-    if (changed) await view?.update?.();
+    if (changed) { selection.refresh(); await view?.update?.(); beliefs(); }
     lanesSoon();
   }
   follow(ctx, data.name, (event) => event === 'study' || event === 'trial', refresh, (event, what) => {

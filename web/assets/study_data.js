@@ -71,9 +71,9 @@ export class StudyData {
     return changed;
   }
 
-  /* What is believed of every trial, for those who show it; a new model changes all of them. */
+  /* What is believed of every trial, for those who show it; a new model changes all of them. True: it was read now. */
   async readExpected(signal) {
-    if (this.answer.model === 'none' || this.expectedOf === this.seen) return;
+    if (this.answer.model === 'none' || this.expectedOf === this.seen) return false;
     const seen = this.seen;
     let offset = 0;
     do {
@@ -82,6 +82,7 @@ export class StudyData {
       offset = answer.next_offset;
     } while (offset);
     this.expectedOf = seen;
+    return true;
   }
 
   take(columns, row) {

@@ -1,8 +1,7 @@
 /* study_front.js - the front and the pick. */
 import {getModel, studyPath} from './api.js';
 import {add, card, command, empty, fill, h, renew, shellWord} from './dom.js';
-import {go, setState, state, studyUrl, trialUrl} from './app.js';
-import {filtersText, makeMask, parseFilters} from './study_data.js';
+import {go, setState, state, studyUrl, trialUrl} from './address.js';
 import {FrontChart} from './charts/front.js';
 import {Pick} from './pick.js';
 import * as fmt from './format.js';
@@ -50,7 +49,7 @@ function verdict(data, insight) {
 }
 
 export async function show(el, data, ctx) {
-  const chartEl = h('div.front-chart'), selection = h('div.selection', {role: 'status'}), pickEl = h('div'), tableEl = h('div'), verdictEl = h('div.prose');
+  const {selection} = ctx, chartEl = h('div.front-chart'), pickEl = h('div'), tableEl = h('div'), verdictEl = h('div.prose');
   const hint = h('p.soft.small.hint', null, 'Drag to select, ctrl-wheel to zoom, shift-drag to move, click a trial to open it; arrow keys walk along the front.');
   const axis = h('select', {'aria-label': 'what stands over the cost', onchange: () => { setState({axis: axis.value === 'score' ? null : axis.value, zoom: null}); draw(); }},
     h('option', {value: 'score'}, data.metric), data.objective && h('option', {value: 'objective'}, data.objective.metric));
@@ -58,39 +57,32 @@ export async function show(el, data, ctx) {
   const tools = h('div.tools', null, data.objective && axis,
     h('button.small', {type: 'button', title: 'zoom in (+)', 'aria-label': 'zoom in', onclick: () => chart?.zoomBy?.(0.7)}, '+'),
     h('button.small', {type: 'button', title: 'zoom out (-)', 'aria-label': 'zoom out', onclick: () => chart?.zoomBy?.(1 / 0.7)}, '−'),
+    h('button.small', {type: 'button', title: 'zoom to the chosen range', onclick: () => { const range = ranges(); if (range) chart?.setZoom?.({x: range.cost, y: range.score}); }}, 'To selection'),
     h('button.small', {type: 'button', title: 'whole front (0, double click)', onclick: () => chart?.setZoom?.(null)}, 'Reset'));
   const later = (title, what) => { const section = card(title, what); section.classList.add('later'); return section; };
   fill(el, h('div.columns.front-page', null,
-    h('div', null, card('Cost against score', [chartEl, selection, hint], {extra: tools, id: 'front'}), later('Trials on the front', tableEl)),
+    h('div', null, card('Cost against score', [chartEl, hint], {extra: tools, id: 'front'}), later('Trials on the front', tableEl)),
     h('div', null, card('Pick from the front', pickEl, {id: 'pick'}), later('What to make of it', verdictEl))));
-  let chart = null, drawn = '', model = null, insight = null, filters = parseFilters(state());
+  let chart = null, drawn = '', model = null, insight = null;
   const pick = new Pick(pickEl, data, ctx, (choice) => chart?.setPick?.(axis.value === 'score' || choice?.score === undefined ? choice : null));
 
-  function showSelection(mask) {
-    const n = mask ? mask.reduce((sum, v) => sum + v, 0) : 0;
-    renew(selection, mask && [h('span', null, `${n} of ${data.n} trials selected `),
-      h('a.button.small', {href: studyUrl(data.name, {tab: 'trials', f: filtersText(filters)})}, 'Show in the table'), ' ',
-      filters.has('cost') && h('button.small', {type: 'button', onclick: () => { const f = new Map(filters); chart.setZoom({x: f.get('cost'), y: f.get(axis.value)}); chart.clearBrush(); }}, 'Zoom to it'), ' ',
-      h('button.small', {type: 'button', onclick: () => chart.clearBrush()}, 'Clear')]);
-  }
+  /* What is dragged over the chart becomes ranges of the selection. */
   function select(range) {
-    filters = new Map([...filters].filter(([key]) => key !== 'cost' && key !== 'score' && key !== 'objective'));
+    const filters = new Map([...selection.filters].filter(([key]) => key !== 'cost' && key !== 'score' && key !== 'objective'));
     if (range) filters.set('cost', range.cost).set(axis.value, range.score);
-    else filters = new Map();
-    setState({f: filtersText(filters) || null});
-    ctx.refreshTabs();
-    const mask = makeMask(data, filters, '', null);
-    chart.setMask(mask);
-    showSelection(mask);
+    selection.filters = filters;
+    selection.change();
+  }
+  function ranges() {
+    const {filters} = selection;
+    return filters.has('cost') && filters.has(axis.value) ? {cost: filters.get('cost'), score: filters.get(axis.value)} : null;
   }
   async function draw() {
-    const zoom = parseZoom(state().get('zoom'));
+    const zoom = parseZoom(state().get('zoom')), {mask, colour} = selection;
     if (chart && data.plotted.length && axis.value === 'score' && drawn === 'score') {
-      const mask = makeMask(data, filters, '', null);
-      chart.mask = mask;
+      Object.assign(chart, {mask, colour});
       await chart.update(model);
       chart.setPick(pick.choice);
-      showSelection(mask);
       return;
     }
     chart?.destroy();
@@ -99,16 +91,15 @@ export async function show(el, data, ctx) {
       fill(chartEl, empty(data.n ? 'No trial is done yet: there is no front.' : 'No trial yet.', h('p.soft', null, 'This page fills by itself as trials end.')));
       return;
     }
-    const mask = makeMask(data, filters, '', null);
     const byScore = axis.value === 'score';
     drawn = axis.value;
-    chart = new FrontChart(chartEl, byScore ? data : data.byObjective(), {model: byScore ? model : null, zoom, mask, on: {
+    chart = new FrontChart(chartEl, byScore ? data : data.byObjective(), {model: byScore ? model : null, zoom, mask, colour, on: {
       open: (i) => go(trialUrl(data.name, data.number[i])),
       select, zoom: (domain) => setState({zoom: zoomText(domain)})}});
     await chart.show();
     performance.mark('front drawn');
     chart.setPick(byScore || pick.choice?.score === undefined ? pick.choice : null);
-    showSelection(mask);
+    chart.setBrush(ranges());
   }
   function texts() {
     renew(tableEl, data.front.length ? frontTable(data) : empty('Nothing here yet.'));
@@ -133,6 +124,7 @@ export async function show(el, data, ctx) {
   return {
     async update() { await draw(); texts(); pick.update(); },
     model: withModel,
+    selected() { chart?.setSelection(selection.mask, selection.colour); chart?.setBrush(ranges()); },
     destroy() { chart?.destroy(); pick.destroy(); },
   };
 }

@@ -1,7 +1,7 @@
 /* study_progress.js - what runs now, improvement over time, fresh seeds against predictions, the trials of each device, failures. */
 import {get, getSlow, studyPath} from './api.js';
 import {card, empty, fill, h, renew} from './dom.js';
-import {go, setState, state, studyUrl, trialUrl} from './app.js';
+import {go, setState, state, studyUrl, trialUrl} from './address.js';
 import {showCalibration} from './charts/calibration.js';
 import {seriesKey, showLines} from './charts/lines.js';
 import {Timeline} from './charts/timeline.js';

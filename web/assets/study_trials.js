@@ -1,18 +1,18 @@
-/* study_trials.js - all trials: parallel coordinates whose brushes filter, and the table of the filtered trials. */
+/* study_trials.js - all trials: parallel coordinates whose ranges select, and the table of the selected trials. */
 import {card, empty, fill, h, download} from './dom.js';
-import {compareUrl, go, setState, state, trialUrl} from './app.js';
-import {filtersText, makeMask, parseFilters} from './study_data.js';
+import {go, setState, state, trialUrl} from './address.js';
 import {Parallel} from './charts/parallel.js';
 import {Table} from './table.js';
 import * as fmt from './format.js';
 
-const REST_MS = 120, ADDRESS_MS = 200;
+const REST_MS = 120;
 const STATES = ['done', 'running', 'queued', 'stopped', 'failed', 'lost'];
 
-function allColumns(data) {
+/* swatch(i): the colour of a trial, or null */
+function allColumns(data, swatch) {
   const c = data.column, believed = (i) => c.expected[i] !== null && c.state[i] !== 'failed', number = (key, width, label, show) => ({key, label, width, cell: show});
   return [
-    {key: 'number', label: 'trial', width: 84, left: true, cell: (i) => `#${c.number[i]}${i === data.best ? ' best' : i === data.knee ? ' knee' : ''}`},
+    {key: 'number', label: 'trial', width: 92, left: true, cell: (i) => [swatch(i), `#${c.number[i]}${i === data.best ? ' best' : i === data.knee ? ' knee' : ''}`]},
     {key: 'state', label: 'state', width: 96, left: true, cell: (i) => h(`span.state-word.${c.state[i]}`, {title: data.why(i)}, c.dropped[i] ? 'dropped' : c.state[i])},
     data.study.space.envs && {key: 'env', label: 'game', width: 100, left: true, cell: (i) => c.env[i] || '–'},
     number('expected', 92, `expected ${data.metric}`, (i) => (believed(i) ? fmt.number(c.expected[i]) : '–')),
@@ -45,53 +45,48 @@ function sorted(data, rows, key, descending) {
   });
 }
 
-function rangeText(data, key, [lo, hi]) {
-  const param = data.params.find((p) => p.key === key);
-  const show = (v) => (key === 'cost' ? fmt.cost(v, data.costUnit) : fmt.number(v));
-  if (param?.choices) return param.choices.filter((_, i) => i >= lo && i <= hi).join(', ') || 'none';
-  return lo === -Infinity ? `up to ${show(hi)}` : hi === Infinity ? `from ${show(lo)}` : `${show(lo)} to ${show(hi)}`;
-}
-
 export async function show(el, data, ctx) {
-  const params = state();
-  let filters = parseFilters(params), words = params.get('q') || '', sortText = params.get('sort') || '-number';
-  let states = params.get('state') ? new Set(params.get('state').split(',')) : null;
-  const columns = allColumns(data);
+  const {selection} = ctx, params = state();
+  let sortText = params.get('sort') || '-number';
+  const swatch = (i) => {
+    const {colour} = selection, paint = colour?.colours[colour.bin[i]];
+    if (!paint) return null;
+    const mark = h('i.mark.swatch', {'aria-hidden': 'true'});
+    mark.style.background = paint;
+    return mark;
+  };
+  const columns = allColumns(data, swatch);
   let hidden = new Set(params.get('hide') !== null ? params.get('hide').split(',').filter(Boolean) : HIDDEN);
-  const parallelEl = h('div.parallel'), chips = h('div.filters'), tableEl = h('div'), countEl = h('span.soft', {role: 'status'});
-  const search = h('input', {type: 'search', placeholder: 'Search: number, state, device, reason…', 'aria-label': 'search trials', value: words, oninput: () => { words = search.value; apply(); }});
-  const stateBox = h('select', {'aria-label': 'only trials in this state', onchange: () => { states = stateBox.value ? new Set([stateBox.value]) : null; apply(); }},
+  const parallelEl = h('div.parallel'), tableEl = h('div');
+  const search = h('input', {type: 'search', placeholder: 'Search: number, state, device, reason…', 'aria-label': 'search trials', value: selection.words, oninput: () => { selection.words = search.value; selection.change(true); }});
+  const stateBox = h('select', {'aria-label': 'only trials in this state', onchange: () => { selection.states = stateBox.value ? new Set([stateBox.value]) : null; selection.change(); }},
     h('option', {value: ''}, 'any state'), STATES.map((s) => h('option', {value: s}, s)));
-  stateBox.value = states?.size === 1 ? [...states][0] : '';
   const menu = h('details.columns-menu', null, h('summary', null, 'Columns'), h('div', null, columns.slice(1).map((c) => h('label', null,
     h('input', {type: 'checkbox', checked: !hidden.has(c.key), onchange: (event) => { event.target.checked ? hidden.delete(c.key) : hidden.add(c.key); setState({hide: [...hidden].join(',') || ','}); table.setColumns(visible()); }}),
     ' ', c.key === 'score' ? data.metric : c.key))));
-  const compare = h('a.button.small', {href: '#', hidden: true}, 'Compare these');
   const save = h('button.small', {type: 'button', title: 'the rows and columns shown, as CSV', onclick: () => download(`${data.name}.csv`, csv())}, 'CSV');
   const visible = () => columns.filter((c) => !hidden.has(c.key));
-  fill(el, card('All parameters', parallelEl, {note: 'drag along an axis to filter; trials on the front are strong'}),
-    card('Trials', [h('div.filters', null, search, stateBox, countEl, compare, save, menu), chips, tableEl]));
+  fill(el, card('All parameters', parallelEl, {note: 'drag along an axis to select; trials on the front are strong'}),
+    card('Trials', [h('div.filters', null, search, stateBox, save, menu), tableEl]));
   if (!data.n) {
     fill(parallelEl, empty('No trial yet.', h('p.soft', null, 'This page fills by itself as trials start.')));
   }
   const table = new Table(tableEl, {columns: visible(), label: 'trials', href: (i) => trialUrl(data.name, i), rowClass: (i) => (data.onFront[i] ? 'front' : ''),
-    on: {open: (i) => { setAddress(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : (key === 'score' || key === 'expected' || key === 'expected_lo') && data.maximize ? `-${key}` : key; apply(); }}});
-  const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, filters, {filter(key, range) { range ? filters.set(key, range) : filters.delete(key); sketchSoon(); }}) : null;
+    on: {open: (i) => { selection.save(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : (key === 'score' || key === 'expected' || key === 'expected_lo') && data.maximize ? `-${key}` : key; setState({sort: sortText === '-number' ? null : sortText}); rowsAgain(); }}});
+  const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, selection.filters, {filter(key, range) { range ? selection.filters.set(key, range) : selection.filters.delete(key); sketchSoon(); }}) : null;
   if (data.n && !parallel) fill(parallelEl, empty('No trial is done yet.'));
-  let frame = 0, resting = 0, settingAddress = 0, rows = [];
+  let frame = 0, resting = 0, rows = [];
   /* While a range is dragged: lines and count at once, the table when the drag pauses. */
   const sketchSoon = () => {
     tableEl.setAttribute('aria-busy', 'true');
     frame ||= requestAnimationFrame(() => {
       frame = 0;
-      const mask = makeMask(data, filters, words, states);
-      parallel.setFilters(filters, mask, true);
-      countEl.textContent = mask ? countText(mask.reduce((sum, v) => sum + v, 0)) : countText();
+      selection.refresh();
+      parallel.setFilters(selection.filters, selection.mask, selection.colour, true);
       clearTimeout(resting);
-      resting = setTimeout(() => apply(true), REST_MS);
+      resting = setTimeout(() => selection.change(), REST_MS);
     });
   };
-  const countText = (n) => (n === undefined ? `${fmt.integer(data.n)} trials` : `${fmt.integer(n)} of ${fmt.integer(data.n)} trials`);
 
   function csv() {
     /* words that a spreadsheet would run as a formula get an apostrophe, as in the report's CSV */
@@ -100,42 +95,25 @@ export async function show(el, data, ctx) {
     return [shown.map((c) => quote(c.key)).join(','), ...rows.map((i) => shown.map((c) => quote(data.column[c.key][i])).join(','))].join('\r\n') + '\r\n';
   }
 
-  /* at once: the address is set now, not after the next few letters */
-  function apply(atOnce = false) {
-    clearTimeout(resting);
-    const mask = makeMask(data, filters, words, states);
-    rows = [];
-    for (let i = 0; i < data.n; i++) if ((!mask || mask[i]) && data.state[i] !== 'unknown') rows.push(i);
+  function rowsAgain() {
     const descending = sortText.startsWith('-'), key = sortText.replace(/^-/, '');
+    rows = selection.list();
     sorted(data, rows, data.column[key] ? key : 'number', descending);
     table.setSort(key, descending);
     table.setRows(rows);
-    countEl.textContent = countText(mask ? rows.length : undefined);
-    fill(chips, [...filters].map(([name, range]) => h('span.filter-chip', null, `${name === 'score' ? data.metric : name}: ${rangeText(data, name, range)}`,
-      h('button', {type: 'button', title: `take the filter on ${name} out`, 'aria-label': `take the filter on ${name} out`, onclick: () => { filters.delete(name); apply(); }}, '×'))),
-      filters.size + (states ? 1 : 0) + (words ? 1 : 0) > 1 && h('button.small', {type: 'button', onclick: () => { filters.clear(); states = null; words = search.value = stateBox.value = ''; apply(); }}, 'Clear all'));
-    chips.hidden = !chips.childElementCount;
-    compare.hidden = !(mask && rows.length >= 2 && rows.length <= 12);
-    compare.href = compareUrl(rows.slice(0, 12).map((i) => `${data.name}/${i}`));
-    parallel?.setFilters(filters, mask);
-    clearTimeout(settingAddress);
-    settingAddress = setTimeout(setAddress, ADDRESS_MS);
-    if (atOnce) setAddress();
     tableEl.removeAttribute('aria-busy');
   }
-  function setAddress() {
-    if (!settingAddress) return;
-    clearTimeout(settingAddress);
-    settingAddress = 0;
-    setState({f: filtersText(filters) || null, q: words || null, sort: sortText === '-number' ? null : sortText, state: states ? [...states].join(',') : null});
-    ctx.refreshTabs();
+  function selected() {
+    clearTimeout(resting);
+    if (document.activeElement !== search) search.value = selection.words;
+    stateBox.value = selection.states?.size === 1 ? [...selection.states][0] : '';
+    parallel?.setFilters(selection.filters, selection.mask, selection.colour);
+    rowsAgain();
   }
-  el.addEventListener('click', setAddress, {capture: true}); /* before a link leaves: the back button then restores the state */
-  apply();
-  const expect = () => data.readExpected(ctx.signal).then(() => { if (!ctx.signal.aborted) apply(); }).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
-  expect();
+  selected();
   return {
-    update() { parallel?.update(); apply(); return expect(); },
+    selected,
+    update() { parallel?.update(); selected(); },
     running(event) {
       const c = data.column;
       if (event.trial >= data.n || c.state[event.trial] !== 'running') return;
@@ -144,7 +122,6 @@ export async function show(el, data, ctx) {
       c.live_s[event.trial] = event.wall_s;
       table.refresh();
     },
-    destroy() { clearTimeout(settingAddress); clearTimeout(resting); cancelAnimationFrame(frame); parallel?.destroy(); table.destroy(); },
+    destroy() { clearTimeout(resting); cancelAnimationFrame(frame); parallel?.destroy(); table.destroy(); },
   };
 }
-

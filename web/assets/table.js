@@ -5,7 +5,7 @@ import {fill, h, renew} from './dom.js';
 const ROW = 30, EXTRA = 8;
 
 export class Table {
-  /* columns: [{key, label, width, left, cell(i) -> text or node}]; on: {open(i), sort(key)}; href(i): a row's address */
+  /* columns: [{key, label, width, left, cell(i) -> text, node or a list of both}]; on: {open(i), sort(key)}; href(i): a row's address */
   constructor(el, {columns, href, rowClass, on, label}) {
     Object.assign(this, {columns, href, rowClass, on, rows: [], cursor: -1, sortKey: '', descending: false});
     this.head = h('div.grid-head', {role: 'row'});
@@ -92,7 +92,8 @@ export class Table {
     row.style.top = `${k * ROW}px`;
     this.columns.forEach((c, at) => {
       const cell = at === 0 ? link : row.childNodes[at], what = c.cell(i);
-      if (what instanceof Node) cell.replaceChildren(what);
+      if (Array.isArray(what)) fill(cell, what);
+      else if (what instanceof Node) cell.replaceChildren(what);
       else if (cell.textContent !== String(what)) cell.textContent = what;
     });
     return row;

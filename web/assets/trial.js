@@ -1,7 +1,8 @@
 /* trial.js - one trial: its config, curves, result, other seeds of its config, and the commands that repeat it. */
-import {get, studyPath, url} from './api.js';
+import {get, studyPath} from './api.js';
 import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
-import {compareUrl, setState, state, studyUrl, trialUrl} from './app.js';
+import {compareUrl, setState, state, studyUrl, trialUrl} from './address.js';
+import {exportButtons} from './exports.js';
 import {follow} from './live.js';
 import {showLines} from './charts/lines.js';
 import {player} from './play.js';
@@ -132,14 +133,13 @@ function head(data, answer, n) {
     t.cost_s > 0 && t.env_steps > 0 && tile(`${fmt.compact(t.env_steps / t.cost_s)}/s`, 'env steps each second'))];
 }
 
-function takeHome(data, answer, n, ctx) {
-  const save = (format) => h('a.button', {href: url(studyPath(data.name, '/export'), {trial: n, format}), download: '', title: `the file of trawl export as ${format}`}, format);
-  const finished = answer.trial.state === 'done';
+async function takeHome(data, answer, n, ctx) {
+  const finished = answer.trial.state === 'done', save = finished && await exportButtons(data.name, n, {trial: n}, 'Download');
   const watch = h('div');
   if (answer.can_play) player(watch, data.name, n, ctx);
   else fill(watch, h('p.soft', null, answer.play_note || 'No checkpoint, so nothing to watch.'));
   return [card('Have it again', [command(answer.train_command, 'Copy train line'),
-    finished ? h('div.export', {role: 'group', 'aria-label': 'download the config'}, h('span', null, 'Download'), save('ini'), save('json'), save('args')) : null,
+    save,
     finished && command(answer.export_command),
     answer.checkpoint && h('p.soft.small', null, answer.checkpoint.exists ? `Checkpoint ${answer.checkpoint.path}, ${fmt.compact(answer.checkpoint.bytes)} bytes` : `Its checkpoint ${answer.checkpoint.path} is gone.`)]),
   card('Watch it play', watch, {id: 'play'})];
@@ -158,7 +158,7 @@ export async function show(main, ctx) {
     fill(headEl, head(data, answer, n));
     if (whole || answer.trial.state !== last) {
       fill(configEl, configCard(data, answer, () => load(true)));
-      if (whole !== 'config') fill(sideEl, takeHome(data, answer, n, ctx));
+      if (whole !== 'config') fill(sideEl, await takeHome(data, answer, n, ctx));
     }
     if (!curvesEl.childElementCount || (whole !== 'config' && answer.trial.state !== last)) {
       const curves = curvesCard(data, answer, ctx, shown);

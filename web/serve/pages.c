@@ -16,7 +16,7 @@
 
 #define COOKIE_DAYS 30
 
-static const struct asset *asset_find(const char *name)
+const struct asset *asset_find(const char *name)
 {
     for (size_t i = 0; i < serve_n_assets; i++)
         if (strcmp(serve_assets[i].name, name) == 0)
@@ -24,11 +24,10 @@ static const struct asset *asset_find(const char *name)
     return NULL;
 }
 
-/* Puts the asset, plain and compressed, into the answer. */
-static enum status put_asset(const struct asset *asset, struct answer *answer, struct strbuf *out, struct error *err)
+char *asset_text(const struct asset *asset)
 {
     z_stream z = {.next_in = (Bytef *)(void *)(uintptr_t)asset->bytes, .avail_in = (uInt)asset->n};
-    char *plain = mem_alloc(asset->n_plain + 1), *gzip = mem_alloc(asset->n);
+    char *plain = mem_alloc(asset->n_plain + 1);
     int rc = Z_MEM_ERROR;
 
     if (inflateInit2(&z, 15 + 16) == Z_OK) {
@@ -37,13 +36,21 @@ static enum status put_asset(const struct asset *asset, struct answer *answer, s
         rc = inflate(&z, Z_FINISH);
         inflateEnd(&z);
     }
-    if (rc != Z_STREAM_END || z.total_out != asset->n_plain) {
-        mem_free(plain);
-        mem_free(gzip);
+    if (rc == Z_STREAM_END && z.total_out == asset->n_plain)
+        return plain;
+    mem_free(plain);
+    return NULL;
+}
+
+/* Puts the asset, plain and compressed, into the answer. */
+static enum status put_asset(const struct asset *asset, struct answer *answer, struct error *err)
+{
+    char *plain = asset_text(asset), *gzip;
+
+    if (plain == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for %s", asset->name);
-    }
+    gzip = mem_alloc(asset->n);
     memcpy(gzip, asset->bytes, asset->n);
-    (void)out;
     answer->type = asset->type;
     answer->bytes = plain;
     answer->n = asset->n_plain;
@@ -60,6 +67,7 @@ enum status page_asset(struct serve *s, const struct request *r, struct answer *
     char name[256];
 
     (void)s;
+    (void)out;
     if (r->target.n_segments == 2)
         snprintf(name, sizeof name, "%s", r->target.segments[1]);
     else
@@ -67,7 +75,7 @@ enum status page_asset(struct serve *s, const struct request *r, struct answer *
     asset = asset_find(name);
     if (asset == NULL)
         return FAIL(err, ST_NOTFOUND, "no asset '%.60s'; / is the page", name);
-    return put_asset(asset, answer, out, err);
+    return put_asset(asset, answer, err);
 }
 
 /* -- pages without script -- */
@@ -226,5 +234,5 @@ enum status page_index(struct serve *s, const struct request *r, struct answer *
     }
     if (asset == NULL)
         return FAIL(err, ST_NOTFOUND, "this program was built without pages; the API is at /api/v1/");
-    return put_asset(asset, answer, out, err);
+    return put_asset(asset, answer, err);
 }

@@ -5,6 +5,7 @@
  * nothing makes the game wait, not the memory grow; (3) the thread is joined before its stream is freed. */
 #include "web/serve/playing.h"
 
+#include "base/base64.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -141,6 +142,22 @@ static bool sleep_until(struct play *p, const struct timespec *until)
     return playing;
 }
 
+static void put_begin(struct strbuf *data, const struct policy_play *game, int64_t fps, const char *checkpoint)
+{
+    double width, height;
+
+    policy_play_size(game, &width, &height);
+    strbuf_add(data, "{\"env\":");
+    put_str(data, policy_play_env(game));
+    strbuf_add(data, ",\"width\":");
+    put_f64(data, width);
+    strbuf_add(data, ",\"height\":");
+    put_f64(data, height);
+    strbuf_addf(data, ",\"fps\":%lld,\"checkpoint\":", (long long)fps);
+    put_str(data, checkpoint);
+    strbuf_add(data, "}");
+}
+
 static void put_frame(struct strbuf *data, const struct player_frame *f, const struct strbuf *draw)
 {
     strbuf_clear(data);
@@ -203,23 +220,13 @@ static void *run(void *ctx)
     struct strbuf data, draw;
     struct error err = {0};
     struct policy_play *game = NULL;
-    double width, height;
 
     strbuf_init(&data, 4 * SERVE_BODY_BYTES);
     strbuf_init(&draw, 2 * SERVE_BODY_BYTES);
     if (policy_play_open(&game, &p->trial, p->checkpoint, p->seed, p->greedy, &err) != ST_OK) {
         emit_end(p, err.text);
     } else {
-        policy_play_size(game, &width, &height);
-        strbuf_add(&data, "{\"env\":");
-        put_str(&data, policy_play_env(game));
-        strbuf_add(&data, ",\"width\":");
-        put_f64(&data, width);
-        strbuf_add(&data, ",\"height\":");
-        put_f64(&data, height);
-        strbuf_addf(&data, ",\"fps\":%lld,\"checkpoint\":", (long long)p->fps);
-        put_str(&data, p->checkpoint);
-        strbuf_add(&data, "}");
+        put_begin(&data, game, p->fps, p->checkpoint);
         if (emit(p, "begin", &data))
             play_on(p, game, &data, &draw);
     }
@@ -290,7 +297,8 @@ static void play_free(void *ctx)
 }
 
 /* The trial with its config, and its checkpoint, which must be there. */
-static enum status find_game(struct serve *s, const struct request *r, struct play *p, struct error *err)
+static enum status find_game(struct serve *s, const char *name, int64_t number, struct trial *ret_trial,
+                             char **ret_checkpoint, struct error *err)
 {
     struct reader reader = {0};
     struct study study = {0};
@@ -298,24 +306,24 @@ static enum status find_game(struct serve *s, const struct request *r, struct pl
     enum status rc = serve_reader_take(s, &reader, err);
 
     if (rc == ST_OK)
-        rc = store_study_find(reader.store, r->study, &study, err);
+        rc = store_study_find(reader.store, name, &study, err);
     if (rc == ST_OK)
-        rc = store_trial_find(reader.store, study.id, r->trial, &p->trial, err);
+        rc = store_trial_find(reader.store, study.id, number, ret_trial, err);
     if (rc == ST_OK)
-        rc = store_checkpoint_path(reader.store, p->trial.id, &p->checkpoint, err);
+        rc = store_checkpoint_path(reader.store, ret_trial->id, ret_checkpoint, err);
     serve_reader_give(s, &reader);
     study_free(&study);
     if (rc != ST_OK)
         return rc;
-    if (p->checkpoint == NULL)
+    if (*ret_checkpoint == NULL)
         return FAIL(
             err, ST_NOTFOUND,
             "trial %lld left no checkpoint, so its policy cannot play (trials of another program leave none); train it "
             "again with `trawl export` and `trawl train`, or sweep with checkpoints",
-            (long long)r->trial);
-    if (stat(p->checkpoint, &st) != 0)
+            (long long)number);
+    if (stat(*ret_checkpoint, &st) != 0)
         return FAIL(err, ST_NOTFOUND, "the checkpoint %.300s of trial %lld is not there any more; train it again",
-                    p->checkpoint, (long long)r->trial);
+                    *ret_checkpoint, (long long)number);
     return ST_OK;
 }
 
@@ -359,7 +367,7 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
     if (rc == ST_OK)
         rc = target_bool(&r->target, "greedy", &p->greedy, err);
     if (rc == ST_OK)
-        rc = find_game(s, r, p, err);
+        rc = find_game(s, r->study, r->trial, &p->trial, &p->checkpoint, err);
     if (rc == ST_OK && !enter(p))
         rc = FAIL(err, ST_BUSY, "%d policies play already; close one of those pages", PLAYS_MAX);
     if (rc != ST_OK) {
@@ -372,4 +380,75 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
         return FAIL(err, ST_NOMEM, "out of memory for a game");
     }
     return ST_OK;
+}
+
+/* -- kept -- */
+
+static void put_base64(struct strbuf *out, const struct strbuf *bytes)
+{
+    char *text = mem_alloc(BASE64_TEXT_BYTES(bytes->len));
+
+    base64_encode(bytes->text, bytes->len, text);
+    put_str(out, text);
+    mem_free(text);
+}
+
+/* Of a game that a page can play by itself; false: of another. */
+static bool put_policy(struct policy_play *game, struct strbuf *out)
+{
+    struct strbuf policy, settings;
+    char name[96];
+    bool ok;
+
+    snprintf(name, sizeof name, "games/%s.wasm", policy_play_env(game));
+    if (asset_find(name) == NULL)
+        return false;
+    strbuf_init(&policy, SERVE_REPLY_BYTES);
+    strbuf_init(&settings, SERVE_BODY_BYTES);
+    ok = policy_play_export(game, &policy, &settings, NULL) == ST_OK;
+    if (ok) {
+        put_key(out, "policy");
+        put_base64(out, &policy);
+        put_key(out, "settings");
+        put_base64(out, &settings);
+    }
+    strbuf_free(&policy);
+    strbuf_free(&settings);
+    return ok;
+}
+
+enum status play_record(struct serve *s, const char *study, int64_t trial, int n_frames, struct strbuf *out,
+                        struct error *err)
+{
+    struct trial row = {0};
+    struct policy_play *game = NULL;
+    struct strbuf frame, draw;
+    char *checkpoint = NULL;
+    enum status rc = find_game(s, study, trial, &row, &checkpoint, err);
+
+    strbuf_init(&frame, 4 * SERVE_BODY_BYTES);
+    strbuf_init(&draw, 2 * SERVE_BODY_BYTES);
+    if (rc == ST_OK)
+        rc = policy_play_open(&game, &row, checkpoint, 1, true, err);
+    if (rc == ST_OK) {
+        strbuf_add(out, "{\"begin\":");
+        put_begin(out, game, FPS, checkpoint);
+        n_frames = put_policy(game, out) ? 0 : n_frames;
+        strbuf_add(out, ",\"frames\":[");
+    }
+    for (int i = 0; rc == ST_OK && i < n_frames; i++) {
+        struct player_frame f;
+        strbuf_clear(&draw);
+        rc = policy_play_step(game, &draw, &f, err);
+        put_frame(&frame, &f, &draw);
+        strbuf_add(out, i > 0 ? ",\n" : "");
+        strbuf_add(out, frame.text);
+    }
+    strbuf_add(out, rc == ST_OK ? "]}" : "");
+    policy_play_close(game);
+    strbuf_free(&frame);
+    strbuf_free(&draw);
+    trial_free(&row);
+    mem_free(checkpoint);
+    return rc;
 }

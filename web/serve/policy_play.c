@@ -120,3 +120,11 @@ enum status policy_play_step(struct policy_play *p, struct strbuf *draw, struct 
     strbuf_add(draw, "]");
     return strbuf_status(draw, "a picture", err);
 }
+
+enum status policy_play_export(struct policy_play *p, struct strbuf *policy, struct strbuf *settings, struct error *err)
+{
+    if (p->player == NULL || env_find(p->setup->env->name) != p->setup->env || p->setup->policy.frame_stack > 1)
+        return FAIL(err, ST_NOTFOUND, "%s is no built-in game, or it sees several frames", p->setup->env->name);
+    strbuf_add_n(settings, p->setup->env_settings, p->setup->env->options.settings_size);
+    return trainer_export(player_trainer(p->player), POLICY_SAFETENSORS, "policy", policy, err);
+}

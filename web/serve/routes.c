@@ -31,6 +31,8 @@ const struct route serve_routes[] = {
     {STUDY "/insight", "", ROUTE_MODEL, api_insight, "Recommended trial, importance, bounds leaned on", NULL},
     {STUDY "/model/front", "", ROUTE_MODEL, api_model_front, "The front that the model predicts", NULL},
     {STUDY "/model/slice", "param,at", ROUTE_MODEL, api_model_slice, "Score and cost along one parameter", NULL},
+    {STUDY "/model/contour", "x,y,at", ROUTE_MODEL, api_model_contour, "Score and cost over two parameters", NULL},
+    {STUDY "/model/next", "", ROUTE_MODEL, api_model_next, "What the search would try next, and why", NULL},
     {STUDY "/pick", PICK_PARAMS, ROUTE_MODEL, api_pick, "The trial for a budget or a score", NULL},
     {STUDY "/export", PICK_PARAMS ",format", ROUTE_CACHED, api_export, "A trial's config, as `trawl export` writes it",
      "text/plain; charset=utf-8"},

@@ -61,7 +61,7 @@ enum status route_find(struct serve *s, struct request *r, const struct route **
 route_fn api_version, api_studies, api_study, api_openapi; /* api_study.c */
 route_fn api_trials, api_front, api_hypervolume, api_timeline; /* api_trials.c */
 route_fn api_trial, api_curves, api_log; /* api_trial.c */
-route_fn api_insight, api_model_front, api_model_slice; /* api_model.c */
+route_fn api_insight, api_model_front, api_model_next, api_model_slice, api_model_contour; /* api_model.c */
 route_fn api_briefing, api_calibration, api_seeds, api_lanes, api_compare; /* api_findings.c */
 route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
 route_fn api_client, api_leases; /* api_client.c */
@@ -86,5 +86,7 @@ struct asset {
 };
 extern const struct asset serve_assets[];
 extern const size_t serve_n_assets;
+const struct asset *asset_find(const char *name); /* NULL: none */
+char *asset_text(const struct asset *asset); /* (n_plain) the caller's; NULL: it is broken */
 
 #endif

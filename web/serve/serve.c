@@ -93,14 +93,11 @@ static enum status open_socket(struct serve *s, int *ret_fd, bool *ret_v6, bool 
     return rc;
 }
 
-enum status serve_create(struct serve **ret_serve, const struct serve_settings *settings, struct error *err)
+/* All that needs no socket and no thread. */
+static struct serve *begin(const struct serve_settings *settings)
 {
     struct serve *s = mem_alloc(sizeof *s);
-    int fd = -1;
-    bool is_v6 = false, is_open = false;
-    enum status rc;
 
-    *ret_serve = NULL;
     s->set = *settings;
     s->wake[0] = s->wake[1] = -1;
     atomic_init(&s->version, clock_utc_ms());
@@ -114,6 +111,17 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     cache_init(&s->cache);
     s->events = events_create();
     s->plays = plays_create(s);
+    return s;
+}
+
+enum status serve_create(struct serve **ret_serve, const struct serve_settings *settings, struct error *err)
+{
+    struct serve *s = begin(settings);
+    int fd = -1;
+    bool is_v6 = false, is_open = false;
+    enum status rc;
+
+    *ret_serve = NULL;
     rc = open_socket(s, &fd, &is_v6, &is_open, err);
     if (rc == ST_OK)
         rc = access_set(s, is_open, err);
@@ -128,6 +136,23 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     if (rc != ST_OK) {
         if (fd >= 0)
             close(fd); /* not libmicrohttpd's yet */
+        serve_destroy(s);
+        return rc;
+    }
+    *ret_serve = s;
+    return ST_OK;
+}
+
+enum status serve_open(struct serve **ret_serve, const struct serve_settings *settings, struct error *err)
+{
+    struct serve *s = begin(settings);
+    enum status rc = models_create(&s->models, s, err);
+
+    *ret_serve = NULL;
+    watch_once(s);
+    if (rc == ST_OK && s->store_error[0] != '\0')
+        rc = FAIL(err, ST_IO, "%s", s->store_error);
+    if (rc != ST_OK) {
         serve_destroy(s);
         return rc;
     }

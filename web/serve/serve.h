@@ -41,6 +41,11 @@ struct serve;
 /* Answers when it returns. ST_EXISTS: the port is in use. */
 enum status serve_create(struct serve **ret_serve, const struct serve_settings *settings, struct error *err) MUST_USE;
 void serve_destroy(struct serve *serve); /* ends streams, waits for its threads; NULL is fine */
+/* Without a socket: the store is read once, and serve_answer gives what a server would. */
+enum status serve_open(struct serve **ret_serve, const struct serve_settings *settings, struct error *err) MUST_USE;
+struct answer;
+/* The answer to GET uri ("/api/v1/studies"), which is not a stream; its status may be 202 while a model is computed. A reference: answer_release. */
+enum status serve_answer(struct serve *serve, const char *uri, struct answer **ret_answer, struct error *err) MUST_USE;
 int serve_port(const struct serve *serve);
 const char *serve_token(const struct serve *serve); /* "": none needed */
 /* In place of the token, for one browser and once: another user of the machine may see the command that opens it. */

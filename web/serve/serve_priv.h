@@ -104,6 +104,7 @@ void access_cookie_name(const struct serve *s, char *buf, size_t size);
 enum status serve_http_start(struct serve *s, int listen_fd, bool is_v6, struct error *err) MUST_USE;
 
 enum status watch_start(struct serve *s, struct error *err) MUST_USE; /* has looked once when it returns */
+void watch_once(struct serve *s); /* looks, without a thread: what was read stays */
 void watch_stop(struct serve *s);
 
 #endif

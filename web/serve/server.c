@@ -436,6 +436,22 @@ static enum status make_answer(struct serve *s, const struct route *route, struc
     return ST_OK;
 }
 
+enum status serve_answer(struct serve *s, const char *uri, struct answer **ret_answer, struct error *err)
+{
+    struct request r = {.uri = uri, .trial = -1};
+    const struct route *route = NULL;
+    struct error why = {0}; /* routes need one */
+    enum status rc = target_parse(&r.target, uri, &why);
+
+    *ret_answer = NULL;
+    if (rc == ST_OK)
+        rc = route_find(s, &r, &route, &why);
+    if (rc == ST_OK)
+        rc = make_answer(s, route, &r, uri, ret_answer, &why);
+    target_free(&r.target);
+    return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
+}
+
 static enum MHD_Result send_made(struct MHD_Connection *connection, const char *uri, struct answer *a,
                                  const struct error *err)
 {

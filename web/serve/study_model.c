@@ -3,7 +3,9 @@
 #include "web/serve/study_model.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
+#include "study/findings/next_trials.h"
 #include "study/insight_text.h"
 #include "study/promise.h"
 #include "study/study_insight.h"
@@ -18,11 +20,12 @@
 #define FRONT_SEEDS 64 /* such trials at most */
 #define FRONT_SHOWN 60
 #define SLICE_POINTS 41
+#define CONTOUR_POINTS 25 /* of an axis */
 
 struct study_model {
     struct study_view view;
     struct gp_surrogate *surrogate; /* NULL: view.advice.note has the reason */
-    cJSON *insight, *front; /* without the study's name and version */
+    cJSON *insight, *front, *next; /* without the study's name and version */
 };
 
 /* Object of a belief: score, cost and their intervals. */
@@ -201,6 +204,29 @@ static void build_front(struct study_model *m)
     mem_free(guesses);
 }
 
+/* -- what comes next -- */
+
+static void build_next(struct study_model *m)
+{
+    struct next_trial *trials = mem_array(NEXT_TRIALS, sizeof *trials);
+    struct error why = {0};
+    size_t n = next_trials(&m->view, m->surrogate, trials, &why);
+    cJSON *list;
+
+    m->next = cJSON_CreateObject();
+    json_add_str(m->next, "why_none", n > 0 ? NULL : why.text);
+    list = cJSON_AddArrayToObject(m->next, "points");
+    for (size_t i = 0; i < n; i++) {
+        cJSON *json = belief_json(m, &trials[i].belief), *params = cJSON_AddObjectToObject(json, "params");
+        json_add_str(json, "origin", trials[i].suggestion.origin);
+        json_add_str(json, "why", trials[i].why);
+        for (size_t k = 0; k < m->view.search.space.dim; k++)
+            add_value(params, m->view.search.space.params[k].key, m, k, trials[i].suggestion.x[k]);
+        cJSON_AddItemToArray(list, json);
+    }
+    mem_free(trials);
+}
+
 /* -- a model -- */
 
 void study_model_destroy(struct study_model *m)
@@ -211,6 +237,7 @@ void study_model_destroy(struct study_model *m)
     study_view_free(&m->view);
     cJSON_Delete(m->insight);
     cJSON_Delete(m->front);
+    cJSON_Delete(m->next);
     mem_free(m);
 }
 
@@ -223,6 +250,7 @@ static enum status compute(struct study_model *m, const char *store_path, const 
     TRY(gp_surrogate_create(&m->surrogate, &m->view.search.space, &m->view.history, err));
     build_insight(m);
     build_front(m);
+    build_next(m);
     return ST_OK;
 }
 
@@ -256,6 +284,11 @@ cJSON *study_model_insight(const struct study_model *m)
     return cJSON_Duplicate(m->insight, true);
 }
 
+cJSON *study_model_next(const struct study_model *m)
+{
+    return cJSON_Duplicate(m->next, true);
+}
+
 cJSON *study_model_front(const struct study_model *m)
 {
     return cJSON_Duplicate(m->front, true);
@@ -284,13 +317,14 @@ static size_t slice_points(const struct space *space, size_t k, const double *at
     return n;
 }
 
+static const char *const scale_names[] = {[SPACE_LINEAR] = "linear",
+                                          [SPACE_LOG] = "log",
+                                          [SPACE_LOGIT] = "logit",
+                                          [SPACE_POW2] = "pow2",
+                                          [SPACE_CATEGORICAL] = "categorical"};
+
 static cJSON *slice_json(struct study_model *m, size_t k, size_t trial)
 {
-    static const char *const scales[] = {[SPACE_LINEAR] = "linear",
-                                         [SPACE_LOG] = "log",
-                                         [SPACE_LOGIT] = "logit",
-                                         [SPACE_POW2] = "pow2",
-                                         [SPACE_CATEGORICAL] = "categorical"};
     const struct space *space = &m->view.search.space;
     double *x = mem_array2(SLICE_POINTS + SEARCH_MAX_CHOICES + 1, space->dim, sizeof *x);
     struct gp_belief beliefs[SLICE_POINTS + SEARCH_MAX_CHOICES + 1];
@@ -298,7 +332,7 @@ static cJSON *slice_json(struct study_model *m, size_t k, size_t trial)
     size_t n = slice_points(space, k, m->view.x[trial], x);
 
     json_add_str(json, "param", space->params[k].key);
-    json_add_str(json, "scale", scales[space->params[k].scale]);
+    json_add_str(json, "scale", scale_names[space->params[k].scale]);
     json_add_i64(json, "at", m->view.trials[trial].number);
     add_value(json, "value", m, k, m->view.x[trial][k]);
     list = cJSON_AddArrayToObject(json, "points");
@@ -312,16 +346,119 @@ static cJSON *slice_json(struct study_model *m, size_t k, size_t trial)
     return json;
 }
 
+/* The trial that a slice or contour goes through, and the parameter called key. */
+static enum status find_place(const struct study_model *m, const char *key, int64_t trial, size_t *ret_k,
+                              struct error *err)
+{
+    *ret_k = search_find(&m->view.search, key);
+    if (trial < 0 || trial >= (int64_t)m->view.n)
+        return FAIL(err, ST_NOTFOUND, "the model knows no trial %lld yet; try again in a moment", (long long)trial);
+    if (*ret_k == m->view.search.space.dim)
+        return FAIL(err, ST_USAGE, "'%.60s' is not searched by %s; `space` of the study lists what is", key,
+                    m->view.study.name);
+    return ST_OK;
+}
+
 enum status study_model_slice(struct study_model *m, const char *key, int64_t trial, cJSON **ret_json,
                               struct error *err)
 {
-    size_t k = search_find(&m->view.search, key);
+    size_t k = 0;
 
-    if (trial < 0 || trial >= (int64_t)m->view.n)
-        return FAIL(err, ST_NOTFOUND, "the model knows no trial %lld yet; try again in a moment", (long long)trial);
-    if (k == m->view.search.space.dim)
-        return FAIL(err, ST_USAGE, "param: '%.60s' is not searched by %s; `space` of the study lists what is", key,
-                    m->view.study.name);
+    TRY(find_place(m, key, trial, &k, err));
     *ret_json = slice_json(m, k, (size_t)trial);
+    return ST_OK;
+}
+
+/* -- over two parameters -- */
+
+/* Values of parameter k along an axis of a contour, and their places 0..1 on its scale; how many. */
+static size_t axis_values(const struct study_model *m, size_t k, const double *at, double *ret_values)
+{
+    const struct space *space = &m->view.search.space;
+    double *x = mem_array2(SLICE_POINTS + SEARCH_MAX_CHOICES + 1, space->dim, sizeof *x);
+    size_t n = slice_points(space, k, at, x), step = n > CONTOUR_POINTS ? 2 : 1, kept = 0;
+
+    for (size_t i = 0; i < n; i += space->params[k].scale == SPACE_CATEGORICAL ? 1 : step)
+        ret_values[kept++] = x[i * space->dim + k];
+    mem_free(x);
+    return kept;
+}
+
+static void add_axis(const struct study_model *m, cJSON *json, const char *name, size_t k, const double *values,
+                     size_t n, double at)
+{
+    cJSON *axis = cJSON_AddObjectToObject(json, name), *list;
+
+    json_add_str(axis, "param", m->view.search.space.params[k].key);
+    json_add_str(axis, "scale", scale_names[m->view.search.space.params[k].scale]);
+    add_value(axis, "value", m, k, at);
+    list = cJSON_AddArrayToObject(axis, "values");
+    for (size_t i = 0; i < n; i++) {
+        cJSON *holder = cJSON_CreateObject();
+        add_value(holder, "v", m, k, values[i]);
+        cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(holder, "v"));
+        cJSON_Delete(holder);
+    }
+}
+
+/* To five digits, which a colour does not show. */
+static double rounded(double value)
+{
+    double scale = value != 0 ? pow(10.0, 4.0 - floor(log10(fabs(value)))) : 1.0;
+
+    return isfinite(scale) ? rint(value * scale) / scale : value;
+}
+
+static void add_grid(const struct study_model *m, cJSON *json, const struct gp_belief *beliefs, size_t n)
+{
+    static const char *const names[] = {"score", "score_lo", "score_hi", "cost"};
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        cJSON *list = cJSON_AddArrayToObject(json, names[k]);
+        for (size_t i = 0; i < n; i++) {
+            const struct gp_trial unseen = {.state = GP_TRIAL_PENDING};
+            const struct trial none = {0};
+            char text[NUM_TEXT_MAX];
+            struct promise p;
+            promise_make(&beliefs[i], &unseen, &none, m->view.study.maximize, &p);
+            double value = k == 0 ? p.score : k == 1 ? p.lo : k == 2 ? p.hi : p.cost;
+            cJSON_AddItemToArray(list,
+                                 cJSON_CreateRaw(isfinite(value) ? num_format_f64(rounded(value), text) : "null"));
+        }
+    }
+}
+
+enum status study_model_contour(struct study_model *m, const char *x_key, const char *y_key, int64_t trial,
+                                cJSON **ret_json, struct error *err)
+{
+    const struct space *space = &m->view.search.space;
+    double xs[SLICE_POINTS + SEARCH_MAX_CHOICES + 1], ys[SLICE_POINTS + SEARCH_MAX_CHOICES + 1], *points;
+    struct gp_belief *beliefs;
+    size_t kx = 0, ky = 0, nx, ny;
+    const double *at;
+    cJSON *json;
+
+    TRY(find_place(m, x_key, trial, &kx, err));
+    TRY(find_place(m, y_key, trial, &ky, err));
+    if (kx == ky)
+        return FAIL(err, ST_USAGE, "x and y are both %.60s; name two parameters", x_key);
+    at = m->view.x[trial];
+    nx = axis_values(m, kx, at, xs);
+    ny = axis_values(m, ky, at, ys);
+    points = mem_array2(nx * ny, space->dim, sizeof *points);
+    beliefs = mem_array(nx * ny, sizeof *beliefs);
+    for (size_t i = 0; i < nx * ny; i++) {
+        memcpy(points + i * space->dim, at, space->dim * sizeof *points);
+        points[i * space->dim + kx] = xs[i % nx];
+        points[i * space->dim + ky] = ys[i / nx];
+    }
+    gp_surrogate_predict(m->surrogate, points, nx * ny, beliefs);
+    json = *ret_json = cJSON_CreateObject();
+    json_add_i64(json, "at", m->view.trials[trial].number);
+    add_axis(m, json, "x", kx, xs, nx, at[kx]);
+    add_axis(m, json, "y", ky, ys, ny, at[ky]);
+    add_grid(m, json, beliefs, nx * ny);
+    mem_free(points);
+    mem_free(beliefs);
     return ST_OK;
 }

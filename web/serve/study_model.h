@@ -17,8 +17,12 @@ const struct study_view *study_model_view(const struct study_model *model); /* w
 const char *study_model_note(const struct study_model *model); /* why nothing is concluded; NULL: the rest is there */
 cJSON *study_model_insight(const struct study_model *model); /* body of /insight without study and version */
 cJSON *study_model_front(const struct study_model *model); /* body of /model/front */
+cJSON *study_model_next(const struct study_model *model); /* body of /model/next */
 /* Score and cost along one parameter through a trial. */
 enum status study_model_slice(struct study_model *model, const char *key, int64_t trial, cJSON **ret_json,
                               struct error *err) MUST_USE;
+/* Score and cost over two parameters through a trial: a row of numbers for each value of y. */
+enum status study_model_contour(struct study_model *model, const char *x, const char *y, int64_t trial,
+                                cJSON **ret_json, struct error *err) MUST_USE;
 
 #endif

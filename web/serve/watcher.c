@@ -490,13 +490,25 @@ static void *pulse_run(void *ctx)
     return NULL;
 }
 
-enum status watch_start(struct serve *s, struct error *err)
+static struct watch *watch_create(struct serve *s)
 {
     struct watch *w = mem_alloc(sizeof *w);
 
     w->news = mem_array(NEWS_MAX, sizeof *w->news);
     w->s = s;
     look(w);
+    return w;
+}
+
+void watch_once(struct serve *s)
+{
+    watch_free(watch_create(s));
+}
+
+enum status watch_start(struct serve *s, struct error *err)
+{
+    struct watch *w = watch_create(s);
+
     if (pthread_create(&s->watcher, NULL, watch_run, w) != 0) {
         watch_free(w);
         return FAIL(err, ST_IO, "the watcher's thread did not start; the system's limit of threads may be reached");

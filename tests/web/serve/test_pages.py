@@ -130,13 +130,14 @@ def text(selector):
 
 
 FRONT_READY = "document.querySelector('.front-plot canvas.marks') && document.querySelector('.pick-result .params')"
-TABLE_READY = "document.querySelector('.parallel')?.dataset.drawn && document.querySelector('.grid-row')"
+TABLE_READY = "document.querySelector('.parallel')?.dataset.drawn && document.querySelector('.grid-row') && !document.querySelector('.briefing').hidden"
 FRONT_STILL = FRONT_READY + " && document.querySelector('.mark.interval') && !document.querySelector('.briefing').hidden"  # with what the model says: nothing moves any more
 VIEWS = {
     "studies": ("/", "document.querySelectorAll('.studies tbody tr').length === 2"),
     "front": (path(), FRONT_STILL),
-    "parameters": (path("?tab=params"), "document.querySelectorAll('.slice canvas.marks').length === 6"),
+    "parameters": (path("?tab=params"), "document.querySelectorAll('.slice canvas.marks').length === 6 && document.querySelector('.proposals')"),
     "trials": (path("?tab=trials"), TABLE_READY),
+    "curves": (path("?tab=curves&colour=train.gamma"), "document.querySelector('#all-curves canvas')?.getAttribute('aria-label')"),
     "progress": (path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3"),
     "trial": (path("/trial/990?against=3"), "document.querySelector('.config tr.against') && document.querySelectorAll('#curves canvas').length > 3"),
     "compare": ("/compare?" + urllib.parse.urlencode({"trials": "night%2F990,night%2F991", "studies": STUDY}), "document.querySelectorAll('.series-list > div').length === 3 && document.querySelector('.chart canvas')"),
@@ -191,14 +192,14 @@ def test_a_brush_on_the_front_filters_the_table(_):
     b.run("document.querySelector('.front-plot').scrollIntoView({block: 'center'})")
     left, top, width, height = b.run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart.box; return [b.left + c.left, b.top + c.top, c.width, c.height]; })()")
     b.drag(left + 0.35 * width, top + 0.2 * height, left + 0.75 * width, top + 0.8 * height)
-    b.wait("document.querySelector('.selection a') && new URLSearchParams(location.search).get('f')")
-    said = int(re.match(r"(\d+) of 1000", text(".selection")).group(1))
+    b.wait("document.querySelector('.selection-bar a') && new URLSearchParams(location.search).get('f')")
+    said = int(re.match(r"(\d+) of 1\u202f?000", text(".selection-bar")).group(1))
     f = dict(part.split(":", 1) for part in b.run("new URLSearchParams(location.search).get('f')").split(";"))
     cost, score = ([float(v) for v in f[key].split(":")] for key in ("cost", "score"))
     known = trials("cost_s BETWEEN ? AND ? AND score BETWEEN ? AND ?", *cost, *score)
     equal(said, len(known))
     assert 0 < said < TRIALS
-    b.click(".selection a")
+    b.click(".selection-bar a")
     b.wait(TABLE_READY)
     assert text(".filters [role=status]").replace("\u202f", "") == "%d of 1000 trials" % said
     clean()
@@ -562,9 +563,9 @@ def test_a_live_front_keeps_what_people_do(folder):
         assert b.run("!document.querySelector('.brush').hidden"), "the drag was lost"
         b.mouse("mouseMoved", left + width - 3, top + height - 3, "left")
         b.mouse("mouseReleased", left + width - 3, top + height - 3, "left")
-        b.wait("document.querySelector('.selection button')", "the drag selects")
+        b.wait("document.querySelector('.filter-chip')", "the drag selects")
         more(3)
-        assert b.run(same + " && !document.querySelector('.brush').hidden && !!document.querySelector('.selection button')")
+        assert b.run(same + " && !document.querySelector('.brush').hidden && !!document.querySelector('.filter-chip')")
         read = len([url for url in b.requests if "/trials?" in url])
         assert read <= time.monotonic() - begin + 3, "%d readings of the trials: more than one a second" % read
         clean(other.origin)

@@ -33,6 +33,18 @@ export const MARKS = {
       ctx.fill();
     };
   },
+  /* A dot with a rim. */
+  disc(color, rim, r) {
+    return (ctx) => {
+      ctx.fillStyle = color;
+      ctx.strokeStyle = rim;
+      ctx.lineWidth = 1.3;
+      ctx.beginPath();
+      ctx.arc(0, 0, r, 0, 2 * Math.PI);
+      ctx.fill();
+      ctx.stroke();
+    };
+  },
   cross(color, alpha) {
     return (ctx) => {
       ctx.globalAlpha = alpha;

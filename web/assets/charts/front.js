@@ -3,6 +3,7 @@
  * Layers from below: cloud (dominated, failed, stopped, intervals), Vega (axes, the model's band, the front), an overlay of
  * plain elements that follow the pointer. Marks differ by shape, not by colour alone.
  * Drag selects; ctrl-wheel zooms; shift-drag moves; arrow keys walk along the front and Enter opens a trial. */
+import {byColour} from './colour.js';
 import {Cloud, MARKS} from './cloud.js';
 import {placeTip} from './hover.js';
 import {colors, logTicks, mount, SECONDS_LABEL} from './vega.js';
@@ -57,8 +58,8 @@ function laneOf(data) {
 
 export class FrontChart {
   /* on: {open(i), select({cost, score} or null), zoom(domain or null)} */
-  constructor(el, data, {model = null, zoom = null, mask = null, on = {}} = {}) {
-    Object.assign(this, {el, data, model, on, mask, pick: null, hovered: -1});
+  constructor(el, data, {model = null, zoom = null, mask = null, colour = null, on = {}} = {}) {
+    Object.assign(this, {el, data, model, on, mask, colour, pick: null, hovered: -1});
     this.home = {x: costRange(data), y: scoreRange(data)};
     this.domain = zoom || {...this.home};
     this.lane = laneOf(data);
@@ -116,7 +117,7 @@ export class FrontChart {
     const amounts = data.objective ? data.front.map((i) => data.beliefs.get(i).objective).sort((a, b) => a - b) : null;
     /* of a member's mark, in square pixels: by rank of the third objective, where there is one */
     const area = (i) => (amounts ? 35 + 300 * amounts.indexOf(data.beliefs.get(i).objective) / Math.max(1, amounts.length - 1) : i === data.best || i === data.knee ? 150 : 85);
-    const front = data.front.map((i) => ({cost: data.place(i).cost, score: data.place(i).score, once: data.beliefs.get(i).seeds < 2, special: i === data.best || i === data.knee, area: area(i),
+    const front = data.front.map((i) => ({cost: data.place(i).cost, score: data.place(i).score, once: data.beliefs.get(i).seeds < 2, colour: this.colour?.colours[this.colour.bin[i]] ?? null, chosen: !this.mask || !!this.mask[i], special: i === data.best || i === data.knee, area: area(i),
       label: [i === data.best ? 'best' : '', i === data.knee ? 'knee' : ''].filter(Boolean).join(', ') + (i === data.best || i === data.knee ? ` #${data.number[i]}` : '')}));
     if (steps.length) {
       steps.push({cost: 1e300, score: steps.at(-1).score});
@@ -153,7 +154,7 @@ export class FrontChart {
             {type: 'area', from: {data: 'model'}, encode: {update: {x, y: y('lo'), y2: y('hi'), fill: {value: c.model}, fillOpacity: {value: 0.17}}}},
             {type: 'line', from: {data: 'model'}, encode: {update: {x, y: y('mean'), stroke: {value: c.model}, strokeDash: {value: [6, 4]}, strokeWidth: {value: 1.6}}}},
             {type: 'line', from: {data: 'steps'}, encode: {update: {x, y: y('score'), interpolate: {value: 'step-after'}, stroke: {value: c.main}, strokeWidth: {value: 2}}}},
-            {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: {field: 'area'}, fill: [{test: 'datum.once', value: c.card}, {value: c.main}], stroke: [{test: 'datum.once', value: c.main}, {value: c.card}], strokeWidth: {value: 1.8}}}},
+            {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: {field: 'area'}, fill: [{test: 'datum.once', value: c.card}, {test: 'datum.colour', field: 'colour'}, {value: c.main}], stroke: [{test: 'datum.once && datum.colour', field: 'colour'}, {test: 'datum.once', value: c.main}, {value: c.card}], strokeWidth: {signal: "datum.once && datum.colour ? 3 : 1.8"}, opacity: {signal: 'datum.chosen ? 1 : 0.3'}}}},
             {type: 'text', from: {data: 'front'}, encode: {update: {x, y: {signal: `clamp(scale('y', datum.score) + ${data.maximize ? -9 : 16}, 11, height - 3)`}, dx: {value: -9}, align: {value: 'right'}, text: {field: 'label'}, fill: {value: c.ink}, fontWeight: {value: 600}, fontSize: {value: 12.5}}}},
           ]},
         {type: 'text', encode: {update: {x: {signal: '8 - left'}, y: {value: -12}, text: {value: `${data.metric} (${data.maximize ? 'higher' : 'lower'} is better)`}, fill: {value: c.soft}, fontSize: {value: 12}}}},
@@ -275,7 +276,7 @@ export class FrontChart {
     const dense = d.plotted.length > 2000 ? 0.45 : 0.8;
     this.cloud.clear();
     this.cloud.draw('faint', MARKS.ring(c.dim, 0.12), this.x, this.y, groups.faint);
-    this.cloud.draw('ring', mask ? MARKS.ring(c.ink, 0.8) : MARKS.ring(c.dim, dense), this.x, this.y, groups.ring);
+    byColour(this.colour, groups.ring, mask ? c.ink : c.dim, (name, colour, list) => this.cloud.draw(`${name} ${!!mask}`, this.colour ? MARKS.dot(colour, 0.85, 2.8) : MARKS.ring(colour, mask ? 0.8 : dense), this.x, this.y, list));
     const {left, top, width, height} = this.box, inside = (i) => this.runX[i] >= left && this.runX[i] <= left + width && this.runY[i] >= top && this.runY[i] <= top + height;
     this.cloud.draw('own', MARKS.ring(c.main, 0.5), this.runX, this.runY, d.front.filter((i) => d.beliefs.get(i).known && inside(i)));
     this.cloud.draw('over', MARKS.barred(c.bad, 0.75), this.x, this.y, groups.over);
@@ -320,9 +321,20 @@ export class FrontChart {
     this.rest = setTimeout(() => { this.moving = false; this.drawCloud(); }, 160);
   }
 
-  setMask(mask) {
-    this.mask = mask;
+  setSelection(mask, colour) {
+    Object.assign(this, {mask, colour});
+    if (!this.chart) return;
+    this.chart.view.data('front', this.values().front).runAsync();
     this.drawCloud();
+  }
+
+  /* The range that is chosen by cost and score, drawn; null: none. */
+  setBrush(range) {
+    if (this.drags) return;
+    const finite = (v, k, home) => (Number.isFinite(v) ? v : home[k]), all = (r, home) => r.map((v, k) => finite(v, k, home));
+    this.brush = range && {cost: all(range.cost, this.home.x), score: all(range.score, this.home.y)};
+    this.brushEl.hidden = !this.brush;
+    if (this.chart) this.placeBrush();
   }
 
   setZoom(domain) {
@@ -418,12 +430,14 @@ export class FrontChart {
       }
       this.overlay.setPointerCapture(event.pointerId);
       start = {x, y, pan: event.shiftKey, moved: false};
+      this.drags = true;
       from = this.domain;
     });
     this.overlay.addEventListener('pointerup', (event) => {
       if (!start) return;
       const [x, y] = at(event), done = start;
       start = null;
+      this.drags = false;
       if (done.pan) return;
       if (!done.moved) {
         const i = this.nearest(x, y);
@@ -433,7 +447,7 @@ export class FrontChart {
       }
       this.finishBrush(done.x, done.y, x, y);
     });
-    this.overlay.addEventListener('pointercancel', () => { start = null; });
+    this.overlay.addEventListener('pointercancel', () => { start = null; this.drags = false; });
     this.overlay.addEventListener('pointerleave', () => { if (!start) this.hover(-1); });
     this.overlay.addEventListener('dblclick', () => this.setZoom(null));
     this.overlay.addEventListener('wheel', (event) => {
@@ -470,8 +484,7 @@ export class FrontChart {
 
   finishBrush(x0, y0, x1, y1) {
     const [a, b, u, v] = this.drawBrush(x0, y0, x1, y1);
-    this.brush = {cost: [this.costAt(a), this.costAt(b)], score: [this.scoreAt(v), this.scoreAt(u)]};
-    this.on.select?.(this.brush);
+    this.on.select?.({cost: [this.costAt(a), this.costAt(b)], score: [this.scoreAt(v), this.scoreAt(u)]});
   }
 
   /* After the scales moved. */
@@ -480,8 +493,7 @@ export class FrontChart {
   }
 
   clearBrush() {
-    this.brush = null;
-    this.brushEl.hidden = true;
+    this.setBrush(null);
     this.on.select?.(null);
   }
 }

@@ -4,6 +4,7 @@
  * all lines, faint, and drawn once; the chosen ones; the axes, drawn once. While a range moves only some of the chosen lines
  * are drawn, and all once it stops, a slice in a frame: brushing stays smooth with thousands of lines. */
 import {fill, h} from '../dom.js';
+import {byColour} from './colour.js';
 import {axisValue} from '../study_data.js';
 import {fromUnit, ticks, toUnit} from './scale.js';
 import {colors} from './vega.js';
@@ -131,9 +132,8 @@ export class Parallel {
   }
 
   /* moving: another call follows soon, a sketch is enough */
-  setFilters(filters, mask, moving = false) {
-    this.filters = filters;
-    this.mask = mask;
+  setFilters(filters, mask, colour, moving = false) {
+    Object.assign(this, {filters, mask, colour});
     for (const a of this.axes) this.place(a);
     cancelAnimationFrame(this.frame);
     if (moving) this.draw(true);
@@ -169,14 +169,9 @@ export class Parallel {
     const every = moving ? Math.ceil(chosen.length / MOVING_MAX) : 1, some = every > 1 ? chosen.filter((_, k) => k % every === 0) : chosen;
     const ctx = this.prepare(this.canvas), alpha = Math.max(0.012, Math.min(0.6, 1 - 0.7 ** (HEIGHT / Math.max(1, some.length)))); /* about a third covered on average, however many */
     this.dimCanvas.hidden = !this.mask;
-    const slice = (from) => {
-      Object.assign(ctx, {globalAlpha: alpha, lineWidth: 1, strokeStyle: c.main});
-      this.lines(ctx, some, from, Math.min(from + SLICE, some.length));
-    };
-    const over = () => {
-      Object.assign(ctx, {globalAlpha: 0.85, lineWidth: moving ? 1 : 1.6, strokeStyle: c.ink}); /* hairlines are much cheaper */
-      this.lines(ctx, front, 0, front.length);
-    };
+    const stroke = (list, plain, more) => byColour(this.colour, list, plain, (_, colour, trials) => { Object.assign(ctx, {...more, strokeStyle: colour}); this.lines(ctx, trials, 0, trials.length); });
+    const slice = (from) => stroke(some.slice(from, from + SLICE), c.main, {globalAlpha: this.colour ? Math.max(0.2, alpha) : alpha, lineWidth: 1});
+    const over = () => stroke(front, c.ink, {globalAlpha: 0.85, lineWidth: moving ? 1 : this.colour ? 2.4 : 1.6}); /* hairlines are much cheaper */
     delete this.el.dataset.drawn;
     let at = 0;
     const next = () => {

@@ -2,6 +2,7 @@
  * the places of all trials. */
 import {axisValue} from '../study_data.js';
 import {h} from '../dom.js';
+import {byColour} from './colour.js';
 import {Cloud, MARKS} from './cloud.js';
 import {followX, nearest, tipRow} from './hover.js';
 import {ticks, toUnit} from './scale.js';
@@ -10,7 +11,7 @@ import * as fmt from '../format.js';
 
 const DOTS_MAX = 1500, HEIGHT = 138, LEFT = 44, RIGHT = 10, TOP = 8, BOTTOM = 24;
 
-export async function showSlice(el, data, param, slice, range) {
+export async function showSlice(el, data, param, slice, range, selection) {
   const c = colors(), width = Math.max(180, el.clientWidth) - LEFT - RIGHT;
   const place = (value) => toUnit(param, typeof value === 'number' ? value : Math.max(0, param.choices?.findIndex((choice) => String(choice) === String(value)) ?? 0));
   const isCategory = param.scale === 'categorical';
@@ -25,7 +26,13 @@ export async function showSlice(el, data, param, slice, range) {
     y[k] = TOP + HEIGHT * (1 - (data.score[i] - range[0]) / (range[1] - range[0]));
     if (k % every === 0 && y[k] <= TOP + HEIGHT && y[k] >= TOP) index.push(k);
   });
-  cloud.draw('dot', MARKS.dot(c.dim, data.plotted.length > 500 ? 0.28 : 0.5, 1.8), x, y, index);
+  const mark = () => { /* the chosen ones stand out */
+    const {mask, colour} = selection, places = new Map(index.map((k) => [data.plotted[k], k])), chosen = [...places.keys()].filter((i) => !mask || mask[i]);
+    cloud.clear();
+    if (mask) cloud.draw('faint', MARKS.dot(c.dim, 0.13, 1.6), x, y, index.filter((k) => !mask[data.plotted[k]]));
+    byColour(colour, chosen, mask ? c.ink : c.dim, (name, paint, list) => cloud.draw(`${name} ${!!mask}`, MARKS.dot(paint, colour || mask ? 0.8 : data.plotted.length > 500 ? 0.28 : 0.5, colour || mask ? 2.2 : 1.8), x, y, list.map((i) => places.get(i))));
+  };
+  mark();
   const layer = el.appendChild(document.createElement('div'));
   layer.className = 'layer';
   const labels = ticks(axis.choices ? {...axis} : axis, width < 240 ? 3 : 4);
@@ -55,5 +62,5 @@ export async function showSlice(el, data, param, slice, range) {
     return p ? {x: p.u, parts: [h('div.tip-head', null, `${param.key.split('.').at(-1)} ${typeof slice.points[k].value === 'number' ? fmt.number(slice.points[k].value) : slice.points[k].value}`),
       tipRow(`expected ${data.metric}`, fmt.number(p.mean)), tipRow('95 %', fmt.interval(p.lo, p.hi))]} : null;
   });
-  return chart;
+  return {...chart, mark};
 }

@@ -1,15 +1,16 @@
 /* vega.js - Vega from the distribution's package, as one script made at build time, and helpers of all charts.
  *
  * Expressions are interpreted (vega-interpreter), never compiled: the pages forbid eval. */
+import {asset} from '../address.js';
 
 let loading = null;
 
 function vega() {
   loading ??= new Promise((resolve, reject) => {
     const script = document.createElement('script');
-    script.src = '/assets/vega.js';
-    script.onload = () => (window.vega?.View ? resolve(window.vega) : reject(new Error('/assets/vega.js holds no Vega')));
-    script.onerror = () => reject(new Error('/assets/vega.js did not load'));
+    script.src = asset('vega.js');
+    script.onload = () => (window.vega?.View ? resolve(window.vega) : reject(new Error('vega.js holds no Vega')));
+    script.onerror = () => reject(new Error('vega.js did not load'));
     document.head.append(script);
   });
   return loading;

@@ -1,0 +1,471 @@
+/* site.c - a folder with the pages of `trawl serve` and the answers that they need, as the server itself gives them.
+ *
+ *   index.html, assets/pages.js ...   the pages, as one script: a module does not load from disk
+ *   data/site.js                      version, list of studies, folders
+ *   data/sN/study.js, trials.js ...   answers of a study by their address
+ *   data/sN/trials/K.js               a hundred trials each: config, curves, seeds, log
+ *   data/sN/play/N.js                 a policy, or what it played
+ *   games/NAME.js                     a game as WebAssembly, for the policies */
+#include "web/site/site.h"
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/json_text.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve.h"
+#include "web/site/site_priv.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODEL_WAIT_MS 50
+
+/* -- files -- */
+
+static enum status make_dir(const struct site *w, const char *name, struct error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", w->set->dir, name);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return FAIL(err, ST_IO, "report: %s could not be made (%s); give --site another folder", path, strerror(errno));
+    return ST_OK;
+}
+
+enum status site_file(struct site *w, const char *name, const char *bytes, size_t n, struct error *err)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", w->set->dir, name);
+    w->written.n_files++;
+    w->written.n_bytes += n;
+    return file_write_all(path, bytes, n, err);
+}
+
+enum status site_data(struct site *w, const char *name, const char *json, struct error *err)
+{
+    struct strbuf out;
+    char path[96];
+    enum status rc;
+
+    strbuf_init(&out, SITE_MAX_BYTES);
+    snprintf(path, sizeof path, "data/%s.js", name);
+    strbuf_addf(&out, "trawlData(\"%s\",", name);
+    strbuf_add(&out, json);
+    strbuf_add(&out, ");\n");
+    rc = strbuf_status(&out, path, err);
+    if (rc == ST_OK)
+        rc = site_file(w, path, out.text, out.len, err);
+    strbuf_free(&out);
+    return rc;
+}
+
+/* -- answers -- */
+
+static enum status take(struct site *w, const char *uri, struct strbuf *out, struct error *err)
+{
+    for (;;) {
+        struct answer *a;
+        TRY(serve_answer(w->serve, uri, &a, err));
+        bool computing = a->status == MHD_HTTP_ACCEPTED;
+        size_t n = a->n;
+        while (n > 0 && a->bytes[n - 1] == '\n')
+            n--;
+        if (!computing)
+            strbuf_add_n(out, a->bytes, n);
+        answer_release(a);
+        if (!computing)
+            return strbuf_status(out, uri, err);
+        (void)usleep(1000 * MODEL_WAIT_MS);
+    }
+}
+
+enum status site_take(struct site *w, const char *tail, struct strbuf *out, struct error *err)
+{
+    struct strbuf uri;
+    enum status rc;
+
+    strbuf_init(&uri, 8192);
+    strbuf_add(&uri, "/api/v1/studies/");
+    for (const unsigned char *c = (const unsigned char *)w->study; *c != '\0'; c++)
+        strbuf_addf(&uri, "%%%02X", *c);
+    strbuf_add(&uri, tail);
+    rc = strbuf_status(&uri, "an address", err);
+    if (rc == ST_OK)
+        rc = take(w, uri.text, out, err);
+    strbuf_free(&uri);
+    return rc;
+}
+
+void site_add(struct site *w, const char *key, const char *tail, struct strbuf *out)
+{
+    struct error err = {0};
+    struct strbuf answer;
+
+    strbuf_init(&answer, SITE_MAX_BYTES);
+    if (out->text[out->len - 1] != '{')
+        strbuf_add(out, ",\n");
+    put_str(out, key);
+    strbuf_add(out, ":");
+    if (site_take(w, tail, &answer, &err) == ST_OK) {
+        strbuf_add(out, answer.text);
+    } else {
+        strbuf_add(out, "{\"refused\":");
+        put_str(out, err.text);
+        strbuf_add(out, "}");
+    }
+    strbuf_free(&answer);
+}
+
+cJSON *site_json(struct site *w, const char *tail)
+{
+    struct strbuf text;
+    cJSON *json = NULL;
+
+    strbuf_init(&text, SITE_MAX_BYTES);
+    if (site_take(w, tail, &text, NULL) != ST_OK || json_parse(text.text, text.len, &json, NULL) != ST_OK)
+        json = NULL;
+    strbuf_free(&text);
+    return json;
+}
+
+/* -- one study -- */
+
+/* Ends the object, writes the file and frees the text. */
+static enum status end_file(struct site *w, const char *name, struct strbuf *out, enum status rc, struct error *err)
+{
+    char path[64];
+
+    strbuf_add(out, "}");
+    snprintf(path, sizeof path, "%s/%s", w->folder, name);
+    if (rc == ST_OK)
+        rc = strbuf_status(out, path, err);
+    if (rc == ST_OK)
+        rc = site_data(w, path, out->text, err);
+    strbuf_free(out);
+    return rc;
+}
+
+static void begin_file(struct strbuf *out)
+{
+    strbuf_init(out, SITE_MAX_BYTES);
+    strbuf_add(out, "{");
+}
+
+/* Answers without a parameter, and the picks. */
+static enum status write_study(struct site *w, const cJSON *front, struct error *err)
+{
+    static const char *const tails[] = {"",
+                                        "/front",
+                                        "/insight",
+                                        "/model/front",
+                                        "/model/next",
+                                        "/briefing",
+                                        "/calibration",
+                                        "/lanes",
+                                        "/hypervolume?points=240",
+                                        "/timeline",
+                                        "/pick?rule=best",
+                                        "/pick?rule=best-run",
+                                        "/pick?rule=knee"};
+    const cJSON *point;
+    struct strbuf out;
+
+    begin_file(&out);
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++)
+        site_add(w, tails[i], tails[i], &out);
+    cJSON_ArrayForEach(point, cJSON_GetObjectItem(front, "points"))
+    {
+        char tail[48];
+        int64_t trial = 0;
+        (void)json_get_i64(point, "trial", &trial);
+        snprintf(tail, sizeof tail, "/pick?rule=trial%%3D%lld", (long long)trial);
+        site_add(w, tail, tail, &out);
+    }
+    return end_file(w, "study", &out, ST_OK, err);
+}
+
+/* What study_data.js reads of every trial, as many rows as one answer has at a time. */
+static enum status write_columns(struct site *w, struct error *err)
+{
+    struct strbuf out, page;
+    int64_t offset = 0;
+    enum status rc = ST_OK;
+
+    begin_file(&out);
+    strbuf_init(&page, SITE_MAX_BYTES);
+    while (offset >= 0 && rc == ST_OK) {
+        char tail[512];
+        cJSON *json = NULL;
+        snprintf(
+            tail, sizeof tail,
+            "/trials?limit=20000&offset=%lld&fields=number,state,score,cost,cost_s,env_steps,on_front,origin,device,"
+            "reason,seed,started_ms,finished_ms,live_score,live_s,dropped,note,tags,env,objective,infeasible,"
+            "expected,expected_lo,expected_hi,n_seeds,params",
+            (long long)offset);
+        strbuf_clear(&page);
+        rc = site_take(w, tail, &page, err);
+        strbuf_addf(&out, "%s\"%lld\":", offset > 0 ? ",\n" : "", (long long)offset);
+        strbuf_add(&out, page.text);
+        if (rc == ST_OK)
+            rc = json_parse(page.text, page.len, &json, err);
+        offset = -1;
+        (void)json_get_i64(json, "next_offset", &offset);
+        cJSON_Delete(json);
+    }
+    strbuf_free(&page);
+    return end_file(w, "trials", &out, rc, err);
+}
+
+/* Through the picks: along each parameter, and over each pair of them. */
+static enum status write_models(struct site *w, const cJSON *study, struct error *err)
+{
+    static const char *const places[] = {"recommended", "best-run", "knee"};
+    const cJSON *params = cJSON_GetObjectItem(cJSON_GetObjectItem(study, "space"), "params"), *a, *b;
+    struct strbuf out;
+
+    begin_file(&out);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        cJSON_ArrayForEach(a, params)
+        {
+            char tail[256], key[160];
+            snprintf(key, sizeof key, "%s %s", json_get_str(a, "key"), places[i]);
+            snprintf(tail, sizeof tail, "/model/slice?param=%s&at=%s", json_get_str(a, "key"), places[i]);
+            site_add(w, key, tail, &out);
+        }
+    TRY(end_file(w, "slices", &out, ST_OK, err));
+    begin_file(&out);
+    cJSON_ArrayForEach(a, params)
+    {
+        for (b = a->next; b != NULL; b = b->next) {
+            char tail[512], key[256];
+            snprintf(key, sizeof key, "%s %s", json_get_str(a, "key"), json_get_str(b, "key"));
+            snprintf(tail, sizeof tail, "/model/contour?x=%s&y=%s", json_get_str(a, "key"), json_get_str(b, "key"));
+            site_add(w, key, tail, &out);
+        }
+    }
+    return end_file(w, "contours", &out, ST_OK, err);
+}
+
+static enum status write_one(struct site *w, size_t i, struct error *err)
+{
+    static const char *const folders[] = {"", "/trials", "/play"};
+    cJSON *study, *front;
+    enum status rc = ST_OK;
+    char path[64];
+
+    w->study = w->set->studies[i];
+    snprintf(w->folder, sizeof w->folder, "s%zu", i);
+    for (size_t k = 0; k < sizeof folders / sizeof folders[0]; k++) {
+        snprintf(path, sizeof path, "data/%s%s", w->folder, folders[k]);
+        TRY(make_dir(w, path, err));
+    }
+    study = site_json(w, "");
+    front = site_json(w, "/front");
+    if (study == NULL || front == NULL)
+        rc = FAIL(err, ST_NOTFOUND, "report: no study '%.100s'; `trawl ls` lists them", w->study);
+    if (rc == ST_OK)
+        rc = write_study(w, front, err);
+    if (rc == ST_OK)
+        rc = write_columns(w, err);
+    if (rc == ST_OK)
+        rc = write_models(w, study, err);
+    if (rc == ST_OK)
+        rc = site_trials(w, study, front, err);
+    cJSON_Delete(study);
+    cJSON_Delete(front);
+    return rc;
+}
+
+/* -- what all have in common -- */
+
+static bool is_wanted(const struct site *w, const char *name)
+{
+    for (size_t i = 0; i < w->set->n_studies; i++)
+        if (strcmp(w->set->studies[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The list of studies, of those that are here. */
+static enum status put_studies(struct site *w, struct strbuf *out, struct error *err)
+{
+    struct strbuf text;
+    cJSON *json = NULL, *list, *item, *next;
+    enum status rc;
+
+    strbuf_init(&text, SITE_MAX_BYTES);
+    rc = take(w, "/api/v1/studies", &text, err);
+    if (rc == ST_OK)
+        rc = json_parse(text.text, text.len, &json, err);
+    list = cJSON_GetObjectItem(json, "studies");
+    for (item = list != NULL ? list->child : NULL; item != NULL; item = next) {
+        next = item->next;
+        if (!is_wanted(w, json_get_str(item, "name")))
+            cJSON_Delete(cJSON_DetachItemViaPointer(list, item));
+    }
+    strbuf_free(&text);
+    if (rc == ST_OK)
+        api_put_json(out, json);
+    else
+        cJSON_Delete(json);
+    return rc;
+}
+
+/* Several studies to one reference, or why they do not compare. */
+static void put_compare(struct site *w, struct strbuf *out)
+{
+    struct strbuf names, uri;
+    struct error err = {0};
+    size_t from = out->len;
+
+    strbuf_init(&names, 1u << 16);
+    strbuf_init(&uri, 1u << 18);
+    for (size_t i = 0; i < w->set->n_studies; i++) {
+        strbuf_add(&names, i > 0 ? "," : "[");
+        json_write_str(&names, w->set->studies[i]);
+    }
+    strbuf_add(&names, "]");
+    strbuf_add(&uri, "/api/v1/compare?studies=");
+    for (const unsigned char *c = (const unsigned char *)names.text; *c != '\0'; c++)
+        strbuf_addf(&uri, "%%%02X", *c);
+    if (w->set->n_studies < 2)
+        strbuf_add(out, "null");
+    else if (take(w, uri.text, out, &err) != ST_OK) {
+        out->len = from;
+        strbuf_add(out, "{\"refused\":");
+        put_str(out, err.text);
+        strbuf_add(out, "}");
+    }
+    strbuf_free(&names);
+    strbuf_free(&uri);
+}
+
+static enum status write_index(struct site *w, struct error *err)
+{
+    struct strbuf out;
+    enum status rc;
+
+    strbuf_init(&out, SITE_MAX_BYTES);
+    strbuf_addf(&out, "trawlSite={\"made_ms\":%lld,\"version\":", (long long)clock_utc_ms());
+    rc = take(w, "/api/v1/version", &out, err);
+    strbuf_add(&out, ",\"studies\":");
+    if (rc == ST_OK)
+        rc = put_studies(w, &out, err);
+    strbuf_add(&out, ",\"compare\":");
+    put_compare(w, &out);
+    strbuf_add(&out, ",\"folders\":{");
+    for (size_t i = 0; i < w->set->n_studies; i++) {
+        strbuf_add(&out, i > 0 ? "," : "");
+        put_str(&out, w->set->studies[i]);
+        strbuf_addf(&out, ":\"s%zu\"", i);
+    }
+    strbuf_add(&out, "}};\n");
+    if (rc == ST_OK)
+        rc = strbuf_status(&out, "data/site.js", err);
+    if (rc == ST_OK)
+        rc = site_file(w, "data/site.js", out.text, out.len, err);
+    strbuf_free(&out);
+    return rc;
+}
+
+/* A game's module as a script: a page on disk may read nothing else. */
+static enum status write_game(struct site *w, const char *name, const char *bytes, size_t n, struct error *err)
+{
+    char *text = mem_alloc(BASE64_TEXT_BYTES(n)), path[96];
+    size_t n_name = strcspn(name + 6, "."); /* after "games/" */
+    struct strbuf out;
+    enum status rc;
+
+    base64_encode(bytes, n, text);
+    strbuf_init(&out, SITE_MAX_BYTES);
+    strbuf_addf(&out, "trawlData(\"games/%.*s\",\"%s\");\n", (int)n_name, name + 6, text);
+    snprintf(path, sizeof path, "data/games/%.*s.js", (int)n_name, name + 6);
+    rc = site_file(w, path, out.text, out.len, err);
+    strbuf_free(&out);
+    mem_free(text);
+    return rc;
+}
+
+static enum status write_assets(struct site *w, struct error *err)
+{
+    static const char *const names[] = {"pages.js", "vega.js", "style.css", "icon.svg"};
+
+    for (size_t i = 0; i < serve_n_assets; i++) {
+        const struct asset *asset = &serve_assets[i];
+        bool page = strcmp(asset->name, "site.html") == 0, game = strncmp(asset->name, "games/", 6) == 0, wanted = page;
+        char path[96], *text;
+        enum status rc;
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+            wanted = wanted || strcmp(asset->name, names[k]) == 0;
+        if (!wanted && !(game && w->written.n_games > 0))
+            continue;
+        text = asset_text(asset);
+        if (text == NULL)
+            return FAIL(err, ST_INTERNAL, "report: the page's %s is broken in this program; build it again",
+                        asset->name);
+        snprintf(path, sizeof path, "assets/%s", asset->name);
+        rc = game ? write_game(w, asset->name, text, asset->n_plain, err)
+                  : site_file(w, page ? "index.html" : path, text, asset->n_plain, err);
+        mem_free(text);
+        TRY(rc);
+    }
+    return ST_OK;
+}
+
+/* A folder that holds no site is not written into. */
+static enum status check_dir(const struct site *w, struct error *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (stat(w->set->dir, &st) != 0)
+        return make_dir(w, "", err);
+    if (!S_ISDIR(st.st_mode))
+        return FAIL(err, ST_EXISTS, "report: %s is a file; --site needs a folder", w->set->dir);
+    snprintf(path, sizeof path, "%s/index.html", w->set->dir);
+    if (stat(path, &st) != 0)
+        return ST_OK;
+    snprintf(path, sizeof path, "%s/data/site.js", w->set->dir);
+    return stat(path, &st) == 0
+               ? ST_OK
+               : FAIL(err, ST_EXISTS, "report: %s holds an index.html that no --site wrote; give another folder",
+                      w->set->dir);
+}
+
+static enum status write_all(struct site *w, struct error *err)
+{
+    static const char *const folders[] = {"assets", "data", "data/games"};
+
+    TRY(check_dir(w, err));
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        TRY(make_dir(w, folders[i], err));
+    for (size_t i = 0; i < w->set->n_studies; i++)
+        TRY(write_one(w, i, err));
+    TRY(write_index(w, err));
+    return write_assets(w, err);
+}
+
+enum status site_write(const struct site_settings *settings, struct site_written *ret_written, struct error *err)
+{
+    struct site w = {.set = settings};
+    const struct serve_settings of = {.store_path = settings->store_path,
+                                      .no_token = true,
+                                      .program = settings->program,
+                                      .version = settings->version,
+                                      .commit = settings->commit};
+    enum status rc = serve_open(&w.serve, &of, err);
+
+    if (rc == ST_OK)
+        rc = write_all(&w, err);
+    serve_destroy(w.serve);
+    *ret_written = w.written;
+    return rc;
+}
