@@ -63,7 +63,7 @@ def test_every_address_of_the_description(folder):
                 continue
             real = path.replace("{study}", "big").replace("{trial}", "3").replace("{file}", "app.js")
             real = real.replace("{folder}/app.js", "charts/vega.js")
-            query = "?param=train.gamma" if path.endswith("/slice") else "?studies=%5B%22big%22,%22big%22%5D" if path.endswith("/compare") else ""
+            query = "?param=train.gamma" if path.endswith("/slice") else "?x=train.gamma&y=train.optimizer" if path.endswith("/contour") else "?studies=%5B%22big%22,%22big%22%5D" if path.endswith("/compare") else ""
             status, head, body = s.ask(real + query)
             want = (200, 202) if "model" in path or path.endswith("insight") else (200, 303) if path == "/login" else (200,)
             assert status in want, (real, status, body[:300])
@@ -219,7 +219,13 @@ def test_models(folder):
         tap.equal([p["value"] for p in s.get(S + "/model/slice?param=train.optimizer")["points"]], ["adam", "muon"])
         s.fails(S + "/model/slice", 400, "param")
         s.fails(S + "/model/slice?param=x", 400, "not searched")
-        s.fails(S + "/model/slice?param=train.gamma&at=x", 400, "wanted")
+        s.fails(S + "/model/slice?param=train.gamma&at=x", 400, "give a trial's number")
+        s.fails(S + "/model/contour?x=train.gamma", 400, "no y")
+        s.fails(S + "/model/contour?x=train.gamma&y=train.gamma", 400, "name two parameters")
+        grid = s.get(S + "/model/contour?x=train.optimizer&y=train.gamma")
+        tap.equal(grid["x"]["values"], ["adam", "muon"])
+        tap.equal(len(grid["score"]), 2 * len(grid["y"]["values"]))
+        tap.equal(len(s.get(S + "/model/next")["points"]), 3)
         s.fails(S + "/model/slice?param=train.gamma&at=5000", 404, "5000")
 
 

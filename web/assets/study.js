@@ -70,10 +70,11 @@ export async function show(main, ctx) {
   await data.update(ctx.signal);
   renew(tilesEl, tiles(data));
   let view = null;
-  const selection = new Selection(data, () => view?.selected?.());
+  const selection = new Selection(data, () => { beliefs(); view?.selected?.(); });
   selection.saved = drawNav;
   fill(selectEl, current() !== 'progress' && selection.el);
-  const beliefs = () => data.readExpected(ctx.signal).then((read) => { if (read) selection.change(); }).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
+  /* of all trials, for those who show it */
+  const beliefs = () => (current() === 'trials' || selection.by === 'expected' || selection.filters.has('expected')) && data.readExpected(ctx.signal).then((read) => { if (read) selection.change(); }).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
   const tab = await TABS.find(([key]) => key === current())[2]();
   if (ctx.signal.aborted) return;
   main.addEventListener('click', () => selection.save(), {capture: true, signal: ctx.signal}); /* before a link leaves: the back button then restores the state */

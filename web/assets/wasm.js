@@ -7,12 +7,12 @@ function bytesOf(base64) {
   return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 }
 
-/* printf's conversions that pictures use: %d %+d %lld %.Nf %s. next(kind): the next argument. */
+/* printf's conversions that pictures use: %d %+d %lld %.Nf %s %c. next(kind): the next argument. */
 export function formatText(format, next) {
-  return format.replace(/%(\+?)(?:\.(\d+))?(ll|l|z)?([dfs%])/g, (_, plus, digits, size, kind) => {
+  return format.replace(/%(\+?)(?:\.(\d+))?(ll|l|z)?([cdfs%])/g, (_, plus, digits, size, kind) => {
     if (kind === '%') return '%';
-    const value = next(kind === 'd' && size === 'll' ? 'i64' : kind === 'd' ? 'i32' : kind === 'f' ? 'f64' : 'text');
-    return `${plus && value >= 0 ? '+' : ''}${kind === 'f' ? value.toFixed(digits ?? 6) : value}`;
+    const value = next(kind === 'd' && size === 'll' ? 'i64' : kind === 'd' || kind === 'c' ? 'i32' : kind === 'f' ? 'f64' : 'text');
+    return `${plus && value >= 0 ? '+' : ''}${kind === 'f' ? value.toFixed(digits ?? 6) : kind === 'c' ? String.fromCharCode(value) : value}`;
   });
 }
 

@@ -138,7 +138,7 @@ VIEWS = {
     "parameters": (path("?tab=params"), "document.querySelectorAll('.slice canvas.marks').length === 6 && document.querySelector('.proposals')"),
     "trials": (path("?tab=trials"), TABLE_READY),
     "curves": (path("?tab=curves&colour=train.gamma"), "document.querySelector('#all-curves canvas')?.getAttribute('aria-label')"),
-    "progress": (path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3"),
+    "progress": (path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3 && !document.querySelector('.briefing').hidden"),
     "trial": (path("/trial/990?against=3"), "document.querySelector('.config tr.against') && document.querySelectorAll('#curves canvas').length > 3"),
     "compare": ("/compare?" + urllib.parse.urlencode({"trials": "night%2F990,night%2F991", "studies": STUDY}), "document.querySelectorAll('.series-list > div').length === 3 && document.querySelector('.chart canvas')"),
 }
@@ -237,7 +237,7 @@ def test_charts_show_values_under_the_pointer(_):
     b.wait("![...document.querySelectorAll('.tip')].some((t) => !t.hidden)")
     point(".halves .chart canvas", 0.4, 0.06)
     assert re.match(r"train\.total_timesteps\nperf\n\d+ %\nwithin\n\d+ % to \d+ %", tip()), tip()
-    go(path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3")
+    go(*VIEWS["progress"])
     point(".lines")
     assert re.match(r"\d+\nexpected\n[\d.]+\nsingle runs\n[\d.]+$", tip()), tip()
     go(path("/trial/990"), "document.querySelectorAll('#curves canvas').length > 3")
