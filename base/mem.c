@@ -3,6 +3,8 @@
 
 #include "base/fault.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +46,14 @@ static void *block_of(size_t size)
         (void)madvise(block, rounded / MEM_HUGE * MEM_HUGE, MADV_HUGEPAGE);
     memset(block, 0, rounded);
     return block;
+}
+
+void mem_keep_freed(size_t bytes)
+{
+    int limit = bytes < INT_MAX ? (int)bytes : INT_MAX;
+
+    (void)mallopt(M_MMAP_THRESHOLD, limit / 2); /* larger blocks would be mapped and unmapped each time */
+    (void)mallopt(M_TRIM_THRESHOLD, limit);
 }
 
 /* n * size, or SIZE_MAX, which no allocator gives. */

@@ -34,6 +34,7 @@ int main(int argc, char **argv)
     struct space space = {.dim = dim};
     struct error err = {0};
     openblas_set_num_threads(1);
+    mem_keep_freed((size_t)64 << 20); /* as the controller's thread of proposals */
     if (dim > SPACE_MAX_DIM)
         return 2;
     for (size_t i = 0; i < dim; i++) {
