@@ -231,6 +231,11 @@ void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log)
     *ret_log = sum;
 }
 
+double env_batch_take_numbers(struct env_batch *batch, double *ret_sums)
+{
+    return batch->def->n_numbers > 0 ? batch->def->take_numbers(batch->states, batch->n_envs, ret_sums) : 0.0;
+}
+
 /* -- whole state -- */
 static size_t states_bytes(const struct env_batch *batch)
 {

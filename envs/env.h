@@ -92,7 +92,8 @@ struct env_gpu_bytes : env_gpu_rows<0> {
 #define ENV_GPU(game, ...)
 #endif
 
-#define ENV_MAX_HEADS 8 /* action components of one agent */
+#define ENV_MAX_HEADS 64 /* action components of one agent */
+#define ENV_MAX_NUMBERS 32 /* named numbers of a game of its own memory (env_def.h) */
 #define ENV_MAX_AGENTS 65536 /* agents of one instance */
 #define ENV_BYTE_SCALE                                                                                                 \
     255.0f /* what observations that are bytes are divided by, unless their game names another number */

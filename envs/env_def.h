@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-#define ENV_API_VERSION 6
+#define ENV_API_VERSION 7
 
 struct env_io;
 struct env_log;
@@ -66,6 +66,13 @@ struct env_def {
     enum status (*failed)(const void *states, struct error *err);
     /* Seconds in which processes of its own have stepped it since all of it was reset. NULL: it has none. */
     double (*outside_s)(const void *states);
+    /* Numbers of the game's own besides score and perf, at most ENV_MAX_NUMBERS: metrics, whose names begin with "env/" and
+     * stay. */
+    const char *const *number_names;
+    size_t n_numbers;
+    /* Sums (n_numbers) over the episodes since it was last asked, then forgotten; returns how many those were. Not while it
+     * is stepped. NULL with n_numbers = 0. */
+    double (*take_numbers)(void *states, size_t n_envs, double *ret_sums);
     bool whole; /* a range is stepped by one call in one thread: for a game that has processes of its own */
     const void *source; /* the program's: where the game comes from; NULL in built-in ones and in libraries */
 };

@@ -48,6 +48,9 @@ void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log);
 /* That of each instance (n_envs), then cleared. */
 void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs);
 
+/* Sums of the game's named numbers (def->n_numbers) over the episodes since the last call; returns how many those were. */
+double env_batch_take_numbers(struct env_batch *batch, double *ret_sums);
+
 /* Whole state as bytes (states, then logs, each in the order of the instances), for bit-exact resume; observe again
  * after a load. A game whose memory cannot be saved has only logs there: it continues as it is after a load. */
 size_t env_batch_state_bytes(const struct env_batch *batch);

@@ -89,6 +89,24 @@ int kern_cuda_count(void)
 #endif
 }
 
+const char *kern_env_device_text(void)
+{
+#ifdef TRAWL_HAVE_CUDA
+    return cuda_env_device_text;
+#else
+    return NULL;
+#endif
+}
+
+const char *kern_env_device_flags(void)
+{
+#ifdef TRAWL_HAVE_CUDA
+    return TRAWL_GPU_WORDS;
+#else
+    return NULL;
+#endif
+}
+
 size_t kern_cuda_facts(struct kern_fact *ret_facts, size_t n_max)
 {
 #ifdef TRAWL_HAVE_CUDA

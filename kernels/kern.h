@@ -67,6 +67,8 @@ struct kern_device {
     enum status (*env_restart)(struct kern *kern, struct kern_env *env, struct rng root, struct error *err);
     enum status (*env_take_log)(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err);
     double (*env_outside_s)(const struct kern_env *env);
+    enum status (*env_take_numbers)(struct kern *kern, struct kern_env *env, double *ret_sums, double *ret_episodes,
+                                    struct error *err);
     size_t (*env_state_bytes)(const struct kern_env *env);
     enum status (*env_save)(struct kern *kern, struct kern_env *env, void *bytes, struct error *err);
     enum status (*env_load)(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err);
@@ -113,6 +115,10 @@ static inline size_t kern_n_threads(const struct kern *kern)
 /* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
 bool kern_cuda_available(char *ret_reason, size_t size);
 int kern_cuda_count(void); /* devices that this build can use; opens none */
+/* What a game of a user's is compiled with for a GPU (cuda/play/library_device.cuh), and the words that nvcc needs: those
+ * of this build. NULL: it was made without CUDA. */
+const char *kern_env_device_text(void);
+const char *kern_env_device_flags(void);
 /* What there is of CUDA, a row each for driver, libraries and devices; returns how many. Opens the devices. */
 struct kern_fact {
     char key[24], text[232];
@@ -293,6 +299,12 @@ static inline void kern_env_step(struct kern *kern, struct kern_env *env, const 
 static inline double kern_env_outside_s(const struct kern_env *env)
 {
     return env->device->env_outside_s(env);
+}
+/* env_batch_take_numbers of its batch; waits */
+static inline MUST_USE enum status kern_env_take_numbers(struct kern *kern, struct kern_env *env, double *ret_sums,
+                                                         double *ret_episodes, struct error *err)
+{
+    return env->device->env_take_numbers(kern, env, ret_sums, ret_episodes, err);
 }
 static inline size_t kern_env_state_bytes(const struct kern_env *env)
 {

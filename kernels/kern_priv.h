@@ -73,6 +73,7 @@ bool cuda_probe(char *ret_text, size_t size);
 int cuda_count(void);
 size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu */
 extern const struct kern_device cuda_device; /* cuda/device.cu */
+extern const char cuda_env_device_text[]; /* made by envs/plugin/make_header.py */
 #endif
 
 #endif

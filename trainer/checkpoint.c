@@ -35,10 +35,12 @@ struct ckpt_entry {
     uint64_t bytes;
 };
 
+#define CKPT_FIRST_HEADS 8 /* where older files have them */
+
 /* What must agree between a file and a trainer. */
 struct ckpt_shape {
     char env[32];
-    int64_t obs_size, n_agents, n_heads, head_sizes[ENV_MAX_HEADS], state_size;
+    int64_t obs_size, n_agents, n_heads, head_sizes[CKPT_FIRST_HEADS], state_size;
     int64_t hidden_size, num_layers, core, activation, total_agents, optimizer;
     int64_t encoder, conv_layers, conv_channels, conv_stride; /* not in the oldest files; 0 with a linear encoder */
     int64_t encoder_activation; /* not in older files: it was the activation */
@@ -46,6 +48,7 @@ struct ckpt_shape {
     int64_t norm_obs; /* not in older files */
     int64_t value_bins, value_max; /* not in older files; 0 where the value is a number */
     int64_t frame_stack; /* not in older files: it was 1 */
+    int64_t more_head_sizes[ENV_MAX_HEADS - CKPT_FIRST_HEADS]; /* not in older files: there were none */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -119,7 +122,8 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     s->n_agents = t->shape.n_agents;
     s->n_heads = t->shape.n_heads;
     for (int i = 0; i < t->shape.n_heads; i++)
-        s->head_sizes[i] = t->shape.head_sizes[i];
+        *(i < CKPT_FIRST_HEADS ? &s->head_sizes[i] : &s->more_head_sizes[i - CKPT_FIRST_HEADS]) =
+            t->shape.head_sizes[i];
     s->state_size = (int64_t)t->def->state_size;
     s->hidden_size = (int64_t)t->policy.width;
     s->num_layers = (int64_t)t->policy.n_layers;
@@ -219,9 +223,9 @@ static bool ckpt_shape_read(struct ckpt_shape *shape, const char *at, size_t byt
     const size_t with_frames = offsetof(struct ckpt_shape, frame_stack);
 
     if (at == NULL ||
-        (bytes != sizeof *shape && bytes != with_frames && bytes != offsetof(struct ckpt_shape, value_bins) &&
-         bytes != with_activation && bytes != offsetof(struct ckpt_shape, encoder_activation) &&
-         bytes != offsetof(struct ckpt_shape, encoder)))
+        (bytes != sizeof *shape && bytes != offsetof(struct ckpt_shape, more_head_sizes) && bytes != with_frames &&
+         bytes != offsetof(struct ckpt_shape, value_bins) && bytes != with_activation &&
+         bytes != offsetof(struct ckpt_shape, encoder_activation) && bytes != offsetof(struct ckpt_shape, encoder)))
         return false;
     memset(shape, 0, sizeof *shape);
     memcpy(shape, at, bytes);

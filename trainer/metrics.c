@@ -82,6 +82,21 @@ double train_metric_value(const struct train_metrics *metrics, size_t i)
     return value;
 }
 
+size_t train_metrics_count(const struct env_def *env)
+{
+    return train_n_metric_defs + env->n_numbers;
+}
+
+const char *train_metrics_name(const struct env_def *env, size_t i)
+{
+    return i < train_n_metric_defs ? train_metric_defs[i].name : env->number_names[i - train_n_metric_defs];
+}
+
+double train_metrics_value(const struct train_metrics *metrics, size_t i)
+{
+    return i < train_n_metric_defs ? train_metric_value(metrics, i) : metrics->numbers[i - train_n_metric_defs];
+}
+
 void stats_add(struct kern_stats *sum, const struct kern_stats *stats)
 {
     sum->n_tokens += stats->n_tokens;
@@ -182,6 +197,9 @@ static void metrics_fill_totals(struct trainer *t, struct train_metrics *m)
     double known_s = 0.0;
 
     trainer_profile_settle(t);
+    m->env = t->def;
+    for (size_t i = 0; i < ENV_MAX_NUMBERS; i++)
+        m->numbers[i] = NAN;
     m->env_steps = c->env_steps;
     m->updates = c->updates;
     m->wall_s = c->wall_s;
@@ -228,6 +246,17 @@ void metrics_of_window(struct trainer *t, struct train_metrics *m)
     metrics_fill_means(m, &sum.log, &sum.stats, sum.updates);
     metrics_fill_window(&sum.log, m);
     m->steps_per_s = ratio_or_nan((double)m->env_steps, m->wall_s);
+}
+
+void metrics_take_numbers(struct trainer *t, struct train_metrics *m)
+{
+    double episodes = 0.0;
+    struct error ignored = {0}; /* the next iteration reports it */
+
+    if (t->def->n_numbers == 0 || kern_env_take_numbers(t->kern, t->env, m->numbers, &episodes, &ignored) != ST_OK)
+        return;
+    for (size_t i = 0; i < t->def->n_numbers; i++)
+        m->numbers[i] = ratio_or_nan(m->numbers[i], episodes);
 }
 
 double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,

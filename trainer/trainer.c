@@ -367,6 +367,7 @@ static bool trainer_report(struct trainer *t, const struct train_callbacks *call
     struct train_metrics metrics;
 
     trainer_get_metrics(t, &metrics);
+    metrics_take_numbers(t, &metrics);
     t->count.report_env_steps = t->count.env_steps;
     t->count.report_updates = t->count.updates;
     t->count.report_wall_s = t->count.wall_s;

@@ -108,6 +108,9 @@ struct train_metrics {
     int64_t memory; /* bytes, as planned */
     double phase_s[PHASE_COUNT]; /* seconds in each phase since training began */
     double outside; /* share of the time in which processes of the game's own stepped it; NaN: it has none */
+    /* Numbers of the game's own (struct env_def), means over the episodes since the last report; NaN when none ended. */
+    const struct env_def *env; /* borrowed: their names */
+    double numbers[ENV_MAX_NUMBERS];
 };
 
 /* One row per metric: drives the store, JSON, trackers and docs/metrics.md, so that names are the same everywhere. */
@@ -121,6 +124,10 @@ struct train_metric_def {
 extern const struct train_metric_def train_metric_defs[];
 extern const size_t train_n_metric_defs;
 double train_metric_value(const struct train_metrics *metrics, size_t i);
+/* Those of the table, and after them the numbers of the game's own: how many, and by index. */
+size_t train_metrics_count(const struct env_def *env);
+const char *train_metrics_name(const struct env_def *env, size_t i);
+double train_metrics_value(const struct train_metrics *metrics, size_t i);
 
 /* What a finished (or stopped) run did: means over the last tenth of its steps (at least the last rollout; widened
  * until it holds an episode and an update), so they depend on the run alone and not on when reports were made. NaN when

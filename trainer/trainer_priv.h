@@ -407,6 +407,8 @@ void recordings_free(struct trainer *t);
 
 /* ---- metrics.c ---- */
 /* The metrics of a result (trainer.h). */
+/* The numbers of the game's own since the last report. */
+void metrics_take_numbers(struct trainer *t, struct train_metrics *metrics);
 void metrics_of_window(struct trainer *t, struct train_metrics *ret_metrics);
 
 /* ---- eval.c ---- */

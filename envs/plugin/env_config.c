@@ -23,7 +23,7 @@ static const struct opt_def common_defs[] = {
     OPT_ROW_STR(struct game_common, name, "",
                 "Names the game to train on; `trawl envs` lists them. A game of your own: the path of its library, "
                 "./my_game.so, from the folder of the file that names it; one of Gymnasium: gym:CartPole-v1, or "
-                "gym:my_module:MyEnv."),
+                "gym:my_module:MyEnv; of EnvPool: envpool:Pong-v5."),
 };
 const struct opt_table env_opt_table = {
     .section = "env",

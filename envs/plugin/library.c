@@ -23,6 +23,7 @@
 
 #define SETTINGS_MAX (1u << 20)
 #define KEY_MAX 63
+#define NUMBER_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
 #define SHAPES_MAX 64 /* of a described game, by settings; asking for one starts a process */
 
 /* What a library shares with the program. A change here is another version of the interface: libraries are then refused,
@@ -34,7 +35,7 @@
      29 * sizeof(struct env_picture) + 31 * sizeof(struct env_about) + 37 * offsetof(struct opt_def, offset) +         \
      41 * offsetof(struct opt_def, help) + 43 * offsetof(struct env_shape, low) + 47 * offsetof(struct env_io, obs) +  \
      53 * offsetof(struct env_def, step_range))
-_Static_assert(LAYOUT == 839828 && ENV_API_VERSION == 6,
+_Static_assert(LAYOUT == 854188 && ENV_API_VERSION == 7,
                "the layout of a library's table has changed: raise ENV_API_VERSION, and state the new layout here");
 
 struct known_shape {
@@ -47,6 +48,7 @@ struct library {
     char *path;
     struct stat file;
     char hash[ENV_LIBRARY_HASH_BYTES];
+    const void *device;
     bool described;
     struct known_shape shapes[SHAPES_MAX]; /* [0]: of the default settings */
     size_t n_shapes;
@@ -98,6 +100,11 @@ static const struct library *library_of(const struct env_def *def)
 const char *env_library_hash(const struct env_def *def)
 {
     return def->source != NULL ? library_of(def)->hash : "";
+}
+
+const void *env_library_device(const struct env_def *def)
+{
+    return def->source != NULL ? library_of(def)->device : NULL;
 }
 
 bool env_library_is_described(const struct env_def *def)
@@ -214,6 +221,25 @@ static enum status check_rows(const char *path, const struct opt_table *options,
     return ST_OK;
 }
 
+static enum status check_numbers(const char *path, const struct env_def *def, struct error *err)
+{
+    if (def->n_numbers > ENV_MAX_NUMBERS || (def->n_numbers > 0) != (def->take_numbers != NULL) ||
+        (def->n_numbers > 0 && (def->number_names == NULL || def->open == NULL)))
+        return FAIL(err, ST_CONFIG,
+                    "%s: it has %zu named numbers; a game with memory of its own has at most %d, with their names and "
+                    "take_numbers",
+                    path, def->n_numbers, ENV_MAX_NUMBERS);
+    for (size_t i = 0; i < def->n_numbers; i++) {
+        const char *name = def->number_names[i];
+        size_t n = name != NULL ? strlen(name) : 0;
+        if (n < 5 || n > KEY_MAX || strncmp(name, "env/", 4) != 0 || strspn(name, NUMBER_LETTERS) != n)
+            return FAIL(err, ST_CONFIG,
+                        "%s: its number %zu is named '%.80s'; a name is env/ and letters, digits, _ - . /, at most %d",
+                        path, i, name != NULL ? name : "", KEY_MAX);
+    }
+    return ST_OK;
+}
+
 static enum status check_table(const char *path, const struct env_def *def, struct error *err)
 {
     if (def->api_version != ENV_API_VERSION)
@@ -238,6 +264,7 @@ static enum status check_table(const char *path, const struct env_def *def, stru
                     def->state_size);
     if ((def->save == NULL) != (def->load == NULL) || (def->save == NULL) != (def->saved_bytes == NULL))
         return FAIL(err, ST_CONFIG, "%s: saved_bytes, save and load come together", path);
+    TRY(check_numbers(path, def, err));
     return check_rows(path, &def->options, err);
 }
 
@@ -265,6 +292,12 @@ static enum status load(struct library *library, struct error *err)
         return FAIL(err, ST_CONFIG, "%s: trawl_env() gives no table", library->path);
     TRY(check_table(library->path, def, err));
     library->def = *def;
+    symbol = dlsym(handle, "trawl_env_device");
+    if (symbol != NULL) {
+        const void *(*give_device)(void);
+        memcpy(&give_device, &symbol, sizeof give_device);
+        library->device = give_device();
+    }
     return ST_OK;
 }
 

@@ -4,7 +4,8 @@
  * A game outside the program is a shared library that exports trawl_env(). From nothing:
  *   trawl env new my_game && trawl env build my_game.h && trawl env check ./my_game.so && trawl train ./my_game.so
  * Three ways to make one, from short to free:
- *   1. a header of the same form as a built-in game's (struct env_shape tells how): `trawl env build my_game.h`;
+ *   1. a header of the same form as a built-in game's (struct env_shape tells how): `trawl env build my_game.h`. Where
+ *      there is nvcc, it lives on a GPU too;
  *   2. the same in a file of your own, for memory of your own or C++:
  *        #include "trawl_env.h"
  *        ... struct my_game_settings, struct my_game_state, my_game_shape, _reset, _step, _observe, _draw, ...

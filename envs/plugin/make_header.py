@@ -2,9 +2,11 @@
 """make_header.py - writes trawl_env.h, and the C file that holds the headers that `trawl env build` compiles with.
 
 usage: make_header.py ROOT FACE LOOP TRAWL_ENV.h OUT.c OUT.d [HEADER.in ...]
+       make_header.py --device ROOT HEADER NAME OUT.c OUT.d
 
 trawl_env.h is FACE with every header of the project that it includes, each once, and below it LOOP, which is there again
-at each inclusion that defines ENV_GAME. A HEADER.in is held as it is, by its name without .in.
+at each inclusion that defines ENV_GAME. A HEADER.in is held as it is, by its name without .in. --device: OUT.c holds HEADER, with every header of the project that it
+includes, as the string NAME: what a game's device code is compiled with.
 """
 
 import os
@@ -34,7 +36,23 @@ def c_bytes(text):
     return "\n".join("    " + ",".join(map(str, data[at:at + 30])) + "," for at in range(0, len(data), 30))
 
 
+def write_depfile(path, root, made, seen):
+    with open(path, "w", encoding="utf-8") as file:
+        names = " ".join(os.path.join(root, path).replace(" ", "\\ ") for path in seen)
+        file.write(f"{made}: {names}\n")
+
+
+def device(root, header, name, out, depfile):
+    seen = [header]
+    text = expand(root, header, seen)
+    with open(out, "w", encoding="utf-8") as file:
+        file.write(f"/* made by envs/plugin/make_header.py */\n#include \"kernels/kern_priv.h\"\n\nconst char {name}[] = {{\n{c_bytes(text)}\n}};\n")
+    write_depfile(depfile, root, out, seen)
+
+
 def main():
+    if sys.argv[1] == "--device":
+        return device(*sys.argv[2:])
     root, face, loop, header, out, depfile = sys.argv[1:7]
     seen = [face, loop]
     text = "/* trawl_env.h - a game for Trawl. Made of the program's own headers by envs/plugin/make_header.py. */\n"
@@ -54,9 +72,7 @@ def main():
         for i, name in enumerate(held):
             file.write(f'    {{"{name}", text_{i}}},\n')
         file.write("};\nconst size_t env_n_headers = sizeof env_headers / sizeof env_headers[0];\n")
-    with open(depfile, "w", encoding="utf-8") as file:
-        names = " ".join(os.path.join(root, path).replace(" ", "\\ ") for path in seen)
-        file.write(f"{header} {out}: {names}\n")
+    write_depfile(depfile, root, f"{header} {out}", seen)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,9 @@ ENV_OBS_FN void gap_observe(const struct gap_settings *settings, const struct ga
     obs[3] = 2.0f * state->gap - 1.0f;
 }
 
+/* on a GPU: an observation is 4 numbers */
+ENV_GPU(gap, env_gpu_rows<4>)
+
 #ifndef __CUDACC__
 static const struct opt_def gap_options[] = {
     OPT_ROW_INT(struct gap_settings, walls, "10", 1, 1000, OPT_FIXED, 0, 0, "walls",

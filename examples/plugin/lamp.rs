@@ -1,4 +1,4 @@
-//! lamp.rs - a game in Rust: the table of trawl_env.h (version 5) filled by hand.
+//! lamp.rs - a game in Rust: the table of trawl_env.h (version 7) filled by hand.
 //!
 //!   rustc --edition 2021 --crate-type cdylib -O examples/plugin/lamp.rs -o lamp.so
 //!   trawl env check ./lamp.so && trawl train ./lamp.so
@@ -28,9 +28,9 @@ pub struct Rng { key: u64, counter: u64 }
 
 #[repr(C)]
 pub struct Shape {
-    obs_size: c_int, n_agents: c_int, n_heads: c_int, head_sizes: [c_int; 8], has_mask: bool, channels: c_int,
+    obs_size: c_int, n_agents: c_int, n_heads: c_int, head_sizes: [c_int; 64], has_mask: bool, channels: c_int,
     height: c_int, width: c_int, may_truncate: bool, agents_end: bool, bytes: bool, byte_scale: f32,
-    low: [f32; 8], high: [f32; 8],
+    low: [f32; 64], high: [f32; 64],
 }
 
 #[repr(C)]
@@ -51,7 +51,7 @@ pub struct Def {
     step_range: extern "C" fn(*const Settings, *mut State, *mut Log, *const Io, usize, usize),
     state_size: usize, track_at: usize, draw: *const c_void, open: *const c_void, close: *const c_void,
     saved_bytes: *const c_void, save: *const c_void, load: *const c_void, failed: *const c_void,
-    outside_s: *const c_void, whole: bool,
+    outside_s: *const c_void, number_names: *const c_void, n_numbers: usize, take_numbers: *const c_void, whole: bool,
     source: *const c_void,
 }
 unsafe impl Sync for Def {}
@@ -142,14 +142,14 @@ static OPTIONS: [OptDef; 1] = [OptDef {
 }];
 static ABOUT: About = About { summary: text(b"press the button of the lamp that is lit\0"), defaults: NONE, n_defaults: 0 };
 static DEF: Def = Def {
-    api_version: 6, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
+    api_version: 7, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
     options: OptTable {
         section: text(b"env\0"), title: text(b"Environment: lamp\0"), defs: OPTIONS.as_ptr(), n_defs: 1,
         settings_size: std::mem::size_of::<Settings>(),
     },
     shape, reset_range: reset, observe_range: observe, step_range: step,
     state_size: std::mem::size_of::<State>(), track_at: 0, draw: NONE, open: NONE, close: NONE, saved_bytes: NONE,
-    save: NONE, load: NONE, failed: NONE, outside_s: NONE, whole: false, source: NONE,
+    save: NONE, load: NONE, failed: NONE, outside_s: NONE, number_names: NONE, n_numbers: 0, take_numbers: NONE, whole: false, source: NONE,
 };
 
 #[no_mangle]

@@ -230,6 +230,14 @@ static enum status cpu_env_take_log(struct kern *kern, struct kern_env *env, str
     return ST_OK;
 }
 
+static enum status cpu_env_take_numbers(struct kern *kern, struct kern_env *env, double *ret_sums, double *ret_episodes,
+                                        struct error *err)
+{
+    (void)kern, (void)err;
+    *ret_episodes = env_batch_take_numbers(batch_of(env), ret_sums);
+    return ST_OK;
+}
+
 static double cpu_env_outside_s(const struct kern_env *env)
 {
     return env_batch_outside_s(batch_of(env));
@@ -323,6 +331,7 @@ const struct kern_device cpu_device = {
     .env_restart = cpu_env_restart,
     .env_take_log = cpu_env_take_log,
     .env_outside_s = cpu_env_outside_s,
+    .env_take_numbers = cpu_env_take_numbers,
     .env_state_bytes = cpu_env_state_bytes,
     .env_save = cpu_env_save,
     .env_load = cpu_env_load,

@@ -107,6 +107,8 @@ enum status cuda_env_create(struct kern *kern, struct kern_env **ret_env, const 
 enum status cuda_env_restart(struct kern *kern, struct kern_env *env, struct rng root, struct error *err);
 void cuda_env_destroy(struct kern *kern, struct kern_env *env);
 double cuda_env_outside_s(const struct kern_env *env);
+enum status cuda_env_take_numbers(struct kern *kern, struct kern_env *env, double *ret_sums, double *ret_episodes,
+                                  struct error *err);
 enum status cuda_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err);
 size_t cuda_env_state_bytes(const struct kern_env *env);
 enum status cuda_env_save(struct kern *kern, struct kern_env *env, void *bytes, struct error *err);

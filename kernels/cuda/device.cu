@@ -445,6 +445,7 @@ extern "C" const struct kern_device cuda_device = {
     .env_restart = cuda_env_restart,
     .env_take_log = cuda_env_take_log,
     .env_outside_s = cuda_env_outside_s,
+    .env_take_numbers = cuda_env_take_numbers,
     .env_state_bytes = cuda_env_state_bytes,
     .env_save = cuda_env_save,
     .env_load = cuda_env_load,

@@ -4,6 +4,7 @@
 #define KERNELS_CUDA_NUMBER_H
 
 #include "kernels/cuda/common.h"
+#include "kernels/cuda/gates.cuh"
 #include "kernels/cuda/ptx.cuh"
 
 typedef __nv_bfloat16 bf16;
@@ -41,25 +42,6 @@ static __device__ __forceinline__ void num_set(float *to, float x)
 static __device__ __forceinline__ void num_set(bf16 *to, float x)
 {
     *to = __float2bfloat16(x);
-}
-
-/* 1 + e^-x, where e^-x stops at 2^40; NaN stays NaN. */
-static __device__ __forceinline__ float num_sigmoid_inverse(float x)
-{
-    return 1.0f + ptx_exp2(ptx_min_40(-1.44269504f * x));
-}
-
-/* The sigmoids 1 / (1 + e^-x) of a cell's three gates. They share one reciprocal, because the special function unit is
- * what bounds a cell; the end at 2^40 keeps the product of three finite, and the sigmoid there is 9.1e-13. Off by at
- * most 5e-7 (test_cuda_linear.c). */
-static __device__ __forceinline__ void num_sigmoids(float *a, float *b, float *c)
-{
-    float ea = num_sigmoid_inverse(*a), eb = num_sigmoid_inverse(*b), ec = num_sigmoid_inverse(*c);
-    float bc = eb * ec, r = ptx_reciprocal(ea * bc), ra = r * ea;
-
-    *a = r * bc;
-    *b = ra * ec;
-    *c = ra * eb;
 }
 
 /* V numbers from 16-byte aligned memory (or V = 1 from anywhere). */

@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "sweep/agent/ask_store.h"
 #include "sweep/control/ask_forward.h"
 
 #include <stdio.h>
@@ -16,7 +15,6 @@ struct ask_client {
     const struct ask_place *place;
     char *study; /* owned */
     struct http *http; /* NULL: a store */
-    struct ask_store *direct; /* NULL: the store's controller answers */
     struct http_reply reply;
     char authorization[160];
 };
@@ -58,8 +56,6 @@ enum status ask_client_create(struct ask_client **ret_client, const struct ask_p
     c->place = place;
     c->study = mem_strdup(study);
     http_reply_init(&c->reply);
-    if (place->direct)
-        c->direct = ask_store_create(place->store);
     if (place->url[0] != '\0')
         rc = http_create(&c->http, &settings, err);
     if (rc == ST_OK && c->http != NULL && place->token[0] != '\0')
@@ -78,7 +74,6 @@ void ask_client_destroy(struct ask_client *c)
     if (c == NULL)
         return;
     http_destroy(c->http);
-    ask_store_destroy(c->direct);
     http_reply_free(&c->reply);
     explicit_bzero(c->authorization, sizeof c->authorization);
     mem_free(c->study);
@@ -161,8 +156,6 @@ enum ask_outcome ask_client_call(struct ask_client *c, const char *verb, int64_t
     *ret_answer = NULL;
     *ret_wait_s = 0;
     text[0] = '\0';
-    if (c->direct != NULL)
-        return ask_store_call(c->direct, verb, body, ret_answer, text);
     return c->http != NULL ? call_server(c, verb, trial, body, ret_answer, ret_wait_s, text)
                            : call_store(c, verb, trial, body, ret_answer, text);
 }

@@ -207,7 +207,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     }
     TRY(label_checkpoints(t, err));
     if (t->log_dir != NULL)
-        TRY(curve_log_open(&t->curves, t->log_dir, t->resume != NULL, err));
+        TRY(curve_log_open(&t->curves, t->setup->env, t->log_dir, t->resume != NULL, err));
     signals_catch();
     TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->session.kern), &tracking, err));
     if (!t->quiet)

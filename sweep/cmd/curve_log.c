@@ -21,7 +21,8 @@
 struct curve_log {
     FILE *csv, *jsonl;
     struct event_file *events;
-    struct event_value *values; /* (train_n_metric_defs) of a report; owned */
+    const struct env_def *env; /* borrowed */
+    struct event_value *values; /* (train_metrics_count(env)) of a report; owned */
     char dir[PATH_MAX];
     bool failed; /* it was logged */
 };
@@ -40,7 +41,8 @@ static enum status open_one(const char *dir, const char *name, bool append, FILE
     return *ret_file != NULL ? ST_OK : FAIL(err, ST_IO, "train: %s cannot be written: %s", path, strerror(errno));
 }
 
-enum status curve_log_open(struct curve_log **ret_log, const char *dir, bool append, struct error *err)
+enum status curve_log_open(struct curve_log **ret_log, const struct env_def *env, const char *dir, bool append,
+                           struct error *err)
 {
     struct curve_log *log;
     bool is_new = false, ignored;
@@ -61,9 +63,10 @@ enum status curve_log_open(struct curve_log **ret_log, const char *dir, bool app
         curve_log_close(log);
         return rc;
     }
-    log->values = mem_array(train_n_metric_defs, sizeof *log->values);
-    for (size_t i = 0; is_new && i < train_n_metric_defs; i++)
-        fprintf(log->csv, "%s%s", i > 0 ? "," : "", train_metric_defs[i].name);
+    log->env = env;
+    log->values = mem_array(train_metrics_count(env), sizeof *log->values);
+    for (size_t i = 0; is_new && i < train_metrics_count(env); i++)
+        fprintf(log->csv, "%s%s", i > 0 ? "," : "", train_metrics_name(env, i));
     if (is_new)
         fputs("\n", log->csv);
     *ret_log = log;
@@ -79,19 +82,20 @@ void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
     if (log == NULL)
         return;
     json = cJSON_CreateObject();
-    for (size_t i = 0; i < train_n_metric_defs; i++) {
-        double value = train_metric_value(metrics, i);
-        log->values[i] = (struct event_value){.tag = train_metric_defs[i].name, .value = value};
+    for (size_t i = 0; i < train_metrics_count(log->env); i++) {
+        double value = train_metrics_value(metrics, i);
+        log->values[i] = (struct event_value){.tag = train_metrics_name(log->env, i), .value = value};
         fprintf(log->csv, "%s%s", i > 0 ? "," : "", isnan(value) ? "" : num_format_f64(value, number));
         if (!isnan(value))
-            json_add_f64(json, train_metric_defs[i].name, value);
+            json_add_f64(json, train_metrics_name(log->env, i), value);
     }
     text = json_print(json, false);
     cJSON_Delete(json);
     fputs("\n", log->csv);
     fprintf(log->jsonl, "%s\n", text);
     mem_free(text);
-    event_file_add(log->events, (double)clock_utc_ms() / 1000, metrics->env_steps, log->values, train_n_metric_defs);
+    event_file_add(log->events, (double)clock_utc_ms() / 1000, metrics->env_steps, log->values,
+                   train_metrics_count(log->env));
     if ((fflush(log->csv) != 0 || fflush(log->jsonl) != 0 || event_file_flush(log->events, &why) != ST_OK) &&
         !log->failed) {
         log->failed = true;

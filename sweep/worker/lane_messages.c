@@ -41,10 +41,10 @@ void lane_send_metrics(struct lane *lane, const struct train_metrics *m)
 {
     cJSON *json = lane_message(lane, "metrics"), *values = cJSON_CreateObject();
 
-    for (size_t i = 0; i < train_n_metric_defs; i++) {
-        double value = train_metric_value(m, i);
+    for (size_t i = 0; i < train_metrics_count(m->env); i++) {
+        double value = train_metrics_value(m, i);
         if (!isnan(value)) /* unknown */
-            json_add_f64(values, train_metric_defs[i].name, value);
+            json_add_f64(values, train_metrics_name(m->env, i), value);
     }
     json_add_i64(json, "env_steps", m->env_steps);
     json_add_f64(json, "wall_s", m->wall_s);

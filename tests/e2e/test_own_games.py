@@ -218,6 +218,31 @@ def test_other_versions_and_tables_are_refused(folder):
     assert "its log is empty" in said("envs", library), said("envs", library)
 
 
+def test_code_for_the_gpu(folder):
+    """By nvcc, where the program was built with CUDA: exported beside the table, and checked and trained like before; a header that nvcc
+    does not accept is built for the host."""
+    new_game(folder, change=("env_gpu_rows<3>", "env_gpu_direct"), build=False)  # without a rollout's kernels: 10 s less of nvcc
+    fails("--gpu maybe; auto, yes or no", "env", "build", "apples.h", "--gpu", "maybe", cwd=folder)
+    write(folder, "own.c", "int x;\n")
+    fails("--gpu yes is for a header", "env", "build", "own.c", "--gpu", "yes", cwd=folder)
+    if "without CUDA" in said("env", "build", "apples.h", "--gpu", "yes", cwd=folder):
+        assert not (folder / "apples.so").exists()
+        assert "GPU code" not in run("env", "build", "apples.h", cwd=folder)[0]
+        return
+    out, _ = run("env", "build", "apples.h", "--gpu", "yes", cwd=folder)
+    assert "GPU code" in out and b"trawl_env_device" in (folder / "apples.so").read_bytes(), out
+    out, _ = run("env", "check", "./apples.so", "--steps", 200, cwd=folder)
+    on_gpu = "on the GPU: the same bytes as on the host" in out
+    assert on_gpu or (not os.environ.get("TRAWL_REQUIRE_GPU") and "its GPU code was not played" in out), out
+    run("train", "./apples.so", "-q", "--train.total_timesteps", "20k", cwd=folder)
+    out, _ = run("env", "build", "apples.h", "--gpu", "no", cwd=folder)
+    assert "GPU code" not in out and b"trawl_env_device" not in (folder / "apples.so").read_bytes(), out
+    text = (folder / "apples.h").read_text()
+    (folder / "apples.h").write_text(text.replace("state->apple_y++;", "state->apple_y++; { void *p = state; int *q = p; (void)q; }"))
+    assert "with a GPU the host steps this game" in said("env", "build", "apples.h", cwd=folder)
+    assert "could not compile it" in said("env", "build", "apples.h", "--gpu", "yes", cwd=folder)
+
+
 def test_a_step_that_fails_ends_the_training(folder):
     """A game with memory of its own that reports, after some steps, that it cannot go on."""
     new_game(folder, build=False)
@@ -300,7 +325,7 @@ def test_numbers_that_are_none_are_the_games(folder):
 
 def test_shapes_that_are_none_are_refused(folder):
     """By whatever reads the shape first: the description is as strict as the training."""
-    for i, (change, text) in enumerate(((("n_heads = 1;", "n_heads = 9;"), "9 action heads"), (("n_heads = 1;", "n_heads = 1 << 30;"), "action heads"),
+    for i, (change, text) in enumerate(((("n_heads = 1;", "n_heads = 65;"), "65 action heads"), (("n_heads = 1;", "n_heads = 1 << 30;"), "action heads"),
                                         (("n_agents = 1;", "n_agents = 0;"), "0 agents"), (("n_agents = 1;", "n_agents = 100000;"), "100000 agents"),
                                         (("obs_size = 3;", "obs_size = 0;"), "0 observations"), (("head_sizes[0] = 3;", "head_sizes[0] = -3;"), "impossible shape"))):
         library = new_game(folder, "odd%d" % i, change, build=False).with_suffix(".so")
@@ -410,7 +435,7 @@ def test_a_game_of_pufferlibs_form(folder):
     write(game, "pairs.h", """
 #include <stdlib.h>
 #include "raylib.h"
-typedef struct { float perf, score, episode_return, episode_length, n; } Log;
+typedef struct { float perf, score, episode_return, episode_length, late, n; } Log;
 typedef struct { float *observations, *actions, *rewards, *terminals; Log log; int num_agents; unsigned int rng; int *ticks; int length, fair; } Pairs;
 void c_reset(Pairs *env) { for (int a = 0; a < 2; a++) env->ticks[a] = 0, env->observations[a] = (float)(rand() % 2); }
 void c_step(Pairs *env)
@@ -422,6 +447,7 @@ void c_step(Pairs *env)
             env->terminals[a] = 1;
             env->log.perf += (float)right;
             env->log.episode_length += (float)env->ticks[a];
+            env->log.late += (float)a;
             env->log.n += 1;
             env->ticks[a] = 0;
         }
@@ -450,6 +476,7 @@ void my_log(Log *log, Dict *out)
 {
     dict_set(out, "perf", log->perf);
     dict_set(out, "episode_length", log->episode_length);
+    dict_set(out, "late deaths", log->late);
 }
 """)
     run("env", "build", game, cwd=folder)
@@ -460,8 +487,15 @@ void my_log(Log *log, Dict *out)
     text, _ = run("train", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
     for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3"):
         assert "\n%s\n" % line in text, (line, text)
-    result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", cwd=folder)[0])
+    result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", cwd=folder)[0])
     assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
+    # what my_log names is a metric: a life of the agent that dies late has 6 steps, one of the other 5
+    reports = [json.loads(line) for line in (folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+    assert len(reports) > 2 and all(abs(r["ep_length"] - 5 - r["env/late_deaths"]) < 1e-5 for r in reports), reports
+    assert "env/late_deaths" in (folder / "logs" / "metrics.csv").read_text().splitlines()[0]
+    write(folder, "own.ini", "[env]\nname = ./pairs.so\n[train]\ntotal_agents = 64\ntotal_timesteps = 20k\n[sweep.train.gamma]\n")
+    run("sweep", "own.ini", "--trials", 1, "--store", "p.db", "--name", "p", "-q", cwd=folder)
+    assert any(b"env/late_deaths" in path.read_bytes() for path in folder.glob("p.db*"))
 
 
 def test_a_game_of_pufferlibs_newer_form(folder):

@@ -259,14 +259,15 @@ static void check_loss(struct kern *k, struct batch *b)
 
 static void loss_and_gradient_agree_with_f64(void **state)
 {
-    const int one[] = {4}, three[] = {3, 2, 5}, wide[] = {40};
+    const int one[] = {4}, three[] = {3, 2, 5}, wide[] = {40}, many[] = {2, 3, 2, 4, 2, 2, 5, 2, 3, 2, 6, 2};
     (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (int v = 0; v < 16; v++) {
             struct kern *k = test_kern(test_threads[t]);
             bool masked = v & 1, weighted = v & 2, norm = v & 4;
             float vf_clip = v & 8 ? 0.3f : 0.0f;
-            struct batch b = v % 3 == 0   ? batch_make(1, one, 9, 15, masked, weighted, norm, vf_clip)
+            struct batch b = v % 5 == 1   ? batch_make(12, many, 4, 5, masked, weighted, norm, vf_clip)
+                             : v % 3 == 0 ? batch_make(1, one, 9, 15, masked, weighted, norm, vf_clip)
                              : v % 3 == 1 ? batch_make(3, three, 5, 7, masked, weighted, norm, vf_clip)
                                           : batch_make(1, wide, 3, 3, masked, weighted, norm, vf_clip);
             check_loss(k, &b);

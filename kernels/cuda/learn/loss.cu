@@ -23,7 +23,7 @@ static __global__ void __launch_bounds__(KEEP_BLOCK)
 {
     size_t A = (size_t)heads.n_logits, O = kern_heads_out(&heads), i = (size_t)blockIdx.x * KEEP_BLOCK + threadIdx.x;
     ptrdiff_t b = (ptrdiff_t)(i % B);
-    float log_sum[ENV_MAX_HEADS];
+    float log_sum[HEADS_KEPT];
 
     if (i >= M || ((b > 0 || has_before) && idx[b] == idx[b - 1]))
         return;
@@ -72,6 +72,24 @@ static __device__ __forceinline__ float head_gradient(float *dlogits, const floa
     return entropy;
 }
 
+/* dout of head j, whose columns at and at_std move past; returns its entropy. */
+static __device__ __forceinline__ float head_loss(float *dout, const struct loss &l, int j, const float *logits,
+                                                  const uint8_t *mask, const int32_t *actions, float log_sum, float g,
+                                                  int *at, int *at_std)
+{
+    const int n = l.heads.sizes[j], from = *at;
+    const float ent_scale = l.hyper->ent_coef * l.inv_m;
+
+    if (n == 0) {
+        const int std = (*at_std)++;
+        ++*at;
+        return gauss_gradient(dout + from, dout + std, gauss_of_word(actions[j]), logits[from], logits[std],
+                              l.heads.squash, g, ent_scale);
+    }
+    *at += n;
+    return head_gradient(dout + from, logits + from, head_mask(mask, from, n), n, actions[j], log_sum, g, ent_scale);
+}
+
 /* 1/2 max(...) of the value loss; *ret_slope is its derivative with respect to v. */
 static __device__ __forceinline__ float value_loss(float v, float old, float target, float clip, float *ret_slope)
 {
@@ -100,7 +118,7 @@ static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_
     const int32_t *actions = l.actions + i * (size_t)l.heads.n_heads;
     bool norm = hyper->norm_adv != 0;
     float shift = norm ? l.mean_std[0] : 0.0f, scale = norm ? 1.0f / (l.mean_std[1] + 1e-8f) : 1.0f;
-    float low = 1.0f - hyper->clip_coef, high = 1.0f + hyper->clip_coef, log_sum[ENV_MAX_HEADS];
+    float low = 1.0f - hyper->clip_coef, high = 1.0f + hyper->clip_coef, log_sum[HEADS_KEPT];
     float log_ratio = token_logp(l.heads, logits, mask, actions, log_sum) - l.old_logp[i], ratio = expf(log_ratio);
     float adv = (l.adv[i] - shift) * scale * (l.weight == NULL ? 1.0f : l.weight[i % l.B]);
     float plain = -adv * ratio, clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
@@ -109,19 +127,15 @@ static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_
     int at = 0, at_std = l.heads.n_logits - l.heads.n_reals;
 
 #pragma unroll
-    for (int j = 0; j < ENV_MAX_HEADS; j++) {
+    for (int j = 0; j < HEADS_KEPT; j++) {
         if (j >= l.heads.n_heads)
             break;
+        entropy += head_loss(dout, l, j, logits, mask, actions, log_sum[j], g, &at, &at_std);
+    }
+    for (int j = HEADS_KEPT; j < l.heads.n_heads; j++) {
         int n = l.heads.sizes[j];
-        if (n == 0) {
-            entropy += gauss_gradient(dout + at, dout + at_std, gauss_of_word(actions[j]), logits[at], logits[at_std],
-                                      l.heads.squash, g, hyper->ent_coef * l.inv_m);
-            at++, at_std++;
-            continue;
-        }
-        entropy += head_gradient(dout + at, logits + at, head_mask(mask, at, n), n, actions[j], log_sum[j], g,
-                                 hyper->ent_coef * l.inv_m);
-        at += n;
+        float again = n > 0 ? head_log_sum(logits + at, head_mask(mask, at, n), n) : 0.0f;
+        entropy += head_loss(dout, l, j, logits, mask, actions, again, g, &at, &at_std);
     }
     sums[P_POLICY] += (double)(clipped > plain ? clipped : plain);
     if (l.heads.n_bins > 0) {

@@ -33,26 +33,38 @@ static __device__ __forceinline__ float head_log_sum(const float *logits, const 
     return top + logf(sum);
 }
 
-/* Log-probability of a token's actions under its logits; log_sum (n_heads) receives each head's. */
+/* Of so many heads a token's sums stay in registers; those of further ones are made again. */
+#define HEADS_KEPT 8
+
+/* Log-probability of head j's action; at and at_std move past its columns. *ret_log_sum: of choices. */
+static __device__ __forceinline__ float token_head_logp(const struct kern_heads &heads, int j, const float *logits,
+                                                        const uint8_t *mask, const int32_t *actions, int *at,
+                                                        int *at_std, float *ret_log_sum)
+{
+    int n = heads.sizes[j], from = *at;
+
+    if (n == 0)
+        return gauss_logp(gauss_of_word(actions[j]), logits[(*at)++], logits[(*at_std)++], heads.squash);
+    *ret_log_sum = head_log_sum(logits + from, head_mask(mask, from, n), n);
+    *at += n;
+    return logits[from + actions[j]] - *ret_log_sum;
+}
+
+/* Log-probability of a token's actions under its logits; log_sum receives that of each of the first heads. */
 static __device__ __forceinline__ float token_logp(const struct kern_heads &heads, const float *logits,
                                                    const uint8_t *mask, const int32_t *actions,
-                                                   float (&log_sum)[ENV_MAX_HEADS])
+                                                   float (&log_sum)[HEADS_KEPT])
 {
-    float logp = 0.0f;
+    float logp = 0.0f, dropped;
     int at = 0, at_std = heads.n_logits - heads.n_reals;
 #pragma unroll
-    for (int j = 0; j < ENV_MAX_HEADS; j++) {
+    for (int j = 0; j < HEADS_KEPT; j++) {
         if (j >= heads.n_heads)
             break;
-        int n = heads.sizes[j];
-        if (n == 0) {
-            logp += gauss_logp(gauss_of_word(actions[j]), logits[at++], logits[at_std++], heads.squash);
-            continue;
-        }
-        log_sum[j] = head_log_sum(logits + at, head_mask(mask, at, n), n);
-        logp += logits[at + actions[j]] - log_sum[j];
-        at += n;
+        logp += token_head_logp(heads, j, logits, mask, actions, &at, &at_std, &log_sum[j]);
     }
+    for (int j = HEADS_KEPT; j < heads.n_heads; j++)
+        logp += token_head_logp(heads, j, logits, mask, actions, &at, &at_std, &dropped);
     return logp;
 }
 

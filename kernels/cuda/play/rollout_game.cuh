@@ -4,11 +4,11 @@
 #ifndef KERNELS_CUDA_ROLLOUT_GAME_CUH
 #define KERNELS_CUDA_ROLLOUT_GAME_CUH
 
-#include "kernels/cuda/play/env.cuh"
-
-#include <string.h>
+#include "kernels/cuda/play/env_game.cuh"
 
 #define ROLLOUT_OUT 8 /* policy outputs at most: they are half of a block's rows */
+
+ENV_GAMES(CUDA_ENV_GAME)
 
 enum rollout_game {
 #define ROLLOUT_GAME(game) ROLLOUT_##game,

@@ -11,8 +11,8 @@
 #ifndef KERNELS_CUDA_ROLLOUT_NET_CUH
 #define KERNELS_CUDA_ROLLOUT_NET_CUH
 
+#include "kernels/cuda/gates.cuh"
 #include "kernels/cuda/nets/mma.cuh"
-#include "kernels/cuda/number.h"
 #include "kernels/cuda/play/rollout_game.cuh"
 
 #define ROLLOUT_SETTINGS 64
@@ -43,6 +43,13 @@ struct rollout_args {
     enum kern_act encoder_act, act;
     alignas(16) unsigned char settings[ROLLOUT_SETTINGS];
 };
+
+/* Of all that a library's device code shares with the program. */
+#define ENV_DEVICE_LAYOUT                                                                                              \
+    ((uint32_t)(sizeof(struct rollout_args) + 3 * offsetof(struct rollout_args, ticket) +                              \
+                5 * offsetof(struct rollout_args, settings) + 7 * sizeof(struct env_device_call) +                     \
+                11 * sizeof(struct kern_env_io) + 13 * sizeof(struct env_log) + 17 * sizeof(struct kern_hyper) +       \
+                19 * sizeof(struct env_device) + 23 * sizeof(struct env_shape)))
 
 /* A group's place, the same in all its threads but for thread, warp and lane. Tensors marked "blocks" are those of
  * mma.cuh. */

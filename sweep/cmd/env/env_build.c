@@ -1,30 +1,25 @@
 /* env_build.c - `trawl env build`: a header, a source file or a folder of PufferLib's becomes a library.
  * Invariant: the library appears whole or not at all, so that a process that has the old one open keeps it. */
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
 #include "envs/envs.h"
 #include "envs/plugin/headers.h"
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"
+#include "sweep/cmd/env/compiler.h"
 #include "sweep/cmd/env/env_commands.h"
+#include "sweep/cmd/env/env_nvcc.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define ARGS_MAX 64
 #define GLUE_MAX 8192u
-
-extern char **environ;
 
 enum source_kind {
     SOURCE_HEADER,
@@ -39,7 +34,8 @@ struct build {
     char source[PATH_MAX]; /* whole path of the file, or of the folder */
     char name[ENV_LIBRARY_NAME_MAX + 1]; /* of the library's file; of a header also the game's */
     char folder[PATH_MAX]; /* of the headers, while it lasts */
-    const char *out, *flags;
+    const char *out, *flags, *gpu;
+    char nvcc[PATH_MAX]; /* "": no device code */
     char default_out[ENV_LIBRARY_NAME_MAX + 8];
 };
 
@@ -148,7 +144,8 @@ static bool has_glue(const struct build *b)
 
 static void remove_folder(const char *folder)
 {
-    static const char *const made[] = {"glue.c", "puffer_game.h"};
+    static const char *const made[] = {"glue.c", "puffer_game.h", "trawl_env_device.cuh", "device.cu", "device.o",
+                                       "glue.o", "nvcc.log"};
     char path[PATH_MAX + 64];
 
     for (size_t i = 0; i < env_n_headers; i++) {
@@ -166,39 +163,10 @@ static void remove_folder(const char *folder)
 
 /* ---- the compiler ---- */
 
-struct args {
-    char *v[ARGS_MAX + 1];
-    size_t n;
-};
-
-static void add_arg(struct args *args, const char *prefix, const char *text)
+/* object: glue.o alone is made, which nvcc links. */
+static void fill_args(const struct build *b, const char *out, bool object, struct compiler *args)
 {
-    struct strbuf sb;
-
-    if (args->n == ARGS_MAX)
-        return;
-    strbuf_init(&sb, 1u << 16);
-    strbuf_add(&sb, prefix);
-    strbuf_add(&sb, text);
-    args->v[args->n++] = strbuf_take(&sb);
-}
-
-static void add_words(struct args *args, const char *words)
-{
-    while (words != NULL && *words != '\0') {
-        char word[1024];
-        size_t n = strcspn(words, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, words);
-        if (n > 0)
-            add_arg(args, "", word);
-        words += n + (words[n] == ' ');
-    }
-}
-
-static void fill_args(const struct build *b, const char *out, struct args *args)
-{
-    static const char *const usual[] = {"-shared",
-                                        "-fPIC",
+    static const char *const usual[] = {"-fPIC",
                                         "-O3",
                                         "-fopenmp-simd",
                                         "-fno-math-errno",
@@ -209,66 +177,83 @@ static void fill_args(const struct build *b, const char *out, struct args *args)
     const char *own = getenv(b->kind == SOURCE_CXX ? "CXX" : "CC");
     char vendor[PATH_MAX + 16], header[ENV_LIBRARY_NAME_MAX + 8];
 
-    add_words(args, own != NULL && own[0] != '\0' ? own : b->kind == SOURCE_CXX ? "c++" : "cc");
+    compiler_add_words(args, own != NULL && own[0] != '\0' ? own : b->kind == SOURCE_CXX ? "c++" : "cc");
+    compiler_add(args, "", object ? "-c" : "-shared");
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-        add_arg(args, "", usual[i]);
+        compiler_add(args, "", usual[i]);
     if (TRAWL_CPU_ARCH[0] != '\0')
-        add_arg(args, "-march=", TRAWL_CPU_ARCH);
-    add_arg(args, "-I", b->folder);
+        compiler_add(args, "-march=", TRAWL_CPU_ARCH);
+    compiler_add(args, "-I", b->folder);
     if (is_puffers(b)) {
-        add_words(args, "-w -std=gnu17 -include puffer_first.h");
-        add_arg(args, "-I", b->source);
+        compiler_add_words(args, "-w -std=gnu17 -include puffer_first.h");
+        compiler_add(args, "-I", b->source);
         snprintf(vendor, sizeof vendor, "%s/../../vendor", b->source);
-        add_arg(args, "-I", vendor);
+        compiler_add(args, "-I", vendor);
     } else {
-        add_words(args, b->kind == SOURCE_CXX ? "-Wall" : "-Wall -std=gnu17");
+        compiler_add_words(args, b->kind == SOURCE_CXX ? "-Wall" : "-Wall -std=gnu17");
     }
-    add_words(args, b->flags);
+    compiler_add_words(args, b->flags);
     if (b->kind == SOURCE_HEADER)
-        add_words(args, "-include trawl_env.h");
+        compiler_add_words(args, "-include trawl_env.h");
     if (has_glue(b)) {
-        add_words(args, "-include");
+        compiler_add_words(args, "-include");
         snprintf(header, sizeof header, "/%s.h", b->name);
-        add_arg(args, b->source, b->kind == SOURCE_HEADER ? "" : header);
-        add_arg(args, b->folder, "/glue.c");
+        compiler_add(args, b->source, b->kind == SOURCE_HEADER ? "" : header);
+        compiler_add(args, b->folder, "/glue.c");
     } else {
-        add_arg(args, b->source, b->kind == SOURCE_PUFFER ? "/binding.c" : "");
+        compiler_add(args, b->source, b->kind == SOURCE_PUFFER ? "/binding.c" : "");
     }
-    add_words(args, "-o");
-    add_arg(args, "", out);
-    add_words(args, "-lm");
+    compiler_add_words(args, "-o");
+    compiler_add(args, "", out);
+    if (!object)
+        compiler_add_words(args, "-lm");
 }
 
-static enum status run_compiler(struct args *args, struct error *err)
+/* The device code of a header, where that is asked for and possible: with it the library is linked by nvcc. */
+static enum status compile_device(struct build *b, struct error *err)
 {
-    pid_t pid;
-    int state = 0, rc = posix_spawnp(&pid, args->v[0], NULL, NULL, args->v, environ);
+    const bool insists = strcmp(b->gpu, "yes") == 0;
+    struct error why = {0};
+    enum status rc;
 
-    if (rc != 0)
-        return FAIL(err, ST_IO, "env build: the compiler %s cannot be started: %s; CC and CXX name another", args->v[0],
-                    strerror(rc));
-    while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
-        ;
-    if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
-        return FAIL(err, ST_CONFIG, "env build: %s could not compile it; what it reported stands above", args->v[0]);
+    if (strcmp(b->gpu, "no") == 0 || (b->kind != SOURCE_HEADER && !insists))
+        return ST_OK;
+    if (b->kind != SOURCE_HEADER)
+        return FAIL(err, ST_USAGE, "env build: --gpu yes is for a header of the form of `trawl env new`, alone");
+    rc = env_nvcc_find(b->nvcc, &why);
+    if (rc != ST_OK) {
+        b->nvcc[0] = '\0';
+        return insists ? FAIL(err, rc, "env build: --gpu yes: %s", why.text) : ST_OK;
+    }
+    fprintf(stderr, "compiling it for the GPU too, which takes a while (--gpu no leaves that out)\n");
+    rc = env_nvcc_compile(b->nvcc, b->source, b->name, b->folder, b->flags, &why);
+    if (rc == ST_OK)
+        return ST_OK;
+    b->nvcc[0] = '\0';
+    if (insists)
+        return FAIL(err, rc, "%s", why.text);
+    fprintf(stderr, "%s; with a GPU the host steps this game\n", why.text);
     return ST_OK;
 }
 
-static enum status compile(const struct build *b, struct error *err)
+static enum status compile(struct build *b, struct error *err)
 {
-    char temporary[PATH_MAX];
-    struct args args = {.n = 0};
+    char temporary[PATH_MAX], object[PATH_MAX + 16];
+    struct compiler args = {.n = 0};
     enum status rc;
 
+    TRY(compile_device(b, err));
     snprintf(temporary, sizeof temporary, "%s.tmp.%d", b->out, (int)getpid());
-    fill_args(b, temporary, &args);
-    rc = run_compiler(&args, err);
+    snprintf(object, sizeof object, "%s/glue.o", b->folder);
+    fill_args(b, b->nvcc[0] != '\0' ? object : temporary, b->nvcc[0] != '\0', &args);
+    rc = compiler_run(&args, NULL, err);
+    compiler_free(&args);
+    if (rc == ST_OK && b->nvcc[0] != '\0')
+        rc = env_nvcc_link(b->nvcc, b->folder, temporary, b->flags, err);
     if (rc == ST_OK && rename(temporary, b->out) != 0)
         rc = FAIL(err, ST_IO, "env build: %s cannot be written: %s", b->out, strerror(errno));
     if (rc != ST_OK)
         (void)unlink(temporary);
-    for (size_t i = 0; i < args.n; i++)
-        mem_free(args.v[i]);
     return rc;
 }
 
@@ -303,22 +288,23 @@ static enum status show(const struct build *b, struct error *err)
     if (realpath(b->out, path) == NULL)
         return FAIL(err, ST_IO, "env build: %s: %s", b->out, strerror(errno));
     TRY(env_open(path, &def, err));
-    printf("%s: game %s, %zu options; next: trawl env check %s%s\n", b->out, def->name, def->options.n_defs, here,
-           b->out);
+    printf("%s: game %s, %zu options%s; next: trawl env check %s%s\n", b->out, def->name, def->options.n_defs,
+           b->nvcc[0] != '\0' ? ", GPU code" : "", here, b->out);
     return ST_OK;
 }
 
 enum status env_build(int argc, char **argv, struct error *err)
 {
-    struct build b = {.out = NULL};
+    struct build b = {.gpu = "auto"};
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"output", 'o', CLI_TEXT, &b.out, "FILE", "the library (the game's name with .so, in the current folder)"},
         {"flags", 0, CLI_TEXT, &b.flags, "TEXT", "further words for the compiler, as in --flags '-march=native -lfoo'"},
+        {"gpu", 0, CLI_TEXT, &b.gpu, "WHEN", "compile GAME.h for the GPU too: auto (if nvcc is there), yes, no"},
     };
     const struct cli cli = {
         .name = "env build",
-        .synopsis = "trawl env build GAME.h|GAME.c|GAME.cc|FOLDER [-o FILE] [--flags TEXT]",
+        .synopsis = "trawl env build GAME.h|GAME.c|GAME.cc|FOLDER [-o FILE] [--flags TEXT] [--gpu WHEN]",
         .about =
             "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header as\n"
             "`trawl env new` writes it; GAME.c or GAME.cc is a file of your own that exports trawl_env() (trawl_env.h\n"
@@ -326,11 +312,13 @@ enum status env_build(int argc, char **argv, struct error *err)
             "(the\n"
             "newer form), is compiled as it is, and its drawing does nothing. The compilers are cc and c++, or what CC "
             "and\n"
-            "CXX name.",
+            "CXX name; where nvcc is there (NVCC names one), GAME.h is compiled for the GPU too, and lives there like "
+            "a\n"
+            "built-in game. All others are stepped by the host.",
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
         .opts = opts,
-        .n_opts = 2,
+        .n_opts = 3,
         .min_words = 1,
         .max_words = 1,
         .words_text = "a header, a source file or a folder",
@@ -342,6 +330,8 @@ enum status env_build(int argc, char **argv, struct error *err)
     TRY(find_source(&b, words.v[0], err));
     snprintf(b.default_out, sizeof b.default_out, "%s.so", b.name);
     b.out = b.out != NULL ? b.out : b.default_out;
+    if (strcmp(b.gpu, "auto") != 0 && strcmp(b.gpu, "yes") != 0 && strcmp(b.gpu, "no") != 0)
+        return FAIL(err, ST_USAGE, "env build: --gpu %s; auto, yes or no", b.gpu);
     if (!env_is_library(b.out))
         return FAIL(err, ST_USAGE, "env build: -o %s does not end with .so, by which a library is known", b.out);
     TRY(build(&b, err));

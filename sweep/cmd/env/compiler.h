@@ -1,0 +1,22 @@
+/* compiler.h - a compiler's command line, and running it. One thread. */
+#ifndef SWEEP_CMD_ENV_COMPILER_H
+#define SWEEP_CMD_ENV_COMPILER_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+#define COMPILER_WORDS_MAX 96
+
+struct compiler {
+    char *words[COMPILER_WORDS_MAX + 1]; /* owned; words[0] is the program, NULL ends them */
+    size_t n;
+};
+
+void compiler_add(struct compiler *c, const char *prefix, const char *text); /* one word */
+void compiler_add_words(struct compiler *c, const char *words); /* separated by spaces; NULL is fine */
+/* log: a file for what it prints, shown where it fails; NULL: it prints to our stderr. */
+enum status compiler_run(struct compiler *c, const char *log, struct error *err) MUST_USE;
+void compiler_free(struct compiler *c); /* also one without words */
+
+#endif
