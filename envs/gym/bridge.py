@@ -6,10 +6,11 @@ the process crashes or is killed for hanging). A command is a byte and two u32, 
 resets, s steps. Instance i belongs to process i modulo their number. The answer is +, or ! when something was raised.
 
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
-first of the new episode, and the last of the old one is kept where it was truncated. """
+first of the new episode, and the last of the old one is kept where it was truncated. Vector environments (kind "vector" and
+"envpool") are made for each half of a process' instances, since a GPU steps half of a batch at a time. """
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's folder in place of a module below
-import faulthandler, importlib, json, math, mmap, os, random, signal, struct, time, traceback  # noqa: E401, E402
+import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, signal, struct, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
 
@@ -32,25 +33,31 @@ def settle():  # signals of the terminal and of batch systems are the program's 
 
 
 def import_libraries():
-    global np, gymnasium, spaces
+    global np, gymnasium, spaces, envpool
     try:
         import gymnasium
         import numpy as np
         from gymnasium import spaces
+        if TASK["kind"] == "envpool":
+            import envpool
     except ImportError as error:
-        if error.name not in ("gymnasium", "numpy"):
+        if error.name not in ("gymnasium", "numpy", "envpool"):
             raise
-        raise Refused(f"{sys.executable} has no {error.name}: `{sys.executable} -m pip install gymnasium`, or name another "
+        raise Refused(f"{sys.executable} has no {error.name}: `{sys.executable} -m pip install {error.name}`, or name another "
                       "Python by env.python") from None
 
 
-def make_env():
-    """The environment of ID, MODULE:ID or MODULE:CLASS; a module is found from the folder env.path too."""
-    module, _, name = TASK["id"].rpartition(":")
+def keywords():
     try:
-        kwargs = dict(json.loads(TASK["kwargs"] or "{}"))
+        return dict(json.loads(TASK["kwargs"] or "{}"))
     except (ValueError, TypeError):
         raise Refused(f"env.kwargs is {TASK['kwargs']}; a JSON object is needed, like {{\"size\": 5}}") from None
+
+
+def make_env(n=1):
+    """The environment of ID, MODULE:ID or MODULE:CLASS; a module is found from the folder env.path too."""
+    module, _, name = TASK["id"].rpartition(":")
+    kwargs = keywords()
     if module:
         try:
             loaded = importlib.import_module(module)
@@ -60,12 +67,40 @@ def make_env():
             raise Refused(f"no module '{error.name}' in the folder {TASK['path']} or in {sys.executable}; env.path names "
                           "the folder that holds it") from None
         if name not in gymnasium.registry and callable(getattr(loaded, name, None)):
+            if TASK["kind"] == "vector":
+                raise Refused(f"{name} is a class; env.vector needs an id that is registered with a vector_entry_point")
             return getattr(loaded, name)(**kwargs)
     try:
+        if TASK["kind"] == "vector":
+            return make_vector(gymnasium.spec(name), n, kwargs)
         return gymnasium.make(name, disable_env_checker=True, **kwargs)
     except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
         hint = f"does {module} register it, or have that class?" if module else "of a package: gym:MODULE:ID"
         raise Refused(f"no environment '{name}': {error} ({hint})") from None
+
+
+def make_vector(spec, n, kwargs):
+    """n instances in one; it resets within the step that ends an episode where it can be told to."""
+    if spec.vector_entry_point is None:
+        raise Refused(f"{spec.id} is registered without a vector_entry_point: leave out env.vector")
+    entry = spec.vector_entry_point if callable(spec.vector_entry_point) else \
+        gymnasium.envs.registration.load_env_creator(spec.vector_entry_point)
+    if "autoreset_mode" in inspect.signature(entry).parameters:
+        kwargs = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP, **kwargs}
+    return gymnasium.make_vec(spec, num_envs=n, vectorization_mode="vector_entry_point", **kwargs)
+
+
+def make_pool(seeds):
+    if TASK["id"] not in envpool.list_all_envs():
+        near = difflib.get_close_matches(TASK["id"], envpool.list_all_envs(), 1)
+        raise Refused(f"EnvPool has no '{TASK['id']}'" + (f"; did you mean {near[0]}?" if near else ""))
+    return envpool.make(TASK["id"], env_type="gymnasium", num_envs=len(seeds), seed=seeds, **keywords())
+
+
+def spaces_of(env):
+    """Those of one instance."""
+    one = "single_" if hasattr(env, "single_observation_space") else ""
+    return getattr(env, one + "observation_space"), getattr(env, one + "action_space")
 
 
 # ---- observations: (size, bind); bind(row) gives the function that writes an observation into a row of float32, or of
@@ -186,38 +221,228 @@ def action(space, heads):
     raise Refused(f"its actions are {space}; Discrete, MultiDiscrete, MultiBinary, Box, and Tuple and Dict of these work")
 
 
+# ---- the same of many instances at a time: put(rows, batch), and a function from choices and numbers (n, heads) ----
+
+def observations(space):
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        parts = [(key, observation(inner, [])[0], observations(inner)) for key, inner in parts_of(space)]
+        ends = np.cumsum([size for _, size, _ in parts])
+
+        def put_parts(rows, x):
+            for (key, size, put), end in zip(parts, ends):
+                if size > 0:
+                    put(rows[:, end - size:end], x[key])
+        return put_parts
+    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
+        sizes = np.array(space.n if isinstance(space, spaces.Discrete) else space.nvec).reshape(-1)
+        at = np.concatenate(([0], np.cumsum(sizes)[:-1])) - np.array(getattr(space, "start", 0)).reshape(-1)
+
+        def put_flags(rows, x):
+            rows[:] = 0
+            rows[np.arange(len(x))[:, None], at + np.asarray(x).reshape(len(x), -1)] = 1
+        return put_flags
+    axes, scale = (0, 2, 3, 1) if channels_first(space) else None, 1 / TASK["byte_scale"] if space.dtype == np.uint8 else None
+
+    def put(rows, x):
+        x = np.asarray(x)
+        if x.shape[1:] != space.shape:
+            raise ValueError(f"observations have the shape {x.shape[1:]}, their space {space.shape}")
+        rows[:] = (x.transpose(axes) if axes else x).reshape(len(x), -1)
+        if scale and rows.dtype != np.uint8:
+            np.multiply(rows, scale, out=rows)
+    return put
+
+
+def actions(space, heads):
+    at = len(heads)
+    if isinstance(space, (spaces.Tuple, spaces.Dict)):
+        named = [(key, actions(inner, heads)) for key, inner in (space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces))]
+        if isinstance(space, spaces.Dict):
+            return lambda choices, reals: {key: part(choices, reals) for key, part in named}
+        return lambda choices, reals: tuple(part(choices, reals) for _, part in named)
+    action(space, heads)  # which refuses what cannot be trained
+    end, dtype, shape, start = len(heads), space.dtype, space.shape, getattr(space, "start", 0)
+    if isinstance(space, spaces.Box):
+        return lambda choices, reals: reals[:, at:end].astype(dtype).reshape(-1, *shape)
+    return lambda choices, reals: (choices[:, at:end].reshape(-1, *shape) + start).astype(dtype)
+
+
+def chosen(x, which):
+    """The instances `which` of a batch of observations, as memory of its own."""
+    if isinstance(x, dict):
+        return {key: chosen(part, which) for key, part in x.items()}
+    if isinstance(x, tuple):
+        return tuple(chosen(part, which) for part in x)
+    if x.dtype == object:  # a batch of observations, each by itself
+        return np.stack([x[i] for i in np.flatnonzero(which)])
+    return x[which].copy()
+
+
+class Vector:
+    """Instances that one vector environment steps: of Gymnasium, in any of its modes of resetting."""
+    def __init__(self, n):
+        self.n, self.env = n, make_env(n)
+        self.mode = getattr(self.env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
+
+    def spaces(self):
+        return spaces_of(self.env)
+
+    def reset(self, seeds):
+        self.cut = self.over = np.zeros(self.n, bool)
+        return self.env.reset(seed=seeds[0])[0]  # of a list some make nothing
+
+    def begin(self, act):
+        self.act = act
+
+    def finish(self):
+        """Observations to go on from, rewards, terminated, truncated, last observations of the truncated, and which
+        instances were only reset."""
+        obs, rewards, terms, truncs, infos = self.env.step(self.act)
+        truncs, idle, last = truncs & ~terms, np.zeros(self.n, bool), None
+        if self.mode == "NEXT_STEP":
+            # An episode's last observation is acted on once more, for nothing: an episode of that step alone, of the same end.
+            idle, last = self.over | self.cut, chosen(obs, truncs) if truncs.any() else None
+            terms, truncs, self.over, self.cut = terms | self.over, truncs | self.cut, terms & ~idle, truncs & ~idle
+        elif self.mode == "SAME_STEP":
+            last = chosen(infos["final_obs"], truncs) if truncs.any() else None
+        elif (terms | truncs).any():
+            last = chosen(obs, truncs) if truncs.any() else None
+            obs = self.env.reset(options={"reset_mask": terms | truncs})[0]
+        return obs, rewards, terms, truncs, last, idle
+
+
+class Pool(Vector):
+    """Of EnvPool, whose seeds are given where it is made."""
+    def __init__(self, n):
+        self.n, self.env = n, make_pool([0] * n)
+
+    def spaces(self):
+        return self.env.observation_space, self.env.action_space
+
+    def reset(self, seeds):
+        self.env.close()
+        self.env = make_pool(seeds)
+        obs, infos = self.env.reset()
+        if len(infos["env_id"]) != self.n or len(infos["players"]["env_id"]) != self.n:
+            raise Refused("its instances have several players each; one agent an instance can be trained")
+        return self.ordered(obs, infos)
+
+    def ordered(self, x, infos):
+        ids = infos["env_id"]
+        return chosen(x, np.argsort(ids)) if (ids[1:] < ids[:-1]).any() else x
+
+    def begin(self, act):
+        self.env.send(act)
+
+    def finish(self):
+        obs, rewards, terms, truncs, infos = self.env.recv()
+        obs, rewards, terms, truncs = (self.ordered(x, infos) for x in (obs, rewards, terms, truncs))
+        truncs, again = truncs & ~terms, terms | truncs
+        last = chosen(obs, truncs) if truncs.any() else None
+        if again.any():  # else the next step would do it, and count
+            first, infos = self.env.reset(np.flatnonzero(again).astype(np.int32))
+            obs = placed(obs, again, self.ordered(first, infos))
+        return obs, rewards, terms, truncs, last, np.zeros(self.n, bool)
+
+
+def placed(x, which, new):
+    """x with `new` in the places `which`."""
+    if isinstance(x, dict):
+        return {key: placed(x[key], which, new[key]) for key in x}
+    if isinstance(x, tuple):
+        return tuple(placed(*parts) for parts in zip(x, [which] * len(x), new))
+    x = x.copy()
+    x[which] = new
+    return x
+
+
 def describe(env):
-    seen, left_out, heads = env.observation_space, [], []
+    (seen, acts), left_out, heads = spaces_of(env), [], []
     size, _ = observation(seen, left_out)
-    action(env.action_space, heads)
+    action(acts, heads)
     if size == 0:
         raise Refused(f"its observations are {seen}: no numbers to learn from")
     return {"obs_size": size, "heads": heads, "grid": grid_of(seen), "bytes": only_bytes(seen), "left_out": left_out}
 
 
-class Instances:  # this process' share of a batch
+class Share:  # of a batch: the instances of this process, in memory that the program sees
     def __init__(self):
         memory = mmap.mmap(4, 0)
         for name, dtype, at, rows, columns in TASK["tensors"]:
             tensor = np.frombuffer(memory, dtype, rows * max(columns, 1), at)
             setattr(self, name, tensor.reshape(rows, columns) if columns else tensor)
         self.process, self.stride, self.rows = TASK["process"], TASK["processes"], []
+        self.make()
+
+    def mine(self, first, end):  # the numbers of its instances in [first, end)
+        return range(first + (self.process - first) % self.stride, end, self.stride)
+
+    def fits(self, size, heads, i):
+        if (size, len(heads)) != (self.obs.shape[1], self.actions.shape[1]):
+            raise Refused(f"instance {i} has {size} observations and {len(heads)} actions, another one "
+                          f"{self.obs.shape[1]} and {self.actions.shape[1]}")
+
+    def seed_others(self):
+        random.seed(int(self.seeds[self.process]))  # for environments that do not keep to np_random
+        np.random.seed(int(self.seeds[self.process]))
+
+
+class Vectors(Share):
+    def make(self):
+        n = TASK["n"]
+        for first, end in ((0, n // 2), (n // 2, n)):
+            part = self.mine(first, end)
+            if len(part) == 0:
+                continue
+            self.now[self.process], heads = part[0], []
+            vector = (Pool if TASK["kind"] == "envpool" else Vector)(len(part))
+            seen, acts = vector.spaces()
+            self.act, self.put = actions(acts, heads), observations(seen)
+            self.fits(observation(seen, [])[0], heads, part[0])
+            self.rows.append((vector, part, slice(part[0], end, self.stride)))
+
+    def within(self, first, end):
+        return [row for row in self.rows if first <= row[1][0] and row[1][-1] < end]
+
+    def reset(self, first, end):
+        self.seed_others()
+        for vector, part, rows in self.within(first, end):
+            self.now[self.process] = part[0]
+            self.put(self.obs[rows], vector.reset([int(seed) for seed in self.seeds[rows]]))
+
+    def step(self, first, end):
+        begun, process = time.perf_counter_ns(), self.process
+        for vector, part, rows in self.within(first, end):
+            self.now[process] = part[0]
+            vector.begin(self.act(self.actions[rows], self.reals[rows]))
+        for vector, part, rows in self.within(first, end):
+            self.now[process] = part[0]
+            obs, self.rewards[rows], self.terms[rows], self.truncs[rows], last, self.idle[rows] = vector.finish()
+            self.put(self.obs[rows], obs)
+            if last is not None:
+                which = np.flatnonzero(self.truncs[rows] & ~self.idle[rows])
+                ended = np.empty((len(which), self.obs.shape[1]), self.obs.dtype)
+                self.put(ended, last)
+                self.final_obs[np.array(part)[which]] = ended
+        self.busy_ns[process] = time.perf_counter_ns() - begun
+
+    def close(self):
+        for vector, *_ in self.rows:
+            vector.env.close()
+
+
+class Instances(Share):
+    def make(self):
         for i in range(self.process, TASK["n"], self.stride):
             self.now[self.process] = i
             env, heads = make_env(), []
             size, bind = observation(env.observation_space, [])
             self.action, self.numbers = action(env.action_space, heads), any(head[0] == 0 for head in heads)
-            if (size, len(heads)) != (self.obs.shape[1], self.actions.shape[1]):
-                raise Refused(f"instance {i} has {size} observations and {len(heads)} actions, another one "
-                              f"{self.obs.shape[1]} and {self.actions.shape[1]}")
+            self.fits(size, heads, i)
             self.rows.append((env, env.reset, env.step, bind(self.obs[i]), bind(self.final_obs[i])))
 
-    def mine(self, first, end):  # the numbers of its instances in [first, end)
-        return range(first + (self.process - first) % self.stride, end, self.stride)
-
     def reset(self, first, end):
-        random.seed(int(self.seeds[self.process]))  # for environments that do not keep to np_random
-        np.random.seed(int(self.seeds[self.process]))
+        self.seed_others()
         for i in self.mine(first, end):
             self.now[self.process] = i
             _, reset, _, put, _ = self.rows[i // self.stride]
@@ -242,16 +467,19 @@ class Instances:  # this process' share of a batch
         self.rewards[part], self.terms[part], self.truncs[part] = rewards, terms, truncs
         self.busy_ns[process] = time.perf_counter_ns() - begun
 
+    def close(self):
+        for env, *_ in self.rows:
+            env.close()
+
 
 def serve():
-    instances, size = Instances(), struct.calcsize("<cII")
+    instances, size = (Instances if TASK["kind"] == "gym" else Vectors)(), struct.calcsize("<cII")
     os.write(3, b"+")
     while len(command := os.read(3, size)) == size:
         what, first, end = struct.unpack("<cII", command)
         (instances.reset if what == b"r" else instances.step)(first, end)
         os.write(3, b"+")
-    for env, *_ in instances.rows:
-        env.close()
+    instances.close()
 
 
 settle()
@@ -259,7 +487,7 @@ try:
     import_libraries()
     sys.path.insert(0, TASK["path"] or os.getcwd())
     if TASK["n"] == 0:
-        os.write(5, json.dumps(describe(make_env())).encode())
+        os.write(5, json.dumps(describe(make_pool([0]) if TASK["kind"] == "envpool" else make_env())).encode())
         os.write(3, b"+")
     else:
         serve()

@@ -23,8 +23,12 @@ static const struct opt_def gym_defs[] = {
                 "Names a folder in which modules are found; by default that of the file that names the environment, or "
                 "of the command."),
     OPT_ROW_STR(struct gym_settings, kwargs, "", "Gives the environment keyword arguments, as a JSON object."),
-    OPT_ROW_INT(struct gym_settings, processes, "0", 0, 1024, OPT_FIXED, 0, 0, "processes",
-                "Steps the environments in this many Python processes; 0 is one for each core."),
+    OPT_ROW_BOOL(struct gym_settings, vector, "false",
+                 "Steps the instances by the vector environment that a package registers (vector_entry_point), like "
+                 "ale_py's; EnvPool's are of that kind anyway."),
+    OPT_ROW_INT(
+        struct gym_settings, processes, "0", 0, 1024, OPT_FIXED, 0, 0, "processes",
+        "Steps the environments in this many Python processes; 0 is one for each core, of vector environments one."),
     OPT_ROW_FLOAT(struct gym_settings, timeout_s, "60", 0.01, 1e6, OPT_FIXED, 0, 0, "s",
                   "Ends the training when one environment takes longer than this to be made, reset or stepped."),
     OPT_ROW_FLOAT(
@@ -60,7 +64,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list and 
 
 bool env_is_gym(const char *name)
 {
-    return strncmp(name, GYM_PREFIX, strlen(GYM_PREFIX)) == 0;
+    return strncmp(name, GYM_PREFIX, strlen(GYM_PREFIX)) == 0 ||
+           strncmp(name, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0;
+}
+
+bool gym_shares_stream(const struct env_def *def, const void *settings)
+{
+    return strncmp(def->name, GYM_PREFIX, strlen(GYM_PREFIX)) == 0 && ((const struct gym_settings *)settings)->vector;
 }
 
 /* ---- its shape, by a helper ---- */
@@ -109,11 +119,11 @@ static enum status check_settings(const struct gym_settings *s, struct error *er
     return ST_OK;
 }
 
-static enum status ask_shape(const char *id, const struct gym_settings *s, struct env_shape *ret_shape,
+static enum status ask_shape(const char *name, const struct gym_settings *s, struct env_shape *ret_shape,
                              struct error *err)
 {
     struct gym_helper helper = GYM_HELPER_NONE;
-    cJSON *task = gym_task(id, s, 0);
+    cJSON *task = gym_task(name, s, 0);
     char *text = json_print(task, false), description[DESCRIPTION_BYTES];
     enum status rc = check_settings(s, err);
 
@@ -145,7 +155,7 @@ static enum status gym_shape(const struct env_def *def, const void *settings, st
     if (i < env->n_shapes) {
         *ret_shape = env->shapes[i].shape;
     } else {
-        rc = ask_shape(def->name + strlen(GYM_PREFIX), settings, ret_shape, err);
+        rc = ask_shape(def->name, settings, ret_shape, err);
         if (rc == ST_OK && env->n_shapes < SHAPES_MAX)
             env->shapes[env->n_shapes++] =
                 (struct known_shape){.settings = *(const struct gym_settings *)settings, .shape = *ret_shape};
@@ -162,7 +172,8 @@ static struct gym_env *make(const char *name)
     size_t size = strlen(name) + 40;
     char *summary = mem_alloc(size);
 
-    snprintf(summary, size, "Gymnasium's %s, stepped by Python", name + strlen(GYM_PREFIX));
+    snprintf(summary, size, "%s's %s, stepped by Python", name[0] == 'e' ? "EnvPool" : "Gymnasium",
+             strchr(name, ':') + 1);
     env->about = (struct env_about){summary, gym_defaults, sizeof gym_defaults / sizeof gym_defaults[0]};
     env->shapes = mem_array(SHAPES_MAX, sizeof *env->shapes);
     env->def = (struct env_def){
@@ -192,7 +203,7 @@ enum status gym_open(const char *name, const struct env_def **ret_def, struct er
 {
     struct gym_env *env;
 
-    if (name[strlen(GYM_PREFIX)] == '\0')
+    if (strchr(name, ':')[1] == '\0')
         return FAIL(err, ST_CONFIG,
                     "'%s' names no environment; an id of Gymnasium follows, like gym:CartPole-v1, or "
                     "gym:my_module:MyEnv for one of your own",

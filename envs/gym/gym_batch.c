@@ -37,16 +37,22 @@ struct gym_batch {
     int32_t *actions; /* (n, n_heads) */
     float *reals, *rewards; /* (n, n_heads), (n) */
     char *obs, *final_obs; /* (n, obs_size) f32, or bytes */
-    uint8_t *terms, *truncs; /* (n) */
+    uint8_t *terms, *truncs, *idle; /* (n); idle: the step only reset it */
     uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of the last step */
     int64_t *now; /* (n_helpers) the instance that it works on */
 };
 
-cJSON *gym_task(const char *id, const struct gym_settings *settings, size_t n)
+static bool is_pool(const char *name)
+{
+    return strncmp(name, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0;
+}
+
+cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
 {
     cJSON *task = cJSON_CreateObject();
 
-    json_add_str(task, "id", id);
+    json_add_str(task, "id", strchr(name, ':') + 1);
+    json_add_str(task, "kind", is_pool(name) ? "envpool" : settings->vector ? "vector" : "gym");
     json_add_str(task, "path", settings->path);
     json_add_str(task, "kwargs", settings->kwargs);
     json_add_f64(task, "byte_scale", settings->byte_scale);
@@ -56,7 +62,7 @@ cJSON *gym_task(const char *id, const struct gym_settings *settings, size_t n)
 
 /* ---- memory ---- */
 
-enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, TERMS, TRUNCS, SEEDS, BUSY_NS, NOW, N_TENSORS };
+enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, TERMS, TRUNCS, IDLE, SEEDS, BUSY_NS, NOW, N_TENSORS };
 
 struct tensor {
     const char *name, *dtype;
@@ -74,6 +80,7 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
         [REWARDS] = {"rewards", "<f4", 4, b->n, 0},
         [TERMS] = {"terms", "u1", 1, b->n, 0},
         [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
+        [IDLE] = {"idle", "u1", 1, b->n, 0},
         [SEEDS] = {"seeds", "<u8", 8, b->n, 0},
         [BUSY_NS] = {"busy_ns", "<u8", 8, b->n_helpers, 0},
         [NOW] = {"now", "<i8", 8, b->n_helpers, 0},
@@ -107,6 +114,7 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
     b->rewards = (float *)(b->memory + at[REWARDS]);
     b->terms = (uint8_t *)(b->memory + at[TERMS]);
     b->truncs = (uint8_t *)(b->memory + at[TRUNCS]);
+    b->idle = (uint8_t *)(b->memory + at[IDLE]);
     b->seeds = (uint64_t *)(b->memory + at[SEEDS]);
     b->busy_ns = (uint64_t *)(b->memory + at[BUSY_NS]);
     b->now = (int64_t *)(b->memory + at[NOW]);
@@ -119,9 +127,11 @@ fail:
 
 /* ---- life ---- */
 
-static size_t count_helpers(const struct gym_settings *settings, size_t n)
+static size_t count_helpers(const char *name, const struct gym_settings *settings, size_t n)
 {
-    size_t wanted = settings->processes > 0 ? (size_t)settings->processes : machine_cores();
+    /* a vector environment has threads of its own */
+    size_t own = is_pool(name) || settings->vector ? 1 : machine_cores();
+    size_t wanted = settings->processes > 0 ? (size_t)settings->processes : own;
 
     return wanted < n ? wanted : n;
 }
@@ -164,12 +174,12 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     b->obs_size = (size_t)shape.obs_size;
     b->u8 = shape.u8;
     b->row_bytes = b->obs_size * env_obs_bytes(&shape);
-    b->n_helpers = count_helpers(settings, n_envs);
+    b->n_helpers = count_helpers(def->name, settings, n_envs);
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)
         b->helpers[h] = GYM_HELPER_NONE;
     b->tracks = mem_array(n_envs, sizeof *b->tracks);
-    task = gym_task(def->name + strlen(GYM_PREFIX), settings, n_envs);
+    task = gym_task(def->name, settings, n_envs);
     if (rc == ST_OK)
         rc = make_memory(b, task, err);
     if (rc == ST_OK)
@@ -298,6 +308,8 @@ static void keep_log(struct gym_batch *b, struct env_log *logs, size_t from, siz
 {
     for (size_t i = from; i < to; i++) {
         struct env_track *track = &b->tracks[i];
+        if (b->idle[i] != 0)
+            continue;
         track->ep_return += (double)b->rewards[i];
         track->ep_length += 1.0;
         if (b->terms[i] == 0 && b->truncs[i] == 0)

@@ -15,7 +15,7 @@ struct env_log;
 struct gym_settings;
 
 /* The task of a helper that makes no instance, but describes one: n = 0. Caller deletes. */
-cJSON *gym_task(const char *id, const struct gym_settings *settings, size_t n);
+cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n);
 
 enum status gym_batch_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states,
                            struct error *err) MUST_USE;

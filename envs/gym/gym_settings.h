@@ -7,12 +7,15 @@
 
 #include "base/config/opt.h"
 
-#define GYM_PREFIX "gym:" /* of its name */
+#define GYM_PREFIX "gym:" /* of its name; or */
+#define GYM_POOL_PREFIX "envpool:"
 
 struct gym_settings {
     char python[OPT_STR_MAX], path[OPT_STR_MAX], kwargs[OPT_STR_MAX];
     int64_t processes;
     double timeout_s, score_min, score_max, byte_scale;
+    bool vector;
+    char unused[7]; /* settings compare as bytes */
 };
 
 /* Can a score be scaled to perf? Else perf is NaN. */

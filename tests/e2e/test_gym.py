@@ -5,9 +5,12 @@ skipped without it.
 """
 import functools
 import json
+import mmap
 import os
 import re
 import shlex
+import socket
+import struct
 import subprocess
 import sys
 
@@ -126,6 +129,97 @@ TINY = ["--train.total_timesteps", "8k", "--train.total_agents", "8", "--train.h
         "--train.eval_episodes", "8", "--train.device", "cpu", "--train.threads", "1", "--policy.hidden_size", "8"]
 
 
+# Instances that count: the observation is (episode, step of it), an episode has `length` steps and ends by the rules or by a
+# time limit. In each of the three ways in which a vector environment may begin the next one.
+COUNTING = '''
+import gymnasium, numpy as np
+from gymnasium import spaces
+
+
+class Count(gymnasium.vector.VectorEnv):
+    def __init__(self, num_envs=1, mode="SAME_STEP", length=4, cut=False):
+        self.num_envs, self.mode, self.length, self.cut = num_envs, mode, length, cut
+        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode[mode]}
+        self.single_observation_space = spaces.Dict({"at": spaces.Box(-1, 1e6, (2,), np.float32), "even": spaces.Discrete(2)})
+        self.single_action_space = spaces.Tuple((spaces.Discrete(3, start=5), spaces.Box(-2, 2, (1,), np.float32)))
+
+    def look(self):
+        return {"at": self.at.copy(), "even": self.at[:, 1].astype(int) % 2}
+
+    def begin(self, which):
+        self.at[which, 0] += 1
+        self.at[which, 1] = 0
+
+    def reset(self, *, seed=None, options=None):
+        if options:
+            self.begin(options["reset_mask"])
+        else:
+            self.at, self.over = np.zeros((self.num_envs, 2), np.float32), np.zeros(self.num_envs, bool)
+        return self.look(), {}
+
+    def step(self, actions):
+        choices, numbers = actions
+        assert choices.shape == (self.num_envs,) and ((choices >= 5) & (choices < 8)).all(), choices
+        assert numbers.shape == (self.num_envs, 1) and numbers.dtype == np.float32 and (abs(numbers) <= 2).all(), numbers
+        again, info = self.over, {}
+        self.begin(again)
+        self.at[~again, 1] += 1
+        over = self.at[:, 1] == self.length
+        none = np.zeros(self.num_envs, bool)
+        self.over = over if self.mode == "NEXT_STEP" else none
+        if self.mode == "SAME_STEP" and over.any():
+            info["final_obs"] = self.look()
+            self.begin(over)
+        return self.look(), np.where(again, 0.0, 1.0), none if self.cut else over, over if self.cut else none, info
+
+
+gymnasium.register("Count-v0", entry_point="counting:None", vector_entry_point=Count)
+'''
+
+TENSORS = (("actions", "<i4", 2), ("reals", "<f4", 2), ("obs", "<f4", 4), ("final_obs", "<f4", 4), ("rewards", "<f4", 0), ("terms", "u1", 0),
+           ("truncs", "u1", 0), ("idle", "u1", 0), ("seeds", "<u8", 0), ("busy_ns", "<u8", 0), ("now", "<i8", 0))
+
+
+class Bridge:
+    """One process of the program's, played by hand: what it writes into the shared memory, step by step."""
+
+    def __init__(self, folder, n, **task):
+        self.n, self.at, size, rows = n, {}, 0, []
+        for name, dtype, columns in TENSORS:
+            rows.append([name, dtype, size, n, columns])
+            self.at[name] = (size, dtype, columns)
+            size += 64 * (1 + n * max(columns, 1) * int(dtype[-1]) // 64)
+        self.memory, text = os.memfd_create("memory"), os.memfd_create("text")
+        os.ftruncate(self.memory, size)
+        self.socket, theirs = socket.socketpair()
+        source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
+        task = {"path": str(folder), "byte_scale": 255, "n": n, "processes": 1, "process": 0, "tensors": rows, **task}
+
+        def give():
+            given = [os.dup2(fd, 40 + i) for i, fd in enumerate((theirs.fileno(), self.memory, text))]
+            for i, fd in enumerate(given):
+                os.dup2(fd, 3 + i)
+        self.process = subprocess.Popen([PYTHON, "-c", source, json.dumps(task)], pass_fds=(3, 4, 5), preexec_fn=give, stdin=subprocess.DEVNULL)
+        theirs.close()
+        self.map = mmap.mmap(self.memory, 0)
+        assert self.socket.recv(1) == b"+", os.pread(text, 4000, 0).decode()
+        self.text = text
+
+    def ask(self, what, first=0, end=None):
+        self.socket.sendall(struct.pack("=cII", what, first, self.n if end is None else end))
+        assert self.socket.recv(1) == b"+", os.pread(self.text, 4000, 0).decode()
+
+    def get(self, name):
+        at, dtype, columns = self.at[name]
+        kind = {"<f4": "f", "u1": "B", "<i4": "i", "<u8": "Q", "<i8": "q"}[dtype]
+        values = struct.unpack_from("=%d%s" % (self.n * max(columns, 1), kind), self.map, at)
+        return [list(values[i * columns:(i + 1) * columns]) for i in range(self.n)] if columns else list(values)
+
+    def close(self):
+        self.socket.close()
+        equal(self.process.wait(30), 0)
+
+
 @functools.lru_cache(None)
 def has_gymnasium():
     found = subprocess.run([PYTHON, "-c", "import gymnasium"], capture_output=True, text=True)
@@ -216,6 +310,54 @@ def test_images(folder):
         equal(json.loads(again)["score"], json.loads(out)["score"])
 
 
+def test_vector_environments(folder):
+    """What a step gives in each way of resetting: observations, flags, last observations, and which steps only reset."""
+    python = need()
+    write(folder, "counting.py", COUNTING)
+    for mode, cut in (("SAME_STEP", True), ("SAME_STEP", False), ("DISABLED", True), ("NEXT_STEP", True), ("NEXT_STEP", False)):
+        kwargs = json.dumps({"mode": mode, "length": 3, "cut": cut})
+        bridge = Bridge(folder, 5, id="counting:Count-v0", kind="vector", kwargs=kwargs)
+        bridge.ask(b"r")
+        equal(bridge.get("obs"), [[0, 0, 1, 0]] * 5)
+        idles, period = mode == "NEXT_STEP", 4 if mode == "NEXT_STEP" else 3
+        for t in range(1, 14):
+            if t % 2:
+                bridge.ask(b"s")
+            else:  # by halves, as for a GPU
+                bridge.ask(b"s", 2)
+                bridge.ask(b"s", 0, 2)
+            episode, at = (t - 1) // period, (t - 1) % period + 1
+            ends, idle = at == 3, at == 4
+            seen = [episode, at] if at < 3 or (ends and idles) else [episode + 1, 0]
+            equal(bridge.get("obs"), [[*seen, 1 - seen[1] % 2, seen[1] % 2]] * 5)
+            equal(bridge.get("rewards"), [0 if idle else 1] * 5)
+            equal(bridge.get("terms"), [int((ends or idle) and not cut)] * 5)
+            equal(bridge.get("truncs"), [int((ends or idle) and cut)] * 5)
+            equal(bridge.get("idle"), [int(idle)] * 5)
+            if cut and (ends or idle):
+                equal(bridge.get("final_obs"), [[episode, 3, 0, 1]] * 5)
+        bridge.close()
+        out = run("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", kwargs, *python, "--train.device", "cpu",
+                  "--train.total_timesteps", "4k", "--json", "-q", cwd=folder)[0]
+        result = json.loads(out)
+        equal((result["score"], result["ep_length"], result["train"]["ep_length"]), (3, 3, 3))
+    assert "registered without a vector_entry_point" in run("train", "gym:Acrobot-v1", "--env.vector", "true", *python, code=2)[1]
+
+
+def test_envpool_and_ale(folder):
+    """With the packages themselves, where the Python has them."""
+    python = need()
+    for package, words in (("envpool", ["envpool:CartPole-v1"]), ("ale_py", ["gym:ale_py:ALE/Pong-v5", "--env.vector", "true"])):
+        if subprocess.run([PYTHON, "-c", "import " + package], capture_output=True).returncode != 0:
+            raise tap.Skip("%s has no %s" % (PYTHON, package))
+        out = run("train", *words, *python, "--train.device", "cpu", "--train.total_agents", 8, "--train.horizon", 32, "--train.minibatch_size",
+                  256, "--train.total_timesteps", "2k", "--train.eval_episodes", 2, "--train.eval_max_steps", 64, "--json", "-q", cwd=folder)[0]
+        equal(json.loads(out)["env_steps"], 2000)
+    out, err = run("env", "check", "envpool:CartPole-v1", *python, "--steps", 200, cwd=folder)
+    assert "ok     more instances and threads change nothing" in out, out
+    assert "EnvPool has no 'CartPole-v9'; did you mean" in run("train", "envpool:CartPole-v9", *python, code=2)[1]
+
+
 def test_what_it_breaks_is_said(folder):
     for fault, text, code in (("raise", "ValueError: the board broke", 1), ("exit", "ended with exit code 7", 1),
                               ("crash", "signal 11", 1), ("shape", "has the shape (3,), its space (2,)", 1),
@@ -245,7 +387,7 @@ def test_wrong_names(folder):
         fails("train", game, *python, code=2, says=text, cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
     fails("train", "gym:CartPole-v1", *python, "--env.score_max", "-3", code=2, says="below env.score_min")
-    fails("train", "gym:boards:Many", *python, code=2, says="9 components, at most 8", cwd=folder)
+    fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 65}', code=2, says="65 components, at most 64", cwd=folder)
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 1, "choices": 1}', code=2, says="one choice only", cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.nothing", "3", code=2, says="env.nothing")
 
