@@ -8,8 +8,8 @@
  *
  * Invariants: (1) a trial has at most one open lease, and is running while it has; (2) a change of a lease's state and
  * that of its trial are one transaction, with the states that both may come from in its WHERE; (3) a lease is never
- * removed, and what was told of it is written once. When a lease ends is the controller's decision, by its own clock:
- * until_ms is for people. */
+ * removed, and what was told of it is written once. When a client's lease ends is the controller's decision, by its own clock:
+ * until_ms is for people. A node's lease ends by until_ms and the database's clock (claim.c). */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
@@ -154,26 +154,28 @@ static enum status insert(struct store *store, struct lease *lease, const char *
     return store_row_seal(store, SQL_LEASE_ROW, lease->id, err);
 }
 
+enum status store_lease_give_part(struct store *store, struct lease *lease, bool fresh, struct error *err)
+{
+    lease->state = LEASE_OPEN;
+    lease->ended_ms = 0;
+    lease->seq = -1;
+    TRY(insert(store, lease, NULL, err));
+    return store_trial_start_part(store, lease->trial_id, lease->client, lease->client, fresh, err);
+}
+
 enum status store_lease_give(struct store *store, struct lease *lease, struct error *err)
 {
     static const char what[] = "giving a lease";
     enum status rc;
 
-    lease->state = LEASE_OPEN;
     lease->given_ms = clock_utc_ms();
-    lease->ended_ms = 0;
-    lease->seq = -1;
     TRY(store_begin_synced(store, what, err));
-    rc = insert(store, lease, NULL, err);
-    if (rc == ST_OK)
-        rc = store_trial_start_part(store, lease->trial_id, lease->client, lease->client, true, err);
+    rc = store_lease_give_part(store, lease, true, err);
     return store_end(store, rc, what, err);
 }
 
-/* Runs a bound UPDATE of one lease, which was sound, and seals it; ST_EXISTS when its state forbids it. A part of a
- * transaction. */
-static enum status change(struct store *store, struct db_stmt *stmt, int64_t lease_id, const char *what,
-                          struct error *err)
+enum status store_lease_change(struct store *store, struct db_stmt *stmt, int64_t lease_id, const char *what,
+                               struct error *err)
 {
     TRY(store_row_check(store, SQL_LEASE_ROW, lease_id, err));
     TRY(store_sql_run(store, stmt, what, err));
@@ -195,7 +197,7 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
         db_bind_i64(stmt, 1, lease_id);
         db_bind_i64(stmt, 2, until_ms);
         db_bind_i64(stmt, 3, seq);
-        rc = change(store, stmt, lease_id, what, err);
+        rc = store_lease_change(store, stmt, lease_id, what, err);
     }
     if (rc == ST_OK && report != NULL)
         rc = store_report_part(store, report, err);
@@ -232,7 +234,7 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
         db_bind_i64(stmt, 1, lease_id);
         db_bind_text(stmt, 2, told_json);
         db_bind_i64(stmt, 3, clock_utc_ms());
-        rc = change(store, stmt, lease_id, what, err);
+        rc = store_lease_change(store, stmt, lease_id, what, err);
     }
     if (rc == ST_OK)
         rc = store_trial_finish_part(store, trial_id, result, outbox_json, err);
@@ -250,19 +252,19 @@ enum status store_lease_tell_late(struct store *store, int64_t lease_id, const c
     if (rc == ST_OK) {
         db_bind_i64(stmt, 1, lease_id);
         db_bind_text(stmt, 2, told_json);
-        rc = change(store, stmt, lease_id, what, err);
+        rc = store_lease_change(store, stmt, lease_id, what, err);
     }
     return store_end(store, rc, what, err);
 }
 
-/* Puts the trial of a lease that has just ended back, or gives it up. */
-static enum status release(struct store *store, int64_t trial_id, enum lease_state state,
-                           enum trial_state *ret_trial_state, struct error *err)
+enum status store_lease_release(struct store *store, int64_t lease_id, enum lease_state state,
+                                enum trial_state *ret_trial_state, struct error *err)
 {
     struct db_stmt *stmt;
-    int64_t n;
+    int64_t trial_id = 0, n;
     int step;
 
+    TRY(trial_of(store, lease_id, &trial_id, err));
     *ret_trial_state = TRIAL_QUEUED;
     if (state == LEASE_RETURNED)
         return store_trial_requeue_part(store, trial_id, REQUEUE_STOPPED, err);
@@ -281,23 +283,21 @@ enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_st
                             enum trial_state *ret_trial_state, struct error *err)
 {
     static const char what[] = "ending a lease";
-    int64_t trial_id = 0;
     struct db_stmt *stmt;
     enum status rc;
 
     if (state != LEASE_EXPIRED && state != LEASE_RETURNED)
         return FAIL(err, ST_INTERNAL, "%s: a lease does not end as %s", store->path, lease_state_name(state));
-    TRY(trial_of(store, lease_id, &trial_id, err));
     TRY(store_begin_synced(store, what, err));
     rc = store_sql(store, SQL_LEASE_END, &stmt, err);
     if (rc == ST_OK) {
         db_bind_i64(stmt, 1, lease_id);
         db_bind_text(stmt, 2, state_names[state]);
         db_bind_i64(stmt, 3, clock_utc_ms());
-        rc = change(store, stmt, lease_id, what, err);
+        rc = store_lease_change(store, stmt, lease_id, what, err);
     }
     if (rc == ST_OK)
-        rc = release(store, trial_id, state, ret_trial_state, err);
+        rc = store_lease_release(store, lease_id, state, ret_trial_state, err);
     return store_end(store, rc, what, err);
 }
 

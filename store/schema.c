@@ -247,6 +247,20 @@ static const char migration_10[] = "ALTER TABLE trial ADD COLUMN predicted_score
                                    "ALTER TABLE trial ADD COLUMN predicted_log_cost REAL;"
                                    "ALTER TABLE trial ADD COLUMN predicted_log_cost_sd REAL;";
 
+/* 11: nodes, which take trials by themselves (claim.c). */
+static const char migration_11[] =
+    "CREATE TABLE node ("
+    "  name TEXT PRIMARY KEY,"
+    "  host TEXT NOT NULL,"
+    "  device TEXT NOT NULL,"
+    "  job TEXT NOT NULL," /* of the batch system that started it; '': none */
+    "  slots INTEGER NOT NULL,"
+    "  busy INTEGER NOT NULL,"
+    "  started_ms INTEGER NOT NULL,"
+    "  beat_ms INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+    "ALTER TABLE lease ADD COLUMN stop TEXT;"; /* why the study asks its client, a node, to end the trial; NULL: it does not */
+
 /* both: as SQLite has it, for PostgreSQL translated by pg_translate; lite, pg: after it, for one of them; NULL: nothing. */
 static const struct {
     const char *both, *lite, *pg;
@@ -259,7 +273,8 @@ static const struct {
                   {migration_7, NULL, NULL},
                   {migration_8, NULL, NULL},
                   {migration_9, NULL, NULL},
-                  {migration_10, NULL, NULL}};
+                  {migration_10, NULL, NULL},
+                  {migration_11, NULL, NULL}};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 /* What each transaction needs (pg_begin), before the first one. */

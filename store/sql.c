@@ -83,6 +83,8 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "?1 AND state IN ('queued', "
         "'running')",
     [SQL_TRIAL_CONFIG] = "UPDATE trial SET config = ?2, checksum = NULL WHERE id = ?1 AND state IN ('queued', 'lost')",
+    [SQL_LEASE_CONFIG] = "UPDATE trial SET config = ?2, checksum = NULL WHERE id = ?1 AND EXISTS "
+                         "(SELECT 1 FROM lease WHERE id = ?3 AND trial_id = ?1 AND state = 'open')",
     [SQL_TRIAL_REQUEUE_ONE] =
         "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
         "deaths = deaths + CASE WHEN ?2 = 1 THEN 1 ELSE 0 END, "
@@ -129,6 +131,28 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_LEASE_LATE] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND told IS NULL",
     [SQL_LEASE_END] = "UPDATE lease SET state = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_EXPIRED] = "SELECT count(*) FROM lease WHERE trial_id = ?1 AND state = 'expired'",
+
+    [SQL_LEASE_KEEP] = "UPDATE lease SET until_ms = ?2 WHERE id = ?1 AND state = 'open'",
+    [SQL_LEASE_STOP] = "UPDATE lease SET stop = ?2 WHERE id = ?1 AND state = 'open'",
+    [SQL_LEASE_STOP_TEXT] = "SELECT stop FROM lease WHERE id = ?1",
+    [SQL_LEASE_SILENT] =
+        "SELECT id FROM lease WHERE state = 'open' AND token LIKE 'node-%' AND until_ms < ?1 ORDER BY id",
+    [SQL_LEASE_EXPIRE] =
+        "UPDATE lease SET state = 'expired', ended_ms = ?2 WHERE id = ?1 AND state = 'open' AND until_ms < ?2",
+    [SQL_NOW] = "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    [SQL_NODE_SET] = "INSERT INTO node (name, host, device, job, slots, busy, started_ms, beat_ms) VALUES (?1, ?2, ?3, "
+                     "?4, ?5, ?6, ?7, ?7) ON CONFLICT (name) DO UPDATE SET host = excluded.host, device = "
+                     "excluded.device, job = excluded.job, slots = excluded.slots, busy = excluded.busy, beat_ms = "
+                     "excluded.beat_ms RETURNING started_ms",
+    [SQL_NODE_LIST] = "SELECT name, host, device, job, slots, busy, started_ms, beat_ms FROM node WHERE beat_ms >= ?1 "
+                      "ORDER BY name",
+    [SQL_NODE_DELETE] = "DELETE FROM node WHERE name = ?1",
+    [SQL_NODE_TRIM] = "DELETE FROM node WHERE beat_ms < ?1",
+    [SQL_TRIAL_QUEUED] = "SELECT id, number FROM trial WHERE study_id = ?1 AND state = 'queued' ORDER BY "
+                         "CASE WHEN origin = 'enqueued' THEN 0 ELSE 1 END, number LIMIT 1 /* FOR UPDATE SKIP LOCKED */",
+    [SQL_TRIAL_HEADS] =
+        "SELECT number, attempt, state FROM trial WHERE study_id = ?1 AND state IN ('queued', 'running') "
+        "ORDER BY number",
 
     [SQL_METRIC_NAME_INSERT] =
         "INSERT INTO metric_name (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",

@@ -359,6 +359,49 @@ enum status store_trial_add(struct store *store, struct trial *trial, const stru
                             const char *client, const char *key, const char *told_json, const char *outbox_json,
                             struct error *err) MUST_USE;
 
+/* -- nodes (claim.c): programs that take trials of the store by themselves, and report into it -- */
+/* The token of a node's lease begins so. Such a lease ends by the database's clock, whoever looks, and not by its
+ * controller's. */
+#define NODE_TOKEN "node-"
+#define NODE_SILENT_S 20 /* a node that has not reported for this long is taken for gone */
+bool lease_is_of_node(const struct lease *lease);
+struct node {
+    char name[LEASE_CLIENT_MAX], host[80], device[256];
+    char job[64]; /* of the batch system that started it; "": none */
+    int64_t slots, busy; /* trials that it can train at a time, and those that it has */
+    int64_t started_ms, beat_ms; /* by the database's clock; beat_ms: its last sign of life */
+};
+/* A second writing connection of any process: the store must be there. */
+enum status store_open_node(struct store **ret_store, const char *path, struct error *err) MUST_USE;
+/* The database's clock: the one clock of all nodes. */
+enum status store_now_ms(struct store *store, int64_t *ret_now_ms, struct error *err) MUST_USE;
+/* A sign of life of the node of this name; times are filled in. */
+enum status store_node_beat(struct store *store, struct node *node, struct error *err) MUST_USE;
+enum status store_node_forget(struct store *store, const char *name, struct error *err) MUST_USE;
+enum status store_node_list(struct store *store, struct node **ret_nodes, size_t *ret_n,
+                            struct error *err) MUST_USE; /* those that are not silent, by name; mem_free */
+/* The first queued trial of the study, enqueued ones first, for lease->client under lease->token, which must begin with
+ * NODE_TOKEN: as store_lease_give, until lease_ms from now; curve and checkpoints of an earlier attempt stay. No other
+ * claim gets the same one, none waits for another. ST_NOTFOUND: no trial is queued. */
+enum status store_lease_claim(struct store *store, int64_t study_id, int64_t lease_ms, struct lease *lease,
+                              struct error *err) MUST_USE;
+/* As store_lease_extend, until lease_ms from now. stop: (ERROR_TEXT_MAX) why the study asks to end the trial; "". */
+enum status store_lease_keep(struct store *store, int64_t lease_id, int64_t lease_ms,
+                             const struct metric_report *report, char *stop, struct error *err) MUST_USE;
+/* As store_trial_set_config, by the node that has the trial. */
+enum status store_lease_set_config(struct store *store, const struct lease *lease, const char *config,
+                                   struct error *err) MUST_USE;
+enum status store_lease_ask_stop(struct store *store, int64_t lease_id, const char *why, struct error *err) MUST_USE;
+/* Ends the leases of nodes that have not been kept; *ret_n: how many. */
+enum status store_leases_expire(struct store *store, int64_t *ret_n, struct error *err) MUST_USE;
+/* The trials of a study that have not ended, by number (mem_free). */
+struct trial_head {
+    int64_t number, attempt;
+    bool running;
+};
+enum status store_trial_heads(struct store *store, int64_t study_id, struct trial_head **ret_heads, size_t *ret_n,
+                              struct error *err) MUST_USE;
+
 /* Learning curve of one metric, by env_steps. */
 struct curve_point {
     int64_t env_steps;

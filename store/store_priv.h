@@ -66,6 +66,19 @@ enum store_sql {
     SQL_LEASE_LATE,
     SQL_LEASE_END,
     SQL_LEASE_EXPIRED,
+    SQL_LEASE_KEEP,
+    SQL_LEASE_CONFIG,
+    SQL_LEASE_STOP,
+    SQL_LEASE_STOP_TEXT,
+    SQL_LEASE_SILENT,
+    SQL_LEASE_EXPIRE,
+    SQL_NOW,
+    SQL_NODE_SET,
+    SQL_NODE_LIST,
+    SQL_NODE_DELETE,
+    SQL_NODE_TRIM,
+    SQL_TRIAL_QUEUED,
+    SQL_TRIAL_HEADS,
     SQL_METRIC_NAME_INSERT,
     SQL_METRIC_NAME_FIND,
     SQL_METRIC_INSERT,
@@ -283,12 +296,25 @@ enum status store_trial_create_part(struct store *store, struct trial *trial, st
 /* fresh: curve and checkpoints of an earlier attempt are forgotten. */
 enum status store_trial_start_part(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                    bool fresh, struct error *err) MUST_USE;
+/* Runs a bound UPDATE of one trial, which was sound, and seals it; verb: "started", for ST_EXISTS. */
+enum status store_trial_change(struct store *store, struct db_stmt *stmt, int64_t trial_id, const char *verb,
+                               const char *what, struct error *err) MUST_USE;
 enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum trial_requeue why,
                                      struct error *err) MUST_USE;
 enum status store_trial_lose_part(struct store *store, int64_t trial_id, const char *reason,
                                   struct error *err) MUST_USE;
 enum status store_trial_finish_part(struct store *store, int64_t trial_id, const struct trial_result *result,
                                     const char *outbox_json, struct error *err) MUST_USE;
+
+/* -- lease.c: parts of a transaction -- */
+/* lease->trial_id is queued: it starts, and the lease is open from given_ms on. fresh: as store_trial_start_part has it. */
+enum status store_lease_give_part(struct store *store, struct lease *lease, bool fresh, struct error *err) MUST_USE;
+/* Runs a bound UPDATE of one lease, which was sound, and seals it; ST_EXISTS when its state forbids it. */
+enum status store_lease_change(struct store *store, struct db_stmt *stmt, int64_t lease_id, const char *what,
+                               struct error *err) MUST_USE;
+/* Puts the trial of a lease that has just ended back, or gives it up. */
+enum status store_lease_release(struct store *store, int64_t lease_id, enum lease_state state,
+                                enum trial_state *ret_trial_state, struct error *err) MUST_USE;
 
 /* -- study_state.c -- */
 enum study_state study_state_parse(const char *word); /* STUDY_STATES for an unknown word */

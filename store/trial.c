@@ -247,9 +247,8 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
     return rc;
 }
 
-/* Checks one trial's row, runs a bound UPDATE of it, and seals it. */
-static enum status change(struct store *store, struct db_stmt *stmt, int64_t trial_id, const char *verb,
-                          const char *what, struct error *err)
+enum status store_trial_change(struct store *store, struct db_stmt *stmt, int64_t trial_id, const char *verb,
+                               const char *what, struct error *err)
 {
     TRY(store_row_check(store, SQL_TRIAL_ROW, trial_id, err));
     TRY(store_sql_run(store, stmt, what, err));
@@ -268,7 +267,7 @@ enum status store_trial_start_part(struct store *store, int64_t trial_id, const 
     db_bind_text(stmt, 2, device);
     db_bind_i64(stmt, 3, clock_utc_ms());
     db_bind_text(stmt, 4, slot);
-    TRY(change(store, stmt, trial_id, "started", "starting a trial", err));
+    TRY(store_trial_change(store, stmt, trial_id, "started", "starting a trial", err));
     return fresh ? store_attempt_clear(store, trial_id, err) : ST_OK;
 }
 
@@ -311,7 +310,7 @@ enum status store_trial_set_config(struct store *store, int64_t trial_id, const 
     TRY(store_begin(store, what, err));
     db_bind_i64(stmt, 1, trial_id);
     db_bind_text(stmt, 2, config);
-    rc = change(store, stmt, trial_id, "given another config", what, err);
+    rc = store_trial_change(store, stmt, trial_id, "given another config", what, err);
     return store_end(store, rc, what, err);
 }
 
@@ -324,7 +323,7 @@ enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum
     TRY(store_sql(store, SQL_TRIAL_REQUEUE_ONE, &stmt, err));
     db_bind_i64(stmt, 1, trial_id);
     db_bind_i64(stmt, 2, why);
-    return change(store, stmt, trial_id, "put back into the queue", requeue_what, err);
+    return store_trial_change(store, stmt, trial_id, "put back into the queue", requeue_what, err);
 }
 
 enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
@@ -341,7 +340,7 @@ enum status store_trial_lose_part(struct store *store, int64_t trial_id, const c
     db_bind_i64(stmt, 1, trial_id);
     db_bind_i64(stmt, 2, clock_utc_ms());
     db_bind_text(stmt, 3, reason);
-    return change(store, stmt, trial_id, "given up", "giving a trial up", err);
+    return store_trial_change(store, stmt, trial_id, "given up", "giving a trial up", err);
 }
 
 static bool same_f64(double a, double b)

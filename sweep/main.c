@@ -35,6 +35,7 @@ static const struct command commands[] = {
     {"import", "add trials of a file or another store to a study", cmd_import},
     {"daemon", "run all studies of a store in the background", cmd_daemon},
     {"agent", "train trials of a study elsewhere, with any program", cmd_agent},
+    {"node", "train trials of a store on this machine's devices", cmd_node},
     {"launch", "try whether other machines can run workers", cmd_launch},
     {"stop", "end a study now; it can be continued later", cmd_stop},
     {"pause", "let a study rest", cmd_pause},

@@ -24,6 +24,9 @@ static const struct {
     {"TEXT", "text COLLATE \"C\""}, /* order by bytes, as SQLite has it */
     {"BLOB", "bytea"},
     {"NOT INDEXED", ""},
+    {"/* FOR UPDATE SKIP LOCKED */", "FOR UPDATE SKIP LOCKED"}, /* SQLite has one writer at a time */
+    {"CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+     "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"},
 };
 
 static bool is_word(char c)

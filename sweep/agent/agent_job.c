@@ -70,16 +70,36 @@ static void over(struct agent_job *job, enum status rc, const char *text)
 
 /* -- ask -- */
 
+/* What is asked with, once a trial may be asked for; NULL: the agent is to end. */
+static cJSON *ask_body(struct agent_job *job)
+{
+    cJSON *body = NULL;
+
+    pthread_mutex_lock(&job->lock);
+    while (job->held && !job->quit)
+        wait_for(job, 1);
+    if (!job->quit) {
+        body = cJSON_CreateObject();
+        json_add_str(body, "client", job->slot->client);
+        if (job->device != NULL)
+            json_add(body, "device", cJSON_Duplicate(job->device, true));
+    }
+    pthread_mutex_unlock(&job->lock);
+    return body;
+}
+
 /* True: there is a trial, and it is the main thread's. */
 static bool ask(struct agent_job *job)
 {
-    cJSON *body = cJSON_CreateObject(), *answer = NULL;
+    cJSON *body = NULL, *answer = NULL;
     char text[ERROR_TEXT_MAX];
     bool given = false, goes_on = true;
     double wait_s;
 
-    json_add_str(body, "client", job->slot->client);
     for (int attempt = 0; goes_on && !given;) {
+        cJSON_Delete(body);
+        if ((body = ask_body(job)) == NULL)
+            return false;
         enum ask_outcome outcome = ask_client_call(job->client, "ask", -1, body, &answer, &wait_s, text);
         if (outcome == ASK_REFUSED || outcome == ASK_DENIED) {
             over(job, ST_USAGE, text);
@@ -106,6 +126,7 @@ static bool ask(struct agent_job *job)
     pthread_mutex_lock(&job->lock);
     job->answer = answer;
     job->stop = job->quit;
+    job->stop_why[0] = '\0';
     job->state = JOB_GIVEN;
     pthread_mutex_unlock(&job->lock);
     return true;
@@ -139,11 +160,14 @@ static double beat_s(const struct agent_job *job)
     return fmax(seconds / BEATS, 0.2);
 }
 
-static void ask_stop(struct agent_job *job, const char *why)
+/* by_study: that is how the trial ends; else another has it. */
+static void ask_stop(struct agent_job *job, const char *why, bool by_study)
 {
     pthread_mutex_lock(&job->lock);
-    if (!job->stop)
+    if (!job->stop) {
         log_info("%s: trial %lld is to stop: %s", job->slot->client, (long long)trial_of(job), why);
+        snprintf(job->stop_why, sizeof job->stop_why, "%s", by_study ? why : "");
+    }
     job->stop = true;
     pthread_mutex_unlock(&job->lock);
 }
@@ -154,7 +178,7 @@ static void take_report_answer(struct agent_job *job, const cJSON *answer)
     bool stop = false;
 
     if (json_get_bool(answer, "stop", &stop) && stop)
-        ask_stop(job, reason != NULL ? reason : "the study says so");
+        ask_stop(job, reason != NULL ? reason : "the study says so", true);
 }
 
 /* One try. False: it was not answered. */
@@ -168,7 +192,7 @@ static bool report(struct agent_job *job, const cJSON *body, double *ret_wait_s,
         cJSON_Delete(answer);
         return true;
     case ASK_REFUSED: /* it is not ours any more */
-        ask_stop(job, text);
+        ask_stop(job, text, false);
         return true;
     case ASK_DENIED:
     case ASK_AGAIN:
@@ -269,17 +293,21 @@ static void tell(struct agent_job *job, int64_t trial, const cJSON *body, const 
     }
 }
 
-static void tell_result(struct agent_job *job)
+/* The result is on the disk before anything else is sent, for which the network may be needed. */
+static void keep_result(struct agent_job *job, char *ret_path)
 {
     const struct ask_place *place = &job->set->place;
-    char path[PATH_MAX];
     struct error why = {0};
 
     if (spool_put(job->set->spool, place->url[0] != '\0' ? place->url : place->store, job->set->study, trial_of(job),
-                  job->result, path, &why) != ST_OK) {
-        log_warn("%s; the result of trial %lld is reported all the same", why.text, (long long)trial_of(job));
-        path[0] = '\0';
-    }
+                  job->result, ret_path, &why) == ST_OK)
+        return;
+    log_warn("%s; the result of trial %lld is reported all the same", why.text, (long long)trial_of(job));
+    ret_path[0] = '\0';
+}
+
+static void tell_result(struct agent_job *job, const char *path)
+{
     tell(job, trial_of(job), job->result, path);
     pthread_mutex_lock(&job->lock);
     cJSON_Delete(job->result);
@@ -315,9 +343,11 @@ static void *talk(void *ctx)
     if (job->slot == &job->set->slots[0])
         tell_left(job);
     while (ask(job)) {
+        char path[PATH_MAX];
         report_until_end(job);
+        keep_result(job, path);
         send_rest(job);
-        tell_result(job);
+        tell_result(job, path);
         pthread_mutex_lock(&job->lock);
         bool quit = job->quit;
         pthread_mutex_unlock(&job->lock);
@@ -334,7 +364,8 @@ enum status agent_job_start(struct agent_job *job, const struct agent_settings *
     pthread_condattr_t clock;
     int code;
 
-    *job = (struct agent_job){.set = set, .slot = slot, .reports = cJSON_CreateArray(), .rng = rng_seed(seed)};
+    *job = (struct agent_job){
+        .set = set, .slot = slot, .reports = cJSON_CreateArray(), .rng = rng_seed(seed), .held = set->place.direct};
     pthread_mutex_init(&job->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* a clock that is set does not make it wait */
@@ -354,5 +385,6 @@ void agent_job_join(struct agent_job *job)
     cJSON_Delete(job->answer);
     cJSON_Delete(job->reports);
     cJSON_Delete(job->result);
+    cJSON_Delete(job->device);
     *job = (struct agent_job){0};
 }

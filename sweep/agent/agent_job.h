@@ -36,6 +36,9 @@ struct agent_job {
     enum job_state state;
     bool quit; /* give the trial back, ask for no other */
     bool stop; /* the program is to end */
+    bool held; /* no trial may be asked for: there is nothing that could train it now */
+    cJSON *device; /* what is asked with: the device that is there; NULL: nothing; owned */
+    char stop_why[ERROR_TEXT_MAX]; /* with stop: the study's reason; "": the trial is to continue elsewhere */
     cJSON *answer; /* of ask, until the result is reported; owned */
     cJSON *reports; /* a list that waits; owned */
     cJSON *result; /* the body of tell; owned */

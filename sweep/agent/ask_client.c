@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "sweep/agent/ask_store.h"
 #include "sweep/control/ask_forward.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@ struct ask_client {
     const struct ask_place *place;
     char *study; /* owned */
     struct http *http; /* NULL: a store */
+    struct ask_store *direct; /* NULL: the store's controller answers */
     struct http_reply reply;
     char authorization[160];
 };
@@ -56,6 +58,8 @@ enum status ask_client_create(struct ask_client **ret_client, const struct ask_p
     c->place = place;
     c->study = mem_strdup(study);
     http_reply_init(&c->reply);
+    if (place->direct)
+        c->direct = ask_store_create(place->store);
     if (place->url[0] != '\0')
         rc = http_create(&c->http, &settings, err);
     if (rc == ST_OK && c->http != NULL && place->token[0] != '\0')
@@ -74,6 +78,7 @@ void ask_client_destroy(struct ask_client *c)
     if (c == NULL)
         return;
     http_destroy(c->http);
+    ask_store_destroy(c->direct);
     http_reply_free(&c->reply);
     explicit_bzero(c->authorization, sizeof c->authorization);
     mem_free(c->study);
@@ -156,6 +161,8 @@ enum ask_outcome ask_client_call(struct ask_client *c, const char *verb, int64_t
     *ret_answer = NULL;
     *ret_wait_s = 0;
     text[0] = '\0';
+    if (c->direct != NULL)
+        return ask_store_call(c->direct, verb, body, ret_answer, text);
     return c->http != NULL ? call_server(c, verb, trial, body, ret_answer, ret_wait_s, text)
                            : call_store(c, verb, trial, body, ret_answer, text);
 }

@@ -3,10 +3,12 @@
 #ifndef SWEEP_AGENT_ASK_CLIENT_H
 #define SWEEP_AGENT_ASK_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/json.h"
 #include "base/status.h"
+#include "sweep/agent/ask_outcome.h"
 #include "web/http/http.h"
 
 struct ask_client;
@@ -16,6 +18,7 @@ struct ask_place {
     char url[2048]; /* "": a store */
     char store[4096];
     char token[128]; /* "": none; a secret */
+    bool direct; /* a store, without its controller (ask_store.h) */
 };
 /* token: in place of the address's own; NULL: none. */
 enum status ask_place_parse(const char *text, const char *token, struct ask_place *ret_place,
@@ -26,12 +29,6 @@ enum status ask_client_create(struct ask_client **ret_client, const struct ask_p
                               struct http_cancel *cancel, struct error *err) MUST_USE;
 void ask_client_destroy(struct ask_client *client); /* NULL is fine */
 
-enum ask_outcome {
-    ASK_DONE, /* *ret_answer is the caller's */
-    ASK_AGAIN, /* not reached, or it cannot answer now */
-    ASK_REFUSED, /* and would be again */
-    ASK_DENIED /* the token is wrong, or the server does not take such requests: a person may change that */
-};
 /* One try. trial -1: none. text: why not (ERROR_TEXT_MAX). *ret_wait_s: what the server asks to wait; 0: nothing. */
 enum ask_outcome ask_client_call(struct ask_client *client, const char *verb, int64_t trial, const cJSON *body,
                                  cJSON **ret_answer, double *ret_wait_s, char *text);

@@ -11,7 +11,6 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/checkpoint_label.h"
-#include "study/outcomes.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -19,6 +18,7 @@
 #include "sweep/controller/device_class.h"
 #include "sweep/controller/overrun.h"
 #include "sweep/controller/reports.h"
+#include "sweep/controller/run_message.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/share.h"
 #include "sweep/controller/sched_study.h"
@@ -27,13 +27,11 @@
 #include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
-#include "sweep/program/trial_folders.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
 #define MAX_DEATHS 3 /* workers that died under a trial, unless another trial is known to be guilty */
@@ -49,78 +47,28 @@ static void copy_text(char **ret_copy, const char *text)
     *ret_copy = text != NULL ? mem_strdup(text) : NULL;
 }
 
-static cJSON *run_message(const struct flight *f, bool resume)
-{
-    const struct sweep_settings *s = &f->ss->setup->sweep;
-    const struct trial *t = trial_of(f);
-    cJSON *json = proto_message("run");
-    char path[PATH_MAX], dir[PATH_MAX], owner[CHECKPOINT_LABEL_MAX];
-
-    checkpoint_path(f->ss, t, path);
-    trial_folder_path(store_path(f->ss->store), f->ss->view.study.name, t->number, dir);
-    checkpoint_owner(&f->ss->view.study, t, owner, sizeof owner);
-    json_add_i64(json, "trial", t->id);
-    json_add_i64(json, "attempt", t->attempt);
-    json_add_i64(json, "number", t->number);
-    json_add_str(json, "study", f->ss->view.study.name);
-    json_add_str(json, "config", t->config);
-    json_add_str(json, "metric", f->ss->view.study.metric);
-    json_add_str(json, "owner", owner);
-    json_add_str(json, "checkpoint_path", path);
-    json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s);
-    json_add_str(json, "dir", dir);
-    json_add_bool(json, "needs_step", f->ss->view.search.cost == SEARCH_COST_STEPS);
-    json_add_bool(json, "own_cost", f->ss->view.search.cost == SEARCH_COST_OWN);
-    json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE);
-    if (resume) {
-        struct stat info = {0};
-        json_add_str(json, "resume_from", path);
-        if (stat(path, &info) == 0)
-            json_add_i64(json, "resume_bytes", info.st_size);
-    }
-    return json;
-}
-
 /* A trial that cannot be sent to a worker fails at once, and no worker is to blame. */
 static void refuse(struct flight *f, const char *why)
 {
-    f->result = (struct trial_result){
+    f->told.result = (struct trial_result){
         .state = TRIAL_FAILED, .score = NAN, .perf = NAN, .cost_s = 0, .device_s = NAN, .env_steps = 0};
-    snprintf(f->reason, sizeof f->reason, "it could not be handed to a worker: %.400s", why);
+    snprintf(f->told.reason, sizeof f->told.reason, "it could not be handed to a worker: %.400s", why);
     f->ended = true;
 }
 
-/* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it continues, is
- * run again or is exported to. */
 static enum status settle_config(struct sched_study *ss, struct trial *t, const struct worker *w, struct error *err)
 {
-    struct setup_override overrides[3] = {
-        {.key = "train.device"}, {.key = "train.threads"}, {.key = "train.vector_units"}};
-    struct setup *setup = NULL, *settled = NULL;
-    bool cpu = strcmp(w->kind, "cpu") == 0;
-    struct error wrong = {0};
+    const struct run_device device = {w->kind, w->vector_units, w->threads};
     char *text = NULL;
     enum status rc;
 
-    if (w->kind[0] == '\0' || t->attempt > 0 || setup_is_program(ss->setup))
+    TRY(run_config_settle(&ss->view, t, &device, &text, err));
+    if (text == NULL)
         return ST_OK;
-    rc = trial_setup(t, &setup, &wrong);
-    if (rc != ST_OK) /* the worker will report what is wrong with the config */
-        return rc == ST_CONFIG ? ST_OK : FAIL(err, rc, "%s", wrong.text);
-    snprintf(overrides[0].value, sizeof overrides[0].value, "%s", w->kind);
-    snprintf(overrides[1].value, sizeof overrides[1].value, "%lld",
-             (long long)(setup->train.threads == 0 ? w->threads : setup->train.threads));
-    snprintf(overrides[2].value, sizeof overrides[2].value, "%s", w->vector_units);
-    rc = setup_derive(setup, overrides, cpu ? 3 : 1, "the worker", &settled, err);
-    if (rc == ST_OK)
-        rc = setup_to_ini(settled, &text, err);
-    if (rc == ST_OK && strcmp(text, t->config) != 0)
-        STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
+    STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
     if (rc == ST_OK)
         copy_text(&t->config, text);
     mem_free(text);
-    setup_destroy(settled);
-    setup_destroy(setup);
     return rc;
 }
 
@@ -131,10 +79,11 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     struct flight *f;
     struct error gone = {0};
     bool resume = false;
+    char path[PATH_MAX];
     enum status rc;
 
     TRY(checkpoint_to_resume(ss, t, &resume, err));
-    if (!resume) /* a checkpoint names the config that it was made with */
+    if (!resume && t->attempt == 0) /* a checkpoint names the config that it was made with */
         TRY(settle_config(ss, t, w, err));
     STORE_INSIST(rc, ss->store, err,
                  resume ? store_trial_resume(ss->store, t->id, w->device, slot->name, err)
@@ -162,7 +111,8 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     ss->n_started++;
     slot->flight = f;
     TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
-    rc = proto_send(&w->proto, run_message(f, resume), &gone);
+    checkpoint_path(ss, t, path);
+    rc = proto_send(&w->proto, run_message(&ss->view, t, store_path(ss->store), path, resume), &gone);
     if (rc == ST_LIMIT)
         refuse(f, gone.text);
     else if (rc != ST_OK)
@@ -203,78 +153,6 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
     report.outbox_json = track_rows_metrics(f->ss->track, &report);
     TRY(reports_add(reports, f->ss->store, &report, err));
     TRY(flight_alive(f, now_s, err));
-    return ST_OK;
-}
-
-static void read_text(const cJSON *message, const char *key, const char *absent, char *buf, size_t size)
-{
-    const char *text = json_get_str(message, key);
-
-    snprintf(buf, size, "%s", text != NULL ? text : absent);
-}
-
-static void read_result(struct flight *f, const cJSON *message)
-{
-    const char *metric = f->ss->view.study.metric, *state = json_get_str(message, "state");
-    const char *reason = json_get_str(message, "reason");
-    struct trial_result *r = &f->result;
-    char why[sizeof f->reason] = "";
-
-    r->score = r->perf = r->cost_s = r->device_s = r->score_se = r->eval_s = NAN;
-    (void)json_get_f64(message, "score", &r->score);
-    (void)json_get_f64(message, "score_se", &r->score_se);
-    (void)json_get_i64(message, "eval_episodes", &r->eval_episodes);
-    (void)json_get_i64(message, "eval_unfinished", &r->eval_unfinished);
-    (void)json_get_f64(message, "eval_s", &r->eval_s);
-    (void)json_get_f64(message, "start_s", &r->start_s);
-    (void)json_get_f64(message, "perf", &r->perf);
-    (void)json_get_f64(message, "cost_s", &r->cost_s);
-    (void)json_get_f64(message, "device_s", &r->device_s);
-    (void)json_get_i64(message, "env_steps", &r->env_steps);
-    read_text(message, "program", "", f->program, sizeof f->program);
-    read_text(message, "vector_units", "", f->vector_units, sizeof f->vector_units);
-    read_text(message, "device", "", f->device, sizeof f->device);
-    read_text(message, "log_tail", "", f->log_tail, sizeof f->log_tail);
-    read_text(message, "cost_method", "wall", f->cost_method, sizeof f->cost_method);
-    if (f->cost_factor != 1) {
-        size_t n = strlen(f->cost_method);
-        r->cost_s *= f->cost_factor;
-        snprintf(f->cost_method + n, sizeof f->cost_method - n, " x %.4g", f->cost_factor);
-    }
-    r->state = TRIAL_FAILED;
-    if (state != NULL && strcmp(state, "stopped") == 0)
-        r->state = TRIAL_STOPPED;
-    else if (state == NULL || strcmp(state, "done") != 0)
-        snprintf(why, sizeof why, "%s", reason != NULL ? reason : "the worker gave no reason");
-    else if (!isfinite(r->cost_s))
-        snprintf(why, sizeof why, "the worker gave no cost");
-    else if (!isfinite(r->score))
-        snprintf(why, sizeof why, "%s is %g at the end of the run", metric, r->score);
-    else if (fabs(r->score) > STUDY_SCORE_MAX)
-        snprintf(why, sizeof why, "%s is %g at the end of the run; up to %g can be searched by", metric, r->score,
-                 STUDY_SCORE_MAX);
-    else
-        r->state = TRIAL_DONE;
-    if (r->state != TRIAL_STOPPED) /* when done it was faster than the word to stop */
-        memcpy(f->reason, why, sizeof why);
-    f->ended = true;
-}
-
-/* What the limits and the third objective of its study need, without which it has failed. */
-static enum status settle_outcomes(struct flight *f, const cJSON *message, struct error *err)
-{
-    const struct study_view *v = &f->ss->view;
-    struct outcomes_settled settled;
-
-    TRY(outcomes_settle(&v->search.outcomes, f->ss->store, v->study.metric, f->trial_id,
-                        cJSON_GetObjectItemCaseSensitive(message, "outcomes"), &f->result, &settled, err));
-    mem_free(f->outcomes);
-    f->result.outcomes = f->outcomes = settled.values;
-    if (f->result.state == TRIAL_DONE && settled.lacks[0] != '\0') {
-        f->result.state = TRIAL_FAILED;
-        f->result.lacks_outcome = true;
-        snprintf(f->reason, sizeof f->reason, "%s", settled.lacks);
-    }
     return ST_OK;
 }
 
@@ -370,11 +248,12 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
         return take_checkpoint(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
-        read_result(f, message);
-        TRY(settle_outcomes(f, message, err));
+        run_result_read(&f->told, message, f->ss->view.study.metric, f->cost_factor);
+        f->ended = true;
+        TRY(run_result_settle(&f->told, &f->ss->view, f->ss->store, f->trial_id, message, err));
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
             f->slot->worker->lost = true;
-            snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->reason);
+            snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->told.reason);
         }
     }
     return ST_OK;
@@ -407,7 +286,7 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
     f->stop = why;
     f->asked_s = now_s;
     if (why == FLIGHT_LIMIT)
-        snprintf(f->reason, sizeof f->reason, "%s", f->ss->end.text);
+        snprintf(f->told.reason, sizeof f->told.reason, "%s", f->ss->end.text);
     json = proto_message("stop");
     json_add_i64(json, "trial", f->trial_id);
     json_add_i64(json, "attempt", f->attempt);
@@ -423,7 +302,7 @@ static bool overruns(struct flight *f, double now_s)
     bool by_time = v->search.cost == SEARCH_COST_WALL || v->search.cost == SEARCH_COST_DEVICE;
 
     return by_time && f->ss->setup->sweep.stop_overruns &&
-           overrun_is_hopeless(v, f->i, flight_cost_s(f, now_s), f->score, f->reason, sizeof f->reason);
+           overrun_is_hopeless(v, f->i, flight_cost_s(f, now_s), f->score, f->told.reason, sizeof f->told.reason);
 }
 
 enum status flight_alive(struct flight *f, double now_s, struct error *err)
@@ -431,7 +310,7 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
     const struct worker *w = f->slot->worker;
 
     TRY(track_rows_system(f->ss->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
-    if (f->stop == FLIGHT_NO_STOP && track_rows_stop(f->ss->track, f->trial_id, f->reason, sizeof f->reason))
+    if (f->stop == FLIGHT_NO_STOP && track_rows_stop(f->ss->track, f->trial_id, f->told.reason, sizeof f->told.reason))
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     if (f->stop == FLIGHT_NO_STOP && f->trains && overruns(f, now_s))
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
@@ -458,7 +337,7 @@ void flight_forget(struct flight *f)
     if (f->upload != NULL)
         file_chunks_drop(f->upload);
     mem_free(f->upload);
-    mem_free(f->outcomes);
+    mem_free(f->told.outcomes);
     mem_free(f);
 }
 
@@ -479,24 +358,16 @@ static enum status requeue(struct flight *f, enum trial_requeue why, double now_
     return ST_OK;
 }
 
-static const char *or_null(const char *text)
-{
-    return text[0] != '\0' ? text : NULL;
-}
-
 static enum status record(struct flight *f, const char *log_tail, struct error *err)
 {
     struct trial *t = trial_of(f);
-    struct trial_result *r = &f->result;
+    const struct trial_result *r;
     const char *outbox_row;
     enum status rc;
 
-    r->reason = or_null(f->reason);
-    r->cost_method = or_null(f->cost_method);
-    r->log_tail = log_tail;
-    r->program = or_null(f->program);
-    r->device = or_null(f->device);
-    r->kernels = or_null(f->vector_units);
+    if (log_tail != NULL)
+        snprintf(f->told.log_tail, sizeof f->told.log_tail, "%s", log_tail);
+    r = run_result_texts(&f->told);
     outbox_row = track_rows_result(f->ss->track, r);
     STORE_INSIST(rc, f->ss->store, err, store_trial_finish(f->ss->store, t->id, r, outbox_row, err));
     TRY(rc);
@@ -515,29 +386,14 @@ static void free_and_report(struct flight *f, struct scheduler *s)
 
 enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
 {
-    if (f->result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
+    if (f->told.result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
         TRY(requeue(f, REQUEUE_STOPPED, s->now_s, err));
     else
-        TRY(record(f, f->log_tail[0] != '\0' ? f->log_tail : NULL, err));
+        TRY(record(f, NULL, err));
     if (!f->slot->worker->lost)
         supervise_success(f->slot->worker);
     free_and_report(f, s);
     return ST_OK;
-}
-
-/* The last lines of a worker's log, as text that may go into JSON. */
-static const char *log_tail_of(const struct worker *w, char buf[WORKER_LOG_BYTES + 1])
-{
-    size_t n = w->log_n;
-
-    memcpy(buf, w->log, n);
-    while (n > 0 && buf[n - 1] == '\n')
-        n--;
-    buf[n] = '\0';
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)buf[i] >= 0x80 || ((unsigned char)buf[i] < ' ' && buf[i] != '\n'))
-            buf[i] = '?';
-    return n > 0 ? buf : NULL;
 }
 
 enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt guilt, const char *how,
@@ -554,23 +410,23 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
     } else if (guilt == FLIGHT_OUTSIDE && trial_of(f)->losses < MAX_LOSSES) {
         rc = requeue(f, REQUEUE_LOST, s->now_s, err);
     } else {
-        f->result = (struct trial_result){.state = TRIAL_FAILED,
-                                          .score = NAN,
-                                          .perf = NAN,
-                                          .device_s = NAN,
-                                          .cost_s = flight_cost_s(f, s->now_s),
-                                          .env_steps = f->env_steps};
+        f->told.result = (struct trial_result){.state = TRIAL_FAILED,
+                                               .score = NAN,
+                                               .perf = NAN,
+                                               .device_s = NAN,
+                                               .cost_s = flight_cost_s(f, s->now_s),
+                                               .env_steps = f->env_steps};
         if (guilt == FLIGHT_GUILTY)
-            snprintf(f->reason, sizeof f->reason, "the worker process died: %s", how);
+            snprintf(f->told.reason, sizeof f->told.reason, "the worker process died: %s", how);
         else if (guilt == FLIGHT_OUTSIDE)
-            snprintf(f->reason, sizeof f->reason,
+            snprintf(f->told.reason, sizeof f->told.reason,
                      "its worker process was ended from outside %d times, the last time: %s; `trawl retry %s --trial "
                      "%lld` runs it again",
                      MAX_LOSSES + 1, how, f->ss->view.study.name, (long long)trial_of(f)->number);
         else
-            snprintf(f->reason, sizeof f->reason, "%d worker processes died while they ran it, the last: %s",
+            snprintf(f->told.reason, sizeof f->told.reason, "%d worker processes died while they ran it, the last: %s",
                      MAX_DEATHS, how);
-        rc = record(f, log_tail_of(w, tail), err);
+        rc = record(f, worker_log_tail(w, tail), err);
     }
     if (rc == ST_OK)
         free_and_report(f, s);

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "study/checkpoint_label.h"
+#include "sweep/controller/run_message.h"
 
 struct file_chunks;
 struct reports;
@@ -45,11 +45,7 @@ struct flight {
     struct file_chunks *upload; /* of a remote worker's checkpoint; NULL: none yet */
     bool uploaded; /* its last chunk has come, and not yet the message that it is one */
     bool ended; /* result is complete */
-    struct trial_result result;
-    char *outcomes; /* of the result, owned; NULL: its study needs none */
-    char reason[ERROR_TEXT_MAX], cost_method[40];
-    char log_tail[4097]; /* of a program that failed: its last lines */
-    char program[CHECKPOINT_LABEL_MAX], vector_units[64], device[256];
+    struct run_result told; /* owned */
 };
 /* Afterwards a trial whose message the worker could not take has ended. */
 enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double now_s, struct error *err) MUST_USE;

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "study/setup.h"
 #include "study/study_view.h"
+#include "sweep/controller/nodes.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/track_rows.h"
@@ -37,7 +38,7 @@ static double lease_s(const struct sched_study *ss)
     return ss->setup->sweep.lease_s;
 }
 
-static struct held *append(struct sched_study *ss, const struct lease *lease, size_t i, double now_s)
+struct held *leases_append(struct sched_study *ss, const struct lease *lease, size_t i, double now_s)
 {
     struct leases *l = &ss->leases;
 
@@ -54,7 +55,7 @@ enum status leases_begin(struct sched_study *ss, double now_s, struct error *err
 
     TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
     for (size_t k = 0; k < n; k++)
-        append(ss, &open[k], (size_t)open[k].number, now_s)->from_s -= /* with what it owns */
+        leases_append(ss, &open[k], (size_t)open[k].number, now_s)->from_s -= /* with what it owns */
             fmax((double)(clock_utc_ms() - open[k].given_ms) / 1000.0, 0);
     mem_free(open);
     return ST_OK;
@@ -150,13 +151,15 @@ static enum status give(struct sched_study *ss, size_t i, const char *client, do
     set_text(&t->slot, client);
     ss->n_queued--;
     ss->n_started++;
-    *ret_held = append(ss, &lease, i, now_s);
+    *ret_held = leases_append(ss, &lease, i, now_s);
     return track_rows_start(ss->track, t, t->attempt > 1, err);
 }
 
 enum status leases_give(struct scheduler *s, struct sched_study *ss, const char *client, struct held **ret_held,
                         bool *ret_again, struct error *err)
 {
+    struct error why = {0};
+    enum status rc;
     size_t i;
 
     *ret_held = NULL;
@@ -169,7 +172,11 @@ enum status leases_give(struct scheduler *s, struct sched_study *ss, const char 
         }
     if (!sched_study_take(ss, NULL, &i))
         return ST_OK;
-    TRY(give(ss, i, client, s->now_s, ret_held, err));
+    rc = give(ss, i, client, s->now_s, ret_held, &why);
+    if (rc == ST_EXISTS && nodes_took(ss, i))
+        return ST_OK;
+    if (rc != ST_OK)
+        return FAIL(err, rc, "%s", why.text);
     log_debug("%s: trial %zu is leased to %s", ss->view.study.name, i, client);
     return ST_OK;
 }
@@ -196,7 +203,7 @@ enum status leases_report(struct scheduler *s, struct sched_study *ss, struct he
     return ST_OK;
 }
 
-static void forget(struct sched_study *ss, struct held *h)
+void leases_forget(struct sched_study *ss, struct held *h)
 {
     struct leases *l = &ss->leases;
 
@@ -213,7 +220,7 @@ enum status leases_tell(struct scheduler *s, struct sched_study *ss, struct held
 
     STORE_INSIST(rc, ss->store, err, store_lease_tell(ss->store, h->lease.id, result, told_json, row, err));
     TRY(rc);
-    forget(ss, h);
+    leases_forget(ss, h);
     TRY(sched_study_take_result(ss, i, result, err));
     sched_study_report_end(ss, s, i);
     return ST_OK;
@@ -225,17 +232,23 @@ enum status leases_end(struct scheduler *s, struct sched_study *ss, struct held 
     size_t i = h->i;
     struct trial *t = &ss->view.trials[i];
     enum trial_state after;
+    struct error why = {0};
     enum status rc;
 
-    STORE_INSIST(rc, ss->store, err, store_lease_end(ss->store, h->lease.id, state, &after, err));
-    TRY(rc);
+    STORE_INSIST(rc, ss->store, &why, store_lease_end(ss->store, h->lease.id, state, &after, &why));
+    if (rc == ST_EXISTS && lease_is_of_node(&h->lease)) { /* it has ended by itself: the next look finds that */
+        h->recall = false;
+        return ST_OK;
+    }
+    if (rc != ST_OK)
+        return FAIL(err, rc, "%s", why.text);
     if (state == LEASE_EXPIRED)
         log_info("%s: %s was silent for longer than sweep.lease_s (%g s): trial %lld is %s", ss->view.study.name,
                  h->lease.client, lease_s(ss), (long long)t->number,
                  after == TRIAL_QUEUED ? "queued again" : "given up as lost");
     ss->view.study.lost_s += cost_so_far(h);
     ss->risk_moved = true;
-    forget(ss, h);
+    leases_forget(ss, h);
     t->state = after;
     t->losses += state == LEASE_EXPIRED && after == TRIAL_QUEUED;
     if (after == TRIAL_QUEUED) {
@@ -259,9 +272,15 @@ void leases_recall(struct sched_study *ss)
 
 void leases_ask_stop(struct sched_study *ss, const char *why)
 {
-    for (size_t k = 0; k < ss->leases.n; k++)
-        if (ss->leases.v[k].stop[0] == '\0')
-            snprintf(ss->leases.v[k].stop, sizeof ss->leases.v[k].stop, "%s", why);
+    for (size_t k = 0; k < ss->leases.n; k++) {
+        struct held *h = &ss->leases.v[k];
+        struct error text = {0};
+        if (h->stop[0] != '\0')
+            continue;
+        snprintf(h->stop, sizeof h->stop, "%s", why);
+        if (lease_is_of_node(&h->lease) && store_lease_ask_stop(ss->store, h->lease.id, why, &text) != ST_OK)
+            log_debug("%s", text.text); /* it has ended meanwhile */
+    }
 }
 
 void leases_slept(struct sched_study *ss, double seconds)
@@ -274,7 +293,8 @@ enum status leases_round(struct scheduler *s, struct sched_study *ss, struct err
 {
     for (size_t k = ss->leases.n; k-- > 0;) { /* the last takes the place of one that ends */
         struct held *h = &ss->leases.v[k];
-        if (h->recall || s->now_s > h->until_s)
+        bool silent = s->now_s > h->until_s && !lease_is_of_node(&h->lease); /* those: store_leases_expire */
+        if (h->recall || silent)
             TRY(leases_end(s, ss, h, h->recall ? LEASE_RETURNED : LEASE_EXPIRED, err));
     }
     return ST_OK;

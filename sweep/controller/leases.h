@@ -46,6 +46,8 @@ enum status leases_report(struct scheduler *s, struct sched_study *ss, struct he
 /* Records the result and ends the lease; held is gone. */
 enum status leases_tell(struct scheduler *s, struct sched_study *ss, struct held *held,
                         const struct trial_result *result, const char *told_json, struct error *err) MUST_USE;
+struct held *leases_append(struct sched_study *ss, const struct lease *lease, size_t i, double now_s);
+void leases_forget(struct sched_study *ss, struct held *held); /* it has ended in the store */
 /* LEASE_EXPIRED or LEASE_RETURNED; held is gone. */
 enum status leases_end(struct scheduler *s, struct sched_study *ss, struct held *held, enum lease_state state,
                        struct error *err) MUST_USE;

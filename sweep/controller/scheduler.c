@@ -365,8 +365,15 @@ static void update_shares(struct scheduler *s, struct share *ret_shares[SCHED_MA
 static enum status start_trial(struct scheduler *s, struct slot *slot, struct sched_study *ss, size_t i,
                                struct error *err)
 {
+    struct error why = {0};
+    enum status rc;
+
     device_class_settle(ss, slot->worker);
-    TRY(flight_start(slot, ss, i, s->now_s, err));
+    rc = flight_start(slot, ss, i, s->now_s, &why);
+    if (rc == ST_EXISTS && slot->flight == NULL && nodes_took(ss, i))
+        return ST_OK;
+    if (rc != ST_OK)
+        return FAIL(err, rc, "%s", why.text);
     if (s->listener.on_trial_start != NULL)
         s->listener.on_trial_start(s->listener.ctx, slot->flight);
     return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
@@ -452,7 +459,8 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
     for (size_t i = 0; i < s->n_studies; i++) {
         struct sched_study *ss = s->studies[i];
         bool short_of = ss->n_queued < sched_study_ahead(ss, n_busy + ss->leases.n) || ss->n_queued < leases_ahead(ss);
-        if (ss->n_flights + ss->leases.n > 0 && short_of)
+        bool waits = ss->n_queued < (size_t)s->nodes.waiting;
+        if (waits || (ss->n_flights + ss->leases.n > 0 && short_of))
             TRY(sched_study_ask(ss, s, err));
     }
     return ST_OK;
@@ -759,6 +767,7 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         TRY(take_events(s, err));
         supervise_round(s);
         TRY(store_watch_round(s, err));
+        TRY(nodes_round(s, err));
         if (s->listener.on_tick != NULL && s->now_s - s->ticked_s >= TICK_MS / 1000.0) {
             s->ticked_s = s->now_s;
             s->listener.on_tick(s->listener.ctx);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "sweep/controller/nodes.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/share.h"
 #include "sweep/launch/memory_groups.h"
@@ -90,6 +91,7 @@ struct scheduler {
     struct store *store; /* of all its studies; the caller's. NULL: none yet */
     double looked_s; /* when the store's file was last checked */
     struct error lost; /* why the store's file is no longer there */
+    struct nodes nodes;
     struct reports reports; /* of the worker that is read */
     struct memory_groups groups;
     struct pollfd *fds; /* capacity for every worker, watch and wake_fd */

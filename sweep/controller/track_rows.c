@@ -96,13 +96,19 @@ bool track_rows_stop(struct track_rows *h, int64_t trial_id, char *ret_why, size
     return found;
 }
 
+static void wake(struct track_rows *h)
+{
+    if (h->uploader != NULL)
+        uploader_wake(h->uploader);
+}
+
 /* Takes json; the text is kept until the next row. */
 static const char *row_text(struct track_rows *h, cJSON *json)
 {
     mem_free(h->text);
     h->text = json_print(json, false);
     cJSON_Delete(json);
-    uploader_wake(h->uploader);
+    wake(h);
     return h->text;
 }
 
@@ -240,7 +246,7 @@ char *track_rows_metrics(struct track_rows *h, const struct metric_report *repor
 {
     if (h == NULL || !outbox_has_space(h))
         return NULL;
-    uploader_wake(h->uploader);
+    wake(h);
     return track_rows_metrics_text(report);
 }
 
@@ -354,6 +360,37 @@ static enum status create_uploader(struct track_rows *h, const struct uploader_o
     return rc == ST_OK || why.status == ST_OK ? rc : FAIL(err, rc, "%s", why.text);
 }
 
+static struct track_rows *create_rows(struct store *store, const struct study *study, const struct setup *setup)
+{
+    struct track_rows *h = mem_alloc(sizeof *h);
+
+    pthread_mutex_init(&h->lock, NULL);
+    h->store = store;
+    h->study = study;
+    h->setup = setup;
+    h->study_id = study->id;
+    h->offline = setup->track.offline;
+    snprintf(h->study_name, sizeof h->study_name, "%.120s", study->name);
+    snprintf(h->trackers, sizeof h->trackers, "%s", setup->track.trackers);
+    return h;
+}
+
+enum status track_rows_open_quiet(struct track_rows **ret_rows, struct store *store, const struct study *study,
+                                  const struct setup *setup, struct error *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+
+    *ret_rows = NULL;
+    if (setup->track.trackers[0] == '\0')
+        return ST_OK;
+    TRY(store_tracker_names(store, study->id, &names, &n, err));
+    store_names_free(names, n);
+    if (n > 0)
+        *ret_rows = create_rows(store, study, setup);
+    return ST_OK;
+}
+
 static enum status open_rows(struct track_rows **ret_rows, struct store *store, const struct study *study,
                              const struct setup *setup, bool single, struct error *err)
 {
@@ -364,16 +401,8 @@ static enum status open_rows(struct track_rows **ret_rows, struct store *store, 
     if (setup->track.trackers[0] == '\0')
         return ST_OK;
     TRY(track_settings_check(&setup->track, err));
-    h = mem_alloc(sizeof *h);
-    pthread_mutex_init(&h->lock, NULL);
-    h->store = store;
-    h->study = study;
-    h->setup = setup;
-    h->study_id = study->id;
-    h->offline = setup->track.offline;
+    h = create_rows(store, study, setup);
     h->single = single;
-    snprintf(h->study_name, sizeof h->study_name, "%.120s", study->name);
-    snprintf(h->trackers, sizeof h->trackers, "%s", setup->track.trackers);
     const struct uploader_options options = {.store_path = store_path(store),
                                              .study_id = study->id,
                                              .study = study->name,
@@ -563,7 +592,7 @@ bool track_rows_left(struct track_rows *h)
 
 bool track_rows_close(struct track_rows *h, const struct study_view *v, const char *reason, double seconds)
 {
-    struct upload_counts counts;
+    struct upload_counts counts = {0};
     struct error err = {0};
     bool logs = v != NULL || (h != NULL && (h->left_s > 0 || h->single));
 
@@ -571,7 +600,8 @@ bool track_rows_close(struct track_rows *h, const struct study_view *v, const ch
         return true;
     if (v != NULL && last_rows(h, v, reason, &err) != ST_OK)
         log_warn("the trackers will miss the study's end: %s", err.text);
-    uploader_close(h->uploader, seconds, &counts);
+    if (h->uploader != NULL)
+        uploader_close(h->uploader, seconds, &counts);
     if (logs)
         log_rest(h, &counts, h->left_s > 0 ? clock_mono_s() - h->left_s : seconds);
     pthread_mutex_destroy(&h->lock);

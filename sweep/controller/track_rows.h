@@ -23,6 +23,9 @@ enum status track_rows_open(struct track_rows **ret_rows, struct store *store, c
 /* The same for one training alone: the study's row only holds settings and outbox, and is not reported. */
 enum status track_rows_open_single(struct track_rows **ret_rows, struct store *store, const struct study *study,
                                    const struct setup *setup, struct error *err) MUST_USE;
+/* Rows alone, for a node: the controller sends them. NULL in *ret_rows: no tracker of the study is registered. */
+enum status track_rows_open_quiet(struct track_rows **ret_rows, struct store *store, const struct study *study,
+                                  const struct setup *setup, struct error *err) MUST_USE;
 /* Called after store_trial_start: the first row of an attempt. anew: an earlier attempt's curve was dropped; trackers
  * keep it in a run of its own. */
 enum status track_rows_start(struct track_rows *rows, const struct trial *trial, bool anew, struct error *err) MUST_USE;

@@ -283,6 +283,20 @@ void worker_read_log(struct worker *w)
         show_log(w, true);
 }
 
+const char *worker_log_tail(const struct worker *w, char buf[WORKER_LOG_BYTES + 1])
+{
+    size_t n = w->log_n;
+
+    memcpy(buf, w->log, n);
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)buf[i] >= 0x80 || ((unsigned char)buf[i] < ' ' && buf[i] != '\n'))
+            buf[i] = '?';
+    return n > 0 ? buf : NULL;
+}
+
 /* Trials in flight are asked to write a checkpoint first: they resume from there, whatever ended the controller. */
 static bool ask_to_end(struct worker *w)
 {

@@ -95,6 +95,8 @@ void worker_unreachable(struct worker *worker, enum status rc, const char *why);
 /* True when it is reaped (WORKER_DOWN): how is "killed by signal 11 (Segmentation fault)". Never waits. */
 bool worker_try_reap(struct worker *worker, char *ret_how, size_t size);
 void worker_read_log(struct worker *worker); /* reads what is there, without waiting */
+/* The last lines of its log, as text that may go into JSON; NULL: none. */
+const char *worker_log_tail(const struct worker *worker, char buf[WORKER_LOG_BYTES + 1]);
 void workers_stop(struct worker *workers, size_t n); /* asks, waits briefly, kills; all at once */
 
 #endif

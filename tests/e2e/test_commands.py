@@ -11,7 +11,7 @@ from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
 
 RESULT_KEYS = {"score", "perf", "env_steps", "cost_s", "steps_per_s"}
 COMMANDS = ["train", "eval", "sweep", "ls", "show", "report", "export", "envs", "bench", "doctor", "agent", "launch", "try", "extend", "drop",
-            "note", "tag", "rename", "rm", "gc", "retry", "confirm", "diff", "compare", "import", "replay", "migrate"]
+            "note", "tag", "rename", "rm", "gc", "retry", "confirm", "diff", "compare", "import", "replay", "migrate", "node"]
 
 
 def sweep(folder, trials=4, *more):

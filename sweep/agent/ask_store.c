@@ -1,0 +1,397 @@
+/* ask_store.c - asks, reports and tells straight into a store.
+ *
+ * Invariants: (1) of a trial nothing is written but with its open lease, or as a late result; (2) every call may come again: a
+ * result that was stored is acknowledged; (3) after a failure of the store the connection is made again, and what it knew is
+ * read again. */
+#include "sweep/agent/ask_store.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/agent/store_study.h"
+#include "sweep/controller/checkpoints.h"
+#include "sweep/controller/device_class.h"
+#include "sweep/controller/reports.h"
+#include "sweep/controller/run_message.h"
+#include "sweep/controller/track_rows.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define WAIT_S 0.3 /* until a node without a trial looks again */
+#define LOOK_S 2 /* until it looks though nothing seems to have changed */
+#define TOKEN_BYTES 16
+#define LOCKED_S 2 /* wait for another program's lock on the store, until the call fails and comes again */
+
+struct ask_store {
+    const char *path;
+    struct store *store; /* NULL: not connected */
+    struct store_studies studies;
+    struct lease claimed; /* a trial that is ours, and whose answer is not made yet; id 0: none */
+    int64_t version; /* of the store when no trial was found last; -1: none */
+    double asked_s;
+    char device_class[DEVICE_CLASS_MAX]; /* of the worker that asked last */
+};
+
+struct ask_store *ask_store_create(const char *path)
+{
+    struct ask_store *c = mem_alloc(sizeof *c);
+
+    c->path = path;
+    c->version = -1;
+    return c;
+}
+
+static void disconnect(struct ask_store *c)
+{
+    store_studies_free(&c->studies);
+    store_close(c->store);
+    c->store = NULL;
+    c->version = -1;
+}
+
+void ask_store_destroy(struct ask_store *c)
+{
+    if (c == NULL)
+        return;
+    disconnect(c);
+    mem_free(c);
+}
+
+static const char *text_of(const cJSON *json, const char *key)
+{
+    const char *text = json_get_str(json, key);
+
+    return text != NULL ? text : "";
+}
+
+static int64_t lease_ms(const struct store_study *s)
+{
+    return (int64_t)(1000 * s->view.setup->sweep.lease_s);
+}
+
+/* ---- ask ---- */
+
+static enum status make_token(char *buf, size_t size, struct error *err)
+{
+    unsigned char bytes[TOKEN_BYTES];
+    size_t n = (size_t)snprintf(buf, size, NODE_TOKEN);
+
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return FAIL(err, ST_IO, "the system gives no random bytes: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        n += (size_t)snprintf(buf + n, size - n, "%02x", bytes[i]);
+    return ST_OK;
+}
+
+/* The trial is ours: from its checkpoint, or from its beginning. */
+static enum status prepare(struct ask_store *c, struct store_study *s, const struct lease *lease, const cJSON *device,
+                           struct trial *t, char *checkpoint, bool *ret_resume, struct error *err)
+{
+    char *stored = NULL, *config = NULL;
+    int64_t threads = 0;
+    enum status rc;
+
+    TRY(store_trial_find(c->store, s->view.study.id, lease->number, t, err));
+    checkpoint_file(c->path, s->view.study.name, t->number, checkpoint);
+    TRY(store_checkpoint_path(c->store, t->id, &stored, err));
+    *ret_resume = (t->attempt > 1 || stored != NULL) && access(checkpoint, R_OK) == 0;
+    mem_free(stored);
+    if (*ret_resume)
+        return ST_OK;
+    if (t->attempt > 1)
+        return store_trial_clear(c->store, t->id, err);
+    (void)json_get_i64(device, "threads", &threads);
+    const struct run_device on = {text_of(device, "kind"), text_of(device, "vector_units"), threads};
+    TRY(run_config_settle(&s->view, t, &on, &config, err));
+    rc = config != NULL ? store_lease_set_config(c->store, lease, config, err) : ST_OK;
+    if (config != NULL) {
+        mem_free(t->config);
+        t->config = config;
+    }
+    return rc;
+}
+
+static enum status claim(struct ask_store *c, struct store_study *s, const cJSON *body, struct error *err)
+{
+    struct lease lease = {0};
+
+    snprintf(lease.client, sizeof lease.client, "%s", text_of(body, "client"));
+    TRY(make_token(lease.token, sizeof lease.token, err));
+    TRY(store_lease_claim(c->store, s->view.study.id, lease_ms(s), &lease, err));
+    c->claimed = lease;
+    return ST_OK;
+}
+
+/* The answer for the claimed trial. A call that fails here comes again: the trial is still ours. */
+static enum status answer_claim(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
+{
+    const cJSON *device = cJSON_GetObjectItemCaseSensitive(body, "device");
+    const struct lease lease = c->claimed;
+    struct store_study *s = NULL;
+    struct trial trial = {0};
+    char checkpoint[PATH_MAX], stop[ERROR_TEXT_MAX];
+    bool resume = false;
+    enum status rc = store_studies_find(&c->studies, c->store, lease.study_id, &s, err);
+
+    if (rc == ST_OK)
+        rc = store_lease_keep(c->store, lease.id, lease_ms(s), NULL, stop, err);
+    if (rc == ST_OK)
+        rc = prepare(c, s, &lease, device, &trial, checkpoint, &resume, err);
+    if (rc == ST_OK)
+        rc = track_rows_start(s->rows, &trial, !resume && trial.attempt > 1, err);
+    if (rc == ST_OK) {
+        cJSON *answer = cJSON_CreateObject(), *right = cJSON_AddObjectToObject(answer, "lease");
+        json_add_i64(answer, "trial", trial.number);
+        json_add_i64(answer, "attempt", trial.attempt);
+        json_add_i64(answer, "id", trial.id);
+        json_add_str(answer, "study", s->view.study.name);
+        json_add_str(right, "token", lease.token);
+        json_add_f64(right, "seconds", s->view.setup->sweep.lease_s);
+        json_add_f64(answer, "hang_s", s->view.setup->sweep.hang_timeout_s);
+        json_add(answer, "run", run_message(&s->view, &trial, c->path, checkpoint, resume));
+        *ret_answer = answer;
+    }
+    if (rc == ST_OK || rc == ST_EXISTS || rc == ST_NOTFOUND) /* answered, or it was taken away */
+        c->claimed = (struct lease){0};
+    trial_free(&trial);
+    return rc;
+}
+
+static cJSON *wait_answer(void)
+{
+    cJSON *answer = cJSON_CreateObject();
+
+    json_add_str(answer, "state", "running");
+    json_add_f64(answer, "wait_s", WAIT_S);
+    return answer;
+}
+
+static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
+{
+    int64_t version = 0, n_expired;
+    double now_s = clock_mono_s();
+    struct store_study *order[STORE_STUDIES_MAX];
+    size_t n = 0;
+
+    snprintf(c->device_class, sizeof c->device_class, "%s",
+             text_of(cJSON_GetObjectItemCaseSensitive(body, "device"), "class"));
+    if (c->claimed.id != 0)
+        return answer_claim(c, body, ret_answer, err);
+    TRY(store_data_version(c->store, &version, err));
+    if (version != c->version || now_s - c->asked_s > LOOK_S) { /* the hint may fail: now and then it looks anyway */
+        c->asked_s = now_s;
+        TRY(store_leases_expire(c->store, &n_expired, err));
+        TRY(store_studies_order(&c->studies, c->store, c->device_class, order, &n, err));
+        for (size_t i = 0; i < n; i++) {
+            struct error none = {0};
+            enum status rc = claim(c, order[i], body, &none);
+            if (rc == ST_OK)
+                return answer_claim(c, body, ret_answer, err);
+            if (rc != ST_NOTFOUND)
+                return FAIL(err, rc, "%s", none.text);
+        }
+        c->version = version;
+    }
+    *ret_answer = wait_answer();
+    return ST_OK;
+}
+
+/* ---- report ---- */
+
+/* The open lease of the body, and its study. */
+static enum status find_lease(struct ask_store *c, const cJSON *body, struct lease *lease, struct store_study **ret_s,
+                              struct error *err)
+{
+    TRY(store_lease_find(c->store, text_of(body, "lease"), lease, err));
+    return store_studies_find(&c->studies, c->store, lease->study_id, ret_s, err);
+}
+
+/* By what a second on the worker's device counts. */
+static double cost_factor(const struct store_study *s, const char *device_class)
+{
+    double factor = device_costs_factor(s->view.setup->sweep.device_costs, device_class);
+
+    return isnan(factor) ? 1 : factor;
+}
+
+static enum status keep_metrics(struct ask_store *c, struct store_study *s, const struct lease *lease,
+                                const cJSON *message, char *stop, struct error *err)
+{
+    cJSON *wall = cJSON_GetObjectItemCaseSensitive(message, "wall_s");
+    double factor = cost_factor(s, c->device_class);
+    struct metric_report report;
+    enum status rc;
+
+    if (factor != 1 && cJSON_IsNumber(wall))
+        cJSON_SetNumberValue(wall, wall->valuedouble * factor);
+    if (!report_parse(message, lease->trial_id, &report))
+        return store_lease_keep(c->store, lease->id, lease_ms(s), NULL, stop, err);
+    char *row = track_rows_metrics(s->rows, &report);
+    report.outbox_json = row;
+    rc = store_lease_keep(c->store, lease->id, lease_ms(s), &report, stop, err);
+    mem_free(row);
+    mem_free((void *)report.points);
+    return rc;
+}
+
+static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
+{
+    const cJSON *message = cJSON_GetObjectItemCaseSensitive(body, "message");
+    const char *type = text_of(message, "type"), *path = json_get_str(message, "path");
+    char stop[ERROR_TEXT_MAX] = "";
+    struct store_study *s = NULL;
+    struct lease lease = {0};
+    int64_t env_steps = 0;
+    enum status rc = find_lease(c, body, &lease, &s, err);
+
+    if (rc == ST_OK && strcmp(type, "metrics") == 0)
+        rc = keep_metrics(c, s, &lease, message, stop, err);
+    else if (rc == ST_OK)
+        rc = store_lease_keep(c->store, lease.id, lease_ms(s), NULL, stop, err);
+    if (rc == ST_OK && strcmp(type, "checkpoint") == 0 && path != NULL &&
+        json_get_i64(message, "env_steps", &env_steps))
+        rc = store_checkpoint_add(c->store, lease.trial_id, env_steps, path, err);
+    if (rc == ST_OK && strcmp(type, "anew") == 0) {
+        log_warn("%s: trial %lld begins again: %s", s->view.study.name, (long long)lease.number,
+                 text_of(message, "reason"));
+        rc = store_trial_clear(c->store, lease.trial_id, err);
+    }
+    lease_free(&lease);
+    if (rc != ST_OK)
+        return rc;
+    *ret_answer = cJSON_CreateObject();
+    json_add_bool(*ret_answer, "stop", stop[0] != '\0');
+    if (stop[0] != '\0')
+        json_add_str(*ret_answer, "reason", stop);
+    return ST_OK;
+}
+
+/* ---- tell ---- */
+
+/* The trial goes back into the queue: nothing of it is a result. */
+static enum status give_back(struct ask_store *c, struct store_study *s, const struct lease *lease, bool lost,
+                             struct error *err)
+{
+    enum trial_state after;
+
+    TRY(store_lease_end(c->store, lease->id, lost ? LEASE_EXPIRED : LEASE_RETURNED, &after, err));
+    return after == TRIAL_QUEUED ? track_rows_pause(s->rows, lease->trial_id, 0, err) : ST_OK;
+}
+
+static enum status tell_result(struct ask_store *c, struct store_study *s, const struct lease *lease,
+                               const cJSON *message, struct error *err)
+{
+    struct run_result *run = mem_alloc(sizeof *run);
+    char *told = json_print(message, false), class[DEVICE_CLASS_MAX];
+    enum status rc;
+
+    device_class_of(text_of(message, "device"), class);
+    run_result_read(run, message, s->view.study.metric, cost_factor(s, class));
+    if (run->result.state == TRIAL_STOPPED)
+        snprintf(run->reason, sizeof run->reason, "%s", text_of(message, "reason"));
+    rc = run_result_settle(run, &s->view, c->store, lease->trial_id, message, err);
+    if (rc == ST_OK) {
+        const struct trial_result *r = run_result_texts(run);
+        rc = store_lease_tell(c->store, lease->id, r, told, track_rows_result(s->rows, r), err);
+    }
+    mem_free(run->outcomes);
+    mem_free(run);
+    mem_free(told);
+    return rc;
+}
+
+/* The lease has ended: by this result, which comes again, or before it. */
+static enum status tell_late(struct ask_store *c, const cJSON *message, struct lease *lease, bool *ret_late,
+                             struct error *err)
+{
+    char token[LEASE_TOKEN_MAX];
+    enum status rc;
+
+    snprintf(token, sizeof token, "%s", lease->token);
+    lease_free(lease);
+    TRY(store_lease_find(c->store, token, lease, err));
+    if (lease->state == LEASE_TOLD)
+        return ST_OK;
+    *ret_late = true;
+    if (lease->told != NULL || message == NULL)
+        return ST_OK;
+    char *told = json_print(message, false);
+    rc = store_lease_tell_late(c->store, lease->id, told, err);
+    mem_free(told);
+    return rc;
+}
+
+static enum status tell(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
+{
+    const cJSON *message = cJSON_GetObjectItemCaseSensitive(body, "message");
+    const char *state = json_get_str(body, "state");
+    struct store_study *s = NULL;
+    struct lease lease = {0};
+    struct error why = {0};
+    bool late = false;
+    enum status rc = find_lease(c, body, &lease, &s, err);
+
+    if (rc == ST_OK) {
+        rc = state != NULL ? give_back(c, s, &lease, strcmp(state, "lost") == 0, &why)
+                           : tell_result(c, s, &lease, message, &why);
+        if (rc == ST_EXISTS)
+            rc = tell_late(c, state == NULL ? message : NULL, &lease, &late, err);
+        else if (rc != ST_OK)
+            rc = FAIL(err, rc, "%s", why.text);
+    }
+    lease_free(&lease);
+    if (rc != ST_OK)
+        return rc;
+    *ret_answer = cJSON_CreateObject();
+    json_add_bool(*ret_answer, "late", late && state == NULL);
+    return ST_OK;
+}
+
+/* ---- a call ---- */
+
+/* While another program has the store locked: the trial runs on meanwhile, and the call comes again. */
+static bool wait_a_little(void *ctx, const char *path, double waited_s)
+{
+    (void)ctx;
+    (void)path;
+    usleep(5000);
+    return waited_s < LOCKED_S;
+}
+
+static enum status call(struct ask_store *c, const char *verb, const cJSON *body, cJSON **ret_answer, struct error *err)
+{
+    if (c->store == NULL) {
+        TRY(store_open_node(&c->store, c->path, err));
+        store_on_locked(c->store, wait_a_little, NULL);
+    }
+    return strcmp(verb, "ask") == 0      ? ask(c, body, ret_answer, err)
+           : strcmp(verb, "report") == 0 ? report(c, body, ret_answer, err)
+                                         : tell(c, body, ret_answer, err);
+}
+
+enum ask_outcome ask_store_call(struct ask_store *c, const char *verb, const cJSON *body, cJSON **ret_answer,
+                                char *text)
+{
+    struct error why = {0};
+    enum status rc = call(c, verb, body, ret_answer, &why);
+
+    if (rc == ST_OK)
+        return ASK_DONE;
+    memcpy(text, why.text, ERROR_TEXT_MAX);
+    /* no such lease, or one that has ended: another has the trial. A result that cannot be stored at all is kept for a person */
+    bool ended = (rc == ST_EXISTS || rc == ST_NOTFOUND) && strcmp(verb, "ask") != 0;
+    if (!ended)
+        disconnect(c);
+    return ended || rc == ST_VERSION || rc == ST_USAGE || rc == ST_CORRUPT ? ASK_REFUSED : ASK_AGAIN;
+}

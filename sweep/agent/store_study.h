@@ -1,0 +1,38 @@
+/* store_study.h - the studies of a store as a node knows them: config, space and trackers, without their trials. A list owns what
+ * it holds; one thread. */
+#ifndef SWEEP_AGENT_STORE_STUDY_H
+#define SWEEP_AGENT_STORE_STUDY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "study/study_view.h"
+#include "sweep/controller/device_class.h"
+
+struct store;
+struct track_rows;
+
+#define STORE_STUDIES_MAX 256 /* that run at a time */
+
+struct store_study {
+    struct study_view view; /* without trials; with its setup */
+    struct track_rows *rows; /* NULL: no trackers */
+    char device_class[DEVICE_CLASS_MAX]; /* of its earlier trials; "": not known */
+    double looked_s; /* when that was looked for last */
+    int64_t n_running, n_queued; /* at the last store_studies_order */
+};
+struct store_studies {
+    struct store_study **v; /* (n) */
+    size_t n, cap;
+};
+void store_studies_free(struct store_studies *studies);
+/* ST_NOTFOUND: it was removed. */
+enum status store_studies_find(struct store_studies *studies, struct store *store, int64_t study_id,
+                               struct store_study **ret_study, struct error *err) MUST_USE;
+/* Those that run and have a queued trial for a device of this kind ("": any), the one with the fewest running trials for its
+ * priority first. ret_order: (STORE_STUDIES_MAX), borrowed. */
+enum status store_studies_order(struct store_studies *studies, struct store *store, const char *device_class,
+                                struct store_study **ret_order, size_t *ret_n, struct error *err) MUST_USE;
+
+#endif

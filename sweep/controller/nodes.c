@@ -1,0 +1,178 @@
+/* nodes.c - brings the served studies up to what nodes have written into the store.
+ * Invariants: (1) the store is compared with the view, and not a record of changes read: a look that was missed costs nothing; (2)
+ * an end is taken into the view as one of the controller's own flights would be, and by that into the next proposal. */
+#include "sweep/controller/nodes.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "study/study_view.h"
+#include "sweep/controller/leases.h"
+#include "sweep/controller/sched_study.h"
+#include "sweep/controller/scheduler.h"
+
+#include <string.h>
+
+#define LOOK_S 1.0 /* at a store that seems unchanged */
+#define LEAST_S 0.1 /* between two looks */
+
+bool nodes_took(struct sched_study *ss, size_t i)
+{
+    struct trial *t = &ss->view.trials[i], now = {0};
+    bool took = store_trial_find(ss->store, t->study_id, t->number, &now, NULL) == ST_OK && now.state != TRIAL_QUEUED;
+
+    trial_free(&now);
+    if (!took || t->state != TRIAL_QUEUED)
+        return took;
+    t->state = TRIAL_RUNNING; /* its lease is found at the next look */
+    ss->n_queued--;
+    return true;
+}
+
+/* Trial i becomes what the store has. */
+static enum status reload(struct scheduler *s, struct sched_study *ss, size_t i, struct error *err)
+{
+    enum trial_state before = ss->view.trials[i].state;
+    struct trial now = {0};
+
+    TRY(store_trial_find(ss->store, ss->view.study.id, (int64_t)i, &now, err));
+    ss->n_queued += (now.state == TRIAL_QUEUED) - (before == TRIAL_QUEUED);
+    enum trial_state after = now.state;
+    TRY(study_view_put(&ss->view, i, &now, err));
+    if (after == TRIAL_QUEUED || after == TRIAL_RUNNING) {
+        study_view_update(&ss->view, i);
+        if (after == TRIAL_QUEUED && before == TRIAL_RUNNING)
+            sched_study_report_end(ss, s, i);
+        return ST_OK;
+    }
+    TRY(sched_study_recorded(ss, i, err));
+    sched_study_report_end(ss, s, i);
+    return ST_OK;
+}
+
+static const struct lease *find(const struct lease *leases, size_t n, int64_t id)
+{
+    for (size_t k = 0; k < n; k++)
+        if (leases[k].id == id)
+            return &leases[k];
+    return NULL;
+}
+
+/* Leases that have ended, or were kept. */
+static enum status take_ends(struct scheduler *s, struct sched_study *ss, const struct lease *open, size_t n,
+                             struct error *err)
+{
+    for (size_t k = ss->leases.n; k-- > 0;) {
+        struct held *h = &ss->leases.v[k];
+        const struct lease *now = find(open, n, h->lease.id);
+        size_t i = h->i;
+        if (!lease_is_of_node(&h->lease))
+            continue;
+        if (now != NULL) {
+            h->lease.until_ms = now->until_ms;
+            continue;
+        }
+        leases_forget(ss, h);
+        ss->risk_moved = true;
+        TRY(reload(s, ss, i, err));
+    }
+    return ST_OK;
+}
+
+static enum status take_claims(struct scheduler *s, struct sched_study *ss, struct lease *open, size_t n,
+                               struct error *err)
+{
+    for (size_t k = 0; k < n; k++) {
+        size_t i = (size_t)open[k].number;
+        if (!lease_is_of_node(&open[k]) || leases_of_trial(ss, open[k].number) != NULL)
+            continue;
+        if (i >= ss->view.n)
+            TRY(sched_study_adopt(ss, err));
+        TRY(reload(s, ss, i, err));
+        leases_append(ss, &open[k], i, s->now_s);
+        open[k].told = NULL; /* the study's now */
+        ss->n_started++;
+    }
+    return ST_OK;
+}
+
+/* Trials that were claimed and ended between two looks. */
+static enum status take_rest(struct scheduler *s, struct sched_study *ss, struct error *err)
+{
+    struct trial_head *heads = NULL;
+    size_t n = 0, k = 0;
+    enum status rc = store_trial_heads(ss->store, ss->view.study.id, &heads, &n, err);
+
+    for (size_t i = 0; i < ss->view.n && rc == ST_OK; i++) {
+        enum trial_state state = ss->view.trials[i].state;
+        while (k < n && heads[k].number < (int64_t)i)
+            k++;
+        bool pending = k < n && heads[k].number == (int64_t)i;
+        if ((state == TRIAL_QUEUED || state == TRIAL_RUNNING) && !pending)
+            rc = reload(s, ss, i, err);
+        else if (state == TRIAL_QUEUED && heads[k].attempt != ss->view.trials[i].attempt)
+            rc = reload(s, ss, i, err); /* it was given back */
+    }
+    mem_free(heads);
+    return rc;
+}
+
+static enum status look_at(struct scheduler *s, struct sched_study *ss, struct error *err)
+{
+    struct lease *open = NULL;
+    size_t n = 0;
+    enum status rc;
+
+    TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
+    rc = take_ends(s, ss, open, n, err);
+    if (rc == ST_OK)
+        rc = take_claims(s, ss, open, n, err);
+    if (rc == ST_OK)
+        rc = take_rest(s, ss, err);
+    lease_list_free(open, n);
+    return rc;
+}
+
+static enum status count(struct scheduler *s, struct error *err)
+{
+    struct node *nodes = NULL;
+    size_t n = 0;
+    int64_t busy = 0;
+
+    TRY(store_node_list(s->store, &nodes, &n, err));
+    if ((int64_t)n != s->nodes.n)
+        log_info("%zu nodes take trials of the store", n);
+    s->nodes.n = (int64_t)n;
+    s->nodes.slots = 0;
+    for (size_t k = 0; k < n; k++)
+        s->nodes.slots += nodes[k].slots;
+    mem_free(nodes);
+    for (size_t i = 0; i < s->n_studies; i++) {
+        for (size_t k = 0; k < s->studies[i]->leases.n; k++)
+            busy += lease_is_of_node(&s->studies[i]->leases.v[k].lease);
+    }
+    s->nodes.waiting = s->nodes.slots > busy ? s->nodes.slots - busy : 0;
+    return ST_OK;
+}
+
+enum status nodes_round(struct scheduler *s, struct error *err)
+{
+    double since_s = s->now_s - s->nodes.looked_s;
+    int64_t version = 0, n_expired = 0;
+
+    if (s->store == NULL || since_s < LEAST_S)
+        return ST_OK;
+    TRY(store_data_version(s->store, &version, err));
+    if (version == s->nodes.version && since_s < LOOK_S)
+        return ST_OK;
+    s->nodes.version = version;
+    s->nodes.looked_s = s->now_s;
+    TRY(store_leases_expire(s->store, &n_expired, err));
+    if (n_expired > 0)
+        log_info("%lld trials of nodes that fell silent are queued again, or given up as lost", (long long)n_expired);
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (s->studies[i]->state != SCHED_STUDY_ENDED)
+            TRY(look_at(s, s->studies[i], err));
+    return count(s, err);
+}

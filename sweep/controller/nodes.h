@@ -1,0 +1,26 @@
+/* nodes.h - what nodes, which take trials of the store by themselves, have done to the served studies, and how many trials they wait
+ * for. Polling finds it; that another connection has written is a hint. The scheduler's thread. */
+#ifndef SWEEP_CONTROLLER_NODES_H
+#define SWEEP_CONTROLLER_NODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct sched_study;
+struct scheduler;
+
+struct nodes {
+    double looked_s; /* when the store was last read */
+    int64_t version; /* of the store then */
+    int64_t n, slots; /* nodes that live, and their slots */
+    int64_t waiting; /* slots without a trial, for which none is queued either */
+};
+
+enum status nodes_round(struct scheduler *s, struct error *err) MUST_USE;
+/* Trial i was queued in the view, and is not in the store: has a node taken it? It is then running in the view too. */
+bool nodes_took(struct sched_study *ss, size_t i);
+
+#endif
