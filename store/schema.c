@@ -277,11 +277,19 @@ static const struct {
                   {migration_11, NULL, NULL}};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
-/* What each transaction needs (pg_begin), before the first one. */
+/* What each transaction needs (pg_begin), before the first one, and requests to the controller (mail.c): no part of a
+ * study, so that they do not move with a store. */
 static const char pg_before[] = "CREATE SCHEMA IF NOT EXISTS trawl;"
                                 "CREATE TABLE IF NOT EXISTS trawl.session ("
                                 "  who text PRIMARY KEY,"
                                 "  token bigint NOT NULL,"
+                                "  at timestamptz NOT NULL DEFAULT now()"
+                                ");"
+                                "CREATE TABLE IF NOT EXISTS trawl.mail ("
+                                "  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+                                "  request text NOT NULL,"
+                                "  taken boolean NOT NULL DEFAULT false,"
+                                "  answer text,"
                                 "  at timestamptz NOT NULL DEFAULT now()"
                                 ")";
 

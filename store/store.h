@@ -54,6 +54,13 @@ enum status store_stand_by(const char *path, bool (*cancel)(void), struct error 
 /* Who has the lock of a store in PostgreSQL: "process 12 on HOST"; "nobody". */
 void store_holder(const char *path, char *buf, size_t size);
 int store_postgres_version(void); /* of libpq, like 15; 0: Trawl was built without it */
+/* Requests to its controller, from any machine (mail.c). *ret_reached: there is one; ST_NOTFOUND: there is none. answer:
+ * mem_free. cancel: the wait ends early (ST_INTERRUPTED). */
+enum status store_mail_call(const char *path, const char *request, double patience_s, bool (*cancel)(void),
+                            char **ret_answer, bool *ret_reached, struct error *err) MUST_USE;
+/* For the controller: the oldest request, NULL: there is none (a file never has one); and what it answers. */
+enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_request, struct error *err) MUST_USE;
+enum status store_mail_answer(struct store *store, int64_t id, const char *answer, struct error *err) MUST_USE;
 /* Was the last failure that the database does not answer, rather than a full disk? For store_wait_fn. */
 bool store_is_away(const struct store *store);
 

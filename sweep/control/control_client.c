@@ -111,10 +111,24 @@ static enum status read_answer(const struct strbuf *line, cJSON **ret_answer, st
     return rc;
 }
 
+/* By way of the store. */
+static enum status mail(const char *store_path, int patience_s, const char *text, struct strbuf *line,
+                        bool *ret_reached, struct error *err)
+{
+    char *answer = NULL;
+    enum status rc = store_mail_call(store_path, text, patience_s, signals_stop, &answer, ret_reached, err);
+
+    if (rc == ST_OK)
+        strbuf_add(line, answer);
+    mem_free(answer);
+    return rc == ST_OK ? strbuf_status(line, "the controller's answer", err) : rc;
+}
+
 enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
                                 bool *ret_reached, struct error *err)
 {
     char *text = json_print(request, false);
+    struct error why = {0};
     struct strbuf line;
     int fd = -1;
     enum status rc;
@@ -123,14 +137,20 @@ enum status control_call_within(const char *store_path, int patience_s, cJSON *r
     *ret_reached = false;
     cJSON_Delete(request);
     strbuf_init(&line, ANSWER_MAX);
-    rc = connect_to(store_path, patience_s, &fd, err);
+    rc = connect_to(store_path, patience_s, &fd, &why);
     *ret_reached = fd >= 0;
-    if (rc == ST_OK)
-        rc = send_text(fd, text, strlen(text), err);
-    if (rc == ST_OK)
-        rc = send_text(fd, "\n", 1, err);
-    if (rc == ST_OK)
-        rc = receive_line(fd, &line, err);
+    if (rc == ST_NOTFOUND && store_is_address(store_path)) {
+        rc = mail(store_path, patience_s, text, &line, ret_reached, err); /* its controller is on another machine */
+    } else {
+        if (rc != ST_OK)
+            error_set(err, rc, "%s", why.text);
+        if (rc == ST_OK)
+            rc = send_text(fd, text, strlen(text), err);
+        if (rc == ST_OK)
+            rc = send_text(fd, "\n", 1, err);
+        if (rc == ST_OK)
+            rc = receive_line(fd, &line, err);
+    }
     if (rc == ST_OK)
         rc = read_answer(&line, ret_answer, err);
     if (fd >= 0)

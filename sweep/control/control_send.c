@@ -69,10 +69,10 @@ enum status control_carry_out(const char *path, const struct control_command *c,
     }
     if (store_is_address(path)) {
         store_holder(path, who, sizeof who);
-        return FAIL(err, ST_BUSY,
-                    "%s is held by %s, which takes no commands from here: give the command on its machine, as its user "
-                    "(or it hangs: end it)",
-                    path, who);
+        return FAIL(
+            err, ST_BUSY,
+            "%s is held by %s, which takes no commands (it begins or ends just now, or hangs); try again, or end it",
+            path, who);
     }
     return FAIL(err, ST_BUSY,
                 "%s is held by process %lld, which listens to no commands (a sweep of another version, or one that "

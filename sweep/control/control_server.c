@@ -171,10 +171,9 @@ static void take_client(struct control_server *s)
     s->clients[place].heard = ++s->n_heard;
 }
 
-/* False: the client has to go. */
-static bool send_line(struct client *c, cJSON *answer)
+/* False: the client has to go. text: owned. */
+static bool send_line(struct client *c, char *text)
 {
-    char *text = json_print(answer, false);
     size_t n = strlen(text);
     bool ok;
 
@@ -184,12 +183,12 @@ static bool send_line(struct client *c, cJSON *answer)
     return ok;
 }
 
-static bool answer_request(struct control_server *s, struct client *c, const char *line, size_t n)
+char *control_server_answer(struct control_server *s, const char *line, size_t n)
 {
     cJSON *request = NULL, *answer = cJSON_CreateObject();
     struct error why = {0};
     enum status rc;
-    bool ok;
+    char *text;
 
     rc = json_parse(line, n, &request, &why);
     if (rc == ST_OK && !cJSON_IsObject(request))
@@ -204,10 +203,10 @@ static bool answer_request(struct control_server *s, struct client *c, const cha
         json_add_str(answer, "error", why.text);
     }
     json_add_bool(answer, "ok", rc == ST_OK);
-    ok = send_line(c, answer);
+    text = json_print(answer, false);
     cJSON_Delete(request);
     cJSON_Delete(answer);
-    return ok;
+    return text;
 }
 
 /* Every whole line of the buffer; false: the client has to go. */
@@ -217,7 +216,7 @@ static bool answer_lines(struct control_server *s, struct client *c)
 
     while (c->n > 0 && (end = memchr(c->buf, '\n', c->n)) != NULL) {
         size_t n = (size_t)(end - c->buf);
-        if (!answer_request(s, c, c->buf, n))
+        if (!send_line(c, control_server_answer(s, c->buf, n)))
             return false;
         c->n -= n + 1;
         memmove(c->buf, end + 1, c->n);
@@ -250,7 +249,7 @@ static void read_client(struct control_server *s, struct client *c)
         json_add_str(answer, "status", "limit");
         json_add_i64(answer, "code", ST_LIMIT);
         json_add_str(answer, "error", "the request is too long");
-        (void)send_line(c, answer);
+        (void)send_line(c, json_print(answer, false));
         cJSON_Delete(answer);
         drop(c);
         return;

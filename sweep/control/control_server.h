@@ -19,6 +19,8 @@ enum status control_server_create(struct control_server **ret_server, const char
 void control_server_destroy(struct control_server *server); /* removes the socket's file; NULL is fine */
 int control_server_fd(const struct control_server *server); /* readable when a client waits */
 void control_server_serve(struct control_server *server);
+/* The answer to one request that came another way; mem_free, with space for one more byte in the NUL's place. */
+char *control_server_answer(struct control_server *server, const char *line, size_t n);
 const char *control_server_address(const struct control_server *server); /* for messages */
 
 #endif

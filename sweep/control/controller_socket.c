@@ -22,9 +22,15 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/signals.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define MAIL_NS 500000000 /* between two looks for requests that come through the store */
+#define MAILS_AT_A_TIME 16
 
 /* ---- studies and their places ---- */
 
@@ -377,6 +383,30 @@ static void on_ready(void *ctx, short revents)
     sock->answers = false;
 }
 
+/* Requests from other machines. */
+static void on_mail(void *ctx, short revents)
+{
+    struct controller_socket *sock = ctx;
+    struct error why = {0};
+    char *request = NULL;
+    uint64_t n_ticks;
+    int64_t id;
+
+    (void)revents;
+    if (read(sock->mail_fd, &n_ticks, sizeof n_ticks) < 0)
+        return;
+    for (int i = 0;
+         i < MAILS_AT_A_TIME && store_mail_take(sock->store, &id, &request, &why) == ST_OK && request != NULL; i++) {
+        sock->answers = true;
+        char *answer = control_server_answer(sock->server, request, strlen(request));
+        sock->answers = false;
+        if (store_mail_answer(sock->store, id, answer, &why) != ST_OK)
+            log_warn("%s, continuing", why.text);
+        mem_free(answer);
+        mem_free(request);
+    }
+}
+
 /* A store_wait_fn. Meanwhile requests are answered: with the state, or that nothing can be changed now. */
 static bool wait_for_room(void *ctx, const char *path, bool has_room)
 {
@@ -417,7 +447,9 @@ void controller_socket_open(struct controller_socket *sock, struct store *store,
 {
     struct error why = {0};
 
-    *sock = (struct controller_socket){.store = store, .sched = sched, .daemon = daemon};
+    const struct itimerspec every = {.it_interval = {.tv_nsec = MAIL_NS}, .it_value = {.tv_nsec = MAIL_NS}};
+
+    *sock = (struct controller_socket){.store = store, .sched = sched, .daemon = daemon, .mail_fd = -1};
     store_on_full(store, wait_for_room, sock);
     store_on_locked(store, wait_for_lock, sock);
     if (control_server_create(&sock->server, store_path(store), handle, sock, &why) != ST_OK ||
@@ -426,6 +458,13 @@ void controller_socket_open(struct controller_socket *sock, struct store *store,
         control_server_destroy(sock->server);
         sock->server = NULL;
     }
+    if (sock->server == NULL || !store_is_address(store_path(store)))
+        return;
+    sock->mail_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (sock->mail_fd < 0 || timerfd_settime(sock->mail_fd, 0, &every, NULL) != 0 ||
+        scheduler_watch(sched, sock->mail_fd, POLLIN, on_mail, sock, &why) != ST_OK)
+        log_warn("%s: `trawl pause` and the like work on this machine alone (%s), continuing", store_path(store),
+                 why.status != ST_OK ? why.text : strerror(errno));
 }
 
 void controller_socket_close(struct controller_socket *sock)
@@ -433,6 +472,12 @@ void controller_socket_close(struct controller_socket *sock)
     if (sock->store != NULL) {
         store_on_full(sock->store, NULL, NULL);
         store_on_locked(sock->store, signals_stop() ? give_up : NULL, NULL);
+    }
+    if (sock->store != NULL && sock->mail_fd >= 0) {
+        if (sock->sched != NULL)
+            scheduler_unwatch(sock->sched, sock->mail_fd);
+        close(sock->mail_fd);
+        sock->mail_fd = -1;
     }
     if (sock->server != NULL && sock->sched != NULL)
         scheduler_unwatch(sock->sched, control_server_fd(sock->server));

@@ -17,6 +17,7 @@ struct controller_socket {
     struct store *store; /* the caller's, like sched */
     struct scheduler *sched;
     struct control_server *server; /* NULL: no socket could be made, which was logged */
+    int mail_fd; /* a timer that looks for requests that come through a store in PostgreSQL; -1: none */
     bool daemon; /* takes new studies */
     bool waiting; /* studies of the store are to run and all SCHED_MAX_STUDIES are taken */
     bool answers; /* a request is being answered */

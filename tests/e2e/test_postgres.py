@@ -169,6 +169,12 @@ def test_the_second_controller_waits_or_is_refused(folder):
     fails("sweep", config, "--store", store, "--name", "b", code=1,
           says=("in use by another sweep or daemon", "process %d on " % first.pid))
     fails("migrate", store, folder / "m.db", code=1, says="in use by another sweep or daemon")
+    elsewhere = dict(os.environ, XDG_DATA_HOME=str(folder / "other"), XDG_RUNTIME_DIR=str(folder))  # finds no socket
+    run("pause", "a", "--store", store, env=elsewhere)
+    wait_for(lambda: json.loads(run("ls", "--store", store, "--json")[0])[0]["state"] == "paused", first)
+    run("continue", "a", "--store", store, env=elsewhere)
+    fails("stop", "none", "--store", store, env=elsewhere, code=1, says="has no study 'none'")
+    equal(ask(store, "SELECT count(*) FROM mail"), [["0"]])
     second = start("sweep", "--resume", "a", "--trials", 100000, "--store", store, "--standby", "-q")
     wait_for(lambda: "standing by" in second.stderr.readline(), second)
     first.send_signal(signal.SIGINT)
@@ -223,6 +229,70 @@ def finished(store):
     """Every column of every finished trial, and the number of its points."""
     return {row[0]: row for row in ask(store, "SELECT id, md5(t::text), (SELECT count(*) FROM metric WHERE trial_id = t.id) FROM trial t "
                                               "WHERE state IN ('done', 'stopped', 'failed')")}
+
+
+class Hosts:
+    """Two network namespaces with a cable between them: the server's and the first daemon's."""
+
+    def __init__(self):
+        self.a, self.b = "trawl-%d-a" % os.getpid(), "trawl-%d-b" % os.getpid()
+        for words in ("netns add {a}", "netns add {b}", "-n {a} link set lo up", "link add t{p}a netns {a} type veth peer name t{p}b netns {b}",
+                      "-n {a} addr add 10.77.0.1/24 dev t{p}a", "-n {b} addr add 10.77.0.2/24 dev t{p}b", "-n {a} link set t{p}a up",
+                      "-n {b} link set t{p}b up"):
+            self.ip(words)
+
+    def ip(self, words):
+        line = ["ip"] + words.format(a=self.a, b=self.b, p=os.getpid() % 100000).split()
+        try:
+            done = subprocess.run(line, capture_output=True, text=True)
+        except OSError as why:
+            raise tap.Skip("no network namespaces here: %s" % why)
+        if done.returncode != 0 and "del" not in line:
+            self.close()
+            raise tap.Skip("no network namespaces here: %s" % done.stderr.strip())
+
+    def close(self):
+        self.ip("netns del {b}")
+        self.ip("netns del {a}")
+
+
+def test_a_standby_takes_over_from_a_host_that_vanished(folder):
+    """The cable is cut: the server hears nothing of the session's end."""
+    if postgres.MISSING:
+        raise tap.Skip(postgres.MISSING)
+    hosts = Hosts()
+    server = None
+    os.environ["XDG_DATA_HOME"] = str(folder)
+    try:
+        server = postgres.Postgres(listen="10.77.0.1", inside=["ip", "netns", "exec", hosts.a])
+        store = "postgresql://trawl@10.77.0.1/postgres"
+        run("sweep", write(folder, "s.ini", LONG), "--store", server.url(), "--name", "a", "--trials", 1, "-q")
+        run("add", "a", "--trials", 100000, "--store", server.url())
+        words = [tap.TRAWL, "daemon", "--store", store, "--devices", "cpu"]
+        first = subprocess.Popen(["ip", "netns", "exec", hosts.b, *words], stderr=subprocess.PIPE, text=True,
+                                 env=dict(os.environ, XDG_DATA_HOME=str(folder / "b")))
+        tap.started.append(first)
+        wait_for(lambda: n_done(server.url(), "a") > 2, first)
+        second = start("daemon", "--store", server.url(), "--devices", "cpu")
+        wait_for(lambda: "standing by" in second.stderr.readline(), second)
+        hosts.ip("-n {b} link set t{p}b down")
+        holder = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND pid <> %s" % server.sql(
+            "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")[0][0]
+        wait_for(lambda: server.sql(holder), second, timeout=TAKEOVER_S)
+        n = n_done(server.url(), "a")
+        wait_for(lambda: n_done(server.url(), "a") > n, second)
+        hosts.ip("-n {b} link set t{p}b up")  # the first is back, finds the lock taken and ends
+        wait_for(lambda: first.poll() is not None)
+        assert "in use by another sweep or daemon (process %d on" % second.pid in first.stderr.read()
+        second.send_signal(signal.SIGTERM)
+        equal(second.wait(timeout=tap.PATIENCE_S), 0)
+        assert "is whole" in run("check", server.url())[0]
+    finally:
+        for process in tap.started:
+            process.kill()
+        if server is not None:
+            server.close()
+        hosts.close()
 
 
 def test_a_restart_of_the_server_is_waited_for(folder):

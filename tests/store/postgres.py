@@ -26,10 +26,13 @@ MISSING = None if bin_folder() else "no PostgreSQL server is installed (Debian: 
 
 
 class Postgres:
-    """port: also on TCP at 127.0.0.1; None: on its socket alone."""
+    """port: also on TCP at 127.0.0.1; listen: on TCP at that address; else on its socket alone. inside: words before the server's
+    command, like those that enter a network namespace."""
 
-    def __init__(self, port=None, password=None):
+    def __init__(self, port=None, password=None, listen="", inside=()):
         self.port = port
+        self.listen = listen or ("127.0.0.1" if port else "")
+        self.inside = list(inside)
         self.bin = bin_folder()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-pg-", dir="/tmp"))
         self.user = []
@@ -45,6 +48,9 @@ class Postgres:
             (self.folder / "password").chmod(0o644)
             words = ["--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile", self.folder / "password"]
         self.call("initdb", "-D", self.folder / "data", "-U", "trawl", "-E", "UTF8", "--locale=C", "-N", *words)
+        if listen:
+            with open(self.folder / "data" / "pg_hba.conf", "a") as rules:
+                rules.write("host all all all trust\n")
         self.process = None
         self.start()
 
@@ -56,13 +62,13 @@ class Postgres:
         return done.stdout
 
     def start(self):
-        settings = {"listen_addresses": "127.0.0.1" if self.port else "", "unix_socket_directories": self.folder,
+        settings = {"listen_addresses": self.listen, "unix_socket_directories": self.folder,
                     "fsync": "off", "max_connections": 60, "shared_buffers": "16MB"}
         if self.port:
             settings["port"] = self.port
         words = [w for key, value in settings.items() for w in ("-c", "%s=%s" % (key, value))]
         log = open(self.folder / "log", "ab")
-        self.process = subprocess.Popen([*self.user, str(self.bin / "postgres"), "-D", str(self.folder / "data"), *words],
+        self.process = subprocess.Popen([*self.inside, *self.user, str(self.bin / "postgres"), "-D", str(self.folder / "data"), *words],
                                         cwd="/", stdout=log, stderr=log, start_new_session=True)
         log.close()
         for _ in range(300):

@@ -1,0 +1,132 @@
+/* mail.c - requests to the controller of a store in PostgreSQL, from whatever machine: a row with the request, in which
+ * the controller writes its answer.
+ *
+ * Invariants: (1) a request is marked as taken before it is carried out: a controller that dies in between leaves it, and
+ * its successor does not carry it out again; (2) a client that waits no more removes its request first. */
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <unistd.h>
+
+#define LOOK_US 50000
+
+static const char what[] = "asking the controller";
+
+/* Runs a statement with an id; *ret_text: its first column (mem_free), NULL: no row, or NULL. */
+static enum status run(struct store *store, const char *sql, int64_t id, const char *text, char **ret_text,
+                       struct error *err)
+{
+    struct db_stmt stmt = {0};
+    int step = DB_DONE;
+    enum status rc = store_sql_prepare(store, sql, &stmt, err);
+
+    *ret_text = NULL;
+    if (rc == ST_OK) {
+        db_bind_i64(&stmt, 1, id);
+        db_bind_text(&stmt, 2, text);
+        rc = store_sql_step(store, &stmt, &step, what, err);
+    }
+    if (rc == ST_OK && step == DB_ROW)
+        *ret_text = db_copy_text(&stmt, 0);
+    store_sql_finalize(&stmt);
+    return rc;
+}
+
+/* The same in a transaction. */
+static enum status run_committed(struct store *store, const char *sql, int64_t id, const char *text, char **ret_text,
+                                 struct error *err)
+{
+    TRY(store_begin(store, what, err));
+    return store_end(store, run(store, sql, id, text, ret_text, err), what, err);
+}
+
+static enum status put(struct store *store, const char *request, int64_t *ret_id, struct error *err)
+{
+    struct db_stmt stmt = {0};
+    enum status rc;
+
+    TRY(store_begin(store, what, err));
+    rc = store_sql_prepare(store, "INSERT INTO mail (request) VALUES (?1) RETURNING id", &stmt, err);
+    if (rc == ST_OK) {
+        db_bind_text(&stmt, 1, request);
+        rc = store_sql_insert(store, &stmt, what, ret_id, err);
+    }
+    store_sql_finalize(&stmt);
+    return store_end(store, rc, what, err);
+}
+
+static enum status wait_for(struct store *store, int64_t id, double patience_s, bool (*cancel)(void), char **ret_answer,
+                            struct error *err)
+{
+    double begin_s = clock_mono_s();
+    enum status rc = ST_OK;
+
+    while (rc == ST_OK && *ret_answer == NULL && clock_mono_s() - begin_s < patience_s && !cancel()) {
+        usleep(LOOK_US);
+        rc = run(store, "SELECT answer FROM mail WHERE id = ?1", id, NULL, ret_answer, err);
+    }
+    return rc;
+}
+
+enum status store_mail_call(const char *path, const char *request, double patience_s, bool (*cancel)(void),
+                            char **ret_answer, bool *ret_reached, struct error *err)
+{
+    struct store *store = NULL;
+    char *last = NULL;
+    int64_t id = 0;
+    enum status rc = store_open_second(&store, path, err);
+
+    *ret_answer = NULL;
+    *ret_reached = false;
+    if (rc == ST_OK && !store_has_writer(store))
+        rc = FAIL(err, ST_NOTFOUND, "no controller of %s is running", path);
+    if (rc == ST_OK)
+        rc = put(store, request, &id, err);
+    *ret_reached = rc == ST_OK;
+    if (rc == ST_OK)
+        rc = wait_for(store, id, patience_s, cancel, ret_answer, err);
+    if (rc == ST_OK)
+        rc = run_committed(store, "DELETE FROM mail WHERE id = ?1 RETURNING answer", id, NULL, &last, err);
+    if (*ret_answer == NULL) {
+        *ret_answer = last; /* it came at the last moment */
+        last = NULL;
+    }
+    mem_free(last);
+    store_close(store);
+    if (rc == ST_OK && *ret_answer == NULL)
+        rc = FAIL(err, cancel() ? ST_INTERRUPTED : ST_IO, "%s: the controller gives no answer: it is silent", path);
+    return rc;
+}
+
+enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_request, struct error *err)
+{
+    struct db_stmt stmt = {0};
+    int step = DB_DONE;
+    enum status rc;
+
+    *ret_id = 0;
+    *ret_request = NULL;
+    if (store->pg == NULL)
+        return ST_OK;
+    rc = store_sql_prepare(store, "SELECT min(id) FROM mail WHERE NOT taken AND at > now() - interval '1 minute'",
+                           &stmt, err);
+    if (rc == ST_OK)
+        rc = store_sql_step(store, &stmt, &step, what, err);
+    if (rc == ST_OK && step == DB_ROW)
+        *ret_id = db_i64(&stmt, 0);
+    store_sql_finalize(&stmt);
+    if (rc != ST_OK || *ret_id == 0)
+        return rc;
+    return run_committed(store, "UPDATE mail SET taken = true WHERE id = ?1 RETURNING request", *ret_id, NULL,
+                         ret_request, err);
+}
+
+enum status store_mail_answer(struct store *store, int64_t id, const char *answer, struct error *err)
+{
+    char *none = NULL;
+
+    TRY(run_committed(store, "UPDATE mail SET answer = ?2 WHERE id = ?1", id, answer, &none, err));
+    return store_exec(store, "DELETE FROM mail WHERE at < now() - interval '5 minutes'", what, err);
+}
