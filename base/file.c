@@ -241,6 +241,23 @@ enum status file_read_regular(const char *path, size_t max_bytes, char **ret_byt
     return read_file(path, O_NONBLOCK, max_bytes, ret_bytes, ret_n, err);
 }
 
+enum status file_make_folders(const char *path, unsigned mode, struct error *err)
+{
+    char part[PATH_MAX];
+    size_t n = 0;
+
+    if (strlen(path) >= sizeof part)
+        return FAIL(err, ST_IO, "%s: the path is too long", path);
+    while (path[n] != '\0') {
+        n += path[n] == '/';
+        n += strcspn(path + n, "/");
+        snprintf(part, sizeof part, "%.*s", (int)n, path);
+        if (mkdir(part, mode) != 0 && errno != EEXIST)
+            return FAIL(err, ST_IO, "%s: the folder cannot be made: %s", part, strerror(errno));
+    }
+    return ST_OK;
+}
+
 bool file_exists(const char *path)
 {
     struct stat st;

@@ -19,6 +19,8 @@ enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, 
 enum status file_read_regular(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                               struct error *err) MUST_USE;
 bool file_exists(const char *path);
+/* The folder and those above it, as far as they are missing, each with this mode. */
+enum status file_make_folders(const char *path, unsigned mode, struct error *err) MUST_USE;
 uint32_t file_crc32(uint32_t crc, const void *bytes, size_t n); /* zlib's; start from 0 */
 
 #endif

@@ -38,25 +38,12 @@ enum status spool_default(char *buf, size_t size, struct error *err)
 
 enum status spool_open(const char *dir, struct error *err)
 {
-    char part[PATH_MAX];
+    struct error why = {0};
 
-    if (strlen(dir) + 128 > sizeof part)
+    if (strlen(dir) + 128 > PATH_MAX)
         return FAIL(err, ST_USAGE, "agent: the path of --spool is too long");
-    snprintf(part, sizeof part, "%s", dir);
-    for (char *at = part + 1;; at++) {
-        char c = *at;
-        if (c != '/' && c != '\0')
-            continue;
-        *at = '\0';
-        if (mkdir(part, 0700) != 0 && errno != EEXIST)
-            return FAIL(err, ST_IO,
-                        "%s: the folder for results that wait cannot be made (%s); give another one with "
-                        "--spool DIR",
-                        part, strerror(errno));
-        *at = c;
-        if (c == '\0')
-            break;
-    }
+    if (file_make_folders(dir, 0700, &why) != ST_OK)
+        return FAIL(err, ST_IO, "%s; results that wait need it, give another one with --spool DIR", why.text);
     if (access(dir, W_OK | X_OK) != 0)
         return FAIL(err, ST_IO,
                     "%s: the folder for results that wait cannot be written (%s); give another one with "

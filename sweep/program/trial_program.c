@@ -27,30 +27,11 @@ struct trial_place {
     size_t n_env;
 };
 
-/* The folder and those above it. */
-static enum status make_folder(const char *path, struct error *err)
-{
-    char part[PATH_MAX];
-
-    snprintf(part, sizeof part, "%s", path);
-    for (char *at = part + 1;; at++) {
-        char c = *at;
-        if (c != '/' && c != '\0')
-            continue;
-        *at = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return FAIL(err, ST_IO, "%s: the folder of a trial cannot be made: %s", part, strerror(errno));
-        *at = c;
-        if (c == '\0')
-            return ST_OK;
-    }
-}
-
 static enum status fill_place(struct trial_place *p, const char *dir, struct error *err)
 {
     char real[PATH_MAX];
 
-    TRY(make_folder(dir, err));
+    TRY(file_make_folders(dir, 0777, err));
     if (realpath(dir, real) == NULL || strlen(real) + 32 > sizeof p->dir)
         return FAIL(err, ST_IO, "%s: the folder of a trial is gone, or its path is too long", dir);
     snprintf(p->dir, sizeof p->dir, "%s", real);

@@ -216,6 +216,30 @@ static void says_what_cannot_be_read(void **state)
     assert_non_null(strstr(err.text, "folder"));
 }
 
+static void folders_are_made_with_those_above(void **state)
+{
+    char at[sizeof dir + 64];
+    struct error err = {0};
+    struct stat st;
+
+    (void)state;
+    snprintf(at, sizeof at, "%s/one/two//three/", dir);
+    assert_int_equal(file_make_folders(at, 0700, &err), ST_OK);
+    assert_int_equal(file_make_folders(at, 0700, &err), ST_OK); /* they are there */
+    assert_int_equal(stat(at, &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(st.st_mode & 0777, 0700);
+    assert_int_equal(file_write_all(path, "x", 1, &err), ST_OK);
+    snprintf(at, sizeof at, "%s/under", path);
+    assert_int_equal(file_make_folders(at, 0700, &err), ST_IO);
+    assert_non_null(strstr(err.text, "/under: the folder cannot be made"));
+    for (const char *const *under = (const char *const[]){"one/two/three", "one/two", "one", NULL}; *under != NULL;
+         under++) {
+        snprintf(at, sizeof at, "%s/%s", dir, *under);
+        assert_int_equal(rmdir(at), 0);
+    }
+}
+
 static void crc_is_the_standard_one(void **state)
 {
     (void)state;
@@ -236,6 +260,7 @@ int main(void)
         cmocka_unit_test(refuses_what_cannot_be_written),
         cmocka_unit_test(reads_up_to_the_limit),
         cmocka_unit_test(says_what_cannot_be_read),
+        cmocka_unit_test(folders_are_made_with_those_above),
         cmocka_unit_test(crc_is_the_standard_one),
     };
     return cmocka_run_group_tests_name("file", tests, make_dir, remove_dir);
