@@ -3,10 +3,12 @@
  * NULL. */
 #include "kernels/kern_priv.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <cblas.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* The backend of a kind; the reason why there is none in err. */
 static enum status kern_find_device(enum kern_kind kind, const struct kern_device **ret_device, struct error *err)
@@ -28,9 +30,27 @@ static enum status kern_find_device(enum kern_kind kind, const struct kern_devic
     return ST_OK;
 }
 
+void kern_part_end(struct kern *kern, const char *name, double *from_s)
+{
+    double now_s = clock_mono_s();
+
+    if (kern->n_parts < KERN_PARTS_MAX)
+        kern->parts[kern->n_parts++] = (struct kern_part){name, now_s - *from_s};
+    *from_s = now_s;
+}
+
+void kern_expect_streams(int n)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", n);
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", text, 0);
+}
+
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err)
 {
     const struct kern_device *device;
+    double from_s = clock_mono_s();
     struct kern *kern;
     enum status rc;
 
@@ -41,6 +61,7 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
     kern = mem_alloc(sizeof *kern);
     kern->device = device;
     kern->ops = device->ops[KERN_F32];
+    kern_part_end(kern, "driver", &from_s);
     rc = device->open(kern, settings, err);
     if (rc != ST_OK) {
         mem_free(kern);

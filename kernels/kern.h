@@ -17,6 +17,12 @@ struct kern_settings {
 
 /* A backend: its functions, and its tables of operations. cpu/ is always there, cuda/ in builds with the toolkit. */
 #define KERN_NAME_MAX 256
+/* What kern_open does, in order, and the seconds that each part took. */
+#define KERN_PARTS_MAX 4
+struct kern_part {
+    const char *name; /* "driver"; static */
+    double s;
+};
 typedef void kern_shard_fn(void *ctx, struct kern *shard, size_t i_shard);
 struct kern_slot;
 struct kern_graph;
@@ -31,6 +37,8 @@ struct kern {
     size_t block_tokens; /* see kern_block_tokens */
     char name[KERN_NAME_MAX];
     char vector_units[64];
+    struct kern_part parts[KERN_PARTS_MAX];
+    size_t n_parts;
 };
 
 struct kern_device {
@@ -83,6 +91,10 @@ struct kern_env {
     size_t part_from[KERN_ENV_PARTS + 1];
 };
 
+/* How many streams of a GPU this process will use at a time: the driver makes as many hardware queues when it is first
+ * asked for anything, each of which costs 8 ms, and 4 ms when the process ends; its own choice is 8. What the user has set
+ * (CUDA_DEVICE_MAX_CONNECTIONS) stays. Sets a variable of the environment: before there are other threads. */
+void kern_expect_streams(int n);
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
 void kern_close(struct kern *kern); /* NULL is fine */
 /* of the precision in force */

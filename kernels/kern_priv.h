@@ -65,6 +65,9 @@
 /* The type of an implementation. */
 #define KERN_OP_TYPE(name) __typeof__(*((const struct kern_ops *)0)->name)
 
+/* The time since *from_s is the part of this name; *from_s: now. */
+void kern_part_end(struct kern *kern, const char *name, double *from_s);
+
 extern const struct kern_device cpu_device;
 
 #ifdef TRAWL_HAVE_CUDA

@@ -103,6 +103,7 @@ static struct recording *recording_place(struct trainer *t)
 
 static enum status recording_make(struct trainer *t, struct recording *r, struct error *err)
 {
+    double from_s = clock_mono_s();
     enum status rc;
 
     TRY(kern_record_begin(t->kern, err));
@@ -111,6 +112,7 @@ static enum status recording_make(struct trainer *t, struct recording *r, struct
     t->marking = NULL;
     if (kern_record_end(t->kern, &r->graph, err) != ST_OK && rc == ST_OK)
         rc = ST_DEVICE;
+    t->recording_s += clock_mono_s() - from_s;
     return rc;
 }
 
@@ -243,6 +245,7 @@ void trainer_tick_skip(struct trainer *t)
 enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
 {
     uint64_t may_wait = t->direct ? 0 : ISSUED_MAX - 1;
+    double from_s = clock_mono_s();
     enum status rc;
 
     if (t->failed)
@@ -254,6 +257,8 @@ enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
     rc = iteration_issue(t, err);
     t->horizon = t->horizon_full;
     TRY(rc);
+    if (t->n_issued == 1)
+        t->first_s = clock_mono_s() - from_s;
     while (t->n_issued - t->n_collected > may_wait)
         TRY(iteration_collect(t, err));
     return ST_OK;

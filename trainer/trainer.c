@@ -246,6 +246,7 @@ static enum status trainer_renew(struct trainer *t, const struct trainer *like, 
     t->settled_wall_s = t->begun_wall_s = 0.0;
     t->unsettled_n = 0;
     t->lr = 0.0f;
+    t->first_s = t->recording_s = 0.0;
     t->cost = (struct cost){0};
     t->running = t->failed = false;
     plan_clear(&t->plan, t->kern);
@@ -382,6 +383,8 @@ static void trainer_fill_result(struct trainer *t, bool stopped, struct train_re
         .env_steps = t->count.env_steps,
         .cost_s = t->count.wall_s,
         .cost_calibrated = t->cost.iteration_s > 0.0,
+        .first_s = t->first_s,
+        .recording_s = t->recording_s,
         .n_params = (int64_t)t->policy.n_params,
         .stopped = stopped,
     };

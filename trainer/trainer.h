@@ -138,6 +138,9 @@ struct train_result {
     int64_t env_steps;
     double cost_s; /* seconds of training on a device that the run has for itself, over resumes */
     bool cost_calibrated; /* cost_s is the time of an iteration alone times iterations; false: time that passed */
+    /* In cost_s, of this process: handing over the first iteration (a GPU loads kernels and chooses products), and
+     * recording. */
+    double first_s, recording_s;
     int64_t n_params;
     bool stopped; /* a callback asked to end early */
 };

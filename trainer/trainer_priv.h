@@ -371,6 +371,7 @@ struct trainer {
     float lr; /* of the last one looked at */
     struct recording recordings[RECORDINGS_MAX];
     uint64_t recording_clock, n_recorded;
+    double first_s, recording_s; /* of struct train_result */
     bool played[PIECE_COUNT]; /* has run once without being recorded */
     struct marks plain_marks[PIECE_COUNT];
     struct marks *marking; /* takes the marks of what is being called; NULL: none are made */

@@ -61,6 +61,7 @@ static enum status check_address_space(size_t n_threads, struct error *err)
 static enum status cpu_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
 {
     char model[128];
+    double from_s = clock_mono_s();
     struct pool *pool;
     struct cpu *cpu;
     enum status rc;
@@ -90,6 +91,7 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
         shard->kern.impl = &shard->cpu;
         shard->kern.n_threads = 1;
     }
+    kern_part_end(kern, "threads", &from_s);
     return ST_OK;
 }
 

@@ -5,7 +5,6 @@
 #include "base/duration.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/machine.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strbuf.h"
@@ -18,6 +17,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/curve_log.h"
+#include "sweep/worker/start_parts.h"
 #include "sweep/cmd/train_program.h"
 #include "sweep/cmd/train_track.h"
 #include "sweep/show/dashboard.h"
@@ -42,7 +42,7 @@ struct train_cmd {
     struct error save_err;
     struct train_result result;
     struct eval_result eval; /* stopped: there is none */
-    double start_s; /* from the start of the process to the first iteration; 0: unknown */
+    struct start_parts start; /* from the start of the process to the first iteration */
     struct train_track *track;
     struct curve_log *curves;
 };
@@ -98,7 +98,10 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
     json_add_i64(json, "env_steps", r->env_steps);
     json_add_i64(json, "updates", r->window.updates);
     json_add_f64(json, "cost_s", r->cost_s);
-    json_add_f64(json, "start_s", t->start_s);
+    json_add_f64(json, "start_s", start_parts_sum_s(&t->start));
+    json_add(json, "start", start_parts_json(&t->start));
+    json_add_f64(json, "first_s", r->first_s);
+    json_add_f64(json, "recording_s", r->recording_s);
     json_add_f64(json, "steps_per_s", r->window.steps_per_s);
     json_add_i64(json, "n_params", r->n_params);
     json_add_i64(json, "seed", t->setup->train.seed);
@@ -122,8 +125,9 @@ static void print_result(const struct train_cmd *t)
         printf("in training: score %.6g  perf %s  (mean of its last %.0f episodes)\n", r->window.score,
                evaluate_perf_text(r->window.perf, a), r->window.episodes);
     printf("%s steps in %s, %s from process start, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
-           format_seconds(r->cost_s, s), format_seconds(t->start_s + r->cost_s, whole),
+           format_seconds(r->cost_s, s), format_seconds(start_parts_sum_s(&t->start) + r->cost_s, whole),
            num_format_short(r->window.steps_per_s, b), (long long)t->setup->train.seed);
+    start_parts_print(&t->start);
     if (isfinite(r->window.outside))
         printf("Python stepped the environment in %.0f %% of that time\n", 100 * r->window.outside);
     if (t->checkpoint != NULL)
@@ -198,7 +202,9 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     enum status rc;
 
     TRY(setup_to_ini(t->setup, &t->config_text, err));
+    start_parts_end(&t->start, "config");
     TRY(session_open(&t->session, t->setup, err));
+    start_parts_session(&t->start, &t->session);
     if (t->resume != NULL) {
         TRY(trainer_load(t->session.trainer, t->resume, err));
         log_finished(t);
@@ -213,7 +219,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (!t->quiet)
         dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->session.kern), &t->setup->train);
     t->last_save_s = clock_mono_s();
-    t->start_s = machine_process_age_s();
+    start_parts_end(&t->start, "reports");
     rc = trainer_run(t->session.trainer, &callbacks, &t->result, err);
     if (!t->quiet)
         dashboard_end(&t->dashboard);
@@ -372,8 +378,10 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         .max_words = CLI_MAX_WORDS,
         .words_text = "a game or a config file",
     };
-    enum status rc = setup_create(&t.setup, err);
+    enum status rc;
 
+    start_parts_begin(&t.start);
+    rc = setup_create(&t.setup, err);
     if (rc == ST_OK)
         rc = config_take_args(t.setup->config, &argc, argv, err);
     if (rc == ST_OK)

@@ -22,6 +22,12 @@ static void log_units(const struct session *session, const struct setup *setup)
 
 #define WARM_ITERATIONS 2 /* plain, and recorded */
 
+void session_expect_one(const struct setup *setup)
+{
+    if (env_find(setup->env->name) == setup->env) /* others are stepped on the host, with streams of their own */
+        kern_expect_streams(1);
+}
+
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err)
 {
     trainer_destroy(session->trainer); /* it borrows the device */
@@ -49,6 +55,8 @@ enum status session_open_device(struct session *session, const struct setup *set
 
 enum status session_open(struct session *session, const struct setup *setup, struct error *err)
 {
+    if (session->kern == NULL)
+        session_expect_one(setup);
     TRY(session_open_device(session, setup, err));
     return trainer_create_cached(&session->trainer, session->cache, session->kern, setup->env, setup->env_settings,
                                  &setup->policy, &setup->train, err);

@@ -21,6 +21,9 @@ struct session {
     struct trainer *trainer;
     struct trainer_cache *cache; /* on a GPU: what earlier trainers leave to later ones */
 };
+/* This process has one session: a GPU is prepared for no more. session_open does it, unless the device is open already.
+ * Before there are other threads. */
+void session_expect_one(const struct setup *setup);
 /* A session starts zeroed; an open device of the same kind is kept. */
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
 enum status session_open(struct session *session, const struct setup *setup, struct error *err) MUST_USE;

@@ -59,6 +59,10 @@ def test_train_prints_one_object(folder):
     assert 0 <= result["perf"] <= 1 and result["cost_s"] > 0
     assert abs(sum(p["percent"] for p in result["profile"].values()) - 100) < 1e-6
     assert err.startswith("training squared on ")
+    start = result["start"]
+    assert {"process_s", "config_s", "driver_s", "trainer_s", "reports_s"} <= set(start) and min(start.values()) >= 0, start
+    assert abs(sum(start.values()) - result["start_s"]) < 1e-9, result
+    assert 0 < result["first_s"] <= result["cost_s"] and result["recording_s"] >= 0, result
 
 
 def test_train_is_the_same_twice(folder):

@@ -79,6 +79,8 @@ static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int6
     mem_free(probe);
     TRY(choose_device(pool, json_get_str(message, "device"), err));
     TRY(lane_pool_read_config(pool, message, &setup, err));
+    if (*ret_lanes == 1 && !setup_is_program(setup))
+        session_expect_one(setup);
     return lane_pool_open(pool, setup, (size_t)*ret_lanes, err);
 }
 
