@@ -5,8 +5,6 @@
 #ifndef KERNELS_CUDA_COMMON_H
 #define KERNELS_CUDA_COMMON_H
 
-#include <cublasLt.h>
-#include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
@@ -19,7 +17,7 @@ extern "C" {
 }
 #endif
 
-#define CUDA_WORKSPACE_BYTES ((size_t)32 << 20) /* of cuBLAS; what NVIDIA advises for Hopper */
+#define CUDA_WORKSPACE_BYTES ((size_t)32 << 20) /* of cuBLASLt; what NVIDIA advises for Hopper */
 #define CUDA_PARTIALS_BYTES ((size_t)1 << 20) /* partial sums of one reduction at a time, in stream order */
 #define CUDA_WIDE_BYTES                                                                                                \
     ((size_t)32 << 20) /* of struct kern_source: stays in the L2 cache until a product has read it */
@@ -39,8 +37,8 @@ struct cuda {
     size_t n_threads; /* for games that are stepped on the host; 0: one for each core */
     cudaStream_t stream;
     cudaMemPool_t pool; /* the device's own; keeps what is freed for the next trial */
-    cublasHandle_t blas; /* bound to stream and workspace */
-    cublasLtHandle_t lt;
+    char card[KERN_NAME_MAX]; /* without its limits */
+    struct cuda_lt *lt; /* blas_lt.cu; from open to close */
     void *workspace; /* (CUDA_WORKSPACE_BYTES) device */
     void *partials; /* (CUDA_PARTIALS_BYTES) device */
     /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and the block with the last one
@@ -66,12 +64,7 @@ extern "C" {
 #endif
 void cuda_fail(struct kern *k, const char *what, const char *why); /* keeps the first */
 /* After a launch: `cuda_launched(k, "sample")`. */
-static inline void cuda_launched(struct kern *k, const char *what)
-{
-    cudaError_t code = cudaGetLastError();
-    if (code != cudaSuccess)
-        cuda_fail(k, what, cudaGetErrorString(code));
-}
+void cuda_launched(struct kern *k, const char *what);
 static inline void cuda_check(struct kern *k, cudaError_t code, const char *what)
 {
     if (code != cudaSuccess)
@@ -81,16 +74,16 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
  * number, as other trials of the process launch the same kernels from other threads: one's smaller number must not come
  * between another's and its launch. Returns the compute capability that the code which runs was made for, 90. */
 int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
-static inline void cuda_check_blas(struct kern *k, cublasStatus_t code, const char *what)
-{
-    if (code != CUBLAS_STATUS_SUCCESS)
-        cuda_fail(k, what, cublasGetStatusString(code));
-}
+/* blas_lt.cu: a thread that asks for the limits of the card and then opens cuBLASLt, while the caller opens the device. */
+struct cuda_lt *cuda_lt_begin(int ordinal);
+const char *cuda_lt_limits(struct cuda_lt *lt); /* waits for them */
+struct blas_lt *cuda_lt_of(struct kern *k); /* waits for cuBLASLt; NULL: a failure, which is kept */
+void cuda_lt_end(struct cuda_lt *lt, bool lost); /* NULL is fine; lost: the device is not to be asked for anything */
 
 /* cuBLASLt's choices: matmul.cu, used through matmul.h */
 void cuda_convs_destroy(struct cuda_convs *convs); /* NULL is fine */
 struct cuda_matmuls *cuda_matmuls_create(void);
-void cuda_matmuls_destroy(struct cuda_matmuls *m);
+void cuda_matmuls_destroy(struct cuda_matmuls *m); /* NULL is fine; leaves what it chose to later processes */
 
 /* ---- the implementations of the table's rows ---- */
 #define CUDA_OP_ACT(name) KERN_OP_TYPE(name) cuda_##name##_f32, cuda_##name##_bf16;

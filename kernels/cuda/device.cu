@@ -15,7 +15,6 @@
 extern "C" {
 #endif
 #include "base/clock.h"
-#include "kernels/card_limits.h"
 #ifdef __cplusplus
 }
 #endif
@@ -30,6 +29,14 @@ extern "C" void cuda_fail(struct kern *k, const char *what, const char *why)
 
     if (cuda->failed[0] == '\0')
         snprintf(cuda->failed, sizeof cuda->failed, "%s: %s", what, why);
+}
+
+extern "C" void cuda_launched(struct kern *k, const char *what)
+{
+    cudaError_t code = cudaGetLastError();
+
+    if (code != cudaSuccess)
+        cuda_fail(k, what, cudaGetErrorString(code));
 }
 
 extern "C" int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what)
@@ -72,14 +79,11 @@ static void cuda_close(struct kern *kern)
 {
     struct cuda *cuda = cuda_of(kern);
 
+    cuda_lt_end(cuda->lt, cuda->failed[0] != '\0');
     if (cuda->failed[0] != '\0') { /* a hung device would keep us here for ever; the process has to end anyway */
         mem_free(cuda);
         return;
     }
-    if (cuda->lt != NULL)
-        cublasLtDestroy(cuda->lt);
-    if (cuda->blas != NULL)
-        cublasDestroy(cuda->blas);
     cuda_convs_destroy(cuda->convs);
     cuda_matmuls_destroy(cuda->matmuls);
     if (cuda->tickets != NULL)
@@ -93,36 +97,20 @@ static void cuda_close(struct kern *kern)
     mem_free(cuda);
 }
 
-static enum status cuda_open_blas(struct cuda *cuda, struct error *err)
-{
-    cublasStatus_t code = cublasCreate(&cuda->blas);
-
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasLtCreate(&cuda->lt);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasSetStream(cuda->blas, cuda->stream);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasSetWorkspace(cuda->blas, cuda->workspace, CUDA_WORKSPACE_BYTES);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasSetMathMode(cuda->blas, CUBLAS_PEDANTIC_MATH); /* f32 is f32: no TF32 */
-    if (code != CUBLAS_STATUS_SUCCESS)
-        return cuda_open_failed(err, cuda->ordinal, "cuBLAS", cublasGetStatusString(code));
-    return ST_OK;
-}
-
 static enum status cuda_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
 {
     struct cuda *cuda = (struct cuda *)mem_alloc(sizeof *cuda);
+    double from_s = clock_mono_s();
     uint64_t keep = UINT64_MAX;
     struct cudaDeviceProp prop;
-    char pci[32], limits[48] = "";
     cudaError_t code;
-    enum status rc;
 
     kern->impl = cuda;
     cuda->ordinal = settings->ordinal;
     cuda->n_threads = settings->n_threads;
+    cuda->lt = cuda_lt_begin(cuda->ordinal);
     code = cudaSetDevice(cuda->ordinal);
+    kern_part_end(kern, "context", &from_s);
     if (code == cudaSuccess)
         code = cudaGetDeviceProperties(&prop, cuda->ordinal);
     if (code == cudaSuccess)
@@ -141,11 +129,10 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         code = cudaMalloc(&cuda->tickets, CUDA_TICKETS * sizeof *cuda->tickets);
     if (code == cudaSuccess)
         code = cudaMemsetAsync(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets, cuda->stream);
-    rc = code == cudaSuccess ? cuda_open_blas(cuda, err)
-                             : cuda_open_failed(err, cuda->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
-    if (rc != ST_OK) {
+    kern_part_end(kern, "memory", &from_s);
+    if (code != cudaSuccess) {
         cuda_close(kern);
-        return rc;
+        return cuda_open_failed(err, settings->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
     }
     cuda->matmuls = cuda_matmuls_create();
     cuda->n_sm = prop.multiProcessorCount;
@@ -155,9 +142,9 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     kern->n_threads = 1;
     kern->memory_bytes = prop.totalGlobalMem;
     kern->block_tokens = 0;
-    if (cudaDeviceGetPCIBusId(pci, sizeof pci, cuda->ordinal) == cudaSuccess)
-        card_limits(pci, limits, sizeof limits);
-    snprintf(kern->name, sizeof kern->name, "%s%s", prop.name, limits);
+    snprintf(cuda->card, sizeof cuda->card, "%s", prop.name);
+    snprintf(kern->name, sizeof kern->name, "%.200s%s", prop.name, cuda_lt_limits(cuda->lt));
+    kern_part_end(kern, "name", &from_s);
     return ST_OK;
 }
 

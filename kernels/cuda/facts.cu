@@ -1,7 +1,7 @@
 /* facts.cu - driver, libraries and devices for `trawl doctor`.
  * Invariant: what does not answer is left out or reported as such; nothing here fails. */
-#include <cublasLt.h>
-#include <cublas_v2.h>
+#include "kernels/cuda/blas_lt.h"
+
 #include <cuda_runtime.h>
 
 #include <stdarg.h>
@@ -54,8 +54,9 @@ static bool module_version(char *ret_text, size_t size)
 
 static void add_libraries(struct facts *f)
 {
-    char module[64] = "version unknown";
-    int driver = 0, runtime = 0, v[3] = {0, 0, 0};
+    char module[64] = "version unknown", why[160];
+    int driver = 0, runtime = 0;
+    struct blas_lt lt = {};
 
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) {
         module_version(module, sizeof module);
@@ -65,9 +66,10 @@ static void add_libraries(struct facts *f)
     }
     if (cudaRuntimeGetVersion(&runtime) == cudaSuccess)
         add(f, "cuda_runtime", "%d.%d", runtime / 1000, runtime % 1000 / 10);
-    for (int i = 0; i < 3; i++)
-        cublasGetProperty(i == 0 ? MAJOR_VERSION : i == 1 ? MINOR_VERSION : PATCH_LEVEL, &v[i]);
-    add(f, "cublas", "%d.%d.%d", v[0], v[1], v[2]);
+    if (blas_lt_load(&lt, why, sizeof why))
+        add(f, "cublas", "%zu.%zu.%zu", lt.GetVersion() / 10000, lt.GetVersion() / 100 % 100, lt.GetVersion() % 100);
+    else
+        add(f, "cublas", "none: %s", why);
     if (cudnnGetVersion != NULL) {
         size_t version = cudnnGetVersion();
         add(f, "cudnn", "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);

@@ -1,13 +1,21 @@
-/* matmul.cu - matrix products through cuBLASLt, whose heuristic is asked once for each shape.
+/* matmul.cu - matrix products through cuBLASLt, whose heuristic is asked once for each shape, and what it chose is kept on
+ * disk by card, driver and library (kernels/plan_file.h): the first question of a process costs 70 ms.
  * Invariants: (1) a product seen before costs no search: its descriptors and algorithm are kept by value, the oldest
  * entry gives way when all are taken; (2) only schemes with a fixed order of sums are allowed, so that the same shape
  * gives the same bytes; (3) what cuBLASLt does not take (bf16 rows of odd length) goes to a plain kernel. cuBLASLt is
  * column-major: c^T = op(b)^T op(a)^T, so a and b change places and nothing is transposed. */
 #include "kernels/cuda/nets/matmul.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "kernels/cuda/blas_lt.h"
 #include "kernels/cuda/number.h"
+
+extern "C" {
+#include "kernels/plan_file.h"
+}
 
 #define MATMULS_MAX 128
 #define TILE 32 /* of the plain kernel: TILE x TILE numbers of c for TILE x 8 threads */
@@ -16,19 +24,27 @@
 struct matmul_key {
     size_t m, n, k;
     uint32_t align; /* smallest alignment of any pointer, 1-256 bytes */
-    uint8_t a_t, b_t, bias, in_bf16, out_bf16, adds, pad[2];
+    uint8_t a_t, b_t, bias, in_bf16, out_bf16, adds, pad[6];
+};
+
+/* What cuBLASLt chose; on disk as it is here. */
+struct matmul_plan {
+    uint64_t found; /* 0: it has nothing for this product */
+    uint64_t workspace;
+    cublasLtMatmulAlgo_t algo;
 };
 
 struct matmul_entry {
     struct matmul_key key;
-    bool found; /* false: cuBLASLt has nothing for it */
-    size_t workspace;
+    struct matmul_plan plan;
+    bool from_disk; /* not tried by this process */
     cublasLtMatmulDescOpaque_t desc;
     cublasLtMatrixLayoutOpaque_t a, b, c;
-    cublasLtMatmulAlgo_t algo;
 };
 
 struct cuda_matmuls {
+    struct plan_file *plans; /* NULL: nothing was chosen yet, or there is no place for it */
+    bool asked; /* for that place */
     size_t n, next;
     struct matmul_entry entries[MATMULS_MAX];
 };
@@ -40,6 +56,11 @@ struct cuda_matmuls *cuda_matmuls_create(void)
 
 void cuda_matmuls_destroy(struct cuda_matmuls *m)
 {
+    if (m == NULL)
+        return;
+    if (m->plans != NULL)
+        plan_file_save(m->plans);
+    plan_file_close(m->plans);
     mem_free(m);
 }
 
@@ -94,6 +115,12 @@ template <typename In, typename Out> static void plain_matmul(struct kern *k, co
 
 /* ---- cuBLASLt ---- */
 
+static void check(struct kern *k, const struct blas_lt *lt, cublasStatus_t code, const char *what)
+{
+    if (code != CUBLAS_STATUS_SUCCESS)
+        cuda_fail(k, what, lt->GetStatusString(code));
+}
+
 static uint32_t alignment(const void *p)
 {
     uintptr_t at = (uintptr_t)p | 256;
@@ -115,80 +142,118 @@ static struct matmul_key matmul_key_of(const struct cuda_matmul *p)
     return key;
 }
 
-static cublasStatus_t layout_set(cublasLtMatrixLayoutOpaque_t *layout, bool is_bf16, size_t rows, size_t cols)
+static cublasStatus_t layout_set(const struct blas_lt *lt, cublasLtMatrixLayoutOpaque_t *layout, bool is_bf16,
+                                 size_t rows, size_t cols)
 {
-    return cublasLtMatrixLayoutInit(layout, is_bf16 ? CUDA_R_16BF : CUDA_R_32F, cols, rows, (int64_t)cols);
+    return lt->MatrixLayoutInit_internal(layout, sizeof *layout, is_bf16 ? CUDA_R_16BF : CUDA_R_32F, cols, rows,
+                                         (int64_t)cols);
 }
 
-static cublasStatus_t desc_set(cublasLtMatmulDescOpaque_t *desc, const struct cuda_matmul *p)
+static cublasStatus_t desc_set(const struct blas_lt *lt, cublasLtMatmulDescOpaque_t *desc, const struct cuda_matmul *p)
 {
     cublasOperation_t a_op = p->a_t ? CUBLAS_OP_T : CUBLAS_OP_N, b_op = p->b_t ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = p->bias != NULL ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     cublasComputeType_t compute = p->in_bf16 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_PEDANTIC;
-    cublasStatus_t code = cublasLtMatmulDescInit(desc, compute, CUDA_R_32F);
+    cublasStatus_t code = lt->MatmulDescInit_internal(desc, sizeof *desc, compute, CUDA_R_32F);
 
     if (code == CUBLAS_STATUS_SUCCESS) /* the places of a and b are exchanged */
-        code = cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &b_op, sizeof b_op);
+        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &b_op, sizeof b_op);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &a_op, sizeof a_op);
+        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &a_op, sizeof a_op);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     return code;
 }
 
-static cublasStatus_t preference_set(cublasLtMatmulPreference_t preference, uint32_t align)
+static cublasStatus_t preference_set(const struct blas_lt *lt, cublasLtMatmulPreference_t preference, uint32_t align)
 {
     static const cublasLtMatmulPreferenceAttributes_t which[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     size_t workspace = CUDA_WORKSPACE_BYTES;
     uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    cublasStatus_t code = cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                               &workspace, sizeof workspace);
+    cublasStatus_t code = lt->MatmulPreferenceInit_internal(preference, sizeof *preference);
 
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-                                                    sizeof schemes);
+        code = lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                                sizeof workspace);
+
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                                sizeof schemes);
     for (size_t i = 0; i < sizeof which / sizeof which[0] && code == CUBLAS_STATUS_SUCCESS; i++)
-        code = cublasLtMatmulPreferenceSetAttribute(preference, which[i], &align, sizeof align);
+        code = lt->MatmulPreferenceSetAttribute(preference, which[i], &align, sizeof align);
     return code;
 }
 
-/* Fills the entry for a shape not seen before; found stays false when cuBLASLt has no algorithm. */
-static void matmul_search(struct kern *k, struct matmul_entry *e, const struct cuda_matmul *p)
+/* Asks cuBLASLt; found stays 0 when it has no algorithm. */
+static void matmul_search(struct kern *k, const struct blas_lt *lt, struct matmul_entry *e)
 {
-    struct cuda *cuda = cuda_of(k);
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t result;
     int n_results = 0;
-    cublasStatus_t code = desc_set(&e->desc, p);
+    cublasStatus_t code = preference_set(lt, &preference, e->key.align);
 
-    e->found = false;
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(&e->a, p->in_bf16, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(&e->b, p->in_bf16, p->a_t ? p->k : p->m, p->a_t ? p->m : p->k);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(&e->c, p->out_bf16, p->m, p->n);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasLtMatmulPreferenceInit(&preference);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = preference_set(&preference, e->key.align);
-    cuda_check_blas(k, code, "describing a matrix product");
+    check(k, lt, code, "describing a matrix product");
+    memset(&e->plan, 0, sizeof e->plan); /* compared and kept as bytes */
+    e->from_disk = false;
     if (code != CUBLAS_STATUS_SUCCESS)
         return;
-    code = cublasLtMatmulAlgoGetHeuristic(cuda->lt, &e->desc, &e->a, &e->b, &e->c, &e->c, &preference, 1, &result,
-                                          &n_results);
-    if (code != CUBLAS_STATUS_SUCCESS || n_results == 0 || result.state != CUBLAS_STATUS_SUCCESS)
-        return;
-    e->algo = result.algo;
-    e->workspace = result.workspaceSize;
-    e->found = true;
+    code = lt->MatmulAlgoGetHeuristic(lt->handle, &e->desc, &e->a, &e->b, &e->c, &e->c, &preference, 1, &result,
+                                      &n_results);
+    if (code == CUBLAS_STATUS_SUCCESS && n_results > 0 && result.state == CUBLAS_STATUS_SUCCESS) {
+        e->plan.algo = result.algo;
+        e->plan.workspace = result.workspaceSize;
+        e->plan.found = 1;
+    }
+    if (cuda_of(k)->matmuls->plans != NULL)
+        plan_file_add(cuda_of(k)->matmuls->plans, &e->key, &e->plan);
 }
 
-static struct matmul_entry *matmul_find(struct kern *k, const struct cuda_matmul *p)
+/* What earlier processes chose. A choice depends on nothing that is not named here or in a key. */
+static struct plan_file *plans_of(struct kern *k, const struct blas_lt *lt)
+{
+    struct cuda *cuda = cuda_of(k);
+    char about[PLAN_ABOUT_MAX], path[PATH_MAX];
+    int driver = 0;
+
+    if (cuda->matmuls->asked)
+        return cuda->matmuls->plans;
+    cuda->matmuls->asked = true;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess)
+        return NULL;
+    snprintf(about, sizeof about, "products 1; %.120s, %d SMs; driver %d; cublasLt %zu; workspace %zu", cuda->card,
+             cuda->n_sm, driver, lt->GetVersion(), CUDA_WORKSPACE_BYTES);
+    if (plan_file_path("products", about, path, sizeof path))
+        cuda->matmuls->plans = plan_file_open(path, about, sizeof(struct matmul_key), sizeof(struct matmul_plan));
+    return cuda->matmuls->plans;
+}
+
+/* Fills the entry for a shape not seen before. */
+static void matmul_choose(struct kern *k, const struct blas_lt *lt, struct matmul_entry *e, const struct cuda_matmul *p)
+{
+    struct plan_file *plans = plans_of(k, lt);
+    const void *known = plans != NULL ? plan_file_find(plans, &e->key) : NULL;
+    cublasStatus_t code = desc_set(lt, &e->desc, p);
+
+    e->plan.found = 0;
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = layout_set(lt, &e->a, p->in_bf16, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = layout_set(lt, &e->b, p->in_bf16, p->a_t ? p->k : p->m, p->a_t ? p->m : p->k);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = layout_set(lt, &e->c, p->out_bf16, p->m, p->n);
+    check(k, lt, code, "describing a matrix product");
+    e->from_disk = known != NULL;
+    if (known != NULL)
+        memcpy(&e->plan, known, sizeof e->plan);
+    else if (code == CUBLAS_STATUS_SUCCESS)
+        matmul_search(k, lt, e);
+}
+
+static struct matmul_entry *matmul_find(struct kern *k, const struct blas_lt *lt, const struct cuda_matmul *p)
 {
     struct cuda_matmuls *all = cuda_of(k)->matmuls;
     struct matmul_key key = matmul_key_of(p);
@@ -201,18 +266,34 @@ static struct matmul_entry *matmul_find(struct kern *k, const struct cuda_matmul
     all->next = (all->next + 1) % MATMULS_MAX;
     all->n += all->n < MATMULS_MAX;
     e->key = key;
-    matmul_search(k, e, p);
+    matmul_choose(k, lt, e, p);
     return e;
+}
+
+static cublasStatus_t matmul_launch(struct cuda *cuda, const struct blas_lt *lt, struct matmul_entry *e,
+                                    const struct cuda_matmul *p)
+{
+    float one = 1.0f;
+    cublasStatus_t code = CUBLAS_STATUS_SUCCESS;
+
+    if (p->bias != NULL)
+        code = lt->MatmulDescSetAttribute(&e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = lt->Matmul(lt->handle, &e->desc, &one, p->b, &e->a, p->a, &e->b, &p->beta, p->c, &e->c, p->c, &e->c,
+                          &e->plan.algo, cuda->workspace, e->plan.workspace, cuda->stream);
+    return code;
 }
 
 void cuda_matmul_run(struct kern *k, const struct cuda_matmul *p)
 {
-    struct cuda *cuda = cuda_of(k);
-    struct matmul_entry *e = matmul_find(k, p);
-    float one = 1.0f;
-    cublasStatus_t code = CUBLAS_STATUS_SUCCESS;
+    const struct blas_lt *lt = cuda_lt_of(k);
+    struct matmul_entry *e;
+    cublasStatus_t code;
 
-    if (!e->found) {
+    if (lt == NULL)
+        return;
+    e = matmul_find(k, lt, p);
+    if (!e->plan.found) {
         if (p->in_bf16 && p->out_bf16)
             plain_matmul<bf16, bf16>(k, p);
         else if (p->in_bf16)
@@ -221,10 +302,12 @@ void cuda_matmul_run(struct kern *k, const struct cuda_matmul *p)
             plain_matmul<float, float>(k, p);
         return;
     }
-    if (p->bias != NULL)
-        code = cublasLtMatmulDescSetAttribute(&e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = cublasLtMatmul(cuda->lt, &e->desc, &one, p->b, &e->a, p->a, &e->b, &p->beta, p->c, &e->c, p->c, &e->c,
-                              &e->algo, cuda->workspace, e->workspace, cuda->stream);
-    cuda_check_blas(k, code, "a matrix product");
+    code = matmul_launch(cuda_of(k), lt, e, p);
+    if (code != CUBLAS_STATUS_SUCCESS && e->from_disk) { /* refused, and nothing was launched: it is chosen again */
+        matmul_search(k, lt, e);
+        cuda_matmul_run(k, p);
+        return;
+    }
+    e->from_disk = false;
+    check(k, lt, code, "a matrix product");
 }

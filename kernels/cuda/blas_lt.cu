@@ -1,0 +1,123 @@
+/* blas_lt.cu - see blas_lt.h. Invariant: until the thread is joined it alone touches the functions and why, and until
+ * it has posted `named` the limits. */
+#include "kernels/cuda/blas_lt.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "kernels/card_limits.h"
+#ifdef __cplusplus
+}
+#endif
+
+#define TEXT(x) TEXT_OF(x)
+#define TEXT_OF(x) #x
+#define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
+
+struct cuda_lt {
+    struct blas_lt lt;
+    pthread_t thread;
+    sem_t named;
+    bool running, loaded;
+    char pci[32], limits[48];
+    char why[160]; /* there is no library */
+};
+
+extern "C" bool blas_lt_load(struct blas_lt *lt, char *why, size_t size)
+{
+    void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL), *at;
+
+    if (library == NULL) /* where it was when this program was built */
+        library = dlopen(TEXT(TRAWL_CUDA_LIBRARIES) "/" LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+    if (library == NULL) {
+        snprintf(why, size, "%s", dlerror());
+        return false;
+    }
+#define TAKE(name)                                                                                                     \
+    at = dlsym(library, "cublasLt" #name);                                                                             \
+    if (at == NULL) {                                                                                                  \
+        snprintf(why, size, LIBRARY " has no cublasLt" #name);                                                         \
+        return false;                                                                                                  \
+    }                                                                                                                  \
+    memcpy(&lt->name, &at, sizeof at);
+    BLAS_LT_EACH(TAKE)
+    return true;
+}
+
+/* ---- the thread ---- */
+
+static void *load(void *at)
+{
+    struct cuda_lt *own = (struct cuda_lt *)at;
+
+    card_limits(own->pci, own->limits, sizeof own->limits);
+    sem_post(&own->named);
+    own->loaded = blas_lt_load(&own->lt, own->why, sizeof own->why);
+    return NULL;
+}
+
+extern "C" struct cuda_lt *cuda_lt_begin(int ordinal)
+{
+    struct cuda_lt *own = (struct cuda_lt *)mem_alloc(sizeof *own);
+
+    if (cudaDeviceGetPCIBusId(own->pci, sizeof own->pci, ordinal) != cudaSuccess)
+        cudaGetLastError();
+    sem_init(&own->named, 0, 0);
+    own->running = pthread_create(&own->thread, NULL, load, own) == 0;
+    if (!own->running)
+        load(own);
+    return own;
+}
+
+extern "C" const char *cuda_lt_limits(struct cuda_lt *own)
+{
+    while (sem_wait(&own->named) != 0) /* a signal */
+        ;
+    sem_post(&own->named);
+    return own->limits;
+}
+
+static void wait_loaded(struct cuda_lt *own)
+{
+    if (own->running)
+        pthread_join(own->thread, NULL);
+    own->running = false;
+}
+
+extern "C" struct blas_lt *cuda_lt_of(struct kern *k)
+{
+    struct cuda_lt *own = cuda_of(k)->lt;
+    cublasStatus_t code;
+
+    if (own->lt.handle != NULL)
+        return &own->lt;
+    wait_loaded(own);
+    if (!own->loaded) {
+        cuda_fail(k, "opening cuBLASLt", own->why);
+        return NULL;
+    }
+    code = own->lt.Create(&own->lt.handle);
+    if (code != CUBLAS_STATUS_SUCCESS) {
+        cuda_fail(k, "opening cuBLASLt", own->lt.GetStatusString(code));
+        own->lt.handle = NULL;
+        return NULL;
+    }
+    return &own->lt;
+}
+
+extern "C" void cuda_lt_end(struct cuda_lt *own, bool lost)
+{
+    if (own == NULL)
+        return;
+    wait_loaded(own);
+    if (own->lt.handle != NULL && !lost)
+        own->lt.Destroy(own->lt.handle);
+    sem_destroy(&own->named);
+    mem_free(own);
+}
