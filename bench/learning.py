@@ -2,27 +2,18 @@
 """learning.py - trains the examples with several seeds and says whether they learn what they should, in time.
 
 usage: bench/learning.py [--trawl FILE] [--seeds N] [--threads N] [--jobs N] [--out FILE] [CASE ...]
-       bench/learning.py --score [--trawl FILE] [--warm-bench FILE] [--seeds N] [--out FILE] [CASE ...]
 
 Prints one Markdown row a case and writes a CSV row a run to --out. The wall time that counts is the run's own cost_s, the
 worst of the seeds. Exit code 1 when a case misses its target.
 
 --jobs N runs N seeds at a time, each on --threads cores that it has for itself (Linux).
-
---score measures time to score on a GPU: each seed is a process of its own that trains and writes a checkpoint, timed from
-its start to its end, and once more a trial in a process that lives on (bench/warm_bench); then the policy plays 1024
-episodes, outside of the time, and has to reach a perf of 0.95.
 """
 
 import argparse
 import concurrent.futures
 import os
 import queue
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
 
 import measure
 
@@ -37,14 +28,6 @@ CASES = {
     "pong": ("examples/pong.ini", [], 0.95, 1.0, 60),
     "breakout": ("examples/breakout.ini", [], 0.95, 1.0, 60),
 }
-
-# name: config, seconds that the median process may take, and the median trial of a process that lives on
-SCORE_CASES = {
-    "breakout": ("examples/breakout-gpu.ini", 3.0, 2.0),
-    "pong": ("examples/pong-gpu.ini", 2.0, 2.0),
-}
-SCORE_PERF = 0.95
-SCORE_EPISODES = 1024
 
 
 def run_case(arguments, name):
@@ -75,43 +58,6 @@ def run_case(arguments, name):
             "met": low <= perf["median"] <= high and cost["max"] <= limit_s, "runs": runs}
 
 
-def score_run(arguments, config, seed, folder):
-    """One process: seconds from its start to its end, and what its policy is worth."""
-    checkpoint = os.path.join(folder, "score.ckpt")
-    start = time.monotonic()
-    subprocess.run([arguments.trawl, "train", config, "--quiet", "-o", checkpoint, "--train.seed", str(seed),
-                    "--train.eval_episodes", "1"], check=True,  # it is evaluated below, outside of the time
-                   stdout=subprocess.DEVNULL)
-    seconds = time.monotonic() - start
-    played = measure.run_json([arguments.trawl, "eval", checkpoint, "--episodes", str(SCORE_EPISODES), "--agents",
-                               str(SCORE_EPISODES), "--json"])
-    return {"seed": seed, "seconds": seconds, "perf": played["perf"], "episodes": played["episodes"]}
-
-
-def score_case(arguments, name):
-    config, limit_s, warm_limit_s = SCORE_CASES[name]
-    with tempfile.TemporaryDirectory() as folder:
-        score_run(arguments, config, 1, folder)  # the page cache is warm for those that count
-        runs = [score_run(arguments, config, seed, folder) for seed in range(1, arguments.seeds + 1)]
-    warm = measure.run_json([arguments.warm_bench, "score", config, str(arguments.seeds + 1)])["runs"][1:]
-    perf = measure.spread([run["perf"] for run in runs])
-    seconds = measure.spread([run["seconds"] for run in runs])
-    warm_s = measure.spread([run["s"] for run in warm])
-    warm_perf = measure.spread([run["perf"] for run in warm])
-    return {"case": name, "config": config, "perf": perf, "seconds": seconds, "warm_s": warm_s, "warm_perf": warm_perf,
-            "target": {"perf": SCORE_PERF, "seconds": limit_s, "warm_s": warm_limit_s},
-            "met": statistics.median(perf["values"] + warm_perf["values"]) >= SCORE_PERF and perf["median"] >= SCORE_PERF
-            and seconds["median"] <= limit_s and warm_s["median"] <= warm_limit_s, "runs": runs, "warm_runs": warm}
-
-
-def score_row(case):
-    perf, seconds, warm_s, warm_perf = case["perf"], case["seconds"], case["warm_s"], case["warm_perf"]
-    return (f"| {case['case']} | {seconds['median']:.2f} ({seconds['min']:.2f} to {seconds['max']:.2f}) | "
-            f"{case['target']['seconds']:g} | {perf['median']:.3f} ({perf['min']:.3f} to {perf['max']:.3f}) | "
-            f"{warm_s['median']:.2f} ({warm_s['min']:.2f} to {warm_s['max']:.2f}) | {case['target']['warm_s']:g} | "
-            f"{warm_perf['median']:.3f} ({warm_perf['min']:.3f}) | {'yes' if case['met'] else '**no**'} |")
-
-
 def row(case):
     low, high = case["target"]["perf"]
     target = f"at least {low}" if high == 1.0 else f"{low} to {high}"
@@ -128,14 +74,11 @@ def main():
     parser.add_argument("--threads", type=int, default=0, help="0: as the config says")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time, each on --threads cores")
     parser.add_argument("--out", help="CSV file for all runs")
-    parser.add_argument("--score", action="store_true", help="time to score on a GPU")
-    parser.add_argument("--warm-bench", default="build/bench/warm_bench")
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
     arguments = parser.parse_args()
-    cases = SCORE_CASES if arguments.score else CASES
-    unknown = [name for name in arguments.cases if name not in cases]
+    unknown = [name for name in arguments.cases if name not in CASES]
     if unknown or arguments.seeds < 1:
-        parser.error(f"unknown case {unknown[0]}; there are {', '.join(cases)}" if unknown else "--seeds must be 1 or more")
+        parser.error(f"unknown case {unknown[0]}; there are {', '.join(CASES)}" if unknown else "--seeds must be 1 or more")
 
     if arguments.jobs < 1 or (arguments.jobs > 1 and arguments.jobs * max(1, arguments.threads) > len(os.sched_getaffinity(0))):
         parser.error("--jobs times --threads is more cores than there are")
@@ -143,20 +86,14 @@ def main():
         parser.error("--jobs needs --threads")
 
     place, done = measure.place(arguments.trawl), []
-    if arguments.score:
-        print("| case | seconds of a process, median (range) | target | perf, median (range) | in a warm process | target | "
-              "perf, median (worst) | met |")
-        print("|---|---|---|---|---|---|---|---|")
-    else:
-        print("| case | perf, median of seeds (range) | target | seconds, median (worst) | allowed | steps | steps/s | met |")
-        print("|---|---|---|---|---|---|---|---|")
-    for name in arguments.cases or cases:
-        done.append(score_case(arguments, name) if arguments.score else run_case(arguments, name))
-        print(score_row(done[-1]) if arguments.score else row(done[-1]), flush=True)
+    print("| case | perf, median of seeds (range) | target | seconds, median (worst) | allowed | steps | steps/s | met |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in arguments.cases or CASES:
+        done.append(run_case(arguments, name))
+        print(row(done[-1]), flush=True)
         if arguments.out:
-            rows = [{"case": case["case"], "config": case["config"], "options": " ".join(case.get("options", [])), "how": how, **run}
-                    for case in done for how, runs in (("process", case["runs"]), ("warm", case.get("warm_runs", [])))
-                    for run in runs]
+            rows = [{"case": case["case"], "config": case["config"], "options": " ".join(case["options"]), **run}
+                    for case in done for run in case["runs"]]
             measure.result_table.write(arguments.out, place, rows)
     return 0 if all(case["met"] for case in done) else 1
 

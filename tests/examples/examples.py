@@ -135,11 +135,11 @@ def check_policy():
 
 
 def main():
-    paths = sorted(glob.glob(os.path.join(examples, "*.ini")))
+    paths = sorted(glob.glob(os.path.join(examples, "*.ini")) + glob.glob(os.path.join(examples, "fast-gpu", "*.ini")))
     cases = [(f"plugin/{name} builds and learns", lambda name=name: check_plugin(name)) for name in ("gap.h", "tunnel.cc", "lamp.rs")]
     cases.append(("policy/run_policy.c runs a policy without Trawl", check_policy))
     for path in paths:
-        name = os.path.basename(path)
+        name = os.path.relpath(path, examples)
         cases.append((f"{name} trains", lambda path=path: check_train(path)))
         if sweep_sections(path):
             cases.append((f"{name}: every corner of its sizes trains", lambda path=path: check_corners(path)))
