@@ -101,8 +101,9 @@ struct connect4_level {
     int alpha, beta, best;
 };
 
-/* Is the value known without a look further? A win now; nothing within `depth` stones; two threats of the other's, or none but
- * cells under one to put a stone on. What is left in level->cells meets a threat, and makes room for none. */
+/* Is the value known without a look further? A win now; nothing within `depth` stones; two threats of the
+ * other's, or no cells but those below a threat. What is left in level->cells meets a threat, and makes room for
+ * none. */
 ENV_FN bool connect4_settle(struct connect4_level *level, int depth, int *ret_value)
 {
     const uint64_t open = connect4_open(level->mine | level->theirs), threats = connect4_threats(level->theirs);
@@ -122,9 +123,10 @@ ENV_FN bool connect4_settle(struct connect4_level *level, int depth, int *ret_va
     return true;
 }
 
-/* What the player to move makes of a position in which nobody has won: CONNECT4_WIN less a stone for each that comes before a
- * forced win, the negative of that for a loss, 0 beyond `depth` stones. Alpha-beta without recursion: a level for each stone, but
- * for the last two, which connect4_settle knows. On a GPU that is what counts: positions of a depth of 4 need one level. */
+/* What the player to move makes of a position in which nobody has won: CONNECT4_WIN less a stone for each that
+ * comes before a forced win, the negative of that for a loss, 0 beyond `depth` stones. Alpha-beta without
+ * recursion: a level for each stone, but for the last two, which connect4_settle knows. On a GPU that is what
+ * counts: positions of a depth of 4 need one level. */
 ENV_FN int connect4_value(uint64_t mine, uint64_t theirs, int depth)
 {
     struct connect4_level level[CONNECT4_DEPTH_MAX - 1];

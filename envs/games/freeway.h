@@ -1,18 +1,20 @@
 /* freeway.h - Freeway: a chicken crosses ten lanes of cars as often as it can in 136 seconds. (public)
- * The field is 1216x720 px, y downwards; ten lanes of 64 px lie from y = 680 (lane 0) up to y = 40. The game runs at 60 frames a
- * second, and a decision is held for `frameskip` frames. The chicken is 64x64, stands at x = 304, begins with its middle at y =
- * 688 and moves a 210th of the height a frame. Cars are 64x40, trucks 128x40, in the middle of their lane; those of lanes 0 to 4
- * drive right, the others left, and who has left on one side comes in again on the other. In a frame the chicken moves, and is
- * hit where it overlaps a car: it cannot move for 40 frames, in which it is pushed back by one and a half lanes, and cannot be hit.
- * With its middle past the end of the next lane that it has not reached in this crossing it gets 0.1; past the last lane 1 more,
- * and it begins again at the bottom. A hit costs 0.01. Then the cars move.
- * Eight levels, by Atari's eight games: four kinds of traffic, from 4 on with speeds that change at random every 360 frames, each
- * lane's by one step at most and two from its first. A step is a factor of 1.35 from 1/13 of the width a second. Cars of a
- * lane begin at a random place. level -1: each episode has a random one.
- * Observation: chicken's y / 720, lanes reached / 10, crossings / what the level's good player has, 1 while it is pushed
- * back, share of the time that is left; for each lane its speed, in widths a second, negative to the left, and
- * x / 1216 of its three cars, 0 for none, and 1 where they are trucks. Actions: 0 stay, 1 up, 2 down (anything else stays).
- * score = crossings, perf = crossings / those of a good player (25, 20, 18, 20, 25, 18, 15, 18 by level), at most 1. */
+ * The field is 1216x720 px, y downwards; ten lanes of 64 px lie from y = 680 (lane 0) up to y = 40. The game runs at
+ * 60 frames a second, and a decision is held for `frameskip` frames. The chicken is 64x64, stands at x = 304, begins
+ * with its middle at y = 688 and moves a 210th of the height a frame. Cars are 64x40, trucks 128x40, in the middle
+ * of their lane; those of lanes 0 to 4 drive right, the others left, and a car that has left on one side comes in
+ * again on the other. In a frame the chicken moves, and is hit where it overlaps a car: it cannot move for 40
+ * frames, in which it is pushed back by one and a half lanes, and cannot be hit. With its middle past the end of the
+ * next lane that it has not reached in this crossing it gets 0.1; past the last lane 1 more, and it begins again at
+ * the bottom. A hit costs 0.01. Then the cars move.
+ * Eight levels, by Atari's eight games: four kinds of traffic, from 4 on with speeds that change at random every 360
+ * frames, each lane's by one step at most and two from its first. A step is a factor of 1.35 from 1/13 of the width
+ * a second. Cars of a lane begin at a random place. level -1: each episode has a random one.
+ * Observation: chicken's y / 720, lanes reached / 10, crossings / what the level's good player has, 1 while it is
+ * pushed back, share of the time that is left; for each lane its speed, in widths a second, negative to the left,
+ * and x / 1216 of its three cars, 0 for none, and 1 where they are trucks. Actions: 0 stay, 1 up, 2 down (anything
+ * else stays). score = crossings, perf = crossings / those of a good player (25, 20, 18, 20, 25, 18, 15, 18 by
+ * level), at most 1. */
 #ifndef ENVS_FREEWAY_H
 #define ENVS_FREEWAY_H
 
@@ -122,7 +124,7 @@ ENV_FN float freeway_half_car(int level, int lane)
     return freeway_is_truck(level, lane) ? 64.0f : 32.0f;
 }
 
-/* Who has left on one side comes in again on the other. */
+/* A car that has left on one side comes in again on the other. */
 ENV_FN float freeway_wrap(float x, float half)
 {
     return x > FREEWAY_WIDTH + half ? x - FREEWAY_WIDTH : x < -half ? x + FREEWAY_WIDTH : x;

@@ -1,16 +1,19 @@
 /* go.h - Go on up to 9x9 points against a fixed opponent. (public)
- * Black moves first; the agent has either colour, each equally likely. A stone whose group, with the stones of its colour that
- * touch it along lines, has no empty point next to it (a liberty) would be captured: first the other colour's groups without one are
- * taken off, then a move that leaves its own group without is illegal, as is one that takes a single stone back at once where that
- * stone has just taken one (ko). Two passes in a row end the game, or 3 n n moves. The points of a colour are its stones and the
- * empty regions that touch no other colour; white has `komi` more; who has more has won (area scoring, Tromp-Taylor).
- * The opponent takes the largest group that it can take; else it saves one of its groups that has one liberty, if it has
- * more after the move; else, `aggression` of the time, it takes a liberty of one of the agent's groups that has
- * the fewest; else it plays a random point; no such move fills an eye of its own. It passes where it has none, and after a pass if it has won then.
- * Observation: bytes, (n, n, 7) planes of own stones by the liberties of their group, 1, 2, more; the opponent's by the same; the
- * point that ko forbids; then a list of two: own colour is black, the opponent has just passed. Actions: a point, in rows from
- * the top, or n n to pass; illegal ones are masked (and pass). Reward: 1 for a win, -1 for a loss, and `capture_reward` for each
- * stone that is taken, less the same for each that is lost. score = own points less the opponent's, perf = 1 for a win, else 0. */
+ * Black moves first; the agent has either colour, each equally likely. Stones of a colour that touch along lines are
+ * a group, and the empty points next to it its liberties. A move takes off the other colour's groups that it leaves
+ * without a liberty. Illegal is a move that leaves its own group without one, and (ko) one that takes back at once a
+ * single stone which has just taken one. Two passes in a row end the game, or 3 n n moves. The points of a colour
+ * are its stones and the empty regions that touch no other colour; white has `komi` more; the colour with more has
+ * won (area scoring, Tromp-Taylor).
+ * The opponent takes the largest group that it can take; else it saves one of its groups that has one liberty, if it
+ * has more after the move; else, `aggression` of the time, it takes a liberty of one of the agent's groups that has
+ * the fewest; else it plays a random point; no such move fills an eye of its own. It passes where it has none, and
+ * after a pass if it has won then.
+ * Observation: bytes, (n, n, 7) planes of own stones by the liberties of their group, 1, 2, more; the opponent's by
+ * the same; the point that ko forbids; then a list of two: own colour is black, the opponent has just passed.
+ * Actions: a point, in rows from the top, or n n to pass; illegal ones are masked (and pass). Reward: 1 for a win,
+ * -1 for a loss, and `capture_reward` for each stone that is taken, less the same for each that is lost. score = own
+ * points less the opponent's, perf = 1 for a win, else 0. */
 #ifndef ENVS_GO_H
 #define ENVS_GO_H
 

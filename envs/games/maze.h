@@ -1,12 +1,14 @@
 /* maze.h - find the way out of a maze, of which only what is near is seen. (public)
- * A maze of n x n cells, n odd, each odd number from min_size to max_size equally likely; the outermost cells are walls. Cells of
- * two odd coordinates are open, and joined by open cells to a tree that grows from one of them: a cell of the tree and
- * one of its neighbours outside, each equally likely, are joined, until all are. The cell is the last of a list with a
- * probability that is drawn for each maze from 0 to 1, else a random one of the list: long corridors or many short dead ends. The
- * list takes new cells at its end; a cell without a neighbour outside leaves it, and its last one takes the place. The agent begins at the top left and moves one cell a decision; a wall stops it. The goal is the open cell
- * at the bottom right: reward 1, and the episode ends. After 2 n n decisions it is cut.
- * Observation: bytes, the 11x11 cells around the agent as a (11, 11, 2) grid of planes: wall (outside too), goal. Actions: 0 up,
- * 1 down, 2 left, 3 right (anything else stays). score = reward, perf = 1 if found, else 0. */
+ * A maze of n x n cells, n odd, each odd number from min_size to max_size equally likely; the outermost cells are
+ * walls. Cells of two odd coordinates are open, and joined by open cells to a tree that grows from one of them: a
+ * cell of the tree and one of its neighbours outside, each equally likely, are joined, until all are. The cell is
+ * the last of a list with a probability that is drawn for each maze from 0 to 1, else a random one of the list: long
+ * corridors or many short dead ends. The list takes new cells at its end; a cell without a neighbour outside leaves
+ * it, and its last one takes the place. The agent begins at the top left and moves one cell a decision; a wall stops
+ * it. The goal is the open cell at the bottom right: reward 1, and the episode ends. After 2 n n decisions it is
+ * cut.
+ * Observation: bytes, the 11x11 cells around the agent as a (11, 11, 2) grid of planes: wall (outside too), goal.
+ * Actions: 0 up, 1 down, 2 left, 3 right (anything else stays). score = reward, perf = 1 if found, else 0. */
 #ifndef ENVS_MAZE_H
 #define ENVS_MAZE_H
 

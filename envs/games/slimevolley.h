@@ -1,16 +1,18 @@
 /* slimevolley.h - Slime Volleyball against a fixed opponent, by the rules of slimevolleygym. (public)
- * The field is 48 wide with its middle at 0, the ground at a height of 1.5, a ceiling at 48; a fence of width 1 and height 3.5 stands in
- * the middle, with a round top. A player is a half disc of radius 1.5: 17.5 a second to either side, a jump begins at 13.5
- * from the ground; the ball is a disc of radius 0.5 and has at most 22.5. Gravity is 29.4; a decision is 1/30 s: both
- * players, then the ball, then bounces off players and fence, then walls and ground. A bounce is elastic, off a player relative to
- * its velocity. Where the ball touches the ground the player of that side loses one of 5 lives, and the ball starts again over
- * the fence, after 30 decisions, at a velocity of -20..20 to the side and 10..25 up. Who has no life left has lost; after
- * max_steps the episode is cut. The agent plays on the right, the opponent on the left.
- * The opponent always jumps, and runs to where it has the ball in front of it: 0.6 further from the fence than the ball will
- * be in one decision, but for a dead band of 0.15.
- * Observation, as the agent sees it from the right, each / 10: x, y, velocity x and y of the agent, of the ball, and of the
- * opponent as it sees itself. Actions, 0 or 1 each (anything else is 0): to the fence, away from it (both: stay), jump. Reward: 1
- * when the opponent loses a life, -1 when the agent does. score = difference of lives, perf = (score + 5) / 10. */
+ * The field is 48 wide with its middle at 0, the ground at a height of 1.5, a ceiling at 48; a fence of width 1 and
+ * height 3.5 stands in the middle, with a round top. A player is a half disc of radius 1.5: 17.5 a second to either
+ * side, a jump begins at 13.5 from the ground; the ball is a disc of radius 0.5 and has at most 22.5. Gravity is
+ * 29.4; a decision is 1/30 s: both players, then the ball, then bounces off players and fence, then walls and
+ * ground. A bounce is elastic, off a player relative to its velocity. Where the ball touches the ground the player
+ * of that side loses one of 5 lives, and the ball starts again over the fence, after 30 decisions, at a velocity of
+ * -20..20 to the side and 10..25 up. A player without a life has lost; after max_steps the episode is cut. The agent
+ * plays on the right, the opponent on the left.
+ * The opponent always jumps, and runs to where it has the ball in front of it: 0.6 further from the fence than the
+ * ball will be in one decision, but for a dead band of 0.15.
+ * Observation, as the agent sees it from the right, each / 10: x, y, velocity x and y of the agent, of the ball, and
+ * of the opponent as it sees itself. Actions, 0 or 1 each (anything else is 0): to the fence, away from it (both:
+ * stay), jump. Reward: 1 when the opponent loses a life, -1 when the agent does. score = difference of lives, perf =
+ * (score + 5) / 10. */
 #ifndef ENVS_SLIMEVOLLEY_H
 #define ENVS_SLIMEVOLLEY_H
 
@@ -153,8 +155,8 @@ ENV_FN void slimevolley_fly(struct slimevolley_body *ball)
     ball->y += ball->vy * SLIMEVOLLEY_TICK;
 }
 
-/* Walls, ceiling, the fence's sides, ground; last_x: where the ball was before it moved. Whose side it touches the ground on: 1
- * right, -1 left, 0 neither. */
+/* Walls, ceiling, the fence's sides, ground; last_x: where the ball was before it moved. On which side it touches the
+ * ground: 1 right, -1 left, 0 neither. */
 ENV_FN int slimevolley_edges(struct slimevolley_body *ball, float last_x)
 {
     const float wall = SLIMEVOLLEY_HALF - SLIMEVOLLEY_BALL, fence = SLIMEVOLLEY_FENCE + SLIMEVOLLEY_BALL;

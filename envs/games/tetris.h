@@ -1,15 +1,18 @@
 /* tetris.h - Tetris on 10x20 cells, with hold, two pieces shown ahead, and rows that are pushed up from below. (public)
- * Pieces come in bags of all seven, shuffled, and appear in the middle at the top as the Super Rotation System has them. A
- * decision is a tick. Actions: 0 stay, 1 left, 2 right, 3 rotate clockwise (where that does not fit, a column further left or else
- * right), 4 soft drop by a row, 5 hard drop: down, and fixed at once, 6 hold: the piece is exchanged for the held one, or the next
- * when none is held, once for each piece. What does not fit does nothing. Then, every max(3, 6 - level / 4) ticks, the piece falls by a row, or is
- * fixed where it cannot. Full rows vanish; the level is 1 more for each ten of them. With `garbage`, from tick 500 on, every max(40, 100 - 7 sqrt(level)) ticks a full row but for min(5, max(1, level / 8)) holes pushes all up by a row.
- * The episode ends where the next piece does not fit, or a row is pushed out at the top or into the piece; it is cut after
- * max_steps.
- * Reward: 0.1, 0.3, 0.5, 1 for 1 to 4 rows at once, and `drop_reward` for each row of a hard drop. Observation: bytes, (20, 10, 2)
- * planes of fixed cells and the piece, then a list of 35: the piece, the next two and the held one, 7 places each, 1 if it may be
- * held, and ticks until it falls, 6 places. score = 100, 300, 500, 1000 for rows, 1 for each row of a soft drop, 2 for
- * a hard drop; perf = score / 150000, at most 1 (PufferLib divides by 67890: compare scores). */
+ * Pieces come in bags of all seven, shuffled, and appear in the middle at the top as the Super Rotation System has
+ * them. A decision is a tick. Actions: 0 stay, 1 left, 2 right, 3 rotate clockwise (where that does not fit, a
+ * column further left or else right), 4 soft drop by a row, 5 hard drop: down, and fixed at once, 6 hold: the piece
+ * is exchanged for the held one, or the next when none is held, once for each piece. What does not fit does nothing.
+ * Then, every max(3, 6 - level / 4) ticks, the piece falls by a row, or is fixed where it cannot. Full rows vanish;
+ * the level is 1 more for each ten of them. With `garbage`, from tick 500 on, every max(40, 100 - 7 sqrt(level))
+ * ticks a full row but for min(5, max(1, level / 8)) holes pushes all up by a row.
+ * The episode ends where the next piece does not fit, or a row is pushed out at the top or into the piece; it is cut
+ * after max_steps.
+ * Reward: 0.1, 0.3, 0.5, 1 for 1 to 4 rows at once, and `drop_reward` for each row of a hard drop.
+ * Observation: bytes, (20, 10, 2) planes of fixed cells and the piece, then a list of 35: the piece, the next two
+ * and the held one, 7 places each, 1 if it may be held, and ticks until it falls, 6 places. score = 100, 300, 500,
+ * 1000 for rows, 1 for each row of a soft drop, 2 for a hard drop; perf = score / 150000, at most 1 (PufferLib
+ * divides by 67890: compare scores). */
 #ifndef ENVS_TETRIS_H
 #define ENVS_TETRIS_H
 

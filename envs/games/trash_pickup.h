@@ -1,14 +1,14 @@
 /* trash_pickup.h - agents on one grid bring trash to bins. (public)
- * A grid of size x size cells on which agents, bins and pieces of trash begin on random cells, no two on one. The agents move
- * one cell a decision, agent 0 first. One that carries nothing and enters a piece of trash picks it up: reward 0.5. One that
- * carries and moves against a bin stays, and the trash is in the bin: reward 0.5. One that carries nothing and moves against
- * a bin pushes it on by a cell, if that cell is on the grid and empty. Else an agent that would leave the grid or enter
- * a cell that is not empty stays. The episode ends when no trash is left on the grid or in an agent's hands, and is cut after
- * max_steps.
- * Observation: bytes, the 11x11 cells around the agent as a (11, 11, 5) grid of planes: outside, trash, bin, agent (itself
- * included), agent that carries. Actions: 0 up, 1 down, 2 left, 3 right (anything else stays).
- * score = pieces that were picked up, perf = their share. PufferLib counts the same, but a bin as a piece that nobody can pick
- * up and two pieces not at all: its perf ends at 0.975. */
+ * A grid of size x size cells on which agents, bins and pieces of trash begin on random cells, no two on one. The
+ * agents move one cell a decision, agent 0 first. One that carries nothing and enters a piece of trash picks it up:
+ * reward 0.5. One that carries and moves against a bin stays, and the trash is in the bin: reward 0.5. One that
+ * carries nothing and moves against a bin pushes it on by a cell, if that cell is on the grid and empty. Else an
+ * agent that would leave the grid or enter a cell that is not empty stays. The episode ends when no trash is left on
+ * the grid or in an agent's hands, and is cut after max_steps.
+ * Observation: bytes, the 11x11 cells around the agent as a (11, 11, 5) grid of planes: outside, trash, bin, agent
+ * (itself included), agent that carries. Actions: 0 up, 1 down, 2 left, 3 right (anything else stays). score =
+ * pieces that were picked up, perf = their share. PufferLib counts the same, but a bin as a piece that nobody can
+ * pick up and two pieces not at all: its perf ends at 0.975. */
 #ifndef ENVS_TRASH_PICKUP_H
 #define ENVS_TRASH_PICKUP_H
 
