@@ -1,4 +1,5 @@
-/* test_go.c - go's rules on boards drawn by hand and, move by move, against a slow board of characters; its opponent. */
+/* test_go.c - go's rules on boards drawn by hand and, move by move, against a slow board of characters; its
+ * opponent. */
 #include "envs_test.h"
 
 #include <math.h>

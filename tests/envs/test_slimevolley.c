@@ -1,4 +1,5 @@
-/* test_slimevolley.c - flight, bounces, points and the opponent of slimevolley at positions whose outcome was worked out by hand. */
+/* test_slimevolley.c - flight, bounces, points and the opponent of slimevolley at positions that were worked out by
+ * hand. */
 #include "envs_test.h"
 
 #include <math.h>
