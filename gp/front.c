@@ -67,6 +67,18 @@ static struct front_point *front_points(const struct gp_history *history, size_t
     return points;
 }
 
+size_t pareto_front_order(const struct gp_history *history, size_t *ret_order)
+{
+    struct gp_history flat = *history;
+    size_t n;
+    flat.has_third = false;
+    struct front_point *points = front_points(&flat, &n);
+    for (size_t i = 0; i < n; i++)
+        ret_order[n - 1 - i] = points[i].index;
+    mem_free(points);
+    return n;
+}
+
 /* ---- with noise ---- */
 
 struct noisy_point {

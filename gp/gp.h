@@ -89,6 +89,11 @@ struct gp_history {
     const struct gp_trial
         *other; /* runs of other studies, in this space's values: only DONE ones teach, at half weight,
                                      and those outside the space not at all; never on a front, never "tried" */
+    /* Of these points three, spread over their order, take the second, fourth and sixth place of the design: another
+     * game's front, from its highest score down. They teach by their own runs alone, and set no reference: they were
+     * chosen to be good. */
+    size_t n_starts;
+    const double *starts; /* (n_starts, dim) natural units, borrowed */
     bool has_third; /* a third objective beside cost and score */
     size_t n_limits; /* at most GP_MAX_LIMITS */
     const struct gp_limit *limits; /* (n_limits) borrowed */
@@ -115,6 +120,9 @@ struct pareto_noise {
  * (and its third is no higher), each within the standard deviation of the difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the
  * cheaper. */
 void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front);
+/* The members of the front of single runs, in cost and score alone, by falling cost and so by falling score: ret_order has room
+ * for history->n. Returns how many. */
+size_t pareto_front_order(const struct gp_history *history, size_t *ret_order);
 /* Area between front and reference in (log cost, score), or volume in (log cost, score, third); points outside count
  * nothing. */
 struct pareto_ref {

@@ -171,7 +171,7 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
 
 /* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are few,
  * and their worst cost and third objective. False: there is none. Standardised. */
-static bool first_points(const struct pareto_search *s, bool kept_only, double ret_ref[EHVI_MAX])
+static bool first_points(const struct pareto_search *s, bool kept_only, bool starts_too, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;
     double score[REF_POINTS], cost = -INFINITY, lo = INFINITY, third = -INFINITY, third_lo = INFINITY;
@@ -181,7 +181,7 @@ static bool first_points(const struct pareto_search *s, bool kept_only, double r
         bool is_own = o->done_score[g].n > 0.0;
         if (o->score[g].n == 0.0 || o->cost[g].n == 0.0 || is_own != (k >= o->n) ||
             (s->has_third && o->third[g].n == 0.0) || (kept_only && !o->feasible[g]) ||
-            (o->stopped[g].n > 0.0 && !is_own))
+            (o->stopped[g].n > 0.0 && !is_own) || (o->start[g] && !starts_too))
             continue;
         double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
         double z = s->has_third ? (o->third[g].mean - s->third.y_mean) / s->third.y_sd : 0.0;
@@ -211,8 +211,9 @@ static bool first_points(const struct pareto_search *s, bool kept_only, double r
 static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
 {
     double kept[EHVI_MAX];
-    (void)!first_points(s, false, ret_ref); /* there is one: else these data have no model */
-    if (s->n_limits > 0 && s->has_feasible && first_points(s, true, kept))
+    if (!first_points(s, false, false, ret_ref))
+        (void)!first_points(s, false, true, ret_ref); /* there is one: else these data have no model */
+    if (s->n_limits > 0 && s->has_feasible && first_points(s, true, true, kept))
         for (size_t i = 0; i < EHVI_MAX; i++)
             ret_ref[i] = fmax(ret_ref[i], kept[i]);
     if (isfinite(s->cap))

@@ -444,6 +444,7 @@ void study_view_free(struct study_view *view)
     gp_insight_free(&view->advice);
     mem_free(view->other);
     mem_free(view->other_x);
+    mem_free(view->starts);
     mem_free(view->store_path);
     setup_destroy(view->setup);
     search_free(&view->search);

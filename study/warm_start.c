@@ -1,7 +1,8 @@
 /* warm_start.c - trials of another study of the store as evidence for a new one (`trawl sweep --from STUDY`), also when
  * the space has changed: a range that became narrower or wider, a parameter that is searched now and was not, or no
- * longer is. Settings that are fixed in both studies are compared. Another setting of the game is another game, and
- * settings that decide on learning must be near; otherwise the study is refused, with a list. A parameter of the new
+ * longer is. Settings that are fixed in both studies are compared. Those that decide on learning must be near; otherwise the
+ * study is refused, with a list. Of another game, or of one with other settings, scores say nothing: the front of such a study is where
+ * the new one starts. A parameter of the new
  * space may have had any value: it is in the point.
  * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
 #include "study/warm_start.h"
@@ -44,9 +45,10 @@ static bool value_of(const struct search *s, size_t i, const char *text, double 
     return s->opts[i] != NULL && search_read_number(s->opts[i], text, ret) && isfinite(*ret);
 }
 
-/* Trial t of the other study, whose config is parsed, as a point of the new space; false: it has none. */
+/* Trial t of the other study, whose config is parsed, as a point of the new space; false: it has none. teaches: its scores count,
+ * so that what is fixed now must have been near. */
 static bool translate(const struct study_view *old, size_t t, const struct search *search, const struct config *config,
-                      double *ret_x)
+                      bool teaches, double *ret_x)
 {
     const struct search *theirs = &old->search;
     char text[OPT_STR_MAX];
@@ -58,10 +60,12 @@ static bool translate(const struct study_view *old, size_t t, const struct searc
         const char *value = k < theirs->space.dim ? text : config_peek(old->setup->config, key);
         if (k < theirs->space.dim)
             search_value_text(theirs, k, old->x[t][k], text, sizeof text);
+        if (value == NULL && !teaches) /* that study knew no such option */
+            value = config_peek(config, key);
         if (value == NULL || !value_of(search, i, value, &ret_x[i]))
             return false;
     }
-    for (size_t k = 0; k < theirs->space.dim; k++) { /* searched then, fixed now */
+    for (size_t k = 0; teaches && k < theirs->space.dim; k++) { /* searched then, fixed now */
         const struct space_param *p = &theirs->space.params[k];
         const char *value = config_peek(config, p->key);
         double x = old->x[t][k];
@@ -139,10 +143,31 @@ static enum difference difference(const struct config *theirs, const struct conf
         config_parse_value(opt, then, &a, NULL) != ST_OK || config_parse_value(opt, now, &b, NULL) != ST_OK || a == b)
         return DIFFERENCE_NONE;
     if (strcmp(table->section, "env") == 0)
-        return DIFFERENCE_FAR;
+        return DIFFERENCE_FAR; /* another game */
     if (!config_has_effect(theirs, opt) && !config_has_effect(ours, opt))
         return DIFFERENCE_NONE;
     return how_far(opt, a, b);
+}
+
+/* Another game, several of them, or another setting of the game that is fixed in both studies. */
+static bool is_another_game(const struct study_view *old, const struct setup *theirs, const struct setup *setup,
+                            const struct search *search)
+{
+    const struct opt_table *tables[SETUP_TRIAL_TABLES];
+    size_t n_tables = setup_trial_tables(setup, tables);
+
+    if (theirs->env != setup->env || !sweep_envs_equal(&old->search.envs, &setup->envs))
+        return true;
+    for (size_t t = 0; t < n_tables; t++)
+        for (size_t i = 0; strcmp(tables[t]->section, "env") == 0 && i < tables[t]->n_defs; i++) {
+            char key[CONFIG_KEY_MAX];
+            snprintf(key, sizeof key, "env.%s", tables[t]->defs[i].key);
+            if (search_find(search, key) == search->space.dim &&
+                search_find(&old->search, key) == old->search.space.dim &&
+                difference(theirs->config, setup->config, tables[t], &tables[t]->defs[i], key) != DIFFERENCE_NONE)
+                return true;
+        }
+    return false;
 }
 
 /* What is fixed in both studies. */
@@ -197,17 +222,19 @@ enum status warm_start_check(struct store *store, const char *from, const struct
         rc = study_view_begin(&study, store_path(store), &old, err);
     if (rc == ST_OK)
         rc = study_view_setup(&old, &theirs, err);
-    if (rc == ST_OK && theirs->env != setup->env)
-        rc = FAIL(err, ST_CONFIG, "--from %s: that study trains on %s, this one on %s; scores cannot be compared", from,
-                  theirs->env->name, setup->env->name);
-    if (rc == ST_OK && !sweep_envs_equal(&old.search.envs, &setup->envs))
-        rc = FAIL(err, ST_CONFIG, "--from %s: that study's scores are means over other games (sweep.envs)", from);
+    if (rc == ST_OK && is_another_game(&old, theirs, setup, search)) {
+        log_info("--from %s: scores of another game, or of other settings of it, cannot be compared: this study starts "
+                 "from its front",
+                 from);
+        goto done;
+    }
     if (rc == ST_OK &&
         (strcmp(old.study.metric, setup->sweep.metric) != 0 || old.study.maximize != (setup->sweep.goal == 0)))
         rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
                   from, old.study.metric, study_direction(&old.study));
     if (rc == ST_OK)
         rc = compare_fixed(from, &old, setup, search, err);
+done:
     study_view_free(&old);
     return rc;
 }
@@ -226,12 +253,46 @@ static void take_trials(const struct study_view *old, const struct setup *setup,
         if (old->search.envs.n > 0 && old->search.cost == view->search.cost)
             cost = gp->cost; /* over all games */
         if (!done || !(cost > 0) || old->trials[t].finished_ms > view->study.created_ms ||
-            !translate(old, t, &view->search, setup->config, x))
+            !translate(old, t, &view->search, setup->config, true, x))
             continue;
         view->other[view->history.n_other++] =
             (struct gp_trial){.x = x, .state = GP_TRIAL_DONE, .score = gp->score, .cost = cost};
     }
     view->history.other = view->other;
+}
+
+static bool inside(const struct space *space, const double *x)
+{
+    for (size_t i = 0; i < space->dim; i++)
+        if (!(x[i] >= space->params[i].min && x[i] <= space->params[i].max))
+            return false;
+    return true;
+}
+
+/* The front of the other study's single runs, as far as it lies in this space, from its highest score down. */
+static void take_starts(const struct study_view *old, const struct setup *setup, struct study_view *view)
+{
+    size_t dim = view->search.space.dim, n = 0;
+    struct gp_trial *rows = mem_array(old->n, sizeof *rows);
+    double *x = mem_array2(old->n, dim, sizeof *x);
+    size_t *order = mem_array(old->n, sizeof *order);
+
+    for (size_t t = 0; t < old->n; t++) {
+        rows[n] = old->gp[t];
+        rows[n].x = x + n * dim;
+        if (rows[n].state == GP_TRIAL_DONE && old->trials[t].finished_ms <= view->study.created_ms &&
+            translate(old, t, &view->search, setup->config, false, x + n * dim) &&
+            inside(&view->search.space, x + n * dim))
+            n++;
+    }
+    view->history.n_starts = pareto_front_order(&(struct gp_history){.n = n, .trials = rows}, order);
+    view->starts = mem_array2(n, dim, sizeof *view->starts);
+    for (size_t i = 0; i < view->history.n_starts; i++)
+        memcpy(view->starts + i * dim, rows[order[i]].x, dim * sizeof *x);
+    view->history.starts = view->starts;
+    mem_free(rows);
+    mem_free(x);
+    mem_free(order);
 }
 
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view, struct error *err)
@@ -248,7 +309,11 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
     rc = study_view_setup(&old, &theirs, err);
     if (rc == ST_OK)
         rc = search_bind(&old.search, theirs, err);
-    if (rc == ST_OK) {
+    if (rc == ST_OK && is_another_game(&old, theirs, setup, &view->search)) {
+        take_starts(&old, setup, view);
+        log_info("the front of %s, of another game, has %zu points from which this study starts", old.study.name,
+                 view->history.n_starts);
+    } else if (rc == ST_OK) {
         take_trials(&old, setup, view);
         log_info("%zu of %lld finished trials of %s teach this study", view->history.n_other,
                  (long long)study_view_count(&old, TRIAL_DONE), old.study.name);

@@ -121,7 +121,7 @@ static enum status find_method(const char *name, struct play_method *ret, struct
 /* ---- sweep ---- */
 
 struct sweep_bench {
-    const char *problems, *methods, *data, *fronts;
+    const char *problems, *methods, *data, *fronts, *taught_by;
     int64_t trials, parallel, seeds, first_seed, taught;
     bool json;
 };
@@ -178,8 +178,9 @@ static enum status play_source(const struct sweep_bench *b, const struct problem
     return play_run(ret_source, (struct play_method){.own = SUGGEST_PARETO}, err);
 }
 
-static enum status play_one(const struct sweep_bench *b, const struct problem *problem, const struct known *known,
-                            const char *method, int64_t seed, struct tally *tally, struct error *err)
+static enum status play_one(const struct sweep_bench *b, const struct problem *problem, const struct problem *teacher,
+                            const struct known *known, const char *method, int64_t seed, struct tally *tally,
+                            struct error *err)
 {
     struct play study, source = {0};
     struct play_method id;
@@ -187,7 +188,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
 
     TRY(find_method(method, &id, err));
     play_init(&study, problem, method, (uint64_t)seed, (size_t)b->trials, (size_t)b->parallel);
-    rc = b->taught > 0 ? play_source(b, problem, seed, &source, err) : ST_OK;
+    rc = b->taught > 0 ? play_source(b, teacher, seed, &source, err) : ST_OK;
     study.source = b->taught > 0 ? &source : NULL;
     if (rc == ST_OK)
         rc = play_run(&study, id, err);
@@ -209,9 +210,15 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
 static enum status play_problem(const struct sweep_bench *b, const char *name, const struct names *methods,
                                 struct error *err)
 {
-    struct problem problem;
+    struct problem problem, other = {0};
     struct known known;
     enum status rc = problem_open(&problem, name, b->data, err);
+
+    if (rc == ST_OK && b->taught_by != NULL)
+        rc = problem_open(&other, b->taught_by, b->data, err);
+    if (rc == ST_OK && other.ops != NULL && other.space.dim != problem.space.dim)
+        rc = FAIL(err, ST_USAGE, "bench: %s has %zu parameters and %s has %zu; only the same ones can be carried over",
+                  b->taught_by, other.space.dim, name, problem.space.dim);
 
     if (rc == ST_NOTFOUND && err != NULL) {
         log_warn("%s skipped: %s", name, err->text);
@@ -223,7 +230,7 @@ static enum status play_problem(const struct sweep_bench *b, const char *name, c
     for (size_t m = 0; rc == ST_OK && m < methods->n; m++) {
         struct tally tally = {0};
         for (int64_t seed = b->first_seed; rc == ST_OK && seed < b->first_seed + b->seeds; seed++) {
-            rc = play_one(b, &problem, &known, methods->v[m], seed, &tally, err);
+            rc = play_one(b, &problem, other.ops != NULL ? &other : &problem, &known, methods->v[m], seed, &tally, err);
             if (rc == ST_OK && signals_stop())
                 rc = FAIL(err, ST_INTERRUPTED, "stopped; finished studies were printed");
         }
@@ -231,6 +238,7 @@ static enum status play_problem(const struct sweep_bench *b, const char *name, c
             tally_print(&tally, name, methods->v[m]);
     }
     problem_close(&problem);
+    problem_close(&other);
     return rc;
 }
 
@@ -286,6 +294,8 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
         {"taught", 0, CLI_INT, &b.taught, "N", "finished trials of an earlier study that teach each study (0)"},
+        {"taught-by", 0, CLI_TEXT, &b.taught_by, "P",
+         "problem of that earlier study, with the same parameters (the same)"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
         {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
         {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a study, one a line"},

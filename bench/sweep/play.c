@@ -98,12 +98,30 @@ static void take_source(const struct play *source, struct gp_history *history, s
     history->other = *ret_trials = trials;
 }
 
+/* Of another problem with the same parameters: the front of the trials that were finished, where this study starts. */
+static void take_starts(const struct play *source, struct gp_history *history, double **ret_starts)
+{
+    size_t dim = source->problem->space.dim, *order = mem_array(source->n_done, sizeof *order);
+    struct gp_trial *trials = mem_array(source->n_done, sizeof *trials);
+
+    for (size_t i = 0; i < source->n_done; i++)
+        trials[i] = ended(source, i);
+    history->n_starts = pareto_front_order(&(struct gp_history){.n = source->n_done, .trials = trials}, order);
+    *ret_starts = mem_array2(source->n_done, dim, sizeof **ret_starts);
+    for (size_t i = 0; i < history->n_starts; i++)
+        memcpy(*ret_starts + i * dim, trials[order[i]].x, dim * sizeof **ret_starts);
+    history->starts = *ret_starts;
+    mem_free(trials);
+    mem_free(order);
+}
+
 enum status play_run(struct play *study, struct play_method method, struct error *err)
 {
     struct suggest_settings settings = {.method = method.own, .seed = study->seed};
     struct suggester *suggester = NULL;
     struct gp_trial *trials = mem_array(study->max_trials, sizeof *trials);
     struct gp_trial *taught = NULL;
+    double *starts = NULL;
     struct gp_history history;
     struct suggestion suggestion;
     enum status rc = ST_OK;
@@ -111,7 +129,9 @@ enum status play_run(struct play *study, struct play_method method, struct error
 
     study->sees_limit = study->problem->has_limit && !method.ignores_limit;
     history = history_of(study, trials, 0);
-    if (study->source != NULL)
+    if (study->source != NULL && study->source->problem != study->problem)
+        take_starts(study->source, &history, &starts);
+    else if (study->source != NULL)
         take_source(study->source, &history, &taught);
     rc = suggester_create(&suggester, &study->problem->space, &settings, err);
     while (rc == ST_OK && study->n_done < study->max_trials) {
@@ -136,6 +156,7 @@ done:
     suggester_destroy(suggester);
     mem_free(trials);
     mem_free(taught);
+    mem_free(starts);
     return rc;
 }
 

@@ -22,7 +22,8 @@ struct play {
     double *x; /* memory of all x */
     double *latency_s; /* (n_started) time of each proposal */
     size_t n_latency;
-    const struct play *source; /* its finished trials teach this study; NULL: none */
+    const struct play *
+        source; /* its finished trials teach this study, or where its problem is another one, its front starts it; NULL: none */
 };
 
 void play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed, size_t max_trials,

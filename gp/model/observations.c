@@ -153,6 +153,17 @@ static void judge_feasible(struct observations *obs, const struct gp_history *hi
     }
 }
 
+static void mark_starts(struct observations *obs, const struct space *space, const struct gp_history *history)
+{
+    double x[SPACE_MAX_DIM];
+    for (size_t i = 0; i < history->n_starts; i++) {
+        memcpy(x, history->starts + i * space->dim, space->dim * sizeof *x);
+        space_snap(space, x);
+        for (size_t g = 0; g < obs->n; g++)
+            obs->start[g] = obs->start[g] || memcmp(obs->x + g * space->dim, x, space->dim * sizeof *x) == 0;
+    }
+}
+
 void observations_init(struct observations *obs, const struct space *space, const struct gp_history *history)
 {
     size_t n = history->n + history->n_other;
@@ -172,6 +183,7 @@ void observations_init(struct observations *obs, const struct space *space, cons
         obs->outcome[k] = mem_array(n, sizeof *obs->outcome[k]);
     obs->feasible = mem_array(n, sizeof *obs->feasible);
     obs->pending = mem_array(n, sizeof *obs->pending);
+    obs->start = mem_array(n, sizeof *obs->start);
     obs->group = mem_array(n, sizeof *obs->group);
     double *work = mem_array(n, sizeof *work);
     make_groups(obs, space, history);
@@ -184,6 +196,7 @@ void observations_init(struct observations *obs, const struct space *space, cons
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
             add_value(&obs->score[obs->group[i]], 1.0, known.mean);
     judge_feasible(obs, history);
+    mark_starts(obs, space, history);
     mem_free(work);
 }
 
@@ -203,6 +216,7 @@ void observations_free(struct observations *obs)
     mem_free(obs->done_score);
     mem_free(obs->score_var);
     mem_free(obs->pending);
+    mem_free(obs->start);
     mem_free(obs->group);
     memset(obs, 0, sizeof *obs);
 }

@@ -28,6 +28,7 @@ struct observations {
         *outcome[GP_MAX_LIMITS]; /* (n) each: what limit k bounds, of own finished runs; NULL: no such limit */
     bool *feasible; /* (n) the mean outcomes keep all limits: it may be on the front */
     bool *pending; /* (n) */
+    bool *start; /* (n) one of the history's starts */
     size_t *group; /* (trials, then those of other studies) each one's group */
 };
 

@@ -35,6 +35,21 @@ def test_from_another_study_with_another_space(folder):
     equal(len(show(folder / "s.db", "new")["trials"]), 4)
 
 
+def test_from_another_game(folder):
+    """Its scores say nothing here: its front is where the study starts."""
+    sweep(folder, "old", TINY_SWEEP, "--trials", 8, "-q")
+    other = TINY_SWEEP.replace("name = squared\nn = 1", "name = memory").replace("method = sobol", "method = pareto")
+    _, err = sweep(folder, "new", other, "--from", "old", "--trials", 6, "--sweep.n_init", 6)
+    assert "from which this study starts" in err, err
+    trials, old = show(folder / "s.db", "new")["trials"], show(folder / "s.db", "old")["trials"]
+    equal([t["origin"] for t in trials[:2]], ["default", "from"])
+    front = [t["params"] for t in old if not any(o["score"] > t["score"] and o["cost_s"] <= t["cost_s"] for o in old)]
+    equal(trials[1]["params"], max(old, key=lambda t: t["score"])["params"])
+    assert all(t["params"] in front for t in trials if t["origin"] == "from"), (trials, old)
+    _, err = run("sweep", "--resume", "new", "--store", folder / "s.db", "--trials", 7)
+    assert "from which this study starts" in err, err
+
+
 def test_from_what_cannot_teach(folder):
     sweep(folder, "old", TINY_SWEEP, "--trials", 1, "-q")
     config, store = write(folder, "a.ini", TINY_SWEEP), folder / "s.db"

@@ -253,6 +253,33 @@ static void test_other_study_is_a_warm_start(void **state)
 
 /* Own trials, chosen by what another study taught, are all good and expensive: that makes the cheap end of the front no
  * less wanted, and the other's bad points no better. */
+/* Another game's front: three of its points stand in the design, once each, and the rest is as without it. */
+static void test_another_game_is_a_start(void **state)
+{
+    (void)state;
+    struct space space = unit_space(3);
+    double starts[5][3];
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < 3; k++)
+            starts[i][k] = 0.1 + 0.15 * (double)i + 0.01 * (double)k;
+    struct gp_history history = {.trials = trials, .n_starts = 5, .starts = &starts[0][0]},
+                      without = {.trials = trials};
+    for (size_t i = 0; i < 9; i++) {
+        history.n = without.n = i;
+        struct suggestion s = must(&space, history, (int64_t)i), plain = must(&space, without, (int64_t)i);
+        bool is_start = i == 1 || i == 3 || i == 5;
+        assert_string_equal(s.origin, is_start ? "from" : i < 8 ? "sobol" : "ehvi");
+        if (is_start)
+            assert_memory_equal(s.x, starts[i - 1], sizeof starts[0]);
+        else if (i < 8)
+            assert_memory_equal(s.x, plain.x, sizeof starts[0]);
+        put(i, s.x, 3, GP_TRIAL_DONE, s.x[0], exp(s.x[1]));
+    }
+    history.n = 1;
+    put(0, starts[0], 3, GP_TRIAL_DONE, 1.0, 1.0); /* the start's own config: it is not run twice */
+    assert_string_equal(must(&space, history, 1).origin, "sobol");
+}
+
 static void test_own_good_trials_leave_the_cheap_end(void **state)
 {
     (void)state;
@@ -365,6 +392,8 @@ int main(void)
         cmocka_unit_test(test_stopped_run_is_a_lower_bound),
         cmocka_unit_test(test_stopped_run_has_cost_at_least_that),
         cmocka_unit_test(test_other_study_is_a_warm_start),
+        cmocka_unit_test(test_another_game_is_a_start),
+
         cmocka_unit_test(test_own_good_trials_leave_the_cheap_end),
         cmocka_unit_test(test_bounds_draw_no_crowd),
         cmocka_unit_test(test_a_batch_of_whole_numbers),
