@@ -160,6 +160,7 @@ enum status nodes_round(struct scheduler *s, struct error *err)
 {
     double since_s = s->now_s - s->nodes.looked_s;
     int64_t version = 0, n_expired = 0;
+    enum status rc;
 
     if (s->store == NULL || since_s < LEAST_S)
         return ST_OK;
@@ -168,7 +169,8 @@ enum status nodes_round(struct scheduler *s, struct error *err)
         return ST_OK;
     s->nodes.version = version;
     s->nodes.looked_s = s->now_s;
-    TRY(store_leases_expire(s->store, &n_expired, err));
+    STORE_INSIST(rc, s->store, err, store_leases_expire(s->store, &n_expired, err));
+    TRY(rc);
     if (n_expired > 0)
         log_info("%lld trials of nodes that fell silent are queued again, or given up as lost", (long long)n_expired);
     for (size_t i = 0; i < s->n_studies; i++)
