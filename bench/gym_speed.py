@@ -1,11 +1,11 @@
-"""gym_speed.py - steps a second of Gymnasium's environments: stepped by Trawl's Python processes, and by Gymnasium's own loops.
+"""gym_speed.py - steps a second of Gymnasium's and EnvPool's environments: stepped by Trawl's Python processes, and by their own loops.
 
 usage: bench/gym_speed.py TRAWL PYTHON --out bench/results/gym.csv [--rounds 5] [--seconds 1]
 
 PYTHON has gymnasium, and the packages of the environments: one whose package it lacks is left out. Trawl's number is that of a training: its
 steps by the seconds that it spent stepping (profile/env), with a learning rate so small that the policy stays a random one; Gymnasium's
-are SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment) under random actions. A round measures all
-one after another; the table has the best round of each, since other programs on the machine only ever slow one down.
+are SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment) under random actions, of a vector environment (--env.vector) and
+of EnvPool the loop over their own step. A round measures all one after another; the table has the best round of each, since other programs on the machine only ever slow one down.
 """
 
 import argparse
@@ -16,6 +16,9 @@ import measure
 
 CASES = [("CartPole-v1", 8), ("CartPole-v1", 32), ("CartPole-v1", 128), ("minigrid:MiniGrid-Empty-8x8-v0", 32), ("HalfCheetah-v5", 32),
          ("ale_py:ALE/Pong-v5", 8)]
+# stepped by a package's own vector environment: name, instances, kind
+OWN = [("gym:CartPole-v1", 128, "vector"), ("gym:ale_py:ALE/Pong-v5", 8, "vector"), ("envpool:CartPole-v1", 128, "pool"), ("envpool:Pong-v5", 8, "pool"),
+       ("envpool:HalfCheetah-v4", 32, "pool")]
 
 THEIRS = """
 import json, sys, time
@@ -25,11 +28,19 @@ def make():
     return gymnasium.make(game, disable_env_checker=True)
 if __name__ == "__main__":
     made = [make] * n
-    shared = "minigrid" not in game  # whose missions cannot be shared
-    envs = gymnasium.vector.SyncVectorEnv(made) if kind == "sync" else gymnasium.vector.AsyncVectorEnv(made, shared_memory=shared)
-    envs.action_space.seed(1)
-    envs.reset(seed=1)
-    actions = [envs.action_space.sample() for _ in range(64)]
+    if kind == "pool":
+        import envpool, numpy
+        envs = envpool.make(game.partition(":")[2], env_type="gymnasium", num_envs=n, seed=1)
+        envs.action_space.seed(1)
+        envs.reset()
+        actions = [numpy.stack([envs.action_space.sample() for _ in range(n)]) for _ in range(64)]
+    else:
+        shared = "minigrid" not in game  # whose missions cannot be shared
+        envs = gymnasium.make_vec(game.partition(":")[2], num_envs=n, vectorization_mode="vector_entry_point") if kind == "vector" else \
+            gymnasium.vector.SyncVectorEnv(made) if kind == "sync" else gymnasium.vector.AsyncVectorEnv(made, shared_memory=shared)
+        envs.action_space.seed(1)
+        envs.reset(seed=1)
+        actions = [envs.action_space.sample() for _ in range(64)]
     steps, begun = 0, time.perf_counter()
     while time.perf_counter() - begun < seconds:
         envs.step(actions[steps % 64])
@@ -40,8 +51,8 @@ if __name__ == "__main__":
 """
 
 
-def ours(args, game, n, steps):
-    run = measure.run_json([args.trawl, "train", "gym:" + game, "--env.python", args.python, "--json", "-q", "--train.device", "cpu",
+def ours(args, game, n, steps, *words):
+    run = measure.run_json([args.trawl, "train", game, *words, "--env.python", args.python, "--json", "-q", "--train.device", "cpu",
                             "--train.learning_rate", "1e-9", "--train.total_agents", str(n), "--train.horizon", "64",
                             "--train.minibatch_size", "512", "--train.total_timesteps", str(steps), "--train.eval_episodes", "1",
                             "--train.eval_max_steps", "64"])
@@ -62,7 +73,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     args = parser.parse_args()
-    about, rows = measure.place(args.trawl), []
+    about, rows, own = measure.place(args.trawl), [], []
     for game, n in CASES:
         try:
             rate = theirs(args, "sync", game, n)
@@ -70,12 +81,26 @@ def main():
             print(f"{game}: not installed, left out")
             continue
         steps = max(int(rate * args.seconds) // (64 * n), 8) * 64 * n  # about as long
-        rounds = [(ours(args, game, n, steps), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
+        rounds = [(ours(args, "gym:" + game, n, steps), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
         best = {name: max(values) for name, values in zip(("trawl", "sync", "async"), zip(*rounds))}
         row = {"env": game, "instances": n, **{name + "_steps_per_s": value for name, value in best.items()},
                "trawl_over_sync": best["trawl"] / best["sync"], "trawl_over_async": best["trawl"] / best["async"]}
         print(row, flush=True)
         rows.append(row)
+    for game, n, kind in OWN:
+        try:
+            rate = theirs(args, kind, game, n)
+        except subprocess.CalledProcessError:
+            print(f"{game}, {kind}: not installed, left out")
+            continue
+        steps = max(int(rate * args.seconds) // (64 * n), 8) * 64 * n
+        words = ["--env.vector", "true"] if kind == "vector" else []
+        rounds = [(ours(args, game, n, steps, *words), theirs(args, kind, game, n)) for _ in range(args.rounds)]
+        best = [max(values) for values in zip(*rounds)]
+        row = {"env": game, "instances": n, "trawl_steps_per_s": best[0], "own_steps_per_s": best[1], "trawl_over_own": best[0] / best[1]}
+        print(row, flush=True)
+        own.append(row)
+    measure.result_table.write(args.out.replace(".csv", "-vector.csv"), about, own)
     measure.result_table.write(args.out, about, rows)
 
 
