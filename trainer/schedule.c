@@ -17,7 +17,10 @@ void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct 
     double lr_min = set->learning_rate * set->min_lr_ratio;
     double lr = set->learning_rate;
 
-    if (set->anneal_lr)
+    if (set->decay_steps > 0.0) {
+        lr *= pow(1.0 + (double)env_steps / set->decay_steps, -2.0);
+        decay = 0.0; /* what else anneals needs an end: it is held */
+    } else if (set->anneal_lr)
         lr = lr_min + 0.5 * (set->learning_rate - lr_min) * (1.0 + cos(M_PI * decay));
     *ret_hyper = (struct kern_hyper){
         .lr = (float)lr,
@@ -41,6 +44,14 @@ void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct 
         .e3b_coef = (float)set->e3b_coef,
         .norm_adv = set->norm_adv,
     };
+}
+
+bool train_holds_shorter(const struct train_settings *set)
+{
+    bool lr = set->decay_steps > 0.0 || !set->anneal_lr || set->decay_share == 0.0;
+    bool prio = set->prio_alpha == 0.0 || set->decay_steps > 0.0 || (set->anneal_lr && set->decay_share == 0.0);
+
+    return lr && prio && set->max_seconds == 0.0;
 }
 
 double schedule_mean_minibatches(const struct train_settings *set, size_t horizon)

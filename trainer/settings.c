@@ -98,10 +98,15 @@ static const struct opt_def train_defs[] = {
               "Sets the optimiser's step size at the start."),
     ROW_FLOAT(min_lr_ratio, "0", 0, 1, OPT_FIXED, 0, 0, "",
               "Anneals the step size down to this share of learning_rate.", .depends = "train.anneal_lr = true"),
-    ROW_BOOL(anneal_lr, "true", "Anneals the step size by a cosine over total_timesteps."),
+    ROW_BOOL(anneal_lr, "true", "Anneals the step size by a cosine over total_timesteps.",
+             .depends = "train.decay_steps = 0"),
     ROW_FLOAT(decay_share, "1", 0, 1, OPT_LINEAR, 0.1, 1, "",
               "Holds what is annealed until this last share of the run; 1 anneals over all of it, 0 never.",
               .depends = "train.anneal_lr = true"),
+    ROW_FLOAT(decay_steps, "0", 0, 1e13, OPT_FIXED, 0, 0, "steps",
+              "Divides the step size by (1 + env_steps / this) squared and anneals nothing: such a run holds every "
+              "shorter one (sweep.branches). About half of the shortest run of interest, with a learning_rate 2 to 4 "
+              "times as high, is a start; 0 anneals."),
     ROW_ENUM(optimizer, "muon", "adam|muon", OPT_CATEGORICAL,
              "Chooses the optimiser; muon suits step sizes about 10 times adam's."),
     ROW_FLOAT(beta1, "0.9", 0, 0.999999, OPT_LOGIT, 0.5, 0.999, "",

@@ -402,6 +402,8 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
     cost_begin(t, callbacks != NULL ? callbacks->gate : NULL);
     while (rc == ST_OK && !stopped && (horizon = schedule_horizon(&t->set, trainer_issued_steps(t))) > 0) {
         trainer_tick(t);
+        if (callbacks != NULL && callbacks->until > 0 && trainer_issued_steps(t) >= callbacks->until)
+            break;
         if (t->set.max_seconds > 0.0 && t->count.wall_s >= t->set.max_seconds)
             break;
         if (callbacks != NULL && callbacks->should_stop != NULL && callbacks->should_stop(callbacks->ctx)) {

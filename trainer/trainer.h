@@ -56,6 +56,7 @@ struct train_settings {
     double learning_rate, min_lr_ratio;
     bool anneal_lr;
     double decay_share; /* of the run, at its end: over this everything anneals */
+    double decay_steps; /* of a schedule without an end, in place of annealing; 0: off */
     int optimizer; /* enum train_optimizer */
     double beta1, beta2, eps, weight_decay, max_grad_norm;
     double gamma, gae_lambda;
@@ -165,6 +166,7 @@ void train_pace_destroy(struct train_pace *pace); /* NULL is fine */
 
 struct train_callbacks {
     void *ctx;
+    int64_t until; /* also ends before the iteration that would begin at this many env steps or more; 0: off */
     const struct train_gate *gate; /* NULL: the run has its device for itself */
     /* Called at every report, on the training thread; returns false to stop. */
     bool (*on_metrics)(void *ctx, const struct train_metrics *metrics);
@@ -202,7 +204,10 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
                                   const struct policy_settings *policy, const struct train_settings *train,
                                   struct error *err) MUST_USE;
 
-/* Trains to the end of total_timesteps, max_seconds or a stop: never more steps than asked, and fewer only by less than
+/* Does a run of these settings hold every shorter one: the same bytes up to the steps of that one? */
+bool train_holds_shorter(const struct train_settings *train);
+
+/* Trains to the end of total_timesteps, max_seconds, `until` (a further call continues) or a stop: never more steps than asked, and fewer only by less than
  * one of each agent, for which the last rollout is shortened. ST_NUMERIC names the tensor and the step. */
 enum status trainer_run(struct trainer *trainer, const struct train_callbacks *callbacks,
                         struct train_result *ret_result, struct error *err) MUST_USE;

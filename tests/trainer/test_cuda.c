@@ -238,6 +238,15 @@ static void test_resume(void **state)
     setup_close(&s);
 }
 
+static void test_holds_shorter_runs(void **state)
+{
+    struct setup s;
+
+    setup_variant(&s, (const struct variant *)*state);
+    check_holds_shorter(&s);
+    setup_close(&s);
+}
+
 /* A checkpoint of the GPU on the CPU: the same games continue, and the policy is worth the same. */
 static void test_checkpoint_crosses(void **state)
 {
@@ -342,10 +351,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         OF_EACH_VARIANT(test_recorded_or_not),    OF_EACH_VARIANT(test_cached_or_new),
         OF_EACH_VARIANT(test_short_last_rollout), OF_EACH_VARIANT(test_resume),
-        OF_VARIANT(test_checkpoint_crosses, 0),   OF_VARIANT(test_checkpoint_crosses, 1),
-        OF_VARIANT(test_checkpoint_crosses, 2),   OF_VARIANT(test_checkpoint_crosses, 6),
-        cmocka_unit_test(test_side_by_side),      cmocka_unit_test(test_failure_is_found),
-        cmocka_unit_test(test_too_large),
+        OF_EACH_VARIANT(test_holds_shorter_runs), OF_VARIANT(test_checkpoint_crosses, 0),
+        OF_VARIANT(test_checkpoint_crosses, 1),   OF_VARIANT(test_checkpoint_crosses, 2),
+        OF_VARIANT(test_checkpoint_crosses, 6),   cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_failure_is_found),  cmocka_unit_test(test_too_large),
     };
     _Static_assert(sizeof variants / sizeof variants[0] == 15, "each has a test of each kind");
     char reason[256];

@@ -92,6 +92,39 @@ static void test_resume_is_exact(void **unused)
     }
 }
 
+static void test_holds_shorter_runs(void **unused)
+{
+    (void)unused;
+    for (int variant = 0; variant < 7; variant++) {
+        struct setup s;
+        setup_variant(&s, variant);
+        check_holds_shorter(&s);
+        setup_close(&s);
+    }
+}
+
+static void test_which_runs_hold_shorter_ones(void **unused)
+{
+    struct setup s;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    assert_false(train_holds_shorter(&s.train)); /* a cosine over the run */
+    s.train.decay_share = 0;
+    assert_true(train_holds_shorter(&s.train));
+    s.train.decay_share = 0.1;
+    assert_false(train_holds_shorter(&s.train));
+    s.train.anneal_lr = false;
+    assert_true(train_holds_shorter(&s.train));
+    s.train.prio_alpha = 0.5; /* its exponent anneals over the run */
+    assert_false(train_holds_shorter(&s.train));
+    s.train.decay_steps = 1000;
+    assert_true(train_holds_shorter(&s.train));
+    s.train.max_seconds = 10;
+    assert_false(train_holds_shorter(&s.train));
+    setup_close(&s);
+}
+
 static void test_config_text(void **unused)
 {
     struct setup s;
@@ -226,6 +259,8 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_seeds_differ),
         cmocka_unit_test(test_resume_is_exact),
+        cmocka_unit_test(test_holds_shorter_runs),
+        cmocka_unit_test(test_which_runs_hold_shorter_ones),
         cmocka_unit_test(test_config_text),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_other_shapes),

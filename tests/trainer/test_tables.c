@@ -125,6 +125,14 @@ static void test_schedule(void **unused)
     s.anneal_lr = false;
     schedule_hyper(&s, 900, &h);
     assert_float_equal(h.lr, 0.1, 1e-7);
+    s.decay_steps = 500.0, s.prio_beta0 = 0.4;
+    schedule_hyper(&s, 0, &h);
+    assert_float_equal(h.lr, 0.1, 1e-7);
+    schedule_hyper(&s, 500, &h);
+    assert_float_equal(h.lr, 0.025, 1e-7);
+    schedule_hyper(&s, 4500, &h); /* the end of the run means nothing */
+    assert_float_equal(h.lr, 0.001, 1e-7);
+    assert_float_equal(h.prio_beta, 0.4, 1e-7);
 
     s = (struct train_settings){.replay_ratio = 1.3, .total_agents = 10, .horizon = 8, .minibatch_size = 40};
     for (int i = 1; i <= 100; i++) { /* 2.6 minibatches a rollout */

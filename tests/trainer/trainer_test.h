@@ -132,4 +132,40 @@ static inline void assert_same_weights(struct trainer *a, struct trainer *b)
     free(y);
 }
 
+/* A run of a schedule without an end that is looked at after 3 and 5 of its 8 rollouts: what it is there, and what it is
+ * worth, is what a shorter run gives, and looking changes nothing. */
+static inline void check_holds_shorter(struct setup *s)
+{
+    const int64_t rollout = s->train.total_agents * s->train.horizon;
+    const struct eval_settings e = {.episodes = 32, .max_steps = 64};
+    struct train_callbacks callbacks = {0};
+    struct eval_result a, b;
+    struct train_result r, q;
+
+    s->train.decay_steps = 2.0 * (double)rollout;
+    s->train.total_timesteps = 8 * rollout;
+    assert_true(train_holds_shorter(&s->train));
+    struct trainer *whole = setup_trainer(s), *looked = setup_trainer(s);
+    OK(trainer_run(whole, NULL, &r, err));
+    for (int64_t rollouts = 3; rollouts <= 5; rollouts += 2) {
+        s->train.total_timesteps = rollouts * rollout;
+        struct trainer *shorter = setup_trainer(s);
+        callbacks.until = rollouts * rollout;
+        OK(trainer_run(looked, &callbacks, &r, err));
+        OK(trainer_run(shorter, NULL, &q, err));
+        assert_true(r.env_steps == callbacks.until && q.env_steps == callbacks.until && !r.stopped);
+        assert_same_weights(looked, shorter);
+        OK(trainer_eval(looked, &e, &a, err));
+        OK(trainer_eval(shorter, &e, &b, err));
+        assert_true(a.episodes > 0 && a.score == b.score && a.ep_length == b.ep_length);
+        trainer_destroy(shorter);
+    }
+    callbacks.until = 0;
+    OK(trainer_run(looked, &callbacks, &r, err));
+    assert_int_equal(r.env_steps, 8 * rollout);
+    assert_same_weights(whole, looked);
+    trainer_destroy(whole);
+    trainer_destroy(looked);
+}
+
 #endif
