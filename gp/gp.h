@@ -79,6 +79,7 @@ struct gp_trial {
     double cost; /* > 0 when DONE, INFEASIBLE or STOPPED */
     double score_se; /* standard error of the score as a measure of its own policy; 0 or NaN: unknown */
     double third; /* of a history with has_third: lower is better, finite when DONE or INFEASIBLE */
+    bool is_branch; /* a part of another trial's run: no point of the design */
     double outcomes[GP_MAX_LIMITS]; /* (history.n_limits) what the limits bound; NaN: unknown */
 };
 

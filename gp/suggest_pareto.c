@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Distinct points among the trials that are done, or among all that have not failed, up to `enough`. */
+/* Distinct points, but for branches, among the trials that are done, or among all that have not failed, up to `enough`. */
 static size_t count_points(const struct gp_history *history, size_t dim, bool done, size_t enough)
 {
     const double **points = mem_array(enough, sizeof *points);
@@ -18,6 +18,8 @@ static size_t count_points(const struct gp_history *history, size_t dim, bool do
         const struct gp_trial *t = &history->trials[i];
         size_t k = 0;
         bool ended = t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE;
+        if (t->is_branch)
+            continue;
         if (done ? !ended : t->state == GP_TRIAL_FAILED || t->state == GP_TRIAL_DROPPED)
             continue;
         while (k < n && memcmp(points[k], t->x, dim * sizeof *t->x) != 0)

@@ -185,6 +185,7 @@ enum status store_trash_list(struct store *store, struct study **ret_studies, si
 enum status store_study_delete(struct store *store, const struct study *study, struct error *err) MUST_USE;
 
 /* -- trials -- */
+#define TRIAL_BRANCH "branch" /* origin, with a number: a part of that trial's run, which pays for it */
 /* What the models expected of a trial that they proposed, with the standard deviations of one run. */
 struct prediction {
     bool known;
@@ -197,7 +198,7 @@ struct trial {
     enum trial_state state;
     char *params; /* JSON object: natural values of the searched parameters */
     char *config; /* ini text of the whole resolved config */
-    char *origin; /* "default", "sobol", "ehvi", ... */
+    char *origin; /* "default", "sobol", "ehvi", ..., TRIAL_BRANCH " 12" */
     int64_t seed, attempt;
     char *device; /* NULL until started */
     double score, perf, cost_s, device_s; /* NaN when unknown */
@@ -427,7 +428,8 @@ enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **
 struct study_counts {
     int64_t n[TRIAL_STATES];
     double best_score; /* by the study's direction; NaN */
-    double cost_s; /* sum over finished trials */
+    int64_t branches; /* of all of them: parts of other trials' runs (study/branches.h) */
+    double cost_s; /* sum over finished trials that are no branches */
 };
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
                                struct error *err) MUST_USE;

@@ -224,7 +224,10 @@ enum status store_study_counts(struct store *store, const struct study *study, s
             break;
         double score = db_f64_or_nan(stmt, 10), cost_s = db_f64_or_nan(stmt, 12);
         counts.n[state]++;
-        counts.cost_s += isnan(cost_s) ? 0 : cost_s;
+        const char *origin = db_text(stmt, 6);
+        bool is_branch = origin != NULL && strncmp(origin, TRIAL_BRANCH " ", sizeof TRIAL_BRANCH) == 0;
+        counts.branches += is_branch;
+        counts.cost_s += isnan(cost_s) || is_branch ? 0 : cost_s;
         bool is_dropped = db_type(stmt, 32) != DB_NULL;
         if (state == TRIAL_DONE && !is_dropped &&
             !(study->maximize ? score <= counts.best_score : score >= counts.best_score))

@@ -17,7 +17,7 @@ static void add_time(struct strbuf *out, double seconds)
 static void add_limit(const struct study_view *v, struct strbuf *out)
 {
     const struct study *s = &v->study;
-    int64_t n = (int64_t)v->n;
+    int64_t n = (int64_t)study_view_n_runs(v);
     bool full = s->limits.trials_max > 0 && n >= s->limits.trials_max;
     const char *rule = s->state == STUDY_ENDED && s->end_rule != NULL ? s->end_rule : full ? "trials" : "";
 

@@ -22,6 +22,7 @@ struct env_def;
 struct trial;
 
 #define SWEEP_TRIALS_MAX 1000000
+#define SWEEP_BRANCHES_MAX 16
 #define SWEEP_SEEDS_MAX 100
 
 /* Checkpoints of finished trials. */
@@ -43,6 +44,7 @@ struct sweep_settings {
     int64_t priority;
     int64_t seed, n_init;
     int64_t seeds; /* runs of each config */
+    int64_t branches; /* shorter runs that are taken out of each; 0: none */
     char envs[OPT_STR_MAX]; /* games of each config; "": env.name alone */
     double max_cost;
     bool stop_overruns;

@@ -69,12 +69,25 @@ bool trial_is_confirming(const struct trial *trial)
     return trial->origin != NULL && strcmp(trial->origin, CONFIRM_ORIGIN) == 0;
 }
 
+/* Is its origin this word and the number of a trial? */
+static bool origin_names(const struct trial *trial, const char *word, int64_t *ret_number)
+{
+    size_t n = strlen(word);
+
+    return trial->origin != NULL && strncmp(trial->origin, word, n) == 0 && trial->origin[n] == ' ' &&
+           num_parse_i64(trial->origin + n + 1, ret_number);
+}
+
 bool trial_extends(const struct trial *trial, int64_t *ret_number)
 {
-    static const char begin[] = EXTENDS_ORIGIN " ";
+    return origin_names(trial, EXTENDS_ORIGIN, ret_number);
+}
 
-    return trial->origin != NULL && strncmp(trial->origin, begin, strlen(begin)) == 0 &&
-           num_parse_i64(trial->origin + strlen(begin), ret_number);
+bool trial_is_branch(const struct trial *trial, int64_t *ret_number)
+{
+    int64_t number;
+
+    return origin_names(trial, TRIAL_BRANCH, ret_number != NULL ? ret_number : &number);
 }
 
 bool trial_is_seed(const struct trial *trial)
@@ -84,7 +97,8 @@ bool trial_is_seed(const struct trial *trial)
 
 bool trial_is_further(const struct trial *trial)
 {
-    return trial_is_seed(trial) || (trial->origin != NULL && strcmp(trial->origin, ENV_ORIGIN) == 0);
+    return trial_is_seed(trial) || trial_is_branch(trial, NULL) ||
+           (trial->origin != NULL && strcmp(trial->origin, ENV_ORIGIN) == 0);
 }
 
 const char *study_view_env(const struct study_view *view, size_t i)
@@ -178,6 +192,7 @@ static void fill_row(struct study_view *view, size_t i)
 {
     study_judge(&view->study, &view->search, &view->trials[i], &view->gp[i]);
     view->gp[i].x = view->x[i];
+    view->gp[i].is_branch = trial_is_branch(&view->trials[i], NULL);
 }
 
 static void judge_front(struct study_view *view)
@@ -353,6 +368,7 @@ enum status study_view_put(struct study_view *view, size_t i, struct trial *tria
         rc = search_point(&view->search, trial->params, view->x[i], err);
         view->env[i] = search_env(&view->search, trial->params);
         view->on_front[i] = view->front_run[i] = false;
+        view->n_branches += trial_is_branch(trial, NULL);
         view->n++;
     } else {
         trial_free(&view->trials[i]); /* the same trial: its point stays */
@@ -459,6 +475,7 @@ void study_view_append(struct study_view *view, struct trial *trial, const doubl
     memcpy(view->x[view->n], x, view->search.space.dim * sizeof *x);
     view->env[view->n] = search_env(&view->search, trial->params);
     view->trials[view->n] = *trial;
+    view->n_branches += trial_is_branch(trial, NULL);
     memset(trial, 0, sizeof *trial);
     view->n++;
     study_view_update(view, view->n - 1);
@@ -554,7 +571,7 @@ double study_view_cost(const struct study_view *view)
     double sum = 0;
 
     for (size_t i = 0; i < view->n; i++)
-        if (isfinite(view->trials[i].cost_s))
+        if (isfinite(view->trials[i].cost_s) && !view->gp[i].is_branch) /* whose run pays */
             sum += view->trials[i].cost_s;
     return sum;
 }

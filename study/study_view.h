@@ -30,9 +30,11 @@ struct strbuf;
 bool trial_is_confirming(const struct trial *trial);
 /* Did its training begin at another trial's checkpoint (`trawl extend`)? *ret_number: of that one. */
 bool trial_extends(const struct trial *trial, int64_t *ret_number);
+/* Is it a part of the run of that trial (branches.h)? ret_number may be NULL. */
+bool trial_is_branch(const struct trial *trial, int64_t *ret_number);
 bool trial_is_seed(const struct trial *trial); /* a further one of its config */
 #define ENV_ORIGIN "env" /* of a trial that runs another one's config on the next game (sweep.envs) */
-bool trial_is_further(const struct trial *trial); /* of either of these two: its values were not proposed for it */
+bool trial_is_further(const struct trial *trial); /* of one of these three: its values were not proposed for it */
 
 struct study_view {
     struct study study;
@@ -41,6 +43,7 @@ struct study_view {
     struct setup *setup; /* of the study's config; NULL until study_view_setup */
     struct trial *trials; /* (n) number i at index i */
     size_t n, cap; /* trials loaded; capacity of the arrays */
+    size_t n_branches; /* of the trials: parts of other trials' runs */
     double **x; /* (n) points of dim natural values, owned; a point never moves */
     struct gp_trial *gp; /* (n) as the model sees them: score negated when minimised */
     struct gp_history history;
@@ -57,6 +60,11 @@ struct study_view {
     double *other_x;
 };
 
+/* Trials that sweep.trials counts: all but branches, whose runs count. */
+static inline size_t study_view_n_runs(const struct study_view *view)
+{
+    return view->n - view->n_branches;
+}
 /* The trial as front and models see it: higher scores are better; x is not set. */
 void study_judge(const struct study *study, const struct search *search, const struct trial *trial,
                  struct gp_trial *ret_row);

@@ -14,7 +14,7 @@
 #include "study/promise.h"
 #include "study/study_insight.h"
 #include "study/study_view.h"
-#include "study/timeline.h"
+#include "study/findings/timeline.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/served.h"
@@ -300,7 +300,10 @@ static void print_study(struct study_view *v, const char *store_path)
         printf("note: %s\n", v->study.note);
     if (v->study.tags != NULL)
         printf("tags: %s\n", v->study.tags);
-    printf("%zu trials", v->n);
+    if (v->n_branches > 0)
+        printf("%zu trials, of which %zu are branches of others; %zu runs", v->n, v->n_branches, study_view_n_runs(v));
+    else
+        printf("%zu trials", v->n);
     if (v->study.limits.trials_max > 0)
         printf(" of %lld", (long long)v->study.limits.trials_max);
     printf(", %s of training", format_seconds(study_view_cost(v), cost));

@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/branches.h"
 #include "study/checkpoint_label.h"
 #include "study/search.h"
 #include "study/setup.h"
@@ -23,8 +24,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define STEPS_KEY "train.total_timesteps"
 
 struct extension {
     struct study_view view;
@@ -78,25 +77,19 @@ static enum status read_steps(const char *text, int64_t trained_for, int64_t *re
 static enum status make_params(struct extension *e, struct error *err)
 {
     const struct search *s = &e->view.search;
-    size_t k = search_find(s, STEPS_KEY);
-    cJSON *params = NULL;
+    size_t k = search_find(s, BRANCHES_STEPS_KEY);
 
     if (k == s->space.dim) {
         e->params = mem_strdup(e->old->params);
         return ST_OK;
     }
     e->counts = (double)e->steps >= s->space.params[k].min && (double)e->steps <= s->space.params[k].max;
-    TRY(json_parse(e->old->params, strlen(e->old->params), &params, err));
-    cJSON_DeleteItemFromObjectCaseSensitive(params, STEPS_KEY);
-    json_add_f64(params, STEPS_KEY, (double)e->steps);
-    e->params = json_print(params, false);
-    cJSON_Delete(params);
-    return ST_OK;
+    return branches_params(e->old->params, e->steps, &e->params, err);
 }
 
 static enum status make_config(struct extension *e, const char *steps, struct error *err)
 {
-    struct setup_override longer = {.key = STEPS_KEY};
+    struct setup_override longer = {.key = BRANCHES_STEPS_KEY};
     struct setup *setup = NULL, *derived = NULL;
     enum status rc;
 

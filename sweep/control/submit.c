@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/branches.h"
 #include "study/limits.h"
 #include "study/search.h"
 #include "study/setup.h"
@@ -50,6 +51,8 @@ enum status submission_make(const struct setup *setup, const char *name, const c
     limits_from_settings(&setup->sweep, &study->limits);
     limits_default(&study->limits);
     rc = search_from_setup(setup, search, err);
+    if (rc == ST_OK)
+        rc = branches_check(setup, search, err);
     if (from != NULL) {
         snprintf(ret_submission->from, sizeof ret_submission->from, "%s", from);
         snprintf(search->from, sizeof search->from, "%s", from);

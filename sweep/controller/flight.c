@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/branches.h"
 #include "study/checkpoint_label.h"
 #include "study/search.h"
 #include "study/setup.h"
@@ -47,6 +48,24 @@ static void copy_text(char **ret_copy, const char *text)
     *ret_copy = text != NULL ? mem_strdup(text) : NULL;
 }
 
+/* Where the run is evaluated on its way; the shortest run of the space is the first. */
+static void add_branches(const struct flight *f, cJSON *json)
+{
+    const struct search *search = &f->ss->view.search;
+    size_t k = search_find(search, BRANCHES_STEPS_KEY), n;
+    int64_t steps[SWEEP_BRANCHES_MAX];
+    struct setup *setup = NULL;
+    cJSON *array;
+
+    if (f->ss->setup->sweep.branches == 0 || k == search->space.dim || trial_setup(trial_of(f), &setup, NULL) != ST_OK)
+        return; /* the worker will report what is wrong with the config */
+    n = branches_of_run(&setup->train, search->space.params[k].min, (size_t)f->ss->setup->sweep.branches, steps);
+    array = n > 0 ? cJSON_AddArrayToObject(json, "branches") : NULL;
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber((double)steps[i]));
+    setup_destroy(setup);
+}
+
 /* A trial that cannot be sent to a worker fails at once, and no worker is to blame. */
 static void refuse(struct flight *f, const char *why)
 {
@@ -80,6 +99,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     struct error gone = {0};
     bool resume = false;
     char path[PATH_MAX];
+    cJSON *message;
     enum status rc;
 
     TRY(checkpoint_to_resume(ss, t, &resume, err));
@@ -112,7 +132,9 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     slot->flight = f;
     TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
     checkpoint_path(ss, t, path);
-    rc = proto_send(&w->proto, run_message(&ss->view, t, store_path(ss->store), path, resume), &gone);
+    message = run_message(&ss->view, t, store_path(ss->store), path, resume);
+    add_branches(f, message);
+    rc = proto_send(&w->proto, message, &gone);
     if (rc == ST_LIMIT)
         refuse(f, gone.text);
     else if (rc != ST_OK)
@@ -154,6 +176,25 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
     TRY(reports_add(reports, f->ss->store, &report, err));
     TRY(flight_alive(f, now_s, err));
     return ST_OK;
+}
+
+/* A shorter run that this one holds becomes a trial; once, whatever attempt comes by. The run continues. */
+static enum status take_branch(struct flight *f, const cJSON *message, double now_s, struct error *err)
+{
+    const struct study_view *v = &f->ss->view;
+    struct run_result *told = mem_alloc(sizeof *told);
+    enum status rc;
+
+    run_result_read(told, message, v->study.metric, f->cost_factor);
+    if (isfinite(told->result.eval_s))
+        f->start_s += told->result.eval_s; /* no part of its cost */
+    f->progress_s = now_s;
+    rc = run_result_settle(told, v, f->ss->store, f->trial_id, message, err);
+    if (rc == ST_OK && told->result.state == TRIAL_DONE)
+        rc = sched_study_add_branch(f->ss, f->i, run_result_texts(told), err);
+    mem_free(told->outcomes);
+    mem_free(told);
+    return rc;
 }
 
 /* Its worker could not take the checkpoint: what the curve has is not of the run that begins now. */
@@ -247,6 +288,8 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         take_chunk(f, message);
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
         return take_checkpoint(f, message, now_s, err);
+    } else if (type != NULL && strcmp(type, "branch") == 0) {
+        return take_branch(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         run_result_read(&f->told, message, f->ss->view.study.metric, f->cost_factor);
         f->ended = true;

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/branches.h"
 #include "study/findings/next_trials.h"
 #include "study/limits.h"
 #include "study/search.h"
@@ -336,6 +337,64 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
     if (rc == ST_OK) {
         study_view_append(&ss->view, &trial, x);
         rc = sched_study_take_result(ss, ss->view.n - 1, result, err);
+    }
+    trial_free(&trial);
+    return rc;
+}
+
+/* The config of a trial with another length of its run. */
+static enum status branch_config(const struct trial *t, int64_t env_steps, char **ret_text, struct error *err)
+{
+    struct setup_override length = {.key = BRANCHES_STEPS_KEY};
+    struct setup *setup = NULL, *derived = NULL;
+    enum status rc;
+
+    TRY(trial_setup(t, &setup, err));
+    snprintf(length.value, sizeof length.value, "%lld", (long long)env_steps);
+    rc = setup_derive(setup, &length, 1, "branch", &derived, err);
+    if (rc == ST_OK)
+        rc = setup_to_ini(derived, ret_text, err);
+    setup_destroy(derived);
+    setup_destroy(setup);
+    return rc;
+}
+
+enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struct trial_result *result,
+                                   struct error *err)
+{
+    const struct trial *of = &ss->view.trials[i];
+    size_t k = search_find(&ss->view.search, BRANCHES_STEPS_KEY);
+    struct trial trial = {.study_id = ss->view.study.id,
+                          .number = (int64_t)ss->view.n,
+                          .score = NAN,
+                          .perf = NAN,
+                          .cost_s = NAN,
+                          .device_s = NAN,
+                          .propose_s = NAN,
+                          .seed = of->seed};
+    const char *row = track_rows_result(ss->track, result);
+    char key[100], origin[40];
+    double x[SPACE_MAX_DIM];
+    enum status rc;
+
+    snprintf(key, sizeof key, TRIAL_BRANCH " %lld %lld %lld", (long long)ss->view.study.id, (long long)of->number,
+             (long long)result->env_steps);
+    snprintf(origin, sizeof origin, TRIAL_BRANCH " %lld", (long long)of->number);
+    memcpy(x, ss->view.x[i], ss->view.search.space.dim * sizeof *x);
+    x[k] = (double)result->env_steps;
+    trial.origin = mem_strdup(origin);
+    rc = branches_params(of->params, result->env_steps, &trial.params, err);
+    if (rc == ST_OK)
+        rc = branch_config(of, result->env_steps, &trial.config, err);
+    if (rc == ST_OK)
+        STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, TRIAL_BRANCH, key, "{}", row, err));
+    if (rc == ST_OK) {
+        study_view_append(&ss->view, &trial, x);
+        rc = sched_study_take_result(ss, ss->view.n - 1, result, err);
+        forget_texts(ss, ss->view.n - 1);
+    } else if (rc == ST_EXISTS) { /* an earlier attempt came by */
+        error_clear(err);
+        rc = ST_OK;
     }
     trial_free(&trial);
     return rc;

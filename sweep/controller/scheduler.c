@@ -289,7 +289,7 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
         leases_ask_stop(ss, end.text);
     } else if (ss->state == SCHED_STUDY_ACTIVE && sched_study_wants(ss) == 0 && ss->n_flights == 0 &&
                ss->leases.n == 0) {
-        snprintf(end.text, sizeof end.text, "the study has its %zu trials", ss->view.n);
+        snprintf(end.text, sizeof end.text, "the study has its %zu trials", study_view_n_runs(&ss->view));
         if (ss->used_up)
             begin_end(s, ss, "space", "no new point of the search space that can be run was found");
         else

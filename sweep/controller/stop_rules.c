@@ -1,6 +1,6 @@
 /* stop_rules.c - when a study has had enough: its budgets and stop rules, in one place.
  *
- *   trials       this many trials in all; running ones may end
+ *   trials       this many trials in all, but for branches (sweep.branches); running ones may end
  *   budget       seconds of training over all trials, with what was lost with a worker or controller
  *   wall_time    time with a controller at work
  *   device_time  seconds of devices over all trials
@@ -35,7 +35,7 @@ static double device_seconds(const struct study_view *v)
     double sum = 0;
 
     for (size_t i = 0; i < v->n; i++)
-        if (isfinite(v->trials[i].device_s))
+        if (isfinite(v->trials[i].device_s) && !v->gp[i].is_branch)
             sum += v->trials[i].device_s;
     return sum;
 }
@@ -143,9 +143,8 @@ void stop_rules_check(const struct sched_study *ss, double running_s, double now
 
 int64_t stop_rules_trials_left(const struct study_view *view)
 {
-    int64_t max = view->study.limits.trials_max;
-
-    int64_t left = max > (int64_t)view->n ? max - (int64_t)view->n : 0;
+    int64_t max = view->study.limits.trials_max, n = (int64_t)(view->n - view->n_branches);
+    int64_t left = max > n ? max - n : 0;
 
     if (max == 0)
         return INT64_MAX;
@@ -161,7 +160,7 @@ double stop_rules_fraction(const struct sched_study *ss, double running_s, doubl
     double f = 0;
 
     if (s->limits.trials_max > 0)
-        f = (double)((int64_t)v->n - open) / (double)s->limits.trials_max;
+        f = (double)((int64_t)(v->n - v->n_branches) - open) / (double)s->limits.trials_max;
     if (s->limits.budget_s > 0)
         f = fmax(f, (study_view_cost(v) + s->lost_s + running_s) / s->limits.budget_s);
     if (s->limits.wall_max_s > 0)

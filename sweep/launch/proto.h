@@ -13,7 +13,8 @@
  *   open {config, device, lanes, share?, cores?, memory_bytes?}
  *       device: "auto" (as config says), "cpu", "cuda:1"; share: [i, n], the part of its host's cores
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
- *        resume_from?, resume_bytes?, dir}
+ *        resume_from?, resume_bytes?, branches?, dir}
+ *       branches: [env_steps, ...] ascending, at which the run is evaluated on its way
  *       dir: the folder of a trial that a program trains; needs_step, own_cost: what its reports must have; owner: of its checkpoints; checkpoint_end: writes one when the
  *       trial is done; resume_bytes: size of the file resume_from. A remote worker has its own files: of these paths it
  *       takes only that they are given
@@ -33,6 +34,7 @@
  *   fetch {trial, attempt, at}                              a remote worker needs its checkpoint from this byte on
  *   chunk {trial, attempt, at, size, data}                  of a remote worker's checkpoint of size bytes, in order
  *   checkpoint {trial, attempt, path, env_steps}            the file, or all chunks of it, are whole
+ *   branch {...}                                            like result, of the run as it is at one of branches; it continues
  *   evaluating {trial, attempt, cost_s}                     training has ended; what follows is no part of its cost
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?, lost,
  *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?,
@@ -45,7 +47,7 @@
  * ends. With several trials on the device it ends without a result of any: the guilty one is not known. */
 #define PROTO_MAX_BYTES (1u << 20)
 #define PROTO_CHUNK_BYTES (96u << 10) /* of a file in one message: a socket holds it as text */
-#define PROTO_VERSION 4
+#define PROTO_VERSION 5
 
 struct proto {
     int in_fd, out_fd; /* the same: a socket */

@@ -53,7 +53,7 @@ static struct spending sum_up(const struct study_view *v, enum amount what)
 
     for (size_t i = 0; i < v->n; i++) {
         double value = amount_of(v, i, what);
-        if (!isfinite(value))
+        if (!isfinite(value) || v->gp[i].is_branch)
             continue;
         s.confirming += trial_is_confirming(&v->trials[i]) ? value : 0;
         if (v->trials[i].state < TRIAL_DONE && what != AMOUNT_TRIALS) {
@@ -100,8 +100,8 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     if (!(share > 0) || v->n == 0)
         return;
     if (study->limits.trials_max > 0)
-        nearer(&at, (double)v->n / (double)study->limits.trials_max, trials, (double)study->limits.trials_max, share,
-               false);
+        nearer(&at, (double)study_view_n_runs(v) / (double)study->limits.trials_max, trials,
+               (double)study->limits.trials_max, share, false);
     if (study->limits.budget_s > 0)
         nearer(&at, (cost.all + study->lost_s + fmax(running_s, cost.pending)) / study->limits.budget_s, cost,
                study->limits.budget_s, share, v->search.cost == SEARCH_COST_WALL);

@@ -31,7 +31,7 @@ static const char *hypervolume_text(const struct study_view *v, char text[32])
 
 static int64_t ended(const struct study_view *v)
 {
-    return (int64_t)v->n - study_view_count(v, TRIAL_QUEUED) - study_view_count(v, TRIAL_RUNNING);
+    return (int64_t)study_view_n_runs(v) - study_view_count(v, TRIAL_QUEUED) - study_view_count(v, TRIAL_RUNNING);
 }
 
 static double fraction_done(const struct progress *p)

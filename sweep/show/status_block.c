@@ -46,9 +46,9 @@ static void write_limits(const struct study_view *v, double wall_s, struct strbu
     double device_s = 0;
 
     for (size_t i = 0; i < v->n; i++)
-        device_s += isfinite(v->trials[i].device_s) ? v->trials[i].device_s : 0;
+        device_s += isfinite(v->trials[i].device_s) && !v->gp[i].is_branch ? v->trials[i].device_s : 0;
     if (s->limits.trials_max > 0) {
-        strbuf_addf(out, "%lld of %lld trials", (long long)v->n, (long long)s->limits.trials_max);
+        strbuf_addf(out, "%lld of %lld trials", (long long)study_view_n_runs(v), (long long)s->limits.trials_max);
         any = true;
     }
     add_limit(out, study_view_cost(v), s->limits.budget_s, "training", &any);

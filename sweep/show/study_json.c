@@ -7,7 +7,7 @@
 #include "study/insight_text.h"
 #include "study/study_insight.h"
 #include "study/study_view.h"
-#include "study/timeline.h"
+#include "study/findings/timeline.h"
 #include "sweep/cli.h"
 #include "web/report/report.h"
 

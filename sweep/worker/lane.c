@@ -229,29 +229,6 @@ static struct train_gate lane_gate(struct lane *lane)
                                .pace = lane->pool->pace};
 }
 
-static enum status lane_train(struct lane *lane, struct train_result *ret_result, struct error *err)
-{
-    const struct train_gate gate = lane_gate(lane);
-    const struct train_callbacks callbacks = {.ctx = lane,
-                                              .gate = lane->pool->n_lanes > 1 ? &gate : NULL,
-                                              .on_metrics = on_metrics,
-                                              .should_stop = should_stop};
-    struct lane_trial *t = &lane->trial;
-    int64_t env_steps, iterations;
-    cJSON *json = lane_message(lane, "training");
-    enum status rc;
-
-    trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
-    json_add_i64(json, "env_steps", env_steps);
-    lane_pool_send(lane->pool, json);
-    t->start_s = t->saved_s = clock_mono_s();
-    rc = trainer_run(lane->session.trainer, &callbacks, ret_result, err);
-    if (rc == ST_OK && t->checkpoint_path != NULL &&
-        (ret_result->stopped ? atomic_load(&lane->checkpoint) : t->checkpoint_end))
-        lane_save(lane);
-    return rc;
-}
-
 /* Each look is progress to the supervisor, like an iteration. */
 static bool on_evaluation(void *ctx, const struct eval_progress *progress)
 {
@@ -262,22 +239,82 @@ static bool on_evaluation(void *ctx, const struct eval_progress *progress)
     return !atomic_load(&lane->stop);
 }
 
-/* What the policy is worth. Stopped: the trial is, with its training as it was, and saved if that was asked for. */
-static enum status lane_evaluate(struct lane *lane, const struct setup *setup, struct train_result *result,
-                                 struct eval_result *ret_eval, struct error *err)
+/* What the policy is worth as it is. */
+static enum status lane_play(struct lane *lane, const struct setup *setup, struct eval_result *ret_eval,
+                             struct error *err)
 {
     const struct train_gate gate = lane_gate(lane);
-    struct lane_trial *t = &lane->trial;
     struct eval_settings settings;
-    cJSON *json = lane_message(lane, "evaluating");
 
-    json_add_f64(json, "cost_s", result->cost_s);
-    lane_pool_send(lane->pool, json);
     eval_settings_of(&setup->train, &settings);
     settings.gate = lane->pool->n_lanes > 1 ? &gate : NULL;
     settings.ctx = lane;
     settings.on_progress = on_evaluation;
-    TRY(trainer_eval(lane->session.trainer, &settings, ret_eval, err));
+    return trainer_eval(lane->session.trainer, &settings, ret_eval, err);
+}
+
+/* Trains to each of the trial's branches that is still to come, and reports what the run is worth there. Stopped in an
+ * evaluation: the run is, at that point of its training. */
+static enum status lane_branches(struct lane *lane, const struct setup *setup, struct train_callbacks *callbacks,
+                                 struct train_result *ret_result, struct error *err)
+{
+    struct eval_result eval;
+    int64_t env_steps, iterations;
+    const cJSON *branch;
+
+    cJSON_ArrayForEach(branch, lane->trial.branches)
+    {
+        trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
+        if (!cJSON_IsNumber(branch) || branch->valuedouble <= (double)env_steps)
+            continue;
+        callbacks->until = (int64_t)branch->valuedouble;
+        TRY(trainer_run(lane->session.trainer, callbacks, ret_result, err));
+        if (ret_result->stopped)
+            return ST_OK;
+        TRY(lane_play(lane, setup, &eval, err));
+        ret_result->stopped = eval.stopped;
+        if (eval.stopped)
+            return ST_OK;
+        lane_pool_send(lane->pool, lane_result_json(lane, "branch", ST_OK, ret_result, &eval, ""));
+    }
+    callbacks->until = 0;
+    return trainer_run(lane->session.trainer, callbacks, ret_result, err);
+}
+
+static enum status lane_train(struct lane *lane, const struct setup *setup, struct train_result *ret_result,
+                              struct error *err)
+{
+    const struct train_gate gate = lane_gate(lane);
+    struct train_callbacks callbacks = {.ctx = lane,
+                                        .gate = lane->pool->n_lanes > 1 ? &gate : NULL,
+                                        .on_metrics = on_metrics,
+                                        .should_stop = should_stop};
+    struct lane_trial *t = &lane->trial;
+    int64_t env_steps, iterations;
+    cJSON *json = lane_message(lane, "training");
+    enum status rc;
+
+    trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
+    json_add_i64(json, "env_steps", env_steps);
+    lane_pool_send(lane->pool, json);
+    t->start_s = t->saved_s = clock_mono_s();
+    rc = lane_branches(lane, setup, &callbacks, ret_result, err);
+    if (rc == ST_OK && t->checkpoint_path != NULL &&
+        (ret_result->stopped ? atomic_load(&lane->checkpoint) : t->checkpoint_end))
+        lane_save(lane);
+    return rc;
+}
+
+/* What it is worth at the end. Stopped: the trial is, with its training as it was, and saved if that was asked for. */
+static enum status lane_evaluate(struct lane *lane, const struct setup *setup, struct train_result *result,
+                                 struct eval_result *ret_eval, struct error *err)
+{
+    struct lane_trial *t = &lane->trial;
+    cJSON *json = lane_message(lane, "evaluating");
+
+    json_add_f64(json, "cost_s", result->cost_s);
+    lane_pool_send(lane->pool, json);
+    TRY(lane_play(lane, setup, ret_eval, err));
     result->stopped = ret_eval->stopped;
     if (ret_eval->stopped && t->checkpoint_path != NULL && !t->saved && atomic_load(&lane->checkpoint))
         lane_save(lane);
@@ -297,6 +334,7 @@ static void lane_read_message(struct lane *lane, const cJSON *message)
     (void)json_get_i64(message, "attempt", &t->attempt);
     (void)json_get_f64(message, "checkpoint_every_s", &t->checkpoint_every_s);
     (void)json_get_i64(message, "resume_bytes", &t->resume_bytes);
+    t->branches = cJSON_GetObjectItemCaseSensitive(message, "branches");
     t->checkpoint_end = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint_end"));
     if (lane->pool->remote)
         lane_files_begin(lane);
@@ -363,7 +401,7 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     if (rc == ST_OK)
         rc = lane_open_trial(lane, setup, &why);
     if (rc == ST_OK)
-        rc = lane_train(lane, &result, &why);
+        rc = lane_train(lane, setup, &result, &why);
     if (rc == ST_OK && !result.stopped)
         rc = lane_evaluate(lane, setup, &result, &eval, &why);
     if (rc == ST_NOMEM)
@@ -372,7 +410,7 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
         lane_pool_declare_lost(lane->pool);
     if (atomic_load(&lane->pool->lost) && rc != ST_OK)
         log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
-    json = lane_result_json(lane, rc, &result, &eval, why.text);
+    json = lane_result_json(lane, "result", rc, &result, &eval, why.text);
     if (!atomic_load(&lane->pool->lost))
         lane_free_trial(lane);
     setup_destroy(setup);

@@ -89,14 +89,14 @@ static void add_origin(cJSON *json, const struct lane *lane)
     json_add_str(json, "device", kern != NULL ? kern_device_name(kern) : "");
 }
 
-cJSON *lane_result_json(struct lane *lane, enum status trained, const struct train_result *r,
+cJSON *lane_result_json(struct lane *lane, const char *type, enum status trained, const struct train_result *r,
                         const struct eval_result *eval, const char *why)
 {
     const struct lane_trial *t = &lane->trial;
     const char *state = trained != ST_OK ? "failed" : r->stopped ? "stopped" : "done";
     double wall_s = t->start_s > 0.0 ? clock_mono_s() - t->start_s : 0.0;
     double cost_s = trained == ST_OK || r->cost_calibrated ? r->cost_s : wall_s;
-    cJSON *json = lane_message(lane, "result");
+    cJSON *json = lane_message(lane, type);
 
     json_add_str(json, "state", state);
     json_add_f64(json, "cost_s", cost_s);

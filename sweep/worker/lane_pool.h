@@ -36,6 +36,7 @@ struct lane_trial {
     int64_t id, attempt;
     const char *config; /* text; this and the next four point into the message, NULL: not given */
     const char *metric, *owner, *checkpoint_path, *resume_from;
+    const cJSON *branches; /* array of env steps, ascending; NULL: none */
     int64_t resume_bytes; /* size of the file resume_from, as the controller has it */
     char maker[CHECKPOINT_LABEL_MAX]; /* builds and devices that have trained it */
     double create_s; /* time to create its trainer */

@@ -19,7 +19,7 @@
 #include "study/export.h"
 #include "study/resume_command.h"
 #include "study/study_view.h"
-#include "study/timeline.h"
+#include "study/findings/timeline.h"
 
 #define OK(call)                                                                                                       \
     do {                                                                                                               \

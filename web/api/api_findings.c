@@ -13,7 +13,7 @@
 #include "study/findings/seed_stats.h"
 #include "study/promise.h"
 #include "study/study_view.h"
-#include "study/timeline.h"
+#include "study/findings/timeline.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/json_text.h"
 #include "web/serve/models.h"
@@ -253,7 +253,7 @@ static double study_left_s(const struct page_study *p)
 
     for (size_t i = v->n; i-- > 0 && n < PACE_TRIALS;) {
         const struct trial *t = &v->trials[i];
-        if (t->state < TRIAL_DONE || t->finished_ms == 0)
+        if (t->state < TRIAL_DONE || t->finished_ms == 0 || v->gp[i].is_branch)
             continue;
         last_ms = t->finished_ms > last_ms ? t->finished_ms : last_ms;
         first_ms = t->finished_ms < first_ms ? t->finished_ms : first_ms;
@@ -261,7 +261,7 @@ static double study_left_s(const struct page_study *p)
         n++;
     }
     double pace_s = n > 1 ? (double)(last_ms - first_ms) / 1e3 / (double)(n - 1) : (double)NAN;
-    double ended = (double)v->n - (double)p->count[TRIAL_QUEUED] - (double)p->count[TRIAL_RUNNING];
+    double ended = (double)study_view_n_runs(v) - (double)p->count[TRIAL_QUEUED] - (double)p->count[TRIAL_RUNNING];
     if (l->trials_max > 0)
         left = fmax((double)l->trials_max - ended, 0) * pace_s;
     if (l->budget_s > 0 && cost_s > 0)

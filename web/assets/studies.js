@@ -22,9 +22,9 @@ export function stateChip(state) {
 
 /* Trials done of those that may be, or cost of the budget. */
 export function progress(study) {
-  const byTrials = study.trials_max ? study.trials / study.trials_max : 0, byCost = study.budget_s ? study.cost_s / study.budget_s : 0;
+  const byTrials = study.trials_max ? (study.trials - study.branches) / study.trials_max : 0, byCost = study.budget_s ? study.cost_s / study.budget_s : 0;
   const share = Math.min(1, Math.max(byTrials, byCost));
-  const text = byCost > byTrials ? `${fmt.duration(study.cost_s)} of ${fmt.duration(study.budget_s)}` : study.trials_max ? `${study.trials} of ${study.trials_max} trials` : `${study.trials} trials`;
+  const text = byCost > byTrials ? `${fmt.duration(study.cost_s)} of ${fmt.duration(study.budget_s)}` : study.trials_max ? `${study.trials - study.branches} of ${study.trials_max} trials` : `${study.trials} trials`;
   const bar = share > 0 ? h('progress', {max: 1, value: share, 'aria-label': `progress: ${text}`}) : null;
   return h('div.progress', null, bar, h('span', null, text));
 }

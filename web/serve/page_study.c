@@ -399,7 +399,7 @@ const char *page_study_state(const struct page_study *p, bool has_writer)
     if (study->state == STUDY_PAUSED)
         return "paused";
     if (study->limits.trials_max > 0 && p->count[TRIAL_RUNNING] + p->count[TRIAL_QUEUED] == 0 &&
-        (int64_t)p->view.n >= study->limits.trials_max)
+        (int64_t)study_view_n_runs(&p->view) >= study->limits.trials_max)
         return "ended";
     if (p->count[TRIAL_RUNNING] > 0)
         return has_writer ? "running" : "interrupted";
@@ -488,6 +488,7 @@ cJSON *page_study_summary(const struct page_study *p, bool has_writer)
     json_add_str(json, "cost_unit", study_cost_unit(v->search.cost));
     json_add(json, "counts", page_study_counts(p));
     json_add_i64(json, "trials", (int64_t)v->n);
+    json_add_i64(json, "branches", (int64_t)v->n_branches);
     add_limit(json, "trials_max", (double)st->limits.trials_max);
     add_limit(json, "budget_s", st->limits.budget_s);
     add_limit(json, "wall_max_s", st->limits.wall_max_s);

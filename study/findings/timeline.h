@@ -1,6 +1,6 @@
 /* timeline.h - when each slot of a study had a trial. Reads a view. */
-#ifndef STUDY_TIMELINE_H
-#define STUDY_TIMELINE_H
+#ifndef STUDY_FINDINGS_TIMELINE_H
+#define STUDY_FINDINGS_TIMELINE_H
 
 #include "base/json.h"
 

@@ -5,7 +5,7 @@
  * time that the trials themselves count; the rest is what starting and recording them took. A trial that ran again is
  * shown where it ran last; its earlier attempts show as idle, and as the trial counts their training too, the training
  * of the last one is at most its time. */
-#include "study/timeline.h"
+#include "study/findings/timeline.h"
 
 #include "base/duration.h"
 #include "base/json.h"

@@ -1,0 +1,104 @@
+"""sweep.branches: shorter runs that a long one holds are trials of their own, and a training by their config gives the same."""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import tap
+from tap import TINY_SWEEP, equal, fails, run, show, write
+
+LENGTHS = "\n[sweep.train.total_timesteps]\nmin = 512\nmax = 16384\n"
+SWEEP = TINY_SWEEP.replace("device = cpu", "device = cpu\ndecay_steps = 1000\neval_episodes = 32").replace(
+    "total_timesteps = 4096", "total_timesteps = 8192").replace("[sweep]", "[sweep]\nbranches = 3\nconfirm = 0") + LENGTHS
+
+
+def branches_of(trials, number):
+    return [t for t in trials if t["origin"] == "branch %d" % number]
+
+
+def test_a_branch_is_the_shorter_run(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "s.ini", SWEEP), "--store", store, "--name", "a", "--trials", 4, "-q")
+    study = show(store, "a")
+    trials = study["trials"]
+    runs = [t for t in trials if not t["origin"].startswith("branch")]
+    equal(len(runs), 4)  # --trials counts runs
+    first = branches_of(trials, 0)
+    equal([t["env_steps"] for t in first], [512, 1536, 3328])  # rollouts of 256 steps at 512 * 16^(k/3)
+    assert all(t["state"] == "done" and t["seed"] == runs[0]["seed"] and t["params"]["train.total_timesteps"] == t["env_steps"] for t in first)
+    costs = [t["cost_s"] for t in first] + [runs[0]["cost_s"]]
+    equal(costs, sorted(costs))
+    equal({k: v for k, v in first[0]["params"].items() if k != "train.total_timesteps"},
+          {k: v for k, v in runs[0]["params"].items() if k != "train.total_timesteps"})
+    for t in first + branches_of(trials, runs[-1]["number"]):
+        run("export", "a", "--store", store, "--pick", "trial=%d" % t["number"], "-o", folder / "t.ini")
+        alone = json.loads(run("train", folder / "t.ini", "--json", "-q")[0])
+        equal((alone["env_steps"], alone["perf"], alone["ep_length"]), (t["env_steps"], t["score"], alone["ep_length"]))
+    assert "; 4 runs of 4," in run("show", "a", "--store", store)[0]
+    run("check", store)
+    run("replay", "a", "--store", store)
+    run("sweep", "--resume", "a", "--store", store, "--trials", 6, "-q")
+    equal(len([t for t in show(store, "a")["trials"] if not t["origin"].startswith("branch")]), 6)
+
+
+def test_with_lanes_too(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "s.ini", SWEEP), "--store", store, "--name", "a", "--trials", 4, "-q", "--sweep.runs_per_device", 2, "--sweep.cost",
+        "env_steps")
+    trials = show(store, "a")["trials"]
+    for number in (t["number"] for t in trials if not t["origin"].startswith("branch")):
+        steps = [t["env_steps"] for t in branches_of(trials, number)]
+        equal(steps, sorted(set(steps)))
+    equal(len(branches_of(trials, 0)), 3)
+
+
+def test_kills_leave_each_branch_once(folder):
+    store = folder / "s.db"
+    slow = SWEEP.replace("max = 16384", "max = 4194304").replace("total_timesteps = 8192", "total_timesteps = 1000000")
+    words = ["--store", store, "-q"]
+    begin = [tap.TRAWL, "sweep", str(write(folder, "s.ini", slow)), "--name", "a", "--trials", "3", *map(str, words)]
+    for delay in (0.4, 0.7, 1.0, 1.3):
+        process = subprocess.Popen(begin, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if store.exists() and "a" in run("ls", "--store", store)[0]:
+            begin = [tap.TRAWL, "sweep", "--resume", "a", *map(str, words)]
+    run(*begin[1:])
+    trials = show(store, "a")["trials"]
+    runs = [t for t in trials if not t["origin"].startswith("branch")]
+    equal([t["state"] for t in runs], ["done"] * 3)
+    for t in runs:
+        steps = [b["env_steps"] for b in branches_of(trials, t["number"])]
+        equal(steps, sorted(set(steps)))
+        assert t["number"] > 0 or len(steps) == 3, steps
+    with sqlite3.connect("file:%s?mode=ro" % store, uri=True) as db:
+        equal(db.execute("SELECT count(*) FROM (SELECT origin, env_steps FROM trial WHERE origin LIKE 'branch %' GROUP BY 1, 2 HAVING count(*) > 1)").fetchone(), (0,))
+    run("check", store)
+
+
+def test_a_budget_counts_a_run_once(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "s.ini", SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
+    study = show(store, "a")
+    spent = sum(t["cost_s"] for t in study["trials"] if not t["origin"].startswith("branch"))
+    listed = json.loads(run("ls", "--store", store, "--json")[0])
+    assert abs(listed[0]["cost_s"] - spent) < 1e-6, (listed, spent)
+
+
+def test_what_cannot_have_branches(folder):
+    store = folder / "s.db"
+    for change, says in ((lambda s: s.replace("decay_steps = 1000", ""), "set train.decay_steps"),
+                         (lambda s: s.replace(LENGTHS, ""), "add [sweep.train.total_timesteps]"),
+                         (lambda s: s.replace("branches = 3", "branches = 3\nseeds = 2"), "sweep.branches and sweep.seeds"),
+                         (lambda s: s.replace("branches = 3", "branches = 17"), "sweep.branches"),
+                         (lambda s: s.replace("decay_steps = 1000", "decay_steps = 1000\nmax_seconds = 3"), "no train.max_seconds")):
+        fails("sweep", write(folder, "bad.ini", change(SWEEP)), "--store", store, "--name", "b", "-q", code=2, says=says)
+        assert not store.exists() or "b " not in run("ls", "--store", store)[0]
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
