@@ -298,7 +298,7 @@ def test_a_standby_takes_over_from_a_host_that_vanished(folder):
 
 def test_a_restart_of_the_server_is_waited_for(folder):
     store, config = database(folder, "restarted"), write(folder, "s.ini", TINY_SWEEP)
-    sweep = start("sweep", config, "--store", store, "--name", "a", "--trials", 120)
+    sweep = start("sweep", config, "--store", store, "--name", "a", "--trials", 60)
     for how in (signal.SIGINT, signal.SIGKILL):
         n = n_done(store, "a")
         wait_for(lambda: n_done(store, "a") > n, sweep)
@@ -309,7 +309,7 @@ def test_a_restart_of_the_server_is_waited_for(folder):
     assert sweep.returncode == 0, err
     assert "the database does not answer" in err and "the sweep continues" in err, err
     rows = show(store, "a")["trials"]
-    equal([t["state"] for t in rows], ["done"] * 120)
+    equal([t["state"] for t in rows], ["done"] * 60)
     equal({t["attempt"] for t in rows}, {1})  # none was run again
     assert "is whole" in run("check", store)[0]
 

@@ -35,12 +35,12 @@ class Postgres:
         self.inside = list(inside)
         self.bin = bin_folder()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-pg-", dir="/tmp"))
-        self.user = []
+        self.user = ["setpriv", "--pdeathsig", "QUIT"]  # a test that is killed leaves no server
         if os.geteuid() == 0:
-            user = next(u for u in pwd.getpwall() if u.pw_name == "postgres") if any(
-                u.pw_name == "postgres" for u in pwd.getpwall()) else pwd.getpwnam("nobody")
+            users = {u.pw_name: u for u in pwd.getpwall()}
+            user = users.get("postgres", users["nobody"])
             os.chown(self.folder, user.pw_uid, user.pw_gid)
-            self.user = ["setpriv", "--reuid=%d" % user.pw_uid, "--regid=%d" % user.pw_gid, "--clear-groups"]
+            self.user += ["--reuid=%d" % user.pw_uid, "--regid=%d" % user.pw_gid, "--clear-groups"]
         self.folder.chmod(0o755)
         words = ["-A", "trust"]
         if password is not None:
