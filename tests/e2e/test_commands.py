@@ -153,7 +153,8 @@ def test_same_seed_proposes_the_same(folder):
 
 
 def test_pareto_sweep_asks_the_model(folder):
-    store = sweep(folder, 9, "--sweep.method", "pareto", "--sweep.n_init", 3)
+    store = sweep(folder, 9, "--sweep.method", "pareto", "--sweep.n_init", 3,
+                  "--sweep.stop_overruns", "false")  # a busy machine makes trials cost more than was expected
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["done"] * 9)
     assert any(t["origin"] not in ("default", "sobol", "random") for t in trials), [t["origin"] for t in trials]
