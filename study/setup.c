@@ -115,6 +115,10 @@ static const struct opt_def sweep_defs[] = {
         "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, other "
         "machines as ssh:HOST, slurm:gpu=1*16 or cmd:COMMAND (docs/many-machines.md), or none: only clients outside "
         "get trials (docs/own-trainer.md)."),
+    OPT_ROW_STR(struct sweep_settings, launcher, "none",
+                "Starts nodes for the trials that wait, beside what sweep.devices names: slurm:gpu=1/partition=long*16 "
+                "keeps up "
+                "to 16 jobs of sbatch, each a `trawl node` (docs/many-machines.md); none."),
     OPT_ROW_STR(struct sweep_settings, device_costs, "alike",
                 "Sets how seconds on unlike devices compare: alike: the study uses devices of one kind only; any: all "
                 "count the same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA "

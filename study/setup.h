@@ -58,6 +58,7 @@ struct sweep_settings {
     char ssh[OPT_STR_MAX], remote_program[OPT_STR_MAX];
     int64_t runs_per_device;
     double hang_timeout_s; /* 0: never */
+    char launcher[OPT_STR_MAX]; /* "none", or how nodes are started: "slurm:gpu=1*16" */
     double lease_s; /* how long a client outside may be silent */
     char worker_memory[OPT_STR_MAX]; /* auto, 0 or bytes */
     bool is_program; /* another program trains; no option of its own */

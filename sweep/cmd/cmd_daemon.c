@@ -19,6 +19,7 @@
 #include "sweep/control/standby.h"
 #include "sweep/controller/devices.h"
 #include "sweep/launch/remote_devices.h"
+#include "sweep/launch/slurm_nodes.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/log_file.h"
@@ -139,6 +140,8 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
         rc = remote_devices_expand(devices, set, err);
     if (rc == ST_OK)
         rc = scheduler_create(&d->sched, devices, err);
+    if (rc == ST_OK)
+        rc = slurm_nodes_create(&d->sched->launcher, set, store_path(d->store), err);
     mem_free(devices);
     TRY(rc);
     d->sched->stay = true;

@@ -21,6 +21,7 @@
 #include "sweep/control/submit.h"
 #include "sweep/controller/devices.h"
 #include "sweep/launch/remote_devices.h"
+#include "sweep/launch/slurm_nodes.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/track_rows.h"
@@ -370,6 +371,8 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
         rc = remote_devices_expand(devices, &setup->sweep, err);
     if (rc == ST_OK)
         rc = scheduler_create(&s->sched, devices, err);
+    if (rc == ST_OK)
+        rc = slurm_nodes_create(&s->sched->launcher, &setup->sweep, store_path(s->store), err);
     mem_free(devices);
     TRY(rc);
     s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;

@@ -11,6 +11,7 @@
 #include "sweep/controller/leases.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
+#include "sweep/launch/slurm_nodes.h"
 
 #include <string.h>
 
@@ -156,19 +157,26 @@ static enum status count(struct scheduler *s, struct error *err)
     return ST_OK;
 }
 
-enum status nodes_round(struct scheduler *s, struct error *err)
+/* Trials that run on nodes or could. */
+static int64_t n_trials(const struct scheduler *s)
 {
-    double since_s = s->now_s - s->nodes.looked_s;
-    int64_t version = 0, n_expired = 0;
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < s->n_studies && !s->stopping; i++) {
+        const struct sched_study *ss = s->studies[i];
+        int64_t wants = sched_study_wants(ss);
+        sum = wants > INT64_MAX - sum ? INT64_MAX : sum + wants;
+        for (size_t k = 0; k < ss->leases.n && sum < INT64_MAX; k++)
+            sum += lease_is_of_node(&ss->leases.v[k].lease);
+    }
+    return sum;
+}
+
+static enum status look(struct scheduler *s, struct error *err)
+{
+    int64_t n_expired = 0;
     enum status rc;
 
-    if (s->store == NULL || since_s < LEAST_S)
-        return ST_OK;
-    TRY(store_data_version(s->store, &version, err));
-    if (version == s->nodes.version && since_s < LOOK_S)
-        return ST_OK;
-    s->nodes.version = version;
-    s->nodes.looked_s = s->now_s;
     STORE_INSIST(rc, s->store, err, store_leases_expire(s->store, &n_expired, err));
     TRY(rc);
     if (n_expired > 0)
@@ -177,4 +185,29 @@ enum status nodes_round(struct scheduler *s, struct error *err)
         if (s->studies[i]->state != SCHED_STUDY_ENDED)
             TRY(look_at(s, s->studies[i], err));
     return count(s, err);
+}
+
+enum status nodes_round(struct scheduler *s, struct error *err)
+{
+    double since_s = s->now_s - s->nodes.looked_s;
+    struct error why = {0};
+    int64_t version = 0;
+    enum status rc;
+
+    if (s->store == NULL || since_s < LEAST_S)
+        return ST_OK;
+    rc = store_data_version(s->store, &version, &why);
+    if (rc == ST_OK && version == s->nodes.version && since_s < LOOK_S)
+        return ST_OK;
+    s->nodes.looked_s = s->now_s;
+    if (rc == ST_OK)
+        rc = look(s, &why);
+    if (rc == ST_OK)
+        s->nodes.version = version;
+    else if (rc == ST_BUSY) /* another controller may have it now */
+        return FAIL(err, rc, "%s", why.text);
+    else
+        log_debug("what nodes did cannot be read: %s; at the next look", why.text);
+    slurm_nodes_round(s->launcher, n_trials(s), s->now_s);
+    return ST_OK;
 }

@@ -19,6 +19,8 @@ struct nodes {
     int64_t waiting; /* slots without a trial, for which none is queued either */
 };
 
+/* A store that cannot be read is looked at again in the next round: what a controller must write fails by itself.
+ * ST_BUSY: another controller has the store. */
 enum status nodes_round(struct scheduler *s, struct error *err) MUST_USE;
 /* Trial i was queued in the view, and is not in the store: has a node taken it? It is then running in the view too. */
 bool nodes_took(struct sched_study *ss, size_t i);

@@ -28,6 +28,7 @@
 #include "sweep/controller/track_rows.h"
 #include "sweep/launch/memory_groups.h"
 #include "sweep/launch/proto.h"
+#include "sweep/launch/slurm_nodes.h"
 #include "sweep/launch/worker_process.h"
 #include "sweep/signals.h"
 
@@ -153,6 +154,7 @@ void scheduler_destroy(struct scheduler *s)
         s->studies[i]->proposer = NULL;
         checkpoints_end(s->studies[i]);
     }
+    slurm_nodes_destroy(s->launcher);
     memory_groups_close(&s->groups);
     close(s->wake_fd);
     mem_free(s->workers);

@@ -33,6 +33,7 @@ struct flight;
 struct proposer;
 struct scheduler;
 struct sched_study;
+struct slurm_nodes;
 struct track_rows;
 
 #define SCHED_MAX_WORKERS 2048
@@ -92,6 +93,7 @@ struct scheduler {
     double looked_s; /* when the store's file was last checked */
     struct error lost; /* why the store's file is no longer there */
     struct nodes nodes;
+    struct slurm_nodes *launcher; /* owned; NULL: none */
     struct reports reports; /* of the worker that is read */
     struct memory_groups groups;
     struct pollfd *fds; /* capacity for every worker, watch and wake_fd */

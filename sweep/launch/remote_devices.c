@@ -147,8 +147,7 @@ static enum status add_ssh(struct devices *d, char *word, const struct sweep_set
     return add_shares(d, &spec, n, err);
 }
 
-/* "KEY=VALUE/KEY=VALUE" as options of srun. */
-static enum status srun_options(char *text, struct strbuf *sb, bool *ret_gpu, struct error *err)
+enum status slurm_options_read(char *text, const char *option, struct strbuf *sb, bool *ret_gpu, struct error *err)
 {
     char *rest = NULL;
 
@@ -157,18 +156,17 @@ static enum status srun_options(char *text, struct strbuf *sb, bool *ret_gpu, st
         char *value = strchr(word, '=');
         if (value == NULL || value == word || *word == '-' || value[1] == '\0' || !only(word, "=:@+"))
             return FAIL(err, ST_CONFIG,
-                        "sweep.devices: '%.60s' is no option of srun as KEY=VALUE; an example: "
+                        "%s: '%.60s' is no option of Slurm's as KEY=VALUE; an example: "
                         "slurm:gpu=1/partition=long/time=8:00:00*16",
-                        word);
+                        option, word);
         *value++ = '\0';
         if (strcmp(word, "gpu") != 0) {
             strbuf_addf(sb, " --%s=%s", word, value);
             continue;
         }
         if (strcmp(value, "1") != 0)
-            return FAIL(err, ST_CONFIG,
-                        "sweep.devices: slurm:gpu=%.20s: a worker uses one GPU; use gpu=1, and *N for N workers",
-                        value);
+            return FAIL(err, ST_CONFIG, "%s: slurm:gpu=%.20s: a worker uses one GPU; use gpu=1, and *N for N of them",
+                        option, value);
         strbuf_addf(sb, " --gres=gpu:1");
         *ret_gpu = true;
     }
@@ -189,7 +187,7 @@ static enum status add_slurm(struct devices *d, char *word, const struct sweep_s
                     word);
     strbuf_init(&sb, DEVICE_COMMAND_MAX);
     strbuf_addf(&sb, "exec srun " SRUN_OPTIONS " ${SLURM_JOB_ID:+--exact}");
-    rc = word[5] == '\0' ? ST_OK : srun_options(word + 6, &sb, &gpu, err);
+    rc = word[5] == '\0' ? ST_OK : slurm_options_read(word + 6, "sweep.devices", &sb, &gpu, err);
     strbuf_addf(&sb, " %s worker --stdio", settings->remote_program);
     snprintf(spec.name, sizeof spec.name, "%s", gpu ? "cuda:0" : "cpu");
     if (gpu)

@@ -73,6 +73,15 @@ def children(pid):
     return [int(word) for word in out.split()]
 
 
+def is_idle(pid):
+    """Has the process used no time of a processor for half a second, but for a sign of life?"""
+    def ticks():
+        return sum(map(int, open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[11:13]))
+    before = ticks()
+    time.sleep(0.5)
+    return ticks() <= before + 1
+
+
 def kill(process, number=signal.SIGKILL):
     process.send_signal(number)
     if number == signal.SIGKILL:
@@ -140,6 +149,8 @@ def test_a_stolen_attempt_is_kept_as_late(folder):
     wait_for("theft", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'expired'"))
     second = node(folder, store, "second")
     wait_for("result", lambda: query(store, "SELECT 1 FROM trial WHERE state = 'done'"))
+    worker, = children(first.pid)
+    wait_for("end of the first training", lambda: is_idle(worker))
     os.kill(first.pid, signal.SIGCONT)
     wait_for("end", lambda: query(store, "SELECT 1 FROM study WHERE state = 'ended'"))
     wait_for("late result", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'expired' AND told IS NOT NULL"))

@@ -73,6 +73,34 @@ def test_a_preempted_job_saves_and_its_trial_continues_in_another(folder):
     equal(test_remote.curves(folder / "far.db"), test_remote.curves(folder / "here.db"))
 
 
+def test_a_launcher_keeps_as_many_nodes_as_trials_want(folder):
+    """sweep.launcher: arrays of nodes; a preempted one saves and gives back, its trial continues in another; those that no trial wants are
+    cancelled while they wait."""
+    s = slurm()
+    config = write(folder, "long.ini", test_remote.LONG_SWEEP % 0)
+    process = start("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 2, "--devices", "none", "--sweep.launcher",
+                    "slurm:cpus-per-task=2*5", *PROGRAM, env=dict(env_of(s, folder), XDG_STATE_HOME=str(folder)))
+    ours = lambda *state: s.call("squeue", "-h", "-r", "-o", "%j %i", *state).count("trawl-")
+    wait_for(lambda: ours() == 2, process)  # of five that may be, two are wanted
+    wait_for(lambda: test_remote.n_points(folder / "far.db") > 0, process)
+    s.call("srun", "-p", "high", "-n", "4", "true")  # all of the node: both jobs are preempted
+    _, words = process.communicate(timeout=tap.PATIENCE_S)
+    equal(process.returncode, 0)
+    trials = show(folder / "far.db", "a")["trials"]
+    equal([t["state"] for t in trials], ["done", "done"])
+    assert max(t["attempt"] for t in trials) == 2, trials
+    sweep_here(folder, config, 2)
+    equal(test_remote.curves(folder / "far.db"), test_remote.curves(folder / "here.db"))
+    wait_for(lambda: not ours("-t", "PD"))
+    s.call("scancel", "-u", loopback_slurm.getpass.getuser())  # nodes that run would end by themselves after a minute
+    process = start("sweep", config, "--store", folder / "b.db", "--name", "a", "--trials", 3, "--devices", "none", "--sweep.launcher",
+                    "slurm:cpus-per-task=4/begin=now+1hour*3", *PROGRAM, env=env_of(s, folder))
+    wait_for(lambda: ours("-t", "PD") == 3, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=tap.PATIENCE_S)
+    wait_for(lambda: not ours("-t", "PD"))
+
+
 def test_a_controller_in_a_batch_job_is_requeued_and_continues(folder):
     """The script of docs/many-machines.md."""
     s = slurm()
