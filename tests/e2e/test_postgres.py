@@ -4,6 +4,7 @@ sweep, whole stores moved both ways. The server is a real one of the test's own,
 TRAWL_PG_KILLS: number of kills of controller, worker and server at random (12; 300 in the nightly run).
 """
 import atexit
+import http.server
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -103,6 +105,30 @@ def test_the_server_shows_it(folder):
     servers[0].restart(signal.SIGKILL)  # its connections are made again
     run("sweep", "--resume", "a", "--trials", 8, "--store", store, "-q")
     wait_for(lambda: [s["counts"]["done"] for s in get("/api/v1/studies")["studies"]] == [8], server)
+
+
+def test_a_tracker_gets_all_rows(folder):
+    store, got = database(folder, "tracked"), []
+
+    class Hook(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    hook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q", "--track", "webhook",
+        "--track.webhook_url", "http://127.0.0.1:%d/" % hook.server_port)
+    hook.shutdown()
+    equal(ask(store, "SELECT count(*) FROM outbox"), [["0"]])
+    text = "".join(got)
+    for number in range(3):
+        assert re.search(r'"trial":\s*%d\b' % number, text), text[:500]
 
 
 def test_both_ways_between_a_file_and_a_database(folder):
