@@ -1,8 +1,9 @@
 /* api_openapi.c - /api/v1/openapi.json: OpenAPI 3.0, written from the table of routes, so that it cannot forget one.
- * What the answers hold stands in docs/http-api.md. */
+ * What the answers mean stands in docs/http-api.md. */
 #include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "web/api/answer_schema.h"
 #include "web/api/ask_form.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/request.h"
@@ -72,12 +73,14 @@ static void add_params(cJSON *list, const struct route *route)
             add_param(list, param_texts[i].name, "query", param_texts[i].type, param_texts[i].text);
 }
 
-static void add_answer(cJSON *responses, const char *status, const char *text, const char *type)
+/* schema: taken; NULL: none. */
+static void add_answer(cJSON *responses, const char *status, const char *text, const char *type, cJSON *schema)
 {
-    cJSON *answer = cJSON_AddObjectToObject(responses, status);
+    cJSON *answer = cJSON_AddObjectToObject(responses, status), *content;
 
     json_add_str(answer, "description", text);
-    cJSON_AddObjectToObject(cJSON_AddObjectToObject(answer, "content"), type);
+    content = cJSON_AddObjectToObject(cJSON_AddObjectToObject(answer, "content"), type);
+    json_add(content, "schema", schema);
 }
 
 static void add_schema(cJSON *to, const struct ask_field *fields, bool is_answer)
@@ -160,8 +163,9 @@ static void add_operation(cJSON *path, const struct route *route, const char *me
     json_add_str(op, "summary", route->summary);
     add_params(cJSON_AddArrayToObject(op, "parameters"), route);
     responses = cJSON_AddObjectToObject(op, "responses");
-    add_answer(responses, "200", "the answer", route->type != NULL ? route->type : "application/json");
-    add_answer(responses, "default", "a failure: {\"error\", \"hint\"}", "application/json");
+    add_answer(responses, "200", "the answer", route->type != NULL ? route->type : "application/json",
+               answer_schema(route->path));
+    add_answer(responses, "default", "a failure", "application/json", answer_schema_failure());
 }
 
 enum status api_openapi(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,

@@ -1,0 +1,11 @@
+/* answer_schema.h - what the answers of the API hold, for openapi.json. */
+#ifndef WEB_API_ANSWER_SCHEMA_H
+#define WEB_API_ANSWER_SCHEMA_H
+
+#include "base/json.h"
+
+/* The JSON schema of the answer to a path of the table of routes; NULL: it is no JSON, or has none. The caller deletes it. */
+cJSON *answer_schema(const char *path);
+cJSON *answer_schema_failure(void); /* {"error", "hint"} */
+
+#endif
