@@ -63,7 +63,7 @@ static const struct opt_def sweep_defs[] = {
                 "Ends the study when its best config is expected to reach this score; empty: none."),
     OPT_ROW_FLOAT(
         struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
-        "Ends the study when its hypervolume grows by less than this share of itself in an hour (0.01: 1 %); 0: off."),
+        "Ends the study when its hypervolume, of what is believed of each config, grows by less than this share of itself in an hour (0.01: 1 %); 0: off."),
     OPT_ROW_STR(struct sweep_settings, gain_window, "1h",
                 "Measures sweep.min_gain over this last time, in which at least 10 trials must have ended.",
                 .depends = "sweep.min_gain > 0"),

@@ -15,12 +15,5 @@ void believed_rows(const struct study_view *view, int64_t until_ms, struct gp_tr
 double believed_volume(const struct study_view *view, const struct pareto_ref *ref, int64_t until_ms);
 /* The config that is best by what is known now, of those with a result until then; view->n: none. */
 size_t believed_best(const struct study_view *view, int64_t until_ms);
-/* Hypervolume that another ahead_s at work are expected to add, as a share of what there is; NaN while too little is
- * known. Half of what the second half of the work added is taken for as much work again. work_s: the
- * work so far, without pauses. */
-struct believed_growth {
-    double work_s, ahead_s, share;
-};
-void believed_growth(const struct study_view *view, struct believed_growth *ret_growth);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "study/findings/believed.h"
+#include "study/findings/gain.h"
 #include "study/findings/failures.h"
 #include "study/promise.h"
 

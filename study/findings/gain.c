@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/believed.h"
 #include "study/study_view.h"
 
 #include <math.h>
@@ -16,6 +17,9 @@
 #define RECENT_S 5
 #define PAUSE_S 60 /* between two trials; in a longer gap no controller was at work */
 #define WINDOW_MIN_S 300
+#define HOUR_S 3600
+#define LASTING 0.5 /* of what a doubling of the work added, the next adds: measured, bench/notes/pages.md */
+#define MIN_DONE 10 /* finished trials that the first half must have */
 #define MIN_TRIALS 10 /* that must have ended within the window */
 
 void gain_watch_free(struct gain_watch *w)
@@ -89,33 +93,37 @@ static double ended_at(const struct gain_watch *w, size_t i)
     return i < w->n ? w->ended_s[i] : -INFINITY;
 }
 
+/* Hypervolume of what had a result when the work was part of the way; *ret_n: finished trials. */
+static double volume_at(const struct study_view *v, const struct gain_watch *w, double at_s, struct gp_trial *rows,
+                        size_t *ret_n)
+{
+    struct gp_history history = v->history;
+
+    *ret_n = 0;
+    believed_rows(v, BELIEVED_NOW, rows);
+    for (size_t i = 0; i < v->n; i++) {
+        bool ended = ended_at(w, i) <= at_s && v->gp[i].state == GP_TRIAL_DONE;
+        *ret_n += ended;
+        if (!ended)
+            rows[i].state = GP_TRIAL_PENDING;
+    }
+    history.trials = rows;
+    return pareto_hypervolume(&history, &v->ref);
+}
+
 double gain_watch_rate(const struct gain_watch *w, const struct study_view *v, double window_s, double now_s)
 {
-    struct gp_history before = v->history;
-    struct gp_trial *trials;
     double from_s = now_s - window_s, now_hv, before_hv;
-    size_t n_done = 0, n_within = 0;
+    struct gp_trial *rows;
+    size_t n_done, n_before;
 
     if (from_s < w->begun_s)
         return NAN;
-    for (size_t i = 0; i < v->n; i++)
-        if (v->gp[i].state == GP_TRIAL_DONE) {
-            n_done++;
-            n_within += ended_at(w, i) > from_s;
-        }
-    if (n_within < MIN_TRIALS || n_done - n_within < PARETO_REF_TRIALS)
-        return NAN;
-    trials = mem_array(v->n, sizeof *trials);
-    memcpy(trials, v->gp, v->n * sizeof *trials);
-    for (size_t i = 0; i < v->n; i++)
-        if (ended_at(w, i) > from_s)
-            trials[i].state = GP_TRIAL_FAILED; /* counts nothing */
-    before.trials = trials;
-    before.n = v->n;
-    now_hv = pareto_hypervolume(&v->history, &v->ref);
-    before_hv = pareto_hypervolume(&before, &v->ref);
-    mem_free(trials);
-    if (!(before_hv > 0) || !isfinite(now_hv))
+    rows = mem_array(v->n, sizeof *rows);
+    now_hv = volume_at(v, w, INFINITY, rows, &n_done);
+    before_hv = volume_at(v, w, from_s, rows, &n_before);
+    mem_free(rows);
+    if (n_done - n_before < MIN_TRIALS || n_before < PARETO_REF_TRIALS || !(before_hv > 0) || !isfinite(now_hv))
         return NAN;
     return (now_hv / before_hv - 1) * 3600 / window_s;
 }
@@ -129,4 +137,22 @@ double gain_watch_recent(struct gain_watch *w, const struct study_view *v, doubl
         w->recent_at_s = now_s;
     }
     return w->recent;
+}
+
+void believed_growth(const struct study_view *v, struct believed_growth *ret)
+{
+    struct gain_watch w = {0};
+    struct gp_trial *rows = mem_array(v->n, sizeof *rows);
+    size_t n, n_half;
+
+    gain_watch_begin(&w, v, 0); /* work lies before 0 */
+    *ret = (struct believed_growth){.work_s = -w.begun_s, .share = NAN};
+    ret->ahead_s = fmin(HOUR_S, ret->work_s);
+    double whole = volume_at(v, &w, INFINITY, rows, &n), half = volume_at(v, &w, w.begun_s / 2, rows, &n_half);
+    if (n_half >= MIN_DONE && n >= n_half + MIN_DONE && half > 0 && whole > 0) {
+        double doublings = log2((ret->work_s + ret->ahead_s) / ret->work_s);
+        ret->share = LASTING * fmax(whole - half, 0) * doublings / whole;
+    }
+    gain_watch_free(&w);
+    mem_free(rows);
 }

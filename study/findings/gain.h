@@ -1,4 +1,4 @@
-/* gain.h - growth of a study's hypervolume over the time with a controller at work. A watch owns its times; the
+/* gain.h - growth of a study's hypervolume, of what is believed of its configs (believed.h), over the time with a controller at work. A watch owns its times; the
  * scheduler's thread. */
 #ifndef STUDY_FINDINGS_GAIN_H
 #define STUDY_FINDINGS_GAIN_H
@@ -21,5 +21,13 @@ void gain_watch_note(struct gain_watch *watch, size_t i, double now_s);
 double gain_watch_rate(const struct gain_watch *watch, const struct study_view *view, double window_s, double now_s);
 /* For a view: over the last hour, or half of a shorter time; computed again every few seconds. */
 double gain_watch_recent(struct gain_watch *watch, const struct study_view *view, double now_s);
+
+/* Hypervolume that another ahead_s at work are expected to add, as a share of what there is; NaN while too little is
+ * known. Half of what the second half of the work added is taken for as much work again. work_s: the
+ * work so far, without pauses. */
+struct believed_growth {
+    double work_s, ahead_s, share;
+};
+void believed_growth(const struct study_view *view, struct believed_growth *ret_growth);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/believed.h"
 #include "study/findings/briefing.h"
 #include "study/findings/calibration.h"
 #include "study/insight_text.h"
@@ -309,7 +310,7 @@ static void print_study(struct study_view *v, const char *store_path)
     printf(", %s of training", format_seconds(study_view_cost(v), cost));
     if (v->study.limits.budget_s > 0)
         printf(" of %s", format_seconds(v->study.limits.budget_s, budget));
-    printf(", hypervolume %.4g", pareto_hypervolume(&v->history, &v->ref));
+    printf(", hypervolume %.4g", believed_volume(v, &v->ref, BELIEVED_NOW));
     if (n_infeasible > 0)
         printf(", %zu infeasible", n_infeasible);
     printf("\n");

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "gp/gp.h"
+#include "study/findings/believed.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -475,7 +476,7 @@ static cJSON *front_json(const struct study_view *v)
         if (v->on_front[i])
             cJSON_AddItemToArray(rows, front_cells(v, i));
     json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE));
-    json_add_f64(json, "hypervolume", pareto_hypervolume(&v->history, &v->ref));
+    json_add_f64(json, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
     json_add_f64(json, "cost_s", study_view_cost(v));
     json_add_f64(json, "best_score", best < v->n ? study_view_run_score(v, best) : (double)NAN);
     json_add(json, "columns", columns);

@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/believed.h"
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/control/status_json.h"
@@ -25,7 +26,7 @@ static const char *hypervolume_text(const struct study_view *v, char text[32])
 {
     if (study_view_count(v, TRIAL_DONE) < PARETO_REF_TRIALS)
         return "-";
-    snprintf(text, 32, "%.4g", pareto_hypervolume(&v->history, &v->ref));
+    snprintf(text, 32, "%.4g", believed_volume(v, &v->ref, BELIEVED_NOW));
     return text;
 }
 

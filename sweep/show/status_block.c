@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/believed.h"
 #include "study/promise.h"
 #include "study/study_view.h"
 #include "sweep/control/status_json.h"
@@ -129,7 +130,7 @@ static void add_counts(const struct status_block *b, const struct term_style *st
     if (study_view_count(v, TRIAL_DONE) < PARETO_REF_TRIALS)
         strbuf_add(out, "hypervolume -");
     else
-        strbuf_addf(out, "hypervolume %.4g", pareto_hypervolume(&v->history, &v->ref));
+        strbuf_addf(out, "hypervolume %.4g", believed_volume(v, &v->ref, BELIEVED_NOW));
     if (isfinite(b->status->gain))
         strbuf_addf(out, " (%+.1f %%/h)", 100 * b->status->gain);
     strbuf_add(out, "\n");

@@ -19,6 +19,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
+#include "study/findings/gain.h"
 #include "study/findings/briefing.h"
 #include "study/findings/calibration.h"
 #include "study/findings/comparison.h"

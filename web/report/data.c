@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "study/findings/believed.h"
 #include "study/promise.h"
 #include "study/study_view.h"
 #include "web/report/report.h"
@@ -332,7 +333,7 @@ static void add_study(cJSON *root, const struct study_view *v, cJSON *space)
     add_picks(object, v);
     add_f64(object, "cost_s", cost_s);
     json_add_str(object, "cost_unit", study_cost_unit(v->search.cost));
-    add_f64(object, "hypervolume", pareto_hypervolume(&v->history, &v->ref));
+    add_f64(object, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
     json_add_str(object, "config", study->config);
     reference = cJSON_AddObjectToObject(object, "reference");
     add_f64(reference, "cost", v->ref.cost); /* in that unit */

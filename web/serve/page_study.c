@@ -12,6 +12,7 @@
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/findings/believed.h"
 #include "study/program/program_settings.h"
 #include "study/promise.h"
 #include "study/resume_command.h"
@@ -128,6 +129,7 @@ void page_study_take_advice(struct page_study *p, struct gp_insight *advice, int
     p->advised = p->settled;
     p->version = version;
     note_front(p, version);
+    p->hypervolume = believed_volume(&p->view, &p->view.ref, BELIEVED_NOW);
 }
 
 /* Front, reference, counts: after trials changed. */
@@ -137,7 +139,7 @@ static void judge_all(struct page_study *p, int64_t version)
 
     study_view_refresh(&p->view);
     note_front(p, version);
-    p->hypervolume = pareto_hypervolume(&v->history, &v->ref);
+    p->hypervolume = believed_volume(v, &v->ref, BELIEVED_NOW);
     p->best_run = study_view_best_run(v);
     p->cost_s = study_view_cost(v);
     p->n_confirming = 0;

@@ -9,7 +9,7 @@ import urllib.parse
 import test_pages as pages  # ends here where there is no browser
 import tap
 from tap import equal
-from test_pages import FRONT_STILL, STUDY, TABLE_READY, TRIALS, VIEWS, clean, go, path, point, text, tip, trials, trials_column
+from test_pages import FRONT_STILL, STUDY, TABLE_READY, TRIALS, VIEWS, clean, go, page, path, point, text, tip, trials, trials_column
 
 
 def test_one_selection_links_all_views(_):
@@ -68,6 +68,98 @@ def test_two_parameters_and_what_comes_next(_):
             assert "choices" in p or p["min"] <= step["params"][p["key"]] <= p["max"], (p, step)
     assert b.run("[...document.querySelectorAll('#contour select')].map((e) => e.value)") == ["train.learning_rate", "train.gamma"]
     clean()
+
+
+# What axe 4 tests of these pages, as far as it found something once or a page could lack it; axe itself is no package of the distribution.
+LACKS = r"""(() => {
+  const found = [], say = (rule, el) => found.push(rule + ': ' + el.outerHTML.slice(0, 120)), shown = (el) => el.getClientRects().length > 0 && getComputedStyle(el).visibility !== 'hidden';
+  const all = (selector) => [...document.querySelectorAll(selector)].filter(shown);
+  const labelled = (el) => (el.getAttribute('aria-labelledby') || '').split(/\s+/).map((id) => document.getElementById(id)?.textContent || '').join('') || el.getAttribute('aria-label') || '';
+  const name = (el) => (labelled(el) || [...(el.labels || [])].map((l) => l.textContent).join('') || el.textContent || el.getAttribute('title') || el.querySelector('img[alt]')?.alt || '').trim();
+  if (!document.documentElement.lang) found.push('html-has-lang');
+  if (document.querySelectorAll('main').length !== 1) found.push('landmark-one-main');
+  if (all('h1').length !== 1) found.push('page-has-heading-one');
+  let level = 0;
+  for (const h of all('h1,h2,h3,h4')) { const now = Number(h.localName[1]); if (level && now > level + 1) say('heading-order', h); level = now; if (!h.textContent.trim()) say('empty-heading', h); }
+  const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
+  for (const id of new Set(ids.filter((id, k) => ids.indexOf(id) !== k))) found.push('duplicate-id: ' + id);
+  for (const el of all('button, a[href], summary')) if (!name(el)) say('button-name or link-name', el);
+  for (const el of all('input:not([type=hidden]), select, textarea')) if (!labelled(el) && ![...(el.labels || [])].some((l) => l.textContent.trim()) && !el.title) say('label', el);
+  for (const el of all('[role=img], img, svg:not([aria-hidden])')) if (!labelled(el) && el.getAttribute('alt') === null && el.localName !== 'svg') say('role-img-alt', el);
+  for (const el of all('[role=slider]')) if (!el.hasAttribute('aria-valuenow') || !labelled(el)) say('aria-required-attr', el);
+  for (const el of all('[role=row]')) if ([...el.children].some((c) => !['gridcell', 'columnheader', 'rowheader'].includes(c.getAttribute('role')))) say('aria-required-children', el);
+  for (const el of all('[role=gridcell], [role=columnheader]')) if (!el.closest('[role=row]')) say('aria-required-parent', el);
+  for (const el of all('[aria-hidden=true]')) if (el.querySelector('a[href], button, input, select, [tabindex="0"]') || el.matches('a[href], button')) say('aria-hidden-focus', el);
+  for (const el of all('[tabindex]')) if (Number(el.getAttribute('tabindex')) > 0) say('tabindex', el);
+  for (const el of all('dl > *')) if (!['DT', 'DD', 'DIV'].includes(el.tagName)) say('definition-list', el);
+  for (const el of all('ul > *, ol > *')) if (el.tagName !== 'LI') say('list', el);
+  for (const el of all('main *')) if (el.scrollHeight > el.clientHeight + 2 && /auto|scroll/.test(getComputedStyle(el).overflowY) && el.clientHeight > 0 && el.tabIndex < 0 && !el.querySelector('a[href], button, input, [tabindex="0"]')) say('scrollable-region-focusable', el);
+  for (const el of all('main *')) if (el.scrollWidth > el.clientWidth + 2 && /auto|scroll/.test(getComputedStyle(el).overflowX) && el.clientWidth > 0 && el.tabIndex < 0 && !el.querySelector('a[href], button, input, [tabindex="0"]')) say('scrollable-region-focusable', el);
+  /* contrast of text of its own against the nearest ground */
+  const rgb = (text) => { const m = text.match(/[\d.]+/g).map(Number); return [m[0], m[1], m[2], m[3] ?? 1]; };
+  const light = ([r, g, b]) => { const [x, y, z] = [r, g, b].map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * x + 0.7152 * y + 0.0722 * z; };
+  const ground = (el) => { for (let at = el; at; at = at.parentElement) { const c = rgb(getComputedStyle(at).backgroundColor); if (c[3] > 0.99) return c; } return [255, 255, 255]; };
+  for (const el of all('body *')) {
+    if (![...el.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || el.closest(':disabled, .sr, [aria-hidden=true], option, .skip')) continue;
+    const style = getComputedStyle(el), c = rgb(style.color), g = ground(el), size = parseFloat(style.fontSize);
+    if (size === 0 || !style.color.startsWith('rgb')) continue;
+    const [a, b] = [light(c), light(g)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < (size >= 24 || (size >= 18.6 && style.fontWeight >= 700) ? 3 : 4.5)) say('color-contrast ' + ratio.toFixed(2), el);
+  }
+  return [...new Set(found)];
+})()"""
+
+
+def test_pages_lack_nothing_for_any_reader(_):
+    b = page()
+    found = {}
+    for name, (address, ready) in VIEWS.items():
+        for scheme, width, phone in (("light", 1400, False), ("dark", 1400, False), ("light", 390, True)):
+            b.resize(width, 900, phone)
+            b.scheme(scheme)
+            go(address, ready)
+            for lack in b.run(LACKS):
+                found.setdefault(lack, []).append("%s %s %d" % (name, scheme, width))
+    b.resize(1400, 1000)
+    b.scheme("light")
+    equal(found, {})
+    # the test itself finds what is wrong
+    b.run("document.querySelector('main').append(Object.assign(document.createElement('input'), {type: 'text'}), Object.assign(document.createElement('p'), {textContent: 'faint', style: 'color: #bbb'}))")
+    now = b.run(LACKS)
+    assert any(f.startswith("label") for f in now) and any(f.startswith("color-contrast") for f in now), now
+    pages.leave()
+
+
+# A label is cut where its box ends within it: nothing of a page runs out of the window or of its card.
+CUT = r"""(() => {
+  const found = [], w = document.documentElement.clientWidth;
+  for (const el of document.querySelectorAll('main *')) {
+    if (!el.getClientRects().length || el.closest('.scroll, .grid, .parallel, pre, .log, details, .sr, [hidden], .tabs, option')) continue;
+    const own = [...el.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()), style = getComputedStyle(el), r = el.getBoundingClientRect();
+    if (!own) continue;
+    if (r.right > w + 1 || r.left < -1) found.push('outside: ' + el.outerHTML.slice(0, 100));
+    if (el.scrollWidth > el.clientWidth + 1 && el.clientWidth > 0 && style.overflowX === 'hidden' && style.textOverflow !== 'ellipsis') found.push('cut: ' + el.outerHTML.slice(0, 100));
+  }
+  for (const c of document.querySelectorAll('canvas')) if (c.getClientRects().length && !c.closest('.scroll, .parallel')) { const r = c.getBoundingClientRect(); if (r.right > w + 1 || r.left < -1) found.push('chart outside: ' + (c.parentElement.getAttribute('aria-label') || c.className).slice(0, 80)); }
+  return [...new Set(found)];
+})()"""
+
+
+def test_no_label_is_cut_at_an_edge(_):
+    b = page()
+    found = {}
+    for name, (address, ready) in VIEWS.items():
+        for width, phone in ((1440, False), (1024, False), (390, True)):
+            b.resize(width, 900, phone)
+            go(address, ready)
+            for cut in b.run(CUT):
+                found.setdefault(cut, []).append("%s %d" % (name, width))
+    b.resize(1400, 1000)
+    equal(found, {})
+    clean()
+    b.run("document.querySelector('main').append(Object.assign(document.createElement('p'), {textContent: 'a label that is cut', style: 'width: 40px; overflow: hidden; white-space: nowrap'}))")
+    assert any(f.startswith("cut") for f in b.run(CUT))
+    pages.leave()
 
 
 if __name__ == "__main__":
