@@ -154,7 +154,7 @@ def test_enqueue_and_add(folder):
 
 WRONG = [
     ("trials:ask", {}, 400, "'client' is missing"),
-    ("trials:ask", {"client": 7}, 400, "a text is wanted"),
+    ("trials:ask", {"client": 7}, 400, "'client' must be a text"),
     ("trials:ask", {"client": ""}, 400, "0 bytes"),
     ("trials:ask", {"client": "x" * 200}, 400, "200 bytes"),
     ("trials:ask", {"client": "a\nb"}, 400, "control character"),
@@ -199,7 +199,7 @@ def test_wrong_requests_change_nothing(folder):
             said = answer["error"] + "; " + (answer["hint"] or "")
             assert status == want and says in said, (path, body, status, said)
         _, answer = s.post("a/trials/0:report", {"lease": "x", "step": -1})
-        equal(answer, {"error": "report: a whole number from 0 is wanted for 'step' (steps so far; needed with metrics)", "hint": None})
+        equal(answer, {"error": "report: 'step' must be a whole number from 0 (steps so far; needed with metrics)", "hint": None})
         status, answer = s.post("nobody/trials:ask", {"client": "a"})
         assert status == 404 and "no study 'nobody'" in answer["error"], answer
         equal(s.post("a/trials:dance", {})[0], 404)

@@ -36,8 +36,8 @@ static enum status read_rule(const struct request *r, bool maximize, char rule[R
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *found = target_query(&r->target, names[i]);
         if (found != NULL && given != NULL)
-            return FAIL(err, ST_USAGE, "both %s and %s are given; one of rule, budget_s, score and trial is wanted",
-                        given, names[i]);
+            return FAIL(err, ST_USAGE, "both %s and %s are given; give one of rule, budget_s, score and trial", given,
+                        names[i]);
         given = found != NULL ? names[i] : given;
         text = found != NULL ? found : text;
     }

@@ -282,7 +282,7 @@ static enum status put_curves(struct store *store, int64_t id, const char *names
         char name[128];
         size_t n = strcspn(at, ",");
         if (n == 0 || n >= sizeof name || n_curves == CURVES_MAX)
-            return FAIL(err, ST_USAGE, "metrics: at most %d names with commas between are wanted", CURVES_MAX);
+            return FAIL(err, ST_USAGE, "metrics: give at most %d names with commas between", CURVES_MAX);
         memcpy(name, at, n);
         name[n] = '\0';
         TRY(put_curve(store, id, name, max, out, err));

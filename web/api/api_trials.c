@@ -310,7 +310,7 @@ static enum status read_listing(struct listing *l, const struct target *t, struc
     if (l->sort < 0)
         return FAIL(err, ST_USAGE, "sort: no column '%.60s'; /studies/NAME/trials shows them", sort);
     if (order != NULL && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
-        return FAIL(err, ST_USAGE, "order is '%.20s'; asc or desc is wanted", order);
+        return FAIL(err, ST_USAGE, "order is '%.20s'; give asc or desc", order);
     l->descending = order != NULL && strcmp(order, "desc") == 0;
     return ST_OK;
 }

@@ -159,7 +159,7 @@ enum status ask_body_check(enum ask_verb verb, const cJSON *body, struct error *
             return FAIL(err, ST_USAGE, "%s: the field '%.60s' is given twice", form->verb, item->string);
         const char *wanted = cJSON_IsNull(item) ? NULL : misfit(body, field, item);
         if (wanted != NULL)
-            return FAIL(err, ST_USAGE, "%s: %s is wanted for '%s' (%s)", form->verb, wanted, field->name, field->text);
+            return FAIL(err, ST_USAGE, "%s: '%s' must be %s (%s)", form->verb, field->name, wanted, field->text);
     }
     for (size_t i = 0; i < ASK_FIELDS_MAX && form->body[i].name != NULL; i++) {
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(body, form->body[i].name);

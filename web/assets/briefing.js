@@ -51,7 +51,7 @@ export class Briefing {
       onclick: () => this.steer.act({action: 'confirm', trial: t.trial, trials: data.study.promise_seeds})}, `Was it luck? Run ${data.study.promise_seeds} fresh seeds`);
     const [head, ...rest] = t.text.split(`trial ${t.trial}`);
     return [h('p', null, head, h('a', {href: trialUrl(data.name, t.trial)}, `trial ${t.trial}`), rest.join(`trial ${t.trial}`)), command(t.command),
-      luck || (t.n_seeds < 2 && h('p.soft.small', null, 'Seen once. To run it under fresh seeds: ', h('code', null, t.confirm_command)))];
+      luck || (t.n_seeds < 2 && [h('p.soft.small', null, 'Seen once. To run it under fresh seeds:'), command(t.confirm_command)])];
   }
 
   failed(b) {
