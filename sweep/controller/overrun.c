@@ -37,7 +37,7 @@ bool overrun_is_hopeless(const struct study_view *v, size_t i, double cost, doub
     if (!p->known || study_view_has_third(v) || v->search.envs.n > 0 || !isfinite(score) || !isfinite(cost))
         return false;
     double expected = exp(p->log_cost), limit = fmax(expected * exp(SURE * p->log_cost_sd), OVERRUN_FACTOR * expected);
-    if (!(cost > limit))
+    if (!(cost > limit && cost > expected + OVERRUN_LEAST_S))
         return false;
     size_t best = best_for(v, cost, &reached);
     if (best == v->n || reached < sign * score || reached < sign * p->score + SURE * p->score_sd)

@@ -81,6 +81,11 @@ static void only_what_cannot_gain_is_stopped(void **state)
         v.trials[2].predicted.log_cost_sd = 1.2; /* 52 s were possible */
         assert_false(overrun_is_hopeless(&v, 2, 40.1, sign * 0.1, why, sizeof why));
         assert_true(overrun_is_hopeless(&v, 2, 53, sign * 0.1, why, sizeof why));
+        v.trials[2].predicted.log_cost = log(0.5); /* a second more is no overrun, two are; trial 3 costs little too */
+        v.trials[2].predicted.log_cost_sd = 0.2;
+        put(&v, TRIAL_DONE, sign * 0.7, 0.4);
+        assert_false(overrun_is_hopeless(&v, 2, 2.4, sign * 0.1, why, sizeof why));
+        assert_true(overrun_is_hopeless(&v, 2, 2.6, sign * 0.1, why, sizeof why));
         v.trials[2].predicted.known = false; /* not proposed */
         assert_false(overrun_is_hopeless(&v, 2, 1e9, sign * 0.1, why, sizeof why));
         study_view_free(&v);
