@@ -49,21 +49,15 @@ static void find_ranges(const struct comparison *c, double *lo, double *hi, doub
         }
 }
 
-static void move_to(struct strbuf *out, const char *command, double at)
-{
-    strbuf_add(out, command);
-    svg_number(out, at);
-}
-
 /* What each cost buys: a step up at each member. */
 static void draw_steps(struct strbuf *out, const struct chart *chart, const struct compared *s)
 {
     for (size_t k = 0; k < s->n_front; k++) {
-        move_to(out, k == 0 ? "<path class=\"front\" d=\"M" : "H", axis_at(&chart->x, s->front[k].cost));
-        move_to(out, k == 0 ? " " : "V", axis_at(&chart->y, s->front[k].score));
+        svg_to(out, k == 0 ? "<path class=\"front\" d=\"M" : "H", axis_at(&chart->x, s->front[k].cost));
+        svg_to(out, k == 0 ? " " : "V", axis_at(&chart->y, s->front[k].score));
     }
     if (s->n_front > 0) {
-        move_to(out, "H", chart->x.to);
+        svg_to(out, "H", chart->x.to);
         strbuf_add(out, "\"/>\n");
     }
 }
@@ -76,8 +70,8 @@ static void draw_point(struct strbuf *out, const struct chart *chart, const stru
 
     if (isfinite(p->lo) && isfinite(p->hi))
         svg_line(out, x, axis_at(&chart->y, p->lo), x, axis_at(&chart->y, p->hi), "range");
-    move_to(out, "<circle r=\"5\" cx=\"", x);
-    move_to(out, "\" cy=\"", axis_at(&chart->y, p->score));
+    svg_to(out, "<circle r=\"5\" cx=\"", x);
+    svg_to(out, "\" cy=\"", axis_at(&chart->y, p->score));
     strbuf_add(out, "\"><title>");
     text_escape(out, s->view->study.name);
     strbuf_addf(out, ", trial %lld: %s at %s", (long long)s->view->trials[p->trial].number, text_number(p->score, a),

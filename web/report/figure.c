@@ -30,12 +30,6 @@ static enum status missing(const struct study_view *v, const char *why, struct e
 
 /* -- what part of the studies attains a score at a cost -- */
 
-static void corner(struct strbuf *out, const char *command, double at)
-{
-    strbuf_add(out, command);
-    svg_number(out, at);
-}
-
 /* One of the three curves, as steps from where it begins. */
 static void attained_steps(struct strbuf *out, const struct comparison *c, const struct axis *x, const struct axis *y,
                            int which, const char *class_name)
@@ -47,13 +41,13 @@ static void attained_steps(struct strbuf *out, const struct comparison *c, const
         double score = which == 0 ? a->best : which == 1 ? a->middle : a->worst;
         if (isnan(score))
             continue;
-        corner(out, begun ? "H" : "<path d=\"M", axis_at(x, a->cost));
-        corner(out, begun ? "V" : " ", axis_at(y, score));
+        svg_to(out, begun ? "H" : "<path d=\"M", axis_at(x, a->cost));
+        svg_to(out, begun ? "V" : " ", axis_at(y, score));
         begun = true;
     }
     if (!begun)
         return;
-    corner(out, "H", x->to);
+    svg_to(out, "H", x->to);
     strbuf_addf(out, "\" class=\"%s\"/>\n", class_name);
 }
 
@@ -67,11 +61,11 @@ static void attained_band(struct strbuf *out, const struct comparison *c, const 
         double left = axis_at(x, a->cost), right = k + 1 < c->n_attained ? axis_at(x, a[1].cost) : x->to;
         if (isnan(a->best))
             continue;
-        corner(out, "M", left);
-        corner(out, " ", axis_at(y, a->best));
-        corner(out, "H", right);
-        corner(out, "V", !isnan(a->worst) ? axis_at(y, a->worst) : maximize ? y->from : y->to);
-        corner(out, "H", left);
+        svg_to(out, "M", left);
+        svg_to(out, " ", axis_at(y, a->best));
+        svg_to(out, "H", right);
+        svg_to(out, "V", !isnan(a->worst) ? axis_at(y, a->worst) : maximize ? y->from : y->to);
+        svg_to(out, "H", left);
         strbuf_add(out, "Z");
     }
     strbuf_add(out, "\" class=\"band\"/>\n");

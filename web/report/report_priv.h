@@ -100,6 +100,8 @@ void axis_of_param(struct axis *axis, const struct search *search, size_t param,
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label);
 void svg_number(struct strbuf *out, double value); /* one decimal */
+void svg_to(struct strbuf *out, const char *before,
+            double at); /* a text, and then a number: a path's corner, an attribute */
 void svg_text(struct strbuf *out, double x, double y, const char *class_name, const char *text); /* escaped */
 void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name);
 void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x);

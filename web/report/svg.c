@@ -24,6 +24,12 @@ void svg_number(struct strbuf *out, double value)
     strbuf_add(out, buf);
 }
 
+void svg_to(struct strbuf *out, const char *before, double at)
+{
+    strbuf_add(out, before);
+    svg_number(out, at);
+}
+
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label)
 {
     strbuf_addf(out, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" class=\"%s\" role=\"img\" aria-label=\"", width,
