@@ -6,6 +6,7 @@ TRAWL_NODE_KILLS: number of kills (24).
 """
 import json
 import os
+import pathlib
 import random
 import signal
 import sqlite3
@@ -15,6 +16,9 @@ import time
 
 import tap
 from tap import TINY_SWEEP, equal, run, write
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "store"))
+import postgres  # noqa: E402
 
 N_KILLS = int(os.environ.get("TRAWL_NODE_KILLS", 24))
 PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2") + """
@@ -203,6 +207,38 @@ def test_signals_save_and_give_back(folder):
     wait_for("stop", lambda: "is to stop" in (folder / "second.log").read_text())
     kill(second, signal.SIGTERM)
     equal(second.wait(tap.PATIENCE_S), 130)
+
+
+def test_nodes_train_on_while_their_database_is_away(folder):
+    if postgres.MISSING:
+        raise tap.Skip(postgres.MISSING)
+    os.environ["XDG_DATA_HOME"] = str(folder)
+    server = postgres.Postgres()
+    try:
+        store, chance = server.database("nodes"), random.Random(3)
+        ask = lambda what: server.sql("SET search_path = trawl; " + what, "nodes")
+        sweep = background(folder, "sweep", "sweep", write(folder, "a.ini", PARETO), "--name", "a", "--trials", 24, "--seed", 3, "--store", store,
+                           "--devices", "none")
+        wait_for("study", lambda: subprocess.run([tap.TRAWL, "show", "a", "--store", store], capture_output=True).returncode == 0)
+        nodes = [node(folder, store, name, "--runs-per-device", 2) for name in ("one", "two")]
+        done = lambda: int(ask("SELECT count(*) FROM trial WHERE state = 'done'")[0][0])
+        for until in (4, 10):
+            wait_for("results", lambda: done() >= until)
+            server.stop(signal.SIGKILL)
+            time.sleep(chance.uniform(0.3, 1))
+            server.start()
+        kill(nodes[0])
+        nodes[0] = node(folder, store, "one", "--runs-per-device", 2)
+        equal(sweep.wait(tap.PATIENCE_S), 0)
+        equal(ask("SELECT count(*), count(DISTINCT number) FROM trial WHERE state IN ('done', 'failed', 'lost')"), [["24", "24"]])
+        equal(ask("SELECT trial_id FROM lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1"), [])
+        found = json.loads(run("replay", "a", "--store", store, "--json")[0])
+        equal((found["differences"], found["unrecorded"]), ([], 0))
+        for one in nodes:
+            kill(one, signal.SIGTERM)
+            equal(one.wait(tap.PATIENCE_S), 130)
+    finally:
+        server.close()
 
 
 if __name__ == "__main__":
