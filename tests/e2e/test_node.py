@@ -98,7 +98,8 @@ def ended(store):
 
 def test_kills_lose_and_double_nothing(folder):
     chance = random.Random(7)
-    store, daemon = submit(folder, PARETO, 60)
+    n_trials = 4 * N_KILLS  # more than end before the last kill
+    store, daemon = submit(folder, PARETO, n_trials)
     nodes = {name: node(folder, store, name, "--runs-per-device", 2) for name in ("one", "two")}
     seen, kills = {}, {"controller": 0, "node": 0, "worker": 0}
     kinds = [list(kills)[k % 3] for k in range(N_KILLS)]
@@ -127,7 +128,7 @@ def test_kills_lose_and_double_nothing(folder):
     rows = {number: rest for number, *rest in ended(store)}
     for number, rest in seen.items():
         equal(rows[number], rest)
-    equal(query(store, "SELECT count(*), count(DISTINCT number) FROM trial"), [(60, 60)])
+    equal(query(store, "SELECT count(*), count(DISTINCT number) FROM trial"), [(n_trials, n_trials)])
     states = dict(query(store, "SELECT state, count(*) FROM trial GROUP BY 1"))
     equal(set(states) - {"done", "failed", "lost"}, set())  # lost: two nodes were killed under it
     told = query(store, "SELECT trial_id, count(*) FROM lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1")
