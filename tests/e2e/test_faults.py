@@ -363,7 +363,7 @@ def test_a_full_disk(folder):
         equal(json.loads(run("ls", "--store", store, "--json")[0])[0]["now"], "running")
         tap.fails("pause", "a", "--store", store, code=1, says="disk is full, and the controller waits for space; nothing was changed")
         (small / "ballast").unlink()
-        wait_for(lambda: "space on the disk again" in words.read_text(), process)
+        wait_for(lambda: "can be written again" in words.read_text(), process)
         wait_for(lambda: words.read_text().count("the disk is full") == 2, process)
         later = finished(store)
         assert len(later) > len(before) + 5, (len(before), len(later))

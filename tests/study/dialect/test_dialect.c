@@ -60,6 +60,7 @@ static const struct value any_base[] = {
     {"train.ent_coef", "0.001"},
     {"train.target_kl", "0"},
     {"train.decay_share", "1"},
+    {"train.decay_steps", "0"},
     {"train.e3b_coef", "0"},
     {"train.from_policy", ""},
     {"train.norm_adv", "true"},
