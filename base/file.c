@@ -113,45 +113,73 @@ static void remove_left(const char *path)
         closedir(dir);
 }
 
+enum status file_writer_begin(struct file_writer *w, const char *path, struct error *err)
+{
+    int len;
+
+    w->path = path;
+    remove_left(path);
+    len = snprintf(w->temp, sizeof w->temp, "%s" TEMP "%ld", path, (long)getpid());
+    if (len < 0 || (size_t)len >= sizeof w->temp)
+        return FAIL(err, ST_IO, "%.64s...: the path is too long, the limit is %d bytes", path, PATH_MAX - 16);
+    w->fd = open(w->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    w->open = w->fd >= 0;
+    return w->open ? ST_OK
+                   : FAIL(err, ST_IO, "%s: cannot be written: %s; check that the folder exists and may be written to",
+                          path, strerror(errno));
+}
+
+void file_writer_drop(struct file_writer *w)
+{
+    if (!w->open)
+        return;
+    if (w->fd >= 0)
+        close(w->fd);
+    unlink(w->temp);
+    w->open = false;
+}
+
+static enum status fail_writer(struct file_writer *w, const char *what, struct error *err)
+{
+    enum status rc = FAIL(err, ST_IO, "%s: cannot %s: %s; what was there is unchanged", w->path, what, strerror(errno));
+
+    file_writer_drop(w);
+    return rc;
+}
+
+enum status file_writer_add(struct file_writer *w, const void *bytes, size_t n, struct error *err)
+{
+    char what[48];
+
+    if (write_bytes(w->fd, bytes, n) == 0)
+        return ST_OK;
+    snprintf(what, sizeof what, "write %zu bytes", n);
+    return fail_writer(w, what, err);
+}
+
+enum status file_writer_end(struct file_writer *w, struct error *err)
+{
+    if (sync_fd(w->fd) != 0)
+        return fail_writer(w, "be brought to disk", err);
+    int closed = close(w->fd);
+    w->fd = -1;
+    if (closed != 0 || rename(w->temp, w->path) != 0)
+        return fail_writer(w, "be put in place", err);
+    w->open = false;
+    sync_parent(w->path);
+    return ST_OK;
+}
+
 enum status file_write_all(const char *path, const void *bytes, size_t n, struct error *err)
 {
-    char temp[PATH_MAX];
+    struct file_writer w = {0};
     struct stat st;
-    enum status rc;
-    int fd, len;
 
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return write_special(path, bytes, n, err);
-    remove_left(path);
-    len = snprintf(temp, sizeof temp, "%s" TEMP "%ld", path, (long)getpid());
-    if (len < 0 || (size_t)len >= sizeof temp)
-        return FAIL(err, ST_IO, "%.64s...: the path is too long, the limit is %d bytes", path, PATH_MAX - 16);
-    fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return FAIL(err, ST_IO, "%s: cannot be written: %s; check that the folder exists and may be written to", path,
-                    strerror(errno));
-    if (write_bytes(fd, bytes, n) != 0) {
-        rc = FAIL(err, ST_IO, "%s: cannot write %zu bytes: %s; what was there is unchanged", path, n, strerror(errno));
-        goto fail;
-    }
-    if (sync_fd(fd) != 0) {
-        rc = FAIL(err, ST_IO, "%s: cannot be brought to disk: %s; what was there is unchanged", path, strerror(errno));
-        goto fail;
-    }
-    len = close(fd);
-    fd = -1;
-    if (len != 0 || rename(temp, path) != 0) {
-        rc = FAIL(err, ST_IO, "%s: cannot be put in place: %s; what was there is unchanged", path, strerror(errno));
-        goto fail;
-    }
-    sync_parent(path);
-    return ST_OK;
-
-fail:
-    if (fd >= 0)
-        close(fd);
-    unlink(temp);
-    return rc;
+    TRY(file_writer_begin(&w, path, err));
+    TRY(file_writer_add(&w, bytes, n, err));
+    return file_writer_end(&w, err);
 }
 
 static enum status too_large(const char *path, size_t max_bytes, struct error *err)

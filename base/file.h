@@ -5,6 +5,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,17 @@
 #include "base/status.h"
 
 enum status file_write_all(const char *path, const void *bytes, size_t n, struct error *err) MUST_USE;
+/* The same of a regular file, piece by piece. path is borrowed until the end; a failure ends it too. Zeroed: none is open. */
+struct file_writer {
+    bool open;
+    int fd;
+    const char *path;
+    char temp[PATH_MAX];
+};
+enum status file_writer_begin(struct file_writer *w, const char *path, struct error *err) MUST_USE;
+enum status file_writer_add(struct file_writer *w, const void *bytes, size_t n, struct error *err) MUST_USE;
+enum status file_writer_end(struct file_writer *w, struct error *err) MUST_USE;
+void file_writer_drop(struct file_writer *w); /* one that is not open is fine */
 /* Reads at most max_bytes; larger is ST_LIMIT. *ret_bytes is owned by the caller (mem_free), NUL-terminated. */
 enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                           struct error *err) MUST_USE;

@@ -49,55 +49,19 @@ enum status file_chunk_add(cJSON *message, const char *path, int64_t at, int64_t
 
 void file_chunks_drop(struct file_chunks *f)
 {
-    if (!f->open)
-        return;
-    close(f->fd);
-    (void)unlink(f->half);
-    f->open = false;
-}
-
-static enum status begin(struct file_chunks *f, const char *path, struct error *err)
-{
-    file_chunks_drop(f);
-    snprintf(f->path, sizeof f->path, "%s", path);
-    snprintf(f->half, sizeof f->half, "%s.tmp.%ld", path, (long)getpid());
-    f->fd = open(f->half, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (f->fd < 0)
-        return FAIL(err, ST_IO, "%s cannot be written: %s", f->half, strerror(errno));
-    f->open = true;
-    f->at = 0;
-    return ST_OK;
-}
-
-static enum status end(struct file_chunks *f, struct error *err)
-{
-    int code = fsync(f->fd) != 0 ? errno : 0;
-
-    if (code == 0 && rename(f->half, f->path) != 0)
-        code = errno;
-    if (code != 0) {
-        file_chunks_drop(f);
-        return FAIL(err, ST_IO, "%s cannot be written: %s", f->path, strerror(code));
-    }
-    close(f->fd);
-    f->open = false;
-    return ST_OK;
+    file_writer_drop(&f->file);
 }
 
 static enum status append(struct file_chunks *f, const char *text, int64_t size, struct error *err)
 {
     uint8_t *bytes = mem_alloc(PROTO_CHUNK_BYTES);
-    enum status rc = ST_OK;
-    size_t n = 0, done = 0;
+    enum status rc;
+    size_t n = 0;
 
     if (!base64_decode(text, bytes, PROTO_CHUNK_BYTES, &n) || (int64_t)n > size - f->at)
         rc = FAIL(err, ST_CORRUPT, "a chunk of %s is no base64, or too long", f->path);
-    while (rc == ST_OK && done < n) {
-        ssize_t got = write(f->fd, bytes + done, n - done);
-        if (got < 0 && errno != EINTR)
-            rc = FAIL(err, ST_IO, "%s cannot be written: %s", f->half, strerror(errno));
-        done += got > 0 ? (size_t)got : 0;
-    }
+    else
+        rc = file_writer_add(&f->file, bytes, n, err);
     f->at += (int64_t)n;
     mem_free(bytes);
     return rc;
@@ -115,10 +79,13 @@ enum status file_chunk_take(struct file_chunks *f, const char *path, const cJSON
         const char *reason = json_get_str(message, "reason");
         rc = FAIL(err, ST_IO, "%s", reason != NULL ? reason : "a chunk without bytes came");
     } else if (at == 0) {
-        rc = begin(f, path, err);
-    } else if (!f->open || at != f->at) {
+        file_chunks_drop(f);
+        snprintf(f->path, sizeof f->path, "%s", path);
+        f->at = 0;
+        rc = file_writer_begin(&f->file, f->path, err);
+    } else if (!f->file.open || at != f->at) {
         rc = FAIL(err, ST_CORRUPT, "%s: bytes from %lld on came, and not those from %lld", path, (long long)at,
-                  (long long)(f->open ? f->at : 0));
+                  (long long)(f->file.open ? f->at : 0));
     }
     if (rc == ST_OK)
         rc = append(f, text, size, err);
@@ -127,5 +94,5 @@ enum status file_chunk_take(struct file_chunks *f, const char *path, const cJSON
         return rc;
     }
     *ret_done = f->at == size;
-    return *ret_done ? end(f, err) : ST_OK;
+    return *ret_done ? file_writer_end(&f->file, err) : ST_OK;
 }

@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
 
 /* A file that arrives. Zeroed: none. file_chunks_drop ends it. */
 struct file_chunks {
-    bool open;
-    int fd;
+    struct file_writer file; /* not open: none has begun */
     int64_t at; /* bytes that have come */
-    char path[PATH_MAX], half[PATH_MAX + 32];
+    char path[PATH_MAX];
 };
 /* Adds at, size and data to message: of the file at path from byte `at` on. *ret_next: where the next chunk begins;
  * the size of the file: this was the last one. */
