@@ -1,7 +1,7 @@
 /* clock.c - the monotonic and the UTC clock. */
 #include "base/clock.h"
 
-#include <time.h>
+#include <math.h>
 
 uint64_t clock_mono_ns(void)
 {
@@ -20,4 +20,19 @@ int64_t clock_utc_ms(void)
     struct timespec ts;
     clock_gettime(CLOCK_REALTIME, &ts);
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t clock;
+
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+struct timespec clock_timespec(double mono_s)
+{
+    return (struct timespec){.tv_sec = (time_t)mono_s, .tv_nsec = (long)(fmod(mono_s, 1.0) * 1e9)};
 }

@@ -2,10 +2,16 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
+#include <time.h>
 
 uint64_t clock_mono_ns(void); /* never goes back; for durations only */
 double clock_mono_s(void);
 int64_t clock_utc_ms(void); /* since 1970-01-01T00:00:00Z; may jump */
+
+/* For pthread_cond_timedwait: a condition that waits by the monotonic clock (pthread_cond_destroy), and a time of it. */
+void clock_cond_init(pthread_cond_t *cond);
+struct timespec clock_timespec(double mono_s);
 
 #endif

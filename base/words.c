@@ -53,6 +53,12 @@ const char *word_nearest(const char *misspelt, const char *const *names, size_t 
     return best;
 }
 
+bool word_ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), length = strlen(end);
+    return n > length && strcmp(text + n - length, end) == 0;
+}
+
 size_t utf8_length(const char *text, size_t n)
 {
     const unsigned char *at = (const unsigned char *)text;

@@ -14,6 +14,9 @@ bool word_is_near(const char *misspelt, size_t distance);
 /* The nearest of n names, the first one of equals; NULL when none is near. */
 const char *word_nearest(const char *misspelt, const char *const *names, size_t n);
 
+/* Does text end in `end`, with something before that? "run.ini" ends in ".ini", ".ini" does not. */
+bool word_ends_in(const char *text, const char *end);
+
 /* Bytes of the UTF-8 character at text (n bytes left), 0 when it is not UTF-8. */
 size_t utf8_length(const char *text, size_t n);
 

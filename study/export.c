@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "store/store.h"
 #include "study/program/program_command.h"
 #include "study/search.h"
@@ -282,15 +283,13 @@ enum status export_find_format(const char *name, const char *path, enum export_f
     static const char *const names[] = {
         [EXPORT_INI] = "ini",     [EXPORT_JSON] = "json",     [EXPORT_ARGS] = "args",    [EXPORT_CSV] = "csv",
         [EXPORT_JSONL] = "jsonl", [EXPORT_OPTUNA] = "optuna", [EXPORT_CURVES] = "curves"};
-    static const enum export_format by_suffix[] = {EXPORT_JSON, EXPORT_CSV, EXPORT_JSONL};
-    size_t n = path != NULL ? strlen(path) : 0;
 
     *ret_format = EXPORT_INI;
-    for (size_t i = 0; name == NULL && i < sizeof by_suffix / sizeof by_suffix[0]; i++) {
-        size_t length = strlen(names[by_suffix[i]]);
-        if (n > length + 1 && path[n - length - 1] == '.' && strcmp(path + n - length, names[by_suffix[i]]) == 0)
-            *ret_format = by_suffix[i];
-    }
+    if (name == NULL && path != NULL)
+        *ret_format = word_ends_in(path, ".json")    ? EXPORT_JSON
+                      : word_ends_in(path, ".csv")   ? EXPORT_CSV
+                      : word_ends_in(path, ".jsonl") ? EXPORT_JSONL
+                                                     : EXPORT_INI;
     for (size_t i = 0; name != NULL && i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0) {
             *ret_format = (enum export_format)i;

@@ -61,9 +61,9 @@ static const struct opt_def sweep_defs[] = {
                 "Ends the study at this much device time over all trials: 24h; 0: no limit."),
     OPT_ROW_STR(struct sweep_settings, target, "",
                 "Ends the study when its best config is expected to reach this score; empty: none."),
-    OPT_ROW_FLOAT(
-        struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
-        "Ends the study when its hypervolume, of what is believed of each config, grows by less than this share of itself in an hour (0.01: 1 %); 0: off."),
+    OPT_ROW_FLOAT(struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
+                  "Ends the study when its hypervolume, of what is believed of each config, grows by less than this "
+                  "share of itself in an hour (0.01: 1 %); 0: off."),
     OPT_ROW_STR(struct sweep_settings, gain_window, "1h",
                 "Measures sweep.min_gain over this last time, in which at least 10 trials must have ended.",
                 .depends = "sweep.min_gain > 0"),
@@ -190,8 +190,6 @@ void setup_destroy(struct setup *setup)
 
 enum status setup_load(struct setup *setup, const char *word, struct error *err)
 {
-    size_t n = strlen(word);
-
     if (env_find(word) != NULL || env_is_gym(word))
         return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
     if (env_is_library(word))
@@ -202,7 +200,7 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
             "%s is a checkpoint and no config: `trawl train --resume %s` continues its training, `trawl eval %s` "
             "plays it",
             word, SHELL_WORD(word), SHELL_WORD(word));
-    if (file_exists(word) || strchr(word, '/') != NULL || (n > 4 && strcmp(word + n - 4, ".ini") == 0))
+    if (file_exists(word) || strchr(word, '/') != NULL || word_ends_in(word, ".ini"))
         return config_load_file(setup->config, word, err);
     return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file; the nearest game is '%s', `trawl envs` lists all",
                 word, env_nearest(word));

@@ -227,7 +227,6 @@ enum status check_output(const char *path, enum output_kind kind, const char *co
                          struct error *err)
 {
     struct stat st;
-    size_t length = strlen(path);
     const char *what = NULL;
 
     TRY(check_writable(path, err));
@@ -236,7 +235,7 @@ enum status check_output(const char *path, enum output_kind kind, const char *co
             what = "store";
         else if (kind != OUTPUT_CHECKPOINT && checkpoint_is_one(path))
             what = "checkpoint";
-        else if (kind != OUTPUT_CONFIG && length > 4 && strcmp(path + length - 4, ".ini") == 0)
+        else if (kind != OUTPUT_CONFIG && word_ends_in(path, ".ini"))
             what = "config";
     }
     if (what != NULL)

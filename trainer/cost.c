@@ -12,6 +12,7 @@
  *
  * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) every iteration is collected when
  * the gate is let go; (3) wall_s never falls. */
+#include "base/hash.h"
 #include "trainer/trainer_priv.h"
 
 #include "base/clock.h"
@@ -64,14 +65,6 @@ void train_pace_destroy(struct train_pace *pace)
     mem_free(pace);
 }
 
-/* FNV-1a */
-static uint64_t pace_mix(uint64_t hash, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3ull;
-    return hash;
-}
-
 /* Names everything that the work of an iteration follows from (as of same_shape in cache.c, and the number of
  * minibatches), and which window of a run it is: the time of an iteration moves while a policy learns. */
 static uint64_t pace_kind(const struct trainer *t, uint64_t window)
@@ -90,12 +83,12 @@ static uint64_t pace_kind(const struct trainer *t, uint64_t window)
                               (double)(s->e3b_coef > 0),
                               (double)kern_n_threads(t->kern),
                               (double)window};
-    uint64_t hash = pace_mix(0xcbf29ce484222325ull, t->def->name, strlen(t->def->name));
+    uint64_t hash = hash_text(t->def->name);
 
-    hash = pace_mix(hash, t->ops->name, strlen(t->ops->name));
-    hash = pace_mix(hash, numbers, sizeof numbers);
-    hash = pace_mix(hash, &t->policy.set, sizeof t->policy.set);
-    return pace_mix(hash, t->env_settings, t->def->options.settings_size);
+    hash = hash_bytes(hash, t->ops->name, strlen(t->ops->name));
+    hash = hash_bytes(hash, numbers, sizeof numbers);
+    hash = hash_bytes(hash, &t->policy.set, sizeof t->policy.set);
+    return hash_bytes(hash, t->env_settings, t->def->options.settings_size);
 }
 
 static double pace_recall(const struct trainer *t, uint64_t window)

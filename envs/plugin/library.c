@@ -3,8 +3,10 @@
  * that was changed is another entry; (3) code of a library runs here only after env_libraries_run. */
 #include "envs/plugin/library.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/words.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/describe.h"
@@ -62,8 +64,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards libraries and
 
 bool env_is_library(const char *name)
 {
-    size_t n = strlen(name);
-    return n > 3 && strcmp(name + n - 3, ".so") == 0;
+    return word_ends_in(name, ".so");
 }
 
 bool env_is_outside(const char *name)
@@ -112,10 +113,9 @@ bool env_library_is_described(const struct env_def *def)
     return def->source != NULL && library_of(def)->described;
 }
 
-/* FNV-1a of a file: it is to notice a change, not to resist one who makes it. */
 static enum status hash_file(const char *path, char ret_hash[ENV_LIBRARY_HASH_BYTES], struct error *err)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = HASH_START;
     unsigned char buf[65536];
     size_t got;
     FILE *file = fopen(path, "rbe");
@@ -123,8 +123,7 @@ static enum status hash_file(const char *path, char ret_hash[ENV_LIBRARY_HASH_BY
     if (file == NULL)
         return FAIL(err, ST_IO, "%s: the game's library cannot be read: %s", path, strerror(errno));
     while ((got = fread(buf, 1, sizeof buf, file)) > 0)
-        for (size_t i = 0; i < got; i++)
-            hash = (hash ^ buf[i]) * 0x100000001b3u;
+        hash = hash_bytes(hash, buf, got);
     fclose(file);
     snprintf(ret_hash, ENV_LIBRARY_HASH_BYTES, "%016llx", (unsigned long long)hash);
     return ST_OK;

@@ -3,6 +3,7 @@
  * The lock is an advisory one of the controller's session. The server gives it free when the session ends: at once when
  * the process dies, within 5 s when its machine vanishes (the keepalives that pg.c sets). A standby takes over when the
  * lock was free for FREE_S: after a restart of the server its controller is back sooner, and keeps its trials. */
+#include "base/hash.h"
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
@@ -190,15 +191,15 @@ void pg_address_name(const char *address, char *buf, size_t size)
     static const char *const keys[] = {"service", "host", "hostaddr", "port", "dbname"};
     PQconninfoOption *given = PQconninfoParse(address, NULL), *defaults = PQconndefaults();
     const char *host = option(given, "host"), *db = option(given, "dbname");
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    uint64_t hash = HASH_START;
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const char *value = option(given, keys[i]);
         if (value == NULL)
             value = option(defaults, keys[i]);
-        for (const char *c = value != NULL ? value : ""; *c != '\0'; c++)
-            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-        hash = (hash ^ 0xff) * 0x100000001b3u;
+        if (value != NULL)
+            hash = hash_bytes(hash, value, strlen(value));
+        hash = hash_bytes(hash, "\xff", 1);
     }
     snprintf(buf, size, "%.40s-%.40s-%08x", host != NULL && host[0] != '/' ? host : "local",
              db != NULL ? db : "default", (unsigned)(hash ^ hash >> 32));

@@ -21,8 +21,6 @@
 #include <unistd.h>
 
 #define LOOK_NS 20000000
-#define LAST_CALLS_S 12 /* for requests, once it is to end */
-#define REPORTS_MAX 256 /* that wait for the server; then the oldest go */
 
 struct agent {
     const struct agent_settings *set;
@@ -32,14 +30,6 @@ struct agent {
     bool quitting;
     struct error err;
 };
-
-/* With the lock. */
-static void hand_result(struct agent_job *job, cJSON *result)
-{
-    job->result = result;
-    job->state = JOB_ENDED;
-    pthread_cond_signal(&job->changed);
-}
 
 static bool has_unit(const struct agent_job *job, const char *wanted)
 {
@@ -104,13 +94,6 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
     return rc;
 }
 
-/* The first reason is the one that is shown. */
-static void end_agent(struct agent *a, enum status rc, const char *why)
-{
-    if (a->err.status == ST_OK)
-        (void)FAIL(&a->err, rc, "%s", why);
-}
-
 /* With the lock. What no trial can be started with, a command that fits none or a program that is not here, ends the
  * agent: its trial is for others. */
 static void begin(struct agent *a, struct agent_job *job)
@@ -126,10 +109,10 @@ static void begin(struct agent *a, struct agent_job *job)
         return;
     }
     if (rc == ST_USAGE || rc == ST_IO) {
-        end_agent(a, rc, why.text);
-        hand_result(job, result_of(job, "queued", NULL));
+        (void)FAIL(&a->err, rc, "%s", why.text);
+        agent_job_end(job, result_of(job, "queued", NULL));
     } else {
-        hand_result(job, result_of(job, rc == ST_INTERRUPTED ? "queued" : "failed", why.text));
+        agent_job_end(job, result_of(job, rc == ST_INTERRUPTED ? "queued" : "failed", why.text));
     }
 }
 
@@ -138,7 +121,6 @@ static void add_report(struct agent_job *job, const struct program_report *r)
 {
     cJSON *body = cJSON_CreateObject(), *metrics = cJSON_CreateObject();
 
-    json_add_str(body, "lease", agent_job_token(job));
     json_add_i64(body, "step", (int64_t)r->step);
     if (!counts_steps(job))
         json_add_f64(body, "cost", r->cost);
@@ -147,10 +129,7 @@ static void add_report(struct agent_job *job, const struct program_report *r)
         if (isfinite(r->line.metrics[i].value))
             json_add_f64(metrics, r->line.metrics[i].name, r->line.metrics[i].value);
     json_add(body, "metrics", metrics);
-    cJSON_AddItemToArray(job->reports, body);
-    if (cJSON_GetArraySize(job->reports) > REPORTS_MAX)
-        cJSON_DeleteItemFromArray(job->reports, 0);
-    pthread_cond_signal(&job->changed);
+    agent_job_report(job, body);
 }
 
 static cJSON *end_result(const struct agent *a, const struct agent_job *job, const struct program_end *end)
@@ -186,8 +165,8 @@ static void finish(struct agent *a, struct agent_job *job)
              (long long)agent_job_number(job, "trial"), json_get_str(result, "state"),
              end->reason[0] != '\0' ? ": " : "", end->reason, score, end->cost);
     if (end->not_started)
-        end_agent(a, ST_IO, end->reason);
-    hand_result(job, result);
+        (void)FAIL(&a->err, ST_IO, "%s", end->reason);
+    agent_job_end(job, result);
     mem_free(end);
 }
 
@@ -211,13 +190,9 @@ static void step(struct agent *a, struct agent_job *job)
 static void quit(struct agent *a, size_t n)
 {
     a->quitting = true;
-    atomic_store(&a->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + LAST_CALLS_S)));
-    for (size_t i = 0; i < n; i++) {
-        pthread_mutex_lock(&a->jobs[i].lock);
-        a->jobs[i].quit = a->jobs[i].stop = true;
-        pthread_cond_broadcast(&a->jobs[i].changed);
-        pthread_mutex_unlock(&a->jobs[i].lock);
-    }
+    atomic_store(&a->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + AGENT_LAST_CALLS_S)));
+    for (size_t i = 0; i < n; i++)
+        agent_job_quit(&a->jobs[i]);
 }
 
 /* Have all slots come to their end? The first failure ends the others too. */
@@ -225,13 +200,8 @@ static bool all_over(struct agent *a, size_t n)
 {
     size_t n_over = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        pthread_mutex_lock(&a->jobs[i].lock);
-        n_over += a->jobs[i].state == JOB_OVER;
-        if (a->err.status == ST_OK && a->jobs[i].err.status != ST_OK)
-            a->err = a->jobs[i].err;
-        pthread_mutex_unlock(&a->jobs[i].lock);
-    }
+    for (size_t i = 0; i < n; i++)
+        n_over += agent_job_is_over(&a->jobs[i], &a->err);
     return n_over == n;
 }
 

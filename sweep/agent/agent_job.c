@@ -23,15 +23,8 @@
 /* Waits until something changes, or for this time. With the lock. */
 static void wait_for(struct agent_job *job, double seconds)
 {
-    struct timespec until;
+    struct timespec until = clock_timespec(clock_mono_s() + seconds);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)seconds;
-    until.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
     (void)pthread_cond_timedwait(&job->changed, &job->lock, &until);
 }
 
@@ -361,20 +354,51 @@ static void *talk(void *ctx)
 enum status agent_job_start(struct agent_job *job, const struct agent_settings *set, const struct agent_slot *slot,
                             uint64_t seed, struct http_cancel *cancel, struct error *err)
 {
-    pthread_condattr_t clock;
     int code;
 
     *job = (struct agent_job){
         .set = set, .slot = slot, .reports = cJSON_CreateArray(), .rng = rng_seed(seed), .held = set->place.direct};
     pthread_mutex_init(&job->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* a clock that is set does not make it wait */
-    pthread_cond_init(&job->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    clock_cond_init(&job->changed);
     TRY(ask_client_create(&job->client, &set->place, set->study, cancel, err));
     code = pthread_create(&job->thread, NULL, talk, job);
     job->has_thread = code == 0;
     return code == 0 ? ST_OK : FAIL(err, ST_IO, "cannot start a thread: %s", strerror(code));
+}
+
+void agent_job_report(struct agent_job *job, cJSON *body)
+{
+    json_add_str(body, "lease", agent_job_token(job));
+    cJSON_AddItemToArray(job->reports, body);
+    if (cJSON_GetArraySize(job->reports) > AGENT_REPORTS_MAX)
+        cJSON_DeleteItemFromArray(job->reports, 0);
+    pthread_cond_signal(&job->changed);
+}
+
+void agent_job_end(struct agent_job *job, cJSON *result)
+{
+    job->result = result;
+    job->state = JOB_ENDED;
+    pthread_cond_signal(&job->changed);
+}
+
+void agent_job_quit(struct agent_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    job->quit = job->stop = true;
+    job->stop_why[0] = '\0';
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+bool agent_job_is_over(struct agent_job *job, struct error *err)
+{
+    pthread_mutex_lock(&job->lock);
+    bool over = job->state == JOB_OVER;
+    if (err->status == ST_OK && job->err.status != ST_OK)
+        *err = job->err;
+    pthread_mutex_unlock(&job->lock);
+    return over;
 }
 
 void agent_job_join(struct agent_job *job)

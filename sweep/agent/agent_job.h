@@ -15,6 +15,9 @@
 struct ask_client;
 struct program_run;
 
+#define AGENT_REPORTS_MAX 1024 /* that wait for the server or the store */
+#define AGENT_LAST_CALLS_S 12 /* for results, once the agent is to end */
+
 enum job_state {
     JOB_ASKS, /* the thread's: no trial */
     JOB_GIVEN, /* main: is to start the program of answer */
@@ -53,6 +56,14 @@ enum status agent_job_start(struct agent_job *job, const struct agent_settings *
 const char *agent_job_token(const struct agent_job *job); /* of the lease of its trial */
 /* A number of the answer of ask: "trial", "attempt", "seed"; 0: it has none. */
 int64_t agent_job_number(const struct agent_job *job, const char *key);
+/* With the lock. A report waits to be sent (takes body; its lease is added), and past AGENT_REPORTS_MAX the oldest is dropped. */
+void agent_job_report(struct agent_job *job, cJSON *body);
+/* With the lock. The trial has ended on this side, and the thread tells the result, which it takes. */
+void agent_job_end(struct agent_job *job, cJSON *result);
+/* Gives the trial back and asks for no other; what it still sends may take AGENT_LAST_CALLS_S. */
+void agent_job_quit(struct agent_job *job);
+/* Has its thread ended? A failure of it becomes *err, where there is none yet. */
+bool agent_job_is_over(struct agent_job *job, struct error *err);
 void agent_job_join(struct agent_job *job); /* after JOB_OVER or job->quit; a zeroed one is fine */
 
 #endif

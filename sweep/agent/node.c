@@ -29,7 +29,6 @@
 #define ROUND_MS 25
 #define SILENCE_S 30 /* of a worker, which sends a sign of life each second */
 #define HELLO_S 60
-#define LAST_CALLS_S 12 /* for results, once it is to end */
 
 struct node_run {
     const struct node_settings *set;
@@ -46,12 +45,6 @@ struct node_run {
     bool quitting;
     struct error err;
 };
-
-static void end_node(struct node_run *r, enum status rc, const char *why)
-{
-    if (r->err.status == ST_OK)
-        (void)FAIL(&r->err, rc, "%s", why);
-}
 
 static struct node_slot *slots_of(struct node_run *r, const struct worker *w)
 {
@@ -86,7 +79,7 @@ static void died(struct node_run *r, struct worker *w, const char *how)
         return;
     snprintf(w->last_death, sizeof w->last_death, "%s", how);
     if (w->refused)
-        end_node(r, ST_DEVICE, how);
+        (void)FAIL(&r->err, ST_DEVICE, "%s", how);
     switch (health_death(&w->health, w->started_s, !w->was_ready, r->now_s)) {
     case HEALTH_QUARANTINED:
         log_warn(
@@ -275,15 +268,9 @@ static void look_after_workers(struct node_run *r)
 static void quit(struct node_run *r)
 {
     r->quitting = true;
-    atomic_store(&r->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + LAST_CALLS_S)));
-    for (size_t i = 0; i < r->n_slots; i++) {
-        struct agent_job *job = &r->slots[i].job;
-        pthread_mutex_lock(&job->lock);
-        job->quit = job->stop = true;
-        job->stop_why[0] = '\0';
-        pthread_cond_broadcast(&job->changed);
-        pthread_mutex_unlock(&job->lock);
-    }
+    atomic_store(&r->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + AGENT_LAST_CALLS_S)));
+    for (size_t i = 0; i < r->n_slots; i++)
+        agent_job_quit(&r->slots[i].job);
 }
 
 /* Have all slots come to their end? The first failure ends the others too. */
@@ -291,14 +278,8 @@ static bool all_over(struct node_run *r)
 {
     size_t n_over = 0;
 
-    for (size_t i = 0; i < r->n_slots; i++) {
-        struct agent_job *job = &r->slots[i].job;
-        pthread_mutex_lock(&job->lock);
-        n_over += job->state == JOB_OVER;
-        if (job->err.status != ST_OK)
-            end_node(r, job->err.status, job->err.text);
-        pthread_mutex_unlock(&job->lock);
-    }
+    for (size_t i = 0; i < r->n_slots; i++)
+        n_over += agent_job_is_over(&r->slots[i].job, &r->err);
     return n_over == r->n_slots;
 }
 
@@ -351,7 +332,12 @@ static void make_slots(struct node_run *r)
             snprintf(slot->named.client, sizeof slot->named.client, "%.60s/%.40s%s", r->set->name, w->spec.label, part);
         }
     }
-    r->agent = (struct agent_settings){.place.direct = true, .study = "", .spool = r->set->spool};
+    r->agent = (struct agent_settings){
+        .place.direct = true,
+        .study = "",
+        .spool = r->set->spool,
+        .slots = &r->slots[0].named, /* the first one also reports what an earlier node left */
+    };
     snprintf(r->agent.place.store, sizeof r->agent.place.store, "%s", r->set->store);
 }
 
@@ -399,11 +385,9 @@ enum status node_run(const struct node_settings *set, struct error *err)
     bool begins = rc == ST_OK && r->config != NULL;
     if (begins)
         rc = node_beat_start(&r->beat, set->store, set->name, set->job, err);
-    for (; begins && rc == ST_OK && n < r->n_slots; n++) {
-        r->agent.slots = &r->slots[0].named; /* the first one also reports what an earlier node left */
+    for (; begins && rc == ST_OK && n < r->n_slots; n++)
         rc = agent_job_start(&r->slots[n].job, &r->agent, &r->slots[n].named, (uint64_t)getpid() * 4096 + n, &r->cancel,
                              err);
-    }
     if (begins && rc == ST_OK)
         run_rounds(r, &interrupted);
     else

@@ -1,6 +1,7 @@
 /* node_beat.c - a node's row in its store. A store that cannot be reached is tried again at the next beat. */
 #include "sweep/agent/node_beat.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -54,10 +55,8 @@ static void *live(void *ctx)
     bool fails = false, ends = false;
 
     while (!ends) {
-        struct timespec until;
         beat(b, &store, &fails);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += BEAT_S;
+        struct timespec until = clock_timespec(clock_mono_s() + BEAT_S);
         pthread_mutex_lock(&b->lock);
         while (!b->news && !b->ends && pthread_cond_timedwait(&b->changed, &b->lock, &until) != ETIMEDOUT)
             ;
@@ -74,7 +73,6 @@ enum status node_beat_start(struct node_beat **ret_beat, const char *store, cons
                             struct error *err)
 {
     struct node_beat *b = mem_alloc(sizeof *b);
-    pthread_condattr_t clock;
     int code;
 
     *ret_beat = NULL;
@@ -84,10 +82,7 @@ enum status node_beat_start(struct node_beat **ret_beat, const char *store, cons
     if (gethostname(b->node.host, sizeof b->node.host - 1) != 0)
         b->node.host[0] = '\0';
     pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    clock_cond_init(&b->changed);
     code = pthread_create(&b->thread, NULL, live, b);
     if (code != 0) {
         mem_free(b);

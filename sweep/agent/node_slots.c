@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAITING_MAX 1024 /* that wait for the store; then the oldest go */
 #define STOP_PATIENCE_S 20
 #define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
 
@@ -25,9 +24,7 @@ static void hand_result(struct agent_job *job, cJSON *message, const char *state
     if (state != NULL)
         json_add_str(result, "state", state);
     json_add(result, "message", message);
-    job->result = result;
-    job->state = JOB_ENDED;
-    pthread_cond_signal(&job->changed);
+    agent_job_end(job, result);
 }
 
 /* With the lock. */
@@ -130,19 +127,6 @@ void node_slot_alive(struct node_slot *slot, int64_t env_steps, int64_t iteratio
 }
 
 /* With the lock. */
-static void add_report(struct agent_job *job, const cJSON *message)
-{
-    cJSON *body = cJSON_CreateObject();
-
-    json_add_str(body, "lease", agent_job_token(job));
-    json_add(body, "message", cJSON_Duplicate(message, true));
-    cJSON_AddItemToArray(job->reports, body);
-    if (cJSON_GetArraySize(job->reports) > WAITING_MAX)
-        cJSON_DeleteItemFromArray(job->reports, 0);
-    pthread_cond_signal(&job->changed);
-}
-
-/* With the lock. */
 static void take_result(struct node_slot *slot, const cJSON *message)
 {
     struct agent_job *job = &slot->job;
@@ -184,7 +168,9 @@ void node_slot_message(struct node_slot *slot, const cJSON *message, double now_
     } else if (strcmp(type, "metrics") == 0 || strcmp(type, "checkpoint") == 0 || strcmp(type, "anew") == 0) {
         (void)json_get_i64(message, "env_steps", &env_steps);
         node_slot_alive(slot, env_steps, slot->iterations, false, now_s);
-        add_report(job, message);
+        cJSON *body = cJSON_CreateObject();
+        json_add(body, "message", cJSON_Duplicate(message, true));
+        agent_job_report(job, body);
     } else if (strcmp(type, "training") == 0 || strcmp(type, "evaluating") == 0) {
         slot->progress_s = now_s;
     }

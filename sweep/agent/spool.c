@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -72,13 +73,6 @@ enum status spool_put(const char *dir, const char *place, const char *study, int
     return rc;
 }
 
-static bool has_suffix(const char *name)
-{
-    size_t n = strlen(name), m = strlen(SUFFIX);
-
-    return n > m && strcmp(name + n - m, SUFFIX) == 0;
-}
-
 static void remove_half_written(const char *path)
 {
     struct stat st;
@@ -130,7 +124,7 @@ enum status spool_list(const char *dir, const char *place, const char *study, st
         found = (struct spooled){0};
         snprintf(path, sizeof path, "%.*s/%.255s", PATH_MAX - 260, dir, entry->d_name);
         remove_half_written(path);
-        if (!has_suffix(entry->d_name) || !read_result(path, place, study, &found))
+        if (!word_ends_in(entry->d_name, SUFFIX) || !read_result(path, place, study, &found))
             continue;
         MEM_ROOM(list, n, cap);
         list[n++] = found;

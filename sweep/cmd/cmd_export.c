@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "store/store.h"
 #include "study/exchange/curve_files.h"
 #include "study/exchange/optuna.h"
@@ -161,13 +162,6 @@ static enum status export_all(const char *store, const char *study, enum export_
     return rc;
 }
 
-/* A study of this name would be a strange one: a file that is not there is named as such. */
-static bool is_checkpoint_name(const char *word)
-{
-    size_t n = strlen(word);
-    return n > 5 && strcmp(word + n - 5, ".ckpt") == 0;
-}
-
 enum status cmd_export(int argc, char **argv, struct error *err)
 {
     const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = NULL, *samples = NULL;
@@ -225,7 +219,8 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         return ST_OK;
     if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
         path = NULL;
-    if (checkpoint_is_one(words.v[0]) || is_checkpoint_name(words.v[0]))
+    /* A study named like a checkpoint would be a strange one: a file that is not there is named as such. */
+    if (checkpoint_is_one(words.v[0]) || word_ends_in(words.v[0], ".ckpt"))
         return rule == NULL
                    ? export_policy(words.v[0], format_name, path, samples, err)
                    : FAIL(err, ST_USAGE, "export: %s is a checkpoint; --pick is for a study's trials", words.v[0]);

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/words.h"
 #include "study/setup.h"
 #include "sweep/cli.h"
 #include "sweep/program/once.h"
@@ -56,7 +57,7 @@ enum status train_program(const struct setup *setup, const char *name, bool json
     struct metric_line *last = mem_alloc(sizeof *last);
     enum status rc;
 
-    snprintf(dir, sizeof dir, "%.*s.run", (int)(n > 4 && strcmp(name + n - 4, ".ini") == 0 ? n - 4 : n), name);
+    snprintf(dir, sizeof dir, "%.*s.run", (int)(word_ends_in(name, ".ini") ? n - 4 : n), name);
     signals_catch();
     rc = setup_to_ini(setup, &text, err);
     trial.config = text;

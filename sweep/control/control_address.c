@@ -2,6 +2,7 @@
  * Invariant: two programs that mean the same store, by whatever path, find the same names. */
 #include "sweep/control/control_address.h"
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "store/store.h"
 
@@ -12,16 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* FNV-1a, 64 bits: short names from long paths. */
-static uint64_t hash_text(const char *text)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (; *text != '\0'; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-    return h;
-}
 
 #define BY_FOLDER "/proc/self/fd/%d/%s" /* the kernel's short name of a long path whose folder is open */
 #define BY_FOLDER_BYTES (sizeof "/proc/self/fd//" + 10)

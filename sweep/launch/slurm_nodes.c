@@ -8,6 +8,7 @@
 #include "sweep/launch/slurm_nodes.h"
 
 #include "base/environment.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -52,12 +53,10 @@ struct slurm_nodes {
     bool trouble; /* it was logged that Slurm does not answer */
 };
 
-static enum status read_words(struct slurm_nodes *n, const struct sweep_settings *set, const char *store_path,
+static enum status read_words(struct slurm_nodes *n, const struct sweep_settings *set, const char *store,
                               struct error *err)
 {
     char *text = mem_strdup(set->launcher), *star = strrchr(text, '*'), *end = NULL;
-    char real[PATH_MAX];
-    const char *store = realpath(store_path, real) != NULL ? real : store_path;
     struct strbuf sb;
     bool gpu = false;
     enum status rc = ST_OK;
@@ -71,8 +70,7 @@ static enum status read_words(struct slurm_nodes *n, const struct sweep_settings
         (end != NULL && *end != '\0'))
         rc = FAIL(err, ST_CONFIG,
                   "sweep.launcher is '%.60s'; use none, or slurm:KEY=VALUE/KEY=VALUE*N with options of sbatch and up "
-                  "to N jobs: "
-                  "slurm:gpu=1/partition=long/time=4:00:00*16",
+                  "to N jobs: slurm:gpu=1/partition=long/time=4:00:00*16",
                   set->launcher);
     strbuf_init(&sb, COMMAND_MAX);
     strbuf_addf(&sb, "sbatch --parsable --requeue --signal=USR1@%d --job-name=%s --output=/dev/null", NOTICE_S,
@@ -104,15 +102,11 @@ enum status slurm_nodes_create(struct slurm_nodes **ret, const struct sweep_sett
         return ST_OK;
     n = mem_alloc(sizeof *n);
     n->fd = -1;
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *c = path; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    snprintf(n->name, sizeof n->name, "trawl-%08x", hash);
-    rc = read_words(n, set, store_path, err);
+    snprintf(n->name, sizeof n->name, "trawl-%08x", (unsigned)hash_text(path));
+    rc = read_words(n, set, path, err);
     if (rc == ST_OK && !store_is_address(store_path))
         log_warn("sweep.launcher: %s is a file, so nodes on other machines must not use it; a store in PostgreSQL is "
-                 "for those "
-                 "(docs/many-machines.md), continuing",
+                 "for those (docs/many-machines.md), continuing",
                  store_path);
     if (rc != ST_OK) {
         slurm_nodes_destroy(n);

@@ -47,12 +47,10 @@ enum status lane_files_send(struct lane *lane, struct error *err)
 static cJSON *await_chunk(struct lane *lane)
 {
     struct lane_pool *pool = lane->pool;
-    struct timespec until;
+    struct timespec until = clock_timespec(clock_mono_s() + CHUNK_PATIENCE_S);
     cJSON *chunk;
     int rc = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += CHUNK_PATIENCE_S;
     pthread_mutex_lock(&pool->lock);
     while (lane->chunk == NULL && rc != ETIMEDOUT && !atomic_load(&lane->stop) && !pool->exit)
         rc = pthread_cond_timedwait(&pool->changed, &pool->lock, &until);

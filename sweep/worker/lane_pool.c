@@ -3,6 +3,7 @@
  * lost or the controller is gone no lane gets another message; (3) no two locks are held at once. */
 #include "sweep/worker/lane_pool.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/status.h"
@@ -22,14 +23,9 @@
 
 void lane_pool_create(struct lane_pool *pool, int in_fd, int out_fd)
 {
-    pthread_condattr_t clock;
-
     pthread_mutex_init(&pool->send_lock, NULL);
     pthread_mutex_init(&pool->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&pool->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    clock_cond_init(&pool->changed);
     gate_create(&pool->gate);
     pool->pace = train_pace_create();
     proto_create(&pool->proto, in_fd, out_fd);

@@ -6,6 +6,7 @@
  * version is never given. */
 #include "web/serve/answer_cache.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -80,22 +81,13 @@ static enum status pack(const char *bytes, size_t n, char **ret, size_t *ret_n, 
     return ST_OK;
 }
 
-static uint64_t hash_bytes(const char *bytes, size_t n)
-{
-    uint64_t h = 14695981039346656037ull;
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)bytes[i]) * 1099511628211ull;
-    return h;
-}
-
 enum status answer_finish(struct answer *a, struct strbuf *body, struct error *err)
 {
     TRY(strbuf_status(body, "an answer", err));
     a->n = body->len;
     a->bytes = strbuf_take(body);
     if (a->status == MHD_HTTP_OK)
-        snprintf(a->etag, sizeof a->etag, "\"%016llx\"", (unsigned long long)hash_bytes(a->bytes, a->n));
+        snprintf(a->etag, sizeof a->etag, "\"%016llx\"", (unsigned long long)hash_bytes(HASH_START, a->bytes, a->n));
     if (a->n < GZIP_MIN)
         return ST_OK;
     return pack(a->bytes, a->n, &a->gzip, &a->n_gzip, err);

@@ -133,13 +133,7 @@ static void wait_for_work(struct models *m, double wait_s)
         pthread_cond_wait(&m->asked, &m->lock);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)wait_s;
-    until.tv_nsec += (long)((wait_s - (double)(time_t)wait_s) * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    until = clock_timespec(clock_mono_s() + wait_s);
     pthread_cond_timedwait(&m->asked, &m->lock, &until);
 }
 
@@ -204,15 +198,11 @@ static void *run(void *ctx)
 enum status models_create(struct models **ret_models, struct serve *s, struct error *err)
 {
     struct models *m = mem_alloc(sizeof *m);
-    pthread_condattr_t attr;
 
     *ret_models = m;
     m->s = s;
     pthread_mutex_init(&m->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&m->asked, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&m->asked);
     if (pthread_create(&m->thread, NULL, run, m) != 0)
         return FAIL(err, ST_IO, "the modeller's thread did not start; the system's limit of threads may be reached");
     m->has_thread = true;

@@ -6,6 +6,7 @@
 #include "web/serve/playing.h"
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -132,10 +133,12 @@ static void emit_end(struct play *p, const char *reason)
 }
 
 /* Sleeps until the time; false: closing. */
-static bool sleep_until(struct play *p, const struct timespec *until)
+static bool sleep_until(struct play *p, double until_s)
 {
+    struct timespec until = clock_timespec(until_s);
+
     pthread_mutex_lock(&p->lock);
-    while (!p->closing && pthread_cond_timedwait(&p->change, &p->lock, until) == 0)
+    while (!p->closing && pthread_cond_timedwait(&p->change, &p->lock, &until) == 0)
         ;
     bool playing = !p->closing;
     pthread_mutex_unlock(&p->lock);
@@ -185,10 +188,9 @@ static void put_episode(struct strbuf *data, const struct player_frame *f)
 static void play_on(struct play *p, struct policy_play *game, struct strbuf *data, struct strbuf *draw)
 {
     int64_t frames = PLAY_S * p->fps;
-    struct timespec next;
+    double next_s = clock_mono_s();
     bool playing = true;
 
-    clock_gettime(CLOCK_MONOTONIC, &next);
     for (int64_t i = 0; playing && i < frames; i++) {
         struct player_frame frame;
         struct error err = {0};
@@ -203,12 +205,8 @@ static void play_on(struct play *p, struct policy_play *game, struct strbuf *dat
             put_episode(data, &frame);
             playing = emit(p, "episode", data);
         }
-        next.tv_nsec += (long)(1000000000 / p->fps);
-        if (next.tv_nsec >= 1000000000) {
-            next.tv_sec++;
-            next.tv_nsec -= 1000000000;
-        }
-        playing = playing && sleep_until(p, &next);
+        next_s += 1.0 / (double)p->fps;
+        playing = playing && sleep_until(p, next_s);
     }
     if (playing)
         emit_end(p, "an hour has passed; start again to see more");
@@ -348,7 +346,6 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
                           struct error *err)
 {
     struct play *p = mem_alloc(sizeof *p);
-    pthread_condattr_t attr;
     enum status rc;
 
     p->plays = s->plays;
@@ -357,10 +354,7 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
     p->fps = FPS;
     strbuf_init(&p->out, 16 * PENDING_MAX);
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->change, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&p->change);
     rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
     if (rc == ST_OK)
         rc = target_i64(&r->target, "fps", 1, 120, &p->fps, err);

@@ -483,7 +483,7 @@ static bool wait_until(struct feeder *f, double at_s, bool idle)
     if (up->closing)
         until_s = fmin(until_s, up->deadline_s);
     if (runs_on && until_s > now_s) {
-        struct timespec at = {.tv_sec = (time_t)until_s, .tv_nsec = (long)(fmod(until_s, 1.0) * 1e9)};
+        struct timespec at = clock_timespec(until_s);
         bool was_closing = up->closing;
         while (wakes == up->wakes && was_closing == up->closing &&
                pthread_cond_timedwait(&up->changed, &up->lock, &at) == 0)

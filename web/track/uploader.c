@@ -130,16 +130,12 @@ enum status uploader_create(struct uploader **ret_uploader, const struct uploade
 {
     struct uploader *up = mem_alloc(sizeof *up);
     struct store *store = NULL;
-    pthread_condattr_t attributes;
     char name[64];
     enum status rc;
 
     *ret_uploader = NULL;
     pthread_mutex_init(&up->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&up->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    clock_cond_init(&up->changed);
     copy_options(up, options);
     rc = store_open_second(&store, up->store_path, err);
     for (const char *at = options->settings->trackers; rc == ST_OK && track_next_word(&at, name, sizeof name);)

@@ -2,6 +2,7 @@
  * Invariant: the library appears whole or not at all, so that a process that has the old one open keeps it. */
 #include "base/file.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "envs/envs.h"
 #include "envs/plugin/headers.h"
 #include "envs/plugin/library.h"
@@ -41,12 +42,6 @@ struct build {
 
 /* ---- what is built ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
 /* Of a folder the game has its name, of a header the functions too; a source file names its game itself. */
 static enum status check_name(const char *name, bool folder, bool header, struct error *err)
 {
@@ -77,7 +72,7 @@ static enum status find_source(struct build *b, const char *path, struct error *
         return FAIL(err, ST_USAGE, "env build: the game would be named '%.*s'; a name has 1 to %d characters", (int)n,
                     base, ENV_LIBRARY_NAME_MAX);
     snprintf(b->name, sizeof b->name, "%.*s", (int)n, base);
-    TRY(check_name(b->name, S_ISDIR(st.st_mode), ends_with(base, ".h"), err));
+    TRY(check_name(b->name, S_ISDIR(st.st_mode), word_ends_in(base, ".h"), err));
     snprintf(binding, sizeof binding, "%s/binding.c", b->source);
     snprintf(header, sizeof header, "%s/%s.h", b->source, b->name);
     if (S_ISDIR(st.st_mode) && !file_exists(binding) && !file_exists(header))
@@ -88,11 +83,11 @@ static enum status find_source(struct build *b, const char *path, struct error *
             path, b->name);
     if (S_ISDIR(st.st_mode))
         b->kind = file_exists(binding) ? SOURCE_PUFFER : SOURCE_PUFFER_HEADER;
-    else if (ends_with(base, ".h"))
+    else if (word_ends_in(base, ".h"))
         b->kind = SOURCE_HEADER;
-    else if (ends_with(base, ".c"))
+    else if (word_ends_in(base, ".c"))
         b->kind = SOURCE_C;
-    else if (ends_with(base, ".cc") || ends_with(base, ".cpp") || ends_with(base, ".cxx"))
+    else if (word_ends_in(base, ".cc") || word_ends_in(base, ".cpp") || word_ends_in(base, ".cxx"))
         b->kind = SOURCE_CXX;
     else
         return FAIL(err, ST_USAGE, "env build: %s is no .h, .c, .cc or .cpp file, and no folder of a game", path);

@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "sweep/cmd/env/env_commands.h"
 
 #include <ctype.h>
@@ -77,8 +78,8 @@ static bool has_text(const char *dir, const char *a, const char *b)
 
     for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
         char path[PATH_MAX], *text = NULL;
-        size_t n = strlen(entry->d_name);
-        if (n < 3 || strcmp(entry->d_name + n - 2, ".h") != 0)
+        size_t n;
+        if (!word_ends_in(entry->d_name, ".h"))
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
         if (file_read_all(path, SOURCE_MAX_BYTES, &text, &n, NULL) == ST_OK)

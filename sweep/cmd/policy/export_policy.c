@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "study/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/policy/checkpoint_player.h"
@@ -22,11 +23,8 @@ static const char *const suffixes[] = {
 
 static enum status find_form(const char *format, const char *path, enum policy_form *ret_form, struct error *err)
 {
-    size_t n = path != NULL ? strlen(path) : 0;
-
     for (int i = 0; i < 3; i++) {
-        size_t length = strlen(suffixes[i]);
-        bool ends = n > length && strcmp(path + n - length, suffixes[i]) == 0;
+        bool ends = path != NULL && word_ends_in(path, suffixes[i]);
         *ret_form = (enum policy_form)i;
         if (format != NULL ? strcmp(format, words[i]) == 0 : ends)
             return ST_OK;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "sweep/cmd/policy/gif_movie.h"
 
 #include <errno.h>
@@ -30,12 +31,6 @@ struct movie {
     char made[PATH_ROOM]; /* that it writes, renamed at the end */
 };
 
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), length = strlen(suffix);
-    return n > length && strcmp(path + n - length, suffix) == 0;
-}
-
 /* Is the program on the path? */
 static bool has_program(const char *name)
 {
@@ -52,9 +47,9 @@ static bool has_program(const char *name)
 
 enum status movie_check(const char *path, struct error *err)
 {
-    if (ends_in(path, ".gif"))
+    if (word_ends_in(path, ".gif"))
         return ST_OK;
-    if (!ends_in(path, ".mp4"))
+    if (!word_ends_in(path, ".mp4"))
         return FAIL(err, ST_USAGE, "--video %s: a video is a .gif, or an .mp4 by the program ffmpeg", path);
     if (!has_program("ffmpeg"))
         return FAIL(err, ST_NOTFOUND,
@@ -102,8 +97,8 @@ enum status movie_create(struct movie **ret_movie, const char *path, int width, 
     m->pipe = -1;
     m->frame_bytes = (size_t)width * (size_t)height * sizeof(uint32_t);
     strbuf_init(&m->bytes, GIF_MAX_BYTES);
-    rc = ends_in(path, ".gif") ? gif_movie_create(&m->gif, &m->bytes, width, height, MOVIE_FPS, err)
-                               : start_ffmpeg(m, width, height, err);
+    rc = word_ends_in(path, ".gif") ? gif_movie_create(&m->gif, &m->bytes, width, height, MOVIE_FPS, err)
+                                    : start_ffmpeg(m, width, height, err);
     if (rc != ST_OK) {
         movie_destroy(m);
         return rc;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "store/store.h"
 #include "study/exchange/csv.h"
 #include "study/exchange/optuna_read.h"
@@ -136,13 +137,6 @@ static enum status read_log(const char *path, cJSON *rows, struct error *err)
     return rc;
 }
 
-static bool is_json(const char *name)
-{
-    size_t n = strlen(name);
-
-    return n > 5 && strcmp(name + n - 5, ".json") == 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -159,7 +153,7 @@ static enum status list_logs(const char *path, char ***ret_names, size_t *ret_n,
     if (dir == NULL)
         return FAIL(err, ST_IO, "%s cannot be read: %s", path, strerror(errno));
     while ((entry = readdir(dir)) != NULL) {
-        if (!is_json(entry->d_name))
+        if (!word_ends_in(entry->d_name, ".json"))
             continue;
         MEM_ROOM(names, n, cap);
         names[n++] = mem_strdup(entry->d_name);

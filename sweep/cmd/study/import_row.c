@@ -2,6 +2,7 @@
  * Invariant: a value that is not understood is an error with its row, never left out. */
 #include "sweep/cmd/study/import_row.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -256,15 +257,12 @@ static enum status add_results(const struct study_view *v, const cJSON *row, con
     return ST_OK;
 }
 
-/* Of the same row the same, so that a file that is imported twice adds its trials once: FNV-1a, 64 bits. */
+/* Of the same row the same, so that a file that is imported twice adds its trials once. */
 static void add_key(cJSON *body)
 {
     char *text = json_print(body, false), key[40];
-    uint64_t hash = 0xcbf29ce484222325u;
 
-    for (const char *at = text; *at != '\0'; at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-    snprintf(key, sizeof key, "import-%016llx", (unsigned long long)hash);
+    snprintf(key, sizeof key, "import-%016llx", (unsigned long long)hash_text(text));
     json_add_str(body, "key", key);
     mem_free(text);
 }
