@@ -179,7 +179,8 @@ static void test_one_measures_for_all(void **unused)
         OK(trainer_run(t, &callbacks, i == 0 ? &first : &r, err));
         assert_int_equal(w.n_wrong, 0);
         if (i == 1) {
-            if (t->cost.n_windows <= n_first) /* else it took longer than the first, into a window that nobody measured */
+            if (t->cost.n_windows <=
+                n_first) /* else it took longer than the first, into a window that nobody measured */
                 assert_int_equal(w.n_alone, 0);
             assert_true(r.cost_calibrated);
             if (w.n_points < POINTS_MAX && t->cost.n_windows == 1) /* else a later window counts otherwise */

@@ -28,6 +28,16 @@ export class StudyData {
     return [c.infeasible[i] && `infeasible: ${c.infeasible[i]}`, c.dropped[i] && `dropped: ${c.dropped[i]}`, c.reason[i], c.note[i], c.tags[i]].filter(Boolean).join(' · ');
   }
 
+  /* Runs with branches: trials of one run by cost, its branches and itself. */
+  runs() {
+    const runs = new Map();
+    for (let i = 0; i < this.n; i++) {
+      const [, of] = /^branch (\d+)$/.exec(this.column.origin[i] ?? '') ?? [];
+      if (of !== undefined) runs.set(of, [...runs.get(of) ?? [Number(of)], i]);
+    }
+    return [...runs.values()].map((list) => list.sort((a, b) => this.cost[a] - this.cost[b]));
+  }
+
   setStudy(study) {
     this.study = study;
     this.name = study.name;

@@ -207,6 +207,26 @@ def test_studies_side_by_side(folder):
     other.stop()
 
 
+def test_a_run_and_its_branches_are_a_line(folder):
+    config = tap.write(folder, "b.ini", SEEDED.replace("[sweep]\n", "[sweep]\nbranches = 2\n").replace("device = cpu", "device = cpu\ndecay_steps = 500") +
+                       "[sweep.train.total_timesteps]\nmin = 512\nmax = 16384\n")
+    run("sweep", config, "--store", folder / "s.db", "--name", "b", "--trials", 3, "-q")
+    other = Server(folder / "s.db")
+    b = go(path("", "b"), "document.querySelector('.front-plot')", other.origin)
+    trials = tap.show(folder / "s.db", "b")["trials"]
+    of = {}
+    for t in trials:
+        if t["origin"].startswith("branch "):
+            of.setdefault(int(t["origin"].split()[1]), []).append(t["number"])
+    assert len(of) >= 2, trials
+    lines = b.run("document.querySelector('.front-plot').chart.data.runs()")
+    equal(sorted(sorted(line) for line in lines), sorted(sorted([number, *branches]) for number, branches in of.items()))
+    costs = {t["number"]: t["cost_s"] for t in trials}
+    assert all(costs[a] <= costs[b] for line in lines for a, b in zip(line, line[1:])), (lines, costs)
+    assert "one run and its branches" in text(".legend")
+    clean(other.origin)
+
+
 if __name__ == "__main__":
     for name_, function_ in list(globals().items()):
         if name_.startswith("test_") and callable(function_):

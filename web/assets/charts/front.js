@@ -44,6 +44,7 @@ function legend(data, model) {
     item('front', `on the front (${data.front.length})`),
     data.front.some((i) => data.beliefs.get(i).seeds < 2) && item('once', `seen once (${data.front.filter((i) => data.beliefs.get(i).seeds < 2).length})`),
     data.plotted.length > 0 && item('ring', `single runs (${data.plotted.length})`),
+    data.study.branches > 0 && item('course', 'one run and its branches'),
     data.infeasible.length > 0 && item('over', `infeasible (${data.infeasible.length})`),
     data.objective && h('span.key', null, h('i.mark.front.large', {'aria-hidden': 'true'}), `larger: more ${data.objective.metric}`),
     counts.stopped > 0 && item('triangle', `stopped early (${counts.stopped})`),
@@ -275,6 +276,7 @@ export class FrontChart {
     }
     const dense = d.plotted.length > 2000 ? 0.45 : 0.8;
     this.cloud.clear();
+    if (d.study.branches) this.drawRuns(c);
     this.cloud.draw('faint', MARKS.ring(c.dim, 0.12), this.x, this.y, groups.faint);
     byColour(this.colour, groups.ring, mask ? c.ink : c.dim, (name, colour, list) => this.cloud.draw(`${name} ${!!mask}`, this.colour ? MARKS.dot(colour, 0.85, 2.8) : MARKS.ring(colour, mask ? 0.8 : dense), this.x, this.y, list));
     const {left, top, width, height} = this.box, inside = (i) => this.runX[i] >= left && this.runX[i] <= left + width && this.runY[i] >= top && this.runY[i] <= top + height;
@@ -283,6 +285,26 @@ export class FrontChart {
     this.cloud.draw('triangle', MARKS.triangle(c.dim, 0.9), this.x, this.y, groups.triangle);
     this.cloud.draw('cross', MARKS.cross(c.bad, 0.9), this.x, this.y, groups.cross);
     this.drawIntervals(c);
+  }
+
+  /* Through the branches of a run, which are points of its course, to its end: as single runs scored. */
+  drawRuns(c) {
+    const {left, top, width, height} = this.box, ctx = this.cloud.canvas.getContext('2d'), s = this.cloud.scale;
+    ctx.save();
+    ctx.setTransform(s, 0, 0, s, 0, 0);
+    ctx.beginPath();
+    ctx.rect(left, top, width, height);
+    ctx.clip();
+    ctx.beginPath();
+    for (const run of this.data.runs()) {
+      const points = run.filter((i) => this.data.isPlotted[i]);
+      points.forEach((i, k) => ctx[k ? 'lineTo' : 'moveTo'](this.px(this.data.cost[i]), this.py(this.data.score[i])));
+    }
+    ctx.globalAlpha = 0.35;
+    ctx.strokeStyle = c.dim;
+    ctx.lineWidth = 1;
+    ctx.stroke();
+    ctx.restore();
   }
 
   /* The intervals of fresh runs of the front's members: bars with caps, in one path. */
