@@ -113,8 +113,8 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
         "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, other "
-        "machines as ssh:HOST, slurm:gpu=1*16 or cmd:COMMAND (docs/many-machines.md), or none: only clients outside "
-        "get trials (docs/own-trainer.md)."),
+        "machines as ssh:HOST, slurm:gpu=1*16 or cmd:COMMAND (docs/many-machines.md), or none: only nodes and "
+        "clients outside get trials (docs/own-trainer.md)."),
     OPT_ROW_STR(struct sweep_settings, launcher, "none",
                 "Starts nodes for the trials that wait, beside what sweep.devices names: slurm:gpu=1/partition=long*16 "
                 "keeps up "

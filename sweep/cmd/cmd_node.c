@@ -30,7 +30,7 @@ static enum status find_devices(struct node_cmd *c, struct error *err)
 {
     struct sweep_settings asked = {.runs_per_device = c->runs_per_device, .worker_memory = "0"};
 
-    snprintf(asked.devices, sizeof asked.devices, "%s", strcmp(c->devices, "all") == 0 ? "auto" : c->devices);
+    snprintf(asked.devices, sizeof asked.devices, "%s", c->devices);
     TRY(devices_parse(&asked, KERN_AUTO, c->devs, err));
     for (size_t i = 0; i < c->devs->n; i++)
         if (c->devs->v[i].place != PLACE_HERE)

@@ -81,6 +81,8 @@ static enum status add_word(struct devices *d, const char *word, int train_devic
     long ordinal;
     int n = 0;
 
+    if (strcmp(word, "all") == 0)
+        word = "auto";
     if (remote_devices_is_word(word))
         return remote_devices_add(d, word, settings, err);
     if (strcmp(word, "cpu") == 0 || (strcmp(word, "auto") == 0 && train_device == KERN_CPU))

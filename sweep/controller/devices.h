@@ -13,7 +13,7 @@
 
 struct sweep_settings;
 
-#define DEVICES_NONE "none" /* sweep.devices of a study whose trials only clients outside get */
+#define DEVICES_NONE "none" /* sweep.devices of a study whose trials only nodes and clients outside get */
 
 struct devices {
     size_t n;

@@ -143,7 +143,7 @@ static enum status count(struct scheduler *s, struct error *err)
 
     TRY(store_node_list(s->store, &nodes, &n, err));
     if ((int64_t)n != s->nodes.n)
-        log_info("%zu nodes take trials of the store", n);
+        log_info("nodes that take trials of the store: %zu", n);
     s->nodes.n = (int64_t)n;
     s->nodes.slots = 0;
     for (size_t k = 0; k < n; k++)

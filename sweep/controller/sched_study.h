@@ -55,7 +55,7 @@ struct sched_study {
     struct leases leases; /* trials that clients outside have: running, and in no flight */
     char device_class[256]; /* kind of the devices that its trials run on (device_class.h); "": not known yet */
     bool class_settled; /* a worker of this controller has had one of them */
-    bool no_workers; /* sweep.devices = none, or no command: only clients outside get its trials */
+    bool no_workers; /* sweep.devices = none, or no command: only nodes and clients outside get its trials */
     struct share share; /* of the devices, weighed by priority */
     int64_t n_started; /* trials, since it was added */
     int64_t n_recovered; /* cut off by an earlier end of the program */

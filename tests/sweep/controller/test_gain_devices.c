@@ -94,6 +94,9 @@ static void core_sets_are_disjoint(void **state)
     assert_int_equal(devices->v[1].memory_bytes, 0);
     strcpy(s.devices, "cuda:1,cuda:1");
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "twice");
+    s = (struct sweep_settings){.devices = "all", .runs_per_device = 1, .worker_memory = "auto"};
+    OK(devices_parse(&s, 0, devices, err)); /* the word of `trawl node`: every GPU, else the CPU */
+    assert_true(devices->n >= 1);
     strcpy(s.devices, "gpu");
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "'gpu' is no device");
     strcpy(s.devices, " ,");
