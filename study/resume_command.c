@@ -14,6 +14,12 @@ static void add_time(struct strbuf *out, double seconds)
     strbuf_addf(out, " %.0f%c", whole_s / unit_s, unit_s == 3600 ? 'h' : unit_s == 60 ? 'm' : 's');
 }
 
+/* Of a limit that was lowered below what is spent already, twice the limit would end the study at once. */
+static double twice(double limit_s, double spent_s)
+{
+    return 2 * (2 * limit_s > spent_s ? limit_s : spent_s);
+}
+
 static void add_limit(const struct study_view *v, struct strbuf *out)
 {
     const struct study *s = &v->study;
@@ -25,11 +31,11 @@ static void add_limit(const struct study_view *v, struct strbuf *out)
         strbuf_addf(out, " --trials %lld", (long long)(2 * (n > s->limits.trials_max ? n : s->limits.trials_max)));
     if (strcmp(rule, "budget") == 0) {
         strbuf_add(out, " --budget");
-        add_time(out, 2 * s->limits.budget_s);
+        add_time(out, twice(s->limits.budget_s, study_view_cost(v)));
     }
     if (strcmp(rule, "wall_time") == 0) {
         strbuf_add(out, " --wall-time");
-        add_time(out, 2 * s->limits.wall_max_s);
+        add_time(out, twice(s->limits.wall_max_s, s->wall_used_s));
     }
     if (strcmp(rule, "device_time") == 0) {
         strbuf_add(out, " CONFIG --sweep.device_time");

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
+#include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
@@ -247,7 +248,7 @@ static void print_trial(const struct study_view *v, size_t i)
         num_format_short(study_view_third(v, i), third);
     if (study_view_has_third(v))
         printf("%*s  ", third_width(v), third);
-    printf("%-8s", t->origin != NULL ? t->origin : "");
+    printf("%-10s", t->origin != NULL ? t->origin : "");
     print_words("", study_view_env(v, i), width, &column);
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const char *dot = strrchr(v->search.space.params[k].key, '.');
@@ -276,7 +277,9 @@ static void print_state(const struct study_view *v, const char *store_path)
     served_free(&served);
     printf("state %s", now);
     if (strcmp(now, "interrupted") == 0 || strcmp(now, "idle") == 0)
-        printf(" (no controller runs it; `trawl sweep --resume %s` or `trawl daemon` continues it)", s->name);
+        printf(
+            " (no controller runs it; `trawl sweep --resume %s --store %s` or `trawl daemon --store %s` continues it)",
+            s->name, SHELL_WORD(store_path), SHELL_WORD(store_path));
     if (s->end_rule != NULL)
         printf(" (%s)", s->end_rule);
     if (s->end_text != NULL)
@@ -318,7 +321,7 @@ static void print_study(struct study_view *v, const char *store_path)
     printf("%5s  %-8s %10s %12s  ", "trial", "state", v->study.metric, "cost");
     if (study_view_has_third(v))
         printf("%*s  ", third_width(v), v->search.outcomes.third);
-    printf("%-8s  %s\n", "origin", "parameters (*: on the front)");
+    printf("%-10s  %s\n", "origin", "parameters (*: on the front)");
     for (size_t i = 0; i < v->n; i++)
         print_trial(v, i);
 }

@@ -86,8 +86,8 @@ static void append_still_ended(const struct study *study, char *text, size_t siz
                                                                                          : "ended";
 
     if (study->state == STUDY_ENDED && ended_by_limit(study))
-        snprintf(text + n, size - n, "; it stays ended by another limit: %s",
-                 study->end_text != NULL ? study->end_text : study->end_rule);
+        snprintf(text + n, size - n, "; the study stays ended: %s (`trawl add %s` raises a limit)",
+                 study->end_text != NULL ? study->end_text : study->end_rule, study->name);
     else if (study->state != STUDY_RUNNING)
         snprintf(text + n, size - n, "; it is %s: `trawl continue %s` resumes it", what, study->name);
 }

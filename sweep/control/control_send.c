@@ -89,15 +89,41 @@ static bool runs_nothing(enum control_kind kind)
 const char *control_note(const struct control_command *c, const char *store_path, char buf[CONTROL_NOTE_MAX])
 {
     if (!runs_nothing(c->kind))
-        snprintf(
-            buf, CONTROL_NOTE_MAX,
-            "written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` does",
-            store_path, c->study, SHELL_WORD(store_path));
+        snprintf(buf, CONTROL_NOTE_MAX,
+                 "written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon "
+                 "--store %s` "
+                 "does",
+                 store_path, c->study, SHELL_WORD(store_path), SHELL_WORD(store_path));
     else if (c->kind <= CONTROL_TRY)
         snprintf(buf, CONTROL_NOTE_MAX, "written to %s; no controller was running", store_path);
     else
         buf[0] = '\0';
     return buf;
+}
+
+/* The answer was written where the store has no name yet; a command in it that names the study gets the store. */
+static void name_store(const char *store_path, const char *study, char *text, size_t size)
+{
+    struct strbuf out, command;
+    const char *from = text, *begin, *end;
+    char word[168];
+
+    strbuf_init(&out, size);
+    strbuf_init(&command, size);
+    snprintf(word, sizeof word, " %s ", study);
+    while ((begin = strstr(from, "`trawl ")) != NULL && (end = strchr(begin + 1, '`')) != NULL) {
+        strbuf_add_n(&out, from, (size_t)(end - from));
+        strbuf_clear(&command);
+        strbuf_addf(&command, "%.*s ", (int)(end - begin), begin);
+        if (strstr(command.text, word) != NULL && strstr(command.text, "--store") == NULL)
+            strbuf_addf(&out, " --store %s", SHELL_WORD(store_path));
+        strbuf_add(&out, "`");
+        from = end + 1;
+    }
+    strbuf_add(&out, from);
+    snprintf(text, size, "%s", out.text);
+    strbuf_free(&command);
+    strbuf_free(&out);
 }
 
 static void print_answer(const struct control_command *c, const char *store_path, bool as_json, const char *text,
@@ -123,7 +149,7 @@ static void print_answer(const struct control_command *c, const char *store_path
 enum status control_send(const char *store_path, const struct control_command *command, bool as_json, struct error *err)
 {
     struct control_command checked;
-    char text[512] = "";
+    char text[1024] = "";
     bool by_controller = false;
     cJSON *json = control_command_to_json(command); /* the same checks on both sides */
     enum status rc = control_command_from_json(json, &checked, err);
@@ -132,7 +158,11 @@ enum status control_send(const char *store_path, const struct control_command *c
     TRY(rc);
     if (!store_may_exist(store_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", store_path);
-    TRY(control_carry_out(store_path, command, text, sizeof text, &by_controller, err));
+    rc = control_carry_out(store_path, command, text, sizeof text, &by_controller, err);
+    if (strcmp(store_path, "trawl.db") != 0)
+        name_store(store_path, command->study, rc == ST_OK ? text : err->text,
+                   rc == ST_OK ? sizeof text : sizeof err->text);
+    TRY(rc);
     print_answer(command, store_path, as_json, text, by_controller);
     return ST_OK;
 }

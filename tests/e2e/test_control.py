@@ -46,7 +46,7 @@ def test_a_study_without_controller_is_changed_in_the_store(folder):
     equal((study(store)["state"], study(store)["end_rule"]), ("ended", "user"))
     fails("stop", "a", "--store", store, code=2, says="has ended already")
     out, _ = run("add", "a", "--trials", 1, "--store", store)
-    assert "it is stopped: `trawl continue a` resumes it" in out, out
+    assert "it is stopped: `trawl continue a --store %s` resumes it" % store in out, out
     out, _ = run("show", "a", "--store", store)
     assert "state ended (user): stopped by `trawl stop`, priority 7" in out, out
 

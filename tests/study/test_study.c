@@ -131,7 +131,9 @@ static void the_limit_that_ended_it_is_raised(void **state)
                  {STUDY_ENDED, "min_gain", " CONFIG --sweep.min_gain 0.01"},
                  {STUDY_ENDED, "target", " --target SCORE"},
                  {STUDY_ENDED, "stopped", ""}};
-    struct study_view v = {.study = {.name = (char *)"first"}, .n = 3};
+    struct trial trials[4] = {{.cost_s = 600}, {.cost_s = 600}, {.cost_s = 600}, {.cost_s = 5400}};
+    struct gp_trial gp[4] = {{0}};
+    struct study_view v = {.study = {.name = (char *)"first"}, .n = 3, .trials = trials, .gp = gp};
     char want[160];
 
     (void)state;
@@ -156,6 +158,17 @@ static void the_limit_that_ended_it_is_raised(void **state)
         assert_string_equal(out.text, want);
         strbuf_free(&out);
     }
+    /* 2 hours are spent, and the budget was lowered to 30 minutes: an hour would end it at once */
+    struct strbuf out;
+    v = (struct study_view){
+        .study = {.name = (char *)"first", .state = STUDY_ENDED, .end_rule = (char *)"budget", .limits.budget_s = 1800},
+        .n = 4,
+        .trials = trials,
+        .gp = gp};
+    strbuf_init(&out, 1000);
+    study_resume_command(&v, NULL, &out);
+    assert_string_equal(out.text, "trawl sweep --resume first --budget 4h");
+    strbuf_free(&out);
 }
 
 static void the_head_of_an_export_names_the_store(void **state)
