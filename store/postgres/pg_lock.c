@@ -3,11 +3,11 @@
  * The lock is an advisory one of the controller's session. The server gives it free when the session ends: at once when
  * the process dies, within 5 s when its machine vanishes (the keepalives that pg.c sets). A standby takes over when the
  * lock was free for FREE_S: after a restart of the server its controller is back sooner, and keeps its trials. */
-#include "base/hash.h"
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/status.h"
 
 #include <stdio.h>
@@ -21,9 +21,9 @@
 #define OLD_SESSION_US 100000
 
 static const char holder_sql[] =
-    "SELECT a.application_name, a.pid FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid WHERE l.locktype "
-    "= "
-    "'advisory' AND l.granted AND l.classid = " PG_LOCK_KEY " AND l.objid = 1 AND l.objsubid = 2 AND l.database = "
+    "SELECT a.application_name, a.pid FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid "
+    "WHERE l.locktype = 'advisory' AND l.granted AND l.classid = " PG_LOCK_KEY
+    " AND l.objid = 1 AND l.objsubid = 2 AND l.database = "
     "(SELECT oid FROM pg_database WHERE datname = current_database())";
 
 void pg_name_self(char who[PG_WHO_MAX])
