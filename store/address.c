@@ -2,12 +2,12 @@
 #include "store/store_priv.h"
 
 #include "base/file.h"
+#include "base/log.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 bool store_is_address(const char *path)
@@ -25,32 +25,24 @@ enum status store_address_check(const char *path, struct error *err)
     return store_is_address(path) ? pg_address_check(path, err) : ST_OK;
 }
 
-/* Makes the folders of a path, up to its last slash. */
-static void make_folders(const char *path)
-{
-    char at[PATH_MAX];
-
-    snprintf(at, sizeof at, "%s", path);
-    for (char *slash = strchr(at + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(at, 0777); /* whatever fails is reported where a file is made there */
-        *slash = '/';
-    }
-}
-
 const char *store_beside(const char *path, char *buf)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     char name[128];
+    struct error why = {0};
+    size_t n;
 
     if (!store_is_address(path))
         return realpath(path, buf) != NULL ? buf : path;
     pg_address_name(path, name, sizeof name);
     if (data != NULL && data[0] == '/')
-        snprintf(buf, PATH_MAX, "%.3000s/trawl/%s", data, name);
+        snprintf(buf, PATH_MAX, "%.3000s/trawl", data);
     else
-        snprintf(buf, PATH_MAX, "%.3000s/.local/share/trawl/%s", home != NULL && home[0] == '/' ? home : "/tmp", name);
-    make_folders(buf);
+        snprintf(buf, PATH_MAX, "%.3000s/.local/share/trawl", home != NULL && home[0] == '/' ? home : "/tmp");
+    if (file_make_folders(buf, 0777, &why) != ST_OK)
+        log_debug("%s", why.text); /* whatever fails is reported where a file is made there */
+    n = strlen(buf);
+    snprintf(buf + n, PATH_MAX - n, "/%s", name);
     return buf;
 }
 

@@ -18,11 +18,6 @@ bool lease_is_of_node(const struct lease *lease)
     return strncmp(lease->token, NODE_TOKEN, strlen(NODE_TOKEN)) == 0;
 }
 
-enum status store_open_node(struct store **ret_store, const char *path, struct error *err)
-{
-    return store_open_second(ret_store, path, err);
-}
-
 enum status store_now_ms(struct store *store, int64_t *ret_now_ms, struct error *err)
 {
     struct db_stmt *stmt;
@@ -49,8 +44,7 @@ static enum status set_node(struct store *store, struct node *node, const char *
     db_bind_text(stmt, 3, node->device);
     db_bind_text(stmt, 4, node->job);
     db_bind_i64(stmt, 5, node->slots);
-    db_bind_i64(stmt, 6, node->busy);
-    db_bind_i64(stmt, 7, now_ms);
+    db_bind_i64(stmt, 6, now_ms);
     TRY(store_sql_step(store, stmt, &step, what, err));
     node->started_ms = db_i64(stmt, 0);
     node->beat_ms = now_ms;
@@ -107,10 +101,7 @@ enum status store_node_list(struct store *store, struct node **ret_nodes, size_t
     while ((rc = store_sql_step(store, stmt, &step, "listing the nodes", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(nodes, n, cap);
         struct node *node = &nodes[n++];
-        *node = (struct node){.slots = db_i64(stmt, 4),
-                              .busy = db_i64(stmt, 5),
-                              .started_ms = db_i64(stmt, 6),
-                              .beat_ms = db_i64(stmt, 7)};
+        *node = (struct node){.slots = db_i64(stmt, 4), .started_ms = db_i64(stmt, 5), .beat_ms = db_i64(stmt, 6)};
         take_text(stmt, 0, node->name, sizeof node->name);
         take_text(stmt, 1, node->host, sizeof node->host);
         take_text(stmt, 2, node->device, sizeof node->device);
@@ -269,9 +260,10 @@ enum status store_leases_expire(struct store *store, int64_t *ret_n, struct erro
         struct error why = {0};
         rc = expire(store, ids[i], now_ms, &why);
         *ret_n += rc == ST_OK;
-        rc = rc == ST_EXISTS ? ST_OK
-             : rc == ST_OK   ? ST_OK
-                             : FAIL(err, rc, "%s", why.text); /* kept, or ended by another */
+        if (rc == ST_EXISTS) /* kept, or ended by another */
+            rc = ST_OK;
+        else if (rc != ST_OK)
+            (void)FAIL(err, rc, "%s", why.text);
     }
     mem_free(ids);
     return rc;

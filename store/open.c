@@ -192,22 +192,25 @@ static enum status open_checked(struct store *store, bool empty, struct error *e
     return set_wal(store, err);
 }
 
+/* What opening came to: the store is the caller's, or closed. */
+static enum status opened(struct store *store, enum status rc, struct store **ret_store)
+{
+    *ret_store = rc == ST_OK ? store : NULL;
+    if (rc != ST_OK)
+        store_close(store);
+    return rc;
+}
+
 static enum status open_address(struct store **ret_store, const char *path, enum pg_role role, struct error *err)
 {
     struct store *store = store_new(path, role != PG_READER);
     enum status rc;
 
-    *ret_store = NULL;
     store->second = role == PG_SECOND;
     rc = pg_open(store, role, err);
     if (rc == ST_OK)
         rc = store_schema_open(store, err);
-    if (rc != ST_OK) {
-        store_close(store);
-        return rc;
-    }
-    *ret_store = store;
-    return ST_OK;
+    return opened(store, rc, ret_store);
 }
 
 enum status store_open_writer(struct store **ret_store, const char *path, struct error *err)
@@ -218,7 +221,6 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
     bool empty;
     enum status rc;
 
-    *ret_store = NULL;
     rc = check_file(store, &empty, err);
     if (rc == ST_OK)
         rc = store_lock_take(store, err);
@@ -230,12 +232,7 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
     }
     if (rc == ST_OK)
         rc = store_place_mark(store, err);
-    if (rc != ST_OK) {
-        store_close(store);
-        return rc;
-    }
-    *ret_store = store;
-    return ST_OK;
+    return opened(store, rc, ret_store);
 }
 
 enum status store_open_second(struct store **ret_store, const char *path, struct error *err)
@@ -246,17 +243,11 @@ enum status store_open_second(struct store **ret_store, const char *path, struct
     int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     enum status rc = code == SQLITE_OK ? ST_OK : store_sql_fail(store, code, "opening the store", err);
 
-    *ret_store = NULL;
     if (rc == ST_OK)
         rc = set_up(store, err);
     if (rc == ST_OK)
         rc = store_schema_open(store, err);
-    if (rc != ST_OK) {
-        store_close(store);
-        return rc;
-    }
-    *ret_store = store;
-    return ST_OK;
+    return opened(store, rc, ret_store);
 }
 
 /* Did opening fail because the log's shared memory could not be made: no right to write there, or a full disk? A store
@@ -319,7 +310,6 @@ enum status store_open_blind(struct store **ret_store, const char *path, bool bl
     bool empty;
     enum status rc;
 
-    *ret_store = NULL;
     store->blind = blind;
     rc = check_file(store, &empty, err);
     if (rc == ST_OK && empty)
@@ -336,12 +326,7 @@ enum status store_open_blind(struct store **ret_store, const char *path, bool bl
         else if (rc != ST_OK)
             error_set(err, rc, "%s", first.text);
     }
-    if (rc != ST_OK) {
-        store_close(store);
-        return rc;
-    }
-    *ret_store = store;
-    return ST_OK;
+    return opened(store, rc, ret_store);
 }
 
 enum status store_open_reader(struct store **ret_store, const char *path, struct error *err)

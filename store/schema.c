@@ -255,7 +255,6 @@ static const char migration_11[] =
     "  device TEXT NOT NULL,"
     "  job TEXT NOT NULL," /* of the batch system that started it; '': none */
     "  slots INTEGER NOT NULL,"
-    "  busy INTEGER NOT NULL,"
     "  started_ms INTEGER NOT NULL,"
     "  beat_ms INTEGER NOT NULL"
     ") STRICT, WITHOUT ROWID;"

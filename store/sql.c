@@ -14,8 +14,7 @@
 #define STUDY_COLUMNS                                                                                                  \
     "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms, state, "     \
     "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s, lost_s, note, "      \
-    "tags, "                                                                                                           \
-    "trashed_ms"
+    "tags, trashed_ms"
 #define MARK_COLUMNS                                                                                                   \
     ", (SELECT dropped FROM mark WHERE mark.id = trial.id), (SELECT note FROM mark WHERE mark.id = trial.id), "        \
     "(SELECT tags FROM mark WHERE mark.id = trial.id)"
@@ -38,8 +37,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_COMMIT] = "COMMIT",
 
     [SQL_STUDY_INSERT] =
-        "INSERT INTO study (name, config, space, method, metric, direction, seed, program, created_ms, "
-        "priority, "
+        "INSERT INTO study (name, config, space, method, metric, direction, seed, program, created_ms, priority, "
         "trials_max, budget_s, wall_max_s, device_max_s, target_score, gain_min) "
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) RETURNING id",
     /* TABLE.* at the end: the columns that the checksum covers. */
@@ -70,18 +68,14 @@ static const char *const store_sql_text[SQL_COUNT] = {
                         "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
                         "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "
                         "score_se = NULL, eval_episodes = 0, eval_unfinished = 0, eval_s = NULL, start_s = NULL, "
-                        "program = NULL, kernels = NULL, outcomes = NULL, "
-                        "checksum = NULL "
-                        "WHERE id = ?1 AND state IN "
-                        "('queued', 'lost')",
+                        "program = NULL, kernels = NULL, outcomes = NULL, checksum = NULL "
+                        "WHERE id = ?1 AND state IN ('queued', 'lost')",
     [SQL_TRIAL_FINISH] =
-        "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
-        "?6, env_steps = ?7, "
+        "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = ?6, env_steps = ?7, "
         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
         "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17, "
-        "eval_unfinished = ?18, device = coalesce(?19, device), outcomes = ?20, checksum = NULL WHERE id = "
-        "?1 AND state IN ('queued', "
-        "'running')",
+        "eval_unfinished = ?18, device = coalesce(?19, device), outcomes = ?20, checksum = NULL "
+        "WHERE id = ?1 AND state IN ('queued', 'running')",
     [SQL_TRIAL_CONFIG] = "UPDATE trial SET config = ?2, checksum = NULL WHERE id = ?1 AND state IN ('queued', 'lost')",
     [SQL_LEASE_CONFIG] = "UPDATE trial SET config = ?2, checksum = NULL WHERE id = ?1 AND EXISTS "
                          "(SELECT 1 FROM lease WHERE id = ?3 AND trial_id = ?1 AND state = 'open')",
@@ -140,12 +134,12 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_LEASE_EXPIRE] =
         "UPDATE lease SET state = 'expired', ended_ms = ?2 WHERE id = ?1 AND state = 'open' AND until_ms < ?2",
     [SQL_NOW] = "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
-    [SQL_NODE_SET] = "INSERT INTO node (name, host, device, job, slots, busy, started_ms, beat_ms) VALUES (?1, ?2, ?3, "
-                     "?4, ?5, ?6, ?7, ?7) ON CONFLICT (name) DO UPDATE SET host = excluded.host, device = "
-                     "excluded.device, job = excluded.job, slots = excluded.slots, busy = excluded.busy, beat_ms = "
-                     "excluded.beat_ms RETURNING started_ms",
-    [SQL_NODE_LIST] = "SELECT name, host, device, job, slots, busy, started_ms, beat_ms FROM node WHERE beat_ms >= ?1 "
-                      "ORDER BY name",
+    [SQL_NODE_SET] = "INSERT INTO node (name, host, device, job, slots, started_ms, beat_ms) VALUES "
+                     "(?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT (name) DO UPDATE SET host = excluded.host, "
+                     "device = excluded.device, job = excluded.job, slots = excluded.slots, beat_ms = excluded.beat_ms "
+                     "RETURNING started_ms",
+    [SQL_NODE_LIST] =
+        "SELECT name, host, device, job, slots, started_ms, beat_ms FROM node WHERE beat_ms >= ?1 ORDER BY name",
     [SQL_NODE_DELETE] = "DELETE FROM node WHERE name = ?1",
     [SQL_NODE_TRIM] = "DELETE FROM node WHERE beat_ms < ?1",
     [SQL_TRIAL_QUEUED] = "SELECT id, number FROM trial WHERE study_id = ?1 AND state = 'queued' ORDER BY "
@@ -163,8 +157,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
     [SQL_METRIC_ALL] = "SELECT name_id, env_steps, wall_s, value FROM metric WHERE trial_id = ?1",
     [SQL_METRIC_COPY] = "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) SELECT CAST(?2 AS INTEGER), "
-                        "name_id, env_steps, "
-                        "wall_s, value FROM metric WHERE trial_id = ?1 AND env_steps <= ?3",
+                        "name_id, env_steps, wall_s, value FROM metric WHERE trial_id = ?1 AND env_steps <= ?3",
     [SQL_METRIC_AT] = "SELECT wall_s, value FROM metric WHERE trial_id = ?1 AND name_id = ?2 AND env_steps = ?3",
     [SQL_SUMS_FIND] = "SELECT sums FROM curve_sum WHERE trial_id = ?1",
     [SQL_SUMS_SET] =
@@ -190,16 +183,14 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "SELECT id, created_ms, payload, checksum FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
         "AND id <= ?4 ORDER BY id LIMIT ?5",
     /* "+": by the newest ids, not through all rows of the study. */
-    [SQL_OUTBOX_RUNS] = "SELECT o.trial_id, coalesce(t.number, -1), min(o.id), max(o.id) FROM outbox "
-                        "AS o "
-                        "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE +o.study_id = ?1 AND o.id > "
-                        "?2 "
+    [SQL_OUTBOX_RUNS] = "SELECT o.trial_id, coalesce(t.number, -1), min(o.id), max(o.id) FROM outbox AS o "
+                        "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE +o.study_id = ?1 AND o.id > ?2 "
                         "GROUP BY o.trial_id, t.number ORDER BY min(o.id)",
     [SQL_OUTBOX_COUNT] = "SELECT count(*) FROM outbox WHERE study_id = ?1",
-    [SQL_OUTBOX_COUNT_OF] = "SELECT count(*) FROM outbox AS o LEFT JOIN tracker_run AS r ON r.trial_id "
-                            "= o.trial_id AND r.tracker_id = "
-                            "(SELECT id FROM tracker WHERE study_id = ?1 AND name = ?2) "
-                            "WHERE o.study_id = ?1 AND o.id > coalesce(r.acked_id, 0)",
+    [SQL_OUTBOX_COUNT_OF] =
+        "SELECT count(*) FROM outbox AS o LEFT JOIN tracker_run AS r "
+        "ON r.trial_id = o.trial_id AND r.tracker_id = (SELECT id FROM tracker WHERE study_id = ?1 AND name = ?2) "
+        "WHERE o.study_id = ?1 AND o.id > coalesce(r.acked_id, 0)",
     /* Removes rows that every tracker of the study has acknowledged; a tracker without a position in the run keeps all. */
     [SQL_OUTBOX_TRIM] = "DELETE FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id <= "
                         "(SELECT min(coalesce(r.acked_id, 0)) FROM tracker AS t LEFT JOIN tracker_run AS r "
@@ -218,14 +209,12 @@ static const char *const store_sql_text[SQL_COUNT] = {
                           "WHERE t.study_id = ?1 AND t.name = ?2 AND r.trial_id = ?3",
     [SQL_POSITION_SET] =
         "INSERT INTO tracker_run (tracker_id, trial_id, acked_id, claimed_id, thin_ms, last_step, "
-        "sent_rows, ended, "
-        "state, refused) SELECT id, "
+        "sent_rows, ended, state, refused) SELECT id, "
         "CAST(?3 AS INTEGER), CAST(?4 AS INTEGER), CAST(?5 AS INTEGER), CAST(?6 AS INTEGER), CAST(?7 AS INTEGER), "
-        "CAST(?8 AS INTEGER), CAST(?9 AS INTEGER), ?10, ?11 FROM tracker WHERE study_id = "
-        "?1 AND "
-        "name = ?2 ON CONFLICT (tracker_id, trial_id) DO UPDATE SET acked_id = excluded.acked_id, claimed_id = "
-        "excluded.claimed_id, "
-        "thin_ms = excluded.thin_ms, last_step = excluded.last_step, sent_rows = excluded.sent_rows, "
+        "CAST(?8 AS INTEGER), CAST(?9 AS INTEGER), ?10, ?11 FROM tracker "
+        "WHERE study_id = ?1 AND name = ?2 ON CONFLICT (tracker_id, trial_id) DO UPDATE SET "
+        "acked_id = excluded.acked_id, claimed_id = excluded.claimed_id, thin_ms = excluded.thin_ms, last_step = "
+        "excluded.last_step, sent_rows = excluded.sent_rows, "
         "ended = excluded.ended, state = excluded.state, refused = excluded.refused",
 };
 
@@ -266,8 +255,7 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
     case SQLITE_NOTADB:
         return FAIL(err, ST_CORRUPT,
                     "%s is not a Trawl store (it does not start like an SQLite file); it was left as it is, give "
-                    "another path to "
-                    "--store or restore a copy",
+                    "another path to --store or restore a copy",
                     store->path);
     case SQLITE_NOMEM:
         mem_refused(0);
@@ -424,12 +412,10 @@ enum status store_begin_late(struct store *store, const char *what, struct error
 
 enum status store_begin_synced(struct store *store, const char *what, struct error *err)
 {
-    if (store->pg != NULL) {
-        TRY(may_write(store, what, err));
-        return pg_begin(store, true, true, what, err);
+    if (store->pg == NULL) { /* each commit of PostgreSQL waits for the disk */
+        TRY(store_exec(store, "PRAGMA synchronous = FULL", what, err)); /* no prepared statement can do this */
+        store->synced = true;
     }
-    TRY(store_exec(store, "PRAGMA synchronous = FULL", what, err)); /* no prepared statement can do this */
-    store->synced = true;
     return store_begin(store, what, err);
 }
 

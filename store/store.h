@@ -376,11 +376,9 @@ bool lease_is_of_node(const struct lease *lease);
 struct node {
     char name[LEASE_CLIENT_MAX], host[80], device[256];
     char job[64]; /* of the batch system that started it; "": none */
-    int64_t slots, busy; /* trials that it can train at a time, and those that it has */
+    int64_t slots; /* trials that it can train at a time */
     int64_t started_ms, beat_ms; /* by the database's clock; beat_ms: its last sign of life */
 };
-/* A second writing connection of any process: the store must be there. */
-enum status store_open_node(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 /* The database's clock: the one clock of all nodes. */
 enum status store_now_ms(struct store *store, int64_t *ret_now_ms, struct error *err) MUST_USE;
 /* A sign of life of the node of this name; times are filled in. */

@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     if (n < 1)
         return fprintf(stderr, "usage: sleeping_nodes STORE N TRIAL_S SECONDS\n"), 2;
     snprintf(node.name, sizeof node.name, "sleeping-%d", (int)getpid());
-    check(store_open_node(&store, argv[1], &err), &err);
+    check(store_open_second(&store, argv[1], &err), &err);
     check(store_study_list(store, &studies, &n_studies, &err), &err);
     study_id = studies[0].id;
     rng = rng_seed((uint64_t)getpid());

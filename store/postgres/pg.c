@@ -105,11 +105,24 @@ enum status pg_fail(struct store *store, PGresult *res, const char *what, struct
 
 /* ---- sessions ---- */
 
+/* Runs a text outside of prepared statements; *ret_value: the last result's only value, "" when it has none. */
+static enum status simple(struct store *store, const char *sql, char *ret_value, size_t size, const char *what,
+                          struct error *err)
+{
+    PGresult *res = PQexec(store->pg->conn, sql);
+    ExecStatusType got = PQresultStatus(res);
+    enum status rc = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? ST_OK : pg_fail(store, res, what, err);
+
+    if (ret_value != NULL)
+        snprintf(ret_value, size, "%s", got == PGRES_TUPLES_OK && PQntuples(res) > 0 ? PQgetvalue(res, 0, 0) : "");
+    PQclear(res);
+    return rc;
+}
+
 /* Makes a fresh connection ready: settings, role, lock. */
 static enum status set_up(struct store *store, struct error *err)
 {
     struct pg *pg = store->pg;
-    PGresult *res;
 
     pg->generation++;
     pg->n_queued = 0;
@@ -123,14 +136,9 @@ static enum status set_up(struct store *store, struct error *err)
                     "%s: the database's encoding is %s, and UTF8 is needed: make one with "
                     "'createdb -E UTF8 -T template0 NAME'",
                     store->path, PQparameterStatus(pg->conn, "server_encoding"));
-    res = PQexec(pg->conn, session_sql);
-    enum status rc = PQresultStatus(res) == PGRES_COMMAND_OK ? ST_OK : pg_fail(store, res, "connecting", err);
-    PQclear(res);
-    if (rc == ST_OK && pg->role == PG_READER) {
-        res = PQexec(pg->conn, "SET default_transaction_read_only = on");
-        rc = PQresultStatus(res) == PGRES_COMMAND_OK ? ST_OK : pg_fail(store, res, "connecting", err);
-        PQclear(res);
-    }
+    enum status rc = simple(store, session_sql, NULL, 0, "connecting", err);
+    if (rc == ST_OK && pg->role == PG_READER)
+        rc = simple(store, "SET default_transaction_read_only = on", NULL, 0, "connecting", err);
     return rc == ST_OK && pg->role == PG_CONTROLLER ? pg_lock(store, err) : rc;
 }
 
@@ -212,21 +220,7 @@ enum status pg_ready(struct store *store, const char *what, struct error *err)
 
 /* ---- transactions ---- */
 
-/* Runs a text outside of prepared statements; *ret_value: the last result's only value, "" when it has none. */
-static enum status simple(struct store *store, const char *sql, char *ret_value, size_t size, const char *what,
-                          struct error *err)
-{
-    PGresult *res = PQexec(store->pg->conn, sql);
-    ExecStatusType got = PQresultStatus(res);
-    enum status rc = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? ST_OK : pg_fail(store, res, what, err);
-
-    if (ret_value != NULL)
-        snprintf(ret_value, size, "%s", got == PGRES_TUPLES_OK && PQntuples(res) > 0 ? PQgetvalue(res, 0, 0) : "");
-    PQclear(res);
-    return rc;
-}
-
-/* The same outside of a transaction: once more when the connection turns out to be lost. */
+/* simple() outside of a transaction: once more when the connection turns out to be lost. */
 static enum status simple_again(struct store *store, const char *sql, char *ret_value, size_t size, const char *what,
                                 struct error *err)
 {

@@ -372,7 +372,7 @@ static bool wait_a_little(void *ctx, const char *path, double waited_s)
 static enum status call(struct ask_store *c, const char *verb, const cJSON *body, cJSON **ret_answer, struct error *err)
 {
     if (c->store == NULL) {
-        TRY(store_open_node(&c->store, c->path, err));
+        TRY(store_open_second(&c->store, c->path, err));
         store_on_locked(c->store, wait_a_little, NULL);
     }
     return strcmp(verb, "ask") == 0      ? ask(c, body, ret_answer, err)

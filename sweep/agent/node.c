@@ -292,7 +292,7 @@ static enum status find_config(struct node_run *r, struct error *err)
         struct store *store = NULL;
         struct study *list = NULL;
         size_t n = 0;
-        TRY(store_open_node(&store, r->set->store, err));
+        TRY(store_open_second(&store, r->set->store, err));
         enum status rc = store_study_list(store, &list, &n, err);
         for (size_t i = 0; i < n && r->config == NULL; i++)
             if (list[i].state == STUDY_RUNNING)

@@ -29,7 +29,7 @@ static void beat(struct node_beat *b, struct store **store, bool *ret_fails)
 {
     struct error why = {0};
     struct node node;
-    enum status rc = *store == NULL ? store_open_node(store, b->store_path, &why) : ST_OK;
+    enum status rc = *store == NULL ? store_open_second(store, b->store_path, &why) : ST_OK;
 
     pthread_mutex_lock(&b->lock);
     node = b->node;
