@@ -87,8 +87,7 @@ static enum status growth(struct warm *w, struct error *err)
     }
     num_sort(w->ms, (size_t)known);
     printf("\"trials\": %lld, \"steps_each\": %lld, \"seconds\": %.3f, \"start_ms\": {\"first\": %.2f, \"new_shape\": "
-           "%.2f, "
-           "\"known_median\": %.2f, \"known_max\": %.2f}",
+           "%.2f, \"known_median\": %.2f, \"known_max\": %.2f}",
            (long long)w->n, (long long)train->total_timesteps, clock_mono_s() - all_s, first_ms, new_ms,
            known > 0 ? w->ms[known / 2] : 0.0, known > 0 ? w->ms[known - 1] : 0.0);
     if (w->n > GROWTH_FROM + 1)

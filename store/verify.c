@@ -187,8 +187,7 @@ enum status store_verify(const char *path, struct store_verdict *ret_verdict, st
          trial_row);
     each(&v, "the table of leases",
          "SELECT t.number, s.name, l.* FROM lease AS l LEFT JOIN trial AS t ON t.id = l.trial_id LEFT JOIN study AS s "
-         "ON "
-         "s.id = t.study_id ORDER BY l.id",
+         "ON s.id = t.study_id ORDER BY l.id",
          lease_row);
     each(&v, "the table of remarks",
          "SELECT t.number, s.name, m.* FROM mark AS m LEFT JOIN trial AS t ON t.id = m.id LEFT JOIN study AS s ON "

@@ -7,6 +7,7 @@
 #include "trainer/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define APART 1.1 /* ratio of neighbours, at least: nearer ones would teach little */
@@ -52,6 +53,21 @@ size_t branches_of_run(const struct train_settings *train, double least, size_t 
         ret_steps[found++] = last = steps;
     }
     return found;
+}
+
+enum status branches_config(const struct setup *setup, int64_t env_steps, const char *source, char **ret_text,
+                            struct error *err)
+{
+    struct setup_override length = {.key = BRANCHES_STEPS_KEY};
+    struct setup *derived = NULL;
+    enum status rc;
+
+    snprintf(length.value, sizeof length.value, "%lld", (long long)env_steps);
+    rc = setup_derive(setup, &length, 1, source, &derived, err);
+    if (rc == ST_OK)
+        rc = setup_to_ini(derived, ret_text, err);
+    setup_destroy(derived);
+    return rc;
 }
 
 enum status branches_params(const char *params, int64_t env_steps, char **ret_params, struct error *err)

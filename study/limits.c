@@ -83,30 +83,15 @@ bool limits_target_is_met(const struct study *study, double score)
     return l->has_target && (study->maximize ? score >= l->target_score : score <= l->target_score);
 }
 
-static int64_t counts_sum(const struct study_counts *counts)
+enum status limits_count_trials(struct store *store, const struct study *study, bool branches_too, int64_t *ret_n,
+                                struct error *err)
 {
-    int64_t n = 0;
+    struct study_counts counts;
 
+    TRY(store_study_counts(store, study, &counts, err));
+    *ret_n = branches_too ? 0 : -counts.branches;
     for (int i = 0; i < TRIAL_STATES; i++)
-        n += counts->n[i];
-    return n;
-}
-
-enum status limits_count_trials(struct store *store, const struct study *study, int64_t *ret_n, struct error *err)
-{
-    struct study_counts counts;
-
-    TRY(store_study_counts(store, study, &counts, err));
-    *ret_n = counts_sum(&counts);
-    return ST_OK;
-}
-
-enum status limits_count_runs(struct store *store, const struct study *study, int64_t *ret_n, struct error *err)
-{
-    struct study_counts counts;
-
-    TRY(store_study_counts(store, study, &counts, err));
-    *ret_n = counts_sum(&counts) - counts.branches;
+        *ret_n += counts.n[i];
     return ST_OK;
 }
 
@@ -116,7 +101,7 @@ enum status limits_check(struct store *store, const struct study *study, const s
 
     if (want->trials_max == 0 || want->trials_max == study->limits.trials_max) /* the old limit may stay */
         return ST_OK;
-    TRY(limits_count_runs(store, study, &n, err));
+    TRY(limits_count_trials(store, study, false, &n, err));
     if (want->trials_max >= n)
         return ST_OK;
     return FAIL(err, ST_USAGE,

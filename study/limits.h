@@ -22,10 +22,8 @@ void limits_add_json(cJSON *object, const struct limits *limits);
 enum status limits_take_json(const cJSON *json, struct limits *limits, struct error *err) MUST_USE;
 bool limits_target_is_met(const struct study *study, double score); /* it has a target, and score is as good */
 /* Counts the study's trials in the store, in any state; those that sweep.trials counts have no branches among them. */
-enum status limits_count_trials(struct store *store, const struct study *study, int64_t *ret_n,
+enum status limits_count_trials(struct store *store, const struct study *study, bool branches_too, int64_t *ret_n,
                                 struct error *err) MUST_USE;
-enum status limits_count_runs(struct store *store, const struct study *study, int64_t *ret_n,
-                              struct error *err) MUST_USE;
 /* Could the study have these limits, each in all? ST_USAGE: it has more trials already than a new limit allows. */
 enum status limits_check(struct store *store, const struct study *study, const struct limits *want,
                          struct error *err) MUST_USE;

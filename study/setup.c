@@ -97,8 +97,7 @@ static const struct opt_def sweep_defs[] = {
                  .depends = "sweep.method = pareto"),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps|own", OPT_FIXED,
                  "Sets what counts as a trial's cost: seconds of training by the clock, seconds of its device, env "
-                 "steps, or own: what "
-                 "a program reports as cost, in any unit."),
+                 "steps, or own: what a program reports as cost, in any unit."),
     OPT_ROW_FLOAT(
         struct sweep_settings, confirm, "0.2", 0, 0.5, OPT_FIXED, 0, 0, NULL,
         "Runs what is shown as advice (best, knee, front) again under fresh seeds, the most doubtful first, for "
@@ -117,8 +116,7 @@ static const struct opt_def sweep_defs[] = {
         "clients outside get trials (docs/own-trainer.md)."),
     OPT_ROW_STR(struct sweep_settings, launcher, "none",
                 "Starts nodes for the trials that wait, beside what sweep.devices names: slurm:gpu=1/partition=long*16 "
-                "keeps up "
-                "to 16 jobs of sbatch, each a `trawl node` (docs/many-machines.md); none."),
+                "keeps up to 16 jobs of sbatch, each a `trawl node` (docs/many-machines.md); none."),
     OPT_ROW_STR(struct sweep_settings, device_costs, "alike",
                 "Sets how seconds on unlike devices compare: alike: the study uses devices of one kind only; any: all "
                 "count the same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA "

@@ -200,8 +200,7 @@ static enum status compare_fixed(const char *from, const struct study_view *old,
     if (rc == ST_OK && far.len > 0)
         rc = FAIL(err, ST_CONFIG,
                   "--from %s: its trials are poor evidence for this study: %s; set the same here, or search it with a "
-                  "section "
-                  "[sweep.SECTION.KEY] whose range holds both",
+                  "section [sweep.SECTION.KEY] whose range holds both",
                   from, far.text);
     else if (rc == ST_OK && near.len > 0)
         log_warn("--from %s: its trials count as near ones: %s", from, near.text);

@@ -92,8 +92,7 @@ static const struct opt_def train_defs[] = {
               "Trains on each collected sample this many times on average."),
     ROW_ENUM(replay_rounding, "carry", "carry|floor", OPT_FIXED,
              "Makes a rollout's minibatches a whole number: carry brings what is left over to the next rollout, floor "
-             "drops it "
-             "(as PufferLib does)."),
+             "drops it (as PufferLib does)."),
     ROW_FLOAT(learning_rate, "0.015", 0, 100, OPT_LOG, 1e-5, 0.1, "1/update",
               "Sets the optimiser's step size at the start."),
     ROW_FLOAT(min_lr_ratio, "0", 0, 1, OPT_FIXED, 0, 0, "",

@@ -60,7 +60,7 @@ void briefing_make(const struct study_view *v, const struct gp_insight *insight,
     if (b.best_before < v->n)
         study_view_promise(v, b.best_before, &b.promise_before);
     failures_find(v, &b.failures);
-    believed_growth(v, &b.growth);
+    gain_expected(v, &b.growth);
     b.next = find_next(v, &b);
     *ret = b;
 }
@@ -145,7 +145,7 @@ static void add_leaning(const struct study_view *v, const struct briefing *b, st
 void briefing_next_text(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
     char ahead[32];
-    const struct believed_growth *g = &b->growth;
+    const struct gain_expected *g = &b->growth;
 
     format_seconds(g->ahead_s, ahead);
     switch (b->next) {

@@ -33,7 +33,7 @@ struct briefing {
     size_t best, knee, best_before; /* view->n: none; best_before: of what had a result by since_ms */
     struct promise promise, promise_before; /* of best and best_before */
     struct failures failures;
-    struct believed_growth growth;
+    struct gain_expected growth;
     struct gp_edge edges[SPACE_MAX_DIM]; /* bounds that the front leans on; side 0: none */
     enum briefing_next next;
 };

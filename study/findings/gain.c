@@ -139,14 +139,14 @@ double gain_watch_recent(struct gain_watch *w, const struct study_view *v, doubl
     return w->recent;
 }
 
-void believed_growth(const struct study_view *v, struct believed_growth *ret)
+void gain_expected(const struct study_view *v, struct gain_expected *ret)
 {
     struct gain_watch w = {0};
     struct gp_trial *rows = mem_array(v->n, sizeof *rows);
     size_t n, n_half;
 
     gain_watch_begin(&w, v, 0); /* work lies before 0 */
-    *ret = (struct believed_growth){.work_s = -w.begun_s, .share = NAN};
+    *ret = (struct gain_expected){.work_s = -w.begun_s, .share = NAN};
     ret->ahead_s = fmin(HOUR_S, ret->work_s);
     double whole = volume_at(v, &w, INFINITY, rows, &n), half = volume_at(v, &w, w.begun_s / 2, rows, &n_half);
     if (n_half >= MIN_DONE && n >= n_half + MIN_DONE && half > 0 && whole > 0) {

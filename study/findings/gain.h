@@ -25,9 +25,9 @@ double gain_watch_recent(struct gain_watch *watch, const struct study_view *view
 /* Hypervolume that another ahead_s at work are expected to add, as a share of what there is; NaN while too little is
  * known. Half of what the second half of the work added is taken for as much work again. work_s: the
  * work so far, without pauses. */
-struct believed_growth {
+struct gain_expected {
     double work_s, ahead_s, share;
 };
-void believed_growth(const struct study_view *view, struct believed_growth *ret_growth);
+void gain_expected(const struct study_view *view, struct gain_expected *ret_expected);
 
 #endif

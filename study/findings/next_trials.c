@@ -50,8 +50,7 @@ static void explain(const struct study_view *v, struct next_trial *t)
         else
             snprintf(t->why, NEXT_WHY_MAX,
                      "of all points it is expected to widen the front most: %.40s of %s expected for %s, where the "
-                     "front has %s; "
-                     "its chance to beat that is %.0f %%",
+                     "front has %s; its chance to beat that is %.0f %%",
                      v->study.metric, score, cost, text_number(study_view_score(v, best), front),
                      50 * erfc((best - b->score) / (b->score_sd * sqrt(2.0))));
     }

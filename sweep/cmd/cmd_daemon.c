@@ -316,8 +316,7 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
             "`trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and `show` look. Studies that\n"
             "were running when it ended, however that was, continue when it starts again. On a store in PostgreSQL a\n"
             "second daemon, also on another machine, stands by and takes over within 10 s when the first ends. [sweep] "
-            "options that "
-            "concern\n"
+            "options that concern\n"
             "the machine (hang_timeout_s, worker_memory) can be given as --sweep.KEY.",
         .examples = "  trawl daemon --store runs.db --devices cuda:all --detach\n"
                     "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"

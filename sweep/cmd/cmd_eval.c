@@ -123,8 +123,7 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
             "first episodes count and no others, so that short ones are not favoured. An episode that is unfinished "
             "at\n"
             "the step limit counts with what it has, and the result says so. +- is the standard error of the "
-            "mean\nover the games, "
-            "which one game of many agents does not have.",
+            "mean\nover the games, which one game of many agents does not have.",
         .examples = "  trawl eval cartpole.ckpt\n"
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json\n"
                     "  trawl eval pong.ckpt --video pong.gif",

@@ -211,11 +211,9 @@ enum status cmd_report(int argc, char **argv, struct error *err)
                  "--format tex\n"
                  "is the front as a table of LaTeX, and a second one of the search: space, compute and seeds.\n\n"
                  "--site writes the studies that are named as a folder: open its index.html, or copy it to any web "
-                 "server. The "
-                 "pages are\n"
+                 "server. The pages are\n"
                  "those of `trawl serve` as of now. Policies of the front play in the browser: built-in games by "
-                 "themselves, "
-                 "others as\n"
+                 "themselves, others as\n"
                  "recorded.",
         .examples = "  trawl report first --store my.db -o report.html\n"
                     "  trawl report first --store my.db --format csv >trials.csv\n"

@@ -361,11 +361,9 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         .about =
             "Trains one policy by PPO on a game, by the game's defaults or config files, of which the later one wins. "
             "Ctrl-C stops\n"
-            "cleanly and "
-            "saves the checkpoint when one was asked for. With --track every report also goes to experiment trackers, "
-            "as one\n"
-            "run, which --resume continues; what they have not got at the end waits for `trawl sync --store "
-            "FILE`.\n"
+            "cleanly and saves the checkpoint when one was asked for. With --track every report also goes to "
+            "experiment trackers, as one\n"
+            "run, which --resume continues; what they have not got at the end waits for `trawl sync --store FILE`.\n"
             "A config with [sweep] command, as a sweep of another program exports it, starts that program once.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"

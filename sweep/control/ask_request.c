@@ -13,10 +13,10 @@
 #include "sweep/control/ask_points.h"
 #include "sweep/control/ask_trial.h"
 #include "sweep/controller/leases.h"
-#include "sweep/proposals/proposer.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
+#include "sweep/proposals/proposer.h"
 #include "web/api/ask_form.h"
 
 #include <math.h>

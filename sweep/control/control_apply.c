@@ -110,7 +110,7 @@ static enum status apply_add(struct store *store, const struct control_command *
                                         : "`trawl sweep --resume` gives it one");
     if (c->trials > 0) {
         int64_t n;
-        TRY(limits_count_runs(store, study, &n, err));
+        TRY(limits_count_trials(store, study, false, &n, err));
         want.trials_max = (n > want.trials_max ? n : want.trials_max) + c->trials; /* "more" is more than there are */
     }
     if (want.trials_max > SWEEP_TRIALS_MAX)

@@ -89,8 +89,7 @@ static enum status make_params(struct extension *e, struct error *err)
 
 static enum status make_config(struct extension *e, const char *steps, struct error *err)
 {
-    struct setup_override longer = {.key = BRANCHES_STEPS_KEY};
-    struct setup *setup = NULL, *derived = NULL;
+    struct setup *setup = NULL;
     enum status rc;
 
     TRY(trial_setup(e->old, &setup, err));
@@ -104,12 +103,8 @@ static enum status make_config(struct extension *e, const char *steps, struct er
         rc = FAIL(err, ST_USAGE,
                   "extend: trial %lld of %s has trained for %lld steps; --steps is the new total, more than that",
                   (long long)e->old->number, e->view.study.name, (long long)e->old->env_steps);
-    snprintf(longer.value, sizeof longer.value, "%lld", (long long)e->steps);
     if (rc == ST_OK)
-        rc = setup_derive(setup, &longer, 1, "trawl extend", &derived, err);
-    if (rc == ST_OK)
-        rc = setup_to_ini(derived, &e->config, err);
-    setup_destroy(derived);
+        rc = branches_config(setup, e->steps, "trawl extend", &e->config, err);
     setup_destroy(setup);
     return rc;
 }

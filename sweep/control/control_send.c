@@ -91,8 +91,7 @@ const char *control_note(const struct control_command *c, const char *store_path
     if (!runs_nothing(c->kind))
         snprintf(buf, CONTROL_NOTE_MAX,
                  "written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon "
-                 "--store %s` "
-                 "does",
+                 "--store %s` does",
                  store_path, c->study, SHELL_WORD(store_path), SHELL_WORD(store_path));
     else if (c->kind <= CONTROL_TRY)
         snprintf(buf, CONTROL_NOTE_MAX, "written to %s; no controller was running", store_path);

@@ -16,10 +16,10 @@
 #include "sweep/control/control_server.h"
 #include "sweep/control/status_json.h"
 #include "sweep/control/submit.h"
+#include "sweep/controller/sched_study.h"
+#include "sweep/controller/scheduler.h"
 #include "sweep/controller/store_watch.h"
 #include "sweep/proposals/proposer.h"
-#include "sweep/controller/scheduler.h"
-#include "sweep/controller/sched_study.h"
 #include "sweep/signals.h"
 
 #include <errno.h>

@@ -12,6 +12,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/branches.h"
+#include "study/findings/gain.h"
 #include "study/findings/next_trials.h"
 #include "study/limits.h"
 #include "study/search.h"
@@ -21,16 +22,15 @@
 #include "study/warm_start.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/device_class.h"
-#include "sweep/proposals/confirm.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
-#include "study/findings/gain.h"
-#include "sweep/controller/stop_rules.h"
-#include "sweep/proposals/propose.h"
-#include "sweep/proposals/proposer.h"
 #include "sweep/controller/scheduler.h"
+#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/track_rows.h"
 #include "sweep/launch/worker_process.h"
+#include "sweep/proposals/confirm.h"
+#include "sweep/proposals/propose.h"
+#include "sweep/proposals/proposer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -342,23 +342,6 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
     return rc;
 }
 
-/* The config of a trial with another length of its run. */
-static enum status branch_config(const struct trial *t, int64_t env_steps, char **ret_text, struct error *err)
-{
-    struct setup_override length = {.key = BRANCHES_STEPS_KEY};
-    struct setup *setup = NULL, *derived = NULL;
-    enum status rc;
-
-    TRY(trial_setup(t, &setup, err));
-    snprintf(length.value, sizeof length.value, "%lld", (long long)env_steps);
-    rc = setup_derive(setup, &length, 1, "branch", &derived, err);
-    if (rc == ST_OK)
-        rc = setup_to_ini(derived, ret_text, err);
-    setup_destroy(derived);
-    setup_destroy(setup);
-    return rc;
-}
-
 enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struct trial_result *result,
                                    struct error *err)
 {
@@ -373,6 +356,7 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
                           .propose_s = NAN,
                           .seed = of->seed};
     const char *row = track_rows_result(ss->track, result);
+    struct setup *setup = NULL;
     char key[100], origin[40];
     double x[SPACE_MAX_DIM];
     enum status rc;
@@ -385,7 +369,10 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     trial.origin = mem_strdup(origin);
     rc = branches_params(of->params, result->env_steps, &trial.params, err);
     if (rc == ST_OK)
-        rc = branch_config(of, result->env_steps, &trial.config, err);
+        rc = trial_setup(of, &setup, err);
+    if (rc == ST_OK)
+        rc = branches_config(setup, result->env_steps, "branch", &trial.config, err);
+    setup_destroy(setup);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, TRIAL_BRANCH, key, "{}", row, err));
     if (rc == ST_OK) {
@@ -480,7 +467,7 @@ enum status sched_study_adopt(struct sched_study *ss, struct error *err)
     struct study_view *v = &ss->view;
     int64_t n;
 
-    TRY(limits_count_trials(ss->store, &v->study, &n, err));
+    TRY(limits_count_trials(ss->store, &v->study, true, &n, err));
     while ((int64_t)v->n < n) {
         struct trial trial = {0};
         double x[SPACE_MAX_DIM];

@@ -118,8 +118,7 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
         return ST_OK;
     if (s->looked_s == 0 && store_network_fs(store_path(s->store)) != NULL)
         log_warn("%s is on %s: the locks and the shared memory of a store hold on one machine alone. Whatever uses it "
-                 "must run on "
-                 "this machine; a local disk is safer, continuing",
+                 "must run on this machine; a local disk is safer, continuing",
                  store_path(s->store), store_network_fs(store_path(s->store)));
     s->looked_s = s->now_s;
     store_fold(s->store); /* what the uploaders have written */

@@ -16,8 +16,8 @@
 #include "study/study_view.h"
 #include "study/trial_check.h"
 #include "study/warm_start.h"
-#include "sweep/proposals/propose.h"
 #include "sweep/proposals/evidence.h"
+#include "sweep/proposals/propose.h"
 
 #include <math.h>
 #include <stdio.h>

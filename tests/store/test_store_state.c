@@ -228,13 +228,11 @@ static void make_v1(const char *path)
              " (1, 'open', 'sobol', 'score', 'maximize', 1, 3, 0, '{}', '', 'trawl 0.1.0', 1),"
              " (2, 'full', 'sobol', 'score', 'maximize', 1, 2, 0, '{}', '', 'trawl 0.1.0', 2),"
              " (3, 'spent', 'sobol', 'score', 'minimize', 1, 0, 10, '{}', '', 'trawl 0.1.0', 3)");
-    exec(db, "INSERT INTO trial (id, study_id, number, state, params, score, cost_s, seed, attempt, origin, created_ms,"
-             " config) VALUES"
-             " (1, 1, 0, 'done', '{\"a\":1}', 0.5, 2, 1, 1, 'sobol', 1, 'c'),"
-             " (2, 1, 1, 'running', '{}', NULL, NULL, 2, 1, 'sobol', 1, 'c'),"
-             " (3, 2, 0, 'done', '{}', 1, 2, 1, 1, 'sobol', 1, 'c'),"
-             " (4, 2, 1, 'failed', '{}', NULL, 2, 1, 1, 'sobol', 1, 'c'),"
-             " (5, 3, 0, 'done', '{}', 1, 11, 1, 1, 'sobol', 1, 'c')");
+    exec(db, "INSERT INTO trial (id, study_id, number, state, params, score, cost_s, seed, attempt, origin, "
+             "created_ms, config) VALUES (1, 1, 0, 'done', '{\"a\":1}', 0.5, 2, 1, 1, 'sobol', 1, 'c'), (2, 1, 1, "
+             "'running', '{}', NULL, NULL, 2, 1, 'sobol', 1, 'c'), (3, 2, 0, 'done', '{}', 1, 2, 1, 1, 'sobol', 1, "
+             "'c'), (4, 2, 1, 'failed', '{}', NULL, 2, 1, 1, 'sobol', 1, 'c'), (5, 3, 0, 'done', '{}', 1, 11, 1, 1, "
+             "'sobol', 1, 'c')");
     exec(db, "INSERT INTO metric_name VALUES (1, 'score'); INSERT INTO metric VALUES (1, 1, 100, 0.5, 0.25)");
     exec(db, "INSERT INTO outbox (trial_id, payload, created_ms) VALUES (1, '{}', 1)");
     sqlite3_close(db);

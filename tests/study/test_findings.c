@@ -174,19 +174,19 @@ static void grow(struct study_view *v, int n, int rising)
 static void more_work_is_worth_what_the_last_was(void **state)
 {
     struct study_view v;
-    struct believed_growth g;
+    struct gain_expected g;
     struct briefing b;
 
     (void)state;
     grow(&v, 12, 12);
-    believed_growth(&v, &g);
+    gain_expected(&v, &g);
     assert_true(isnan(g.share)); /* too early */
     briefing_make(&v, NULL, 0, &b);
     assert_int_equal(b.next, BRIEFING_EARLY);
     briefing_free(&b);
     study_view_free(&v);
     grow(&v, 80, 80);
-    believed_growth(&v, &g);
+    gain_expected(&v, &g);
     assert_true(g.work_s > 79 && g.work_s < 81 && g.ahead_s == g.work_s && g.share > 0.1);
     briefing_make(&v, NULL, v.trials[39].finished_ms, &b);
     assert_int_equal(b.next, BRIEFING_CONTINUE);
@@ -197,7 +197,7 @@ static void more_work_is_worth_what_the_last_was(void **state)
     briefing_free(&b);
     study_view_free(&v);
     grow(&v, 80, 20);
-    believed_growth(&v, &g);
+    gain_expected(&v, &g);
     assert_true(g.share < 1e-6);
     briefing_make(&v, NULL, 0, &b);
     assert_int_equal(b.next, BRIEFING_STOP);

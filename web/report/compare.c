@@ -205,8 +205,7 @@ enum status report_write_comparison(struct strbuf *out, const struct comparison 
         text_escape(out, c->studies[i].view->study.name);
     }
     strbuf_add(out, "</h1>\n<p class=\"soft small\">The front of each study as its models expect it of fresh runs; the "
-                    "lines at its "
-                    "members are intervals of 95 %.</p>\n<div class=\"card\">\n");
+                    "lines at its members are intervals of 95 %.</p>\n<div class=\"card\">\n");
     draw_chart(out, c);
     strbuf_add(out, "</div>\n");
     write_rows(out, c, rows, n);

@@ -213,8 +213,7 @@ static void write_front_table(struct strbuf *out, const struct report *report)
     strbuf_add(out,
                "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
                "one of these by more than what is known of their scores and costs. Expected is the estimate for a "
-               "config by all "
-               "trials together; with 95 % the mean of ");
+               "config by all trials together; with 95 % the mean of ");
     strbuf_addf(out,
                 "%d runs under fresh seeds lies in the interval.</p>\n<div class=\"scroll\"><table>\n<thead><tr>"
                 "<th>trial</th>",
@@ -282,8 +281,7 @@ static void write_advice(struct strbuf *out, const struct report *report)
         text_escape(out, p->key);
         strbuf_addf(out,
                     ": %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s, "
-                    "which the study "
-                    "takes with all its trials when it is continued with <code>--sweep.",
+                    "which the study takes with all its trials when it is continued with <code>--sweep.",
                     edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
                     num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
                     num_format_f64(edge->suggested, suggested));
@@ -413,8 +411,7 @@ void report_write_html(struct strbuf *out, const struct report *report)
     write_front_table(out, report);
     write_next(out, report);
     strbuf_add(out, "<h2>Progress</h2>\n<div class=\"two\">\n<figure><figcaption>Hypervolume over trials <small>front "
-                    "against its fixed reference"
-                    "</small></figcaption>\n");
+                    "against its fixed reference</small></figcaption>\n");
     draw_hypervolume(out, report);
     strbuf_add(out, "</figure>\n<figure><figcaption>Best config over cost spent <small>as expected of fresh "
                     "runs</small></figcaption>\n");

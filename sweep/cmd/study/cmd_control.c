@@ -65,9 +65,8 @@ static const struct control_text {
     [CONTROL_CONFIRM] =
         {"trawl confirm NAME N [--seeds K] [--store FILE] [--json]",
          "Queues the config of a trial that is done under fresh seeds (5), to see whether its score was luck; the "
-         "limit "
-         "of\ntrials rises by as many, and a study that had ended at it continues. `trawl rerun --seeds` trains them "
-         "at once,\nhere.",
+         "limit of\ntrials rises by as many, and a study that had ended at it continues. `trawl rerun --seeds` trains "
+         "them at once,\nhere.",
          "  trawl confirm first 17 --store my.db\n"
          "  trawl confirm first 17 --seeds 10",
          1, 2, STUDY_WORD},

@@ -252,11 +252,10 @@ enum status cmd_import(int argc, char **argv, struct error *err)
                     "[--store FILE] [--json]",
         .about =
             "Adds trials of a file to a study, where they teach the models like its own. The file is CSV with a "
-            "header, "
-            "as\n`trawl export` or the table of a tracker (W&B: export as CSV) writes it, JSON lines, another store, "
-            "an SQLite\nstorage of Optuna's, or a folder of PufferLib's logs (logs/GAME). A parameter's column has its "
-            "name\n(train.learning_rate, train/learning_rate or learning_rate), or PufferLib's. What is imported "
-            "twice is there\nonce; curves and checkpoints stay where they are.",
+            "header, as\n`trawl export` or the table of a tracker (W&B: export as CSV) writes it, JSON lines, another "
+            "store, an SQLite\nstorage of Optuna's, or a folder of PufferLib's logs (logs/GAME). A parameter's column "
+            "has its name\n(train.learning_rate, train/learning_rate or learning_rate), or PufferLib's. What is "
+            "imported twice is there\nonce; curves and checkpoints stay where they are.",
         .examples = "  trawl import first.csv --study again --config my.ini --store new.db\n"
                     "  trawl import their.db --from first --study theirs --store my.db\n"
                     "  trawl import wandb.csv --study mine --config my.ini --score eval/return\n"
