@@ -295,7 +295,7 @@ class Vector:
         self.act = act
 
     def finish(self):
-        """Observations to go on from, rewards, terminated, truncated, last observations of the truncated, and which
+        """Observations to continue from, rewards, terminated, truncated, last observations of the truncated, and which
         instances were only reset."""
         obs, rewards, terms, truncs, infos = self.env.step(self.act)
         truncs, idle, last = truncs & ~terms, np.zeros(self.n, bool), None

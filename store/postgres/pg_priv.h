@@ -32,7 +32,7 @@ enum status pg_ready(struct store *store, const char *what, struct error *err) M
 enum status pg_drain(struct store *store, const char *what, struct error *err) MUST_USE;
 /* A session for short questions; NULL: no server answers. PQfinish. */
 PGconn *pg_connect(const char *address, const char *who);
-/* The controller's lock for this session: ST_BUSY names its holder. */
+/* The lock of the controller, held by this connection: ST_BUSY names its holder. */
 enum status pg_lock(struct store *store, struct error *err) MUST_USE;
 void pg_name_self(char who[PG_WHO_MAX]);
 

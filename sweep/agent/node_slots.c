@@ -15,7 +15,7 @@
 #define STOP_PATIENCE_S 20
 #define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
 
-/* With the lock: the slot's thread goes on. */
+/* With the lock: the slot's thread continues. */
 static void hand_result(struct agent_job *job, cJSON *message, const char *state)
 {
     cJSON *result = cJSON_CreateObject();

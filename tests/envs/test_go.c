@@ -123,7 +123,7 @@ static void test_the_end(void **unused)
     game_turn(&g, 25); /* the opponent, ahead, passes too */
     assert_true(g.step.ended && g.reward == -1.0f && g.step.score == -5.5f && g.step.perf == 0.0f);
     game_open(&g, 5, ahead);
-    game_turn(&g, 99); /* no point: a pass; the opponent, behind, does not */
+    game_turn(&g, 99); /* no point: a pass; the opponent, who has fewer points, does not */
     assert_true(g.s.passes == 0 && !g.step.ended && g.reward == 0.0f);
     game_open(&g, 5, ahead);
     g.s.moves = 3 * 25 - 1;

@@ -68,7 +68,7 @@ export class Selection {
 
   get n() { return this.mask ? this.mask.reduce((sum, v) => sum + v, 0) : this.data.n; }
 
-  /* The chosen trials, at most so many. */
+  /* The chosen trials, at most max of them. */
   list(max = Infinity) {
     const found = [];
     for (let i = 0; i < this.data.n && found.length < max; i++) if ((!this.mask || this.mask[i]) && this.data.state[i] !== 'unknown') found.push(i);

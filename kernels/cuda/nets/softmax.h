@@ -33,7 +33,7 @@ static __device__ __forceinline__ float head_log_sum(const float *logits, const 
     return top + logf(sum);
 }
 
-/* Of so many heads a token's sums stay in registers; those of further ones are made again. */
+/* Sums of a token stay in registers for this number of heads; those of further heads are computed again. */
 #define HEADS_KEPT 8
 
 /* Log-probability of head j's action; at and at_std move past its columns. *ret_log_sum: of choices. */
