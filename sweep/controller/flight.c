@@ -186,8 +186,9 @@ static enum status take_branch(struct flight *f, const cJSON *message, double no
     enum status rc;
 
     run_result_read(told, message, v->study.metric, f->cost_factor);
-    if (isfinite(told->result.eval_s))
-        f->start_s += told->result.eval_s; /* no part of its cost */
+    if (f->looked_s > 0)
+        f->start_s += now_s - f->looked_s;
+    f->looked_s = 0;
     f->progress_s = now_s;
     rc = run_result_settle(told, v, f->ss->store, f->trial_id, message, err);
     if (rc == ST_OK && told->result.state == TRIAL_DONE)
@@ -277,6 +278,9 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
     } else if (type != NULL && strcmp(type, "anew") == 0) {
         return begin_again(f, json_get_str(message, "reason"), err);
+    } else if (type != NULL && strcmp(type, "evaluating") == 0 &&
+               cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "branch"))) {
+        f->looked_s = f->progress_s = now_s;
     } else if (type != NULL && strcmp(type, "evaluating") == 0) {
         (void)json_get_f64(message, "cost_s", &f->trained_cost_s);
         f->trained_cost_s *= f->cost_factor;
@@ -304,7 +308,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
 
 double flight_cost_s(const struct flight *f, double now_s)
 {
-    double alone_s = fmax(f->cost_factor * (now_s - f->start_s),
+    double alone_s = fmax(f->cost_factor * ((f->looked_s > 0 ? f->looked_s : now_s) - f->start_s),
                           f->reported_s); /* reported: with what it had before it was stopped */
 
     if (isfinite(f->trained_cost_s))

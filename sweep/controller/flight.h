@@ -33,6 +33,7 @@ struct flight {
     double cost_factor; /* by what a second on its device counts (sweep.device_costs) */
     bool trains; /* the worker has reported that training began */
     double trained_cost_s; /* cost of the whole training, known once the evaluation begins; NaN: not yet */
+    double looked_s; /* since when a branch is evaluated, which is no part of its cost; 0: it trains */
     double asked_s; /* when it was asked to stop; 0: not */
     enum flight_stop stop;
     int64_t env_steps, iterations;

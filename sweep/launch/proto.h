@@ -35,7 +35,8 @@
  *   chunk {trial, attempt, at, size, data}                  of a remote worker's checkpoint of size bytes, in order
  *   checkpoint {trial, attempt, path, env_steps}            the file, or all chunks of it, are whole
  *   branch {...}                                            like result, of the run as it is at one of branches; it continues
- *   evaluating {trial, attempt, cost_s}                     training has ended; what follows is no part of its cost
+ *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost. branch:
+ *       of a branch; training continues with the message `branch`
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?, lost,
  *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?,
  *           outcomes? {name: value, ...}}

@@ -253,8 +253,18 @@ static enum status lane_play(struct lane *lane, const struct setup *setup, struc
     return trainer_eval(lane->session.trainer, &settings, ret_eval, err);
 }
 
+/* What the training has cost is known; what follows is no part of it. */
+static void lane_send_evaluating(struct lane *lane, double cost_s, bool branch)
+{
+    cJSON *json = lane_message(lane, "evaluating");
+
+    json_add_f64(json, "cost_s", cost_s);
+    json_add_bool(json, "branch", branch);
+    lane_pool_send(lane->pool, json);
+}
+
 /* Trains to each of the trial's branches that is still to come, and reports what the run is worth there. Stopped in an
- * evaluation: the run is, at that point of its training. */
+ * evaluation: the run is, at that point of its training, and what continues it begins with that evaluation. */
 static enum status lane_branches(struct lane *lane, const struct setup *setup, struct train_callbacks *callbacks,
                                  struct train_result *ret_result, struct error *err)
 {
@@ -265,12 +275,13 @@ static enum status lane_branches(struct lane *lane, const struct setup *setup, s
     cJSON_ArrayForEach(branch, lane->trial.branches)
     {
         trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
-        if (!cJSON_IsNumber(branch) || branch->valuedouble <= (double)env_steps)
+        if (!cJSON_IsNumber(branch) || branch->valuedouble < (double)env_steps)
             continue;
         callbacks->until = (int64_t)branch->valuedouble;
         TRY(trainer_run(lane->session.trainer, callbacks, ret_result, err));
         if (ret_result->stopped)
             return ST_OK;
+        lane_send_evaluating(lane, ret_result->cost_s, true);
         TRY(lane_play(lane, setup, &eval, err));
         ret_result->stopped = eval.stopped;
         if (eval.stopped)
@@ -310,10 +321,8 @@ static enum status lane_evaluate(struct lane *lane, const struct setup *setup, s
                                  struct eval_result *ret_eval, struct error *err)
 {
     struct lane_trial *t = &lane->trial;
-    cJSON *json = lane_message(lane, "evaluating");
 
-    json_add_f64(json, "cost_s", result->cost_s);
-    lane_pool_send(lane->pool, json);
+    lane_send_evaluating(lane, result->cost_s, false);
     TRY(lane_play(lane, setup, ret_eval, err));
     result->stopped = ret_eval->stopped;
     if (ret_eval->stopped && t->checkpoint_path != NULL && !t->saved && atomic_load(&lane->checkpoint))

@@ -8,7 +8,7 @@ import sys
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, write
+from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
 
 LENGTHS = "\n[sweep.train.total_timesteps]\nmin = 512\nmax = 16384\n"
 SWEEP = TINY_SWEEP.replace("device = cpu", "device = cpu\ndecay_steps = 1000\neval_episodes = 32").replace(
@@ -87,6 +87,21 @@ def test_a_budget_counts_a_run_once(folder):
     spent = sum(t["cost_s"] for t in study["trials"] if not t["origin"].startswith("branch"))
     listed = json.loads(run("ls", "--store", store, "--json")[0])
     assert abs(listed[0]["cost_s"] - spent) < 1e-6, (listed, spent)
+
+
+def test_an_evaluation_is_no_cost_and_begins_again_where_it_was_stopped(folder):
+    """The evaluations of this run last longer than its budget, in which all of the training fits."""
+    store = folder / "s.db"
+    slow = SWEEP.replace("eval_episodes = 32", "eval_episodes = 3M").replace("branches = 3", "branches = 2")
+    process = start("sweep", write(folder, "s.ini", slow), "--store", store, "--name", "a", "--trials", 1, "--budget", "0.3s", "-q")
+    wait_for(lambda: len(trials_now(store, "a")) == 2, process)
+    process.send_signal(signal.SIGINT)  # while the second branch is evaluated
+    process.communicate()
+    equal(process.returncode, 130)
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    trials = show(store, "a")["trials"]
+    equal([(t["state"], t["env_steps"]) for t in trials], [("done", 8192), ("done", 512), ("done", 2048)])
+    assert all(t["cost_s"] < t["eval_s"] for t in trials), trials
 
 
 def test_what_cannot_have_branches(folder):
