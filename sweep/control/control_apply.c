@@ -164,14 +164,19 @@ static enum status check_not_again(struct store *store, const struct study *stud
     return rc;
 }
 
-/* A person wants n runs more: the limit rises by them, each on every game, and a study that ended there continues. */
+/* A person has queued n runs: the limit rises by them, each on every game, and a study that ended there continues. A
+ * study may have had more runs than its limit before: those that `trawl rerun` and clients added. */
 static enum status allow_more(struct store *store, struct study *study, int64_t n, bool *ret_revived, struct error *err)
 {
     struct limits want = study->limits;
+    int64_t runs;
 
+    TRY(limits_count_runs(store, study, &runs, err));
     *ret_revived = study->state == STUDY_ENDED && study->end_rule != NULL &&
                    (strcmp(study->end_rule, "trials") == 0 || strcmp(study->end_rule, "failures") == 0);
-    want.trials_max += want.trials_max > 0 ? n * (int64_t)search_n_games(study->space) : 0;
+    if (want.trials_max > 0)
+        want.trials_max =
+            (runs - n > want.trials_max ? runs - n : want.trials_max) + n * (int64_t)search_n_games(study->space);
     TRY(limits_change(store, study, &want, err));
     return *ret_revived ? set_state(store, study, STUDY_RUNNING, NULL, NULL, err) : ST_OK;
 }

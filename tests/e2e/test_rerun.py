@@ -107,6 +107,10 @@ def test_fresh_runs_are_trials_of_the_study(folder):
     more = rerun(store, 1, "--seeds", 2)  # further seeds, not the same again
     equal(len({r["seed"] for r in result["runs"] + more["runs"]} | {before["seed"]}), 6)
     equal(len(show(store, "a")["trials"]), 9)
+    run("confirm", "a", 1, "--seeds", 2, "--store", store)  # more than the limit of 4 trials are there: it rises by 2 from these
+    run("try", "a", "--train.gamma", 0.9, "--store", store)
+    equal([t["state"] for t in show(store, "a")["trials"][9:]], ["queued"] * 3)
+    equal(show(store, "a")["study"]["trials_max"], 12)
     (folder / "s.db").chmod(0o400)
     if not os.access(store, os.W_OK):
         _, err = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 1, "--json", code=1)
