@@ -186,8 +186,8 @@ static enum status take_branch(struct flight *f, const cJSON *message, double no
     enum status rc;
 
     run_result_read(told, message, v->study.metric, f->cost_factor);
-    if (f->looked_s > 0)
-        f->start_s += now_s - f->looked_s;
+    if (f->looked_s > 0) /* messages that waited for the store arrive together */
+        f->start_s += fmax(now_s - f->looked_s, isfinite(told->result.eval_s) ? told->result.eval_s : 0);
     f->looked_s = 0;
     f->progress_s = now_s;
     rc = run_result_settle(told, v, f->ss->store, f->trial_id, message, err);

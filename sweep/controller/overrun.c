@@ -10,17 +10,19 @@
 
 #define SURE 1.959963984540054 /* sd: 97.5 % of a normal distribution lie below */
 
-/* The finished trial of no higher cost with the highest score (by its belief, where there is one); view->n: none. */
-static size_t best_for(const struct study_view *v, double cost, double *ret_score)
+/* The finished trial of no higher cost with the highest score (by its belief, where there is one); view->n: none. A
+ * branch of trial i is i itself, earlier on: that it is good is no reason to stop. */
+static size_t best_for(const struct study_view *v, size_t i, double cost, double *ret_score)
 {
     size_t best = v->n;
+    int64_t of;
 
     *ret_score = -INFINITY;
     for (size_t k = 0; k < v->n; k++) {
         const struct gp_belief *belief = study_view_belief(v, k);
         double score = belief != NULL ? fmin(belief->score, v->gp[k].score) : v->gp[k].score;
         if (v->gp[k].state != GP_TRIAL_DONE || v->gp[k].cost > cost || study_view_breaks_limit(v, k) ||
-            !(score > *ret_score))
+            !(score > *ret_score) || (trial_is_branch(&v->trials[k], &of) && of == v->trials[i].number))
             continue;
         *ret_score = score;
         best = k;
@@ -39,7 +41,7 @@ bool overrun_is_hopeless(const struct study_view *v, size_t i, double cost, doub
     double expected = exp(p->log_cost), limit = fmax(expected * exp(SURE * p->log_cost_sd), OVERRUN_FACTOR * expected);
     if (!(cost > limit && cost > expected + OVERRUN_LEAST_S))
         return false;
-    size_t best = best_for(v, cost, &reached);
+    size_t best = best_for(v, i, cost, &reached);
     if (best == v->n || reached < sign * score || reached < sign * p->score + SURE * p->score_sd)
         return false;
     snprintf(ret_why, size,

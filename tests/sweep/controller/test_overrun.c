@@ -86,6 +86,11 @@ static void only_what_cannot_gain_is_stopped(void **state)
         put(&v, TRIAL_DONE, sign * 0.7, 0.4);
         assert_false(overrun_is_hopeless(&v, 2, 2.4, sign * 0.1, why, sizeof why));
         assert_true(overrun_is_hopeless(&v, 2, 2.6, sign * 0.1, why, sizeof why));
+        v.trials[3].origin = mem_strdup("branch 2"); /* it is trial 2 itself, as it was after 0.4 s */
+        assert_false(overrun_is_hopeless(&v, 2, 2.6, sign * 0.1, why, sizeof why));
+        mem_free(v.trials[3].origin);
+        v.trials[3].origin = mem_strdup("branch 1");
+        assert_true(overrun_is_hopeless(&v, 2, 2.6, sign * 0.1, why, sizeof why));
         v.trials[2].predicted.known = false; /* not proposed */
         assert_false(overrun_is_hopeless(&v, 2, 1e9, sign * 0.1, why, sizeof why));
         study_view_free(&v);
