@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ROWS_AT_A_TIME 500 /* PostgreSQL sends all rows of a statement at once */
@@ -304,6 +305,15 @@ enum status store_copy_rows(struct store *from, struct store *to, struct store_c
     return store_read_end(from, begun, rc);
 }
 
+static bool same_store(const char *a, const char *b)
+{
+    struct stat at_a, at_b;
+
+    if (store_is_address(a) || store_is_address(b))
+        return strcmp(a, b) == 0;
+    return stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+}
+
 enum status store_migrate(const char *from_path, const char *to_path, struct store_copied *ret, struct error *err)
 {
     struct store *from = NULL, *to = NULL;
@@ -313,6 +323,8 @@ enum status store_migrate(const char *from_path, const char *to_path, struct sto
     *ret = (struct store_copied){0};
     if (!store_may_exist(from_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store; name a file, or postgresql://HOST/DATABASE", from_path);
+    if (same_store(from_path, to_path))
+        return FAIL(err, ST_USAGE, "migrate: %s and %s are one store; a copy needs another place", from_path, to_path);
     rc = store_open_writer(&from, from_path, err); /* its controller has to end: what it wrote later would be missing */
     if (rc == ST_OK)
         rc = store_open_writer(&to, to_path, err);

@@ -149,6 +149,9 @@ def test_both_ways_between_a_file_and_a_database(folder):
     back = json.loads(run("migrate", store, folder / "b.db", "--json")[0])
     equal({t: back[t] for t in back if t != "study"}, {t: there[t] for t in there if t != "study"})
     fails("migrate", store, folder / "b.db", code=1, says="has 1 studies already")
+    (folder / "link.db").symlink_to(folder / "b.db")
+    for same in (store, store), (folder / "b.db", folder / "link.db"):
+        fails("migrate", *same, code=2, says="are one store")
     # ids of the outbox are never used again, also when it was emptied before it moved
     run("sync", "a", "--forget", "webhook", "--timeout", "1s", "--store", store)
     equal(ask(store, "SELECT count(*) FROM outbox"), [["0"]])
