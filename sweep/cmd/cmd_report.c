@@ -155,17 +155,21 @@ static enum status write_report(const struct request *r, const struct cli_words 
 static enum status write_site(const char *dir, const char *store_path, const struct cli_words *words, struct error *err)
 {
     const char *names[CLI_MAX_WORDS];
-    const struct site_settings set = {.store_path = store_path,
-                                      .dir = dir,
-                                      .studies = names,
-                                      .n_studies = (size_t)words->n,
-                                      .program = program_text,
-                                      .version = program_version,
-                                      .commit = program_commit};
+    struct site_settings set = {.store_path = store_path,
+                                .dir = dir,
+                                .studies = names,
+                                .program = program_text,
+                                .version = program_version,
+                                .commit = program_commit};
     struct site_written done;
 
-    for (int i = 0; i < words->n; i++)
-        names[i] = words->v[i];
+    for (int i = 0; i < words->n; i++) { /* each once */
+        size_t k = 0;
+        while (k < set.n_studies && strcmp(names[k], words->v[i]) != 0)
+            k++;
+        if (k == set.n_studies)
+            names[set.n_studies++] = words->v[i];
+    }
     TRY(site_write(&set, &done, err));
     fprintf(
         stderr,
