@@ -171,7 +171,7 @@ static enum status allow_more(struct store *store, struct study *study, int64_t 
     struct limits want = study->limits;
     int64_t runs;
 
-    TRY(limits_count_runs(store, study, &runs, err));
+    TRY(limits_count_trials(store, study, false, &runs, err));
     *ret_revived = study->state == STUDY_ENDED && study->end_rule != NULL &&
                    (strcmp(study->end_rule, "trials") == 0 || strcmp(study->end_rule, "failures") == 0);
     if (want.trials_max > 0)
