@@ -263,7 +263,7 @@ static enum status check_empty(struct store *to, struct error *err)
     TRY(one_i64(to, "SELECT count(*) FROM metric_name", &n_names, err));
     return n + n_names == 0 ? ST_OK
                             : FAIL(err, ST_EXISTS,
-                                   "%s has %lld studies already, and a store is only moved into an empty one; name "
+                                   "%s is not empty (studies: %lld), and a store is only moved into an empty one; name "
                                    "another database, or a file that does not exist",
                                    to->path, (long long)n);
 }

@@ -121,8 +121,9 @@ void progress_begin(struct progress *p, struct scheduler *sched, struct sched_st
     p->tty = !quiet && term_begin();
     sched->listener = (struct sched_listener){.ctx = p, .on_trial_end = on_trial_end, .on_tick = on_tick};
     if (!quiet && !p->tty)
-        fprintf(stderr, "sweep %s: %s %s by %s over %zu parameters of %s\n", v->study.name,
+        fprintf(stderr, "sweep %s: %s %s by %s over %zu parameter%s of %s\n", v->study.name,
                 v->study.maximize ? "maximizing" : "minimizing", v->study.metric, v->study.method, v->search.space.dim,
+                v->search.space.dim == 1 ? "" : "s",
                 ss->setup->envs.n > 0 ? ss->setup->sweep.envs : ss->setup->env->name);
 }
 

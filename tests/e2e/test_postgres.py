@@ -145,10 +145,10 @@ def test_both_ways_between_a_file_and_a_database(folder):
     equal((there["trial"]["rows"], there["outbox"]["rows"], there["study"]["changed"]), (4, waits[0], 1))
     equal(ask(store, "SELECT note FROM study"), [["b\xe4?"]])
     assert "is whole" in run("check", store)[0]
-    fails("migrate", file, store, code=1, says="has 1 studies already")
+    fails("migrate", file, store, code=1, says="is not empty (studies: 1)")
     back = json.loads(run("migrate", store, folder / "b.db", "--json")[0])
     equal({t: back[t] for t in back if t != "study"}, {t: there[t] for t in there if t != "study"})
-    fails("migrate", store, folder / "b.db", code=1, says="has 1 studies already")
+    fails("migrate", store, folder / "b.db", code=1, says="is not empty (studies: 1)")
     (folder / "link.db").symlink_to(folder / "b.db")
     for same in (store, store), (folder / "b.db", folder / "link.db"):
         fails("migrate", *same, code=2, says="are one store")

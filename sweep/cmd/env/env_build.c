@@ -283,8 +283,8 @@ static enum status show(const struct build *b, struct error *err)
     if (realpath(b->out, path) == NULL)
         return FAIL(err, ST_IO, "env build: %s: %s", b->out, strerror(errno));
     TRY(env_open(path, &def, err));
-    printf("%s: game %s, %zu options%s; next: trawl env check %s%s\n", b->out, def->name, def->options.n_defs,
-           b->nvcc[0] != '\0' ? ", GPU code" : "", here, b->out);
+    printf("%s: game %s, %zu option%s%s; next: trawl env check %s%s\n", b->out, def->name, def->options.n_defs,
+           def->options.n_defs == 1 ? "" : "s", b->nvcc[0] != '\0' ? ", GPU code" : "", here, b->out);
     return ST_OK;
 }
 

@@ -64,7 +64,7 @@ static void print_tally(const char *name, const struct tally *t)
     printf("%s: %lld of %lld proposals are the same again, to the byte\n", name, (long long)t->n[REPLAY_SAME],
            (long long)(t->n[REPLAY_SAME] + t->n[REPLAY_DIFFERS]));
     if (t->n[REPLAY_GIVEN] > 0)
-        printf("  not proposed: %lld of the trials (the config itself, values that people gave, a trial again)\n",
+        printf("  not proposed: %lld of the trials (the config itself, branches, values that people gave, repeats)\n",
                (long long)t->n[REPLAY_GIVEN]);
     if (t->n[REPLAY_UNRECORDED] > 0)
         printf("  %lld proposals are of an older Trawl, which did not keep what they had seen\n",
