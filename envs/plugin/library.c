@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,11 +83,17 @@ void env_libraries_leave(void)
     leaving = true;
 }
 
-/* A game that calls exit() must not look like a program that has done its work. */
+/* A game that calls exit() must not look like a program that has done its work. Threads that step it call exit() at
+ * the same time, and one that finds no handler left ends the process by the game's code: each one comes here. */
 static void refuse_exit(void)
 {
+    static atomic_flag reported = ATOMIC_FLAG_INIT;
+
     if (leaving)
         return;
+    atexit(refuse_exit);
+    while (atomic_flag_test_and_set(&reported))
+        pause(); /* until the first one ends the process */
     fflush(stdout);
     fprintf(stderr, "trawl: %s: the game ended the process by exit(); a game reports what is wrong by FAIL\n",
             loaded_path);
@@ -273,7 +280,7 @@ static enum status load(struct library *library, struct error *err)
     const struct env_def *def;
     void *handle, *symbol;
 
-    if (loaded_path == NULL && atexit(refuse_exit) != 0)
+    if (loaded_path == NULL && (atexit(refuse_exit) != 0 || atexit(refuse_exit) != 0))
         return FAIL(err, ST_IO, "%s: no handler for the end of the process", library->path);
     loaded_path = mem_strdup(library->path);
     handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);

@@ -1,10 +1,12 @@
 """Games of the user's own, in libraries: new, build, check; wherever a game's name goes; what breaks costs a trial and no more."""
+import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 import tap
 from tap import equal, run, show, write
@@ -310,6 +312,15 @@ def test_exit_is_an_error(folder):
     """A game that calls exit(0): what runs it has not done its work, and its exit code must not claim so."""
     library = new_game(folder, change=("state->apple_y++;", "state->apple_y++; { extern void exit(int); exit(0); }"))
     fails("apples.so: the game ended the process by exit()", "train", library, "-q", code=1)
+    # one thread waits with its message, since nobody reads it; the other one must not end the process meanwhile
+    reads, writes = os.pipe()
+    os.write(writes, b"x" * fcntl.fcntl(writes, fcntl.F_GETPIPE_SZ))
+    train = subprocess.Popen([tap.TRAWL, "train", library, "-q", "--train.device", "cpu", "--train.threads", "2"], stderr=writes)
+    os.close(writes)
+    time.sleep(1)
+    with open(reads, "rb") as log:
+        assert b"by exit()" in log.read()
+    equal(train.wait(timeout=tap.PATIENCE_S), 1)
     (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("ret_shape->n_heads = 1;", "{ extern void exit(int); exit(0); }"))
     fails("apples.so: the game ended the process by exit()", "env", "build", "apples.h", cwd=folder)
     fails("apples.so: the game ended the process by exit()", "env", "describe", library, code=1)
