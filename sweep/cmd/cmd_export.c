@@ -94,13 +94,13 @@ static enum status export_trial_policy(const char *store_path, const char *study
     if (rc == ST_OK)
         rc = store_checkpoint_path(store, view->trials[picked.i].id, &checkpoint, err);
     if (rc == ST_OK && checkpoint == NULL)
-        rc = FAIL(
-            err, ST_NOTFOUND,
-            "trial %lld of %s left no checkpoint, so its policy cannot be exported; sweep with sweep.keep = front or "
-            "all, or train it again: trawl export %s --store %s --pick trial=%lld -o it.ini && trawl train it.ini "
-            "-o it.ckpt",
-            (long long)view->trials[picked.i].number, study, SHELL_WORD(study), SHELL_WORD(store_path),
-            (long long)view->trials[picked.i].number);
+        rc = FAIL(err, ST_NOTFOUND,
+                  "trial %lld of %s left no checkpoint, so its policy cannot be exported; %strain it again: trawl "
+                  "export %s --store %s --pick trial=%lld -o it.ini && trawl train it.ini "
+                  "-o it.ckpt",
+                  (long long)view->trials[picked.i].number, study,
+                  trial_is_branch(&view->trials[picked.i], NULL) ? "" : "sweep with sweep.keep = front or all, or ",
+                  SHELL_WORD(study), SHELL_WORD(store_path), (long long)view->trials[picked.i].number);
     if (rc == ST_OK)
         rc = export_policy(checkpoint, format, path, samples, err);
     mem_free(checkpoint);

@@ -38,6 +38,7 @@ static enum status check_old(const struct extension *e, struct error *err)
 {
     const char *name = e->view.study.name;
     const struct trial *t = e->old;
+    int64_t run;
 
     if (t->state != TRIAL_DONE)
         return FAIL(err, ST_USAGE, "extend: trial %lld of %s is %s; only one that is done is extended%s",
@@ -45,6 +46,11 @@ static enum status check_old(const struct extension *e, struct error *err)
                     t->state == TRIAL_FAILED || t->state == TRIAL_STOPPED ? " (`trawl retry` runs it again)" : "");
     if (access(e->from, R_OK) == 0)
         return ST_OK;
+    if (trial_is_branch(t, &run))
+        return FAIL(err, ST_USAGE,
+                    "extend: trial %lld of %s is a branch of trial %lld, and branches have no checkpoint: extend trial "
+                    "%lld, or let `trawl try` train its config from the start",
+                    (long long)t->number, name, (long long)run, (long long)run);
     return FAIL(
         err, ST_USAGE,
         "extend: trial %lld of %s has no checkpoint (%s): sweep.keep = none (the default) keeps none, front keeps "

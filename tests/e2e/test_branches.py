@@ -104,6 +104,16 @@ def test_an_evaluation_is_no_cost_and_begins_again_where_it_was_stopped(folder):
     assert all(t["cost_s"] < t["eval_s"] for t in trials), trials
 
 
+def test_a_branch_has_no_checkpoint_to_continue_from(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "s.ini", SWEEP), "--store", store, "--name", "a", "--trials", 1, "-q", "--sweep.keep", "all")
+    said = fails("extend", "a", 1, "--steps", "2x", "--store", store, code=2, says=("trial 1 of a is a branch of trial 0", "extend trial 0"))
+    assert "sweep.keep" not in said, said
+    said = fails("export", "a", "--pick", "trial=1", "-o", folder / "p.onnx", "--store", store, code=1, says="left no checkpoint")
+    assert "sweep.keep" not in said, said
+    run("extend", "a", 0, "--steps", "2x", "--store", store)
+
+
 def test_what_cannot_have_branches(folder):
     store = folder / "s.db"
     for change, says in ((lambda s: s.replace("decay_steps = 1000", ""), "set train.decay_steps"),

@@ -179,9 +179,12 @@ static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf
     put_key(out, "can_play");
     strbuf_add(out, exists ? "true" : "false");
     put_key(out, "play_note");
-    put_str(out, exists         ? NULL
-                 : path == NULL ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them"
-                                : "the checkpoint's file is not there any more");
+    put_str(
+        out,
+        exists ? NULL
+        : path == NULL
+            ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them (branches have none)"
+            : "the checkpoint's file is not there any more");
     mem_free(path);
     return ST_OK;
 }
