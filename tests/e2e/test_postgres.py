@@ -234,7 +234,7 @@ def test_a_standby_takes_over_from_a_killed_daemon(folder):
         wait_for(lambda: n_done(store, "a") > n)
         first = second if lock_holder(store) == second.pid else third
     has_all_numbers(store)
-    equal(watcher.poll(), None)  # it watches on
+    assert watcher.poll() is None, watcher.communicate()  # it still watches
     run("stop", "a", "--store", store)
     equal(watcher.wait(timeout=tap.PATIENCE_S), 0)
     first.send_signal(signal.SIGTERM)
