@@ -14,6 +14,8 @@
 
 enum status branches_check(const struct setup *setup, const struct search *search, struct error *err)
 {
+    size_t at = search_find(search, BRANCHES_STEPS_KEY);
+
     if (setup->sweep.branches == 0)
         return ST_OK;
     if (setup_is_program(setup))
@@ -25,11 +27,12 @@ enum status branches_check(const struct setup *setup, const struct search *searc
                     setup->sweep.seeds > 1 ? "seeds" : "envs");
     if (!train_holds_shorter(&setup->train))
         return FAIL(err, ST_CONFIG,
-                    "sweep.branches needs runs that hold every shorter one: set train.decay_steps (half of the "
-                    "shortest run, %.4g, with a learning_rate 2 to 4 times as high is a start) or train.anneal_lr = "
+                    "sweep.branches needs runs that contain every shorter one: set train.decay_steps (half of the "
+                    "shortest run, %.0f, with a learning_rate 2 to 4 times as high is a start) or train.anneal_lr = "
                     "false, and no train.max_seconds",
-                    (double)setup->train.total_timesteps / 16);
-    if (search_find(search, BRANCHES_STEPS_KEY) == search->space.dim)
+                    (at < search->space.dim ? search->space.params[at].min : (double)setup->train.total_timesteps / 8) /
+                        2);
+    if (at == search->space.dim)
         return FAIL(err, ST_CONFIG, "sweep.branches needs a range of run lengths; add [sweep.%s] with min and max",
                     BRANCHES_STEPS_KEY);
     return ST_OK;

@@ -75,10 +75,11 @@ static const struct opt_def sweep_defs[] = {
         struct sweep_settings, seeds, "1", 1, SWEEP_SEEDS_MAX, OPT_FIXED, 0, 0, "runs",
         "Trains each configuration under this many seeds, of which the mean counts; one that is beaten gets no further "
         "ones. Each run is a trial: sweep.trials counts runs."),
-    OPT_ROW_INT(struct sweep_settings, branches, "0", 0, SWEEP_BRANCHES_MAX, OPT_FIXED, 0, 0, "trials",
-                "Evaluates each run at this many shorter lengths on its way, from the least train.total_timesteps of "
-                "the search on; each is a trial of its own that cost what the run had cost by then. For runs that hold "
-                "shorter ones (train.decay_steps)."),
+    OPT_ROW_INT(
+        struct sweep_settings, branches, "0", 0, SWEEP_BRANCHES_MAX, OPT_FIXED, 0, 0, "trials",
+        "Evaluates each run at this many shorter lengths on its way, from the smallest train.total_timesteps of "
+        "the search on; each is a trial of its own that cost what the run had cost by then. For runs that contain "
+        "shorter ones (train.decay_steps)."),
     OPT_ROW_STR(
         struct sweep_settings, envs, "",
         "Trains each configuration on all of these games, `pong, breakout`: one trial a game, of which the mean "
@@ -116,7 +117,7 @@ static const struct opt_def sweep_defs[] = {
         "clients outside get trials (docs/own-trainer.md)."),
     OPT_ROW_STR(struct sweep_settings, launcher, "none",
                 "Starts nodes for the trials that wait, beside what sweep.devices names: slurm:gpu=1/partition=long*16 "
-                "keeps up to 16 jobs of sbatch, each a `trawl node` (docs/many-machines.md); none."),
+                "keeps up to 16 jobs of sbatch, each a `trawl node` (docs/many-machines.md); none: no nodes."),
     OPT_ROW_STR(struct sweep_settings, device_costs, "alike",
                 "Sets how seconds on unlike devices compare: alike: the study uses devices of one kind only; any: all "
                 "count the same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA "

@@ -103,7 +103,7 @@ static const struct opt_def train_defs[] = {
               "Holds what is annealed until this last share of the run; 1 anneals over all of it, 0 never.",
               .depends = "train.anneal_lr = true"),
     ROW_FLOAT(decay_steps, "0", 0, 1e13, OPT_FIXED, 0, 0, "steps",
-              "Divides the step size by (1 + env_steps / this) squared and anneals nothing: such a run holds every "
+              "Divides the step size by (1 + env_steps / this) squared and anneals nothing: such a run contains every "
               "shorter one (sweep.branches). About half of the shortest run of interest, with a learning_rate 2 to 4 "
               "times as high, is a start; 0 anneals."),
     ROW_ENUM(optimizer, "muon", "adam|muon", OPT_CATEGORICAL,

@@ -380,10 +380,11 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     TRY(sched_study_set_state(s->ss, STUDY_RUNNING, NULL, NULL, err));
     controller_socket_open(&s->socket, s->store, s->sched, false);
     if (s->ss->no_workers && !s->quiet)
-        log_info(
-            "its trials are for clients: `trawl agent %s %s -- PROGRAM {argv}`, or by HTTP `trawl serve --store %s "
-            "--control`",
-            s->store_path, s->ss->view.study.name, s->store_path);
+        log_info("its trials are for %s%s%sclients: `trawl agent %s %s -- PROGRAM {argv}`, or by HTTP `trawl serve "
+                 "--store %s --control`",
+                 setup_is_program(setup) ? "" : "nodes: `trawl node --store ",
+                 setup_is_program(setup) ? "" : SHELL_WORD(s->store_path), setup_is_program(setup) ? "" : "`, and ",
+                 SHELL_WORD(s->store_path), s->ss->view.study.name, SHELL_WORD(s->store_path));
     progress_begin(&s->progress, s->sched, s->ss, s->quiet);
     rc = scheduler_run(s->sched, err);
     progress_end(&s->progress);

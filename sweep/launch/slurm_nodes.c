@@ -181,7 +181,8 @@ static void act(struct slurm_nodes *n, const char *text, double now_s)
         strbuf_init(&command, OUTPUT_MAX);
         strbuf_addf(&command, "%s --array=1-%lld --wrap ", n->submit, (long long)more);
         strbuf_add_shell(&command, n->node);
-        log_info("Slurm gets %lld nodes more (%lld are there or wait)", (long long)more, (long long)n_jobs);
+        log_info("submitting to Slurm: nodes %lld, beside the %lld that run or wait", (long long)more,
+                 (long long)n_jobs);
         begin(n, STEP_ACT, command.text);
     } else if (n_waiting > 0) {
         log_info("%lld nodes that wait in Slurm's queue are cancelled: no trial waits for them", (long long)n_waiting);
