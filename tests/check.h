@@ -6,18 +6,20 @@
     do {                                                                                                               \
         struct error err_ = {0};                                                                                       \
         struct error *err = &err_;                                                                                     \
-        if ((call) != ST_OK)                                                                                           \
-            fail_msg("%s: %s", #call, err_.text);                                                                      \
+        enum status rc_ = (call);                                                                                      \
+        if (rc_ != ST_OK)                                                                                              \
+            fail_msg("%s:%d: %s: %s: %s", __FILE__, __LINE__, #call, status_name(rc_), err_.text);                     \
     } while (0)
 
-/* The call must fail with this status and a text that holds `says`. */
-#define FAILS(call, status, says)                                                                                      \
+/* The call must fail with this status, in the error too, and a text that holds `says`. */
+#define FAILS(call, status_, says)                                                                                     \
     do {                                                                                                               \
         struct error err_ = {0};                                                                                       \
         struct error *err = &err_;                                                                                     \
-        assert_int_equal((call), (status));                                                                            \
-        if (strstr(err_.text, (says)) == NULL)                                                                         \
-            fail_msg("\"%s\" is not in \"%s\"", (says), err_.text);                                                    \
+        enum status rc_ = (call);                                                                                      \
+        if (rc_ != (status_) || err_.status != rc_ || strstr(err_.text, (says)) == NULL)                               \
+            fail_msg("%s:%d: %s: %s: \"%s\" is not in \"%s\"", __FILE__, __LINE__, #call, status_name(rc_), (says),    \
+                     err_.text);                                                                                       \
     } while (0)
 
 #endif

@@ -36,10 +36,7 @@ threads = 1
 device = cpu
 """
 
-TINY_SWEEP = TINY + """
-[sweep]
-method = sobol
-
+SPACE = """
 [sweep.train.learning_rate]
 min = 0.001
 max = 0.1
@@ -47,7 +44,9 @@ max = 0.1
 [sweep.train.gamma]
 min = 0.8
 max = 0.99
+"""
 
+TINY_SWEEP = TINY + "\n[sweep]\nmethod = sobol\n" + SPACE + """
 [sweep.policy.hidden_size]
 min = 4
 max = 16

@@ -26,12 +26,7 @@ method = sobol
 devices = none
 lease_s = 60
 confirm = 0
-[sweep.train.learning_rate]
-min = 0.001
-max = 0.1
-[sweep.train.gamma]
-min = 0.8
-max = 0.99
+""" + tap.SPACE + """
 [sweep.policy.hidden_size]
 min = 4
 max = 16

@@ -138,15 +138,7 @@ confirm = 0
 seeds = 2
 trials = 17
 runs_per_device = 2
-
-[sweep.train.learning_rate]
-min = 0.001
-max = 0.1
-
-[sweep.train.gamma]
-min = 0.8
-max = 0.99
-"""
+""" + tap.SPACE
 
 
 def games_are_right(trials, names):

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "store/store.h"
+#include "tests/check.h"
 
 #include <sqlite3.h>
 
@@ -111,25 +112,6 @@ static inline int place_run_tests(const char *name, const struct CMUnitTest *tes
 {
     return _cmocka_run_group_tests(name, tests, place_is_file() ? n : n - n_of_files, NULL, NULL);
 }
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        struct error err_ = {ST_OK, ""};                                                                               \
-        struct error *err = &err_;                                                                                     \
-        enum status rc_ = (call);                                                                                      \
-        if (rc_ != ST_OK)                                                                                              \
-            fail_msg("%s: %s: %s", #call, status_name(rc_), err_.text);                                                \
-    } while (0)
-
-/* The call fails with that status and a message that holds the word. */
-#define REFUSED(call, want, word)                                                                                      \
-    do {                                                                                                               \
-        struct error err_ = {ST_OK, ""};                                                                               \
-        struct error *err = &err_;                                                                                     \
-        enum status rc_ = (call);                                                                                      \
-        if (rc_ != (want) || err_.status != (want) || strstr(err_.text, word) == NULL)                                 \
-            fail_msg("%s: %s: %s", #call, status_name(rc_), err_.text);                                                \
-    } while (0)
 
 static inline struct study study_make(struct store *store, const char *name)
 {

@@ -373,9 +373,9 @@ static void test_named_and_not_sealed(void **state)
 
     struct bytes file = read_file(place->path);
     assert_true(with_flip(place, &file, "trial", "seed", 4, 3)); /* the running one of the first study */
-    REFUSED(store_open_reader(&store, place->path, err) == ST_OK ? store_trial_find(store, 1, 4, &trial, err)
-                                                                 : ST_INTERNAL,
-            ST_CORRUPT, "trial 4 of study 'a' is damaged");
+    FAILS(store_open_reader(&store, place->path, err) == ST_OK ? store_trial_find(store, 1, 4, &trial, err)
+                                                               : ST_INTERNAL,
+          ST_CORRUPT, "trial 4 of study 'a' is damaged");
     store_close(store);
     OK(store_verify(place->path, &verdict, hear, NULL, err));
     assert_int_equal(n_lines, 1);
@@ -383,9 +383,9 @@ static void test_named_and_not_sealed(void **state)
     OK(store_open_writer(&store, place->path, err));
     struct trial_result result = result_make(0.5, 1.0);
     int64_t n;
-    REFUSED(store_trial_finish(store, 5, &result, NULL, err), ST_CORRUPT, "is damaged");
-    REFUSED(store_trial_requeue(store, 5, REQUEUE_STOPPED, err), ST_CORRUPT, "is damaged");
-    REFUSED(store_trials_recover(store, 1, true, &n, err), ST_CORRUPT, "is damaged");
+    FAILS(store_trial_finish(store, 5, &result, NULL, err), ST_CORRUPT, "is damaged");
+    FAILS(store_trial_requeue(store, 5, REQUEUE_STOPPED, err), ST_CORRUPT, "is damaged");
+    FAILS(store_trials_recover(store, 1, true, &n, err), ST_CORRUPT, "is damaged");
     OK(store_trials_recover(store, 2, true, &n, err));
     assert_int_equal(n, 1);
     store_close(store);

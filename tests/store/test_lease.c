@@ -48,7 +48,7 @@ static void a_trial_has_one_client(void **state)
     struct lease a = give(store, t.id, "a", "token-a"), b = {.trial_id = t.id, .client = "b", .token = "token-b"};
     assert_true(a.attempt == 1 && a.state == LEASE_OPEN && a.given_ms > 0);
     expect(store, study.id, 0, TRIAL_RUNNING, 1);
-    REFUSED(store_lease_give(store, &b, err), ST_EXISTS, "not in the queue");
+    FAILS(store_lease_give(store, &b, err), ST_EXISTS, "not in the queue");
     expect(store, study.id, 0, TRIAL_RUNNING, 1);
     (void)give(store, other.id, "a", "token-c"); /* one client may have two trials */
     OK(store_lease_list_open(store, study.id, &open, &n, err));
@@ -56,7 +56,7 @@ static void a_trial_has_one_client(void **state)
     assert_string_equal(open[0].client, "a");
     assert_true(open[0].seq == -1 && open[0].told == NULL && open[0].until_ms == 60000);
     lease_list_free(open, n);
-    REFUSED(store_lease_find(store, "token-x", &b, err), ST_NOTFOUND, "no such lease");
+    FAILS(store_lease_find(store, "token-x", &b, err), ST_NOTFOUND, "no such lease");
     store_close(store);
 }
 
@@ -71,11 +71,11 @@ static void a_result_is_the_trials_once(void **state)
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
     struct lease a = give(store, t.id, "a", "token-a");
-    REFUSED(store_lease_tell(store, a.id, &wrong, "{}", NULL, err), ST_NUMERIC, "finite score");
+    FAILS(store_lease_tell(store, a.id, &wrong, "{}", NULL, err), ST_NUMERIC, "finite score");
     expect(store, study.id, 0, TRIAL_RUNNING, 1); /* and the lease is open as before: */
     OK(store_lease_tell(store, a.id, &result, "{\"score\":0.5}", "{\"row\":1}", err));
-    REFUSED(store_lease_tell(store, a.id, &other, "{\"score\":0.75}", "{\"row\":2}", err), ST_EXISTS, "ended");
-    REFUSED(store_lease_tell_late(store, a.id, "{}", err), ST_EXISTS, "ended");
+    FAILS(store_lease_tell(store, a.id, &other, "{\"score\":0.75}", "{\"row\":2}", err), ST_EXISTS, "ended");
+    FAILS(store_lease_tell_late(store, a.id, "{}", err), ST_EXISTS, "ended");
     store_close(store);
     OK(store_open_writer(&store, place->path, err));
     t = find(store, study.id, 0);
@@ -110,8 +110,8 @@ static void silence_puts_back_once_then_loses(void **state)
     OK(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err));
     assert_int_equal(after, TRIAL_QUEUED);
     expect(store, study.id, 0, TRIAL_QUEUED, 1);
-    REFUSED(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err), ST_EXISTS, "ended");
-    REFUSED(store_lease_extend(store, a.id, 1000, 2, NULL, err), ST_EXISTS, "ended");
+    FAILS(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err), ST_EXISTS, "ended");
+    FAILS(store_lease_extend(store, a.id, 1000, 2, NULL, err), ST_EXISTS, "ended");
     /* Given back is no silence: it counts neither way. */
     struct lease b = give(store, t.id, "b", "token-b");
     OK(store_lease_end(store, b.id, LEASE_RETURNED, &after, err));
@@ -128,11 +128,11 @@ static void silence_puts_back_once_then_loses(void **state)
     assert_string_equal(t.reason, "two clients had it, one after the other, and fell silent");
     /* Late results are kept with their leases, and change nothing. */
     OK(store_lease_tell_late(store, a.id, "{\"score\":1}", err));
-    REFUSED(store_lease_tell_late(store, a.id, "{\"score\":2}", err), ST_EXISTS, "result already");
+    FAILS(store_lease_tell_late(store, a.id, "{\"score\":2}", err), ST_EXISTS, "result already");
     OK(store_lease_tell_late(store, b.id, "{\"score\":3}", err));
-    REFUSED(store_lease_tell(store, c.id, &result, "{}", NULL, err), ST_EXISTS, "ended");
+    FAILS(store_lease_tell(store, c.id, &result, "{}", NULL, err), ST_EXISTS, "ended");
     struct lease d = {.trial_id = t.id, .client = "d", .token = "token-d"};
-    REFUSED(store_lease_give(store, &d, err), ST_EXISTS, "not in the queue");
+    FAILS(store_lease_give(store, &d, err), ST_EXISTS, "not in the queue");
     expect(store, study.id, 0, TRIAL_LOST, 3);
     OK(store_lease_list(store, t.id, &all, &n, err));
     assert_int_equal(n, 3);
@@ -172,7 +172,7 @@ static void a_report_extends(void **state)
     mem_free(curve);
     OK(store_lease_end(store, a.id, LEASE_RETURNED, &after, err));
     const struct metric_report late = {.trial_id = t.id, .points = points, .n = 1};
-    REFUSED(store_lease_extend(store, a.id, 99000, 9, &late, err), ST_EXISTS, "ended");
+    FAILS(store_lease_extend(store, a.id, 99000, 9, &late, err), ST_EXISTS, "ended");
     OK(store_lease_find(store, "token-a", &found, err));
     assert_true(found.until_ms == 90000 && found.seq == 4);
     lease_free(&found);
@@ -214,12 +214,12 @@ static void a_trial_from_elsewhere_is_added_once(void **state)
     struct study study = study_make(store, "s");
     (void)trial_make(store, study.id);
     made.study_id = study.id;
-    REFUSED(store_trial_add(store, &made, &wrong, "c", "key", "{}", NULL, err), ST_NUMERIC, "finite score");
+    FAILS(store_trial_add(store, &made, &wrong, "c", "key", "{}", NULL, err), ST_NUMERIC, "finite score");
     OK(store_trial_add(store, &made, &result, "c", "key", "{}", NULL, err));
     assert_int_equal(made.number, 1); /* the refused one has left no gap */
-    REFUSED(store_trial_add(store, &made, &result, "c", "key", "{}", NULL, err), ST_EXISTS, "already");
+    FAILS(store_trial_add(store, &made, &result, "c", "key", "{}", NULL, err), ST_EXISTS, "already");
     expect(store, study.id, 1, TRIAL_DONE, 0);
-    REFUSED(store_trial_find(store, study.id, 2, &made, err), ST_NOTFOUND, "no trial 2");
+    FAILS(store_trial_find(store, study.id, 2, &made, err), ST_NOTFOUND, "no trial 2");
     store_close(store);
 }
 
@@ -299,8 +299,8 @@ static void damage_is_found(void **state)
     OK(store_verify(place->path, &verdict, NULL, NULL, err));
     assert_int_equal(verdict.n_damaged, 1);
     OK(store_open_writer(&store, place->path, err));
-    REFUSED(store_lease_find(store, "token-a", &found, err), ST_CORRUPT, "lease of the trial");
-    REFUSED(store_lease_extend(store, a.id, 1, 1, NULL, err), ST_CORRUPT, "lease with id"); /* never sealed */
+    FAILS(store_lease_find(store, "token-a", &found, err), ST_CORRUPT, "lease of the trial");
+    FAILS(store_lease_extend(store, a.id, 1, 1, NULL, err), ST_CORRUPT, "lease with id"); /* never sealed */
     store_close(store);
 }
 

@@ -66,7 +66,7 @@ static void rows_wait_for_the_slowest(void **state)
     assert_true(waiting(store, study.id, NULL) == 4 && waiting(store, study.id, "mlflow") == 4);
     OK(store_tracker_forget(second, study.id, "mlflow", err)); /* then wandb alone is waited for */
     assert_true(waiting(store, study.id, NULL) == 2);
-    REFUSED(store_tracker_forget(second, study.id, "mlflow", err), ST_NOTFOUND, "mlflow");
+    FAILS(store_tracker_forget(second, study.id, "mlflow", err), ST_NOTFOUND, "mlflow");
     OK(store_tracker_names(second, study.id, &names, &n, err));
     assert_true(n == 1 && strcmp(names[0], "wandb") == 0);
     store_names_free(names, n);
@@ -98,7 +98,7 @@ static void positions_come_back(void **state)
                                   .state = mem_strdup("{\"lines\":4}"),
                                   .refused = mem_strdup("gone")};
     OK(store_tracker_commit(store, study.id, "wandb", 9, &p, err));
-    REFUSED(store_tracker_commit(store, study.id, "other", 9, &p, err), ST_NOTFOUND, "other");
+    FAILS(store_tracker_commit(store, study.id, "other", 9, &p, err), ST_NOTFOUND, "other");
     tracker_position_free(&p);
     store_close(store);
     OK(store_open_writer(&store, place->path, err));

@@ -60,7 +60,7 @@ static void test_locks_stay(void **state)
     assert_true(is_locked(place->path));
     store_close(reader);
     assert_true(store_is_held(place->path, &pid));
-    REFUSED(store_open_writer(&reader, place->path, err), ST_BUSY, "in use");
+    FAILS(store_open_writer(&reader, place->path, err), ST_BUSY, "in use");
     assert_true(is_locked(place->path));
     store_close(writer);
     assert_false(is_locked(place->path));
@@ -123,7 +123,7 @@ static void test_copy(void **state)
     OK(store_open_writer(&writer, place->path, err));
     (void)study_make(writer, "s");
     OK(store_copy(writer, path, err));
-    REFUSED(store_copy(writer, path, err), ST_EXISTS, "name another file");
+    FAILS(store_copy(writer, path, err), ST_EXISTS, "name another file");
     assert_int_equal(size_of(path, "-wal") + size_of(path, "-shm") + size_of(path, ".part"), 0);
     OK(store_open_reader(&copy, path, err));
     OK(store_check(copy, err));
@@ -136,7 +136,7 @@ static void test_copy(void **state)
     OK(store_place_check(writer, &again, err));
     assert_int_equal(unlink(place->path), 0);
     (void)study_make(writer, "later"); /* nothing fails, which is why somebody has to look */
-    REFUSED(store_place_check(writer, &again, err), ST_IO, "was removed or moved");
+    FAILS(store_place_check(writer, &again, err), ST_IO, "was removed or moved");
     char *rescue;
     OK(store_rescue(writer, &rescue, err));
     OK(store_open_reader(&copy, rescue, err));
@@ -156,7 +156,7 @@ static void test_let_go(void **state)
     OK(store_open_writer(&writer, place->path, err));
     struct study study = study_make(writer, "s");
     store_let_go(writer);
-    REFUSED(store_study_set_priority(writer, study.id, 3, err), ST_BUSY, "another controller has the store");
+    FAILS(store_study_set_priority(writer, study.id, 3, err), ST_BUSY, "another controller has the store");
     store_close(writer);
 }
 

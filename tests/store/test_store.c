@@ -35,13 +35,13 @@ static void studies_round_trip(void **state)
     study_free(&found);
     study_free(&found); /* twice is fine */
 
-    REFUSED(store_study_create(store, &a, err), ST_EXISTS, "--resume breakout small");
-    REFUSED(store_study_find(store, "breakot small", &found, err), ST_NOTFOUND, "did you mean 'breakout small'");
-    REFUSED(store_study_find(store, "zzzzzzzzzz", &found, err), ST_NOTFOUND, "it has: ");
+    FAILS(store_study_create(store, &a, err), ST_EXISTS, "--resume breakout small");
+    FAILS(store_study_find(store, "breakot small", &found, err), ST_NOTFOUND, "did you mean 'breakout small'");
+    FAILS(store_study_find(store, "zzzzzzzzzz", &found, err), ST_NOTFOUND, "it has: ");
     a.limits.trials_max = 100;
     OK(store_study_set_limits(store, &a, err));
     struct study nobody = {.id = 99};
-    REFUSED(store_study_set_limits(store, &nobody, err), ST_NOTFOUND, "99");
+    FAILS(store_study_set_limits(store, &nobody, err), ST_NOTFOUND, "99");
     OK(store_study_list(store, &list, &n, err));
     assert_int_equal(n, 2);
     assert_int_equal(list[0].limits.trials_max, 100);
@@ -89,7 +89,7 @@ static void trial_round_trip(void **state)
 
     OK(store_trial_start(store, b.id, "cpu:2", NULL, err));
     struct trial_result result = result_make(0.1 + 0.2, INFINITY);
-    REFUSED(store_trial_finish(store, b.id, &result, NULL, err), ST_NUMERIC, "finite");
+    FAILS(store_trial_finish(store, b.id, &result, NULL, err), ST_NUMERIC, "finite");
     result.cost_s = 1.5;
     result.perf = INFINITY;
     result.device_s = NAN;
@@ -114,7 +114,7 @@ static void trial_round_trip(void **state)
     mem_free(path);
     OK(store_checkpoint_path(store, a.id, &path, err));
     assert_null(path);
-    REFUSED(store_trial_find(store, study.id, 2, &t, err), ST_NOTFOUND, "no trial 2");
+    FAILS(store_trial_find(store, study.id, 2, &t, err), ST_NOTFOUND, "no trial 2");
     OK(store_check(store, err));
     store_close(store);
 }
@@ -132,7 +132,7 @@ static void metrics_keep_nan_and_inf(void **state)
     OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
-    REFUSED(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "queued");
+    FAILS(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "queued");
     OK(store_trial_start(store, t.id, "cpu", NULL, err));
     OK(metrics_add(store, t.id, points, 4, "{}", err));
     OK(metrics_add(store, t.id, &again, 1, NULL, err));
@@ -141,8 +141,8 @@ static void metrics_keep_nan_and_inf(void **state)
     result.points = &last;
     result.n_points = 1;
     OK(store_trial_finish(store, t.id, &result, NULL, err));
-    REFUSED(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "done");
-    REFUSED(metrics_add(store, 77, points, 4, NULL, err), ST_NOTFOUND, "77");
+    FAILS(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "done");
+    FAILS(metrics_add(store, 77, points, 4, NULL, err), ST_NOTFOUND, "77");
 
     OK(store_curve(store, t.id, "loss", &curve, &n, err));
     assert_int_equal(n, 4);
@@ -177,14 +177,14 @@ static void a_finished_trial_never_changes(void **state)
         OK(store_trial_finish(store, t.id, &result, NULL, err)); /* the same news twice is fine */
         changed = result;
         changed.score = 2.5;
-        REFUSED(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        FAILS(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
         changed = result;
         changed.reason = "another";
-        REFUSED(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        FAILS(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
         changed = result;
         changed.state = TRIAL_LOST;
-        REFUSED(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
-        REFUSED(store_trial_start(store, t.id, "cpu", NULL, err), ST_EXISTS, trial_state_name(ends[i]));
+        FAILS(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        FAILS(store_trial_start(store, t.id, "cpu", NULL, err), ST_EXISTS, trial_state_name(ends[i]));
         OK(store_trials_recover(store, study.id, true, &n, err));
         assert_int_equal(n, 0);
         OK(store_trial_find(store, study.id, i, &after, err));
@@ -198,8 +198,8 @@ static void a_finished_trial_never_changes(void **state)
 
     struct trial t = trial_make(store, study.id);
     struct trial_result result = {.state = TRIAL_RUNNING};
-    REFUSED(store_trial_finish(store, t.id, &result, NULL, err), ST_INTERNAL, "running");
-    REFUSED(store_trial_start(store, 12345, "cpu", NULL, err), ST_NOTFOUND, "12345");
+    FAILS(store_trial_finish(store, t.id, &result, NULL, err), ST_INTERNAL, "running");
+    FAILS(store_trial_start(store, 12345, "cpu", NULL, err), ST_NOTFOUND, "12345");
     store_close(store);
 }
 
@@ -219,7 +219,7 @@ static void recovery_requeues_or_loses(void **state)
     struct trial a = trial_make(store, study.id), b = trial_make(store, study.id), c = trial_make(store, other.id);
     OK(store_trial_start(store, a.id, "cpu", NULL, err));
     OK(store_trial_start(store, c.id, "cpu", NULL, err));
-    REFUSED(store_trial_start(store, a.id, "cpu", NULL, err), ST_EXISTS, "running");
+    FAILS(store_trial_start(store, a.id, "cpu", NULL, err), ST_EXISTS, "running");
     OK(metrics_add(store, a.id, &point, 1, NULL, err));
     store_close(store);
 
@@ -301,7 +301,7 @@ static void reports_are_stored_together(void **state)
     struct metric_report reports[] = {{.trial_id = a.id, .points = at_1, .n = 2, .outbox_json = "{\"a\":1}"},
                                       {.trial_id = idle.id, .points = at_1, .n = 2, .outbox_json = "{\"i\":1}"},
                                       {.trial_id = a.id, .points = &at_2, .n = 1, .outbox_json = "{\"a\":2}"}};
-    REFUSED(store_reports_add(store, reports, 3, err), ST_EXISTS, "queued");
+    FAILS(store_reports_add(store, reports, 3, err), ST_EXISTS, "queued");
     OK(store_curve(store, a.id, "score", &points, &n, err));
     assert_int_equal(n, 0);
     mem_free(points);
@@ -336,7 +336,7 @@ static void tables_are_readable(void **state)
     OK(store_trial_start(store, t.id, "cpu", NULL, err));
     OK(metrics_add(store, t.id, NULL, 0, "{\"n\":1}", err));
     OK(store_trial_finish(store, t.id, &result, "{\"n\":2}", err));
-    REFUSED(metrics_add(store, t.id, NULL, 0, "{", err), ST_EXISTS, "done");
+    FAILS(metrics_add(store, t.id, NULL, 0, "{", err), ST_EXISTS, "done");
     assert_int_equal(sqlite3_open_v2(place->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     assert_int_equal(
         sqlite3_prepare_v2(db,

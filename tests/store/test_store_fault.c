@@ -51,9 +51,9 @@ static void refused_and_untouched(const char *path, enum status status, const ch
     char *before = read_file(path, &n);
     char lock_path[160];
 
-    REFUSED(store_open_writer(&store, path, err), status, word);
+    FAILS(store_open_writer(&store, path, err), status, word);
     assert_null(store);
-    REFUSED(store_open_reader(&store, path, err), status, word);
+    FAILS(store_open_reader(&store, path, err), status, word);
     assert_null(store);
     char *after = read_file(path, &n_after);
     assert_true(n == n_after && memcmp(before, after, n) == 0);
@@ -113,9 +113,9 @@ static void unfinished_creation_is_finished(void **state)
     struct store *store;
 
     write_file(place->path, "", 0);
-    REFUSED(store_open_reader(&store, place->path, err), ST_NOTFOUND, "empty");
+    FAILS(store_open_reader(&store, place->path, err), ST_NOTFOUND, "empty");
     sql(place->path, "PRAGMA journal_mode = WAL; CREATE TABLE x (y); DROP TABLE x");
-    REFUSED(store_open_reader(&store, place->path, err), ST_NOTFOUND, "empty");
+    FAILS(store_open_reader(&store, place->path, err), ST_NOTFOUND, "empty");
     fill(place->path, 1);
     OK(store_open_reader(&store, place->path, err));
     OK(store_check(store, err));
@@ -135,15 +135,15 @@ static void damage_is_found(void **state)
         memcpy(bad, good, n);
         memset(bad + at, 0xa5, 2048);
         write_file(place->path, bad, n);
-        REFUSED(store_open_writer(&store, place->path, err), ST_CORRUPT, "restore a copy");
+        FAILS(store_open_writer(&store, place->path, err), ST_CORRUPT, "restore a copy");
     }
     write_file(place->path, good, n / 2);
-    REFUSED(store_open_writer(&store, place->path, err), ST_CORRUPT, "restore a copy");
-    REFUSED(store_open_reader(&store, place->path, err), ST_CORRUPT, "restore a copy");
+    FAILS(store_open_writer(&store, place->path, err), ST_CORRUPT, "restore a copy");
+    FAILS(store_open_reader(&store, place->path, err), ST_CORRUPT, "restore a copy");
     memcpy(bad, good, n);
     memset(bad + 100, 0xa5, n - 100);
     write_file(place->path, bad, n);
-    REFUSED(store_open_reader(&store, place->path, err), ST_CORRUPT, "restore a copy");
+    FAILS(store_open_reader(&store, place->path, err), ST_CORRUPT, "restore a copy");
     write_file(place->path, good, n);
     OK(store_open_writer(&store, place->path, err));
     OK(store_check(store, err));
@@ -194,12 +194,12 @@ static void refused_paths(void **state)
     struct store *store;
     char path[160];
 
-    REFUSED(store_open_reader(&store, place->path, err), ST_IO, "there is no store at");
-    REFUSED(store_open_writer(&store, "/proc/trawl.db", err), ST_IO, "/proc/trawl.db");
+    FAILS(store_open_reader(&store, place->path, err), ST_IO, "there is no store at");
+    FAILS(store_open_writer(&store, "/proc/trawl.db", err), ST_IO, "/proc/trawl.db");
     snprintf(path, sizeof path, "%s/no/such/dir.db", place->dir);
-    REFUSED(store_open_writer(&store, path, err), ST_IO, "directory does not exist");
-    REFUSED(store_open_writer(&store, place->dir, err), ST_IO, "directory");
-    REFUSED(store_open_reader(&store, place->dir, err), ST_IO, "directory");
+    FAILS(store_open_writer(&store, path, err), ST_IO, "directory does not exist");
+    FAILS(store_open_writer(&store, place->dir, err), ST_IO, "directory");
+    FAILS(store_open_reader(&store, place->dir, err), ST_IO, "directory");
 }
 
 /* Runs the test's body on a file system of its own: 1: done, 0: mounting is not allowed here. */
@@ -450,21 +450,21 @@ static void one_writer_many_readers(void **state)
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     OK(store_open_writer(&writer, place->path, err));
     struct study study = study_make(writer, "s");
-    REFUSED(store_open_writer(&second, place->path, err), ST_BUSY, pid);
+    FAILS(store_open_writer(&second, place->path, err), ST_BUSY, pid);
     OK(store_open_reader(&reader, place->path, err));
     for (int i = 0; i < 5; i++) { /* the reader sees each commit and never blocks the next */
         trial_make(writer, study.id);
         OK(store_study_counts(reader, &study, &counts, err));
         assert_int_equal(counts.n[TRIAL_QUEUED], i + 1);
     }
-    REFUSED(store_study_create(reader, &study, err), ST_INTERNAL, "reading only");
+    FAILS(store_study_create(reader, &study, err), ST_INTERNAL, "reading only");
     store_close(writer);
     OK(store_study_find(reader, "s", &found, err)); /* goes on without a writer */
     study_free(&found);
     OK(store_open_writer(&writer, place->path, err));
     store_close(reader);
 
-    REFUSED(store_open_writer(&second, place->path, err), ST_BUSY, pid);
+    FAILS(store_open_writer(&second, place->path, err), ST_BUSY, pid);
     store_close(writer);
     store_close(NULL);
 }

@@ -93,9 +93,9 @@ static void states_keep_their_rule(void **state)
     assert_int_equal(s.state, STUDY_PAUSED);
     assert_string_equal(s.end_rule, "user");
     study_free(&s);
-    REFUSED(store_study_set_state(store, made.id, STUDY_ENDED, NULL, "why", err), ST_INTERNAL, "rule");
-    REFUSED(store_study_set_state(store, made.id, STUDY_STATES, "a", "b", err), ST_INTERNAL, "unknown");
-    REFUSED(store_study_set_state(store, 99, STUDY_PAUSED, NULL, NULL, err), ST_NOTFOUND, "99");
+    FAILS(store_study_set_state(store, made.id, STUDY_ENDED, NULL, "why", err), ST_INTERNAL, "rule");
+    FAILS(store_study_set_state(store, made.id, STUDY_STATES, "a", "b", err), ST_INTERNAL, "unknown");
+    FAILS(store_study_set_state(store, 99, STUDY_PAUSED, NULL, NULL, err), ST_NOTFOUND, "99");
     store_close(store);
 }
 
@@ -107,9 +107,9 @@ static void priority_and_time(void **state)
     OK(store_open_writer(&store, place->path, err));
     struct study made = study_make(store, "s");
     OK(store_study_set_priority(store, made.id, 100, err));
-    REFUSED(store_study_set_priority(store, made.id, 0, err), ST_USAGE, "1 to 100");
-    REFUSED(store_study_set_priority(store, made.id, 101, err), ST_USAGE, "1 to 100");
-    REFUSED(store_study_set_priority(store, 99, 2, err), ST_NOTFOUND, "99");
+    FAILS(store_study_set_priority(store, made.id, 0, err), ST_USAGE, "1 to 100");
+    FAILS(store_study_set_priority(store, made.id, 101, err), ST_USAGE, "1 to 100");
+    FAILS(store_study_set_priority(store, 99, 2, err), ST_NOTFOUND, "99");
     OK(store_study_add_wall(store, made.id, 1.5, 7, err));
     OK(store_study_add_wall(store, made.id, 2.25, 4.5, err));
     OK(store_study_add_wall(store, made.id, -5, 4.5, err)); /* time does not go back, nor is it unknown */
@@ -159,7 +159,7 @@ static void another_programs_lock_is_waited_for(void **state)
     assert_int_equal(sqlite3_open(place->path, &o.db), SQLITE_OK);
     store_on_locked(store, while_locked, &o);
     assert_int_equal(sqlite3_exec(o.db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    REFUSED(store_trial_create(store, &t, err), ST_BUSY, "another program kept the file locked");
+    FAILS(store_trial_create(store, &t, err), ST_BUSY, "another program kept the file locked");
     assert_int_equal(o.n_calls, 7);
     o.n_calls = 0;
     o.lets_go = true;
@@ -198,11 +198,11 @@ static void a_link_to_a_store_has_its_lock(void **state)
     OK(store_open_writer(&store, place->path, err));
     assert_int_equal(symlink(place->path, name), 0);
     assert_true(store_is_held(name, &pid));
-    REFUSED(store_open_writer(&second, name, err), ST_BUSY, "in use by another sweep");
+    FAILS(store_open_writer(&second, name, err), ST_BUSY, "in use by another sweep");
     store_close(store);
     OK(store_open_writer(&second, name, err));
     assert_true(store_is_held(place->path, &pid));
-    REFUSED(store_open_writer(&store, place->path, err), ST_BUSY, "in use by another sweep");
+    FAILS(store_open_writer(&store, place->path, err), ST_BUSY, "in use by another sweep");
     store_close(second);
     unlink(name);
 }
@@ -248,7 +248,7 @@ static void a_file_of_the_first_release_goes_on(void **state)
     int64_t n_recovered;
 
     make_v1(place->path);
-    REFUSED(store_open_reader(&store, place->path, err), ST_VERSION, "brings it up to date");
+    FAILS(store_open_reader(&store, place->path, err), ST_VERSION, "brings it up to date");
     OK(store_open_writer(&store, place->path, err));
     struct study s = find(store, "open");
     assert_int_equal(s.state, STUDY_PAUSED);

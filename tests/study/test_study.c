@@ -17,17 +17,10 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "study/export.h"
+#include "study/findings/timeline.h"
 #include "study/resume_command.h"
 #include "study/study_view.h"
-#include "study/findings/timeline.h"
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        struct error err_ = {ST_OK, ""};                                                                               \
-        struct error *err = &err_;                                                                                     \
-        if ((call) != ST_OK)                                                                                           \
-            fail_msg("%s: %s", #call, err_.text);                                                                      \
-    } while (0)
+#include "tests/check.h"
 
 static const char space_json[] =
     "{\"params\":[{\"key\":\"train.gamma\",\"scale\":\"linear\",\"int\":false,\"min\":0,\"max\":1},"

@@ -7,6 +7,7 @@
 #include "base/config/config.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "tests/check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,14 +26,6 @@
 #else
 #define UNDER_TSAN false
 #endif
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        struct error err_ = {0};                                                                                       \
-        struct error *err = &err_;                                                                                     \
-        if ((call) != ST_OK)                                                                                           \
-            fail_msg("%s:%d: %s: %s", __FILE__, __LINE__, #call, err_.text);                                           \
-    } while (0)
 
 struct setup {
     struct kern *kern;

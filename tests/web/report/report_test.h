@@ -22,6 +22,7 @@
 #include "store/store.h"
 #include "study/promise.h"
 #include "study/study_view.h"
+#include "tests/check.h"
 #include "web/report/report.h"
 
 #define SAMPLE_DIM 5
@@ -31,15 +32,6 @@ struct sample {
     const char *store_path; /* that reports name */
     char (*params)[256];
 };
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        struct error err_ = {ST_OK, ""};                                                                               \
-        struct error *err = &err_;                                                                                     \
-        enum status rc_ = (call);                                                                                      \
-        if (rc_ != ST_OK)                                                                                              \
-            fail_msg("%s: %s: %s", #call, status_name(rc_), err_.text);                                                \
-    } while (0)
 
 /* Score grows with cost and has a best learning rate; every tenth trial fails, every fifteenth is stopped. */
 static inline void sample_trial(struct sample *s, size_t i, struct rng *rng)

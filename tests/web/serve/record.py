@@ -7,6 +7,7 @@ record.py TRAWL STORE NAME TRIALS
 
 import json
 import math
+import pathlib
 import random
 import sqlite3
 import subprocess
@@ -14,23 +15,10 @@ import sys
 import tempfile
 import time
 
-CONFIG = """
-[env]
-name = squared
-n = 1
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
+import tap  # noqa: E402
 
-[policy]
-core = none
-hidden_size = 8
-
-[train]
-total_agents = 16
-horizon = 16
-minibatch_size = 256
-total_timesteps = 4096
-threads = 1
-device = cpu
-
+CONFIG = tap.TINY + """
 [sweep]
 method = sobol
 
