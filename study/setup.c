@@ -148,6 +148,32 @@ const struct opt_table sweep_opt_table = {
     .settings_size = sizeof(struct sweep_settings),
 };
 
+bool sweep_option_is_apart(const char *key)
+{
+    static const char *const names[] = {"trials",
+                                        "budget",
+                                        "wall_time",
+                                        "device_time",
+                                        "target",
+                                        "min_gain",
+                                        "priority",
+                                        "devices",
+                                        "launcher",
+                                        "ssh",
+                                        "directory",
+                                        "remote_program",
+                                        "runs_per_device",
+                                        "hang_timeout_s",
+                                        "worker_memory",
+                                        "keep",
+                                        "checkpoint_interval_s"};
+
+    for (size_t i = 0; strncmp(key, "sweep.", 6) == 0 && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], key + 6) == 0)
+            return true;
+    return false;
+}
+
 static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep, struct error *err)
 {
     struct setup *setup = mem_alloc(sizeof *setup);

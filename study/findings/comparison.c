@@ -74,16 +74,13 @@ static void fill_front(struct compared *c)
 
 bool comparison_may_differ(const char *key)
 {
-    static const char *const keys[] = {"sweep.seed",     "train.seed",        "sweep.trial_seed",
-                                       "sweep.trials",   "sweep.budget",      "sweep.wall_time",
-                                       "sweep.priority", "sweep.device_time", "sweep.min_gain",
-                                       "sweep.target",   "sweep.devices",     "sweep.runs_per_device",
-                                       "train.device",   "train.threads",     "train.vector_units"};
+    static const char *const keys[] = {"sweep.seed",   "train.seed",    "sweep.trial_seed",
+                                       "train.device", "train.threads", "train.vector_units"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(keys[i], key) == 0)
             return true;
-    return false;
+    return sweep_option_is_apart(key);
 }
 
 static const char *value_text(const cJSON *config, const char *section, const char *key, char buf[NUM_TEXT_MAX])

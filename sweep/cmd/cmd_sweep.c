@@ -142,30 +142,8 @@ static bool same_value(const struct opt_def *opt, const char *a, const char *b)
 /* Limits, and what belongs to the machine rather than to the study. */
 static bool may_change(const char *key)
 {
-    static const char *const keys[] = {"sweep.trials",
-                                       "sweep.budget",
-                                       "sweep.wall_time",
-                                       "sweep.device_time",
-                                       "sweep.target",
-                                       "sweep.min_gain",
-                                       "sweep.priority",
-                                       "sweep.devices",
-                                       "sweep.runs_per_device",
-                                       "sweep.hang_timeout_s",
-                                       "sweep.worker_memory",
-                                       "sweep.keep",
-                                       "sweep.directory",
-                                       "sweep.trial_time",
-                                       "sweep.grace_s",
-                                       "sweep.checkpoint_interval_s",
-                                       "sweep.ssh",
-                                       "sweep.remote_program",
-                                       "sweep.device_costs"};
-
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    return false;
+    return sweep_option_is_apart(key) || strcmp(key, "sweep.trial_time") == 0 || strcmp(key, "sweep.grace_s") == 0 ||
+           strcmp(key, "sweep.device_costs") == 0;
 }
 
 /* The space of the given config against that of the study. */
@@ -286,6 +264,7 @@ static void take_machine(struct sweep_cmd *s)
 
     memcpy(to->devices, from->devices, sizeof to->devices);
     memcpy(to->device_costs, from->device_costs, sizeof to->device_costs);
+    memcpy(to->launcher, from->launcher, sizeof to->launcher);
     memcpy(to->ssh, from->ssh, sizeof to->ssh);
     memcpy(to->remote_program, from->remote_program, sizeof to->remote_program);
     memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);

@@ -163,9 +163,12 @@ def test_any_other_space_is_a_new_study(folder):
             message = fails("sweep", *words, "--resume", "a", "--store", folder / "s.db", "--trials", 3, *more, code=2, says=says)
             assert "new study with --name" in message, message
     equal(len(show(folder / "s.db", "a")["trials"]), 2)
+    # what belongs to the machine is that of today
+    fails("sweep", config, "--resume", "a", "--store", folder / "s.db", "--trials", 3, "--sweep.launcher", "pbs", code=2,
+          says="sweep.launcher is 'pbs'")
 
 
-def test_a_new_choice_comes_behind_the_old_ones(folder):
+def test_a_new_choice_comes_after_the_old_ones(folder):
     sweep(folder, TINY.replace("size = 256", "size = 64") + "[sweep]\nmethod = random\n[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n"
           "[sweep.train.beta2]\n[sweep.train.learning_rate]\n", trials=6)
     before = show(folder / "s.db", "a")["trials"]

@@ -26,14 +26,7 @@
 #include "study/findings/failures.h"
 #include "study/findings/seed_stats.h"
 #include "study/study_view.h"
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        struct error err_ = {ST_OK, ""};                                                                               \
-        struct error *err = &err_;                                                                                     \
-        if ((call) != ST_OK)                                                                                           \
-            fail_msg("%s: %s", #call, err_.text);                                                                      \
-    } while (0)
+#include "tests/check.h"
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 
@@ -301,8 +294,9 @@ static void studies_of_one_search_attain_together(void **state)
 
     (void)state;
     for (int i = 0; i < 5; i++) { /* the last one has another game */
-        snprintf(config, sizeof config, "[env]\nname = %s\n[train]\ntotal_timesteps = 1000\n[sweep]\nseed = %d\n",
-                 i < 4 ? "squared" : "memory", i + 1);
+        snprintf(config, sizeof config,
+                 "[env]\nname = %s\n[train]\ntotal_timesteps = 1000\n[sweep]\nseed = %d\nlauncher = %s\n",
+                 i < 4 ? "squared" : "memory", i + 1, i % 2 == 0 ? "none" : "slurm");
         begin(&v[i], "s", config);
         v[i].study.seed = i + 1;
         put(&v[i], 0.1, 256, "adam", 0.1 * (i + 1), 1, NULL);
