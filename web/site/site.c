@@ -18,7 +18,6 @@
 #include "web/serve/serve.h"
 #include "web/site/site_priv.h"
 
-#include <errno.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,9 +33,7 @@ static enum status make_dir(const struct site *w, const char *name, struct error
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/%s", w->set->dir, name);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return FAIL(err, ST_IO, "report: %s could not be made (%s); give --site another folder", path, strerror(errno));
-    return ST_OK;
+    return file_make_folders(path, 0777, err);
 }
 
 enum status site_file(struct site *w, const char *name, const char *bytes, size_t n, struct error *err)
@@ -69,6 +66,20 @@ enum status site_data(struct site *w, const char *name, const char *json, struct
 
 /* -- answers -- */
 
+/* Every byte by its number: a study may be named "..". */
+static void put_encoded(struct strbuf *uri, const char *text)
+{
+    for (; *text != '\0'; text++)
+        strbuf_addf(uri, "%%%02X", (unsigned char)*text);
+}
+
+static void put_refused(struct strbuf *out, const char *why)
+{
+    strbuf_add(out, "{\"refused\":");
+    put_str(out, why);
+    strbuf_add(out, "}");
+}
+
 static enum status take(struct site *w, const char *uri, struct strbuf *out, struct error *err)
 {
     for (;;) {
@@ -94,8 +105,7 @@ enum status site_take(struct site *w, const char *tail, struct strbuf *out, stru
 
     strbuf_init(&uri, 8192);
     strbuf_add(&uri, "/api/v1/studies/");
-    for (const unsigned char *c = (const unsigned char *)w->study; *c != '\0'; c++)
-        strbuf_addf(&uri, "%%%02X", *c);
+    put_encoded(&uri, w->study);
     strbuf_add(&uri, tail);
     rc = strbuf_status(&uri, "an address", err);
     if (rc == ST_OK)
@@ -114,13 +124,10 @@ void site_add(struct site *w, const char *key, const char *tail, struct strbuf *
         strbuf_add(out, ",\n");
     put_str(out, key);
     strbuf_add(out, ":");
-    if (site_take(w, tail, &answer, &err) == ST_OK) {
+    if (site_take(w, tail, &answer, &err) == ST_OK)
         strbuf_add(out, answer.text);
-    } else {
-        strbuf_add(out, "{\"refused\":");
-        put_str(out, err.text);
-        strbuf_add(out, "}");
-    }
+    else
+        put_refused(out, err.text);
     strbuf_free(&answer);
 }
 
@@ -256,7 +263,7 @@ static enum status write_models(struct site *w, const cJSON *study, struct error
 
 static enum status write_one(struct site *w, size_t i, struct error *err)
 {
-    static const char *const folders[] = {"", "/trials", "/play"};
+    static const char *const folders[] = {"trials", "play"};
     cJSON *study, *front;
     enum status rc = ST_OK;
     char path[64];
@@ -264,7 +271,7 @@ static enum status write_one(struct site *w, size_t i, struct error *err)
     w->study = w->set->studies[i];
     snprintf(w->folder, sizeof w->folder, "s%zu", i);
     for (size_t k = 0; k < sizeof folders / sizeof folders[0]; k++) {
-        snprintf(path, sizeof path, "data/%s%s", w->folder, folders[k]);
+        snprintf(path, sizeof path, "data/%s/%s", w->folder, folders[k]);
         TRY(make_dir(w, path, err));
     }
     study = site_json(w, "");
@@ -334,15 +341,12 @@ static void put_compare(struct site *w, struct strbuf *out)
     }
     strbuf_add(&names, "]");
     strbuf_add(&uri, "/api/v1/compare?studies=");
-    for (const unsigned char *c = (const unsigned char *)names.text; *c != '\0'; c++)
-        strbuf_addf(&uri, "%%%02X", *c);
+    put_encoded(&uri, names.text);
     if (w->set->n_studies < 2)
         strbuf_add(out, "null");
     else if (take(w, uri.text, out, &err) != ST_OK) {
         out->len = from;
-        strbuf_add(out, "{\"refused\":");
-        put_str(out, err.text);
-        strbuf_add(out, "}");
+        put_refused(out, err.text);
     }
     strbuf_free(&names);
     strbuf_free(&uri);
@@ -442,7 +446,7 @@ static enum status check_dir(const struct site *w, struct error *err)
 
 static enum status write_all(struct site *w, struct error *err)
 {
-    static const char *const folders[] = {"assets", "data", "data/games"};
+    static const char *const folders[] = {"assets", "data/games"};
 
     TRY(check_dir(w, err));
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)

@@ -29,11 +29,16 @@ void compiler_add(struct compiler *c, const char *prefix, const char *text)
 
 void compiler_add_words(struct compiler *c, const char *words)
 {
+    compiler_add_flags(c, words, NULL);
+}
+
+void compiler_add_flags(struct compiler *c, const char *words, const char *letters)
+{
     while (words != NULL && *words != '\0') {
         char word[1024];
         size_t n = strcspn(words, " ");
         snprintf(word, sizeof word, "%.*s", (int)n, words);
-        if (n > 0)
+        if (n > 0 && (letters == NULL || (n > 1 && word[0] == '-' && strchr(letters, word[1]) != NULL)))
             compiler_add(c, "", word);
         words += n + (words[n] == ' ');
     }

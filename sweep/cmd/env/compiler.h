@@ -15,6 +15,8 @@ struct compiler {
 
 void compiler_add(struct compiler *c, const char *prefix, const char *text); /* one word */
 void compiler_add_words(struct compiler *c, const char *words); /* separated by spaces; NULL is fine */
+/* Of these words the options of one of these letters: "DUI" for -D, -U and -I. NULL: all words. */
+void compiler_add_flags(struct compiler *c, const char *words, const char *letters);
 /* log: a file for what it prints, shown where it fails; NULL: it prints to our stderr. */
 enum status compiler_run(struct compiler *c, const char *log, struct error *err) MUST_USE;
 void compiler_free(struct compiler *c); /* also one without words */

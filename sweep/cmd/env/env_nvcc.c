@@ -42,26 +42,23 @@ enum status env_nvcc_find(char ret_path[PATH_MAX], struct error *err)
     return FAIL(err, ST_NOTFOUND, "no nvcc on PATH and none at " USUAL_NVCC "; NVCC names one");
 }
 
-/* The words of --flags by which a header finds what it needs, and the linker its libraries. */
-static void add_flags(struct compiler *c, const char *flags, const char *of)
+/* Runs nvcc and frees its words. */
+static enum status run(struct compiler *c, const char *folder, struct error *err)
 {
-    char word[1024];
+    char log[PATH_MAX + 32];
+    enum status rc;
 
-    while (flags != NULL && *flags != '\0') {
-        size_t n = strcspn(flags, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, flags);
-        if (n > 1 && word[0] == '-' && strchr(of, word[1]) != NULL)
-            compiler_add(c, "", word);
-        flags += n + (flags[n] == ' ');
-    }
+    snprintf(log, sizeof log, "%s/nvcc.log", folder);
+    rc = compiler_run(c, log, err);
+    compiler_free(c);
+    return rc;
 }
 
 enum status env_nvcc_compile(const char *nvcc, const char *header, const char *name, const char *folder,
                              const char *flags, struct error *err)
 {
-    char path[PATH_MAX + 32], log[PATH_MAX + 32], text[PATH_MAX + 1024];
+    char path[PATH_MAX + 32], text[PATH_MAX + 1024];
     struct compiler c = {.n = 0};
-    enum status rc;
 
     snprintf(path, sizeof path, "%s/trawl_env_device.cuh", folder);
     TRY(file_write_all(path, kern_env_device_text(), strlen(kern_env_device_text()), err));
@@ -77,23 +74,18 @@ enum status env_nvcc_compile(const char *nvcc, const char *header, const char *n
     compiler_add_words(&c, "-O3 -std=c++17 -fmad=false -w -Xcompiler "
                            "-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics");
     compiler_add_words(&c, kern_env_device_flags());
-    add_flags(&c, flags, "DUI");
+    compiler_add_flags(&c, flags, "DUI"); /* by which a header finds what it needs */
     compiler_add(&c, "-I", folder);
     compiler_add_words(&c, "-c");
     compiler_add(&c, "", path);
     compiler_add_words(&c, "-o");
     compiler_add(&c, folder, "/device.o");
-    snprintf(log, sizeof log, "%s/nvcc.log", folder);
-    rc = compiler_run(&c, log, err);
-    compiler_free(&c);
-    return rc;
+    return run(&c, folder, err);
 }
 
 enum status env_nvcc_link(const char *nvcc, const char *folder, const char *out, const char *flags, struct error *err)
 {
-    char log[PATH_MAX + 32];
     struct compiler c = {.n = 0};
-    enum status rc;
 
     compiler_add(&c, "", nvcc);
     compiler_add_words(&c, "-shared -cudart static -Xlinker --as-needed,--exclude-libs=ALL");
@@ -102,10 +94,7 @@ enum status env_nvcc_link(const char *nvcc, const char *folder, const char *out,
     compiler_add(&c, folder, "/device.o");
     compiler_add_words(&c, "-o");
     compiler_add(&c, "", out);
-    add_flags(&c, flags, "Ll");
+    compiler_add_flags(&c, flags, "Ll"); /* by which the linker finds its libraries */
     compiler_add_words(&c, "-lm");
-    snprintf(log, sizeof log, "%s/nvcc.log", folder);
-    rc = compiler_run(&c, log, err);
-    compiler_free(&c);
-    return rc;
+    return run(&c, folder, err);
 }
