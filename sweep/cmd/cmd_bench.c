@@ -88,10 +88,9 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
         .name = "bench",
         .synopsis =
             "trawl bench env NAME [options]\n       trawl bench train CONFIG|ENV [--section.key value ...] [options]",
-        .about = "Measures a game alone under random actions, or whole training with its phases and the share of the "
-                 "machine's\n"
-                 "matrix rate that it reaches. Run it on a quiet machine. Single operations and methods of "
-                 "search\nare measured by trawl-bench, a program of its own in the build folder's bench/.",
+        .about = "Measures a game alone under random actions, or whole training with its phases and the share of the\n"
+                 "machine's matrix rate that it reaches. Run it on a quiet machine. Single operations and methods of\n"
+                 "search are measured by trawl-bench, a program of its own in the build folder's bench/.",
         .examples = "  trawl bench env breakout --json\n"
                     "  trawl bench env breakout --device cuda --precision bf16 --envs 32768\n"
                     "  trawl bench train breakout --train.total_agents 1024 --train.horizon 64 --threads 1",

@@ -129,11 +129,10 @@ enum status cmd_backup(int argc, char **argv, struct error *err)
         .name = "backup",
         .synopsis = "trawl backup STORE FILE",
         .about =
-            "Copies a store as it is at one instant, also while a sweep or daemon writes it, and checks the copy. A\n"
-            "file that exists is never written over. To restore a backup, end the controller and put the file in\n"
-            "the store's place, without the -wal and -shm files of the old one. Checkpoints are files of their own, "
-            "in\n"
-            "STORE.checkpoints.",
+            "Copies a store as it is at one instant, also while a sweep or daemon writes it, and checks the copy.\n"
+            "A file that exists is never written over. To restore a backup, end the controller and put the file\n"
+            "in the store's place, without the -wal and -shm files of the old one. Checkpoints are files of their\n"
+            "own, in STORE.checkpoints.",
         .examples = "  trawl backup runs.db /backup/runs-$(date +%F).db",
         .opts = NULL,
         .n_opts = 0,

@@ -309,15 +309,13 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "daemon",
         .synopsis = "trawl daemon [--store FILE] [--devices LIST] [--runs-per-device N] [--detach] [--log FILE]",
-        .about =
-            "Runs all studies of a store, side by side on the same devices, until it is stopped (Ctrl-C, SIGTERM).\n"
-            "`trawl sweep CONFIG --name NAME --store FILE` hands it a study and watches; leaving does not stop the "
-            "study.\n"
-            "`trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and `show` look. Studies that\n"
-            "were running when it ended, however that was, continue when it starts again. On a store in PostgreSQL a\n"
-            "second daemon, also on another machine, stands by and takes over within 10 s when the first ends. [sweep] "
-            "options that concern\n"
-            "the machine (hang_timeout_s, worker_memory) can be given as --sweep.KEY.",
+        .about = "Runs all studies of a store, side by side on the same devices, until it is stopped (Ctrl-C,\n"
+                 "SIGTERM). `trawl sweep CONFIG --name NAME --store FILE` hands it a study and watches; leaving does\n"
+                 "not stop the study. `trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and\n"
+                 "`show` look. Studies that were running when it ended, however that was, continue when it starts\n"
+                 "again. On a store in PostgreSQL a second daemon, also on another machine, stands by and takes over\n"
+                 "within 10 s when the first ends. [sweep] options that concern the machine (hang_timeout_s,\n"
+                 "worker_memory) can be given as --sweep.KEY.",
         .examples = "  trawl daemon --store runs.db --devices cuda:all --detach\n"
                     "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"
                     "  systemctl --user start trawl@runs     (examples/trawl@.service)",

@@ -117,13 +117,10 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "eval",
         .synopsis = "trawl eval CHECKPOINT [--episodes N] [--video FILE] [--json]",
-        .about =
-            "Plays the policy of a checkpoint on fresh games, other ones than at the end of its training. Every "
-            "game's\n"
-            "first episodes count and no others, so that short ones are not favoured. An episode that is unfinished "
-            "at\n"
-            "the step limit counts with what it has, and the result says so. +- is the standard error of the "
-            "mean\nover the games, which one game of many agents does not have.",
+        .about = "Plays the policy of a checkpoint on fresh games, other ones than at the end of its training. Every\n"
+                 "game's first episodes count and no others, so that short ones are not favoured. An episode that is\n"
+                 "unfinished at the step limit counts with what it has, and the result says so. +- is the standard\n"
+                 "error of the mean over the games, which one game of many agents does not have.",
         .examples = "  trawl eval cartpole.ckpt\n"
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json\n"
                     "  trawl eval pong.ckpt --video pong.gif",

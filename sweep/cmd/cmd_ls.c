@@ -371,10 +371,9 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "show",
         .synopsis = "trawl show NAME [--store FILE] [--since TIME | --front | --timeline] [--json]",
-        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then "
-                 "what was\n"
-                 "gained lately, the trial to take, the values at which trials fail, whether more of the search is\n"
-                 "worth its time, how much each parameter matters bounds that the front leans on, and how\n"
+        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then\n"
+                 "what was gained lately, the trial to take, the values at which trials fail, whether more of the\n"
+                 "search is worth its time, how much each parameter matters bounds that the front leans on, and how\n"
                  "well what was proposed had been predicted. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",

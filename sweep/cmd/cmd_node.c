@@ -90,14 +90,13 @@ enum status cmd_node(int argc, char **argv, struct error *err)
         .name = "node",
         .synopsis = "trawl node [--store STORE] [--devices LIST] [--runs-per-device N] [--idle TIME]",
         .about =
-            "Trains trials on this machine's devices for whichever study of the store waits: takes a queued trial,\n"
-            "trains it as a worker of `trawl sweep` would, writes its curve and its result into the store, and takes\n"
-            "the next. It needs nothing but the store; a controller (`trawl daemon`, `trawl sweep`) proposes the "
-            "trials,\n"
-            "here or elsewhere. While the store cannot be reached the trials run on and their results wait on the "
-            "disk;\n"
-            "a trial whose node is silent for sweep.lease_s is queued again, and what that node reports later is kept\n"
-            "and not counted. A signal saves the trials, gives them back and ends the node.",
+            "Trains trials on this machine's devices for whichever study of the store waits: takes a queued\n"
+            "trial, trains it as a worker of `trawl sweep` would, writes its curve and its result into the store,\n"
+            "and takes the next. It needs nothing but the store; a controller (`trawl daemon`, `trawl sweep`)\n"
+            "proposes the trials, here or elsewhere. While the store cannot be reached the trials run on and\n"
+            "their results wait on the disk; a trial whose node is silent for sweep.lease_s is queued again, and\n"
+            "what that node reports later is kept and not counted. A signal saves the trials, gives them back and\n"
+            "ends the node.",
         .examples =
             "  trawl daemon --store night.db --devices none --detach && trawl node --store night.db --devices all\n"
             "  trawl node --store night.db --devices cuda:all --runs-per-device 2 --idle 10m",

@@ -215,17 +215,13 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
         .name = "rerun",
         .synopsis = "trawl rerun NAME --trial N [--seeds K [--no-store]] [-o FILE] [--store FILE] [--json]",
         .about =
-            "Trains the config of a trial again. Without --seeds: with the trial's own seed, and compares score, "
-            "steps\n"
-            "and (where a checkpoint was kept) weights with the stored ones; on the same device and program they are\n"
-            "equal to the bit, and the exit code is 1 when they are not. A trial that extends another (`trawl extend`) "
-            "is\n"
-            "trained from the start, which may give another result. With --seeds K: K times with fresh seeds, for\n"
-            "the mean of score and cost with its 95 % interval, and how usual the stored score is; the runs become "
-            "trials\n"
-            "of the study, so that its front and its models know them. A trial that was picked as the best of many "
-            "was\n"
-            "often a lucky one.",
+            "Trains the config of a trial again. Without --seeds: with the trial's own seed, and compares score,\n"
+            "steps and (where a checkpoint was kept) weights with the stored ones; on the same device and program\n"
+            "they are equal to the bit, and the exit code is 1 when they are not. A trial that extends another\n"
+            "(`trawl extend`) is trained from the start, which may give another result. With --seeds K: K times\n"
+            "with fresh seeds, for the mean of score and cost with its 95 % interval, and how usual the stored\n"
+            "score is; the runs become trials of the study, so that its front and its models know them. A trial\n"
+            "that was picked as the best of many was often a lucky one.",
         .examples = "  trawl rerun first --trial 17 --store my.db\n"
                     "  trawl rerun first --trial 17 --store my.db --seeds 10",
         .opts = opts,

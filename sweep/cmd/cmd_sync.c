@@ -177,12 +177,11 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
         .synopsis = "trawl sync [NAME] [--store FILE] [--timeout TIME] [--forget TRACKER]",
         .about =
             "Sends to the trackers what they have not got yet: after a run with track.offline, after an outage, a\n"
-            "crash, or an end that did not wait for uploads. Nothing is sent twice; with nothing left it does "
-            "nothing.\n"
-            "While a tracker answers it takes the time that it needs; --timeout is for silence only. Exit code 0: "
-            "nothing\n"
-            "is left; 1: some rows are, which wait in the store for the next time; 130: interrupted, as 1.\n"
-            "A sweep that runs sends by itself. Logins come from the trackers' own variables and files, as in a sweep.",
+            "crash, or an end that did not wait for uploads. Nothing is sent twice; with nothing left it does\n"
+            "nothing. While a tracker answers it takes the time that it needs; --timeout is for silence only.\n"
+            "Exit code 0: nothing is left; 1: some rows are, which wait in the store for the next time; 130:\n"
+            "interrupted, as 1. A sweep that runs sends by itself. Logins come from the trackers' own variables\n"
+            "and files, as in a sweep.",
         .examples = "  trawl sync --store my.db\n"
                     "  trawl sync first --store my.db --forget mlflow",
         .opts = opts,

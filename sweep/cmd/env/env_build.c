@@ -301,15 +301,12 @@ enum status env_build(int argc, char **argv, struct error *err)
         .name = "env build",
         .synopsis = "trawl env build GAME.h|GAME.c|GAME.cc|FOLDER [-o FILE] [--flags TEXT] [--gpu WHEN]",
         .about =
-            "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header as\n"
-            "`trawl env new` writes it; GAME.c or GAME.cc is a file of your own that exports trawl_env() (trawl_env.h\n"
-            "says how). FOLDER holds a game written for PufferLib: its binding.c (4.0), or its FOLDER.h with puf_step "
-            "(the\n"
-            "newer form), is compiled as it is, and its drawing does nothing. The compilers are cc and c++, or what CC "
-            "and\n"
-            "CXX name; where nvcc is there (NVCC names one), GAME.h is compiled for the GPU too, and lives there like "
-            "a\n"
-            "built-in game. All others are stepped by the host.",
+            "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header\n"
+            "as `trawl env new` writes it; GAME.c or GAME.cc is a file of your own that exports trawl_env()\n"
+            "(trawl_env.h says how). FOLDER holds a game written for PufferLib: its binding.c (4.0), or its\n"
+            "FOLDER.h with puf_step (the newer form), is compiled as it is, and its drawing does nothing. The\n"
+            "compilers are cc and c++, or what CC and CXX name; where nvcc is there (NVCC names one), GAME.h is\n"
+            "compiled for the GPU too, and lives there like a built-in game. All others are stepped by the host.",
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
         .opts = opts,

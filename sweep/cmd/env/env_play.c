@@ -92,10 +92,10 @@ enum status env_play(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "env play",
         .synopsis = "trawl env play CHECKPOINT [--seed N] [--greedy]",
-        .about = "Plays a policy: prints the size of the picture, then for each line of stdin one decision, as a JSON "
-                 "object with\n"
-                 "the picture's shapes and the numbers of the step. `trawl serve` asks this of a child for games of "
-                 "libraries.",
+        .about =
+            "Plays a policy: prints the size of the picture, then for each line of stdin one decision, as a JSON\n"
+            "object with the picture's shapes and the numbers of the step. `trawl serve` asks this of a child for\n"
+            "games of libraries.",
         .examples = "  yes | trawl env play my_game.ckpt | head -100\n"
                     "  trawl env play my_game.ckpt --greedy      then press Enter for each decision",
         .opts = opts,

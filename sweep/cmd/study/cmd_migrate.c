@@ -33,14 +33,11 @@ enum status cmd_migrate(int argc, char **argv, struct error *err)
         .name = "migrate",
         .synopsis = "trawl migrate FROM TO [--json]",
         .about =
-            "Copies a whole store, studies, trials, curves and what waits for trackers, into an empty one: from a "
-            "file\n"
-            "into a database of PostgreSQL, back, or between two of a kind. FROM stays as it is. Neither may have a\n"
-            "controller meanwhile. All rows are written in one transaction, read again and compared by number and sum; "
-            "a\n"
-            "target that has a study is refused. Ids stay, so trackers continue where they are. Checkpoints are files "
-            "of\n"
-            "their own: copy STORE.checkpoints too, if trials are to resume from them.",
+            "Copies a whole store, studies, trials, curves and what waits for trackers, into an empty one: from a\n"
+            "file into a database of PostgreSQL, back, or between two of a kind. FROM stays as it is. Neither may\n"
+            "have a controller meanwhile. All rows are written in one transaction, read again and compared by\n"
+            "number and sum; a target that has a study is refused. Ids stay, so trackers continue where they are.\n"
+            "Checkpoints are files of their own: copy STORE.checkpoints too, if trials are to resume from them.",
         .examples = "  trawl migrate runs.db postgresql://db/trawl\n"
                     "  trawl migrate postgresql://db/trawl runs.db",
         .opts = opts,

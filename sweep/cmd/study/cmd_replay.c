@@ -122,11 +122,10 @@ enum status cmd_replay(int argc, char **argv, struct error *err)
         .name = "replay",
         .synopsis = "trawl replay NAME [--store FILE] [--json]",
         .about =
-            "Makes every proposal of a study again, from the results that it had seen, and compares the values to the\n"
-            "byte. On many workers results come in another order each time; the order in which this study's proposals\n"
-            "saw them is in the store, so they can be checked, whatever was killed meanwhile. Trains nothing and "
-            "changes\n"
-            "nothing; exit code 1 when a proposal differs.",
+            "Makes every proposal of a study again, from the results that it had seen, and compares the values to\n"
+            "the byte. On many workers results come in another order each time; the order in which this study's\n"
+            "proposals saw them is in the store, so they can be checked, whatever was killed meanwhile. Trains\n"
+            "nothing and changes nothing; exit code 1 when a proposal differs.",
         .examples = "  trawl replay first --store my.db\n"
                     "  trawl replay first --json",
         .opts = opts,
