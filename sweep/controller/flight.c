@@ -343,12 +343,13 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
         worker_unreachable(f->slot->worker, rc, gone.text);
 }
 
+/* Where the whole program was stopped for a while (Ctrl-Z, a debugger), time is no measure of what the trial costs. */
 static bool overruns(struct flight *f, double now_s)
 {
     const struct study_view *v = &f->ss->view;
     bool by_time = v->search.cost == SEARCH_COST_WALL || v->search.cost == SEARCH_COST_DEVICE;
 
-    return by_time && f->ss->setup->sweep.stop_overruns &&
+    return by_time && !f->slept && f->ss->setup->sweep.stop_overruns &&
            overrun_is_hopeless(v, f->i, flight_cost_s(f, now_s), f->score, f->told.reason, sizeof f->told.reason);
 }
 

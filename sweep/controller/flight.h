@@ -42,6 +42,7 @@ struct flight {
     double score; /* its metric at the last report; NaN */
     double reported_s; /* its cost at the last report */
     double saved_s; /* the part of its cost that a checkpoint holds */
+    bool slept; /* the program stood still meanwhile (supervise_slept): its cost is more than the training took */
     bool resumed; /* from a checkpoint, whose cost comes with the first report */
     struct file_chunks *upload; /* of a remote worker's checkpoint; NULL: none yet */
     bool uploaded; /* its last chunk has come, and not yet the message that it is one */

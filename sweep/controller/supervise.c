@@ -146,6 +146,7 @@ void supervise_slept(struct scheduler *s, double gap_s)
         struct flight *f = slot->flight;
         if (f == NULL)
             continue;
+        f->slept = true;
         f->progress_s += gap_s;
         if (f->asked_s > 0)
             f->asked_s += gap_s;

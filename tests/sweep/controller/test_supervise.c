@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "sweep/controller/flight.h"
 #include "sweep/controller/health.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/supervise.h"
@@ -213,6 +214,21 @@ static void one_that_was_sent_away_is_not_to_blame(void **state)
     assert_int_equal(w[0].health.deaths + p->s->hosts[0].health.deaths, 0);
 }
 
+static void a_program_that_stood_still_judges_nobody(void **state)
+{
+    struct place *p = *state;
+    struct worker *w = ready(p);
+    struct flight f = {.progress_s = p->s->now_s, .slot = &w->slots[0]};
+
+    w->slots[0].flight = &f;
+    p->s->now_s += 3600;
+    supervise_slept(p->s, 3600);
+    assert_true(f.slept); /* what it has cost by the clock is no overrun */
+    assert_true(f.progress_s == p->s->now_s && f.asked_s == 0); /* nor does it hang */
+    assert_true(w->heard_s == p->s->now_s);
+    w->slots[0].flight = NULL;
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -223,6 +239,7 @@ int main(void)
         CASE(one_tries_the_way_for_all),
         CASE(a_host_that_keeps_failing_is_left_alone_with_all_its_workers),
         CASE(one_that_was_sent_away_is_not_to_blame),
+        CASE(a_program_that_stood_still_judges_nobody),
     };
 
     signal(SIGPIPE, SIG_IGN); /* as in the program */
