@@ -21,7 +21,7 @@ enum status branches_check(const struct setup *setup, const struct search *searc
     if (setup_is_program(setup))
         return FAIL(err, ST_CONFIG,
                     "sweep.branches: only Trawl's own trainer can say what a shorter run would have given; a program "
-                    "can add such results itself (POST /api/studies/NAME/trials, docs/own-trainer.md)");
+                    "can add such results itself (POST /api/v1/studies/NAME/trials:add, docs/http-api.md)");
     if (setup->sweep.seeds > 1 || search->envs.n > 0)
         return FAIL(err, ST_CONFIG, "sweep.branches and sweep.%s do not go together; leave one out",
                     setup->sweep.seeds > 1 ? "seeds" : "envs");

@@ -123,6 +123,8 @@ def test_what_cannot_have_branches(folder):
                          (lambda s: s.replace("decay_steps = 1000", "decay_steps = 1000\nmax_seconds = 3"), "no train.max_seconds")):
         fails("sweep", write(folder, "bad.ini", change(SWEEP)), "--store", store, "--name", "b", "-q", code=2, says=says)
         assert not store.exists() or "b " not in run("ls", "--store", store)[0]
+    program = "[sweep]\ncommand = true\nbranches = 2\n[sweep.x]\ntype = float\nmin = 0\nmax = 1\n"
+    fails("sweep", write(folder, "bad.ini", program), "--store", store, "--name", "b", "-q", code=2, says="POST /api/v1/studies/NAME/trials:add")
 
 
 if __name__ == "__main__":
