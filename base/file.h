@@ -13,7 +13,8 @@
 #include "base/status.h"
 
 enum status file_write_all(const char *path, const void *bytes, size_t n, struct error *err) MUST_USE;
-/* The same of a regular file, piece by piece. path is borrowed until the end; a failure ends it too. Zeroed: none is open. */
+/* The same of a regular file, piece by piece. path is borrowed until the end; a failure ends it too. Zeroed: none is
+ * open. */
 struct file_writer {
     bool open;
     int fd;

@@ -1,4 +1,5 @@
-/* trawl_bench.c - trawl-bench: what measures Trawl and is no part of it. `trawl bench` measures games and training on a machine. */
+/* trawl_bench.c - trawl-bench: what measures Trawl and is no part of it. `trawl bench` measures games and training on a
+ * machine. */
 #include "bench/bench_commands.h"
 
 #include <stdio.h>

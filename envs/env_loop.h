@@ -5,8 +5,8 @@
  * ENV_GAME_PLAIN before it leaves out the struct env_def, and what a header needs for it alone: options, about, draw.
  * It declares struct breakout_instance and the functions breakout_instance_{reset,observe,step}; a batch is an array of
  * instances, and a batch loop calls one of these for every index (a kernel that writes observations in its own way
- * takes breakout_instance_turn instead of step, or breakout_instance_{play,end}). Everything is per instance: nothing is shared, so the result
- * does not depend on the order or the number of threads.
+ * takes breakout_instance_turn instead of step, or breakout_instance_{play,end}). Everything is per instance: nothing
+ * is shared, so the result does not depend on the order or the number of threads.
  *
  * Order within a step: game step -> flags -> (at an end) final observation if truncated, log, new episode ->
  * observation and mask of what the next decision sees. */

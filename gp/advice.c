@@ -1,5 +1,5 @@
-/* advice.c - which trial to take by a rule, and which config to run next under a fresh seed: of those that are to have several
- * seeds, and of the advice that is to be confirmed.
+/* advice.c - which trial to take by a rule, and which config to run next under a fresh seed: of those that are to have
+ * several seeds, and of the advice that is to be confirmed.
  * Invariants: (1) functions of insight and history alone; (2) a trial that is named has finished, and is its point's first
  * that has. */
 #include "base/mem.h"
@@ -150,7 +150,8 @@ static size_t n_runs(const struct gp_insight *in, const struct gp_history *histo
     return n;
 }
 
-/* Is another config expected to score higher at no higher cost, as far as costs are known? Measured, a margin for doubt wastes runs (bench/notes). */
+/* Is another config expected to score higher at no higher cost, as far as costs are known? Measured, a margin for doubt
+ * wastes runs (bench/notes). */
 static bool is_beaten(const struct gp_insight *in, const struct gp_history *history, size_t i)
 {
     const struct gp_belief *a = &in->beliefs[i];

@@ -8,8 +8,8 @@
  * most probable noise is far too small. So m, s and v are averages over BELIEFS_LEVELS levels of noise. At each the
  * lengths are fitted again, and model_noise.c learns how noise depends on the score; a level weighs what the data and a
  * log-normal prior say of it. Repeats sharpen the weights, and with them the intervals. DOUBT, MODEL_NOISE_RUNS and the
- * prior were set by `trawl-bench promise` (bench/notes/controller.md). Invariant: runs of one point have one belief, and its
- * first finished trial stands for it on the front. */
+ * prior were set by `trawl-bench promise` (bench/notes/controller.md). Invariant: runs of one point have one belief,
+ * and its first finished trial stands for it on the front. */
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"

@@ -118,11 +118,11 @@ struct pareto_noise {
 
 /* on_front (n): true for trials that no other covers (DONE only). With noise NULL: that no other dominates, of equals
  * the first, O(n log n), with a third objective O(n front). Else b covers a when b costs no more and scores no less
- * (and its third is no higher), each within the standard deviation of the difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the
- * cheaper. */
+ * (and its third is no higher), each within the standard deviation of the difference. Where two cover each other, one
+ * stays: that of most seeds, then of the higher score, then the cheaper. */
 void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front);
-/* The members of the front of single runs, in cost and score alone, by falling cost and so by falling score: ret_order has room
- * for history->n. Returns how many. */
+/* The members of the front of single runs, in cost and score alone, by falling cost and so by falling score: ret_order
+ * has room for history->n. Returns how many. */
 size_t pareto_front_order(const struct gp_history *history, size_t *ret_order);
 /* Area between front and reference in (log cost, score), or volume in (log cost, score, third); points outside count
  * nothing. */
@@ -256,9 +256,9 @@ struct gp_picked {
 struct gp_picked gp_pick(const struct gp_insight *insight, const struct gp_history *history, enum gp_rule rule,
                          double value);
 
-/* Where every config is to be run under several seeds: the first finished trial whose config has had fewer runs, those under
- * way and those that failed included, and is not beaten: no config that costs no more, with no higher third, is expected to
- * score higher. Without beliefs none is beaten. n: none. Pure. */
+/* Where every config is to be run under several seeds: the first finished trial whose config has had fewer runs, those
+ * under way and those that failed included, and is not beaten: no config that costs no more, with no higher third, is
+ * expected to score higher. Without beliefs none is beaten. n: none. Pure. */
 size_t gp_seed_next(const struct space *space, const struct gp_insight *insight, const struct gp_history *history,
                     size_t seeds);
 

@@ -68,7 +68,8 @@ enum status pareto_load_model(struct pareto_search *search, struct model *model,
 
 enum status pareto_load_limits(struct pareto_search *search, const struct gp_history *history,
                                const struct pareto_search *like, struct error *err) MUST_USE;
-/* ln P(the expected outcomes keep all limits) at m <= BELIEFS_BATCH points u (m, dim); cross: work of (m, pareto_search_ld). */
+/* ln P(the expected outcomes keep all limits) at m <= BELIEFS_BATCH points u (m, dim); cross: work of (m,
+ * pareto_search_ld). */
 void pareto_log_feasible(const struct pareto_search *search, const double *u, size_t m, double *cross, double *ret);
 double pareto_feasible_gradient(struct pareto_search *search, const double *u, double *gradient); /* of one; is added */
 /* How far group g is from keeping all limits; 0: it keeps them. */

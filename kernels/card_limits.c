@@ -1,5 +1,5 @@
-/* card_limits.c - power limit and clock of a GPU, from libnvidia-ml, which comes with the driver and not with the toolkit: so it is
- * opened at run time and declared here.
+/* card_limits.c - power limit and clock of a GPU, from libnvidia-ml, which comes with the driver and not with the
+ * toolkit: so it is opened at run time and declared here.
  * Invariant: whatever is missing or fails there gives an empty text, and no other effect. */
 #include "kernels/card_limits.h"
 

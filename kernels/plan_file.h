@@ -1,7 +1,7 @@
 /* plan_file.h - what a library chose for the shapes that it was asked about, kept on disk for the next process.
  * A plan is bytes of a fixed size, found by a key of bytes. `about` names all that a choice depends on (card, driver,
- * library); a file of another `about` or other sizes, and a damaged one, counts as empty and is replaced. A cache: nothing here
- * fails, what cannot be read or written is searched again by the next process. One thread at a time. */
+ * library); a file of another `about` or other sizes, and a damaged one, counts as empty and is replaced. A cache:
+ * nothing here fails, what cannot be read or written is searched again by the next process. One thread at a time. */
 #ifndef KERNELS_PLAN_FILE_H
 #define KERNELS_PLAN_FILE_H
 

@@ -1,10 +1,10 @@
 /* checksum.c - rows and learning curves that were changed in the file by anything but Trawl are found when they are read.
  *
- * Rows: study, trial, mark, lease and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and
- * value of each column that is not NULL. A column that a later version adds therefore changes nothing as long as it is
- * NULL in old rows. A function that changes a row checks it first and afterwards computes the checksum again from the
- * table, in one transaction: damage is never sealed. A row without a checksum (written by an older version, or edited by
- * hand with checksum = NULL) counts as unchecked.
+ * Rows: study, trial, mark, lease and outbox have a column `checksum`, the CRC-32 of all their other columns: of the
+ * name, type and value of each column that is not NULL. A column that a later version adds therefore changes nothing as
+ * long as it is NULL in old rows. A function that changes a row checks it first and afterwards computes the checksum
+ * again from the table, in one transaction: damage is never sealed. A row without a checksum (written by an older
+ * version, or edited by hand with checksum = NULL) counts as unchecked.
  *
  * Curves: each trial has one row in curve_sum with an entry for each metric: the number of points, the sum of their
  * CRC-32s, and the last point. The sum does not depend on the order and grows point by point without reading earlier

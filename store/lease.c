@@ -8,8 +8,8 @@
  *
  * Invariants: (1) a trial has at most one open lease, and is running while it has; (2) a change of a lease's state and
  * that of its trial are one transaction, with the states that both may come from in its WHERE; (3) a lease is never
- * removed, and what was told of it is written once. When a client's lease ends is the controller's decision, by its own clock:
- * until_ms is for people. A node's lease ends by until_ms and the database's clock (claim.c). */
+ * removed, and what was told of it is written once. When a client's lease ends is the controller's decision, by its own
+ * clock: until_ms is for people. A node's lease ends by until_ms and the database's clock (claim.c). */
 #include "store/store_priv.h"
 
 #include "base/clock.h"

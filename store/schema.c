@@ -1,9 +1,11 @@
 /* schema.c - the tables, as numbered migrations, of SQLite and of PostgreSQL.
  *
- * Invariants: (1) PRAGMA user_version, in PostgreSQL the table `store`, is the number of migrations applied; a migration and its number are one
- * transaction; (2) a released migration never changes, a later change is a new one at the end of the list;
- * (3) application_id is Trawl's from the first migration on; a file with another one is never changed; (4) the columns of a table are the same,
- * in the same order, in both databases: the checksum of a row is that of the same row in the other.
+ * Invariants: (1) PRAGMA user_version, in PostgreSQL the table `store`, is the number of migrations applied; a
+ * migration and its number are one transaction; (2) a released migration never changes, a later change is a new one at
+ * the end of the list;
+ * (3) application_id is Trawl's from the first migration on; a file with another one is never changed; (4) the columns
+ * of a table are the same, in the same order, in both databases: the checksum of a row is that of the same row in the
+ * other.
  *
  * A new column is NULL in existing rows, or its migration sets their checksum to NULL (checksum.c).
  *

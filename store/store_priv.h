@@ -193,8 +193,8 @@ enum status store_sql_step(struct store *store, struct db_stmt *stmt, int *ret_s
                            struct error *err) MUST_USE;
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
 enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* readers: ST_INTERNAL */
-/* The same for what may be lost without harm, like points of a curve: where the server is killed, the last of these commits are.
- * The controller lives on, so that other commits of PostgreSQL wait for the disk. */
+/* The same for what may be lost without harm, like points of a curve: where the server is killed, the last of these
+ * commits are. The controller lives on, so that other commits of PostgreSQL wait for the disk. */
 enum status store_begin_late(struct store *store, const char *what, struct error *err) MUST_USE;
 /* The same; its commit waits for the disk once, and that and all earlier commits outlive a power cut. */
 enum status store_begin_synced(struct store *store, const char *what, struct error *err) MUST_USE;
@@ -215,8 +215,8 @@ enum store_soundness store_row_sound(struct db_stmt *stmt);
 uint32_t store_row_crc(struct db_stmt *stmt); /* of all columns of a row */
 /* ST_CORRUPT with a message that names `what` ("trial 7 of study 'a'"). */
 enum status store_damaged(struct store *store, const char *what, struct error *err);
-/* row: SQL_STUDY_ROW, SQL_TRIAL_ROW, SQL_MARK_ROW or SQL_LEASE_ROW. Check before a change of the row and seal after it, in one
- * transaction. */
+/* row: SQL_STUDY_ROW, SQL_TRIAL_ROW, SQL_MARK_ROW or SQL_LEASE_ROW. Check before a change of the row and seal after it,
+ * in one transaction. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 int64_t store_outbox_sum(int64_t id, int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload);

@@ -1,4 +1,5 @@
-/* insight_text.c - what the models conclude about a study, for `trawl show`: the importance of each parameter, bounds at which the front lies. Text goes to stdout, scores in the study's own direction. */
+/* insight_text.c - what the models conclude about a study, for `trawl show`: the importance of each parameter, bounds
+ * at which the front lies. Text goes to stdout, scores in the study's own direction. */
 #include "study/insight_text.h"
 
 #include "base/json.h"

@@ -1,6 +1,6 @@
 /* promise.c - what fresh runs of a trial's config are expected to give: the score that the models expect from all
- * trials, the interval of fresh runs, and the number of runs that it rests on. Every reader takes its numbers and words from
- * here. */
+ * trials, the interval of fresh runs, and the number of runs that it rests on. Every reader takes its numbers and words
+ * from here. */
 #include "study/promise.h"
 
 #include "base/duration.h"

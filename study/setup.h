@@ -97,8 +97,8 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
 enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err) MUST_USE;
 /* A finished setup of an ini text alone, which messages call origin; NULL on failure. */
 enum status setup_from_text(struct setup **ret_setup, const char *origin, const char *text, struct error *err) MUST_USE;
-/* Does the option (its whole key) belong to the machine, or to when a study ends, and not to its search or its trials? It may
- * change when the study continues, and differ between studies of one search. */
+/* Does the option (its whole key) belong to the machine, or to when a study ends, and not to its search or its trials?
+ * It may change when the study continues, and differ between studies of one search. */
 bool sweep_option_is_apart(const char *key);
 /* Prints the config as it is resolved, with its search ranges, as an ini file that loads again. */
 enum status setup_print(const struct setup *setup, struct error *err) MUST_USE;

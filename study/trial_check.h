@@ -1,5 +1,5 @@
-/* trial_check.h - can a trial have these values? Decided by the trainer's limits and by sweep.require, before it is proposed. A check is used
- * by one thread at a time. */
+/* trial_check.h - can a trial have these values? Decided by the trainer's limits and by sweep.require, before it is
+ * proposed. A check is used by one thread at a time. */
 #ifndef STUDY_TRIAL_CHECK_H
 #define STUDY_TRIAL_CHECK_H
 

@@ -1,8 +1,8 @@
 /* warm_start.c - trials of another study of the store as evidence for a new one (`trawl sweep --from STUDY`), also when
  * the space has changed: a range that became narrower or wider, a parameter that is searched now and was not, or no
- * longer is. Settings that are fixed in both studies are compared. Those that decide on learning must be near; otherwise the
- * study is refused, with a list. Of another game, or of one with other settings, scores say nothing: the front of such a study is where
- * the new one starts. A parameter of the new
+ * longer is. Settings that are fixed in both studies are compared. Those that decide on learning must be near;
+ * otherwise the study is refused, with a list. Of another game, or of one with other settings, scores say nothing: the
+ * front of such a study is where the new one starts. A parameter of the new
  * space may have had any value: it is in the point.
  * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
 #include "study/warm_start.h"
@@ -45,8 +45,8 @@ static bool value_of(const struct search *s, size_t i, const char *text, double 
     return s->opts[i] != NULL && search_read_number(s->opts[i], text, ret) && isfinite(*ret);
 }
 
-/* Trial t of the other study, whose config is parsed, as a point of the new space; false: it has none. teaches: its scores count,
- * so that what is fixed now must have been near. */
+/* Trial t of the other study, whose config is parsed, as a point of the new space; false: it has none. teaches: its
+ * scores count, so that what is fixed now must have been near. */
 static bool translate(const struct study_view *old, size_t t, const struct search *search, const struct config *config,
                       bool teaches, double *ret_x)
 {

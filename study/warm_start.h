@@ -1,4 +1,5 @@
-/* warm_start.h - trials of another study of the same store as evidence for a new one, or its front as a start. Reads the store; one thread. */
+/* warm_start.h - trials of another study of the same store as evidence for a new one, or its front as a start. Reads
+ * the store; one thread. */
 #ifndef STUDY_WARM_START_H
 #define STUDY_WARM_START_H
 
@@ -13,7 +14,8 @@ struct study_view;
  * there; a warning lists those that are near. Of another game nothing is compared: its front is a start. */
 enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
                              const struct search *search, struct error *err) MUST_USE;
-/* Fills history.other, or of another game history.starts, of a bound view from the study that it names; nothing when it names none. */
+/* Fills history.other, or of another game history.starts, of a bound view from the study that it names; nothing when it
+ * names none. */
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view,
                             struct error *err) MUST_USE;
 

@@ -10,8 +10,8 @@
  * Where runs share a struct train_pace, the i-th window of a run is not taken while that of another run of the same kind
  * is fresh: being alone holds up all others, and a short run would be alone for a third of its time.
  *
- * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) every iteration is collected when
- * the gate is let go; (3) wall_s never falls. */
+ * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) every iteration is
+ * collected when the gate is let go; (3) wall_s never falls. */
 #include "base/hash.h"
 #include "trainer/trainer_priv.h"
 

@@ -1,9 +1,10 @@
 /* eval.c - plays whole episodes with the policy as it is, on games of its own.
  * All instances are played as one batch. The log of each is limited to its first k episodes, which keeps games that end
  * early from being counted more often than games that last; where agents end alone, each agent has its share of k, for
- * the same reason. A game that has its k plays on, uncounted, until all have theirs or have played max_steps; an episode that is unfinished then counts with what it has. Every game weighs the
- * same: a mean is the mean of the games' means, and its standard error comes from their spread. Invariant: nothing of
- * the training state is touched but scratch. */
+ * the same reason. A game that has its k plays on, uncounted, until all have theirs or have played max_steps; an
+ * episode that is unfinished then counts with what it has. Every game weighs the same: a mean is the mean of the games'
+ * means, and its standard error comes from their spread. Invariant: nothing of the training state is touched but
+ * scratch. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "trainer/acting.h"

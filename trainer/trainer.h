@@ -207,8 +207,9 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
 /* Does a run of these settings hold every shorter one: the same bytes up to the steps of that one? */
 bool train_holds_shorter(const struct train_settings *train);
 
-/* Trains to the end of total_timesteps, max_seconds, `until` (a further call continues) or a stop: never more steps than asked, and fewer only by less than
- * one of each agent, for which the last rollout is shortened. ST_NUMERIC names the tensor and the step. */
+/* Trains to the end of total_timesteps, max_seconds, `until` (a further call continues) or a stop: never more steps
+ * than asked, and fewer only by less than one of each agent, for which the last rollout is shortened. ST_NUMERIC names
+ * the tensor and the step. */
 enum status trainer_run(struct trainer *trainer, const struct train_callbacks *callbacks,
                         struct train_result *ret_result, struct error *err) MUST_USE;
 /* One rollout and its updates; for tests and benchmarks. On a GPU it may return before they have ended: metrics are

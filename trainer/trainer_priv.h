@@ -213,8 +213,9 @@ enum status novelty_start(struct trainer *t, struct error *err) MUST_USE;
 void novelty_add(struct trainer *t); /* to the rewards of the rollout that was played */
 
 /* ---- rollout.c: observations of several frames. Nothing is done where they are of one ---- */
-/* dst (n, D) follows from old (n, D) and frame (n, frame_size), as struct kern_frames has it: pixels of a stack lie together
- * as channels, so that convolutions take them. old NULL: an episode's first observation, which repeats its frame. */
+/* dst (n, D) follows from old (n, D) and frame (n, frame_size), as struct kern_frames has it: pixels of a stack lie
+ * together as channels, so that convolutions take them. old NULL: an episode's first observation, which repeats its
+ * frame. */
 void frames_stack(struct trainer *t, void *dst, const void *old, const void *frame, const uint8_t *reset,
                   const uint8_t *only, size_t n);
 

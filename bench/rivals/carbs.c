@@ -1,6 +1,6 @@
 /* carbs.c - the method `carbs`: "Cost Aware Pareto Region Bayesian Search" (Fetterman et al. 2023) as publicly
- * described, written from that, to be measured against. A local search: candidates are Gaussian steps from the Pareto front,
- * judged by expected improvement over the front at their own cost, times the density of such a step, times the
+ * described, written from that, to be measured against. A local search: candidates are Gaussian steps from the Pareto
+ * front, judged by expected improvement over the front at their own cost, times the density of such a step, times the
  * probability of not failing.
  * Where the description leaves room:
  * - centre and scale are the user's there; here the centre is the parameters' start values or the middle, and the scale
@@ -112,8 +112,8 @@ static void collect(struct carbs *c, const struct gp_history *history)
     qsort(c->groups, c->n, sizeof *c->groups, by_cost);
 }
 
-/* The conservative front: one bucket below the 20 % quantile of all costs, then each group that beats the last member, a single
- * run its best, a repeated group its mean. */
+/* The conservative front: one bucket below the 20 % quantile of all costs, then each group that beats the last member,
+ * a single run its best, a repeated group its mean. */
 static void find_front(struct carbs *c)
 {
     size_t n_floor = 0, best = 0, seen = 0;

@@ -6,7 +6,8 @@
  * Where the description leaves room:
  * - the parameter of the steps is the first whose key ends in total_timesteps, total_steps, steps or epoch;
  * - "near -0.8": -0.8 +- 0.05 uniform; "reduced steps": lower by up to 0.5, uniform;
- * - "pruned front": from its expensive end on, points whose gain in scaled score is less than half their rise in scaled cost
+ * - "pruned front": from its expensive end on, points whose gain in scaled score is less than half their rise in scaled
+ * cost
  *   over the point before are dropped, until one is not;
  * - targets .16 ... 1: .16 .32 .48 .64 .80 1, their noise of sd 0.05;
  * - the kernel: linear + Matern-3/2, lengths start at ln 2 in the box [-1, 1]; noise prior as CARBS's;

@@ -1,6 +1,7 @@
-/* bench_promise.c - `trawl-bench promise`: does advice keep its word? A study is played in which a share of the runs confirms what
- * would be shown (gp_confirm_next), or every config has several seeds (gp_seed_next); then best, knee, cost<= and score>= are picked (gp_pick), and each pick is run again
- * under fresh seeds: how often does the mean of GP_PROMISE_SEEDS of them lie in the interval that was stated?
+/* bench_promise.c - `trawl-bench promise`: does advice keep its word? A study is played in which a share of the runs
+ * confirms what would be shown (gp_confirm_next), or every config has several seeds (gp_seed_next); then best, knee,
+ * cost<= and score>= are picked (gp_pick), and each pick is run again under fresh seeds: how often does the mean of
+ * GP_PROMISE_SEEDS of them lie in the interval that was stated?
  * Invariant: fresh runs come from a stream that the study has never drawn from. */
 #include "bench/bench_commands.h"
 #include "bench/sweep/problem.h"
@@ -56,8 +57,8 @@ static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
                                           .cost = o.cost};
 }
 
-/* The trial whose config to run again now, as a sweep does it; n: none. Of the share of runs that confirm, half is for on the
- * way, evenly, the rest for the end. */
+/* The trial whose config to run again now, as a sweep does it; n: none. Of the share of runs that confirm, half is for
+ * on the way, evenly, the rest for the end. */
 static size_t to_repeat(struct promise_study *s, const struct promise_bench *b)
 {
     struct gp_insight in;

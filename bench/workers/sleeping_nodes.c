@@ -1,8 +1,8 @@
-/* sleeping_nodes.c - N nodes in one process that sleep for the cost of their trials, straight in a store: what a controller and its
- * database cost with many of them.
+/* sleeping_nodes.c - N nodes in one process that sleep for the cost of their trials, straight in a store: what a
+ * controller and its database cost with many of them.
  *
- * usage: sleeping_nodes STORE N TRIAL_S SECONDS: each trial sleeps between half and one and a half TRIAL_S and reports 24 points of
- * 12 numbers on its way. Prints trials told and the rate, by the last two thirds of the time. */
+ * usage: sleeping_nodes STORE N TRIAL_S SECONDS: each trial sleeps between half and one and a half TRIAL_S and reports
+ * 24 points of 12 numbers on its way. Prints trials told and the rate, by the last two thirds of the time. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"

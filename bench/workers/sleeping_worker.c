@@ -1,5 +1,5 @@
-/* sleeping_worker.c - a worker on stdin and stdout that trains nothing: a trial takes SECONDS times something between a half
- * and one and a half, and says on the way what a real one says. For many of them beside one controller.
+/* sleeping_worker.c - a worker on stdin and stdout that trains nothing: a trial takes SECONDS times something between a
+ * half and one and a half, and says on the way what a real one says. For many of them beside one controller.
  * usage: sleeping_worker SECONDS */
 #include "base/clock.h"
 #include "base/json.h"

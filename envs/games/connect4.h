@@ -1,9 +1,9 @@
 /* connect4.h - Connect Four against a negamax opponent. (public)
- * 7 columns of 6 cells; a stone falls to the lowest empty cell of its column. Four in a row, upright, level or slanting, win;
- * a full board is a draw. An episode begins with `opening` random stones, the first player's first, none of which wins;
- * the agent moves first or second, each equally likely. A decision is the agent's stone, then the opponent's.
- * The opponent looks `opponent_depth` stones ahead: it takes the earliest win that it can force, else puts off a loss as
- * long as it can; of equally good columns each is equally likely. Depth 0 is a random player.
+ * 7 columns of 6 cells; a stone falls to the lowest empty cell of its column. Four in a row, upright, level or
+ * slanting, win; a full board is a draw. An episode begins with `opening` random stones, the first player's first, none
+ * of which wins; the agent moves first or second, each equally likely. A decision is the agent's stone, then the
+ * opponent's. The opponent looks `opponent_depth` stones ahead: it takes the earliest win that it can force, else puts
+ * off a loss as long as it can; of equally good columns each is equally likely. Depth 0 is a random player.
  * Observation: the cells in rows from the top, 1 the agent's, -1 the opponent's, 0 empty. Actions: a column, full ones are
  * masked (one that is full or does not exist: the first that is not). Reward: 1 for a win, -1 for a loss, 0 for a draw.
  * score = reward, perf = 1 for a win, else 0: the win rate. */

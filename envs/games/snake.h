@@ -1,13 +1,14 @@
 /* snake.h - many snakes on one grid; each is an agent, and dies alone. (public)
- * The snakes move one cell a decision, agent 0 first. A snake that turns straight back continues as it went. Food and corpses
- * are eaten: reward 0.1, and the snake is one cell longer from then on, as its end stays where it is for that decision. While
- * there are fewer cells of food and corpses together than `food`, food appears for what is eaten, on an empty cell, each
- * equally likely; so the grid does not fill with corpses. A snake that would leave the grid or enter a snake, itself included, dies: reward -1, and its cells become corpses. Its end has moved
- * on by then, so a snake may follow its own end. The agent's episode ends, and another one begins with a snake of one cell on
- * an empty cell, each equally likely, before anybody decides again; the others' episodes continue.
- * Observation: bytes, the 11x11 cells around the head in rows from the top. With one_hot a (11, 11, 5) grid of planes: food,
- * corpse, outside, own cell, cell of another snake; else 1 to 5 for these, divided by 5, 0 for an empty cell. Actions: 0 up,
- * 1 down, 2 left, 3 right (anything else: straight on). score = length at death, perf = length / 120, at most 1. */
+ * The snakes move one cell a decision, agent 0 first. A snake that turns straight back continues as it went. Food and
+ * corpses are eaten: reward 0.1, and the snake is one cell longer from then on, as its end stays where it is for that
+ * decision. While there are fewer cells of food and corpses together than `food`, food appears for what is eaten, on an
+ * empty cell, each equally likely; so the grid does not fill with corpses. A snake that would leave the grid or enter a
+ * snake, itself included, dies: reward -1, and its cells become corpses. Its end has moved on by then, so a snake may
+ * follow its own end. The agent's episode ends, and another one begins with a snake of one cell on an empty cell, each
+ * equally likely, before anybody decides again; the others' episodes continue. Observation: bytes, the 11x11 cells
+ * around the head in rows from the top. With one_hot a (11, 11, 5) grid of planes: food, corpse, outside, own cell,
+ * cell of another snake; else 1 to 5 for these, divided by 5, 0 for an empty cell. Actions: 0 up, 1 down, 2 left, 3
+ * right (anything else: straight on). score = length at death, perf = length / 120, at most 1. */
 #ifndef ENVS_SNAKE_H
 #define ENVS_SNAKE_H
 

@@ -20,7 +20,8 @@ struct gym_helper {
 
 /* Moves a descriptor (-1 is fine) above those that a helper gets; -1 without another. */
 int gym_fd_above(int fd);
-/* helper: GYM_HELPER_NONE. task: its JSON. memory_fd: above those of a helper; -1 for none. Stopped by the caller, also after a failure. */
+/* helper: GYM_HELPER_NONE. task: its JSON. memory_fd: above those of a helper; -1 for none. Stopped by the caller, also
+ * after a failure. */
 enum status gym_helper_start(struct gym_helper *helper, const char *python, const char *task, int memory_fd,
                              struct error *err) MUST_USE;
 enum status gym_helper_send(struct gym_helper *helper, char what, size_t from, size_t to, struct error *err) MUST_USE;

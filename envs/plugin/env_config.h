@@ -1,4 +1,5 @@
-/* env_config.h - the game that a config names: a built-in one by its name, a library by its path, or an environment of Gymnasium. */
+/* env_config.h - the game that a config names: a built-in one by its name, a library by its path, or an environment of
+ * Gymnasium. */
 #ifndef ENVS_PLUGIN_ENV_CONFIG_H
 #define ENVS_PLUGIN_ENV_CONFIG_H
 

@@ -24,12 +24,14 @@ void env_libraries_run(void);
 /* The program itself ends. A process with a library that ends in another way was ended by a game, which is an error. */
 void env_libraries_leave(void);
 
-/* A built-in game by its name, a library's by its path, or an environment of Gymnasium by gym:ID. A name that is neither is ST_CONFIG. */
+/* A built-in game by its name, a library's by its path, or an environment of Gymnasium by gym:ID. A name that is
+ * neither is ST_CONFIG. */
 enum status env_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;
 
 /* Of a game of a library: 16 hex digits of its file as it was opened; "" of a built-in one. */
 const char *env_library_hash(const struct env_def *def);
-/* What its trawl_env_device() gave, device code of the layout of kernels/cuda: checked by who knows it. NULL: it has none. */
+/* What its trawl_env_device() gave, device code of the layout of kernels/cuda: checked by who knows it. NULL: it has
+ * none. */
 const void *env_library_device(const struct env_def *def);
 bool env_library_is_described(const struct env_def *def); /* it cannot play in this process */
 

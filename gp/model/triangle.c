@@ -3,10 +3,10 @@
  *     w = M^T v      K^-1 k
  * A new row needs just these of its covariances: M_i = (-w, 1) / sqrt(K_ii - |v|^2). So one pass over the rows, eight
  * at a time and each read from memory once, is the inner loop of fits and of climbs. Up to a few hundred rows
- * it is quicker than LAPACK's blocks with their copies, and a point's numbers do not depend on the points beside it. Invariants: (1) M is row-major, its rows ld apart,
- * a multiple of 8, and 0 above the diagonal and in rows n .. up to the next multiple of 8, so that all loops run over
- * whole squares of eight; (2) a row depends on the rows above it alone; (3) sizes of arrays do not change the
- * arithmetic. */
+ * it is quicker than LAPACK's blocks with their copies, and a point's numbers do not depend on the points beside it.
+ * Invariants: (1) M is row-major, its rows ld apart, a multiple of 8, and 0 above the diagonal and in rows n .. up to
+ * the next multiple of 8, so that all loops run over whole squares of eight; (2) a row depends on the rows above it
+ * alone; (3) sizes of arrays do not change the arithmetic. */
 #include "gp/model/model_priv.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* plain.cu - moving numbers: cast, zero, copy, sums of rows, gather of minibatch rows, packing and unpacking of
- * flagged rows, stacking of frames. Everything is bound by memory: each kernel moves the widest words that pointers and row lengths
- * allow. */
+ * flagged rows, stacking of frames. Everything is bound by memory: each kernel moves the widest words that pointers and
+ * row lengths allow. */
 #include "kernels/cuda/number.h"
 
 #define BLOCK 256

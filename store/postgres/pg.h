@@ -29,7 +29,8 @@ struct db_value {
 enum pg_role { PG_READER, PG_SECOND, PG_CONTROLLER };
 
 /* -- pg.c: the connection; store->pg -- */
-/* Connects, without a look at the tables. ST_BUSY: another controller has the lock. Fails at once where no server answers. */
+/* Connects, without a look at the tables. ST_BUSY: another controller has the lock. Fails at once where no server
+ * answers. */
 enum status pg_open(struct store *store, enum pg_role role, struct error *err) MUST_USE;
 void pg_close(struct pg *pg); /* NULL is fine */
 /* Texts in SQL that are PostgreSQL's own, without values. */

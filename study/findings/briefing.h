@@ -47,8 +47,8 @@ const char *briefing_next_name(enum briefing_next next); /* "early", "widen", "c
 void briefing_gained_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_take_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_next_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
-/* The commands: export and train what is to be taken; continue the study, wider where that is the advice; run what is to be taken
- * under fresh seeds. */
+/* The commands: export and train what is to be taken; continue the study, wider where that is the advice; run what is
+ * to be taken under fresh seeds. */
 void briefing_take_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_next_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_confirm_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);

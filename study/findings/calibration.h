@@ -1,6 +1,6 @@
-/* calibration.h - did fresh seeds, and the trials that were proposed, do what was predicted? Every run of a config that had a result before is compared
- * with what the models, of the trials that had ended until then, expected of one fresh run. Owns its rows; any thread,
- * but it fits models: seconds for a study of hundreds of trials. */
+/* calibration.h - did fresh seeds, and the trials that were proposed, do what was predicted? Every run of a config that
+ * had a result before is compared with what the models, of the trials that had ended until then, expected of one fresh
+ * run. Owns its rows; any thread, but it fits models: seconds for a study of hundreds of trials. */
 #ifndef STUDY_FINDINGS_CALIBRATION_H
 #define STUDY_FINDINGS_CALIBRATION_H
 
@@ -23,8 +23,8 @@ struct calibration {
 void calibration_make(const struct study_view *view, struct calibration *ret_calibration);
 void calibration_free(struct calibration *calibration);
 
-/* What the models expected of the trials that they proposed, against what these gave. The predictions are stored with the trials:
- * no model is fitted. */
+/* What the models expected of the trials that they proposed, against what these gave. The predictions are stored with
+ * the trials: no model is fitted. */
 struct foresight {
     size_t n; /* finished trials with a prediction */
     size_t n_score, n_cost; /* of them in the 95 % interval of one run */

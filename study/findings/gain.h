@@ -1,5 +1,5 @@
-/* gain.h - growth of a study's hypervolume, of what is believed of its configs (believed.h), over the time with a controller at work. A watch owns its times; the
- * scheduler's thread. */
+/* gain.h - growth of a study's hypervolume, of what is believed of its configs (believed.h), over the time with a
+ * controller at work. A watch owns its times; the scheduler's thread. */
 #ifndef STUDY_FINDINGS_GAIN_H
 #define STUDY_FINDINGS_GAIN_H
 

@@ -1,5 +1,5 @@
-/* next_trials.c - see next_trials.h. What a controller adds to this is chance: fresh seeds of configs on the front take their turn
- * between proposals, and trials that end meanwhile change what is known. */
+/* next_trials.c - see next_trials.h. What a controller adds to this is chance: fresh seeds of configs on the front take
+ * their turn between proposals, and trials that end meanwhile change what is known. */
 #include "study/findings/next_trials.h"
 
 #include "base/human.h"

@@ -1,5 +1,5 @@
-/* next_trials.h - what the search would try next, and why: the proposals that follow the trials of a study, as its controller would
- * make them now. Pure but for the study's config, which the view parses once. */
+/* next_trials.h - what the search would try next, and why: the proposals that follow the trials of a study, as its
+ * controller would make them now. Pure but for the study's config, which the view parses once. */
 #ifndef STUDY_FINDINGS_NEXT_TRIALS_H
 #define STUDY_FINDINGS_NEXT_TRIALS_H
 

@@ -56,7 +56,8 @@ enum status agent_job_start(struct agent_job *job, const struct agent_settings *
 const char *agent_job_token(const struct agent_job *job); /* of the lease of its trial */
 /* A number of the answer of ask: "trial", "attempt", "seed"; 0: it has none. */
 int64_t agent_job_number(const struct agent_job *job, const char *key);
-/* With the lock. A report waits to be sent (takes body; its lease is added), and past AGENT_REPORTS_MAX the oldest is dropped. */
+/* With the lock. A report waits to be sent (takes body; its lease is added), and past AGENT_REPORTS_MAX the oldest is
+ * dropped. */
 void agent_job_report(struct agent_job *job, cJSON *body);
 /* With the lock. The trial has ended on this side, and the thread tells the result, which it takes. */
 void agent_job_end(struct agent_job *job, cJSON *result);

@@ -1,8 +1,8 @@
 /* ask_store.c - asks, reports and tells straight into a store.
  *
- * Invariants: (1) of a trial nothing is written but with its open lease, or as a late result; (2) every call may come again: a
- * result that was stored is acknowledged; (3) after a failure of the store the connection is made again, and what it knew is
- * read again. */
+ * Invariants: (1) of a trial nothing is written but with its open lease, or as a late result; (2) every call may come
+ * again: a result that was stored is acknowledged; (3) after a failure of the store the connection is made again, and
+ * what it knew is read again. */
 #include "sweep/agent/ask_store.h"
 
 #include "base/clock.h"
@@ -389,7 +389,8 @@ enum ask_outcome ask_store_call(struct ask_store *c, const char *verb, const cJS
     if (rc == ST_OK)
         return ASK_DONE;
     memcpy(text, why.text, ERROR_TEXT_MAX);
-    /* no such lease, or one that has ended: another has the trial. A result that cannot be stored at all is kept for a person */
+    /* no such lease, or one that has ended: another has the trial. A result that cannot be stored at all is kept for a
+     * person */
     bool ended = (rc == ST_EXISTS || rc == ST_NOTFOUND) && strcmp(verb, "ask") != 0;
     if (!ended)
         disconnect(c);

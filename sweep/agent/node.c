@@ -1,7 +1,7 @@
 /* node.c - the main thread of `trawl node`: its workers and what they report. It never waits for the store.
  *
- * A round: start workers that may start, give lanes the trials that their threads got, wait for a worker, take in what came, look
- * after silence and hangs.
+ * A round: start workers that may start, give lanes the trials that their threads got, wait for a worker, take in what
+ * came, look after silence and hangs.
  * Invariant: a slot asks for a trial only while its worker has its device open. */
 #include "sweep/agent/node.h"
 

@@ -1,6 +1,6 @@
 /* node.h - `trawl node`: workers on the devices of this machine, which train trials that it takes of a store by itself. The
- * settings are the caller's until node_run returns. The workers belong to the calling thread; each slot has one thread more,
- * which speaks with the store (agent_job.h), and one gives signs of life. */
+ * settings are the caller's until node_run returns. The workers belong to the calling thread; each slot has one thread
+ * more, which speaks with the store (agent_job.h), and one gives signs of life. */
 #ifndef SWEEP_AGENT_NODE_H
 #define SWEEP_AGENT_NODE_H
 

@@ -1,5 +1,5 @@
-/* node_beat.h - a node's signs of life in its store, from a thread of their own: what waits for the store is no sign that the node is
- * gone. The caller owns the beat; its calls may come from any one thread. */
+/* node_beat.h - a node's signs of life in its store, from a thread of their own: what waits for the store is no sign
+ * that the node is gone. The caller owns the beat; its calls may come from any one thread. */
 #ifndef SWEEP_AGENT_NODE_BEAT_H
 #define SWEEP_AGENT_NODE_BEAT_H
 

@@ -1,6 +1,6 @@
-/* control_apply.c - stop, pause, continue, add, priority, retry, confirm, extend and try: what they do to a study's row; control_remark.c has
- * those that change no run. The row comes first and the running controller follows it, so that a crash in between loses
- * nothing. */
+/* control_apply.c - stop, pause, continue, add, priority, retry, confirm, extend and try: what they do to a study's
+ * row; control_remark.c has those that change no run. The row comes first and the running controller follows it, so
+ * that a crash in between loses nothing. */
 #include "sweep/control/control_apply.h"
 
 #include "base/duration.h"

@@ -1,8 +1,8 @@
 /* control_extend.c - `trawl extend`.
  *
  * A finished row never changes: the longer training is a trial of its own, with the config and seed of the old one but for
- * train.total_timesteps, its curve so far, and its checkpoint under a new label. It begins like a trial that was stopped in the
- * middle. Its score, cost and steps are those of the whole training.
+ * train.total_timesteps, its curve so far, and its checkpoint under a new label. It begins like a trial that was
+ * stopped in the middle. Its score, cost and steps are those of the whole training.
  * Invariant: the checkpoint is on the disk before the row that names it. */
 #include "sweep/control/control_extend.h"
 

@@ -1,5 +1,5 @@
-/* control_extend.h - a finished trial continues as a new one, from its kept checkpoint to more steps. One thread, that of the
- * store's writer. */
+/* control_extend.h - a finished trial continues as a new one, from its kept checkpoint to more steps. One thread, that
+ * of the store's writer. */
 #ifndef SWEEP_CONTROL_CONTROL_EXTEND_H
 #define SWEEP_CONTROL_CONTROL_EXTEND_H
 

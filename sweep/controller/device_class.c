@@ -1,5 +1,6 @@
 /* device_class.c - kinds of devices.
- * Invariant: between two trials of a controller's time a study's kind does not change, so that all its costs of that time compare. */
+ * Invariant: between two trials of a controller's time a study's kind does not change, so that all its costs of that
+ * time compare. */
 #include "sweep/controller/device_class.h"
 
 #include "base/config/opt.h"

@@ -1,6 +1,7 @@
 /* nodes.c - brings the served studies up to what nodes have written into the store.
- * Invariants: (1) the store is compared with the view, and not a record of changes read: a look that was missed costs nothing; (2)
- * an end is taken into the view as one of the controller's own flights would be, and by that into the next proposal. */
+ * Invariants: (1) the store is compared with the view, and not a record of changes read: a look that was missed costs
+ * nothing; (2) an end is taken into the view as one of the controller's own flights would be, and by that into the next
+ * proposal. */
 #include "sweep/controller/nodes.h"
 
 #include "base/log.h"

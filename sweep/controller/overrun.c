@@ -1,5 +1,5 @@
-/* overrun.c - see overrun.h. A run that turns out expensive may still be worth it: it is stopped only where its best prospect is
- * what another trial has reached for less. */
+/* overrun.c - see overrun.h. A run that turns out expensive may still be worth it: it is stopped only where its best
+ * prospect is what another trial has reached for less. */
 #include "sweep/controller/overrun.h"
 
 #include "gp/gp.h"

@@ -97,7 +97,8 @@ static enum status recover(struct sched_study *ss, struct error *err)
     return ST_OK;
 }
 
-/* Frees the texts of trial i, if it has ended: the store has them. Of ten thousand trials the configs alone are 15 MB. The reasons of failures are printed at the end of a sweep. */
+/* Frees the texts of trial i, if it has ended: the store has them. Of ten thousand trials the configs alone are 15 MB.
+ * The reasons of failures are printed at the end of a sweep. */
 static void forget_texts(struct sched_study *ss, size_t i)
 {
     struct trial *t = &ss->view.trials[i];

@@ -1,5 +1,5 @@
-/* sched_study.h - a study while the scheduler serves it: its view, proposals, queue and failures. It owns all it holds but the
- * store; the scheduler's thread. A failure of one study ends that study and is kept in its err. */
+/* sched_study.h - a study while the scheduler serves it: its view, proposals, queue and failures. It owns all it holds
+ * but the store; the scheduler's thread. A failure of one study ends that study and is kept in its err. */
 #ifndef SWEEP_CONTROLLER_STUDY_RUN_H
 #define SWEEP_CONTROLLER_STUDY_RUN_H
 

@@ -81,7 +81,8 @@ static struct host *host_of(struct scheduler *s, const char *name)
     return &s->hosts[s->n_hosts++];
 }
 
-/* A socket and a log for each worker; often 1024 is the limit that a process begins with, and not the one that it may have. */
+/* A socket and a log for each worker; often 1024 is the limit that a process begins with, and not the one that it may
+ * have. */
 static enum status allow_descriptors(size_t n_workers, struct error *err)
 {
     rlim_t need = 2 * n_workers + OTHER_FDS;

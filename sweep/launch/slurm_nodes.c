@@ -3,8 +3,9 @@
  *   look (squeue) --too few--> submit (sbatch --array) --.
  *     ^  '--------too many jobs that wait--> cancel -----'-> look again
  *
- * Invariants: (1) Slurm is asked what there is each time, and nothing about jobs is kept: a controller that was killed has forgotten
- * nothing; (2) only jobs that have not begun are cancelled: a node without a trial ends by itself, and one with a trial keeps it. */
+ * Invariants: (1) Slurm is asked what there is each time, and nothing about jobs is kept: a controller that was killed
+ * has forgotten nothing; (2) only jobs that have not begun are cancelled: a node without a trial ends by itself, and
+ * one with a trial keeps it. */
 #include "sweep/launch/slurm_nodes.h"
 
 #include "base/environment.h"

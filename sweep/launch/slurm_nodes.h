@@ -1,5 +1,6 @@
-/* slurm_nodes.h - sweep.launcher = slurm: keeps as many jobs of Slurm as the waiting trials want, each a `trawl node` of the store.
- * The jobs outlive the controller and are found again by their name. The scheduler's thread; no call waits. */
+/* slurm_nodes.h - sweep.launcher = slurm: keeps as many jobs of Slurm as the waiting trials want, each a `trawl node`
+ * of the store. The jobs outlive the controller and are found again by their name. The scheduler's thread; no call
+ * waits. */
 #ifndef SWEEP_LAUNCH_SLURM_NODES_H
 #define SWEEP_LAUNCH_SLURM_NODES_H
 

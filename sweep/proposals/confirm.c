@@ -1,10 +1,10 @@
 /* confirm.c - when a study runs a config again under a fresh seed, and how much of its budget that may take
  * (sweep.confirm).
  *
- * With sweep.seeds every config that may be worth it gets that many runs, whatever that takes: these are no part of the share.
- * Half of the share is used on the way, evenly, so that the advice of a sweep that is interrupted has mostly been
- * confirmed; the rest is kept for the end, where new points give way to it. The share is that of the limit which is
- * nearest: trials, seconds of training or of devices, or time.
+ * With sweep.seeds every config that may be worth it gets that many runs, whatever that takes: these are no part of the
+ * share. Half of the share is used on the way, evenly, so that the advice of a sweep that is interrupted has mostly
+ * been confirmed; the rest is kept for the end, where new points give way to it. The share is that of the limit which
+ * is nearest: trials, seconds of training or of devices, or time.
  * Invariants: (1) runs under way count as made, by what a finished run of the same point cost; (2) training that was
  * lost with a worker or controller counts as spent, as it does for the limit (stop_rules.c). */
 #include "sweep/proposals/confirm.h"

@@ -1,5 +1,5 @@
-/* confirm.h - when a study runs a config again under a fresh seed (sweep.seeds, sweep.confirm). Pure functions of their inputs; any
- * thread. */
+/* confirm.h - when a study runs a config again under a fresh seed (sweep.seeds, sweep.confirm). Pure functions of their
+ * inputs; any thread. */
 #ifndef SWEEP_PROPOSALS_CONFIRM_H
 #define SWEEP_PROPOSALS_CONFIRM_H
 

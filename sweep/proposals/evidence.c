@@ -1,5 +1,5 @@
-/* evidence.c - what each proposal had seen, as differences from the proposal before: a result is named once in a study, so that
- * this takes some bytes a trial, with any number of workers. */
+/* evidence.c - what each proposal had seen, as differences from the proposal before: a result is named once in a study,
+ * so that this takes some bytes a trial, with any number of workers. */
 #include "sweep/proposals/evidence.h"
 
 #include "base/mem.h"

@@ -1,5 +1,6 @@
-/* evidence.h - which results each proposal of a study had seen: kept with the trial that was proposed, so that the same proposals
- * can be made again although results came in any order. A struct evidence belongs to a study in memory; one thread. */
+/* evidence.h - which results each proposal of a study had seen: kept with the trial that was proposed, so that the same
+ * proposals can be made again although results came in any order. A struct evidence belongs to a study in memory; one
+ * thread. */
 #ifndef SWEEP_PROPOSALS_EVIDENCE_H
 #define SWEEP_PROPOSALS_EVIDENCE_H
 
@@ -17,11 +18,12 @@ struct study_view;
 enum { EVIDENCE_ENDED = 1, EVIDENCE_DROPPED = 2 };
 
 /* What a proposal had seen, as a trial's `seen` states it:
- * {"trials": N, "ended": [..]?, "dropped": [..]?, "counted": [..]?, "turn", "target", "seeds", "cost_left"?, "space": {..}?}
+ * {"trials": N, "ended": [..]?, "dropped": [..]?, "counted": [..]?, "turn", "target", "seeds", "cost_left"?, "space":
+ * {..}?}
  *
  * trials: how many there were; ended: numbers of trials whose ends no proposal before had seen; dropped, counted: left out
- * by people since then, or taken in again; turn to cost_left: struct confirm_plan; space: of the first one, and wherever it is
- * another one than that of the proposal before. */
+ * by people since then, or taken in again; turn to cost_left: struct confirm_plan; space: of the first one, and
+ * wherever it is another one than that of the proposal before. */
 struct evidence_entry {
     size_t n_trials;
     struct confirm_plan plan;

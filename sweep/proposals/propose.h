@@ -1,5 +1,5 @@
-/* propose.h - one proposal from what is known: the same inputs give the same bytes, in the proposer's thread and in a replay.
- * Plain functions; one thread for each suggester. */
+/* propose.h - one proposal from what is known: the same inputs give the same bytes, in the proposer's thread and in a
+ * replay. Plain functions; one thread for each suggester. */
 #ifndef SWEEP_PROPOSALS_PROPOSE_H
 #define SWEEP_PROPOSALS_PROPOSE_H
 

@@ -1,8 +1,8 @@
 /* replay.c - makes the proposals of a stored study again.
  *
- * A second view of the study begins empty. Before each proposal it gets the trials that there were, as waiting ones, and the
- * ends of those that the proposal had seen: so models, fronts and games of a config are judged by the code that judged them when
- * the study ran.
+ * A second view of the study begins empty. Before each proposal it gets the trials that there were, as waiting ones,
+ * and the ends of those that the proposal had seen: so models, fronts and games of a config are judged by the code that
+ * judged them when the study ran.
  * Invariant: nothing of a trial but its values is in that view before a proposal has seen its end. */
 #include "sweep/proposals/replay.h"
 

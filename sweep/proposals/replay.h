@@ -1,5 +1,5 @@
-/* replay.h - the proposals of a stored study, made again from what each of them had seen. Reads the store alone. A replay owns
- * all it holds; one thread. */
+/* replay.h - the proposals of a stored study, made again from what each of them had seen. Reads the store alone. A
+ * replay owns all it holds; one thread. */
 #ifndef SWEEP_PROPOSALS_REPLAY_H
 #define SWEEP_PROPOSALS_REPLAY_H
 

@@ -115,7 +115,8 @@ static void test_model_predicts(void **state)
     rival_gp_free(&gp);
 }
 
-/* Both are functions of the history, keep inside the space and under the cap, and end nearer to the best than they began. */
+/* Both are functions of the history, keep inside the space and under the cap, and end nearer to the best than they
+ * began. */
 static void test_common(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* call_sites.c - a table of call stacks that are cut at a fixed depth.
- * Invariants: (1) nothing here allocates, for it runs inside malloc: the unwinder of libgcc reads tables that are mapped already
- * (backtrace() of the C library would load a library at its first call); (2) rows are only added, under the lock. */
+ * Invariants: (1) nothing here allocates, for it runs inside malloc: the unwinder of libgcc reads tables that are
+ * mapped already (backtrace() of the C library would load a library at its first call); (2) rows are only added, under
+ * the lock. */
 #include "call_sites.h"
 
 #include <dlfcn.h>

@@ -1,10 +1,10 @@
-/* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, read, open, send, fsync, allocation or start of a process
- * fails once, the disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
- * FAULTY="site:SITE:N" fails the nth allocation of one place in the program (call_sites.h), of none when N is 0; then the file gets
- * the list of places.
+/* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, read, open, send, fsync, allocation or start of a
+ * process fails once, the disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the
+ * number of calls at the end. FAULTY="site:SITE:N" fails the nth allocation of one place in the program (call_sites.h),
+ * of none when N is 0; then the file gets the list of places.
  * "quota" is a write too, for which it is the user's share of the disk that is full.
- * FAULTY="power:0" keeps of each file what its last sync has made sure of, as FILE.synced: what is left of it when the power fails.
- * FAULTY_FS=NUMBER: every file lies on a file system of that kind (statfs).
+ * FAULTY="power:0" keeps of each file what its last sync has made sure of, as FILE.synced: what is left of it when the
+ * power fails. FAULTY_FS=NUMBER: every file lies on a file system of that kind (statfs).
  * Counted is what happens in main(): the start of a library that dies for want of memory (CUDA's do) is nobody's to mend.
  * Workers, which inherit the environment, are left alone. */
 #include "call_sites.h"

@@ -257,7 +257,8 @@ static void test_2048_steps(void **unused)
     }
 }
 
-/* The mean of the largest tiles of 60 games: random decisions, or the first of left, down, right, up that moves anything. */
+/* The mean of the largest tiles of 60 games: random decisions, or the first of left, down, right, up that moves
+ * anything. */
 static double g2048_largest(bool corner)
 {
     static const int32_t order[] = {2, 1, 3, 0};

@@ -1,4 +1,5 @@
-/* test_draw.c - pictures of the games: whole games played at random, every shape finite, near the picture and of a known colour. */
+/* test_draw.c - pictures of the games: whole games played at random, every shape finite, near the picture and of a
+ * known colour. */
 #include "envs_test.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* test_own_memory.c - games whose memory is their own: opened and closed once, saved where they can be, stepped as a whole, failing. */
+/* test_own_memory.c - games whose memory is their own: opened and closed once, saved where they can be, stepped as a
+ * whole, failing. */
 #include "envs_test.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* test_advice.c - beliefs about points with several runs, picks by rule, which config gets another seed, and which advice is
- * confirmed next. */
+/* test_advice.c - beliefs about points with several runs, picks by rule, which config gets another seed, and which
+ * advice is confirmed next. */
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 128

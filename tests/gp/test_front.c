@@ -218,8 +218,8 @@ static void test_level_points_are_one_member(void **state)
         assert_int_equal(front[i], i >= 35);
 }
 
-/* Whatever the noise: nobody on the front is covered by another one on it, somebody is on it, and everybody surely better than all
- * in one respect is. */
+/* Whatever the noise: nobody on the front is covered by another one on it, somebody is on it, and everybody surely
+ * better than all in one respect is. */
 static void test_noisy_fronts_hold_together(void **state)
 {
     (void)state;

@@ -245,8 +245,8 @@ static void test_design_phase(void **state)
     end();
 }
 
-/* Two parameters, and a ridge along one edge on which proposals stayed when four points were the whole design: the best scores lie
- * in the far corner, the cheapest points with good ones along another edge. */
+/* Two parameters, and a ridge along one edge on which proposals stayed when four points were the whole design: the best
+ * scores lie in the far corner, the cheapest points with good ones along another edge. */
 static void test_small_space_is_seen_whole(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* test_promise.c - do stated intervals hold? Studies on a problem of which the truth is known, steep in the middle, where seeds
- * scatter over most of the scores, and flat at the end, where they hardly do; a fifth of the runs confirms, or none. Each
- * pick is then run under fresh seeds, many times. `trawl-bench promise` does the same on more problems. */
+/* test_promise.c - do stated intervals hold? Studies on a problem of which the truth is known, steep in the middle,
+ * where seeds scatter over most of the scores, and flat at the end, where they hardly do; a fifth of the runs confirms,
+ * or none. Each pick is then run under fresh seeds, many times. `trawl-bench promise` does the same on more
+ * problems. */
 #include "tests/gp/gp_test.h"
 
 #define N_STUDIES 30

@@ -197,8 +197,8 @@ static void test_stopped_run_is_a_lower_bound(void **state)
     gp_insight_free(&in);
 }
 
-/* A run that was stopped because it cost ten times what was expected is as expensive at least, and so is what lies near; one that
- * was stopped before that says nothing of costs. */
+/* A run that was stopped because it cost ten times what was expected is as expensive at least, and so is what lies
+ * near; one that was stopped before that says nothing of costs. */
 static void test_stopped_run_has_cost_at_least_that(void **state)
 {
     (void)state;

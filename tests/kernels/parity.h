@@ -1,8 +1,8 @@
 /* parity.h - one operation on two devices with the same inputs: the CPU, which is the reference, and a GPU.
  * A case lists its tensors with random contents, and then calls the operation on pointers that belong to either device.
  * Activations are f32 on the CPU; with bf16 on the GPU the inputs are rounded to bf16 first, so that only the operation
- * itself is compared. Outputs begin as NaN (all bits set). On the GPU the operation runs three times from the same start, the
- * last time recorded and replayed, and has to leave the same bytes each time. */
+ * itself is compared. Outputs begin as NaN (all bits set). On the GPU the operation runs three times from the same
+ * start, the last time recorded and replayed, and has to leave the same bytes each time. */
 #ifndef TESTS_PARITY_H
 #define TESTS_PARITY_H
 

@@ -1,4 +1,5 @@
-/* test_card_limits.c - power limit and clock as the driver's library gives them; that library is fake_nvml.c, by LD_LIBRARY_PATH. */
+/* test_card_limits.c - power limit and clock as the driver's library gives them; that library is fake_nvml.c, by
+ * LD_LIBRARY_PATH. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

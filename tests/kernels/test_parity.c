@@ -1,8 +1,8 @@
 /* test_parity.c - every operation of the CUDA table against the CPU's, in f32 and bf16, on fresh random inputs of several
  * sizes; the games have a test of their own. Without a GPU the whole program is skipped; rows that the table does not
  * have are skipped with their names.
- * usage: test_parity [PATTERN|--list [LARGEST]]: only tests of that name, only shapes whose first two sizes' product is at most
- * LARGEST; for tools that slow a program down. */
+ * usage: test_parity [PATTERN|--list [LARGEST]]: only tests of that name, only shapes whose first two sizes' product is
+ * at most LARGEST; for tools that slow a program down. */
 #include "tests/kernels/parity.h"
 
 #define OPS(k) (kern_ops(k))
@@ -497,7 +497,8 @@ static void outputs_make(struct parity *p, const size_t *s)
     add_actions(p, heads, s[0], mask);
 }
 
-/* T * B, heads, mask, B, N: segments with repetitions, as prioritised ones are, the first a repetition of one before them */
+/* T * B, heads, mask, B, N: segments with repetitions, as prioritised ones are, the first a repetition of one before
+ * them */
 static void segments_keep_make(struct parity *p, const size_t *s)
 {
     size_t n = s[0] / s[3] * s[4];

@@ -1,4 +1,5 @@
-/* test_parity_nets.c - recurrent layers and convolutions of the CUDA table against the CPU's, as test_parity.c does for the other rows. */
+/* test_parity_nets.c - recurrent layers and convolutions of the CUDA table against the CPU's, as test_parity.c does for
+ * the other rows. */
 #include "tests/kernels/parity.h"
 
 /* ---- MinGRU: N, H for a step; T, B, H for a sequence ---- */

@@ -1,4 +1,5 @@
-/* test_checksum.c - flipped bits of a store, in its values and anywhere in its file: what is read is right, or it is an error. */
+/* test_checksum.c - flipped bits of a store, in its values and anywhere in its file: what is read is right, or it is an
+ * error. */
 #include "tests/store/store_test.h"
 
 #include "base/mem.h"
@@ -318,7 +319,8 @@ static void test_bits_of_values(void **state)
         column_names(place->path, tables[t], columns, sizeof columns);
         bool is_row = strcmp(tables[t], "trial") == 0 || strcmp(tables[t], "study") == 0;
         while ((column = strtok_r(rest, " ", &rest)) != NULL) {
-            /* Which run a row is of stands in an index too, like the names of metrics: a bit in one of the two is found by SQLite. */
+            /* Which run a row is of stands in an index too, like the names of metrics: a bit in one of the two is found
+             * by SQLite. */
             bool is_key = strcmp(tables[t], "outbox") == 0 && strstr(column, "_id") != NULL;
             for (int k = 0; k < 4 && !is_key; k++) {
                 int64_t row = (int64_t)(next(&dice) % (strcmp(tables[t], "metric") == 0 ? 40 : 6));

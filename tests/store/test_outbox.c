@@ -1,4 +1,5 @@
-/* test_outbox.c - rows that wait for trackers: nothing is removed that somebody lacks, positions and removal go together. */
+/* test_outbox.c - rows that wait for trackers: nothing is removed that somebody lacks, positions and removal go
+ * together. */
 #include "store_test.h"
 
 #include "base/mem.h"

@@ -281,7 +281,8 @@ static void counts_follow_the_direction(void **state)
     store_close(store);
 }
 
-/* Reports that came at once are one transaction: all of them, or none; names that went with a rollback are not taken for there. */
+/* Reports that came at once are one transaction: all of them, or none; names that went with a rollback are not taken
+ * for there. */
 static void reports_are_stored_together(void **state)
 {
     struct place *place = *state;

@@ -140,8 +140,8 @@ static void usual_ranges_can_be_trained(void **state)
     }
 }
 
-/* The first trial is the config and not what a scale makes of it; where it is out of the space, or another start is asked for,
- * none is. */
+/* The first trial is the config and not what a scale makes of it; where it is out of the space, or another start is
+ * asked for, none is. */
 static void the_config_is_a_point_or_is_not(void **state)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* test_bytes.c - observations that are bytes against the same ones as floats: a quarter of the memory and the same training,
- * to the byte; a grid with a list beside it; observations of several frames, and what they let a policy learn. */
+/* test_bytes.c - observations that are bytes against the same ones as floats: a quarter of the memory and the same
+ * training, to the byte; a grid with a list beside it; observations of several frames, and what they let a policy
+ * learn. */
 #include "trainer_test.h"
 
 /* ---- a game in two forms: a dot that walks over a grid of two channels, and a list of three numbers ----

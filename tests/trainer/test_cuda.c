@@ -118,8 +118,8 @@ static void test_recorded_or_not(void **state)
     setup_close(&s);
 }
 
-/* A run ends at the steps asked for, by a shorter rollout that is played plainly after recorded ones; what comes after it, of
- * a run that continues, is replayed again. */
+/* A run ends at the steps asked for, by a shorter rollout that is played plainly after recorded ones; what comes after
+ * it, of a run that continues, is replayed again. */
 static void test_short_last_rollout(void **state)
 {
     struct setup s;

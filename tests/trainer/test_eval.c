@@ -1,5 +1,5 @@
-/* test_eval.c - the evaluation against a slow count of its own, on a game whose episodes are known beforehand; what it leaves
- * alone; the window that a run's other metrics are taken over. */
+/* test_eval.c - the evaluation against a slow count of its own, on a game whose episodes are known beforehand; what it
+ * leaves alone; the window that a run's other metrics are taken over. */
 #include "trainer_test.h"
 
 #include <math.h>
@@ -359,7 +359,8 @@ static bool keep_going(void *ctx, const struct train_metrics *metrics)
     return true;
 }
 
-/* The result of a run that reports every so often, and starts again from a checkpoint after n_first iterations (0: does not). */
+/* The result of a run that reports every so often, and starts again from a checkpoint after n_first iterations (0: does
+ * not). */
 static struct train_result run_with(struct setup *s, double log_interval_s, int n_first, int *n_reports)
 {
     struct train_callbacks callbacks = {.ctx = n_reports, .on_metrics = keep_going};

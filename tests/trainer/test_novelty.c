@@ -4,7 +4,8 @@
 #include <math.h>
 
 /* A corridor: steps left or right from its closed end, by an action that a sign at each cell names; the reward, 1, lies at
- * the other end, and each step towards it costs 0.01. A walk by chance, or always the same action, gets some 8 cells far in an episode. */
+ * the other end, and each step towards it costs 0.01. A walk by chance, or always the same action, gets some 8 cells
+ * far in an episode. */
 enum { CORRIDOR_LENGTH = 40, CORRIDOR_STEPS = 80 };
 struct corridor_settings {
     int64_t unused;

@@ -181,8 +181,8 @@ static void test_asked_steps_are_run(void **unused)
         }
 }
 
-/* A run whose last rollout was short continues from where it ended: without updates, games and actions are those of a run that
- * never stopped there. */
+/* A run whose last rollout was short continues from where it ended: without updates, games and actions are those of a
+ * run that never stopped there. */
 static void test_goes_on_after_a_short_rollout(void **unused)
 {
     char ckpt_path[] = "/tmp/trawl-short-XXXXXX";

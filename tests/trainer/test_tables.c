@@ -22,7 +22,8 @@ static void test_option_tables(void **unused)
     }
 }
 
-/* What a row says it depends on is an option, and a value that this can have and one that it cannot have are distinguished. */
+/* What a row says it depends on is an option, and a value that this can have and one that it cannot have are
+ * distinguished. */
 static void test_rows_depend_on_options(void **unused)
 {
     struct config *config = config_create();

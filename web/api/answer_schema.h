@@ -4,7 +4,8 @@
 
 #include "base/json.h"
 
-/* The JSON schema of the answer to a path of the table of routes; NULL: it is no JSON, or has none. The caller deletes it. */
+/* The JSON schema of the answer to a path of the table of routes; NULL: it is no JSON, or has none. The caller deletes
+ * it. */
 cJSON *answer_schema(const char *path);
 cJSON *answer_schema_failure(void); /* {"error", "hint"} */
 

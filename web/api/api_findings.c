@@ -31,7 +31,8 @@
 
 /* ---- /briefing ---- */
 
-/* Best, promise and front are those of every other answer; the bounds to widen are the model's, which may be of fewer trials. */
+/* Best, promise and front are those of every other answer; the bounds to widen are the model's, which may be of fewer
+ * trials. */
 enum status api_briefing(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                          struct error *err)
 {

@@ -1,5 +1,5 @@
-/* api_model.c - what the models conclude: /insight, /model/front, /model/next, /model/slice, /model/contour. Nothing is computed
- * here but the last two, which take milliseconds; see serve/models.c. */
+/* api_model.c - what the models conclude: /insight, /model/front, /model/next, /model/slice, /model/contour. Nothing is
+ * computed here but the last two, which take milliseconds; see serve/models.c. */
 #include "base/json.h"
 #include "base/num.h"
 #include "base/status.h"

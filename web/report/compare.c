@@ -1,4 +1,5 @@
-/* compare.c - two or more studies as one page: their fronts in one chart, what they come to, what their configs differ in. */
+/* compare.c - two or more studies as one page: their fronts in one chart, what they come to, what their configs differ
+ * in. */
 #include "web/report/report.h"
 
 #include "base/json.h"

@@ -1,7 +1,8 @@
 /* page_study.c - one study as last read from the store, and how it is brought up to date.
  *
  * Invariants: (1) a final trial is read once, for it never changes: an update reads the new ones, those that were not
- * final, and those that people wrote something of; (2) nothing is read from the store under the server's lock; (3) changed[i] is the version in which anything that
+ * final, and those that people wrote something of; (2) nothing is read from the store under the server's lock; (3)
+ * changed[i] is the version in which anything that
  * /trials shows of trial i changed last, on_front too. */
 #include "web/serve/page_study.h"
 

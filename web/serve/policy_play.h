@@ -21,8 +21,8 @@ void policy_play_size(const struct policy_play *play, double *ret_width, double 
 /* One decision; adds the drawing commands of docs/http-api.md as one JSON array. */
 enum status policy_play_step(struct policy_play *play, struct strbuf *draw, struct player_frame *ret_frame,
                              struct error *err) MUST_USE;
-/* The policy as a file of safetensors and the game's settings as they lie in memory, appended each, for a page that plays it by itself.
- * ST_NOTFOUND: a game of a library, or frames that are stacked. */
+/* The policy as a file of safetensors and the game's settings as they lie in memory, appended each, for a page that
+ * plays it by itself. ST_NOTFOUND: a game of a library, or frames that are stacked. */
 enum status policy_play_export(struct policy_play *play, struct strbuf *policy, struct strbuf *settings,
                                struct error *err) MUST_USE;
 

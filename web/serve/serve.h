@@ -44,7 +44,8 @@ void serve_destroy(struct serve *serve); /* ends streams, waits for its threads;
 /* Without a socket: the store is read once, and serve_answer gives what a server would. */
 enum status serve_open(struct serve **ret_serve, const struct serve_settings *settings, struct error *err) MUST_USE;
 struct answer;
-/* The answer to GET uri ("/api/v1/studies"), which is not a stream; its status may be 202 while a model is computed. A reference: answer_release. */
+/* The answer to GET uri ("/api/v1/studies"), which is not a stream; its status may be 202 while a model is computed. A
+ * reference: answer_release. */
 enum status serve_answer(struct serve *serve, const char *uri, struct answer **ret_answer, struct error *err) MUST_USE;
 int serve_port(const struct serve *serve);
 const char *serve_token(const struct serve *serve); /* "": none needed */

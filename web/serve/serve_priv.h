@@ -1,9 +1,10 @@
 /* serve_priv.h - what the files of `trawl serve` share.
  *
  * Threads: libmicrohttpd's few (they answer requests), the watcher (watcher.c: looks at the store twice a second,
- * publishes events), the pulse (same file: sends streams the age of that look, ends requests that take too long), the modeller (models.c), one for each policy that plays
- * (playing.c). Locks, never two at a time: `data` (the studies as last read; the watcher writes, all read),
- * `cache.lock`, `events.lock`, `readers.lock`, `models.lock`, `conns.lock`. */
+ * publishes events), the pulse (same file: sends streams the age of that look, ends requests that take too long), the
+ * modeller (models.c), one for each policy that plays (playing.c). Locks, never two at a time: `data` (the studies as
+ * last read; the watcher writes, all read), `cache.lock`, `events.lock`, `readers.lock`, `models.lock`,
+ * `conns.lock`. */
 #ifndef WEB_SERVE_SERVE_PRIV_H
 #define WEB_SERVE_SERVE_PRIV_H
 

@@ -1,5 +1,6 @@
-/* site.h - `trawl report --site`: studies as a folder of files that any web server, or the disk alone, shows with the pages of
- * `trawl serve`, read-only. The folder needs no server: data are scripts that the pages load, and addresses follow a '#'. */
+/* site.h - `trawl report --site`: studies as a folder of files that any web server, or the disk alone, shows with the
+ * pages of `trawl serve`, read-only. The folder needs no server: data are scripts that the pages load, and addresses
+ * follow a '#'. */
 #ifndef WEB_SITE_SITE_H
 #define WEB_SITE_SITE_H
 

@@ -27,7 +27,8 @@ enum status site_file(struct site *w, const char *name, const char *bytes, size_
 enum status site_data(struct site *w, const char *name, const char *json, struct error *err) MUST_USE;
 /* The server's answer to GET /api/v1/studies/STUDY<tail>, appended; waits for a model. */
 enum status site_take(struct site *w, const char *tail, struct strbuf *out, struct error *err) MUST_USE;
-/* Appends "tail":answer, with a comma unless it is the first of an object; what the server refuses becomes {"refused": text}. */
+/* Appends "tail":answer, with a comma unless it is the first of an object; what the server refuses becomes {"refused":
+ * text}. */
 void site_add(struct site *w, const char *key, const char *tail, struct strbuf *out);
 /* The answer as JSON; NULL: refused. Caller deletes it. */
 cJSON *site_json(struct site *w, const char *tail);

@@ -1,8 +1,8 @@
-/* game.c - one game and a policy that plays it, for a page without a server (trawl report --site). Compiled to WebAssembly once for
- * each built-in game: -DGAME_HEADER='"envs/games/pong.h"' -DGAME=pong.
- * The page (web/assets/wasm.js) puts settings and a policy of safetensors into memory and calls, in this order: game_room for each,
- * game_open, then game_step and game_draw for each decision. Memory is never freed: the page begins again with a new instance.
- * Same bytes as the native game: only IEEE operations, no contraction. */
+/* game.c - one game and a policy that plays it, for a page without a server (trawl report --site). Compiled to
+ * WebAssembly once for each built-in game: -DGAME_HEADER='"envs/games/pong.h"' -DGAME=pong.
+ * The page (web/assets/wasm.js) puts settings and a policy of safetensors into memory and calls, in this order:
+ * game_room for each, game_open, then game_step and game_draw for each decision. Memory is never freed: the page begins
+ * again with a new instance. Same bytes as the native game: only IEEE operations, no contraction. */
 #include GAME_HEADER
 #include "trainer/export/trawl_policy.h"
 #define ENV_GAME GAME

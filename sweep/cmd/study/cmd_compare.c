@@ -1,5 +1,6 @@
 /* cmd_compare.c - `trawl compare`: two studies in numbers that can be compared.
- * Invariant: both hypervolumes are to one reference, the worst of the two studies', and of what is believed, as on the pages. */
+ * Invariant: both hypervolumes are to one reference, the worst of the two studies', and of what is believed, as on the
+ * pages. */
 #include "base/duration.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -14,7 +14,8 @@ struct import_columns {
 };
 /* Does it name a game that the study does not train on? The view has its setup (study_view_setup), here and below. */
 bool import_row_is_elsewhere(const struct study_view *view, const cJSON *row);
-/* Of a row of the study's games. *ret_body NULL: the trial has no result (queued, running, lost). Else the caller deletes it. */
+/* Of a row of the study's games. *ret_body NULL: the trial has no result (queued, running, lost). Else the caller
+ * deletes it. */
 enum status import_row_body(const struct study_view *view, const cJSON *row, const struct import_columns *columns,
                             cJSON **ret_body, struct error *err) MUST_USE;
 /* A text of the row; NULL: none. */

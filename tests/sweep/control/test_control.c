@@ -275,8 +275,8 @@ static void another_file_is_left_alone(void **state)
     assert_int_equal(access(p->socket, F_OK), 0);
 }
 
-/* Paths that no sockaddr_un can hold, also by way of a symbolic link: the socket lies beside the store all the same. Where the
- * store's name alone is too long, it is in $XDG_RUNTIME_DIR, or has an abstract name. */
+/* Paths that no sockaddr_un can hold, also by way of a symbolic link: the socket lies beside the store all the same.
+ * Where the store's name alone is too long, it is in $XDG_RUNTIME_DIR, or has an abstract name. */
 static void long_paths_have_a_socket_too(void **state)
 {
     struct place *p = *state;

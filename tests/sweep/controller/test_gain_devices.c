@@ -1,4 +1,5 @@
-/* test_gain_devices.c - what the scheduler reckons with: how fast a study gains, and the cores and memory of its devices. */
+/* test_gain_devices.c - what the scheduler reckons with: how fast a study gains, and the cores and memory of its
+ * devices. */
 #include <math.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* test_overrun.c - which trials are stopped because they cost far more than was predicted: never one that may still gain. */
+/* test_overrun.c - which trials are stopped because they cost far more than was predicted: never one that may still
+ * gain. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,8 +38,8 @@ static void put(struct study_view *v, enum trial_state state, double score, doub
     OK(study_view_put(v, v->n, &t, err));
 }
 
-/* Trials 0 and 1 have scored 0.6 for 10 s and 0.9 for 40 s; trial 2 runs, of which 0.5 and 5 s are expected. Turned round where
- * lower is better. */
+/* Trials 0 and 1 have scored 0.6 for 10 s and 0.9 for 40 s; trial 2 runs, of which 0.5 and 5 s are expected. Turned
+ * round where lower is better. */
 static void begin(struct study_view *v, bool maximize)
 {
     double sign = maximize ? 1 : -1;

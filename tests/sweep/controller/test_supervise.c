@@ -1,5 +1,5 @@
-/* test_supervise.c - remote workers at given times: who is spoken to, given back, started again, and who waits for whom. No process and no
- * clock: a scheduler by hand, whose worker is the other end of a socket. */
+/* test_supervise.c - remote workers at given times: who is spoken to, given back, started again, and who waits for
+ * whom. No process and no clock: a scheduler by hand, whose worker is the other end of a socket. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

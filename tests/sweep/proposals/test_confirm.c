@@ -97,7 +97,8 @@ static void by_trials(void **state)
     }
 }
 
-/* Seconds are shared like trials: the share is never passed by more than rounding, also by runs that cost more than others. */
+/* Seconds are shared like trials: the share is never passed by more than rounding, also by runs that cost more than
+ * others. */
 static void by_seconds(void **state)
 {
     struct sweep_settings settings = {.confirm = 0.2};

@@ -1,7 +1,9 @@
-/* make_study.c - writes a made-up study into a store, by the store's own functions, for tests and measurements of the pages:
+/* make_study.c - writes a made-up study into a store, by the store's own functions, for tests and measurements of the
+ * pages:
  *   make_study STORE NAME TRIALS [RUNNING]
- * Same arguments, same trials (times apart). Score grows with cost and has a best learning rate; every tenth trial fails, every fifteenth is
- * stopped; the last RUNNING trials are left running. Each trial has its whole config and a learning curve. */
+ * Same arguments, same trials (times apart). Score grows with cost and has a best learning rate; every tenth trial
+ * fails, every fifteenth is stopped; the last RUNNING trials are left running. Each trial has its whole config and a
+ * learning curve. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* wasm_libc.h - what games and trawl_policy.h take of the C library, for a page: memory is a block that only grows, text and mathematics
- * are the page's (wasm.js). A header of each standard name includes it. */
+/* wasm_libc.h - what games and trawl_policy.h take of the C library, for a page: memory is a block that only grows,
+ * text and mathematics are the page's (wasm.js). A header of each standard name includes it. */
 #ifndef WEB_WASM_LIBC_H
 #define WEB_WASM_LIBC_H
 
