@@ -242,5 +242,13 @@ def test_nodes_train_on_while_their_database_is_away(folder):
         server.close()
 
 
+def test_a_node_warns_where_branches_are_left_out(folder):
+    text = PARETO.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
+    store, _ = submit(folder, text, 2)
+    node(folder, store, "n")
+    wait_for("the trials", lambda: query(store, "SELECT count(*) FROM trial WHERE state = 'done'") == [(2,)])
+    equal((folder / "n.log").read_text().count("a: trials that a node trains have no branches (sweep.branches is 2)"), 1)
+
+
 if __name__ == "__main__":
     tap.main(sys.modules[__name__])
