@@ -167,7 +167,7 @@ static enum status watch(struct follow *f, struct error *err)
 
 enum status follow_study(const char *store_path, const char *name, bool quiet, struct error *err)
 {
-    struct follow f = {.store_path = store_path, .name = name, .quiet = quiet};
+    struct follow f = {.store_path = store_path, .name = name, .quiet = quiet, .served_s = clock_mono_s()};
     enum status rc;
 
     signals_catch();
