@@ -107,9 +107,10 @@ def test_another_order_of_results_is_noticed(folder):
     db.commit()
     db.close()
     found = replay(store, code=1)
-    equal(found["differences"][0]["trial"], number)
-    assert found["differences"][0]["params"] != found["differences"][0]["now_params"]
-    fails("replay", "a", "--store", store, code=1, says="the first is trial %d" % number)
+    first = found["differences"][0]  # one result more may leave the next proposal as it was, but not all that follow
+    assert first["trial"] >= number, (first, number)
+    assert first["params"] != first["now_params"]
+    fails("replay", "a", "--store", store, code=1, says="the first is trial %d" % first["trial"])
     fails("replay", "b", "--store", store, code=1, says="b")
 
 
