@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "gp/gp.h"
+#include "study/setup.h"
 #include "sweep/cli.h"
 #include "sweep/signals.h"
 
@@ -122,8 +123,8 @@ static enum status find_method(const char *name, struct play_method *ret, struct
 
 struct sweep_bench {
     const char *problems, *methods, *data, *fronts, *taught_by;
-    int64_t trials, parallel, seeds, first_seed, taught;
-    bool json;
+    int64_t trials, parallel, seeds, first_seed, taught, branches;
+    bool json, reversed;
 };
 
 /* Sums over the seeds of what a line of the table shows. */
@@ -175,6 +176,7 @@ static enum status play_source(const struct sweep_bench *b, const struct problem
                                struct play *ret_source, struct error *err)
 {
     play_init(ret_source, problem, "pareto", (uint64_t)(seed + SOURCE_SEED), (size_t)b->taught, 1);
+    ret_source->reversed = b->reversed;
     return play_run(ret_source, (struct play_method){.own = SUGGEST_PARETO}, err);
 }
 
@@ -188,6 +190,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
 
     TRY(find_method(method, &id, err));
     play_init(&study, problem, method, (uint64_t)seed, (size_t)b->trials, (size_t)b->parallel);
+    study.branches = (size_t)b->branches;
     rc = b->taught > 0 ? play_source(b, teacher, seed, &source, err) : ST_OK;
     study.source = b->taught > 0 ? &source : NULL;
     if (rc == ST_OK)
@@ -253,6 +256,9 @@ static enum status sweep_run(const struct sweep_bench *b, struct error *err)
         return FAIL(err, ST_USAGE, "bench: --parallel is %lld, 1 to 1024 are possible", (long long)b->parallel);
     if (b->taught < 0 || b->taught > MAX_TRIALS)
         return FAIL(err, ST_USAGE, "bench: --taught is %lld, 0 to %d are possible", (long long)b->taught, MAX_TRIALS);
+    if (b->branches < 0 || b->branches > SWEEP_BRANCHES_MAX)
+        return FAIL(err, ST_USAGE, "bench: --branches is %lld, 0 to %d are possible", (long long)b->branches,
+                    SWEEP_BRANCHES_MAX);
     TRY(split_names(b->problems, &problems, err));
     TRY(split_names(b->methods, &methods, err));
     for (size_t m = 0; m < methods.n; m++)
@@ -293,9 +299,11 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
         {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
+        {"branches", 0, CLI_INT, &b.branches, "N", "shorter runs that each run gives on its way, as sweep.branches (0)"},
         {"taught", 0, CLI_INT, &b.taught, "N", "finished trials of an earlier study that teach each study (0)"},
         {"taught-by", 0, CLI_TEXT, &b.taught_by, "P",
          "problem of that earlier study, with the same parameters (the same)"},
+        {"reversed", 0, CLI_FLAG, &b.reversed, NULL, "that study's scores are negated: it teaches the opposite"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
         {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
         {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a study, one a line"},

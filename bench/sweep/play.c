@@ -14,6 +14,7 @@
 #include "base/num.h"
 
 #define UNSEEN 20 /* draws that judge the recommended point */
+#define APART 1.1 /* as in study/branches.c */
 
 enum { STREAM_DRAW = 1, STREAM_UNSEEN };
 
@@ -28,6 +29,7 @@ void play_init(struct play *study, const struct problem *problem, const char *me
     study->order = mem_array(max_trials, sizeof *study->order);
     study->x = mem_array2(max_trials, dim, sizeof *study->x);
     study->latency_s = mem_array(max_trials, sizeof *study->latency_s);
+    study->row = mem_array(max_trials, sizeof *study->row);
 }
 
 void play_free(struct play *study)
@@ -36,28 +38,72 @@ void play_free(struct play *study)
     mem_free(study->order);
     mem_free(study->x);
     mem_free(study->latency_s);
+    mem_free(study->row);
     *study = (struct play){0};
+}
+
+/* What run `number` gave at x: at its own point, or at one with a shorter length, which is then a part of its course. */
+static void draw(const struct play *study, size_t number, const double *x, struct outcome *ret)
+{
+    struct rng rng = rng_split(rng_split(rng_seed(study->seed), STREAM_DRAW), number);
+
+    study->problem->ops->draw(study->problem, x, &rng, ret);
+    if (study->reversed)
+        ret->score = -ret->score;
 }
 
 void play_start(struct play *study, const double *x, double now)
 {
     size_t number = study->n_started++, dim = study->problem->space.dim;
     struct play_trial *t = &study->trials[number];
-    struct rng rng = rng_split(rng_split(rng_seed(study->seed), STREAM_DRAW), number);
 
     t->x = study->x + number * dim;
     memcpy(t->x, x, dim * sizeof *x);
-    study->problem->ops->draw(study->problem, x, &rng, &t->seen);
+    draw(study, number, x, &t->seen);
     t->end = now + t->seen.cost;
 }
 
+/* The shorter runs that run `number` holds, as study/branches.c places them: ret_x (branches, dim), ret_seen, those that do
+ * not fail. Returns how many. */
+static size_t branches_of(const struct play *study, size_t number, double *ret_x, struct outcome *ret_seen)
+{
+    const struct space *space = &study->problem->space;
+    const double *x = study->trials[number].x;
+    size_t steps = play_length_param(space), n = 0, dim = space->dim;
+    double last = 0.0, least = steps < dim ? space->params[steps].min : 0.0;
+
+    for (size_t k = 0; k < study->branches && steps < dim; k++) {
+        double *at = ret_x + n * dim;
+        double length = least * pow(x[steps] / least, (double)k / (double)study->branches);
+        memcpy(at, x, dim * sizeof *x);
+        at[steps] = space->params[steps].is_int ? ceil(length) : length;
+        if (at[steps] > x[steps] / APART || at[steps] < APART * last)
+            continue;
+        last = at[steps];
+        draw(study, number, at, &ret_seen[n]);
+        n += !ret_seen[n].failed;
+    }
+    return n;
+}
+
+size_t play_length_param(const struct space *space)
+{
+    static const char *const names[] = {"train.total_timesteps", "train.total_steps", "epoch"};
+
+    for (size_t i = 0; i < space->dim; i++)
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (strcmp(space->params[i].key, names[k]) == 0)
+                return i;
+    return space->dim;
+}
+
 /* The trial that ends first among those under way; of equals the lower number. */
-static size_t first_to_end(const struct play *study, const struct gp_trial *trials)
+static size_t first_to_end(const struct play *study, const struct gp_trial *rows)
 {
     size_t first = SIZE_MAX;
 
     for (size_t i = 0; i < study->n_started; i++)
-        if (trials[i].state == GP_TRIAL_PENDING &&
+        if (rows[study->row[i]].state == GP_TRIAL_PENDING &&
             (first == SIZE_MAX || study->trials[i].end < study->trials[first].end))
             first = i;
     return first;
@@ -115,11 +161,30 @@ static void take_starts(const struct play *source, struct gp_history *history, d
     mem_free(order);
 }
 
+/* Rows of what ended run `number` held on its way; x: their memory, (branches, dim) a run. */
+static void add_branches(const struct play *study, size_t number, double *x, struct gp_history *history,
+                         struct gp_trial *rows)
+{
+    size_t dim = study->problem->space.dim;
+    struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
+    double *own = x + number * study->branches * dim;
+    size_t n = branches_of(study, number, own, seen);
+
+    for (size_t k = 0; k < n; k++)
+        rows[history->n++] = (struct gp_trial){.x = own + k * dim,
+                                               .state = GP_TRIAL_DONE,
+                                               .score = seen[k].score,
+                                               .cost = seen[k].cost,
+                                               .is_branch = true};
+    mem_free(seen);
+}
+
 enum status play_run(struct play *study, struct play_method method, struct error *err)
 {
     struct suggest_settings settings = {.method = method.own, .seed = study->seed};
     struct suggester *suggester = NULL;
-    struct gp_trial *trials = mem_array(study->max_trials, sizeof *trials);
+    struct gp_trial *rows = mem_array2(study->max_trials, 1 + study->branches, sizeof *rows);
+    double *branch_x = mem_array2(study->max_trials * study->branches, study->problem->space.dim, sizeof *branch_x);
     struct gp_trial *taught = NULL;
     double *starts = NULL;
     struct gp_history history;
@@ -128,7 +193,7 @@ enum status play_run(struct play *study, struct play_method method, struct error
     double now = 0.0;
 
     study->sees_limit = study->problem->has_limit && !method.ignores_limit;
-    history = history_of(study, trials, 0);
+    history = history_of(study, rows, 0);
     if (study->source != NULL && study->source->problem != study->problem)
         take_starts(study->source, &history, &starts);
     else if (study->source != NULL)
@@ -137,24 +202,28 @@ enum status play_run(struct play *study, struct play_method method, struct error
     while (rc == ST_OK && study->n_done < study->max_trials) {
         while (study->n_started < study->max_trials && study->n_started - study->n_done < study->parallel) {
             double start = clock_mono_s();
-            history.n = study->n_started;
             rc = method.is_rival
                      ? rival_next(method.rival, suggester, &history, (int64_t)study->n_started, &suggestion, err)
                      : suggester_next(suggester, &history, (int64_t)study->n_started, &suggestion, err);
             if (rc != ST_OK)
                 goto done;
             study->latency_s[study->n_latency++] = clock_mono_s() - start;
+            study->row[study->n_started] = history.n;
             play_start(study, suggestion.x, now);
-            trials[history.n] = (struct gp_trial){.x = study->trials[history.n].x, .state = GP_TRIAL_PENDING};
+            rows[history.n++] =
+                (struct gp_trial){.x = study->trials[study->n_started - 1].x, .state = GP_TRIAL_PENDING};
         }
-        size_t number = first_to_end(study, trials);
+        size_t number = first_to_end(study, rows);
         now = study->trials[number].end;
         study->order[study->n_done++] = number;
-        trials[number] = ended(study, number);
+        rows[study->row[number]] = ended(study, number);
+        if (study->branches > 0)
+            add_branches(study, number, branch_x, &history, rows);
     }
 done:
     suggester_destroy(suggester);
-    mem_free(trials);
+    mem_free(rows);
+    mem_free(branch_x);
     mem_free(taught);
     mem_free(starts);
     return rc;
@@ -230,7 +299,21 @@ static void add_number(cJSON *array, double value)
     cJSON_AddItemToArray(array, cJSON_CreateNumber(round5(value)));
 }
 
-/* Regret, spent cost (in units of the reference cost) and reached score after each ended trial. */
+/* The true values of what run `number` held on its way. Returns how many. */
+static size_t add_branch_points(const struct play *study, size_t number, struct outcome *points)
+{
+    size_t dim = study->problem->space.dim;
+    double *x = mem_array2(study->branches + 1, dim, sizeof *x);
+    struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
+    size_t n = branches_of(study, number, x, seen);
+
+    study->problem->ops->truth(study->problem, n, x, points);
+    mem_free(x);
+    mem_free(seen);
+    return n;
+}
+
+/* Regret, spent cost (in units of the reference cost) and reached score after each ended run. */
 static void add_course(cJSON *json, struct play *study, const struct known *known, struct outcome *points,
                        double *ret_best)
 {
@@ -250,6 +333,7 @@ static void add_course(cJSON *json, struct play *study, const struct known *know
             points[n++] = t->truth;
             *ret_best = fmax(*ret_best, t->truth.score);
         }
+        n += add_branch_points(study, study->order[i], points + n);
         add_number(regret, 1.0 - known_hypervolume(points, n, known) / known->hypervolume);
         add_number(spent, sum / known->ref_cost);
         cJSON_AddItemToArray(score, t->seen.failed ? cJSON_CreateNull()
@@ -262,7 +346,7 @@ static void add_course(cJSON *json, struct play *study, const struct known *know
 cJSON *play_measure(struct play *study, const struct known *known)
 {
     cJSON *json = cJSON_CreateObject();
-    struct outcome *points = mem_array(study->n_done, sizeof *points);
+    struct outcome *points = mem_array2(study->n_done, 1 + study->branches, sizeof *points);
     double best;
 
     json_add_str(json, "problem", study->problem->name);
@@ -270,6 +354,7 @@ cJSON *play_measure(struct play *study, const struct known *known)
     json_add_i64(json, "seed", (int64_t)study->seed);
     json_add_i64(json, "trials", (int64_t)study->n_done);
     json_add_i64(json, "parallel", (int64_t)study->parallel);
+    json_add_i64(json, "branches", (int64_t)study->branches);
     json_add_f64(json, "latency_p50_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.5));
     json_add_f64(json, "latency_p95_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.95));
     add_course(json, study, known, points, &best);

@@ -22,6 +22,9 @@ struct play {
     double *x; /* memory of all x */
     double *latency_s; /* (n_started) time of each proposal */
     size_t n_latency;
+    size_t *row; /* (n_started) of each in the history that methods see */
+    bool reversed; /* what is good is bad: a source that misleads */
+    size_t branches; /* shorter runs that each run gives on its way, at no cost of their own */
     const struct play *
         source; /* its finished trials teach this study, or where its problem is another one, its front starts it; NULL: none */
 };
@@ -29,6 +32,8 @@ struct play {
 void play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed, size_t max_trials,
                size_t parallel);
 void play_free(struct play *study);
+/* The parameter that is the length of a run; dim: none. */
+size_t play_length_param(const struct space *space);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);
 /* A method of the product, or one of bench/rivals. */
