@@ -249,6 +249,38 @@ static enum status read_env(const struct search *search, const cJSON *body, size
                       search->envs.n > 2 ? ", ..." : "");
 }
 
+/* Where the trial comes from. A branch's run is a trial of the study that differs in a larger length alone, and that pays
+ * for it; the seed is that run's, where none is given. */
+static enum status read_origin(const struct study_view *v, const cJSON *body, const double *x, char *ret, size_t size,
+                               int64_t *seed, struct error *err)
+{
+    const struct space *space = &v->search.space;
+    int64_t of;
+    size_t run, n_differ = 0, n_longer = 0;
+
+    snprintf(ret, size, "%s", ADDED_ORIGIN);
+    if (!json_get_i64(body, "branch_of", &of))
+        return ST_OK;
+    if (v->search.envs.n > 0)
+        return FAIL(err, ST_USAGE, "add: branch_of: a study of several games has no branches");
+    TRY(study_view_find(v, of, &run, err));
+    if (trial_is_branch(&v->trials[run], NULL))
+        return FAIL(err, ST_USAGE, "add: branch_of: trial %lld is a branch itself; name the run that it is a part of",
+                    (long long)of);
+    for (size_t k = 0; k < space->dim; k++) {
+        n_differ += x[k] != v->x[run][k];
+        n_longer += x[k] < v->x[run][k] && space->params[k].scale != SPACE_CATEGORICAL;
+    }
+    if (n_differ != 1 || n_longer != 1)
+        return FAIL(err, ST_USAGE,
+                    "add: branch_of: %zu of its values differ from those of trial %lld, %zu of them lower there; a "
+                    "branch has a smaller length of its run, and all else is the same",
+                    n_differ, (long long)of, n_differ - n_longer);
+    *seed = json_get_i64(body, "seed", seed) ? *seed : v->trials[run].seed;
+    snprintf(ret, size, TRIAL_BRANCH " %lld", (long long)of);
+    return ST_OK;
+}
+
 enum status ask_add_check(const struct search *search, const cJSON *body, struct error *err)
 {
     struct trial_result result;
@@ -269,7 +301,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     const char *key = json_get_str(body, "key"), *client = json_get_str(body, "client");
     struct trial_result result;
     struct outcomes_settled settled;
-    char token[LEASE_TOKEN_MAX];
+    char token[LEASE_TOKEN_MAX], origin[40];
     double x[SPACE_MAX_DIM];
     size_t env;
     int64_t seed = 0;
@@ -284,13 +316,14 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     (void)json_get_i64(body, "seed", &seed);
     TRY(read_point(ss, body, true, x, err));
     TRY(read_env(&ss->view.search, body, &env, err));
+    TRY(read_origin(&ss->view, body, x, origin, sizeof origin, &seed, err));
     TRY(read_added(&ss->view.search, body, &result, &settled, err));
     if (key != NULL)
         snprintf(token, sizeof token, "add-%lld-%s", (long long)ss->view.study.id, key);
     else
         snprintf(token, sizeof token, "add-%lld.%zu", (long long)ss->view.study.id, ss->view.n);
     told = json_print(body, false);
-    rc = sched_study_add(ss, x, env, ADDED_ORIGIN, seed, &result, client != NULL ? client : "elsewhere", token, told,
+    rc = sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, told,
                          &why);
     mem_free(told);
     mem_free(settled.values);

@@ -145,6 +145,15 @@ def test_enqueue_and_add(folder):
         equal((x["state"], x["origin"], x["score"], x["cost_s"], x["env_steps"]), ("done", "added", 0.5, 3, 7))
         s.get("/api/v1/studies/a/front", lambda x: [p["trial"] for p in x["points"]] == [done["trial"]])
         equal(first["trial"], 0)
+        # a part of that run: one value is smaller, the run pays for it
+        shorter = {"train.gamma": 0.85, "train.learning_rate": 0.001}
+        held = s.ok("a/trials:add", {"params": shorter, "score": 0.25, "cost": 1, "branch_of": done["trial"]})
+        equal(trial_of(store, held["trial"])["origin"], "branch %d" % done["trial"])
+        for point, of, code, says in ((shorter, held["trial"], 400, "a branch itself"), (shorter, 99, 404, "no trial 99"),
+                                      ({**shorter, "train.gamma": 0.84}, done["trial"], 400, "2 of its values differ"),
+                                      ({"train.gamma": 0.86}, done["trial"], 400, "1 of its values differ")):
+            answer = s.post("a/trials:add", {"params": point, "score": 0.2, "cost": 1, "branch_of": of})
+            assert answer[0] == code and says in str(answer[1]), answer
 
 
 WRONG = [

@@ -104,6 +104,39 @@ def test_an_evaluation_is_no_cost_and_begins_again_where_it_was_stopped(folder):
     assert all(t["cost_s"] < t["eval_s"] for t in trials), trials
 
 
+def test_imported_branches_stay_branches(folder):
+    store, there = folder / "s.db", folder / "t.db"
+    run("sweep", write(folder, "s.ini", SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
+    old = show(store, "a")["trials"]
+    run("report", "a", "--store", store, "-o", folder / "a.csv")
+    head, *rows = (folder / "a.csv").read_text().splitlines()
+    run_0 = next(r for r in rows if r.startswith("0,"))
+    for name, text in (("all", [head, *reversed(rows)]), ("less", [head] + [r for r in rows if r != run_0])):
+        write(folder, name + ".csv", "\n".join(text) + "\n")
+        for times in range(2):
+            run("import", folder / (name + ".csv"), "--study", name, "--config", folder / "s.ini", "--store", there)
+    run("import", store, "--from", "a", "--study", "theirs", "--store", there)
+
+    def course(trials):  # points of each run, by its seed
+        runs = {t["number"]: (t["seed"], t["env_steps"]) for t in trials if not t["origin"].startswith("branch ")}
+        return sorted((runs[int(t["origin"].split()[1])], t["seed"], t["env_steps"], t["score"], t["cost_s"])
+                      for t in trials if t["origin"].startswith("branch "))
+
+    for name in ("all", "theirs"):
+        new = show(there, name)
+        equal(course(new["trials"]), course(old))
+        equal(len(new["trials"]), len(old))
+        assert "; 3 runs of " in run("show", name, "--store", there)[0]
+    # without their run nobody paid for its branches: they are trials like others
+    less = show(there, "less")["trials"]
+    equal(sorted(t["env_steps"] for t in less if t["seed"] == old[0]["seed"] and t["origin"] == "added"), [512, 1536, 3328])
+    equal(len(course(less)), len(course(old)) - 3)
+    # where lengths are not searched they would be the run's own point
+    short = SWEEP.replace(LENGTHS, "").replace("branches = 3\n", "")
+    said = run("import", store, "--study", "short", "--config", write(folder, "short.ini", short), "--store", there)[0]
+    assert "%d branches were left out" % len(course(old)) in said, said
+
+
 def test_a_branch_has_no_checkpoint_to_continue_from(folder):
     store = folder / "s.db"
     run("sweep", write(folder, "s.ini", SWEEP), "--store", store, "--name", "a", "--trials", 1, "-q", "--sweep.keep", "all")

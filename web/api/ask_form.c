@@ -79,6 +79,7 @@ const struct ask_form ask_forms[ASK_VERBS] = {
                           {"env", ASK_STR, false, "the game; needed in a study of several"},
                           {"score_se", ASK_NUM, false, "standard error of the score; with eval_episodes"},
                           {"eval_episodes", ASK_INT, false, "that the score is the mean of"},
+                          {"branch_of", ASK_INT, false, "the trial whose run it is a part of, which pays for it"},
                           {"reason", ASK_STR, false, "why it failed or was stopped"},
                           {"metrics", ASK_NUMS, false, "numbers by name that limits and third objective need"},
                           {"client", ASK_STR, false, "where it comes from"},

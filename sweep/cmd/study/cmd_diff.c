@@ -49,6 +49,7 @@ static cJSON *result_json(const struct study_view *v, size_t i)
 
     json_add_i64(json, "trial", t->number);
     json_add_str(json, "state", trial_state_name(t->state));
+    json_add_str(json, "origin", t->origin);
     json_add_f64(json, "score", t->score);
     json_add_f64(json, "score_se", t->score_se);
     json_add_f64(json, "cost", study_view_trial_cost(v, t));
@@ -72,6 +73,7 @@ static void print_diff(const struct study_view *v, size_t a, size_t b, const cJS
     snprintf(y, sizeof y, "trial %lld", (long long)tb->number);
     print_line("", x, y);
     print_line("state", trial_state_name(ta->state), trial_state_name(tb->state));
+    print_line("origin", ta->origin, tb->origin);
     snprintf(x, sizeof x, isfinite(ta->score) ? "%.4g" : "-", ta->score);
     snprintf(y, sizeof y, isfinite(tb->score) ? "%.4g" : "-", tb->score);
     print_line(v->study.metric, x, y);

@@ -1,7 +1,9 @@
 /* cmd_import.c - `trawl import`: trials that a file holds become trials of a study.
- * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once. */
+ * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once; (3) a
+ * branch stays a branch of its run, and where that has no result, whose cost is unknown then, it is a trial like others. */
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/setup.h"
@@ -27,8 +29,9 @@ struct import_cmd {
     bool json;
     struct import_file file;
     cJSON *bodies; /* an array: what is to be added, null for a row without a result */
+    int64_t *runs; /* (rows) the row whose run a branch is a part of; -1: no branch */
     int64_t *numbers; /* (rows) of the trials that they became; -1 */
-    int64_t n_added, n_before, n_unfinished, n_elsewhere;
+    int64_t n_added, n_before, n_unfinished, n_elsewhere, n_lengths;
 };
 
 /* A new study by the description in the file, or by a config. */
@@ -103,6 +106,57 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
     return rc;
 }
 
+/* The row of the trial that has this number in the file; -1: none that has a result. */
+static int64_t find_run(const struct import_cmd *c, int64_t number)
+{
+    const cJSON *row = c->file.rows->child, *body = c->bodies->child;
+
+    for (int64_t i = 0; row != NULL && body != NULL; i++, row = row->next, body = body->next) {
+        const char *text = import_row_text(row, "number");
+        int64_t own = -1;
+        if ((json_get_i64(row, "number", &own) || (text != NULL && num_parse_i64(text, &own))) && own == number)
+            return cJSON_IsNull(body) ? -1 : i;
+    }
+    return -1;
+}
+
+/* Parameters in which two bodies differ. */
+static size_t n_different(const cJSON *a, const cJSON *b)
+{
+    const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(b, "params"), *value;
+    size_t n = 0;
+
+    cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(a, "params"))
+        n += !cJSON_Compare(value, cJSON_GetObjectItemCaseSensitive(theirs, value->string), true);
+    return n;
+}
+
+/* Which rows are branches of which. One that differs from its run in nothing that is searched here is left out. */
+static enum status find_runs(struct import_cmd *c, struct error *err)
+{
+    const cJSON *row = c->file.rows->child;
+    int64_t number;
+
+    c->runs = mem_array((size_t)cJSON_GetArraySize(c->bodies) + 1, sizeof *c->runs);
+    for (int i = 0; row != NULL; i++, row = row->next) {
+        cJSON *body = cJSON_GetArrayItem(c->bodies, i);
+        c->runs[i] = !cJSON_IsNull(body) && import_row_is_branch(row, &number) ? find_run(c, number) : -1;
+        if (c->runs[i] < 0)
+            continue;
+        size_t n = n_different(body, cJSON_GetArrayItem(c->bodies, (int)c->runs[i]));
+        if (n > 1)
+            return FAIL(err, ST_CORRUPT,
+                        "import: %s, trial %d of the file: it is a branch of trial %lld, which differs from it in more "
+                        "than its length; leave it out",
+                        c->path, i + 1, (long long)number);
+        if (n == 0) {
+            cJSON_ReplaceItemInArray(c->bodies, i, cJSON_CreateNull());
+            c->n_lengths++;
+        }
+    }
+    return ST_OK;
+}
+
 static enum status make_bodies(struct import_cmd *c, struct error *err)
 {
     struct study_view *v = mem_alloc(sizeof *v); /* large */
@@ -137,7 +191,7 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
     }
     study_view_free(v);
     mem_free(v);
-    return rc;
+    return rc == ST_OK ? find_runs(c, err) : rc;
 }
 
 /* ss NULL: a controller has the store. */
@@ -164,14 +218,30 @@ static enum status add_one(struct import_cmd *c, struct sched_study *ss, const c
     return rc;
 }
 
+static enum status add_rows(struct import_cmd *c, struct sched_study *ss, bool branches, struct error *err)
+{
+    cJSON *body = c->bodies->child;
+
+    for (size_t i = 0; body != NULL; i++, body = body->next) {
+        if ((c->runs[i] >= 0) != branches)
+            continue;
+        c->numbers[i] = -1;
+        if (cJSON_IsNull(body))
+            continue;
+        if (branches)
+            json_add_i64(body, "branch_of", c->numbers[c->runs[i]]);
+        if (add_one(c, ss, body, &c->numbers[i], err) != ST_OK)
+            return error_prefix(err, "import: %s, trial %zu of the file", c->path, i + 1);
+    }
+    return ST_OK;
+}
+
 static enum status add_all(struct import_cmd *c, struct error *err)
 {
     struct store *store = NULL;
     struct sched_study *ss = NULL;
-    const cJSON *body;
     enum status rc = ST_OK;
     int64_t pid;
-    size_t n = 0;
 
     c->numbers = mem_array((size_t)cJSON_GetArraySize(c->bodies) + 1, sizeof *c->numbers);
     if (!store_is_held(c->store_path, &pid)) {
@@ -179,12 +249,8 @@ static enum status add_all(struct import_cmd *c, struct error *err)
         if (rc == ST_OK)
             rc = sched_study_open(&ss, store, c->study, err);
     }
-    for (body = c->bodies->child; rc == ST_OK && body != NULL; body = body->next) {
-        c->numbers[n] = -1;
-        if (!cJSON_IsNull(body) && (rc = add_one(c, ss, body, &c->numbers[n], err)) != ST_OK)
-            error_prefix(err, "import: %s, trial %zu of the file", c->path, n + 1);
-        n++;
-    }
+    for (int turn = 0; rc == ST_OK && turn < 2; turn++) /* runs before their branches */
+        rc = add_rows(c, ss, turn == 1, err);
     sched_study_destroy(ss);
     store_close(store);
     return rc;
@@ -216,7 +282,7 @@ static void print_done(const struct import_cmd *c)
         json_add_str(json, "study", c->study);
         json_add_i64(json, "added", c->n_added);
         json_add_i64(json, "there_before", c->n_before);
-        json_add_i64(json, "left_out", c->n_unfinished + c->n_elsewhere);
+        json_add_i64(json, "left_out", c->n_unfinished + c->n_elsewhere + c->n_lengths);
         json_add_i64(json, "other_games", c->n_elsewhere);
         cli_print_json(json);
         return;
@@ -228,6 +294,9 @@ static void print_done(const struct import_cmd *c)
         printf("; %lld without a result (queued, running, lost) were left out", (long long)c->n_unfinished);
     if (c->n_elsewhere > 0)
         printf("; %lld of another game were left out", (long long)c->n_elsewhere);
+    if (c->n_lengths > 0)
+        printf("; %lld branches were left out, since the study does not search how long a run is",
+               (long long)c->n_lengths);
     printf("\n");
 }
 
@@ -287,6 +356,7 @@ enum status cmd_import(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         print_done(&c);
     mem_free(c.numbers);
+    mem_free(c.runs);
     cJSON_Delete(c.bodies);
     import_file_free(&c.file);
     return rc;

@@ -48,6 +48,15 @@ const char *import_row_text(const cJSON *row, const char *column)
     return cJSON_IsString(item) && item->valuestring[0] != '\0' ? item->valuestring : NULL;
 }
 
+bool import_row_is_branch(const cJSON *row, int64_t *ret_number)
+{
+    static const char word[] = TRIAL_BRANCH " ";
+    const char *origin = import_row_text(row, "origin");
+
+    return origin != NULL && strncmp(origin, word, sizeof word - 1) == 0 &&
+           num_parse_i64(origin + sizeof word - 1, ret_number);
+}
+
 /* What trackers write where there is nothing. */
 static bool is_blank(const cJSON *item)
 {
