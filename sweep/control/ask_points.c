@@ -323,8 +323,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     else
         snprintf(token, sizeof token, "add-%lld.%zu", (long long)ss->view.study.id, ss->view.n);
     told = json_print(body, false);
-    rc = sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, told,
-                         &why);
+    rc = sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, told, &why);
     mem_free(told);
     mem_free(settled.values);
     if (rc == ST_EXISTS)

@@ -126,8 +126,8 @@ static size_t n_different(const cJSON *a, const cJSON *b)
     const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(b, "params"), *value;
     size_t n = 0;
 
-    cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(a, "params"))
-        n += !cJSON_Compare(value, cJSON_GetObjectItemCaseSensitive(theirs, value->string), true);
+    cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(a, "params")) n +=
+        !cJSON_Compare(value, cJSON_GetObjectItemCaseSensitive(theirs, value->string), true);
     return n;
 }
 
