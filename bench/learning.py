@@ -74,12 +74,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0, help="0: as the config says")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time, each on --threads cores")
     parser.add_argument("--out", help="CSV file for all runs")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    arguments = parser.parse_args()
-    unknown = [name for name in arguments.cases if name not in CASES]
-    if unknown or arguments.seeds < 1:
-        parser.error(f"unknown case {unknown[0]}; there are {', '.join(CASES)}" if unknown else "--seeds must be 1 or more")
-
+    arguments = measure.parse_cases(parser, CASES)
     if arguments.jobs < 1 or (arguments.jobs > 1 and arguments.jobs * max(1, arguments.threads) > len(os.sched_getaffinity(0))):
         parser.error("--jobs times --threads is more cores than there are")
     if arguments.jobs > 1 and arguments.threads < 1:
@@ -88,7 +83,7 @@ def main():
     place, done = measure.place(arguments.trawl), []
     print("| case | perf, median of seeds (range) | target | seconds, median (worst) | allowed | steps | steps/s | met |")
     print("|---|---|---|---|---|---|---|---|")
-    for name in arguments.cases or CASES:
+    for name in arguments.cases:
         done.append(run_case(arguments, name))
         print(row(done[-1]), flush=True)
         if arguments.out:

@@ -41,3 +41,16 @@ def run_json(command):
 
 def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": values}
+
+
+def parse_cases(parser, cases):
+    """The command line: words from `cases` (all where none is given) and --seeds."""
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
+    arguments = parser.parse_intermixed_args()
+    unknown = [case for case in arguments.cases if case not in cases]
+    if unknown:
+        parser.error(f"no case {unknown[0]}; there are {', '.join(cases)}")
+    if arguments.seeds < 1:
+        parser.error("--seeds must be 1 or more")
+    arguments.cases = arguments.cases or list(cases)
+    return arguments

@@ -127,12 +127,7 @@ def main():
     parser.add_argument("--wall-time", type=int, default=60, help="of a sweep, seconds")
     parser.add_argument("--lanes", type=int, default=4, help="trials at a time")
     parser.add_argument("--out", help="measure: CSV file; tune: folder")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    arguments = parser.parse_intermixed_args()
-    unknown = [case for case in arguments.cases if case not in CASES]
-    if unknown or arguments.seeds < 1:
-        parser.error(f"no case {unknown[0]}; there are {', '.join(CASES)}" if unknown else "--seeds must be 1 or more")
-    arguments.cases = arguments.cases or list(CASES)
+    arguments = measure.parse_cases(parser, CASES)
     if arguments.what == "measure":
         return 0 if measure_cases(arguments) else 1
     if not arguments.out or not arguments.warm_bench:

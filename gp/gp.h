@@ -183,6 +183,7 @@ enum status suggester_next(struct suggester *suggester, const struct gp_history 
 
 /* ---- what a study has taught: read off the models of `pareto` ---- */
 
+#define GP_SD_95 1.959963984540054 /* standard deviations of a normal distribution: 95 % within, 97.5 % below */
 #define GP_PROMISE_SEEDS 5 /* an interval is that of the mean of this many fresh runs */
 
 /* A trial's point as the models see it: an interval and not one lucky run. */

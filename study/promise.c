@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INTERVAL 1.959963984540054 /* standard deviations of 95 % */
-
 void promise_make(const struct gp_belief *belief, const struct gp_trial *row, const struct trial *trial, bool maximize,
                   struct promise *ret)
 {
@@ -39,8 +37,8 @@ void promise_make(const struct gp_belief *belief, const struct gp_trial *row, co
     ret->mean = sign * belief->mean;
     ret->n_seeds = belief->n_seeds;
     ret->cost = exp(belief->log_cost);
-    ret->cost_lo = exp(belief->log_cost - INTERVAL * belief->log_cost_sd);
-    ret->cost_hi = exp(belief->log_cost + INTERVAL * belief->log_cost_sd);
+    ret->cost_lo = exp(belief->log_cost - GP_SD_95 * belief->log_cost_sd);
+    ret->cost_hi = exp(belief->log_cost + GP_SD_95 * belief->log_cost_sd);
 }
 
 const char *promise_seeds_text(const struct promise *p, char *buf)

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/protobuf.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 
@@ -27,8 +28,6 @@
 #define CRC32C_POLYNOMIAL 0x82f63b78u /* Castagnoli's, bits reversed */
 #define CRC_MASK 0xa282ead8u
 #define FILES_A_SECOND 1000 /* of one process in one folder */
-
-enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 struct event_file {
     FILE *file;
@@ -74,46 +73,9 @@ static void write_record(struct event_file *f, const struct strbuf *data)
 
 /* ---- messages ---- */
 
-static void add_varint(struct strbuf *out, uint64_t value)
+static float narrowed(double x)
 {
-    do {
-        char byte = (char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        strbuf_add_n(out, &byte, 1);
-        value >>= 7;
-    } while (value > 0);
-}
-
-static void add_key(struct strbuf *out, unsigned field, enum wire wire)
-{
-    add_varint(out, field << 3 | wire);
-}
-
-static void add_bytes(struct strbuf *out, unsigned field, const char *bytes, size_t n)
-{
-    add_key(out, field, WIRE_BYTES);
-    add_varint(out, n);
-    strbuf_add_n(out, bytes, n);
-}
-
-static void add_f64(struct strbuf *out, unsigned field, double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    bits = htole64(bits);
-    add_key(out, field, WIRE_64);
-    strbuf_add_n(out, (const char *)&bits, sizeof bits);
-}
-
-static void add_f32(struct strbuf *out, unsigned field, double value)
-{
-    float narrow = fabs(value) > (double)FLT_MAX ? copysignf(INFINITY, (float)(value > 0 ? 1 : -1)) : (float)value;
-    uint32_t bits;
-
-    memcpy(&bits, &narrow, sizeof bits);
-    bits = htole32(bits);
-    add_key(out, field, WIRE_32);
-    strbuf_add_n(out, (const char *)&bits, sizeof bits);
+    return fabs(x) > (double)FLT_MAX ? copysignf(INFINITY, x > 0 ? 1 : -1) : (float)x;
 }
 
 void event_file_add(struct event_file *f, double utc_s, int64_t step, const struct event_value *values, size_t n)
@@ -124,16 +86,15 @@ void event_file_add(struct event_file *f, double utc_s, int64_t step, const stru
         if (isnan(values[i].value))
             continue;
         strbuf_clear(&f->value);
-        add_bytes(&f->value, 1, values[i].tag, strlen(values[i].tag));
-        add_f32(&f->value, 2, values[i].value);
-        add_bytes(&f->summary, 1, f->value.text, f->value.len);
+        pb_text(&f->value, 1, values[i].tag);
+        pb_f32(&f->value, 2, narrowed(values[i].value));
+        pb_bytes(&f->summary, 1, f->value.text, f->value.len);
     }
     if (f->summary.len == 0)
         return;
-    add_f64(&f->event, 1, utc_s);
-    add_key(&f->event, 2, WIRE_VARINT);
-    add_varint(&f->event, (uint64_t)step);
-    add_bytes(&f->event, 5, f->summary.text, f->summary.len);
+    pb_f64(&f->event, 1, utc_s);
+    pb_int(&f->event, 2, step);
+    pb_bytes(&f->event, 5, f->summary.text, f->summary.len);
     write_record(f, &f->event);
 }
 
@@ -142,8 +103,8 @@ void event_file_add(struct event_file *f, double utc_s, int64_t step, const stru
 static void add_version(struct event_file *f, double utc_s)
 {
     strbuf_clear(&f->event);
-    add_f64(&f->event, 1, utc_s);
-    add_bytes(&f->event, 3, EVENT_VERSION, strlen(EVENT_VERSION));
+    pb_f64(&f->event, 1, utc_s);
+    pb_text(&f->event, 3, EVENT_VERSION);
     write_record(f, &f->event);
 }
 

@@ -104,8 +104,6 @@ void calibration_make(const struct study_view *v, struct calibration *ret)
     mem_free(fresh);
 }
 
-#define INTERVAL 1.959963984540054 /* 95 % of a normal distribution */
-
 void foresight_make(const struct study_view *v, struct foresight *ret)
 {
     double sign = v->study.maximize ? 1 : -1;
@@ -118,8 +116,8 @@ void foresight_make(const struct study_view *v, struct foresight *ret)
         double score_z = (v->gp[i].score - sign * p->score) / p->score_sd;
         double cost_z = (log(v->gp[i].cost) - p->log_cost) / p->log_cost_sd;
         ret->n++;
-        ret->n_score += fabs(score_z) <= INTERVAL;
-        ret->n_cost += fabs(cost_z) <= INTERVAL;
+        ret->n_score += fabs(score_z) <= GP_SD_95;
+        ret->n_cost += fabs(cost_z) <= GP_SD_95;
         ret->score_z += (score_z - ret->score_z) / (double)ret->n;
         ret->cost_z += (cost_z - ret->cost_z) / (double)ret->n;
     }

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#define SURE 1.959963984540054 /* sd: 97.5 % of a normal distribution lie below */
-
 /* The finished trial of no higher cost with the highest score (by its belief, where there is one); view->n: none. A
  * branch of trial i is i itself, earlier on: that it is good is no reason to stop. */
 static size_t best_for(const struct study_view *v, size_t i, double cost, double *ret_score)
@@ -38,11 +36,12 @@ bool overrun_is_hopeless(const struct study_view *v, size_t i, double cost, doub
 
     if (!p->known || study_view_has_third(v) || v->search.envs.n > 0 || !isfinite(score) || !isfinite(cost))
         return false;
-    double expected = exp(p->log_cost), limit = fmax(expected * exp(SURE * p->log_cost_sd), OVERRUN_FACTOR * expected);
+    double expected = exp(p->log_cost),
+           limit = fmax(expected * exp(GP_SD_95 * p->log_cost_sd), OVERRUN_FACTOR * expected);
     if (!(cost > limit && cost > expected + OVERRUN_LEAST_S))
         return false;
     size_t best = best_for(v, i, cost, &reached);
-    if (best == v->n || reached < sign * score || reached < sign * p->score + SURE * p->score_sd)
+    if (best == v->n || reached < sign * score || reached < sign * p->score + GP_SD_95 * p->score_sd)
         return false;
     snprintf(ret_why, size,
              "stopped early: it had cost %s where %s were expected and at most %s with 97.5 %%, and what it could have "

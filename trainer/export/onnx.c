@@ -4,9 +4,9 @@
  * logits_j (masked), or mean_j and log_std_j; value (batch); next_state. Names of ONNX' messages stand beside field
  * numbers (onnx.proto). */
 #include "trainer/export/export_priv.h"
-#include "trainer/export/protobuf.h"
 
 #include "base/mem.h"
+#include "base/protobuf.h"
 
 #include <stdio.h>
 

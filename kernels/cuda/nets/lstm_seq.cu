@@ -15,8 +15,7 @@
 
 #define PAD 8 /* bf16 after each row in shared memory: rows then fall on different banks */
 #define STAGES 6 /* of the ring: steps that are on their way or in use */
-/* Agents of a multiprocessor up to which training takes tiles of 8; more: of 16. bench/results/nets-h100-lstm.csv has
- * both sides: 512 agents and 2048. */
+/* Agents of a multiprocessor up to which training takes tiles of 8; more: of 16 (measured with 512 and 2048: bench/notes/cuda.md). */
 #define TILE_8_AGENTS 8
 #define BLOCKS_EACH(H) ((H) == 128 ? 1 : 2) /* of a multiprocessor: W_hh takes that many registers */
 

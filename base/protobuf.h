@@ -1,8 +1,9 @@
-/* protobuf.h - just enough of Protocol Buffers to write a message: fields of numbers, bytes and other messages. A message
- * is a struct strbuf; one inside another is written into a buffer of its own first and then put into it. */
-#ifndef TRAINER_EXPORT_PROTOBUF_H
-#define TRAINER_EXPORT_PROTOBUF_H
+/* protobuf.h - enough of Protocol Buffers to write a message: fields of numbers, bytes and other messages. A message is a
+ * struct strbuf; a message inside another is first written into a buffer of its own and then put into it. */
+#ifndef BASE_PROTOBUF_H
+#define BASE_PROTOBUF_H
 
+#include <endian.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -19,6 +20,26 @@ static inline void pb_int(struct strbuf *m, unsigned field, int64_t x)
 {
     pb_varint(m, field << 3);
     pb_varint(m, (uint64_t)x);
+}
+
+static inline void pb_f64(struct strbuf *m, unsigned field, double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    bits = htole64(bits);
+    pb_varint(m, field << 3 | 1);
+    strbuf_add_n(m, (const char *)&bits, sizeof bits);
+}
+
+static inline void pb_f32(struct strbuf *m, unsigned field, float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    bits = htole32(bits);
+    pb_varint(m, field << 3 | 5);
+    strbuf_add_n(m, (const char *)&bits, sizeof bits);
 }
 
 static inline void pb_bytes(struct strbuf *m, unsigned field, const void *bytes, size_t n)
