@@ -57,6 +57,7 @@
     ONE(muon)                                                                                                          \
     ONE(optimiser_tick)                                                                                                \
     ONE(zero)                                                                                                          \
+    ONE(zero_rows)                                                                                                     \
     ONE(copy)                                                                                                          \
     ONE(sum_rows)                                                                                                      \
     ONE(pack_rows)                                                                                                     \

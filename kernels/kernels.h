@@ -487,6 +487,8 @@ struct kern_ops {
 
     /* Plain. */
     void (*zero)(struct kern *k, void *p, size_t bytes);
+    /* n rows of `bytes` bytes, `stride` bytes apart, become 0; p, bytes and stride are multiples of 4. */
+    void (*zero_rows)(struct kern *k, void *p, size_t bytes, size_t stride, size_t n);
     void (*copy)(struct kern *k, void *dst, const void *src, size_t bytes);
     /* x (rows, n): row 0 becomes the sum of all rows, added in order. */
     void (*sum_rows)(struct kern *k, float *x, size_t rows, size_t n);

@@ -70,9 +70,10 @@ bool trainer_cache_drop_oldest(struct trainer_cache *cache)
 static bool same_shape(const struct trainer *a, const struct trainer *b)
 {
     return a->kern == b->kern && a->ops == b->ops && a->def == b->def && a->n_agents == b->n_agents &&
-           a->horizon == b->horizon && a->n_segments == b->n_segments && a->set.optimizer == b->set.optimizer &&
-           a->set.vtrace == b->set.vtrace && a->set.norm_adv == b->set.norm_adv &&
-           a->set.scale_reward == b->set.scale_reward && (a->set.prio_alpha > 0.0) == (b->set.prio_alpha > 0.0) &&
+           a->horizon == b->horizon && a->n_segments == b->n_segments && a->set.shuffle == b->set.shuffle &&
+           a->set.optimizer == b->set.optimizer && a->set.vtrace == b->set.vtrace &&
+           a->set.norm_adv == b->set.norm_adv && a->set.scale_reward == b->set.scale_reward &&
+           (a->set.prio_alpha > 0.0) == (b->set.prio_alpha > 0.0) &&
            (a->set.e3b_coef > 0.0) == (b->set.e3b_coef > 0.0) && a->set.graphs == b->set.graphs &&
            memcmp(&a->policy.set, &b->policy.set, sizeof a->policy.set) == 0 &&
            memcmp(a->env_settings, b->env_settings, a->def->options.settings_size) == 0;

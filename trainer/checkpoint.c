@@ -49,6 +49,7 @@ struct ckpt_shape {
     int64_t value_bins, value_max; /* not in older files; 0 where the value is a number */
     int64_t frame_stack; /* not in older files: it was 1 */
     int64_t more_head_sizes[ENV_MAX_HEADS - CKPT_FIRST_HEADS]; /* not in older files: there were none */
+    int64_t value_net; /* not in older files: it was shared */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -125,7 +126,8 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
         *(i < CKPT_FIRST_HEADS ? &s->head_sizes[i] : &s->more_head_sizes[i - CKPT_FIRST_HEADS]) =
             t->shape.head_sizes[i];
     s->state_size = (int64_t)t->def->state_size;
-    s->hidden_size = (int64_t)t->policy.width;
+    s->hidden_size = t->policy.set.hidden_size;
+    s->value_net = t->policy.set.value_net;
     s->num_layers = (int64_t)t->policy.n_layers;
     s->core = t->policy.n_layers > 0 ? t->policy.set.core : POLICY_CORE_NONE;
     s->activation = t->policy.act;
@@ -188,6 +190,7 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"policy.action_std", offsetof(struct ckpt_shape, action_std)},
         {"policy.action_bounds", offsetof(struct ckpt_shape, action_bounds)},
         {"policy.norm_obs", offsetof(struct ckpt_shape, norm_obs)},
+        {"policy.value_net", offsetof(struct ckpt_shape, value_net)},
         {"policy.value_bins", offsetof(struct ckpt_shape, value_bins)},
         {"policy.value_max", offsetof(struct ckpt_shape, value_max)},
         {"env.frame_stack", offsetof(struct ckpt_shape, frame_stack)},

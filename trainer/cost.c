@@ -73,6 +73,7 @@ static uint64_t pace_kind(const struct trainer *t, uint64_t window)
     const double numbers[] = {(double)t->n_agents,
                               (double)t->horizon_full,
                               (double)t->n_segments,
+                              (double)s->shuffle,
                               schedule_mean_minibatches(s, t->horizon_full),
                               (double)s->optimizer,
                               (double)s->vtrace,

@@ -246,6 +246,7 @@ enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
 {
     uint64_t may_wait = t->direct ? 0 : ISSUED_MAX - 1;
     double from_s = clock_mono_s();
+    size_t n_segments = t->n_segments;
     enum status rc;
 
     if (t->failed)
@@ -254,8 +255,10 @@ enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
     if (!t->running)
         t->clock_ns = clock_mono_ns();
     t->horizon = horizon;
+    t->n_segments = trainer_segments(t) < n_segments ? trainer_segments(t) : n_segments;
     rc = iteration_issue(t, err);
     t->horizon = t->horizon_full;
+    t->n_segments = n_segments;
     TRY(rc);
     if (t->n_issued == 1)
         t->first_s = clock_mono_s() - from_s;

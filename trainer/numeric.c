@@ -74,7 +74,7 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     static const char from_game[] = "the game gave it; `trawl env check` plays the game and looks for the cause";
     struct policy *p = &t->policy;
     struct policy_pass *s = &t->pass;
-    size_t M = t->horizon * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
+    size_t M = trainer_segment_steps(t) * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
     char name[64];
 
     if (p->obs_bytes == a) /* bytes are numbers, whatever they are */

@@ -1,5 +1,7 @@
 /* policy.c - the network as a flat vector with named tensors, its initial values, one step and whole sequences.
  * encoder (D -> H, policy_encoder.c) -> L core layers (mlp, MinGRU or LSTM, H -> H) -> one linear of A + 1 outputs.
+ * With a value network of its own the same layers hold two networks side by side: weights between them are 0 and get no
+ * gradient, so whatever runs or exports a policy sees a wider one.
  * Invariant: tensors lie in the flat vector in order and without gaps; forward over T steps gives the same numbers
  * as T single steps up to rounding of sums. */
 #include "trainer/trainer_priv.h"
@@ -58,7 +60,8 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
     p->grid_size = (size_t)shape->channels * (size_t)shape->height * (size_t)shape->width * p->n_frames;
     p->obs_bytes = shape->u8 ? 1 : p->ops->act_size;
     p->byte_scale = shape->u8 ? 1.0f / shape->byte_scale : 0.0f;
-    p->width = (size_t)set->hidden_size;
+    p->n_nets = set->value_net == POLICY_VALUE_SEPARATE ? 2 : 1;
+    p->width = (size_t)set->hidden_size * p->n_nets;
     p->n_layers = set->core == POLICY_CORE_NONE ? 0 : (size_t)set->num_layers;
     p->n_gates = set->core == POLICY_CORE_MINGRU ? 3 : set->core == POLICY_CORE_LSTM ? 4 : 0;
     p->state_size = set->core == POLICY_CORE_MINGRU ? p->width : set->core == POLICY_CORE_LSTM ? 2 * p->width : 0;
@@ -163,9 +166,9 @@ double rng_normal(struct rng *rng)
     return sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * v);
 }
 
-/* w (rows, cols) = gain times a matrix with orthonormal rows or columns, whichever are fewer: the Q of a Gaussian
- * matrix, its signs fixed by R's diagonal so that Q is uniform. */
-static void policy_fill_orthogonal(float *w, size_t rows, size_t cols, double gain, struct rng *rng)
+/* w (rows, cols), whose rows are `stride` numbers apart, = gain times a matrix with orthonormal rows or columns, whichever
+ * are fewer: the Q of a Gaussian matrix, its signs fixed by R's diagonal so that Q is uniform. */
+static void policy_fill_orthogonal(float *w, size_t stride, size_t rows, size_t cols, double gain, struct rng *rng)
 {
     size_t tall = rows > cols ? rows : cols, thin = rows > cols ? cols : rows;
     double *q = mem_array2(tall, thin, sizeof *q); /* (tall, thin) */
@@ -182,13 +185,21 @@ static void policy_fill_orthogonal(float *w, size_t rows, size_t cols, double ga
         mem_refused(0);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++)
-            w[i * cols + j] = (float)(rows > cols ? q[i * thin + j] * tau[thin + j] : q[j * thin + i] * tau[thin + i]);
+            w[i * stride + j] =
+                (float)(rows > cols ? q[i * thin + j] * tau[thin + j] : q[j * thin + i] * tau[thin + i]);
     mem_free(tau);
     mem_free(q);
 }
 
+static double act_gain(enum kern_act act)
+{
+    return act == KERN_ACT_RELU ? M_SQRT2 : 1.0;
+}
+
 void policy_fill_params(const struct policy *p, struct rng rng, float *params)
 {
+    size_t W = p->width, H = W / p->n_nets; /* of a network */
+
     memset(params, 0, p->n_params * sizeof *params);
     for (size_t i = 0; i < p->n_tensors; i++) {
         const struct kern_tensor *tensor = &p->tensors[i];
@@ -205,17 +216,18 @@ void policy_fill_params(const struct policy *p, struct rng rng, float *params)
             continue;
         }
         if (strncmp(name, "heads", 5) == 0) { /* near-uniform actions, value of full size */
-            policy_fill_orthogonal(w, p->n_logits - policy_fixed_rows(p), tensor->cols, 0.01, &own);
+            policy_fill_orthogonal(w, W, p->n_logits - policy_fixed_rows(p), H, 0.01, &own);
             if (p->heads.n_bins == 0) /* bins begin equal: a value of 0 */
-                policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own);
-        } else if (strncmp(name, "core", 4) == 0 && p->recurrent) { /* the gates one by one */
-            for (size_t g = 0; g < p->n_gates; g++)
-                policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own);
+                policy_fill_orthogonal(w + p->n_logits * W + (W - H), W, 1, H, 1.0, &own);
+        } else if (strncmp(name, "core", 4) == 0) { /* the gates one by one */
+            for (size_t at = 0; at < tensor->rows; at += H)
+                policy_fill_orthogonal(w + at * W + at % W, W, H, H, p->recurrent ? 1.0 : act_gain(p->act), &own);
         } else {
             bool last = strcmp(name, "encoder.weight") == 0 || strcmp(name, "encoder.list") == 0;
-            enum kern_act act = last ? p->encoder_act : p->act;
-            double gain = act == KERN_ACT_RELU ? M_SQRT2 : 1.0;
-            policy_fill_orthogonal(w, tensor->rows, tensor->cols, gain, &own);
+            size_t rows = last ? H : tensor->rows;
+            for (size_t at = 0; at < tensor->rows; at += rows)
+                policy_fill_orthogonal(w + at * tensor->cols, tensor->cols, rows, tensor->cols,
+                                       act_gain(last ? p->encoder_act : p->act), &own);
         }
     }
 }
@@ -437,13 +449,33 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
     heads.dout = s->dout, heads.dx = s->dx[0], heads.add_dw = add;
     heads.dw = grads + last[0].offset, heads.db = grads + last[1].offset;
     p->ops->heads_backward(k, &heads);
-    if (policy_fixed_rows(p) > 0)
-        p->ops->zero(k, heads.dw + (p->n_logits - policy_fixed_rows(p)) * p->width,
-                     policy_fixed_rows(p) * p->width * sizeof *heads.dw);
     for (size_t l = p->n_layers; l-- > 0; cur ^= 1) {
         x = l > 0 ? s->core[l - 1] : s->encoded;
         policy_core_backward(p, k, s, w, grads, l, s->dx[cur ^ 1], s->dx[cur], x,
                              p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B, add);
     }
     policy_encode_backward(p, k, s, w, grads, s->dx[cur], obs, T * B, add);
+}
+
+/* Of a matrix whose rows [from, from + n) belong to one of two networks, the columns of the other, which begin at
+ * `other`. */
+static void mask_block(const struct policy *p, struct kern *k, float *dw, size_t from, size_t n, size_t other)
+{
+    p->ops->zero_rows(k, dw + from * p->width + other, p->width / 2 * sizeof *dw, p->width * sizeof *dw, n);
+}
+
+void policy_mask_gradient(const struct policy *p, struct kern *k, float *grads)
+{
+    size_t W = p->width, H = W / 2, fixed = policy_fixed_rows(p);
+    float *heads = grads + p->tensors[p->n_tensors - 2].offset;
+
+    if (fixed > 0)
+        p->ops->zero(k, heads + (p->n_logits - fixed) * W, fixed * W * sizeof *heads);
+    if (p->n_nets == 1)
+        return;
+    for (size_t i = p->n_encoder_tensors; i + 2 < p->n_tensors; i++)
+        for (size_t at = 0; p->tensors[i].is_matrix && at < p->tensors[i].rows; at += H)
+            mask_block(p, k, grads + p->tensors[i].offset, at, H, at % W == 0 ? H : 0);
+    mask_block(p, k, heads, 0, p->n_logits, H);
+    mask_block(p, k, heads, p->n_logits, p->n_out - p->n_logits, 0);
 }

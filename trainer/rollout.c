@@ -32,7 +32,7 @@ void rollout_plan(struct trainer *t)
     plan_add(plan, &r->ret, "rollout returns", sizeof(float), T, N, 1);
     if (t->set.vtrace)
         plan_add(plan, &r->log_ratio, "rollout ratios", sizeof(float), T, N, 1);
-    plan_add(plan, &r->prob, "segment priorities", sizeof(float), N, 1, 1);
+    plan_add(plan, &r->prob, "segment priorities", sizeof(float), trainer_segments(t), 1, 1);
     plan_add(plan, &r->h, "recurrent state", sizeof(float), L, N, S);
     plan_add(plan, &r->h0, "recurrent state at the start", sizeof(float), L, N, S);
     plan_add(plan, &r->h_tmp, "recurrent state of bootstraps", sizeof(float), L, N, S);

@@ -42,6 +42,9 @@ static const struct opt_def policy_defs[] = {
                "Sets that standard deviation at the start, in half widths of the action's range."),
     PROW_ENUM(action_bounds, "clip", "clip|tanh", OPT_FIXED,
               "Keeps actions that are numbers in their range: clipped, or squashed by tanh."),
+    PROW_ENUM(value_net, "shared", "shared|separate", OPT_FIXED,
+              "Estimates the value by the policy's own layers, or by a second network of hidden_size units that shares "
+              "convolutions alone; usual where actions are numbers."),
     PROW_INT(
         value_bins, "0", 0, KERN_MAX_BINS, OPT_FIXED, 0, 0, "bins",
         "Estimates the value as a distribution over this many bins, trained by cross entropy; 0: as a number. 51 is "
@@ -86,8 +89,11 @@ static const struct opt_def train_defs[] = {
             .sweep_factor = 8),
     ROW_INT(horizon, "32", 1, 65536, OPT_POW2, 0, 0, "steps", "Collects this many steps of each agent before updating.",
             .sweep_factor = 8),
-    ROW_INT(minibatch_size, "1024", 1, 1e9, OPT_POW2, 0, 0, "steps", "Samples in one update, a multiple of horizon.",
-            .sweep_factor = 8),
+    ROW_INT(minibatch_size, "1024", 1, 1e9, OPT_POW2, 0, 0, "steps",
+            "Samples in one update, with train.shuffle segments a multiple of horizon.", .sweep_factor = 8),
+    ROW_ENUM(shuffle, "segments", "segments|steps", OPT_FIXED,
+             "Makes minibatches of whole segments, horizon steps of one agent each, or of single steps of any agent: "
+             "better for small minibatches of policies without memory, as in MuJoCo's tasks."),
     ROW_FLOAT(replay_ratio, "2", 0, 1000, OPT_LINEAR, 0.25, 4, "",
               "Trains on each collected sample this many times on average."),
     ROW_ENUM(replay_rounding, "carry", "carry|floor", OPT_FIXED,

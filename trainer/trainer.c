@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#define SHUFFLE_STEPS_MAX (1 << 24) /* as many as a GPU shuffles */
 #define LOWER "train.total_agents, train.horizon, train.minibatch_size or policy.hidden_size"
 
 /* ---- checks ---- */
@@ -58,16 +59,32 @@ static enum status check_obs(const struct policy_settings *p, const struct env_d
     return ST_OK;
 }
 
-static enum status check_train(const struct train_settings *s, const struct env_def *def, const struct env_shape *shape,
-                               struct error *err)
+/* A rollout is made of segments, and a minibatch of some of them. */
+static enum status check_minibatch(const struct train_settings *s, const struct policy_settings *policy,
+                                   struct error *err)
 {
-    if (s->total_timesteps < 1)
-        return FAIL(err, ST_CONFIG, "train.total_timesteps is %" PRId64 ", it must be at least 1", s->total_timesteps);
-    if (s->total_agents < 1 || s->horizon < 1 || s->minibatch_size < 1)
-        return FAIL(err, ST_CONFIG,
-                    "train.total_agents is %" PRId64 ", train.horizon %" PRId64 ", train.minibatch_size %" PRId64
-                    "; each must be at least 1",
-                    s->total_agents, s->horizon, s->minibatch_size);
+    bool memory = policy->num_layers > 0 && (policy->core == POLICY_CORE_MINGRU || policy->core == POLICY_CORE_LSTM);
+    int64_t most = INT32_MAX / s->horizon < s->total_agents ? INT32_MAX : s->total_agents * s->horizon;
+
+    if (s->shuffle == TRAIN_SHUFFLE_STEPS) {
+        if (memory)
+            return FAIL(err, ST_CONFIG,
+                        "train.shuffle is steps, but policy.core %s is trained on segments, whose steps follow each "
+                        "other; set train.shuffle = segments",
+                        policy->core == POLICY_CORE_LSTM ? "lstm" : "mingru");
+        if (most > SHUFFLE_STEPS_MAX)
+            return FAIL(err, ST_CONFIG,
+                        "train.shuffle is steps, and a rollout has %" PRId64 " of train.total_agents %" PRId64
+                        " times train.horizon %" PRId64 "; lower them to at most %d together, or set train.shuffle = "
+                        "segments",
+                        most, s->total_agents, s->horizon, SHUFFLE_STEPS_MAX);
+        if (s->minibatch_size > most)
+            return FAIL(err, ST_CONFIG,
+                        "train.minibatch_size %" PRId64 " is more than a rollout of train.total_agents %" PRId64
+                        " times train.horizon %" PRId64 " steps; lower it to at most %" PRId64,
+                        s->minibatch_size, s->total_agents, s->horizon, most);
+        return ST_OK;
+    }
     if (s->minibatch_size % s->horizon != 0)
         return FAIL(err, ST_CONFIG,
                     "train.minibatch_size %" PRId64 " is not a multiple of train.horizon %" PRId64 "; try %" PRId64,
@@ -79,6 +96,20 @@ static enum status check_train(const struct train_settings *s, const struct env_
                     " or raise total_agents",
                     s->minibatch_size, s->minibatch_size / s->horizon, s->horizon, s->total_agents,
                     s->total_agents * s->horizon);
+    return ST_OK;
+}
+
+static enum status check_train(const struct train_settings *s, const struct policy_settings *policy,
+                               const struct env_def *def, const struct env_shape *shape, struct error *err)
+{
+    if (s->total_timesteps < 1)
+        return FAIL(err, ST_CONFIG, "train.total_timesteps is %" PRId64 ", it must be at least 1", s->total_timesteps);
+    if (s->total_agents < 1 || s->horizon < 1 || s->minibatch_size < 1)
+        return FAIL(err, ST_CONFIG,
+                    "train.total_agents is %" PRId64 ", train.horizon %" PRId64 ", train.minibatch_size %" PRId64
+                    "; each must be at least 1",
+                    s->total_agents, s->horizon, s->minibatch_size);
+    TRY(check_minibatch(s, policy, err));
     if (s->minibatch_size > INT32_MAX || s->total_agents > INT32_MAX)
         return FAIL(err, ST_CONFIG,
                     "train.minibatch_size %" PRId64 " or train.total_agents %" PRId64 " is beyond 2^31 - 1; lower it",
@@ -132,7 +163,7 @@ static enum status choose_precision(const struct train_settings *s, struct kern 
 static void trainer_plan(struct trainer *t)
 {
     struct plan *plan = &t->plan;
-    size_t n = t->policy.n_params;
+    size_t n = t->policy.n_params, T = trainer_segment_steps(t);
 
     plan_add(plan, &t->params, "weights", sizeof(float), n, 1, 1);
     if (t->ops->act_size != sizeof(float))
@@ -159,7 +190,7 @@ static void trainer_plan(struct trainer *t)
     novelty_plan(t);
     update_plan(t);
     policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
-    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block, t->n_shards);
+    policy_plan_pass(&t->policy, &t->pass, plan, T * t->n_segments, T * t->n_block, t->n_shards);
 }
 
 /* Weights, streams and first observations. */
@@ -208,9 +239,9 @@ static void trainer_describe(struct trainer *t, struct kern *kern, const struct 
     t->n_agents = (size_t)train->total_agents;
     t->horizon = t->horizon_full = (size_t)train->horizon;
     t->direct = kern_kind(kern) == KERN_CPU;
-    t->n_segments = (size_t)(train->minibatch_size / train->horizon);
+    t->n_segments = (size_t)train->minibatch_size / trainer_segment_steps(t);
     t->n_shards = kern_n_shards(kern);
-    t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
+    t->n_block = update_block_segments(kern, trainer_segment_steps(t), t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape->n_agents;
     t->root = rng_seed((uint64_t)train->seed);
     policy_init(&t->policy, kern, policy, shape);
@@ -274,7 +305,7 @@ static enum status trainer_check_shape(const struct env_def *def, const void *en
     TRY(env_def_check(def, env_settings, 1, ret_shape, err));
     TRY(policy_check_encoder(policy, def->name, ret_shape, err));
     TRY(check_obs(policy, def, ret_shape, err));
-    return check_train(train, def, ret_shape, err);
+    return check_train(train, policy, def, ret_shape, err);
 }
 
 enum status trainer_check(const struct env_def *def, const void *env_settings, const struct policy_settings *policy,

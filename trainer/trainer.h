@@ -23,6 +23,7 @@ struct policy_settings {
     int action_std, action_bounds; /* of actions that are numbers: enum policy_std, enum policy_bounds */
     double action_std_init; /* in half widths of the action's range */
     bool norm_obs;
+    int value_net; /* enum policy_value_net */
     int64_t value_bins, value_max; /* 0: the value is a number; else a distribution over bins from -value_max to it */
     int64_t frame_stack; /* of frames_opt_table; 0: 1 */
 };
@@ -35,6 +36,7 @@ enum policy_activation {
     POLICY_ACTIVATION_TANH
 };
 enum policy_encoder { POLICY_ENCODER_LINEAR, POLICY_ENCODER_CONV };
+enum policy_value_net { POLICY_VALUE_SHARED, POLICY_VALUE_SEPARATE };
 enum policy_std { POLICY_STD_FIXED, POLICY_STD_STATE };
 enum policy_bounds { POLICY_BOUNDS_CLIP, POLICY_BOUNDS_TANH };
 extern const struct opt_table policy_opt_table;
@@ -50,7 +52,9 @@ struct train_settings {
     int64_t total_timesteps; /* env steps (agent decisions) */
     double max_seconds; /* stop by the clock; 0: off */
     int64_t seed;
-    int64_t total_agents, horizon, minibatch_size; /* minibatch_size in tokens, a multiple of horizon */
+    int64_t total_agents, horizon, minibatch_size; /* minibatch_size in tokens, a multiple of horizon unless
+                                                       steps are shuffled */
+    int shuffle; /* enum train_shuffle */
     double replay_ratio; /* samples trained per sample collected */
     int replay_rounding; /* enum train_rounding */
     double learning_rate, min_lr_ratio;
@@ -79,6 +83,7 @@ struct train_settings {
     double checkpoint_interval_s; /* 0: only at the end */
 };
 enum train_optimizer { TRAIN_ADAM, TRAIN_MUON };
+enum train_shuffle { TRAIN_SHUFFLE_SEGMENTS, TRAIN_SHUFFLE_STEPS };
 enum train_rounding { TRAIN_ROUNDING_CARRY, TRAIN_ROUNDING_FLOOR };
 enum train_precision { TRAIN_PRECISION_AUTO, TRAIN_F32, TRAIN_BF16 };
 extern const struct opt_table train_opt_table;

@@ -45,6 +45,7 @@ struct policy {
     struct kern_heads heads;
     enum kern_act act, encoder_act; /* of mlp layers and convolutions; of the encoder's last layer */
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
+    size_t n_nets; /* 2: the first H / 2 units are the policy's, the others the value's, and no weight joins them */
     /* An observation is the last n_frames frames of frame_size numbers (kern_frames), each as a game shows it: a grid and a
      * list. In memory a number has obs_bytes bytes: 1 where games show bytes, else act_size. */
     size_t frame_size, n_frames, obs_bytes;
@@ -136,6 +137,8 @@ void policy_forward_step(const struct policy *p, struct kern *k, struct policy_s
 /* out (T, B, O) of s from obs (T, B, D), h0 (L, B, S), reset (T, B). An LSTM leaves the last state in h0. */
 void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                     const void *obs, float *h0, const uint8_t *reset, size_t T, size_t B);
+/* Gradients of weights that stay 0 become 0: those between two networks, those of deviations that are fixed. */
+void policy_mask_gradient(const struct policy *p, struct kern *k, float *grads);
 /* grads (n_params) from s->dout, which is overwritten; add: adds to grads. */
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                      float *grads, const void *obs, const float *h0, const uint8_t *reset, size_t T, size_t B,
@@ -176,8 +179,8 @@ struct rollout {
     float *rewards; /* (T, N) clipped */
     uint8_t *terms, *truncs; /* (T, N) */
     float *adv, *ret; /* (T, N) */
-    float *log_ratio; /* (T, N) of the segments' last use, 0 before; vtrace only */
-    float *prob; /* (N) of segments */
+    float *log_ratio; /* (T, N) of the last use of each, 0 before; vtrace only */
+    float *prob; /* (trainer_segments) */
     float *h, *h0; /* (L, N, S) now, and at the rollout's start */
     float *h_tmp; /* (L, N, S) packed or copied states for bootstraps */
     void *final_obs, *pack_obs; /* (N, D) */
@@ -227,10 +230,10 @@ struct block {
 struct block update_block_first(const struct trainer *t, size_t shard); /* n is 0 when the shard has none */
 struct block update_block_next(const struct trainer *t, struct block b); /* n is 0 after the last */
 
-/* A minibatch is kept in blocks, each time-major: a block begins at token from * T (values, with their T + 1 rows:
- * from * (T + 1); h0: from * L). See update.c. */
+/* A minibatch is kept in blocks, each time-major: a block begins at token from * T (
+ * h0: from * L). See update.c. */
 struct minibatch {
-    int32_t *perm; /* (N) */
+    int32_t *perm; /* (trainer_segments) */
     int32_t *idx; /* (B), prioritised */
     float *weight; /* (B), prioritised */
     void *obs; /* policy.obs_bytes each */
@@ -392,6 +395,16 @@ enum trainer_stream { STREAM_INIT = 1, STREAM_SAMPLE, STREAM_SEGMENTS, STREAM_EN
 static inline struct policy_weights trainer_weights(const struct trainer *t)
 {
     return (struct policy_weights){.params = t->params, .act = t->weights};
+}
+/* Steps of a segment, what minibatches are made of: a whole horizon of one agent, or a single step. */
+static inline size_t trainer_segment_steps(const struct trainer *t)
+{
+    return t->set.shuffle == TRAIN_SHUFFLE_STEPS ? 1 : t->horizon;
+}
+/* Segments of a rollout. One begins at column i of (T, N): (T, N) is (1, T N) where segments are single steps. */
+static inline size_t trainer_segments(const struct trainer *t)
+{
+    return t->horizon / trainer_segment_steps(t) * t->n_agents;
 }
 /* After params changed. */
 void trainer_weights_cast(struct trainer *t);

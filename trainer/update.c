@@ -13,7 +13,7 @@ void update_plan(struct trainer *t)
 {
     struct minibatch *m = &t->mb;
     struct plan *plan = &t->plan;
-    size_t N = t->n_agents, T = t->horizon, B = t->n_segments, D = t->policy.obs_size;
+    size_t N = trainer_segments(t), T = trainer_segment_steps(t), B = t->n_segments, D = t->policy.obs_size;
     size_t S = t->policy.state_size, L = t->policy.recurrent ? t->policy.n_layers : 0;
 
     plan_add(plan, &m->perm, "segment order", sizeof(int32_t), N, 1, 1);
@@ -22,7 +22,7 @@ void update_plan(struct trainer *t)
     plan_add(plan, &m->obs, "minibatch observations", t->policy.obs_bytes, T, B, D);
     plan_add(plan, &m->h0, "minibatch states", sizeof(float), L, B, S);
     plan_add(plan, &m->logp, "minibatch log-probabilities", sizeof(float), T, B, 1);
-    plan_add(plan, &m->values, "minibatch values", sizeof(float), T + 1, B, 1);
+    plan_add(plan, &m->values, "minibatch values", sizeof(float), T, B, 1);
     plan_add(plan, &m->adv, "minibatch advantages", sizeof(float), T, B, 1);
     plan_add(plan, &m->ret, "minibatch returns", sizeof(float), T, B, 1);
     plan_add(plan, &m->mean_std, "advantage mean and deviation", sizeof(float), 2, 1, 1);
@@ -82,8 +82,9 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
 {
     struct rollout *r = &t->roll;
     struct minibatch *m = &t->mb;
-    size_t N = t->n_agents, T = t->horizon, f = sizeof(float), at = b.from * T, D = t->policy.obs_size;
+    size_t N = trainer_segments(t), T = trainer_segment_steps(t), f = sizeof(float), at = b.from * T;
     size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, S = t->policy.state_size;
+    size_t D = t->policy.obs_size;
     struct kern_gather_item items[KERN_MAX_GATHER];
     size_t n = 0;
 
@@ -92,7 +93,7 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     items[n++] = (struct kern_gather_item){m->reset + at, r->reset, 1, T};
     items[n++] = (struct kern_gather_item){m->actions + at * n_heads, r->actions, n_heads * sizeof(int32_t), T};
     items[n++] = (struct kern_gather_item){m->logp + at, r->logp, f, T};
-    items[n++] = (struct kern_gather_item){m->values + at + b.from, r->values, f, T + 1};
+    items[n++] = (struct kern_gather_item){m->values + at, r->values, f, T};
     if (r->mask != NULL)
         items[n++] = (struct kern_gather_item){m->mask + at * A, r->mask, A, T};
     if (t->policy.recurrent)
@@ -131,12 +132,12 @@ static void forward_shard(void *ctx, struct kern *k, size_t shard)
 
     EACH_BLOCK(t, shard, b)
     {
-        size_t at = b.from * t->horizon;
+        size_t T = trainer_segment_steps(t), at = b.from * T;
         struct policy_pass pass = policy_pass_at(p, &t->pass, at, shard);
         gather_block(t, k, job->idx, b);
         phase_of_shard(t, shard, PHASE_COPY);
         policy_forward(p, k, &pass, &w, policy_obs_at(p, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
-                       t->horizon, b.n);
+                       T, b.n);
         phase_of_shard(t, shard, PHASE_LOSS);
     }
 }
@@ -154,10 +155,10 @@ static struct kern_loss block_loss(const struct pass_job *job, const struct poli
 {
     const struct trainer *t = job->t;
     const struct minibatch *m = &t->mb;
-    size_t at = b.from * t->horizon;
+    size_t T = trainer_segment_steps(t), at = b.from * T;
 
     return (struct kern_loss){
-        .T = t->horizon,
+        .T = T,
         .B = b.n,
         .B_all = t->n_segments,
         .heads = &t->policy.heads,
@@ -166,7 +167,7 @@ static struct kern_loss block_loss(const struct pass_job *job, const struct poli
         .actions = m->actions + at * (size_t)t->shape.n_heads,
         .mask = m->mask == NULL ? NULL : m->mask + at * t->policy.n_logits,
         .old_logp = m->logp + at,
-        .old_value = m->values + at + b.from,
+        .old_value = m->values + at,
         .adv = m->adv + at,
         .ret = m->ret + at,
         .weight = job->weight == NULL ? NULL : job->weight + b.from,
@@ -176,7 +177,7 @@ static struct kern_loss block_loss(const struct pass_job *job, const struct poli
         .idx = job->idx + b.from,
         .has_before = b.from > 0,
         .log_ratio = t->roll.log_ratio,
-        .N = t->n_agents,
+        .N = trainer_segments(t),
     };
 }
 
@@ -188,7 +189,7 @@ static void backward_shard(void *ctx, struct kern *k, size_t shard)
     struct minibatch *m = &t->mb;
     struct policy_weights w = trainer_weights(t);
     float *grads = t->grads + shard * p->n_params;
-    size_t T = t->horizon, n_done = 0;
+    size_t T = trainer_segment_steps(t), n_done = 0;
 
     EACH_BLOCK(t, shard, b)
     {
@@ -212,9 +213,10 @@ void update_backward(struct trainer *t, const int32_t *idx, const float *weight,
     struct pass_job job = {.t = t, .idx = idx, .weight = weight, .keep = keep};
 
     if (t->set.norm_adv)
-        ops->mean_std(t->kern, t->mb.mean_std, t->mb.adv, t->horizon * t->n_segments);
+        ops->mean_std(t->kern, t->mb.mean_std, t->mb.adv, trainer_segment_steps(t) * t->n_segments);
     kern_each_shard(t->kern, backward_shard, &job);
     ops->sum_rows(t->kern, t->grads, t->n_shards, t->policy.n_params);
+    policy_mask_gradient(&t->policy, t->kern, t->grads);
     ops->minibatch_stats(t->kern, t->stats, t->shard_stats, t->n_shards, t->hyper);
     ops->grad_norm(t->kern, t->norm, t->stats, t->grads, t->policy.n_params);
 }
@@ -253,9 +255,11 @@ static void update_weigh(struct trainer *t)
 
     update_advantage(t);
     if (t->set.prio_alpha > 0.0)
-        t->ops->segments_priority(
-            t->kern, &(struct kern_segments){
-                         .prob = r->prob, .adv = r->adv, .hyper = t->hyper, .T = t->horizon, .N = t->n_agents});
+        t->ops->segments_priority(t->kern, &(struct kern_segments){.prob = r->prob,
+                                                                   .adv = r->adv,
+                                                                   .hyper = t->hyper,
+                                                                   .T = trainer_segment_steps(t),
+                                                                   .N = trainer_segments(t)});
     trainer_phase(t, PHASE_ADVANTAGE);
 }
 
@@ -265,7 +269,7 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, con
 {
     const struct kern_ops *ops = t->ops;
     struct minibatch *m = &t->mb;
-    size_t N = t->n_agents, B = t->n_segments;
+    size_t N = trainer_segments(t), B = t->n_segments;
     const int32_t *idx;
 
     if (t->set.prio_alpha > 0.0) {
@@ -315,10 +319,9 @@ static enum status update_minibatch(struct trainer *t, const int32_t *idx, const
 
 enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err)
 {
-    int64_t n_fresh =
-        t->set.prio_alpha > 0.0 ? 1 : (int64_t)(t->n_agents / t->n_segments); /* minibatches of new segments */
+    size_t N = trainer_segments(t), at = N; /* nothing left of an old order: the data is new */
+    int64_t n_fresh = t->set.prio_alpha > 0.0 ? 1 : (int64_t)(N / t->n_segments); /* minibatches of new segments */
     bool keep = t->set.vtrace && n_minibatches > n_fresh, stop = false;
-    size_t at = t->n_agents; /* nothing left of an old order: the data is new */
 
     trainer_phase_begin(t);
     t->ops->zero(t->kern, t->stats, sizeof *t->stats);

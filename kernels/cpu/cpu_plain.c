@@ -13,6 +13,13 @@ void cpu_zero(struct kern *k, void *p, size_t bytes)
     memset(p, 0, bytes);
 }
 
+void cpu_zero_rows(struct kern *k, void *p, size_t bytes, size_t stride, size_t n)
+{
+    (void)k;
+    for (size_t i = 0; i < n; i++)
+        memset((char *)p + i * stride, 0, bytes);
+}
+
 void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes)
 {
     (void)k;

@@ -91,6 +91,26 @@ void cuda_zero(struct kern *k, void *p, size_t bytes)
     move_bytes(k, p, NULL, bytes, "zero");
 }
 
+/* Of n words in all, `row` to a row. */
+static __global__ void zero_rows_k(uint32_t *p, size_t row, size_t stride, size_t n)
+{
+    size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x;
+
+    if (i < n)
+        p[i / row * stride + i % row] = 0;
+}
+
+void cuda_zero_rows(struct kern *k, void *p, size_t bytes, size_t stride, size_t n)
+{
+    size_t words = bytes / sizeof(uint32_t) * n;
+
+    if (words == 0)
+        return;
+    zero_rows_k<<<cuda_ceil_div(words, BLOCK), BLOCK, 0, cuda_of(k)->stream>>>((uint32_t *)p, bytes / sizeof(uint32_t),
+                                                                               stride / sizeof(uint32_t), words);
+    cuda_launched(k, "zero_rows");
+}
+
 void cuda_copy(struct kern *k, void *dst, const void *src, size_t bytes)
 {
     move_bytes(k, dst, src, bytes, "copy");

@@ -1,5 +1,5 @@
-/* test_parity_nets.c - recurrent layers and convolutions of the CUDA table against the CPU's, as test_parity.c does for
- * the other rows. */
+/* test_parity_nets.c - recurrent layers, convolutions and what belongs to networks of the CUDA table against the CPU's, as
+ * test_parity.c does for the other rows. */
 #include "tests/kernels/parity.h"
 
 /* ---- MinGRU: N, H for a step; T, B, H for a sequence ---- */
@@ -344,6 +344,18 @@ static void frames_run(struct kern *k, const struct call *c)
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
+/* ---- gradients between two networks: words of a row, words from row to row, rows ---- */
+
+static void zero_rows_make(struct parity *p, const size_t *s)
+{
+    parity_normal(p, "dst", BUF_F32, BUF_INOUT, s[1] * s[2], 1.0f);
+}
+
+static void zero_rows_run(struct kern *k, const struct call *c)
+{
+    kern_ops(k)->zero_rows(k, c->p[0], 4 * c->s[0], 4 * c->s[1], c->s[2]);
+}
+
 static const struct parity_case cases[] = {
     ROW(mingru_step, {1, 1}, {3, 5}, {33, 66}, {1000, 128}, {129, 32}),
     ROW(mingru_forward, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
@@ -367,6 +379,8 @@ static const struct parity_case cases[] = {
            {70, 10, 4, 16, 5},
            {16, 84, 4, 16,
             0}) /* more rows: db is a sum of millions of numbers around 0, and f32 keeps too few digits of it */,
+    ROW_AS("zero_rows", zero_rows, false, zero_rows_make, zero_rows_run, {1, 2, 1}, {7, 14, 31}, {64, 128, 192},
+           {100, 300, 1000}),
     ROW_AS("frames_stack", frames_stack, false, frames_make, frames_run, {1, 2, 0, 0, 1 + 64},
            {33, 4, 100, 4, 64 + 1024}, {50, 3, 7, 2, 5 + 128}, {50, 3, 7, 2, 5 + 256 + 1024},
            {40, 4, 9, 3, 2 + 64 + 2048 + 1024}),

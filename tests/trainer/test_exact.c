@@ -266,24 +266,24 @@ static void test_rollout_reference(void **unused)
 static void check_ratio_one(struct setup *s, size_t n_block)
 {
     struct trainer *t = setup_trainer(s);
-    size_t T = t->horizon, B = t->n_segments, n_resets = 0, n_seen;
-    int32_t idx[64];
+    size_t T = trainer_segment_steps(t), N = trainer_segments(t), B = t->n_segments, n_resets = 0, n_seen;
+    int32_t idx[128];
 
     if (n_block < t->n_block)
         t->n_block = n_block; /* as with a minibatch that is larger than the cache */
     iterate(t, 4);
     shake_params(t, 0.2);
     OK(rollout_run(t, err));
-    for (size_t first = 0; first + B <= t->n_agents; first += B) {
+    assert_true(T * N == t->horizon * t->n_agents && B <= 128);
+    for (size_t first = 0; first + B <= N; first += B) {
         for (size_t i = 0; i < B; i++)
             idx[i] = (int32_t)(first + i);
-        for (size_t i = 0; i < T * t->n_agents; i++)
+        for (size_t i = 0; i < T * N; i++)
             t->roll.log_ratio[i] = 7.0f;
         update_forward(t, idx);
         update_backward(t, idx, NULL, true);
-        for (size_t i = 0; i < T * t->n_agents;
-             i++) /* new probabilities are the old ones; the other segments keep theirs */
-            assert_float_equal(t->roll.log_ratio[i], (i % t->n_agents - first < B ? 0.0 : 7.0), 2e-5);
+        for (size_t i = 0; i < T * N; i++) /* new probabilities are the old ones; the other segments keep theirs */
+            assert_float_equal(t->roll.log_ratio[i], (i % N - first < B ? 0.0 : 7.0), 2e-5);
         for (size_t i = 0; i < T * B; i++)
             n_resets += t->mb.reset[i];
         n_seen = 0;
@@ -292,7 +292,7 @@ static void check_ratio_one(struct setup *s, size_t n_block)
                 assert_int_equal(b.from, n_seen); /* blocks tile the minibatch */
                 n_seen += b.n;
                 for (size_t i = 0; i < T * b.n; i++) {
-                    double value = (double)t->mb.values[b.from * (T + 1) + i];
+                    double value = (double)t->mb.values[b.from * T + i];
                     assert_float_equal(t->pass.out[(b.from * T + i) * t->policy.n_out + t->policy.n_logits], value,
                                        2e-5 * (1.0 + fabs(value)));
                 }
@@ -318,6 +318,16 @@ static void test_training_equals_rollout(void **unused)
             check_ratio_one(&s, 3 + 97 * (size_t)(core % 2));
             setup_close(&s);
         }
+    }
+    for (int frames = 1; frames <= 2; frames++) { /* minibatches of single steps, in blocks and shards */
+        setup_game(&s, "squared", (size_t)frames);
+        s.policy.core = POLICY_CORE_MLP;
+        s.policy.frame_stack = frames;
+        s.train.shuffle = TRAIN_SHUFFLE_STEPS;
+        s.train.horizon = 32;
+        s.train.minibatch_size = 100;
+        check_ratio_one(&s, 7);
+        setup_close(&s);
     }
     for (int core = POLICY_CORE_MINGRU; core <= POLICY_CORE_LSTM; core++) {
         setup_open(&s, &clock_def, 1);
@@ -369,33 +379,35 @@ static void check_used_again(const struct trainer *t, const float *params, const
 static void test_segments_used_again(void **unused)
 {
     (void)unused;
-    for (int i_case = 0; i_case < 6; i_case++) { /* shuffled, prioritised */
+    for (int i_case = 0; i_case < 8; i_case++) { /* shuffled, prioritised; the last of each with single steps */
         static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
         struct setup s;
         struct rng rng = rng_seed(5);
         setup_open(&s, &clock_def, 1 + (size_t)i_case % 4);
-        s.policy.core = cores[i_case % 3];
-        s.train.prio_alpha = i_case < 3 ? 0.0 : 0.5;
+        bool steps = i_case >= 6, prio = i_case % 6 >= 3 || i_case == 7;
+        s.policy.core = steps ? POLICY_CORE_MLP : cores[i_case % 3];
+        s.train.shuffle = steps ? TRAIN_SHUFFLE_STEPS : TRAIN_SHUFFLE_SEGMENTS;
+        s.train.prio_alpha = prio ? 0.5 : 0.0;
         s.train.learning_rate = 0.0;
         s.train.rho_clip = 1.1;
         s.train.c_clip = 0.9;
         struct trainer *t = setup_trainer(&s);
         size_t n = t->horizon * t->n_agents;
-        int64_t n_epoch = (int64_t)(t->n_agents / t->n_segments);
+        int64_t n_epoch = (int64_t)(trainer_segments(t) / t->n_segments);
         shake_params(t, 0.5);
         float *params = params_copy(t), *old_logp = calloc(n, sizeof *old_logp), *adv = calloc(n, sizeof *adv);
-        assert_int_equal(t->n_agents % t->n_segments, 0);
+        assert_int_equal(trainer_segments(t) % t->n_segments, 0);
         OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
         OK(rollout_run(t, err));
         for (size_t i = 0; i < n; i++)
             old_logp[i] = t->roll.logp[i] += 0.5f * (rng_f32(&rng) - 0.5f);
         update_advantage(t);
         memcpy(adv, t->roll.adv, n * sizeof *adv);
-        if (i_case < 3) { /* each segment once: nothing of it shows */
+        if (!prio) { /* each segment once: nothing of it shows */
             OK(update_run(t, n_epoch, err));
             assert_memory_equal(adv, t->roll.adv, n * sizeof *adv);
         }
-        OK(update_run(t, i_case < 3 ? n_epoch + 1 : 20 * n_epoch, err));
+        OK(update_run(t, !prio ? n_epoch + 1 : 20 * n_epoch, err));
         for (size_t i = 0; i < t->n_agents; i++)
             check_used_again(t, params, old_logp, i);
         free(params);
@@ -427,16 +439,20 @@ static double loss_at(struct trainer *t, const int32_t *idx, const float *params
 static void test_gradient(void **unused)
 {
     (void)unused;
-    for (int i_case = 0; i_case < 20;
-         i_case++) { /* each core in one block and in two, in 1, 2 and 5 shards; with convolutions */
-        int core = i_case < 16 ? i_case % 4 : POLICY_CORE_LSTM; /* MinGRU has kinks, bent by that number of biases */
+    for (int i_case = 0; i_case < 25; i_case++) { /* each core in one block and in two, in 1, 2 and 5 shards; with
+                                                   * convolutions; with two networks; of single steps */
+        int core = i_case < 16 || i_case >= 20 ? i_case % 4
+                                               : POLICY_CORE_LSTM; /* MinGRU has kinks, bent by that number of biases */
         struct setup s;
         int32_t idx[] = {1, 2, 5, 8};
         setup_open(&s, &clock_def, i_case < 8 ? 1 : i_case < 12 ? 2 : 5);
         s.policy.core = core;
         s.policy.hidden_size = 7;
         s.policy.activation = KERN_ACT_TANH;
-        s.policy.encoder = i_case >= 16 ? POLICY_ENCODER_CONV : POLICY_ENCODER_LINEAR;
+        s.policy.encoder = i_case >= 16 && i_case < 21 ? POLICY_ENCODER_CONV : POLICY_ENCODER_LINEAR;
+        s.policy.value_net = i_case >= 20 ? POLICY_VALUE_SEPARATE : POLICY_VALUE_SHARED;
+        s.train.shuffle = i_case == 24 ? TRAIN_SHUFFLE_STEPS : TRAIN_SHUFFLE_SEGMENTS;
+        s.train.minibatch_size = i_case == 24 ? 4 : 32;
         s.policy.conv_layers = 1 + i_case % 3;
         s.policy.conv_channels = 8;
         s.train.vtrace = false; /* advantages stay what they are */

@@ -32,6 +32,17 @@ static void test_settings_are_checked(void **unused)
     s = good;
     s.train.minibatch_size = 13 * 8;
     expect_create_fails(&s, ST_CONFIG, "more than train.total_agents 12");
+    s.train.shuffle = TRAIN_SHUFFLE_STEPS;
+    s.train.minibatch_size = 97;
+    expect_create_fails(&s, ST_CONFIG, "train.minibatch_size 97 is more than a rollout");
+    s.train.minibatch_size = 32;
+    s.policy.core = POLICY_CORE_LSTM;
+    expect_create_fails(&s, ST_CONFIG, "train.shuffle is steps, but policy.core lstm");
+    s.policy.core = POLICY_CORE_MLP;
+    s.train.total_agents = 1 << 22;
+    expect_create_fails(&s, ST_CONFIG, "a rollout has 33554432 of train.total_agents 4194304 times train.horizon 8");
+    s.train.total_agents = 12;
+    s.train.shuffle = TRAIN_SHUFFLE_SEGMENTS;
     s = good;
     s.train.total_timesteps = 95;
     expect_create_fails(&s, ST_CONFIG,
