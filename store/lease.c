@@ -159,6 +159,7 @@ enum status store_lease_give_part(struct store *store, struct lease *lease, bool
     lease->state = LEASE_OPEN;
     lease->ended_ms = 0;
     lease->seq = -1;
+    store_hint(store, STORE_HINT_RESULTS);
     TRY(insert(store, lease, NULL, err));
     return store_trial_start_part(store, lease->trial_id, lease->client, lease->client, fresh, err);
 }
@@ -238,6 +239,7 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
     }
     if (rc == ST_OK)
         rc = store_trial_finish_part(store, trial_id, result, outbox_json, err);
+    store_hint(store, STORE_HINT_RESULTS);
     return store_end(store, rc, what, err);
 }
 
@@ -266,6 +268,7 @@ enum status store_lease_release(struct store *store, int64_t lease_id, enum leas
 
     TRY(trial_of(store, lease_id, &trial_id, err));
     *ret_trial_state = TRIAL_QUEUED;
+    store_hint(store, STORE_HINT_RESULTS);
     if (state == LEASE_RETURNED)
         return store_trial_requeue_part(store, trial_id, REQUEUE_STOPPED, err);
     TRY(store_sql(store, SQL_LEASE_EXPIRED, &stmt, err));

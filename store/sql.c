@@ -292,7 +292,8 @@ enum status store_sql_prepare(struct store *store, const char *sql, struct db_st
 void store_sql_finalize(struct db_stmt *stmt)
 {
     sqlite3_finalize(stmt->lite);
-    pg_finalize(stmt->pg);
+    if (stmt->pg != NULL)
+        pg_finalize(stmt->pg);
     *stmt = (struct db_stmt){0};
 }
 

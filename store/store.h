@@ -506,6 +506,21 @@ enum status store_outbox_count(struct store *store, int64_t study_id, const char
 enum status store_reader_check(struct store *store, struct error *err) MUST_USE;
 /* Rises whenever another connection has committed since this one looked. */
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err) MUST_USE;
+/* Hints that another connection has written something, so that a reader need not ask often. They may be lost, and a file
+ * has none: whoever waits for one also looks at times without it. */
+enum store_hint {
+    STORE_HINT_TRIALS, /* a trial was queued */
+    STORE_HINT_RESULTS, /* a lease was given or has ended */
+    STORE_HINT_MAIL, /* a request to the controller */
+    STORE_HINT_ANSWERS, /* the controller has answered one */
+    STORE_HINTS
+};
+/* From now on, for as long as the store is open, also on connections that are made again. */
+enum status store_listen(struct store *store, enum store_hint hint, struct error *err) MUST_USE;
+int store_hint_fd(const struct store *store); /* to poll for reading; -1: there is none now */
+bool store_hint_take(struct store *store, enum store_hint hint); /* did it come since the last call? */
+/* Waits for it; false: the time is over, or a signal came. A file has none: it waits for the time. */
+bool store_hint_wait(struct store *store, enum store_hint hint, double seconds);
 /* Trials from number `from` on, without config and log_tail (NULL). */
 enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t from, struct trial **ret_trials,
                                   size_t *ret_n, struct error *err) MUST_USE;

@@ -208,6 +208,9 @@ enum status store_read_end(struct store *store, bool begun, enum status rc) MUST
 
 char *db_copy_text(struct db_stmt *stmt, int at) MUST_USE; /* owned copy; NULL: NULL */
 
+/* -- watch.c -- */
+void store_hint(struct store *store, enum store_hint hint); /* goes out with the commit of the open transaction */
+
 /* -- checksum.c -- */
 enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
 /* Checks the statement's row, which ends with all columns of its table ("TABLE.*"). */

@@ -184,6 +184,7 @@ enum status store_trial_create_part(struct store *store, struct trial *trial, st
     trial->state = TRIAL_QUEUED;
     trial->attempt = 0;
     trial->created_ms = now_ms;
+    store_hint(store, STORE_HINT_TRIALS);
     return ST_OK;
 }
 
@@ -323,6 +324,7 @@ enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum
     TRY(store_sql(store, SQL_TRIAL_REQUEUE_ONE, &stmt, err));
     db_bind_i64(stmt, 1, trial_id);
     db_bind_i64(stmt, 2, why);
+    store_hint(store, STORE_HINT_TRIALS);
     return store_trial_change(store, stmt, trial_id, "put back into the queue", requeue_what, err);
 }
 

@@ -3,6 +3,8 @@
 
 #include "base/mem.h"
 
+#include <unistd.h>
+
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err)
 {
     int step;
@@ -15,6 +17,35 @@ enum status store_data_version(struct store *store, int64_t *ret_version, struct
     *ret_version = db_i64(stmt, 0);
     db_reset(stmt);
     return ST_OK;
+}
+
+void store_hint(struct store *store, enum store_hint hint)
+{
+    if (store->pg != NULL)
+        pg_send_hint(store->pg, 1u << hint);
+}
+
+enum status store_listen(struct store *store, enum store_hint hint, struct error *err)
+{
+    return store->pg != NULL ? pg_listen(store, 1u << hint, err) : ST_OK;
+}
+
+int store_hint_fd(const struct store *store)
+{
+    return store->pg != NULL ? pg_hint_fd(store->pg) : -1;
+}
+
+bool store_hint_take(struct store *store, enum store_hint hint)
+{
+    return store->pg != NULL && pg_hints_take(store->pg, 1u << hint) != 0;
+}
+
+bool store_hint_wait(struct store *store, enum store_hint hint, double seconds)
+{
+    if (store->pg != NULL)
+        return pg_hint_wait(store->pg, 1u << hint, seconds) != 0;
+    usleep((useconds_t)(1e6 * seconds));
+    return false;
 }
 
 static enum status read_last(struct store *store, int64_t trial_id, const char *name, struct curve_point *point,

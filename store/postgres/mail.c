@@ -8,9 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#include <unistd.h>
-
-#define LOOK_US 50000
+#define LOOK_S 0.5 /* without a hint */
 
 static const char what[] = "asking the controller";
 
@@ -54,6 +52,7 @@ static enum status put(struct store *store, const char *request, int64_t *ret_id
         rc = store_sql_insert(store, &stmt, what, ret_id, err);
     }
     store_sql_finalize(&stmt);
+    store_hint(store, STORE_HINT_MAIL);
     return store_end(store, rc, what, err);
 }
 
@@ -64,7 +63,7 @@ static enum status wait_for(struct store *store, int64_t id, double patience_s, 
     enum status rc = ST_OK;
 
     while (rc == ST_OK && *ret_answer == NULL && clock_mono_s() - begin_s < patience_s && !cancel()) {
-        usleep(LOOK_US);
+        (void)store_hint_wait(store, STORE_HINT_ANSWERS, LOOK_S);
         rc = run(store, "SELECT answer FROM mail WHERE id = ?1", id, NULL, ret_answer, err);
     }
     return rc;
@@ -82,6 +81,8 @@ enum status store_mail_call(const char *path, const char *request, double patien
     *ret_reached = false;
     if (rc == ST_OK && !store_has_writer(store))
         rc = FAIL(err, ST_NOTFOUND, "no controller of %s is running", path);
+    if (rc == ST_OK)
+        rc = store_listen(store, STORE_HINT_ANSWERS, err);
     if (rc == ST_OK)
         rc = put(store, request, &id, err);
     *ret_reached = rc == ST_OK;
@@ -126,7 +127,11 @@ enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_req
 enum status store_mail_answer(struct store *store, int64_t id, const char *answer, struct error *err)
 {
     char *none = NULL;
+    enum status rc;
 
-    TRY(run_committed(store, "UPDATE mail SET answer = ?2 WHERE id = ?1", id, answer, &none, err));
+    TRY(store_begin(store, what, err));
+    rc = run(store, "UPDATE mail SET answer = ?2 WHERE id = ?1", id, answer, &none, err);
+    store_hint(store, STORE_HINT_ANSWERS);
+    TRY(store_end(store, rc, what, err));
     return store_exec(store, "DELETE FROM mail WHERE at < now() - interval '5 minutes'", what, err);
 }

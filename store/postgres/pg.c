@@ -119,6 +119,15 @@ static enum status simple(struct store *store, const char *sql, char *ret_value,
     return rc;
 }
 
+static enum status listen_now(struct store *store, struct error *err)
+{
+    char sql[PG_HINTS_SQL_MAX];
+
+    pg_hints_to_sql(store->pg->listens, "LISTEN", sql);
+    store->pg->came |= store->pg->listens; /* what came before now was missed */
+    return simple(store, sql, NULL, 0, "listening for changes", err);
+}
+
 /* Makes a fresh connection ready: settings, role, lock. */
 static enum status set_up(struct store *store, struct error *err)
 {
@@ -137,6 +146,8 @@ static enum status set_up(struct store *store, struct error *err)
                     "'createdb -E UTF8 -T template0 NAME'",
                     store->path, PQparameterStatus(pg->conn, "server_encoding"));
     enum status rc = simple(store, session_sql, NULL, 0, "connecting", err);
+    if (rc == ST_OK && pg->listens != 0)
+        rc = listen_now(store, err);
     if (rc == ST_OK && pg->role == PG_READER)
         rc = simple(store, "SET default_transaction_read_only = on", NULL, 0, "connecting", err);
     return rc == ST_OK && pg->role == PG_CONTROLLER ? pg_lock(store, err) : rc;
@@ -257,6 +268,7 @@ enum status pg_begin(struct store *store, bool writes, bool synced, const char *
         snprintf(sql, sizeof sql, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
     TRY(simple_again(store, sql, NULL, 0, what, err));
     pg->in_transaction = true;
+    pg->sends = 0;
     pg->writes = writes;
     pg->lost = false;
     store->away = false;
@@ -283,15 +295,20 @@ enum status pg_commit(struct store *store, const char *what, struct error *err)
 {
     struct pg *pg = store->pg;
     struct error why = {0};
+    char sql[PG_HINTS_SQL_MAX + sizeof "COMMIT"];
 
     TRY(pg_ready(store, what, err));
     TRY(pg_drain(store, what, err));
-    PGresult *res = PQexec(pg->conn, "COMMIT");
+    pg_hints_to_sql(pg->sends, "NOTIFY", sql);
+    strcat(sql, "COMMIT");
+    PGresult *res = PQexec(pg->conn, sql);
     enum status rc = PQresultStatus(res) != PGRES_COMMAND_OK ? pg_fail(store, res, what, &why)
                      : strcmp(PQcmdStatus(res), "COMMIT") != 0
                          ? FAIL(&why, ST_INTERNAL, "%s: %s: a statement of it had failed", store->path, what)
                          : ST_OK;
     PQclear(res);
+    if (PQtransactionStatus(pg->conn) == PQTRANS_INERROR) /* the hint failed, since a statement had */
+        PQclear(PQexec(pg->conn, "ROLLBACK"));
     pg->in_transaction = pg->lost = false;
     if (rc == ST_OK)
         return ST_OK;
@@ -310,6 +327,18 @@ void pg_rollback(struct store *store)
         PQclear(PQexec(pg->conn, "ROLLBACK"));
     }
     pg->in_transaction = pg->lost = false;
+}
+
+enum status pg_listen(struct store *store, unsigned hints, struct error *err)
+{
+    store->pg->listens |= hints;
+    TRY(pg_ready(store, "listening for changes", err));
+    return listen_now(store, err);
+}
+
+void pg_send_hint(struct pg *pg, unsigned hint)
+{
+    pg->sends |= hint;
 }
 
 bool pg_in_transaction(const struct pg *pg)

@@ -11,6 +11,13 @@
 
 #include "base/status.h"
 
+/* A build without libpq has no function that needs a connection, and never gets to a call of one. */
+#ifdef STORE_WITHOUT_LIBPQ
+#define PG_ONLY __attribute__((weak))
+#else
+#define PG_ONLY
+#endif
+
 struct store; /* the owner of a connection: store_priv.h */
 struct pg; /* a connection */
 struct pg_stmt; /* a prepared statement with its values and its rows */
@@ -34,33 +41,42 @@ enum pg_role { PG_READER, PG_SECOND, PG_CONTROLLER };
 enum status pg_open(struct store *store, enum pg_role role, struct error *err) MUST_USE;
 void pg_close(struct pg *pg); /* NULL is fine */
 /* Texts in SQL that are PostgreSQL's own, without values. */
-enum status pg_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
+PG_ONLY enum status pg_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
 /* Connects again when the connection was lost, waiting for the server as long as the store's owner likes, else ten
  * seconds. ST_BUSY: another controller has the lock now. */
-enum status pg_begin(struct store *store, bool writes, bool synced, const char *what, struct error *err) MUST_USE;
+PG_ONLY enum status pg_begin(struct store *store, bool writes, bool synced, const char *what,
+                             struct error *err) MUST_USE;
 /* A connection that is lost in the middle of a commit: the server is asked, as soon as it answers, what became of it. */
-enum status pg_commit(struct store *store, const char *what, struct error *err) MUST_USE;
-void pg_rollback(struct store *store);
-bool pg_in_transaction(const struct pg *pg);
+PG_ONLY enum status pg_commit(struct store *store, const char *what, struct error *err) MUST_USE;
+PG_ONLY void pg_rollback(struct store *store);
+PG_ONLY bool pg_in_transaction(const struct pg *pg);
 /* Rises when another transaction may have committed. */
-enum status pg_data_version(struct store *store, int64_t *ret_version, struct error *err) MUST_USE;
+PG_ONLY enum status pg_data_version(struct store *store, int64_t *ret_version, struct error *err) MUST_USE;
+
+/* -- pg_hint.c: hints are bits, 1 << enum store_hint -- */
+PG_ONLY int pg_hint_fd(const struct pg *pg); /* -1: no connection listens */
+PG_ONLY unsigned pg_hints_take(struct pg *pg, unsigned hints); /* of these, those that came */
+PG_ONLY unsigned pg_hint_wait(struct pg *pg, unsigned hints, double seconds);
+PG_ONLY enum status pg_listen(struct store *store, unsigned hints,
+                              struct error *err) MUST_USE; /* also on later connections */
+PG_ONLY void pg_send_hint(struct pg *pg, unsigned hint); /* with the commit of the open transaction */
 
 /* -- pg_stmt.c -- */
 /* The text is SQLite's; see pg_translate. The server sees it at the first step. */
-void pg_prepare(struct store *store, const char *sql, struct pg_stmt **ret_stmt);
-void pg_finalize(struct pg_stmt *stmt);
-void pg_reset(struct pg_stmt *stmt); /* forgets rows; values stay */
-void pg_clear(struct pg_stmt *stmt); /* forgets both */
-void pg_bind(struct pg_stmt *stmt, int at, struct db_value value); /* bytes are copied */
+PG_ONLY void pg_prepare(struct store *store, const char *sql, struct pg_stmt **ret_stmt);
+PG_ONLY void pg_finalize(struct pg_stmt *stmt);
+PG_ONLY void pg_reset(struct pg_stmt *stmt); /* forgets rows; values stay */
+PG_ONLY void pg_clear(struct pg_stmt *stmt); /* forgets both */
+PG_ONLY void pg_bind(struct pg_stmt *stmt, int at, struct db_value value); /* bytes are copied */
 /* All rows come with the first step. A statement outside of a transaction is repeated on a new connection. */
-enum status pg_step(struct store *store, struct pg_stmt *stmt, bool *ret_row, const char *what,
-                    struct error *err) MUST_USE;
+PG_ONLY enum status pg_step(struct store *store, struct pg_stmt *stmt, bool *ret_row, const char *what,
+                            struct error *err) MUST_USE;
 /* Sends a statement of the open transaction without waiting for its end: its failure is that of a later call. */
-enum status pg_queue(struct store *store, struct pg_stmt *stmt, const char *what, struct error *err) MUST_USE;
-struct db_value pg_value(const struct pg_stmt *stmt, int at);
-int pg_n_columns(const struct pg_stmt *stmt);
-const char *pg_column_name(const struct pg_stmt *stmt, int at);
-int64_t pg_changes(const struct pg_stmt *stmt);
+PG_ONLY enum status pg_queue(struct store *store, struct pg_stmt *stmt, const char *what, struct error *err) MUST_USE;
+PG_ONLY struct db_value pg_value(const struct pg_stmt *stmt, int at);
+PG_ONLY int pg_n_columns(const struct pg_stmt *stmt);
+PG_ONLY const char *pg_column_name(const struct pg_stmt *stmt, int at);
+PG_ONLY int64_t pg_changes(const struct pg_stmt *stmt);
 
 /* -- pg_text.c -- */
 /* SQLite's SQL in PostgreSQL's words: ?1 is $1, INTEGER is bigint, ... ; mem_free. */
@@ -76,7 +92,7 @@ enum status pg_address_check(const char *address, struct error *err) MUST_USE;
 void pg_address_name(const char *address, char *buf, size_t size);
 /* Has a controller the lock? *ret_who: "process 12 on HOST". False too when the server does not answer. */
 bool pg_is_held(const char *address, char *ret_who, size_t size, int64_t *ret_pid);
-bool pg_has_holder(struct store *store); /* the same, of an open store */
+PG_ONLY bool pg_has_holder(struct store *store); /* the same, of an open store */
 /* Waits until the lock was free for long enough that its last holder will not come back, or cancel returns true. */
 enum status pg_stand_by(const char *address, bool (*cancel)(void), struct error *err) MUST_USE;
 

@@ -7,6 +7,7 @@
 #include <libpq-fe.h>
 
 #define PG_LOCK_KEY "1414676823" /* STORE_APP_ID; with 1 the key of the controller's advisory lock in the database */
+#define PG_HINTS_SQL_MAX 128
 #define PG_WHO_MAX 64 /* of an application_name, with its end */
 
 struct pg {
@@ -20,6 +21,7 @@ struct pg {
     bool writes; /* the open transaction does */
     uint64_t token; /* of the last transaction that writes, in the table session */
     size_t n_queued; /* statements whose results are not read yet */
+    unsigned listens, sends, came; /* hints, as bits: those asked for, those of the open transaction, those that came */
     char snapshot[512]; /* at the last look: pg_data_version */
     int64_t version;
 };
@@ -34,6 +36,8 @@ enum status pg_drain(struct store *store, const char *what, struct error *err) M
 PGconn *pg_connect(const char *address, const char *who);
 /* The lock of the controller, held by this connection: ST_BUSY names its holder. */
 enum status pg_lock(struct store *store, struct error *err) MUST_USE;
+/* "LISTEN a;LISTEN b;" */
+void pg_hints_to_sql(unsigned hints, const char *verb, char sql[PG_HINTS_SQL_MAX]);
 void pg_name_self(char who[PG_WHO_MAX]);
 
 #endif

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #define WAIT_S 0.3 /* until a node without a trial looks again */
+#define HINT_WAIT_S 1 /* the same where a store hints at a new trial */
 #define LOOK_S 2 /* until it looks though nothing seems to have changed */
 #define TOKEN_BYTES 16
 #define LOCKED_S 2 /* wait for another program's lock on the store, until the call fails and comes again */
@@ -168,12 +169,16 @@ static enum status answer_claim(struct ask_store *c, const cJSON *body, cJSON **
     return rc;
 }
 
-static cJSON *wait_answer(void)
+/* Where the store hints at new trials it waits here. */
+static cJSON *wait_answer(struct ask_store *c)
 {
     cJSON *answer = cJSON_CreateObject();
+    bool hints = store_hint_fd(c->store) >= 0;
 
+    if (hints)
+        (void)store_hint_wait(c->store, STORE_HINT_TRIALS, HINT_WAIT_S);
     json_add_str(answer, "state", "running");
-    json_add_f64(answer, "wait_s", WAIT_S);
+    json_add_f64(answer, "wait_s", hints ? 0.01 : WAIT_S);
     return answer;
 }
 
@@ -188,8 +193,12 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
              text_of(cJSON_GetObjectItemCaseSensitive(body, "device"), "class"));
     if (c->claimed.id != 0)
         return answer_claim(c, body, ret_answer, err);
-    TRY(store_data_version(c->store, &version, err));
-    if (version != c->version || now_s - c->asked_s > LOOK_S) { /* the hint may fail: now and then it looks anyway */
+    bool news = store_hint_take(c->store, STORE_HINT_TRIALS);
+    if (store_hint_fd(c->store) < 0) {
+        TRY(store_data_version(c->store, &version, err));
+        news = version != c->version;
+    }
+    if (news || now_s - c->asked_s > LOOK_S) { /* the hint may fail: now and then it looks anyway */
         c->asked_s = now_s;
         TRY(store_leases_expire(c->store, &n_expired, err));
         TRY(store_studies_order(&c->studies, c->store, c->device_class, order, &n, err));
@@ -203,7 +212,7 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
         }
         c->version = version;
     }
-    *ret_answer = wait_answer();
+    *ret_answer = wait_answer(c);
     return ST_OK;
 }
 
@@ -374,6 +383,7 @@ static enum status call(struct ask_store *c, const char *verb, const cJSON *body
     if (c->store == NULL) {
         TRY(store_open_second(&c->store, c->path, err));
         store_on_locked(c->store, wait_a_little, NULL);
+        TRY(store_listen(c->store, STORE_HINT_TRIALS, err));
     }
     return strcmp(verb, "ask") == 0      ? ask(c, body, ret_answer, err)
            : strcmp(verb, "report") == 0 ? report(c, body, ret_answer, err)

@@ -383,7 +383,7 @@ static void on_ready(void *ctx, short revents)
     sock->answers = false;
 }
 
-/* Requests from other machines. */
+/* Requests from other machines: at a hint (revents 0), or when the timer is over. */
 static void on_mail(void *ctx, short revents)
 {
     struct controller_socket *sock = ctx;
@@ -392,8 +392,7 @@ static void on_mail(void *ctx, short revents)
     uint64_t n_ticks;
     int64_t id;
 
-    (void)revents;
-    if (read(sock->mail_fd, &n_ticks, sizeof n_ticks) < 0)
+    if (revents != 0 && read(sock->mail_fd, &n_ticks, sizeof n_ticks) < 0)
         return;
     for (int i = 0;
          i < MAILS_AT_A_TIME && store_mail_take(sock->store, &id, &request, &why) == ST_OK && request != NULL; i++) {
@@ -465,6 +464,10 @@ void controller_socket_open(struct controller_socket *sock, struct store *store,
         scheduler_watch(sched, sock->mail_fd, POLLIN, on_mail, sock, &why) != ST_OK)
         log_warn("%s: `trawl pause` and the like work on this machine alone (%s), continuing", store_path(store),
                  why.status != ST_OK ? why.text : strerror(errno));
+    sched->on_mail = on_mail;
+    sched->mail_ctx = sock;
+    if (store_listen(store, STORE_HINT_MAIL, &why) != ST_OK || store_listen(store, STORE_HINT_RESULTS, &why) != ST_OK)
+        log_debug("%s: without hints", why.text);
 }
 
 void controller_socket_close(struct controller_socket *sock)
@@ -474,8 +477,10 @@ void controller_socket_close(struct controller_socket *sock)
         store_on_locked(sock->store, signals_stop() ? give_up : NULL, NULL);
     }
     if (sock->store != NULL && sock->mail_fd >= 0) {
-        if (sock->sched != NULL)
+        if (sock->sched != NULL) {
             scheduler_unwatch(sock->sched, sock->mail_fd);
+            sock->sched->on_mail = NULL;
+        }
         close(sock->mail_fd);
         sock->mail_fd = -1;
     }

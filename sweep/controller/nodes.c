@@ -191,14 +191,17 @@ static enum status look(struct scheduler *s, struct error *err)
 enum status nodes_round(struct scheduler *s, struct error *err)
 {
     double since_s = s->now_s - s->nodes.looked_s;
+    bool hints;
     struct error why = {0};
     int64_t version = 0;
     enum status rc;
 
     if (s->store == NULL || since_s < LEAST_S)
         return ST_OK;
-    rc = store_data_version(s->store, &version, &why);
-    if (rc == ST_OK && version == s->nodes.version && since_s < LOOK_S)
+    hints = store_hint_fd(s->store) >= 0;
+    rc = hints ? ST_OK : store_data_version(s->store, &version, &why);
+    if (rc == ST_OK && since_s < LOOK_S &&
+        !(hints ? store_hint_take(s->store, STORE_HINT_RESULTS) : version != s->nodes.version))
         return ST_OK;
     s->nodes.looked_s = s->now_s;
     if (rc == ST_OK)

@@ -114,7 +114,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
     s->silence_timeout_s = SILENCE_S;
     s->workers = mem_array(devices->n, sizeof *s->workers);
     s->hosts = mem_array(devices->n, sizeof *s->hosts);
-    s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 1, sizeof *s->fds);
+    s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 2, sizeof *s->fds);
     s->n_workers = devices->n;
     s->crowded = devices->crowded;
     memory_groups_open(&s->groups, NULL);
@@ -677,6 +677,7 @@ static enum status wait_events(struct scheduler *s, struct error *err)
         fds[n++] = (struct pollfd){.fd = s->watches[i].fd, .events = s->watches[i].events};
     n_watched = n;
     fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = s->store != NULL ? store_hint_fd(s->store) : -1, .events = POLLIN};
     for (size_t i = 0; i < s->n_workers; i++) {
         struct worker *w = &s->workers[i];
         w->talks_at = w->logs_at = SIZE_MAX;
@@ -695,6 +696,8 @@ static enum status wait_events(struct scheduler *s, struct error *err)
         return FAIL(err, ST_IO, "cannot wait for the workers: %s", strerror(errno));
     while (read(s->wake_fd, &count, sizeof count) > 0)
         ;
+    if (s->store != NULL && store_hint_take(s->store, STORE_HINT_MAIL) && s->on_mail != NULL)
+        s->on_mail(s->mail_ctx, 0);
     for (size_t k = 0; k < n_watched; k++)
         for (size_t i = 0; fds[k].revents != 0 && i < s->n_watches; i++)
             if (s->watches[i].fd == fds[k].fd) { /* still watched */

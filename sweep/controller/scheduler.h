@@ -89,6 +89,8 @@ struct scheduler {
     struct share_mark shared; /* the level of the studies' shares */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
     int wake_fd; /* an eventfd: proposals are ready */
+    sched_fd_fn *on_mail; /* the store hints at requests that came through it; NULL: nobody takes them */
+    void *mail_ctx;
     struct store *store; /* of all its studies; the caller's. NULL: none yet */
     double looked_s; /* when the store's file was last checked */
     struct error lost; /* why the store's file is no longer there */

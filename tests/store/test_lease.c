@@ -304,6 +304,42 @@ static void damage_is_found(void **state)
     store_close(store);
 }
 
+/* A hint comes with the commit, also on a connection that was made again; a file has none. */
+static void a_queued_trial_is_hinted_at(void **state)
+{
+    struct place *place = *state;
+    struct store *writer, *listener;
+
+    OK(store_open_writer(&writer, place->path, err));
+    struct study study = study_make(writer, "s");
+    OK(store_open_second(&listener, place->path, err));
+    OK(store_listen(listener, STORE_HINT_TRIALS, err));
+    assert_true((store_hint_fd(listener) >= 0) == !place_is_file());
+    (void)store_hint_take(listener, STORE_HINT_TRIALS); /* it looks when it begins to listen */
+    assert_false(store_hint_wait(listener, STORE_HINT_TRIALS, 0.01));
+    struct trial t = trial_make(writer, study.id);
+    assert_true(store_hint_wait(listener, STORE_HINT_TRIALS, place_is_file() ? 0.01 : 60) == !place_is_file());
+    assert_false(store_hint_take(listener, STORE_HINT_TRIALS)); /* once */
+    struct lease taken = {.trial_id = t.id, .client = "b", .token = "token-b"};
+    FAILS(store_lease_give(writer, &(struct lease){.trial_id = t.id + 1, .client = "b", .token = "token-c"}, err),
+          ST_EXISTS, "not in the queue"); /* nothing was written: no hint */
+    assert_false(store_hint_wait(listener, STORE_HINT_TRIALS, 0.01));
+    OK(store_lease_give(writer, &taken, err));
+    assert_false(store_hint_wait(listener, STORE_HINT_TRIALS, 0.01)); /* it is about something else */
+    if (!place_is_file()) {
+        int64_t version;
+        assert_true(place_do(place,
+                             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                             " AND query LIKE '%LISTEN%'"));
+        OK(store_data_version(listener, &version, err)); /* connects again */
+        assert_true(store_hint_take(listener, STORE_HINT_TRIALS)); /* what came meanwhile was missed */
+        (void)trial_make(writer, study.id);
+        assert_true(store_hint_wait(listener, STORE_HINT_TRIALS, 60));
+    }
+    store_close(listener);
+    store_close(writer);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
@@ -316,6 +352,7 @@ int main(void)
         CASE(a_trial_from_elsewhere_is_added_once),
         CASE(random_clients_double_nothing),
         CASE(damage_is_found),
+        CASE(a_queued_trial_is_hinted_at),
     };
     return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
 }
