@@ -15,7 +15,6 @@ table  prints the table of docs/ablations.md from such files: median perf (lowes
 
 import argparse
 import concurrent.futures
-import csv
 import json
 import os
 import statistics
@@ -147,7 +146,7 @@ class Runner:
             rows = list(rows_of(game, variant, made))
             self.rows += rows
             about = f"{made['device']}; {made['program']}; {time.strftime('%Y-%m-%d', time.gmtime())}; {' '.join(sys.argv)}"
-            measure.result_table.write(self.arguments.out, about, self.rows)
+            measure.result_table.write(self.arguments.out, about, measure.result_table.fold(self.rows, ["game", "variant"]))
             print(f"{game:13} {variant:42} {summary(rows)}", flush=True)
 
     def run(self, jobs):
@@ -167,8 +166,7 @@ def summary(rows):
 def table(paths):
     rows = []
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            rows += list(csv.DictReader(line for line in file if not line.startswith("#")))
+        rows += measure.result_table.unfold(measure.result_table.read(path))
     games = [game for game in GAMES if any(row["game"] == game for row in rows)]
     print("| |" + "".join(f" {game} |" for game in games) + "\n|---|" + "---|" * len(games))
     for variant in VARIANTS:

@@ -18,7 +18,10 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import time
+
+from measure import result_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEDULES = {
@@ -125,7 +128,7 @@ def main():
     parser.add_argument("--limit-s", type=float, default=1e9)
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    rows = list(csv.DictReader(options.out.open())) if options.out.exists() else []
+    rows = list(result_table.unfold(result_table.read(options.out)))
     if options.table:
         return table(rows)
     known = {key_of(r) for r in rows}
@@ -147,7 +150,9 @@ def main():
                 writer.writerow(dict(zip(FIELDS, (*run, result["perf"], result["score"], result["cost_s"],
                                                   result["device"]))))
                 file.flush()
-    table(list(csv.DictReader(options.out.open())))
+    rows = list(result_table.unfold(result_table.read(options.out)))
+    result_table.write(str(options.out), " ".join(sys.argv), result_table.fold(rows, FIELDS[:3]))
+    table(rows)
 
 
 if __name__ == "__main__":

@@ -30,3 +30,23 @@ def read(path):
             return list(csv.DictReader(line for line in file if not line.startswith("#")))
     except FileNotFoundError:
         return []
+
+
+def fold(rows, keys):
+    """Runs that agree in `keys` as one row: in each other column the value that all have, else every run's, with ; between."""
+    cells = {}
+    for row in rows:
+        cells.setdefault(tuple(text_of(row.get(key)) for key in keys), []).append(row)
+    folded = []
+    for at, runs in cells.items():
+        texts = {column: [text_of(run.get(column)) for run in runs] for column in runs[0] if column not in keys}
+        folded.append(dict(zip(keys, at)) | {c: t[0] if len(set(t)) == 1 else ";".join(t) for c, t in texts.items()})
+    return folded
+
+
+def unfold(rows):
+    """The runs of such rows, each a row."""
+    for row in rows:
+        texts = {column: text.split(";") for column, text in row.items()}
+        for i in range(max(map(len, texts.values()))):
+            yield {column: text[i if len(text) > 1 else 0] for column, text in texts.items()}

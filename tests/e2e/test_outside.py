@@ -142,7 +142,7 @@ def test_killed_from_outside_a_trial_runs_again(folder):
     wait_for(lambda: running(store) and running(store)[0]["attempt"] == 3 and children(process.pid), process)
     equal(rows(store, "number, state, losses"), [(0, "running", 2)])
     os.kill(children(process.pid)[0], signal.SIGKILL)
-    wait_for(lambda: running(store) and running(store)[0]["number"] == 1, process)
+    wait_for(lambda: [trial["number"] for trial in running(store)][:1] == [1], process)
     process.send_signal(signal.SIGINT)
     finish(process)
     first = show(store, "a")["trials"][0]
