@@ -21,6 +21,7 @@ struct env_batch {
     struct rng root;
     void *states; /* (n_envs, def->state_size) owned; of a game with memory of its own: what open gave */
     struct env_log *logs; /* (n_envs) owned */
+    uint8_t *rows, *final_rows; /* (A, env_row_bytes) owned: of a batch that widens what its game shows; else NULL */
 };
 
 /* Parts of one cache line of flags, so that two threads do not write to the same one. */
@@ -54,6 +55,13 @@ static enum status check_supported(const struct env_def *def, struct env_shape *
                     (double)shape->byte_scale);
     if (shape->u8 && shape->byte_scale == 0.0f)
         shape->byte_scale = ENV_BYTE_SCALE;
+    if (shape->n_floats != 0 && (!shape->u8 || shape->n_floats < 0 || shape->n_floats >= shape->obs_size ||
+                                 shape->channels * shape->height * shape->width > shape->obs_size - shape->n_floats))
+        return FAIL(
+            err, ST_CONFIG,
+            "env %s: n_floats is %d of %d numbers; it is how many of the last numbers of an observation of bytes (u8) "
+            "are no bytes, and a grid is of bytes then",
+            def->name, shape->n_floats, shape->obs_size);
     return ST_OK;
 }
 
@@ -127,8 +135,23 @@ void env_batch_destroy(struct env_batch *batch)
     else if (batch->states != NULL)
         batch->def->close(batch->settings, batch->states, batch->n_envs);
     mem_free(batch->logs);
+    mem_free(batch->rows);
+    mem_free(batch->final_rows);
     mem_free(batch->settings);
     mem_free(batch);
+}
+
+enum status env_batch_widen(struct env_batch *batch, struct error *err)
+{
+    size_t n = env_batch_agents(batch);
+
+    batch->rows = mem_try_array(n, env_row_bytes(&batch->shape));
+    batch->final_rows = mem_try_array(n, env_row_bytes(&batch->shape));
+    if (batch->rows == NULL || batch->final_rows == NULL)
+        return FAIL(err, ST_NOMEM,
+                    "env %s: observations of %zu agents do not fit into memory; lower train.total_agents",
+                    batch->def->name, n);
+    return ST_OK;
 }
 
 size_t env_batch_agents(const struct env_batch *batch)
@@ -160,21 +183,14 @@ struct batch_job {
     uint8_t *mask;
 };
 
-static void reset_job(void *ctx, size_t worker, size_t from, size_t to)
+/* What the rows of instances [from, to) of a batch that widens show. */
+static void widen_rows(const struct env_batch *batch, const uint8_t *rows, float *obs, size_t from, size_t to)
 {
-    (void)worker;
-    const struct batch_job *job = ctx;
-    const struct env_batch *batch = job->batch;
-    batch->def->reset_range(batch->settings, batch->states, batch->root, from, to);
-    batch->def->observe_range(batch->settings, batch->states, job->obs, job->mask, from, to);
-}
+    size_t agents = (size_t)batch->shape.n_agents, D = (size_t)batch->shape.obs_size;
 
-static void step_job(void *ctx, size_t worker, size_t from, size_t to)
-{
-    (void)worker;
-    const struct batch_job *job = ctx;
-    const struct env_batch *batch = job->batch;
-    batch->def->step_range(batch->settings, batch->states, batch->logs, job->io, job->first + from, job->first + to);
+    for (size_t a = from * agents; rows != NULL && obs != NULL && a < to * agents; a++)
+        env_numbers(&batch->shape, rows + a * env_row_bytes(&batch->shape), 1.0f / batch->shape.byte_scale,
+                    obs + a * D);
 }
 
 static void observe_job(void *ctx, size_t worker, size_t from, size_t to)
@@ -182,7 +198,33 @@ static void observe_job(void *ctx, size_t worker, size_t from, size_t to)
     (void)worker;
     const struct batch_job *job = ctx;
     const struct env_batch *batch = job->batch;
-    batch->def->observe_range(batch->settings, batch->states, job->obs, job->mask, from, to);
+    float *obs = batch->rows != NULL ? (float *)(void *)batch->rows : job->obs;
+    batch->def->observe_range(batch->settings, batch->states, obs, job->mask, from, to);
+    widen_rows(batch, batch->rows, job->obs, from, to);
+}
+
+static void reset_job(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct batch_job *job = ctx;
+    const struct env_batch *batch = job->batch;
+    batch->def->reset_range(batch->settings, batch->states, batch->root, from, to);
+    observe_job(ctx, worker, from, to);
+}
+
+static void step_job(void *ctx, size_t worker, size_t from, size_t to)
+{
+    (void)worker;
+    const struct batch_job *job = ctx;
+    const struct env_batch *batch = job->batch;
+    struct env_io io = *job->io;
+    if (batch->rows != NULL) {
+        io.obs = (float *)(void *)batch->rows;
+        io.final_obs = (float *)(void *)batch->final_rows;
+    }
+    from += job->first, to += job->first;
+    batch->def->step_range(batch->settings, batch->states, batch->logs, &io, from, to);
+    widen_rows(batch, batch->rows, job->io->obs, from, to);
+    widen_rows(batch, batch->final_rows, job->io->final_obs, from, to);
 }
 
 static void run(struct pool *pool, const struct env_batch *batch, size_t n, pool_fn *fn, struct batch_job *job)
@@ -271,6 +313,17 @@ void env_batch_load(struct env_batch *batch, const void *bytes)
     else if (n > 0)
         batch->def->load(batch->states, batch->n_envs, bytes);
     memcpy(batch->logs, (const char *)bytes + n, batch->n_envs * sizeof *batch->logs);
+}
+
+void env_numbers(const struct env_shape *shape, const void *row, float scale, float *ret_numbers)
+{
+    size_t D = (size_t)shape->obs_size, n_floats = shape->u8 ? (size_t)shape->n_floats : D;
+    const uint8_t *bytes = row;
+
+    for (size_t i = 0; i < D - n_floats; i++)
+        ret_numbers[i] = (float)bytes[i] * scale;
+    memcpy(ret_numbers + (D - n_floats), bytes + env_row_bytes(shape) - n_floats * sizeof(float),
+           n_floats * sizeof(float));
 }
 
 /* -- picture -- */

@@ -15,7 +15,8 @@
  *   NAME_track(state, agent)                           only if agents_end: the agent's struct env_track, in the state
  *   NAME_respawn(settings, state, agent)               only if agents_end: the agent's next episode
  * Macros below its header's guard say so to the loop: ENV_GAME_HAS_MASK, ENV_GAME_AGENTS_END, and ENV_GAME_BYTES of a game
- * whose observations are bytes (shape: u8): its NAME_observe is an ENV_FN that writes uint8_t.
+ * whose observations are bytes (shape: u8): its NAME_observe is an ENV_FN that writes uint8_t, and f32 to env_floats
+ * where the shape has n_floats.
  * and, below #ifndef __CUDACC__ (the program shows these, no kernel needs them),
  *   static const struct opt_def NAME_options[]         its options; their ranges keep every shape and counter in range
  *   static const struct env_about NAME_about           its summary, and what it sets in other sections
@@ -111,15 +112,30 @@ struct env_shape {
     bool agents_end; /* terms and truncs differ among the agents of an instance: one may end alone */
     bool u8; /* observations are bytes: io->obs and final_obs hold uint8_t, 0..255, which are stored and moved so */
     float byte_scale; /* of bytes: the network's first layer sees byte / byte_scale; 0: 255 */
+    int n_floats; /* of bytes: the last n_floats numbers of an observation are f32 all the same (env_row_bytes) */
     /* Of heads whose size is 0: finite, low < high. Their actions are numbers of that range, in io->reals; such a game
      * has no mask. */
     float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS];
 };
 
-/* Bytes of a number of an observation, as the game writes it on the host. */
-ENV_FN size_t env_obs_bytes(const struct env_shape *shape)
+/* n_numbers numbers in memory, all of them bytes but for the last n_floats: bytes, then up to 3 unused ones, then f32. */
+ENV_FN size_t env_mixed_bytes(size_t n_numbers, size_t n_floats)
 {
-    return shape->u8 ? 1 : sizeof(float);
+    size_t bytes = n_numbers - n_floats;
+    return n_floats == 0 ? bytes : (bytes + 3) / 4 * 4 + n_floats * sizeof(float);
+}
+
+/* Bytes of an agent's observation, as the game writes it on the host. */
+ENV_FN size_t env_row_bytes(const struct env_shape *shape)
+{
+    return shape->u8 ? env_mixed_bytes((size_t)shape->obs_size, (size_t)shape->n_floats)
+                     : (size_t)shape->obs_size * sizeof(float);
+}
+
+/* Where the f32 of an observation begin that has n_bytes bytes before them. */
+ENV_FN float *env_floats(uint8_t *obs, size_t n_bytes)
+{
+    return (float *)(void *)(obs + (n_bytes + 3) / 4 * 4);
 }
 
 /* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent
@@ -184,7 +200,9 @@ struct env_io {
     float *rewards; /* (A) unclipped */
     uint8_t *terms; /* (A) 0/1 */
     uint8_t *truncs; /* (A) 0/1, never 1 where terms is 1 */
-    float *obs; /* (A, obs_size) after the step; of the new episode where one ended. Of bytes: uint8_t, and below */
+    float
+        *obs; /* (A, obs_size) after the step; of the new episode where one ended. Of bytes: rows of env_row_bytes, and
+                 * below */
     float *final_obs; /* (A, obs_size) last observation of the old episode, only where truncs is 1; or NULL */
     uint8_t *mask; /* (A, sum of head_sizes) for the next decision, or NULL if !has_mask */
 };

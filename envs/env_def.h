@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-#define ENV_API_VERSION 7
+#define ENV_API_VERSION 8
 
 struct env_io;
 struct env_log;

@@ -21,11 +21,17 @@
 #define LOOP_HOST_OBS uint8_t
 #define LOOP_OBS uint8_t
 #define LOOP_OBS_FN ENV_FN
+#define LOOP_ROW(shape) ((uint64_t)env_row_bytes(&(shape)))
 #else
 #define LOOP_HOST_OBS float
 #define LOOP_OBS env_obs
 #define LOOP_OBS_FN ENV_OBS_FN
+#define LOOP_ROW(shape) ((uint64_t)(shape).obs_size)
 #endif
+#define LOOP_SHAPE(shape)                                                                                              \
+    struct env_shape shape;                                                                                            \
+    shape.n_floats = 0; /* most games have none */                                                                     \
+    LOOP(_shape)(settings, &shape)
 
 struct LOOP(_instance) {
     struct LOOP(_state) state; /* first: a pointer to the instance is one to its state */
@@ -54,10 +60,9 @@ ENV_FN void LOOP(_instance_reset)(const struct LOOP(_settings) * settings, struc
 LOOP_OBS_FN void LOOP(_instance_look)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
                                       LOOP_OBS *obs, uint8_t *mask, uint64_t i, int agent)
 {
-    struct env_shape shape;
-    LOOP(_shape)(settings, &shape);
+    LOOP_SHAPE(shape);
     const uint64_t row = i * (uint64_t)shape.n_agents + (uint64_t)agent;
-    LOOP(_observe)(settings, &it->state, agent, obs + row * (uint64_t)shape.obs_size);
+    LOOP(_observe)(settings, &it->state, agent, obs + row * LOOP_ROW(shape));
 #ifdef ENV_GAME_HAS_MASK
     uint64_t width = 0;
     for (int h = 0; h < shape.n_heads; h++)
@@ -71,8 +76,7 @@ LOOP_OBS_FN void LOOP(_instance_look)(const struct LOOP(_settings) * settings, c
 LOOP_OBS_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
                                          LOOP_OBS *obs, uint8_t *mask, uint64_t i)
 {
-    struct env_shape shape;
-    LOOP(_shape)(settings, &shape);
+    LOOP_SHAPE(shape);
     for (int a = 0; a < shape.n_agents; a++)
         LOOP(_instance_look)(settings, it, obs, mask, i, a);
 }
@@ -83,8 +87,7 @@ ENV_FN void LOOP(_instance_play)(const struct LOOP(_settings) * settings, struct
                                  const int32_t *actions, const float *reals, float *rewards, uint8_t *terms,
                                  uint8_t *truncs, struct env_step *ret_step)
 {
-    struct env_shape shape;
-    LOOP(_shape)(settings, &shape);
+    LOOP_SHAPE(shape);
 
     ret_step->reals = reals;
     ret_step->rewards = rewards;
@@ -120,9 +123,8 @@ LOOP_OBS_FN void LOOP(_instance_turn)(const struct LOOP(_settings) * settings, s
                                       struct env_log *log, const int32_t *actions, const float *reals, float *rewards,
                                       uint8_t *terms, uint8_t *truncs, LOOP_OBS *final_obs)
 {
-    struct env_shape shape;
-    LOOP(_shape)(settings, &shape);
-    const uint64_t size = (uint64_t)shape.obs_size;
+    LOOP_SHAPE(shape);
+    const uint64_t size = LOOP_ROW(shape);
     struct env_step step;
 
 #ifdef ENV_GAME_AGENTS_END
@@ -171,14 +173,13 @@ LOOP_OBS_FN void LOOP(_instance_turn)(const struct LOOP(_settings) * settings, s
 ENV_FN void LOOP(_instance_step)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
                                  struct env_log *log, const struct env_io *io, uint64_t i)
 {
-    struct env_shape shape;
-    LOOP(_shape)(settings, &shape);
+    LOOP_SHAPE(shape);
     const uint64_t first = i * (uint64_t)shape.n_agents, actions = first * (uint64_t)shape.n_heads;
     LOOP_HOST_OBS *final_obs = (LOOP_HOST_OBS *)(void *)io->final_obs;
 
     LOOP(_instance_turn)
     (settings, it, log, io->actions + actions, io->reals ? io->reals + actions : NULL, io->rewards + first,
-     io->terms + first, io->truncs + first, final_obs ? final_obs + first * (uint64_t)shape.obs_size : NULL);
+     io->terms + first, io->truncs + first, final_obs ? final_obs + first * LOOP_ROW(shape) : NULL);
     LOOP(_instance_observe)(settings, it, (LOOP_HOST_OBS *)(void *)io->obs, io->mask, i);
 }
 
@@ -285,6 +286,8 @@ static const struct env_def LOOP(_def) = {
 #undef LOOP_OBS
 #undef LOOP_HOST_OBS
 #undef LOOP_OBS_FN
+#undef LOOP_ROW
+#undef LOOP_SHAPE
 #undef ENV_GAME_BYTES
 #undef ENV_GAME_AGENTS_END
 #undef ENV_GAME

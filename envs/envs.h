@@ -29,6 +29,9 @@ struct env_batch;
 enum status env_batch_create(struct env_batch **ret_batch, const struct env_def *def, const void *settings,
                              size_t n_envs, struct rng root, struct error *err) MUST_USE;
 void env_batch_destroy(struct env_batch *batch);
+/* After creation, of a game whose observations are bytes: the batch gives f32 all the same, (A, obs_size), bytes divided by
+ * byte_scale. */
+enum status env_batch_widen(struct env_batch *batch, struct error *err) MUST_USE;
 void env_batch_set_root(struct env_batch *batch, struct rng root); /* for the next reset */
 size_t env_batch_agents(const struct env_batch *batch); /* of all instances */
 /* What went wrong in a step since creation, ST_OK: nothing. */
@@ -57,6 +60,9 @@ size_t env_batch_state_bytes(const struct env_batch *batch);
 void env_batch_save(const struct env_batch *batch, void *bytes);
 void env_batch_load(struct env_batch *batch, const void *bytes);
 void env_batch_observe(const struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
+
+/* An observation as a game gives it, as numbers (obs_size): bytes times scale, f32 as they are. */
+void env_numbers(const struct env_shape *shape, const void *row, float scale, float *ret_numbers);
 
 /* The picture of one instance, by what env_batch_save has first: its state_size bytes, or what the game's save wrote. */
 void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture);

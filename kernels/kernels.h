@@ -153,12 +153,14 @@ struct kern_stats {
  * One struct for a layer or a purpose, by designated initialisers; it lies in host memory and is read before the call
  * returns. Each operation names what it reads and writes; the rest may be left 0. "-> x": x is written. */
 
-/* How a network's first layer finds its input where it is not (rows, numbers) act: rows `row` numbers apart, perhaps
- * bytes, which count as byte * scale. Such an x gets no dx. */
+/* How an operation finds observations where they are not (rows, numbers) act: rows `row` numbers apart, perhaps bytes, which
+ * count as byte * scale. A layer whose x is such gets no dx. */
 struct kern_source {
     size_t row; /* numbers from one row to the next; 0: x is (rows, numbers) act, and nothing else here counts */
+    size_t first; /* number of a row that the operation's first one is; x is where the row begins */
     bool bytes;
     float scale; /* of bytes */
+    size_t n_floats; /* of bytes, CPU alone: the last numbers of a row that are f32 all the same (env_mixed_bytes) */
     void *wide; /* kern_wide_bytes: where a part of it is widened at a time */
 };
 
@@ -265,6 +267,8 @@ struct kern_frames {
     size_t N, k;
     size_t pixels, channels, list; /* of a frame: (pixels, channels), then (list) */
     size_t number_bytes; /* 1, 2 or 4 */
+    size_t frame_row,
+        row; /* CPU alone: bytes from one frame to the next, and of old and dst; 0: they lie side by side */
     const void *frame; /* (N, pixels * channels + list) */
     const void *old;
     void *dst; /* (N, k * (pixels * channels + list)) */
@@ -287,6 +291,7 @@ struct kern_step_post {
  * norm_apply: scale -> x = (x - mean) / deviation, clipped to +-10, in place */
 struct kern_norm {
     size_t n, D;
+    size_t row; /* numbers from one row of x to the next, at least D; 0: D */
     void *x; /* (n, D) act */
     double *sums; /* (D, 3): number of rows, mean, sum of squared distances from the mean */
     float *scale; /* (D, 2): mean, 1 / deviation */
@@ -314,7 +319,8 @@ struct kern_reward_scale {
 #define KERN_NOVELTY_RIDGE 0.1f
 struct kern_novelty {
     size_t T, N, D;
-    const void *obs; /* (T + 1, N, D) act; row t + 1 is after step t */
+    const void *obs; /* (T + 1, N, D) act, or as `from` says; row t + 1 is after step t */
+    struct kern_source from; /* of obs; wide is not needed */
     const uint8_t *reset; /* (T + 1, N): a new episode begins with this row */
     const float *projection; /* (D + 1, F): weights, in the last row the phases */
     const struct kern_hyper *hyper;

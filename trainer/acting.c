@@ -7,9 +7,9 @@ static void acting_plan(struct acting *a, size_t n_games)
     struct plan *plan = &a->plan;
     size_t n = a->n, T = a->n_kept, slots = T > 1 ? T + 1 : 1, L = t->policy.recurrent ? t->policy.n_layers : 0;
 
-    plan_add(plan, &a->obs, "observations of play", t->policy.obs_bytes, slots * n, t->policy.obs_size, 1);
+    plan_add(plan, &a->obs, "observations of play", t->policy.row_bytes, slots * n, 1, 1);
     if (t->policy.n_frames > 1)
-        plan_add(plan, &a->frame, "frames of play", t->policy.obs_bytes, n, t->policy.frame_size, 1);
+        plan_add(plan, &a->frame, "frames of play", t->policy.frame_bytes, n, 1, 1);
     plan_add(plan, &a->h, "states of play", sizeof(float), L, n, t->policy.state_size);
     plan_add(plan, &a->rewards, "rewards of play", sizeof(float), T, n, 1);
     plan_add(plan, &a->logp, "log-probabilities of play", sizeof(float), T, n, 1);
@@ -77,9 +77,9 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
 {
     struct trainer *t = a->t;
     struct policy_weights w = trainer_weights(t);
-    size_t n = a->n, D = t->policy.obs_size, A = t->policy.n_logits;
+    size_t n = a->n, A = t->policy.n_logits;
     int32_t *actions = a->actions + s * n * (size_t)t->shape.n_heads;
-    void *obs = policy_obs_at(&t->policy, a->obs, s * n * D), *to = policy_obs_at(&t->policy, a->obs, next * n * D);
+    void *obs = policy_obs_at(&t->policy, a->obs, s * n), *to = policy_obs_at(&t->policy, a->obs, next * n);
     struct kern_env_io io = {
         .actions = actions,
         .reals = a->reals,
@@ -117,8 +117,8 @@ static void post(struct acting *a, size_t s, size_t next)
                                                               .truncs = a->truncs + s * n,
                                                               .hyper = a->t->hyper,
                                                               .N = n});
-    frames_stack(a->t, policy_obs_at(p, a->obs, next * n * p->obs_size), policy_obs_at(p, a->obs, s * n * p->obs_size),
-                 a->frame, a->reset + next * n, NULL, n);
+    frames_stack(a->t, policy_obs_at(p, a->obs, next * n), policy_obs_at(p, a->obs, s * n), a->frame,
+                 a->reset + next * n, NULL, n);
 }
 
 void acting_step(struct acting *a, bool greedy)
@@ -168,14 +168,14 @@ static bool acting_at_once(struct acting *a, bool greedy)
 static void play_kept(struct acting *a, bool greedy)
 {
     struct trainer *t = a->t;
-    size_t n = a->n, T = a->n_kept, D = t->policy.obs_size, A = t->policy.n_logits;
+    size_t n = a->n, T = a->n_kept, A = t->policy.n_logits;
 
     if (!acting_at_once(a, greedy))
         for (size_t s = 0; s < T; s++) {
             act(a, s, s + 1, greedy);
             post(a, s, s + 1);
         }
-    t->ops->copy(t->kern, a->obs, policy_obs_at(&t->policy, a->obs, T * n * D), n * D * t->policy.obs_bytes);
+    t->ops->copy(t->kern, a->obs, policy_obs_at(&t->policy, a->obs, T * n), n * t->policy.row_bytes);
     t->ops->copy(t->kern, a->reset, a->reset + T * n, n);
     if (a->mask != NULL)
         t->ops->copy(t->kern, a->mask, a->mask + T * n * A, n * A);

@@ -17,8 +17,8 @@ struct acting {
     struct plan plan;
     struct policy_step step;
     struct kern_env *games; /* owned */
-    void *obs; /* (T + 1, n, D), policy.obs_bytes each */
-    void *frame; /* (n, frame_size) of the step where an observation is several frames; else NULL */
+    void *obs; /* (T + 1, n), policy.row_bytes each */
+    void *frame; /* (n) of policy.frame_bytes, of the step where an observation is several frames; else NULL */
     float *h; /* (L, n, S) */
     float *rewards, *logp, *value, *boot; /* (T, n); value: (T + 1, n) */
     int32_t *actions; /* (T, n, n_heads) */

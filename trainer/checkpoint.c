@@ -74,7 +74,7 @@ static void ckpt_list_add(struct ckpt_list *list, const char *name, enum ckpt_pl
 /* (N, D): what comes before the next decision. */
 static void *last_obs(const struct trainer *t)
 {
-    return policy_obs_at(&t->policy, t->roll.obs, t->horizon * t->n_agents * t->policy.obs_size);
+    return policy_obs_at(&t->policy, t->roll.obs, t->horizon * t->n_agents);
 }
 
 /* All sections but the config's text: the first is the shape. */
@@ -99,10 +99,10 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
         ckpt_list_add(list, "state", CKPT_DEVICE, t->roll.h,
                       t->policy.n_layers * N * t->policy.state_size * sizeof(float));
     if (t->policy.n_frames > 1)
-        ckpt_list_add(list, "frames", CKPT_DEVICE, last_obs(t), N * t->policy.obs_size * t->policy.obs_bytes);
+        ckpt_list_add(list, "frames", CKPT_DEVICE, last_obs(t), N * t->policy.row_bytes);
     if (t->policy.set.norm_obs) {
-        ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->policy.frame_size * sizeof(double));
-        ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->policy.frame_size * sizeof(float));
+        ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->norm_of.n_numbers * sizeof(double));
+        ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->norm_of.n_numbers * sizeof(float));
     }
     if (t->set.e3b_coef > 0.0) {
         const size_t F = KERN_NOVELTY_FEATURES * sizeof(float);
@@ -465,7 +465,7 @@ static enum status ckpt_upload(struct trainer *t, const char *path, char *bytes,
 static enum status ckpt_load_policy(struct trainer *t, const char *path, char *bytes, size_t n, bool begin,
                                     struct error *err)
 {
-    size_t got = 0, D = t->policy.frame_size;
+    size_t got = 0, D = t->norm_of.n_numbers;
     struct ckpt_shape shape, mine;
     char *at = ckpt_find(bytes, n, "shape", &got);
 

@@ -1,6 +1,7 @@
 /* normalise.c - observations and rewards brought to a common scale by running means and deviations.
  * policy.norm_obs: every observation that a game gives is added to the sums and then normalised in place, by the mean
- * and deviation as they were when the rollout began; policies, updates and checkpoints see nothing else.
+ * and deviation as they were when the rollout began; policies, updates and checkpoints see nothing else. Of observations
+ * that are bytes in part it is the other part.
  * train.scale_reward: after a rollout its rewards are divided by the deviation of discounted sums of rewards, so that
  * values and advantages are of the same size in every game.
  * Invariant: what an observation is normalised by changes between rollouts alone, so that ratios of a rollout are 1 at
@@ -12,9 +13,10 @@ void normalise_plan(struct trainer *t)
     struct normaliser *n = &t->norm_of;
     struct plan *plan = &t->plan;
 
+    n->n_numbers = t->policy.n_floats > 0 ? t->policy.n_floats : t->policy.frame_size;
     if (t->policy.set.norm_obs) {
-        plan_add(plan, &n->obs_sums, "sums of observations", sizeof(double), t->policy.frame_size, 3, 1);
-        plan_add(plan, &n->obs_scale, "scales of observations", sizeof(float), t->policy.frame_size, 2, 1);
+        plan_add(plan, &n->obs_sums, "sums of observations", sizeof(double), n->n_numbers, 3, 1);
+        plan_add(plan, &n->obs_scale, "scales of observations", sizeof(float), n->n_numbers, 2, 1);
     }
     if (t->set.scale_reward) {
         plan_add(plan, &n->reward_sums, "sums of rewards", sizeof(double), 3, 1, 1);
@@ -26,8 +28,12 @@ void normalise_plan(struct trainer *t)
 
 static struct kern_norm obs_norm(struct trainer *t, void *obs, size_t n)
 {
+    const struct normaliser *of = &t->norm_of;
+    size_t number = t->shape.u8 ? sizeof(float) : t->ops->act_size, row = t->policy.frame_bytes / number;
+    void *numbers = obs != NULL ? (char *)obs + (row - of->n_numbers) * number : NULL;
+
     return (struct kern_norm){
-        .n = n, .D = t->policy.frame_size, .x = obs, .sums = t->norm_of.obs_sums, .scale = t->norm_of.obs_scale};
+        .n = n, .D = of->n_numbers, .row = row, .x = numbers, .sums = of->obs_sums, .scale = of->obs_scale};
 }
 
 void normalise_freeze(struct trainer *t)

@@ -45,6 +45,7 @@ void novelty_add(struct trainer *t)
                                                         .N = t->n_agents,
                                                         .D = t->policy.obs_size,
                                                         .obs = t->roll.obs,
+                                                        .from = policy_obs_source(&t->policy),
                                                         .reset = t->roll.reset,
                                                         .projection = t->novelty.projection,
                                                         .hyper = t->hyper,

@@ -77,8 +77,11 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     size_t M = trainer_segment_steps(t) * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
     char name[64];
 
-    if (p->obs_bytes == a) /* bytes are numbers, whatever they are */
+    if (p->byte_scale == 0.0f) /* bytes are numbers, whatever they are */
         TRY(numeric_report_as(t, "observation", from_game, t->mb.obs, a, M * p->obs_size, err));
+    for (size_t i = 0, n = p->n_floats * p->n_frames; p->byte_scale > 0.0f && i < M; i++)
+        TRY(numeric_report_as(t, "observation", from_game, (char *)policy_obs_at(p, t->mb.obs, i + 1) - n * f, f, n,
+                              err));
     TRY(numeric_report_as(t, "reward", from_game, t->roll.rewards, f, t->horizon * t->n_agents, err));
     for (size_t i = 0; i < p->n_tensors; i++) {
         snprintf(name, sizeof name, "weight tensor %s", p->names[i]);

@@ -151,19 +151,25 @@ static enum status trace_floats(struct player *p, struct strbuf *out, const char
 static enum status trace_obs(struct player *p, struct strbuf *out, struct error *err)
 {
     const struct policy *policy = &p->t->policy;
+    struct env_shape stack = {
+        .u8 = true, .obs_size = (int)policy->obs_size, .n_floats = (int)(policy->n_floats * policy->n_frames)};
     size_t n = policy->obs_size;
-    uint8_t *bytes;
+    char *row, number[NUM_TEXT_MAX];
+    float *numbers;
     enum status rc;
 
     if (policy->byte_scale == 0.0f)
         return trace_floats(p, out, "obs", p->play.obs, n, err);
-    bytes = mem_array(n, 1);
-    rc = kern_download(p->t->kern, bytes, p->play.obs, n, err);
+    row = mem_alloc(policy->row_bytes);
+    numbers = mem_array(n, sizeof *numbers);
+    rc = kern_download(p->t->kern, row, p->play.obs, policy->row_bytes, err);
+    env_numbers(&stack, row, 1.0f, numbers);
     strbuf_add(out, "\"obs\":[");
     for (size_t i = 0; rc == ST_OK && i < n; i++)
-        strbuf_addf(out, "%s%d", i > 0 ? "," : "", bytes[i]);
+        strbuf_addf(out, "%s%s", i > 0 ? "," : "", num_format_f64((double)numbers[i], number));
     strbuf_add(out, "],");
-    mem_free(bytes);
+    mem_free(numbers);
+    mem_free(row);
     return rc;
 }
 

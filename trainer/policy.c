@@ -58,7 +58,9 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
     p->frame_size = (size_t)shape->obs_size;
     p->obs_size = p->frame_size * p->n_frames;
     p->grid_size = (size_t)shape->channels * (size_t)shape->height * (size_t)shape->width * p->n_frames;
-    p->obs_bytes = shape->u8 ? 1 : p->ops->act_size;
+    p->n_floats = (size_t)shape->n_floats;
+    p->frame_bytes = shape->u8 ? env_row_bytes(shape) : p->frame_size * p->ops->act_size;
+    p->row_bytes = shape->u8 ? env_mixed_bytes(p->obs_size, p->n_floats * p->n_frames) : p->obs_size * p->ops->act_size;
     p->byte_scale = shape->u8 ? 1.0f / shape->byte_scale : 0.0f;
     p->n_nets = set->value_net == POLICY_VALUE_SEPARATE ? 2 : 1;
     p->width = (size_t)set->hidden_size * p->n_nets;

@@ -43,13 +43,21 @@ static size_t list_size(const struct policy *p)
     return p->n_convs > 0 ? p->obs_size - p->grid_size : 0;
 }
 
-/* How the first layers find what they read of observations. */
-static struct kern_source obs_source(const struct policy *p, void *wide)
+struct kern_source policy_obs_source(const struct policy *p)
 {
-    if (p->wide_bytes == 0)
-        return (struct kern_source){0};
+    bool bytes = p->byte_scale > 0.0f;
     return (struct kern_source){
-        .row = p->obs_size, .bytes = p->byte_scale > 0.0f, .scale = p->byte_scale, .wide = wide};
+        .row = p->obs_size, .bytes = bytes, .scale = p->byte_scale, .n_floats = bytes ? p->n_floats * p->n_frames : 0};
+}
+
+/* How the first layers find what they read of observations. */
+static struct kern_source first_source(const struct policy *p, size_t first, void *wide)
+{
+    struct kern_source source = policy_obs_source(p);
+
+    source.first = first;
+    source.wide = wide;
+    return p->wide_bytes > 0 ? source : (struct kern_source){0};
 }
 
 /* Numbers of convolution i's output. */
@@ -171,7 +179,7 @@ static struct kern_conv_layer conv_layer(const struct encoder_at *e, size_t i, c
                                    .b = policy_w(e->p, e->w, 2 * i + 1),
                                    .scratch = e->scratch};
     if (i == 0)
-        conv.from = obs_source(e->p, e->wide);
+        conv.from = first_source(e->p, 0, e->wide);
     return conv;
 }
 
@@ -188,7 +196,7 @@ static struct kern_linear encoder_linear(const struct encoder_at *e, const void 
                                .b = policy_w(p, e->w, 2 * p->n_convs + 1),
                                .y = y};
     if (p->n_convs == 0)
-        last.from = obs_source(p, e->wide);
+        last.from = first_source(p, 0, e->wide);
     return last;
 }
 
@@ -200,12 +208,12 @@ static struct kern_linear encoder_list(const struct encoder_at *e, void *y)
                                 .N = p->width,
                                 .K = list_size(p),
                                 .act = p->encoder_act,
-                                .x = policy_obs_at(p, e->obs, p->grid_size),
+                                .x = e->obs,
                                 .w = policy_w(p, e->w, 2 * p->n_convs + 2),
                                 .b = policy_w(p, e->w, 2 * p->n_convs + 1),
                                 .y = y,
                                 .add_y = true,
-                                .from = obs_source(p, e->wide)};
+                                .from = first_source(p, p->grid_size, e->wide)};
 }
 
 /* y (M, H) from x, what the last convolution gave, or the observation. */

@@ -8,13 +8,14 @@ void rollout_plan(struct trainer *t)
 {
     struct rollout *r = &t->roll;
     struct plan *plan = &t->plan;
-    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, S = t->policy.state_size;
-    size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads, a = t->policy.obs_bytes;
+    size_t N = t->n_agents, T = t->horizon, S = t->policy.state_size;
+    size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads,
+           row = t->policy.row_bytes;
 
-    plan_add(plan, &r->obs, "rollout observations", a, T + 1, N, D);
+    plan_add(plan, &r->obs, "rollout observations", row, T + 1, N, 1);
     if (t->policy.n_frames > 1) {
-        plan_add(plan, &r->frame, "frames", a, N, t->policy.frame_size, 1);
-        plan_add(plan, &r->final_frame, "last frames", a, N, t->policy.frame_size, 1);
+        plan_add(plan, &r->frame, "frames", t->policy.frame_bytes, N, 1, 1);
+        plan_add(plan, &r->final_frame, "last frames", t->policy.frame_bytes, N, 1, 1);
     }
     if (t->shape.has_mask)
         plan_add(plan, &r->mask, "rollout masks", 1, T + 1, N, t->policy.n_logits);
@@ -36,8 +37,8 @@ void rollout_plan(struct trainer *t)
     plan_add(plan, &r->h, "recurrent state", sizeof(float), L, N, S);
     plan_add(plan, &r->h0, "recurrent state at the start", sizeof(float), L, N, S);
     plan_add(plan, &r->h_tmp, "recurrent state of bootstraps", sizeof(float), L, N, S);
-    plan_add(plan, &r->final_obs, "last observations", a, N, D, 1);
-    plan_add(plan, &r->pack_obs, "packed observations", a, N, D, 1);
+    plan_add(plan, &r->final_obs, "last observations", row, N, 1, 1);
+    plan_add(plan, &r->pack_obs, "packed observations", row, N, 1, 1);
     plan_add(plan, &r->n_packed, "packed count", sizeof(int64_t), 1, 1, 1);
     plan_add(plan, &r->tmp_value, "bootstrap values", sizeof(float), N, 1, 1);
     plan_add(plan, &r->tmp_logp, "bootstrap log-probabilities", sizeof(float), N, 1, 1);
@@ -52,20 +53,35 @@ void frames_stack(struct trainer *t, void *dst, const void *old, const void *fra
 {
     const struct policy *p = &t->policy;
     size_t pixels = (size_t)t->shape.height * (size_t)t->shape.width, channels = (size_t)t->shape.channels;
+    size_t n_floats = t->shape.u8 ? p->n_floats : 0; /* in rows of bytes: a list of their own */
+    size_t frame_at = p->frame_bytes - n_floats * sizeof(float),
+           at = p->row_bytes - n_floats * p->n_frames * sizeof(float);
+    struct kern_frames stack = {.N = n,
+                                .k = p->n_frames,
+                                .pixels = pixels,
+                                .channels = channels,
+                                .list = p->frame_size - n_floats - pixels * channels,
+                                .number_bytes = t->shape.u8 ? 1 : t->ops->act_size,
+                                .frame_row = n_floats > 0 ? p->frame_bytes : 0,
+                                .row = n_floats > 0 ? p->row_bytes : 0,
+                                .frame = frame,
+                                .old = old,
+                                .dst = dst,
+                                .reset = reset,
+                                .only = only};
 
     if (p->n_frames == 1)
         return;
-    t->ops->frames_stack(t->kern, &(struct kern_frames){.N = n,
-                                                        .k = p->n_frames,
-                                                        .pixels = pixels,
-                                                        .channels = channels,
-                                                        .list = p->frame_size - pixels * channels,
-                                                        .number_bytes = p->obs_bytes,
-                                                        .frame = frame,
-                                                        .old = old,
-                                                        .dst = dst,
-                                                        .reset = reset,
-                                                        .only = only});
+    t->ops->frames_stack(t->kern, &stack);
+    if (n_floats == 0)
+        return;
+    stack.pixels = stack.channels = 0;
+    stack.list = n_floats;
+    stack.number_bytes = sizeof(float);
+    stack.frame = (const char *)frame + frame_at;
+    stack.old = old != NULL ? (const char *)old + at : NULL;
+    stack.dst = (char *)dst + at;
+    t->ops->frames_stack(t->kern, &stack);
 }
 
 /* ---- one step ---- */
@@ -113,7 +129,7 @@ static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct
                                                    .n_packed = r->n_packed,
                                                    .src = r->final_obs,
                                                    .flag = truncs,
-                                                   .row_bytes = t->policy.obs_size * t->policy.obs_bytes,
+                                                   .row_bytes = t->policy.row_bytes,
                                                    .N = N});
     TRY(kern_download(t->kern, &n, r->n_packed, sizeof n, err));
     if (n == 0)
@@ -140,18 +156,18 @@ static void rollout_bootstrap_all(struct trainer *t, size_t step, size_t from, s
     struct rollout *r = &t->roll;
 
     rollout_keep_state(t, r->h_tmp, from, n);
-    rollout_value(t, r->boot + step * t->n_agents + from,
-                  policy_obs_at(&t->policy, r->final_obs, from * t->policy.obs_size), r->no_reset, from, n);
+    rollout_value(t, r->boot + step * t->n_agents + from, policy_obs_at(&t->policy, r->final_obs, from), r->no_reset,
+                  from, n);
 }
 
 /* What comes before a decision, from one slot of time to another. */
 static void rollout_move_slot(struct trainer *t, size_t to, size_t from)
 {
     struct rollout *r = &t->roll;
-    size_t N = t->n_agents, D = t->policy.obs_size, A = t->policy.n_logits;
+    size_t N = t->n_agents, A = t->policy.n_logits;
 
-    t->ops->copy(t->kern, policy_obs_at(&t->policy, r->obs, to * N * D),
-                 policy_obs_at(&t->policy, r->obs, from * N * D), N * D * t->policy.obs_bytes);
+    t->ops->copy(t->kern, policy_obs_at(&t->policy, r->obs, to * N), policy_obs_at(&t->policy, r->obs, from * N),
+                 N * t->policy.row_bytes);
     t->ops->copy(t->kern, r->reset + to * N, r->reset + from * N, N);
     if (r->mask != NULL)
         t->ops->copy(t->kern, r->mask + to * N * A, r->mask + from * N * A, N * A);
@@ -176,7 +192,7 @@ static struct kern_env_io rollout_io(struct trainer *t, size_t s)
         .rewards = r->rewards + at,
         .terms = r->terms + at,
         .truncs = r->truncs + at,
-        .obs = r->frame != NULL ? r->frame : policy_obs_at(&t->policy, r->obs, (at + N) * t->policy.obs_size),
+        .obs = r->frame != NULL ? r->frame : policy_obs_at(&t->policy, r->obs, at + N),
         .final_obs = r->frame != NULL ? r->final_frame : r->final_obs,
         .mask = r->mask != NULL ? r->mask + (at + N) * t->policy.n_logits : NULL,
     };
@@ -191,7 +207,7 @@ static void rollout_decide(struct trainer *t, size_t s, size_t part)
     size_t heads = (size_t)t->shape.n_heads;
     struct kern_env_io io = rollout_io(t, s);
 
-    policy_forward_step(&t->policy, t->kern, &t->step, &w, policy_obs_at(&t->policy, r->obs, at * t->policy.obs_size),
+    policy_forward_step(&t->policy, t->kern, &t->step, &w, policy_obs_at(&t->policy, r->obs, at),
                         r->h + from * t->policy.state_size, t->n_agents, r->reset + at, n);
     t->ops->sample(t->kern, &(struct kern_sample){.actions = r->actions + at * heads,
                                                   .reals = r->reals != NULL ? r->reals + from * heads : NULL,
@@ -213,9 +229,8 @@ static enum status rollout_receive(struct trainer *t, size_t s, size_t part, str
     const struct policy *p = &t->policy;
     size_t N = t->n_agents, from = t->env->part_from[part], n = t->env->part_from[part + 1] - from, at = s * N + from;
     struct kern_env_io io = rollout_io(t, s);
-    size_t frame = p->n_frames > 1 ? p->frame_size : p->obs_size;
-    void *obs = policy_obs_at(p, r->obs, at * p->obs_size), *next = policy_obs_at(p, obs, N * p->obs_size);
-    void *seen = policy_obs_at(p, io.obs, from * frame), *final_obs = policy_obs_at(p, io.final_obs, from * frame);
+    void *obs = policy_obs_at(p, r->obs, at), *next = policy_obs_at(p, obs, N);
+    void *seen = (char *)io.obs + from * p->frame_bytes, *final_obs = (char *)io.final_obs + from * p->frame_bytes;
     uint8_t *reset = r->reset + at + N;
 
     t->ops->env_wait(t->kern, t->env, part);
@@ -231,7 +246,7 @@ static enum status rollout_receive(struct trainer *t, size_t s, size_t part, str
                                                         .N = n});
     frames_stack(t, next, obs, seen, reset, NULL, n);
     if (t->shape.may_truncate)
-        frames_stack(t, policy_obs_at(p, r->final_obs, from * p->obs_size), obs, final_obs, NULL, io.truncs + from, n);
+        frames_stack(t, policy_obs_at(p, r->final_obs, from), obs, final_obs, NULL, io.truncs + from, n);
     trainer_phase(t, PHASE_ENV);
     if (t->shape.may_truncate && t->direct)
         TRY(rollout_bootstrap_some(t, s, err));
@@ -288,7 +303,7 @@ static bool rollout_at_once(struct trainer *t)
 enum status rollout_run(struct trainer *t, struct error *err)
 {
     struct rollout *r = &t->roll;
-    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size;
+    size_t N = t->n_agents, T = t->horizon;
 
     trainer_phase_begin(t);
     rollout_begin(t);
@@ -296,7 +311,7 @@ enum status rollout_run(struct trainer *t, struct error *err)
     if (!rollout_at_once(t)) {
         TRY(rollout_by_parts(t, err));
         rollout_keep_state(t, r->h_tmp, 0, N);
-        rollout_value(t, r->values + T * N, policy_obs_at(&t->policy, r->obs, T * N * D), r->reset + T * N, 0, N);
+        rollout_value(t, r->values + T * N, policy_obs_at(&t->policy, r->obs, T * N), r->reset + T * N, 0, N);
     }
     normalise_rewards(t);
     novelty_add(t);

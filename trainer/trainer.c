@@ -51,11 +51,12 @@ static enum status check_obs(const struct policy_settings *p, const struct env_d
     if ((int64_t)shape->obs_size > INT32_MAX / frames)
         return FAIL(err, ST_CONFIG, "env.frame_stack %" PRId64 " of %d numbers are beyond 2^31 - 1; lower it", frames,
                     shape->obs_size);
-    if (p->norm_obs && shape->u8)
-        return FAIL(err, ST_CONFIG,
-                    "policy.norm_obs is true, but %s shows bytes, which are divided by %g and nothing else; set it to "
-                    "false",
-                    def->name, (double)shape->byte_scale);
+    if (p->norm_obs && shape->u8 && shape->n_floats == 0)
+        return FAIL(
+            err, ST_CONFIG,
+            "policy.norm_obs is true, but %s shows nothing but bytes, which are divided by %g and stay so; set it "
+            "to false",
+            def->name, (double)shape->byte_scale);
     return ST_OK;
 }
 
@@ -140,10 +141,6 @@ static enum status check_train(const struct train_settings *s, const struct poli
         return FAIL(err, ST_CONFIG,
                     "train.eval_episodes is %" PRId64 ", train.eval_max_steps %" PRId64 "; each must be at least 1",
                     s->eval_episodes, s->eval_max_steps);
-    if (s->e3b_coef > 0.0 && shape->u8)
-        return FAIL(err, ST_CONFIG,
-                    "train.e3b_coef is %g, but %s shows bytes: novelty is measured on observations that are numbers",
-                    s->e3b_coef, def->name);
     if (s->e3b_coef > 0.0 && !(s->e3b_scale > 0.0))
         return FAIL(err, ST_CONFIG, "train.e3b_scale is %g, it must be above 0; 1 is usual", s->e3b_scale);
     if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
@@ -217,12 +214,28 @@ static enum status trainer_start(struct trainer *t, struct error *err)
         return rc;
     trainer_weights_cast(t);
     TRY(novelty_start(t, err));
-    obs = policy_obs_at(&t->policy, t->roll.obs, last * t->policy.obs_size);
+    obs = policy_obs_at(&t->policy, t->roll.obs, last);
     first = t->roll.frame != NULL ? t->roll.frame : obs;
     t->ops->env_reset(t->kern, t->env, first, t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
     normalise_freeze(t); /* of no row: everything stays as it is */
     normalise_add(t, first, t->n_agents);
     frames_stack(t, obs, NULL, first, NULL, NULL, t->n_agents);
+    return ST_OK;
+}
+
+/* Where bytes and f32 are widened, a stack has the lists of both side by side in each frame; where they are not, those of
+ * bytes and those of f32. */
+static enum status check_device(const struct kern *kern, const struct env_def *def, const struct env_shape *shape,
+                                const struct policy_settings *policy, struct error *err)
+{
+    int list = shape->obs_size - shape->n_floats - shape->channels * shape->height * shape->width;
+
+    if (kern_kind(kern) == KERN_CUDA && shape->n_floats > 0 && list > 0 && policy->frame_stack > 1)
+        return FAIL(err, ST_CONFIG,
+                    "env.frame_stack is %" PRId64
+                    ", but %s shows numbers beside a list of %d bytes, which a GPU does not "
+                    "stack; train it with --train.device cpu, or without frame_stack",
+                    policy->frame_stack, def->name, list);
     return ST_OK;
 }
 
@@ -235,6 +248,8 @@ static void trainer_describe(struct trainer *t, struct kern *kern, const struct 
     t->ops = kern_ops(kern);
     t->def = def;
     t->shape = *shape;
+    if (shape->n_floats > 0 && kern_kind(kern) == KERN_CUDA)
+        t->shape.u8 = false; /* widened by the host */
     t->set = *train;
     t->n_agents = (size_t)train->total_agents;
     t->horizon = t->horizon_full = (size_t)train->horizon;
@@ -244,7 +259,7 @@ static void trainer_describe(struct trainer *t, struct kern *kern, const struct 
     t->n_block = update_block_segments(kern, trainer_segment_steps(t), t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape->n_agents;
     t->root = rng_seed((uint64_t)train->seed);
-    policy_init(&t->policy, kern, policy, shape);
+    policy_init(&t->policy, kern, policy, &t->shape);
     schedule_hyper(&t->set, 0, &t->host_hyper);
     t->env_settings = mem_alloc(def->options.settings_size);
     memcpy(t->env_settings, env_settings, def->options.settings_size);
@@ -327,6 +342,7 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
 
     *ret_trainer = NULL;
     TRY(trainer_check_shape(def, env_settings, policy, train, &shape, err));
+    TRY(check_device(kern, def, &shape, policy, err));
     TRY(choose_precision(train, kern, err));
     t = mem_alloc(sizeof *t);
     trainer_describe(t, kern, def, env_settings, &shape, policy, train);

@@ -47,8 +47,10 @@ struct policy {
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
     size_t n_nets; /* 2: the first H / 2 units are the policy's, the others the value's, and no weight joins them */
     /* An observation is the last n_frames frames of frame_size numbers (kern_frames), each as a game shows it: a grid and a
-     * list. In memory a number has obs_bytes bytes: 1 where games show bytes, else act_size. */
-    size_t frame_size, n_frames, obs_bytes;
+     * list. In memory a number has 1 byte where games show bytes, else act_size. The last n_floats of a frame are f32 among
+     * bytes: a stack has those of all frames at its end (env_mixed_bytes). On a GPU all of it is act numbers then. */
+    size_t frame_size, n_frames, n_floats;
+    size_t row_bytes, frame_bytes; /* of an observation, and of a frame */
     size_t grid_size; /* numbers of D that are the grid's; the encoder's convolutions read them alone */
     float byte_scale; /* of bytes: the first layer sees byte * byte_scale */
     size_t wide_bytes; /* of kern_source, of all the device's threads; 0: observations are act numbers as they are */
@@ -72,11 +74,14 @@ static inline void *act_at(const struct kern_ops *ops, const void *base, size_t 
     return (char *)base + i * ops->act_size;
 }
 
-/* Element i of observations. */
+/* Observation i. */
 static inline void *policy_obs_at(const struct policy *p, const void *base, size_t i)
 {
-    return (char *)base + i * p->obs_bytes;
+    return (char *)base + i * p->row_bytes;
 }
+
+/* How operations find numbers in observations; a layer needs a place to widen them too. */
+struct kern_source policy_obs_source(const struct policy *p);
 
 /* The weights twice: as they are trained, and as layers of act numbers want them. */
 struct policy_weights {
@@ -167,8 +172,8 @@ struct trainer;
 
 /* ---- rollout buffers and minibatch buffers, device memory ---- */
 struct rollout {
-    void *obs; /* (T + 1, N, D), policy.obs_bytes each, like all observations here */
-    void *frame, *final_frame; /* (N, frame_size) of a step where an observation is several frames; else NULL */
+    void *obs; /* (T + 1, N), policy.row_bytes each, like all observations here */
+    void *frame, *final_frame; /* (N) of frame_bytes, of a step where an observation is several frames; else NULL */
     uint8_t *mask; /* (T + 1, N, A); NULL without masks */
     uint8_t *reset; /* (T + 1, N): the step begins a new episode */
     int32_t *actions; /* (T, N, n_heads) */
@@ -183,7 +188,7 @@ struct rollout {
     float *prob; /* (trainer_segments) */
     float *h, *h0; /* (L, N, S) now, and at the rollout's start */
     float *h_tmp; /* (L, N, S) packed or copied states for bootstraps */
-    void *final_obs, *pack_obs; /* (N, D) */
+    void *final_obs, *pack_obs; /* (N) observations */
     float *tmp_value, *tmp_logp; /* (N) */
     int32_t *tmp_actions; /* (N, n_heads) */
     uint8_t *no_reset; /* (N) zeros */
@@ -192,8 +197,9 @@ struct rollout {
 
 /* ---- normalise.c: device memory; each half NULL where its option is off ---- */
 struct normaliser {
-    double *obs_sums; /* (frame_size, 3) */
-    float *obs_scale; /* (frame_size, 2) of this rollout */
+    size_t n_numbers; /* of a frame that are normalised: the last ones */
+    double *obs_sums; /* (n_numbers, 3) */
+    float *obs_scale; /* (n_numbers, 2) of this rollout */
     double *reward_sums; /* (3) */
     float *reward_scale; /* (2) of the last rollout */
     float *carry; /* (N) discounted sums of rewards, of episodes that are running */
@@ -202,7 +208,7 @@ struct normaliser {
 /* Each does nothing where its option is off. */
 void normalise_plan(struct trainer *t);
 void normalise_freeze(struct trainer *t); /* the sums so far become the scale */
-void normalise_add(struct trainer *t, void *obs, size_t n); /* (n, frame_size) act, as the games gave them */
+void normalise_add(struct trainer *t, void *obs, size_t n); /* n frames, as the games gave them */
 void normalise_apply(struct trainer *t, void *obs, size_t n); /* in place */
 void normalise_rewards(struct trainer *t); /* of the rollout that was played */
 
@@ -216,7 +222,7 @@ enum status novelty_start(struct trainer *t, struct error *err) MUST_USE;
 void novelty_add(struct trainer *t); /* to the rewards of the rollout that was played */
 
 /* ---- rollout.c: observations of several frames. Nothing is done where they are of one ---- */
-/* dst (n, D) follows from old (n, D) and frame (n, frame_size), as struct kern_frames has it: pixels of a stack lie
+/* n observations dst follow from old ones and as many frames, as struct kern_frames has it: pixels of a stack lie
  * together as channels, so that convolutions take them. old NULL: an episode's first observation, which repeats its
  * frame. */
 void frames_stack(struct trainer *t, void *dst, const void *old, const void *frame, const uint8_t *reset,
@@ -236,7 +242,7 @@ struct minibatch {
     int32_t *perm; /* (trainer_segments) */
     int32_t *idx; /* (B), prioritised */
     float *weight; /* (B), prioritised */
-    void *obs; /* policy.obs_bytes each */
+    void *obs; /* policy.row_bytes each */
     float *h0, *logp, *values, *adv, *ret, *mean_std;
     uint8_t *mask, *reset;
     int32_t *actions;

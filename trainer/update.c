@@ -13,13 +13,13 @@ void update_plan(struct trainer *t)
 {
     struct minibatch *m = &t->mb;
     struct plan *plan = &t->plan;
-    size_t N = trainer_segments(t), T = trainer_segment_steps(t), B = t->n_segments, D = t->policy.obs_size;
+    size_t N = trainer_segments(t), T = trainer_segment_steps(t), B = t->n_segments;
     size_t S = t->policy.state_size, L = t->policy.recurrent ? t->policy.n_layers : 0;
 
     plan_add(plan, &m->perm, "segment order", sizeof(int32_t), N, 1, 1);
     plan_add(plan, &m->idx, "picked segments", sizeof(int32_t), B, 1, 1);
     plan_add(plan, &m->weight, "segment weights", sizeof(float), B, 1, 1);
-    plan_add(plan, &m->obs, "minibatch observations", t->policy.obs_bytes, T, B, D);
+    plan_add(plan, &m->obs, "minibatch observations", t->policy.row_bytes, T, B, 1);
     plan_add(plan, &m->h0, "minibatch states", sizeof(float), L, B, S);
     plan_add(plan, &m->logp, "minibatch log-probabilities", sizeof(float), T, B, 1);
     plan_add(plan, &m->values, "minibatch values", sizeof(float), T, B, 1);
@@ -84,12 +84,10 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     struct minibatch *m = &t->mb;
     size_t N = trainer_segments(t), T = trainer_segment_steps(t), f = sizeof(float), at = b.from * T;
     size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, S = t->policy.state_size;
-    size_t D = t->policy.obs_size;
     struct kern_gather_item items[KERN_MAX_GATHER];
     size_t n = 0;
 
-    items[n++] =
-        (struct kern_gather_item){policy_obs_at(&t->policy, m->obs, at * D), r->obs, D * t->policy.obs_bytes, T};
+    items[n++] = (struct kern_gather_item){policy_obs_at(&t->policy, m->obs, at), r->obs, t->policy.row_bytes, T};
     items[n++] = (struct kern_gather_item){m->reset + at, r->reset, 1, T};
     items[n++] = (struct kern_gather_item){m->actions + at * n_heads, r->actions, n_heads * sizeof(int32_t), T};
     items[n++] = (struct kern_gather_item){m->logp + at, r->logp, f, T};
@@ -136,8 +134,7 @@ static void forward_shard(void *ctx, struct kern *k, size_t shard)
         struct policy_pass pass = policy_pass_at(p, &t->pass, at, shard);
         gather_block(t, k, job->idx, b);
         phase_of_shard(t, shard, PHASE_COPY);
-        policy_forward(p, k, &pass, &w, policy_obs_at(p, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
-                       T, b.n);
+        policy_forward(p, k, &pass, &w, policy_obs_at(p, t->mb.obs, at), block_h0(t, b), t->mb.reset + at, T, b.n);
         phase_of_shard(t, shard, PHASE_LOSS);
     }
 }
@@ -199,8 +196,8 @@ static void backward_shard(void *ctx, struct kern *k, size_t shard)
         t->ops->ppo_loss(k, &loss);
         if (job->keep)
             t->ops->segments_keep(k, &loss);
-        policy_backward(p, k, &pass, &w, grads, policy_obs_at(p, m->obs, at * p->obs_size), block_h0(t, b),
-                        m->reset + at, T, b.n, n_done > 0);
+        policy_backward(p, k, &pass, &w, grads, policy_obs_at(p, m->obs, at), block_h0(t, b), m->reset + at, T, b.n,
+                        n_done > 0);
         n_done += b.n;
     }
     if (n_done == 0) /* more shards than segments */

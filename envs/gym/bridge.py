@@ -103,8 +103,8 @@ def spaces_of(env):
     return getattr(env, one + "observation_space"), getattr(env, one + "action_space")
 
 
-# ---- observations: (size, bind); bind(row) gives the function that writes an observation into a row of float32, or of
-# uint8 where every part of it is ----
+# ---- observations: ((n bytes, n floats), bind); bind(bytes, floats) gives the function that writes an observation into the
+# uint8 and the float32 of its row. Boxes of uint8 stay bytes, unless an image of floats begins the row ----
 
 def is_image(space):
     return isinstance(space, spaces.Box) and len(space.shape) == 3
@@ -116,31 +116,48 @@ def parts_of(space):
     return sorted(named, key=lambda item: not is_image(item[1]))
 
 
-def only_bytes(space):
-    if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        return len(space.spaces) > 0 and all(only_bytes(part) for _, part in parts_of(space))
+def is_bytes(space):
     return isinstance(space, spaces.Box) and space.dtype == np.uint8
 
 
+def leaves_of(space):
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return [leaf for _, part in parts_of(space) for leaf in leaves_of(part)]
+    return [space]
+
+
+def keeps_bytes(space):
+    first = next(iter(leaves_of(space)), None)
+    return first is None or is_bytes(first) or not is_image(first)
+
+
 def grid_of(space):
-    """(height, width, channels) of the image that an observation begins with."""
-    while isinstance(space, (spaces.Dict, spaces.Tuple)) and len(space.spaces) > 0:
-        space = parts_of(space)[0][1]
-    if not is_image(space):
+    """(height, width, channels) of the image that a row begins with."""
+    kept = keeps_bytes(space)
+    image = next((leaf for leaf in leaves_of(space) if is_bytes(leaf) or not kept), None)
+    if image is None or not is_image(image):
         return 0, 0, 0
-    return (*space.shape[1:], space.shape[0]) if channels_first(space) else space.shape
+    return (*image.shape[1:], image.shape[0]) if channels_first(image) else image.shape
+
+
+def halves(rows, floats):
+    """The bytes and the floats of rows, `floats` of the latter in each row of bytes."""
+    if rows.dtype != np.uint8 or floats == 0:
+        return (rows, rows[..., :0]) if rows.dtype == np.uint8 else (rows[..., :0], rows)
+    return rows, rows.view("<f4")[..., -floats:]
 
 
 def channels_first(space):
     return len(space.shape) == 3 and space.shape[0] <= 16 and space.shape[0] < min(space.shape[1:])
 
 
-def of_box(space, where):
+def of_box(space, where, keep):
     shape, axes = tuple(space.shape), (1, 2, 0) if channels_first(space) else None
-    many = len(shape) != 1
+    many, size = len(shape) != 1, math.prod(space.shape)
 
-    def bind(row):
-        scale = 1 / TASK["byte_scale"] if space.dtype == np.uint8 and row.dtype != np.uint8 else None
+    def bind(narrow, wide):
+        row = narrow if keep and is_bytes(space) else wide
+        scale = 1 / TASK["byte_scale"] if is_bytes(space) and not keep else None
 
         def put(x):
             x = np.asarray(x)
@@ -150,14 +167,14 @@ def of_box(space, where):
             if scale:
                 np.multiply(row, scale, out=row)
         return put
-    return math.prod(shape), bind
+    return (size, 0) if keep and is_bytes(space) else (0, size), bind
 
 
 def of_flags(sizes, starts, where):
     sizes, starts = np.array(sizes).reshape(-1), np.array(starts).reshape(-1)
     at = np.concatenate(([0], np.cumsum(sizes)[:-1])) - starts
 
-    def bind(row):
+    def bind(_, row):
         def put(x):
             x = np.asarray(x).reshape(-1)
             if x.shape != sizes.shape or (x < starts).any() or (x >= starts + sizes).any():
@@ -165,32 +182,41 @@ def of_flags(sizes, starts, where):
             row[:] = 0
             row[at + x] = 1
         return put
-    return int(sizes.sum()), bind
+    return (0, int(sizes.sum())), bind
+
+
+def parts_in(sizes):
+    """Where the bytes and the floats of each part lie, and how many there are in all."""
+    ends = np.cumsum(np.array(sizes, int).reshape(-1, 2), axis=0)
+    places = [tuple(slice(int(e - n), int(e)) for n, e in zip(size, end)) for size, end in zip(sizes, ends)]
+    return places, tuple(int(e) for e in ends[-1]) if sizes else (0, 0)
 
 
 def of_parts(parts):  # of (key, size, bind)
-    def bind(row):
-        ends = np.cumsum([size for _, size, _ in parts])
-        puts = [(key, part(row[end - size:end])) for (key, size, part), end in zip(parts, ends)]
+    places, size = parts_in([size for _, size, _ in parts])
+
+    def bind(narrow, wide):
+        puts = [(key, part(narrow[a], wide[b])) for (key, _, part), (a, b) in zip(parts, places)]
 
         def put(x):
             for key, put_part in puts:
                 put_part(x[key])
         return put
-    return sum(size for _, size, _ in parts), bind
+    return size, bind
 
 
-def observation(space, left_out, where=""):
+def observation(space, left_out, where="", keep=None):
+    keep = keeps_bytes(space) if keep is None else keep
     if isinstance(space, (spaces.Box, spaces.MultiBinary)):
-        return of_box(space, where)
+        return of_box(space, where, keep)
     if isinstance(space, spaces.Discrete):
         return of_flags([space.n], [space.start], where)
     if isinstance(space, spaces.MultiDiscrete):
         return of_flags(space.nvec, getattr(space, "start", np.zeros_like(space.nvec)), where)
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        parts = [(key, *observation(inner, left_out, f"{where}[{key!r}]")) for key, inner in parts_of(space)]
-        return of_parts([part for part in parts if part[1] > 0])
-    return left_out.append(f"{where or 'all'} ({type(space).__name__})") or 0, None
+        parts = [(key, *observation(inner, left_out, f"{where}[{key!r}]", keep)) for key, inner in parts_of(space)]
+        return of_parts([part for part in parts if sum(part[1]) > 0])
+    return left_out.append(f"{where or 'all'} ({type(space).__name__})") or (0, 0), None
 
 
 # ---- actions: heads (size, low, high), and a function from an agent's choices and numbers to an action ----
@@ -221,34 +247,36 @@ def action(space, heads):
     raise Refused(f"its actions are {space}; Discrete, MultiDiscrete, MultiBinary, Box, and Tuple and Dict of these work")
 
 
-# ---- the same of many instances at a time: put(rows, batch), and a function from choices and numbers (n, heads) ----
+# ---- the same of many instances at a time: put(bytes, floats, batch), and a function from choices and numbers (n, heads) ----
 
-def observations(space):
+def observations(space, keep=None):
+    keep = keeps_bytes(space) if keep is None else keep
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        parts = [(key, observation(inner, [])[0], observations(inner)) for key, inner in parts_of(space)]
-        ends = np.cumsum([size for _, size, _ in parts])
+        parts = [(key, observation(inner, [], keep=keep)[0], observations(inner, keep)) for key, inner in parts_of(space)]
+        places, _ = parts_in([size for _, size, _ in parts])
 
-        def put_parts(rows, x):
-            for (key, size, put), end in zip(parts, ends):
-                if size > 0:
-                    put(rows[:, end - size:end], x[key])
+        def put_parts(narrow, wide, x):
+            for (key, size, put), (a, b) in zip(parts, places):
+                if sum(size) > 0:
+                    put(narrow[:, a], wide[:, b], x[key])
         return put_parts
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
         sizes = np.array(space.n if isinstance(space, spaces.Discrete) else space.nvec).reshape(-1)
         at = np.concatenate(([0], np.cumsum(sizes)[:-1])) - np.array(getattr(space, "start", 0)).reshape(-1)
 
-        def put_flags(rows, x):
+        def put_flags(_, rows, x):
             rows[:] = 0
             rows[np.arange(len(x))[:, None], at + np.asarray(x).reshape(len(x), -1)] = 1
         return put_flags
-    axes, scale = (0, 2, 3, 1) if channels_first(space) else None, 1 / TASK["byte_scale"] if space.dtype == np.uint8 else None
+    axes, kept = (0, 2, 3, 1) if channels_first(space) else None, keep and is_bytes(space)
+    scale = 1 / TASK["byte_scale"] if is_bytes(space) and not keep else None
 
-    def put(rows, x):
-        x = np.asarray(x)
+    def put(narrow, wide, x):
+        x, rows = np.asarray(x), narrow if kept else wide
         if x.shape[1:] != space.shape:
             raise ValueError(f"observations have the shape {x.shape[1:]}, their space {space.shape}")
         rows[:] = (x.transpose(axes) if axes else x).reshape(len(x), -1)
-        if scale and rows.dtype != np.uint8:
+        if scale:
             np.multiply(rows, scale, out=rows)
     return put
 
@@ -358,11 +386,11 @@ def placed(x, which, new):
 
 def describe(env):
     (seen, acts), left_out, heads = spaces_of(env), [], []
-    size, _ = observation(seen, left_out)
+    (narrow, wide), _ = observation(seen, left_out)
     action(acts, heads)
-    if size == 0:
+    if narrow + wide == 0:
         raise Refused(f"its observations are {seen}: no numbers to learn from")
-    return {"obs_size": size, "heads": heads, "grid": grid_of(seen), "bytes": only_bytes(seen), "left_out": left_out}
+    return {"n_bytes": narrow, "n_floats": wide, "heads": heads, "grid": grid_of(seen), "left_out": left_out}
 
 
 class Share:  # of a batch: the instances of this process, in memory that the program sees
@@ -371,6 +399,8 @@ class Share:  # of a batch: the instances of this process, in memory that the pr
         for name, dtype, at, rows, columns in TASK["tensors"]:
             tensor = np.frombuffer(memory, dtype, rows * max(columns, 1), at)
             setattr(self, name, tensor.reshape(rows, columns) if columns else tensor)
+        self.size = (TASK["n_bytes"], TASK["n_floats"])
+        self.seen, self.last = halves(self.obs, self.size[1]), halves(self.final_obs, self.size[1])
         self.process, self.stride, self.rows = TASK["process"], TASK["processes"], []
         self.make()
 
@@ -378,9 +408,9 @@ class Share:  # of a batch: the instances of this process, in memory that the pr
         return range(first + (self.process - first) % self.stride, end, self.stride)
 
     def fits(self, size, heads, i):
-        if (size, len(heads)) != (self.obs.shape[1], self.actions.shape[1]):
-            raise Refused(f"instance {i} has {size} observations and {len(heads)} actions, another one "
-                          f"{self.obs.shape[1]} and {self.actions.shape[1]}")
+        if (size, len(heads)) != (self.size, self.actions.shape[1]):
+            raise Refused(f"instance {i} has {sum(size)} observations and {len(heads)} actions, another one "
+                          f"{sum(self.size)} and {self.actions.shape[1]}, or other types of them")
 
     def seed_others(self):
         random.seed(int(self.seeds[self.process]))  # for environments that do not keep to np_random
@@ -408,7 +438,7 @@ class Vectors(Share):
         self.seed_others()
         for vector, part, rows in self.within(first, end):
             self.now[self.process] = part[0]
-            self.put(self.obs[rows], vector.reset([int(seed) for seed in self.seeds[rows]]))
+            self.put(*(half[rows] for half in self.seen), vector.reset([int(seed) for seed in self.seeds[rows]]))
 
     def step(self, first, end):
         begun, process = time.perf_counter_ns(), self.process
@@ -418,11 +448,11 @@ class Vectors(Share):
         for vector, part, rows in self.within(first, end):
             self.now[process] = part[0]
             obs, self.rewards[rows], self.terms[rows], self.truncs[rows], last, self.idle[rows] = vector.finish()
-            self.put(self.obs[rows], obs)
+            self.put(*(half[rows] for half in self.seen), obs)
             if last is not None:
                 which = np.flatnonzero(self.truncs[rows] & ~self.idle[rows])
-                ended = np.empty((len(which), self.obs.shape[1]), self.obs.dtype)
-                self.put(ended, last)
+                ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
+                self.put(*halves(ended, self.size[1]), last)
                 self.final_obs[np.array(part)[which]] = ended
         self.busy_ns[process] = time.perf_counter_ns() - begun
 
@@ -439,7 +469,8 @@ class Instances(Share):
             size, bind = observation(env.observation_space, [])
             self.action, self.numbers = action(env.action_space, heads), any(head[0] == 0 for head in heads)
             self.fits(size, heads, i)
-            self.rows.append((env, env.reset, env.step, bind(self.obs[i]), bind(self.final_obs[i])))
+            self.rows.append((env, env.reset, env.step, bind(*(half[i] for half in self.seen)),
+                              bind(*(half[i] for half in self.last))))
 
     def reset(self, first, end):
         self.seed_others()

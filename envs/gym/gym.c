@@ -79,12 +79,15 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
 {
     const cJSON *item, *grid;
     cJSON *json = NULL;
-    int64_t size = 0;
+    int64_t n_bytes = 0, n_floats = 0;
 
     TRY(json_parse(text, strlen(text), &json, err));
     *ret_shape = (struct env_shape){.n_agents = 1, .may_truncate = true};
-    (void)json_get_i64(json, "obs_size", &size);
-    ret_shape->obs_size = (int)size;
+    (void)json_get_i64(json, "n_bytes", &n_bytes);
+    (void)json_get_i64(json, "n_floats", &n_floats);
+    ret_shape->obs_size = (int)(n_bytes + n_floats);
+    ret_shape->u8 = n_bytes > 0;
+    ret_shape->n_floats = n_bytes > 0 ? (int)n_floats : 0;
     cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "heads"))
     {
         if (ret_shape->n_heads < ENV_MAX_HEADS) {
@@ -98,7 +101,6 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
     ret_shape->height = cJSON_GetArrayItem(grid, 0)->valueint;
     ret_shape->width = cJSON_GetArrayItem(grid, 1)->valueint;
     ret_shape->channels = cJSON_GetArrayItem(grid, 2)->valueint;
-    (void)json_get_bool(json, "bytes", &ret_shape->u8);
     cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "left_out"))
         log_info("of its observations %s is left out: it is no fixed list of numbers", item->valuestring);
     cJSON_Delete(json);

@@ -23,9 +23,8 @@
 struct gym_batch {
     const struct env_def *def; /* borrowed */
     const struct gym_settings *settings; /* borrowed from the batch */
-    size_t n, n_heads, obs_size, n_helpers;
-    size_t row_bytes; /* of an observation */
-    bool u8; /* which is bytes */
+    size_t n, n_heads, n_bytes, n_floats, n_helpers; /* n_bytes, n_floats: of an observation */
+    size_t row_bytes; /* of both */
     struct gym_helper *helpers; /* (n_helpers) owned */
     struct env_track *tracks; /* (n) owned */
     struct error failed;
@@ -36,7 +35,7 @@ struct gym_batch {
     size_t bytes;
     int32_t *actions; /* (n, n_heads) */
     float *reals, *rewards; /* (n, n_heads), (n) */
-    char *obs, *final_obs; /* (n, obs_size) f32, or bytes */
+    char *obs, *final_obs; /* (n) of row_bytes, env_row_bytes */
     uint8_t *terms, *truncs, *idle; /* (n); idle: the step only reset it */
     uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of the last step */
     int64_t *now; /* (n_helpers) the instance that it works on */
@@ -72,11 +71,13 @@ struct tensor {
 /* Makes the memory, and adds its tensors to the task. */
 static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *err)
 {
+    const char *number = b->n_bytes > 0 ? "u1" : "<f4";
+    const size_t size = b->n_bytes > 0 ? 1 : sizeof(float);
     const struct tensor tensors[N_TENSORS] = {
         [ACTIONS] = {"actions", "<i4", 4, b->n, b->n_heads},
         [REALS] = {"reals", "<f4", 4, b->n, b->n_heads},
-        [OBS] = {"obs", b->u8 ? "u1" : "<f4", b->u8 ? 1 : 4, b->n, b->obs_size},
-        [FINAL_OBS] = {"final_obs", b->u8 ? "u1" : "<f4", b->u8 ? 1 : 4, b->n, b->obs_size},
+        [OBS] = {"obs", number, size, b->n, b->row_bytes / size},
+        [FINAL_OBS] = {"final_obs", number, size, b->n, b->row_bytes / size},
         [REWARDS] = {"rewards", "<f4", 4, b->n, 0},
         [TERMS] = {"terms", "u1", 1, b->n, 0},
         [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
@@ -171,15 +172,17 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     *ret_states = b;
     rc = def->shape(def, settings, &shape, err);
     b->n_heads = (size_t)shape.n_heads;
-    b->obs_size = (size_t)shape.obs_size;
-    b->u8 = shape.u8;
-    b->row_bytes = b->obs_size * env_obs_bytes(&shape);
+    b->n_floats = (size_t)(shape.u8 ? shape.n_floats : shape.obs_size);
+    b->n_bytes = (size_t)shape.obs_size - b->n_floats;
+    b->row_bytes = env_row_bytes(&shape);
     b->n_helpers = count_helpers(def->name, settings, n_envs);
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)
         b->helpers[h] = GYM_HELPER_NONE;
     b->tracks = mem_array(n_envs, sizeof *b->tracks);
     task = gym_task(def->name, settings, n_envs);
+    json_add_i64(task, "n_bytes", (int64_t)b->n_bytes);
+    json_add_i64(task, "n_floats", (int64_t)b->n_floats);
     if (rc == ST_OK)
         rc = make_memory(b, task, err);
     if (rc == ST_OK)
@@ -253,12 +256,12 @@ static enum status ask_all(struct gym_batch *b, char what, size_t from, size_t t
 static enum status check_numbers(const struct gym_batch *b, size_t from, size_t to, bool stepped, struct error *err)
 {
     for (size_t i = from; i < to; i++) {
-        const float *obs = (const float *)(b->obs + i * b->row_bytes);
-        const float *last = (const float *)(b->final_obs + i * b->row_bytes);
+        size_t floats = (i + 1) * b->row_bytes - b->n_floats * sizeof(float);
+        const float *obs = (const float *)(b->obs + floats), *last = (const float *)(b->final_obs + floats);
         bool cut = stepped && b->truncs[i] != 0;
-        for (size_t k = 0; !b->u8 && k < b->obs_size; k++)
+        for (size_t k = 0; k < b->n_floats; k++)
             if (!isfinite(obs[k]) || (cut && !isfinite(last[k])))
-                return FAIL(err, ST_NUMERIC, "number %zu of an observation of instance %zu is %g", k, i,
+                return FAIL(err, ST_NUMERIC, "number %zu of an observation of instance %zu is %g", b->n_bytes + k, i,
                             (double)(isfinite(obs[k]) ? last[k] : obs[k]));
         if (stepped && !isfinite(b->rewards[i]))
             return FAIL(err, ST_NUMERIC, "a reward of instance %zu is %g", i, (double)b->rewards[i]);

@@ -78,6 +78,7 @@ static cJSON *shape_json(const struct env_shape *s)
     json_add_bool(json, "agents_end", s->agents_end);
     json_add_bool(json, "u8", s->u8);
     json_add_f64(json, "byte_scale", (double)s->byte_scale);
+    json_add_i64(json, "n_floats", s->n_floats);
     return json;
 }
 
@@ -176,6 +177,7 @@ void env_described_shape(const cJSON *description, struct env_shape *s)
         .agents_end = bool_of(json, "agents_end"),
         .u8 = bool_of(json, "u8"),
         .byte_scale = (float)f64_of(json, "byte_scale"),
+        .n_floats = (int)int_of(json, "n_floats"),
     };
     cJSON_ArrayForEach(head, cJSON_GetObjectItem(json, "heads")) if (s->n_heads < ENV_MAX_HEADS)
     {

@@ -1,4 +1,4 @@
-//! lamp.rs - a game in Rust: the table of trawl_env.h (version 7) filled by hand.
+//! lamp.rs - a game in Rust: the table of trawl_env.h (version 8) filled by hand.
 //!
 //!   rustc --edition 2021 --crate-type cdylib -O examples/plugin/lamp.rs -o lamp.so
 //!   trawl env check ./lamp.so && trawl train ./lamp.so
@@ -29,7 +29,7 @@ pub struct Rng { key: u64, counter: u64 }
 #[repr(C)]
 pub struct Shape {
     obs_size: c_int, n_agents: c_int, n_heads: c_int, head_sizes: [c_int; 64], has_mask: bool, channels: c_int,
-    height: c_int, width: c_int, may_truncate: bool, agents_end: bool, bytes: bool, byte_scale: f32,
+    height: c_int, width: c_int, may_truncate: bool, agents_end: bool, bytes: bool, byte_scale: f32, n_floats: c_int,
     low: [f32; 64], high: [f32; 64],
 }
 
@@ -142,7 +142,7 @@ static OPTIONS: [OptDef; 1] = [OptDef {
 }];
 static ABOUT: About = About { summary: text(b"press the button of the lamp that is lit\0"), defaults: NONE, n_defaults: 0 };
 static DEF: Def = Def {
-    api_version: 7, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
+    api_version: 8, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
     options: OptTable {
         section: text(b"env\0"), title: text(b"Environment: lamp\0"), defs: OPTIONS.as_ptr(), n_defs: 1,
         settings_size: std::mem::size_of::<Settings>(),

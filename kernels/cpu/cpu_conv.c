@@ -67,13 +67,14 @@ static void patches_move(const struct conv *c, float *patches, float *x, size_t 
     const struct kern_conv *s = c->shape;
     const struct kern_source *source = &c->l->from;
     size_t width = kern_conv_width(s), row = s->kernel * s->in, line = s->width * s->in;
-    size_t each = source->row > 0 ? source->row : s->height * line; /* numbers from grid to grid */
+    bool bytes = source->row > 0 && source->bytes;
+    size_t each = source->row > 0 ? source->row : s->height * line; /* numbers from grid to grid, as x has them */
 
     for (size_t p = 0; p < n * c->P; p++) {
         size_t token = p / c->P, at = p % c->P, left, right;
         ptrdiff_t y0 = (ptrdiff_t)(at / width * s->stride) - (ptrdiff_t)s->pad;
         ptrdiff_t x0 = (ptrdiff_t)(at % width * s->stride) - (ptrdiff_t)s->pad;
-        size_t grid = token * each;
+        size_t grid = token * (bytes ? cpu_source_row_bytes(source) : each);
         float *patch = patches + p * c->K;
 
         taps_inside(x0, s->width, s->kernel, &left, &right);
@@ -101,8 +102,8 @@ static void patches_take(const struct conv *c, float *patches, size_t at, size_t
 {
     const struct kern_conv *s = c->shape;
     const struct kern_source *from = &c->l->from;
-    size_t numbers = at * (from->row > 0 ? from->row : s->height * s->width * s->in);
-    const char *x = (const char *)c->l->x + numbers * (from->row > 0 && from->bytes ? 1 : sizeof(float));
+    size_t row = from->row > 0 ? cpu_source_row_bytes(from) : s->height * s->width * s->in * sizeof(float);
+    const char *x = (const char *)c->l->x + at * row;
 
     patches_move(c, patches, (float *)(uintptr_t)x, n, false); /* which only reads x */
 }

@@ -48,17 +48,19 @@ void cpu_bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act
 
 void cpu_widen(float *to, const struct kern_source *source, const void *x, size_t rows, size_t from, size_t n)
 {
+    const size_t row_bytes = cpu_source_row_bytes(source), at = source->first + from;
+    const size_t n_bytes = source->bytes ? source->row - source->n_floats : 0, all = source->row - n_bytes;
+    const size_t narrow = n_bytes <= at ? 0 : n_bytes - at < n ? n_bytes - at : n; /* of the n, how many are bytes */
+    const float scale = source->scale;
+
     for (size_t i = 0; i < rows; i++, to += n) {
-        size_t at = i * source->row + from;
-        if (!source->bytes) {
-            memcpy(to, (const float *)x + at, n * sizeof *to);
-            continue;
-        }
-        const uint8_t *bytes = (const uint8_t *)x + at;
-        const float scale = source->scale;
+        const uint8_t *row = (const uint8_t *)x + i * row_bytes, *bytes = row + at;
+        const float *floats = (const float *)(const void *)(row + row_bytes) - all; /* from number n_bytes on */
 #pragma omp simd
-        for (size_t j = 0; j < n; j++)
+        for (size_t j = 0; j < narrow; j++)
             to[j] = (float)bytes[j] * scale;
+        if (narrow < n)
+            memcpy(to + narrow, floats + (at + narrow - n_bytes), (n - narrow) * sizeof *to);
     }
 }
 
@@ -75,9 +77,7 @@ static float *tile_of(const struct kern_linear *l, size_t worker)
 /* Row `at` of x. */
 static const void *row_of(const struct kern_linear *l, size_t at)
 {
-    size_t numbers = at * (l->from.row > 0 ? l->from.row : l->K);
-    return l->from.row > 0 && l->from.bytes ? (const void *)((const uint8_t *)l->x + numbers)
-                                            : (const void *)((const float *)l->x + numbers);
+    return (const char *)l->x + at * (l->from.row > 0 ? cpu_source_row_bytes(&l->from) : l->K * sizeof(float));
 }
 
 #define EACH_TILE(l, from, n)                                                                                          \

@@ -23,16 +23,16 @@ static void add_columns(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_norm *norm = (const struct kern_norm *)ctx;
     const float *x = (const float *)norm->x;
-    size_t n = norm->n, D = norm->D;
+    size_t n = norm->n, row = norm->row > 0 ? norm->row : norm->D;
 
     (void)worker;
     for (size_t d = from; d < to; d++) {
         double sum = 0.0, squares = 0.0, mean;
         for (size_t i = 0; i < n; i++)
-            sum += (double)x[i * D + d];
+            sum += (double)x[i * row + d];
         mean = sum / (double)n;
         for (size_t i = 0; i < n; i++) {
-            double apart = (double)x[i * D + d] - mean;
+            double apart = (double)x[i * row + d] - mean;
             squares += apart * apart;
         }
         sums_join(norm->sums + 3 * d, (double)n, mean, squares);
@@ -64,12 +64,12 @@ static void apply_rows(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_norm *norm = (const struct kern_norm *)ctx;
     float *x = (float *)norm->x;
-    size_t D = norm->D;
+    size_t row = norm->row > 0 ? norm->row : norm->D;
 
     (void)worker;
     for (size_t i = from; i < to; i++)
-        for (size_t d = 0; d < D; d++)
-            x[i * D + d] = limited((x[i * D + d] - norm->scale[2 * d]) * norm->scale[2 * d + 1]);
+        for (size_t d = 0; d < norm->D; d++)
+            x[i * row + d] = limited((x[i * row + d] - norm->scale[2 * d]) * norm->scale[2 * d + 1]);
 }
 
 void cpu_norm_apply(struct kern *k, const struct kern_norm *norm)

@@ -7,14 +7,25 @@
 
 #define F KERN_NOVELTY_FEATURES
 #define AGENT_GRAIN 1
+#define PIECE 64 /* numbers of an observation that are widened at a time */
 
-static void features_of(float features[F], const float *obs, const float *projection, size_t D)
+/* Of observation `at`. */
+static void features_of(float features[F], const struct kern_novelty *n, size_t at)
 {
-    memcpy(features, projection + D * F, F * sizeof *features);
-    for (size_t d = 0; d < D; d++)
+    struct kern_source from = n->from;
+    const char *row;
+    float obs[PIECE];
+
+    from.row = from.row > 0 ? from.row : n->D;
+    row = (const char *)n->obs + at * cpu_source_row_bytes(&from);
+    memcpy(features, n->projection + n->D * F, F * sizeof *features);
+    for (size_t d = 0; d < n->D; d++) {
+        if (d % PIECE == 0)
+            cpu_widen(obs, &from, row, 1, d, n->D - d < PIECE ? n->D - d : PIECE);
 #pragma omp simd
         for (size_t j = 0; j < F; j++)
-            features[j] += obs[d] * projection[d * F + j];
+            features[j] += obs[d % PIECE] * n->projection[d * F + j];
+    }
     for (size_t j = 0; j < F; j++)
         features[j] = sqrtf(2.0f / F) * cosf(features[j]);
 }
@@ -43,7 +54,7 @@ static float observe(float *known, const float features[F])
 static void novelty_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_novelty *n = (const struct kern_novelty *)ctx;
-    const float *obs = (const float *)n->obs, coef = n->hyper->e3b_coef;
+    const float coef = n->hyper->e3b_coef;
     float features[F];
 
     (void)worker;
@@ -54,7 +65,7 @@ static void novelty_part(void *ctx, size_t worker, size_t from, size_t to)
             float worth;
             if (n->reset[after])
                 memset(known, 0, F * F * sizeof *known);
-            features_of(features, obs + after * n->D, n->projection, n->D);
+            features_of(features, n, after);
             worth = observe(known, features);
             if (!n->reset[after])
                 n->rewards[t * n->N + i] += coef * worth;

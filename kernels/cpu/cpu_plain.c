@@ -124,13 +124,14 @@ static void frames_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct kern_frames *f = (const struct kern_frames *)ctx;
     size_t pixel = f->channels * f->number_bytes, list = f->list * f->number_bytes, all = f->pixels * pixel + list;
+    size_t frame_row = f->frame_row > 0 ? f->frame_row : all, row = f->row > 0 ? f->row : f->k * all;
 
     (void)worker;
     for (size_t i = from; i < to; i++) {
         bool begins = f->old == NULL || (f->reset != NULL && f->reset[i] != 0);
-        const char *frame = (const char *)f->frame + i * all;
-        const char *old = begins ? NULL : (const char *)f->old + i * f->k * all;
-        char *dst = (char *)f->dst + i * f->k * all;
+        const char *frame = (const char *)f->frame + i * frame_row;
+        const char *old = begins ? NULL : (const char *)f->old + i * row;
+        char *dst = (char *)f->dst + i * row;
 
         if (f->only != NULL && f->only[i] == 0)
             continue;

@@ -98,6 +98,11 @@ void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, con
 void cpu_bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act act);
 void cpu_act_gradient(float *dy, const float *y, size_t n, enum kern_act act);
 
+/* Bytes from one row of a source's x to the next; row > 0. */
+static inline size_t cpu_source_row_bytes(const struct kern_source *source)
+{
+    return source->bytes ? env_mixed_bytes(source->row, source->n_floats) : source->row * sizeof(float);
+}
 /* A part of a first layer's input (struct kern_source) in f32: rows from x, numbers [from, from + n) of each, into
  * to (rows, n). */
 void cpu_widen(float *to, const struct kern_source *source, const void *x, size_t rows, size_t from, size_t n);

@@ -124,6 +124,11 @@ class Shown(Guess):
         image[1, :, 4:] = 200 * self.right
         image[1, :, :4] = 200 * (1 - self.right)
         return image
+
+
+class Told(Shown):
+    def __init__(self):
+        super().__init__(told=True, floats=True)
 '''
 TINY = ["--train.total_timesteps", "8k", "--train.total_agents", "8", "--train.horizon", "16", "--train.minibatch_size", "128",
         "--train.eval_episodes", "8", "--train.device", "cpu", "--train.threads", "1", "--policy.hidden_size", "8"]
@@ -137,14 +142,18 @@ from gymnasium import spaces
 
 
 class Count(gymnasium.vector.VectorEnv):
-    def __init__(self, num_envs=1, mode="SAME_STEP", length=4, cut=False):
+    def __init__(self, num_envs=1, mode="SAME_STEP", length=4, cut=False, seen=False):
         self.num_envs, self.mode, self.length, self.cut = num_envs, mode, length, cut
         self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode[mode]}
         self.single_observation_space = spaces.Dict({"at": spaces.Box(-1, 1e6, (2,), np.float32), "even": spaces.Discrete(2)})
+        self.seen = seen  # beside the numbers: a strip of three bytes, the first of which counts the steps
+        if seen:
+            self.single_observation_space["seen"] = spaces.Box(0, 255, (3,), np.uint8)
         self.single_action_space = spaces.Tuple((spaces.Discrete(3, start=5), spaces.Box(-2, 2, (1,), np.float32)))
 
     def look(self):
-        return {"at": self.at.copy(), "even": self.at[:, 1].astype(int) % 2}
+        seen = np.stack([self.at[:, 1].astype(np.uint8)] + [np.full(self.num_envs, k, np.uint8) for k in (7, 8)], 1)
+        return {"at": self.at.copy(), "even": self.at[:, 1].astype(int) % 2, **({"seen": seen} if self.seen else {})}
 
     def begin(self, which):
         self.at[which, 0] += 1
@@ -183,10 +192,12 @@ TENSORS = (("actions", "<i4", 2), ("reals", "<f4", 2), ("obs", "<f4", 4), ("fina
 class Bridge:
     """One process of the program's, played by hand: what it writes into the shared memory, step by step."""
 
-    def __init__(self, folder, n, columns_of={}, **task):
+    def __init__(self, folder, n, columns_of={}, n_bytes=0, n_floats=4, **task):
         self.n, self.at, size, rows = n, {}, 0, []
         for name, dtype, columns in TENSORS:
             columns = columns_of.get(name, columns)
+            if n_bytes and name in ("obs", "final_obs"):
+                dtype, columns = "u1", (n_bytes + 3) // 4 * 4 + 4 * n_floats
             rows.append([name, dtype, size, n, columns])
             self.at[name] = (size, dtype, columns)
             size += 64 * (1 + n * max(columns, 1) * int(dtype[-1]) // 64)
@@ -194,7 +205,8 @@ class Bridge:
         os.ftruncate(self.memory, size)
         self.socket, theirs = socket.socketpair()
         source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
-        task = {"path": str(folder), "byte_scale": 255, "n": n, "processes": 1, "process": 0, "tensors": rows, **task}
+        task = {"path": str(folder), "byte_scale": 255, "n": n, "processes": 1, "process": 0, "tensors": rows, "n_bytes": n_bytes,
+                "n_floats": n_floats, **task}
 
         def give():
             given = [os.dup2(fd, 40 + i) for i, fd in enumerate((theirs.fileno(), self.memory, text))]
@@ -311,6 +323,41 @@ def test_images(folder):
         equal(json.loads(again)["score"], json.loads(out)["score"])
 
 
+def test_bytes_beside_numbers(folder):
+    """A row is bytes, a gap up to a multiple of four, and floats, which alone are normalised: single and vector environments."""
+    python = need()
+    write(folder, "counting.py", COUNTING)
+    bridge = Bridge(folder, 4, n_bytes=3, n_floats=4, id="counting:Count-v0", kind="vector",
+                    kwargs=json.dumps({"length": 2, "cut": True, "seen": True}))
+    bridge.ask(b"r")
+    for step, (at, ended) in enumerate((((0, 0), False), ((0, 1), False), ((1, 0), True))):
+        if step > 0:
+            bridge.ask(b"s")
+        for row in bridge.get("obs"):
+            equal((row[:3], struct.unpack("<4f", bytes(row[4:]))), ([at[1], 7, 8], (*at, 1.0 - at[1], float(at[1]))))
+        equal(bridge.get("truncs"), [int(ended)] * 4)
+    for row in bridge.get("final_obs"):
+        equal((row[:3], struct.unpack("<4f", bytes(row[4:]))), ([2, 7, 8], (0, 2, 1, 0)))
+    bridge.close()
+    mine(folder)
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    shape = json.loads(run("env", "describe", "gym:boards:Told", cwd=folder, env=environment)[0])["shape"]
+    equal([shape[key] for key in ("obs_size", "height", "width", "channels", "u8", "n_floats")], [194, 8, 8, 3, True, 2])
+    out, _ = run("train", "gym:boards:Told", *python, *TINY, "--train.total_timesteps", "30k", "--policy.norm_obs", "true",
+                 "--train.e3b_coef", "0.01", "--json", "-q", "-o", folder / "x.ckpt", cwd=folder)
+    assert json.loads(out)["score"] > 7, out
+    # outside Trawl bytes are given as numbers from 0 to 255, whatever is normalised
+    run("export", folder / "x.ckpt", "-o", folder / "x.safetensors", "--samples", folder / "x.jsonl", cwd=folder)
+    program = folder / "run_policy"
+    subprocess.run(["cc", "-std=c99", "-I", os.path.join(ROOT, "trainer", "export"), "-o", program,
+                    os.path.join(ROOT, "examples", "policy", "run_policy.c"), "-lm"], check=True)
+    lines = [json.loads(line) for line in open(folder / "x.jsonl", encoding="utf-8")]
+    equal({*lines[0]["obs"][:192]}, {0})
+    text = "".join("\n" * line["begins"] + " ".join(map(repr, line["obs"])) + "\n" for line in lines)
+    done = subprocess.run([program, folder / "x.safetensors"], input=text, capture_output=True, text=True, check=True)
+    equal(done.stdout.split(), [str(int(line["columns"][1] > line["columns"][0])) for line in lines])
+
+
 def test_vector_environments(folder):
     """What a step gives in each way of resetting: observations, flags, last observations, and which steps only reset."""
     python = need()
@@ -405,7 +452,8 @@ def test_an_environment_of_envpool(folder):
     write(folder, "envpool.py", POOL)
     os.environ["PYTHONPATH"] = str(folder)
     try:
-        bridge = Bridge(folder, 5, {"obs": 3, "final_obs": 3, "actions": 1, "reals": 1}, id="Count-v0", kind="envpool", kwargs="{}")
+        bridge = Bridge(folder, 5, {"obs": 3, "final_obs": 3, "actions": 1, "reals": 1}, n_floats=3, id="Count-v0", kind="envpool",
+                        kwargs="{}")
         seeds = [11, 12, 13, 15, 14]
         struct.pack_into("=5Q", bridge.map, bridge.at["seeds"][0], *seeds)
         bridge.ask(b"r")

@@ -299,6 +299,38 @@ ENV_FN void apples_mask(const struct apples_settings *s, const struct apples_sta
     assert "the mask allows no choice at all, or was not written" in run("env", "check", "./apples.so", "--steps", 30, cwd=folder, code=1)[0]
 
 
+def test_bytes_and_then_floats(folder):
+    """An observation of five bytes and two floats: checked, trained, normalised in part; impossible ones are refused."""
+    new_game(folder, build=False)
+    text = (folder / "apples.h").read_text()
+    observe = text[text.index("ENV_OBS_FN void apples_observe"):]
+    observe = observe[:observe.index("\n}\n")]
+    text = text.replace(observe, """ENV_FN void apples_observe(const struct apples_settings *settings, const struct apples_state *state, int agent,
+                           uint8_t *obs)
+{
+    (void)settings, (void)agent;
+    for (int i = 0; i < 5; i++)
+        obs[i] = state->apple_x == i;
+    env_floats(obs, 5)[0] = 100.0f * (float)state->apple_y;
+    env_floats(obs, 5)[1] = 100.0f * (float)state->basket_x;""")
+    text = re.sub(r"ENV_GPU\(.*\)", "ENV_GPU(apples, env_gpu_bytes)", text) + "#define ENV_GAME_BYTES\n"
+    for floats, says in ((2, ""), (7, "n_floats is 7 of 7 numbers")):
+        (folder / "apples.h").write_text(text.replace("ret_shape->obs_size = 3;", """ret_shape->obs_size = 7;
+    ret_shape->u8 = true;
+    ret_shape->byte_scale = 1;
+    ret_shape->n_floats = %d;""" % floats))
+        if says:
+            assert says in said("env", "build", "apples.h", cwd=folder)
+            continue
+        run("env", "build", "apples.h", cwd=folder)
+        out, _ = run("env", "check", "./apples.so", "--steps", 100, cwd=folder)
+        assert "FAULT" not in out, out
+        assert "observation 7 (5 bytes, 2 numbers)" in run("envs", "./apples.so", cwd=folder)[0]
+        out, _ = run("train", "./apples.so", "--env.width", 5, "--train.total_timesteps", "200k", "--policy.norm_obs", "true",
+                     "--train.device", "cpu", "-q", "--json", cwd=folder)
+        assert json.loads(out)["perf"] > 0.9, out
+
+
 def test_a_game_that_takes_all_memory_fails_alone(folder):
     """64 MB more in every step, hardly touched: the check's limit stops it, long before the machine is short."""
     if b"__asan_init" in open(tap.TRAWL, "rb").read() or b"__tsan_init" in open(tap.TRAWL, "rb").read():

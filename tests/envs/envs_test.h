@@ -69,7 +69,7 @@ static inline void test_batch_open(struct test_batch *t, const struct env_def *d
         t->mask_width += (size_t)t->shape.head_sizes[h];
     t->actions = calloc(t->n_agents * (size_t)t->shape.n_heads, sizeof *t->actions);
     t->reals = calloc(t->n_agents * (size_t)t->shape.n_heads, sizeof *t->reals);
-    t->obs_bytes = t->obs_len * env_obs_bytes(&t->shape);
+    t->obs_bytes = t->n_agents * env_row_bytes(&t->shape);
     t->obs = calloc(t->obs_bytes, 1);
     t->final_obs = calloc(t->obs_bytes, 1);
     t->rewards = calloc(t->n_agents, sizeof *t->rewards);

@@ -1,14 +1,18 @@
-/* test_bytes.c - observations that are bytes against the same ones as floats: a quarter of the memory and the same
- * training, to the byte; a grid with a list beside it; observations of several frames, and what they let a policy
- * learn. */
+/* test_bytes.c - observations that are bytes, or bytes and floats, against the same ones as floats: a quarter of the memory
+ * and the same training, to the byte; a grid with a list beside it; observations of several frames, and what they let a
+ * policy learn. */
 #include "trainer_test.h"
 
-/* ---- a game in two forms: a dot that walks over a grid of two channels, and a list of three numbers ----
+#include <math.h>
+
+/* ---- a game in three forms: a dot that walks over a grid of two channels, and a list of three numbers ----
  * Even instances are truncated after 3 steps, odd ones end after 5. */
 
 enum { SIDE = 4, GRID = SIDE * SIDE * 2, LIST = 3, OBS = GRID + LIST };
 static const float SCALE = 1.0f / 50.0f;
-static bool with_list = true;
+enum form { FLOATS, BYTES, MIXED };
+static bool with_list = true, dark = false; /* dark: the grid is all 0 */
+static int n_mixed = LIST; /* of the form MIXED: numbers of the list that are floats, the last ones */
 
 struct dot_settings {
     int64_t unused;
@@ -30,7 +34,8 @@ static enum status dot_shape(const struct env_def *def, const void *settings, st
                                 .n_heads = 1,
                                 .head_sizes = {3},
                                 .may_truncate = true,
-                                .u8 = strcmp(def->name, "dot_bytes") == 0,
+                                .u8 = strcmp(def->name, "dot_floats") != 0,
+                                .n_floats = strcmp(def->name, "dot_mixed") == 0 ? n_mixed : 0,
                                 .byte_scale = 50.0f};
     return ST_OK;
 }
@@ -40,23 +45,26 @@ static void dot_look(const struct dot_state *s, uint8_t *bytes)
     memset(bytes, 0, OBS);
     bytes[2 * s->at] = 50;
     bytes[2 * s->at + 1] = (uint8_t)(10 * s->steps);
+    if (dark)
+        memset(bytes, 0, GRID);
     bytes[GRID] = (uint8_t)s->steps;
     bytes[GRID + 1] = (uint8_t)(s->id % 7);
     bytes[GRID + 2] = 33;
 }
 
 /* Observation i of obs, in the form that obs has. */
-static void dot_write(const struct dot_state *s, float *obs, size_t i, bool u8)
+static void dot_write(const struct dot_state *s, float *obs, size_t i, enum form form)
 {
-    size_t n = with_list ? OBS : GRID;
-    uint8_t bytes[OBS];
+    size_t n = with_list ? OBS : GRID, floats = form == FLOATS ? n : form == MIXED ? (size_t)n_mixed : 0;
+    uint8_t bytes[OBS],
+        *row = (uint8_t *)obs + i * (form == FLOATS ? n * 4 : (n - floats + 3) / 4 * 4 * (floats > 0) + 4 * floats);
 
     dot_look(s, bytes);
-    for (size_t j = 0; j < n; j++)
-        if (u8)
-            ((uint8_t *)obs)[i * n + j] = bytes[j];
-        else
-            obs[i * n + j] = (float)bytes[j] * SCALE;
+    if (form == BYTES)
+        row = (uint8_t *)obs + i * n;
+    memcpy(row, bytes, n - floats);
+    for (size_t j = n - floats; j < n; j++)
+        env_floats(row, n - floats)[j - (n - floats)] = (float)bytes[j] * SCALE;
 }
 
 static void dot_reset_range(const void *settings, void *states, struct rng root, size_t from, size_t to)
@@ -67,7 +75,8 @@ static void dot_reset_range(const void *settings, void *states, struct rng root,
         s[i] = (struct dot_state){.rng = rng_split(root, i), .id = (int64_t)i, .at = (int64_t)i % (SIDE * SIDE)};
 }
 
-static void dot_step(void *states, struct env_log *logs, const struct env_io *io, size_t from, size_t to, bool u8)
+static void dot_step(void *states, struct env_log *logs, const struct env_io *io, size_t from, size_t to,
+                     enum form form)
 {
     for (size_t i = from; i < to; i++) {
         struct dot_state *s = (struct dot_state *)states + i;
@@ -78,29 +87,29 @@ static void dot_step(void *states, struct env_log *logs, const struct env_io *io
         io->terms[i] = end && odd;
         io->truncs[i] = end && !odd;
         if (io->truncs[i])
-            dot_write(s, io->final_obs, i, u8);
+            dot_write(s, io->final_obs, i, form);
         if (end) {
             logs[i].episodes += 1.0;
             s->steps = 0;
             s->at = (int64_t)rng_below(&s->rng, SIDE * SIDE);
         }
-        dot_write(s, io->obs, i, u8);
+        dot_write(s, io->obs, i, form);
     }
 }
 
-#define DOT(FORM, U8)                                                                                                  \
+#define DOT(FORM, KIND)                                                                                                \
     static void FORM##_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from,       \
                                size_t to)                                                                              \
     {                                                                                                                  \
         (void)settings, (void)mask;                                                                                    \
         for (size_t i = from; i < to; i++)                                                                             \
-            dot_write((const struct dot_state *)states + i, obs, i, U8);                                               \
+            dot_write((const struct dot_state *)states + i, obs, i, KIND);                                             \
     }                                                                                                                  \
     static void FORM##_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io,         \
                             size_t from, size_t to)                                                                    \
     {                                                                                                                  \
         (void)settings;                                                                                                \
-        dot_step(states, logs, io, from, to, U8);                                                                      \
+        dot_step(states, logs, io, from, to, KIND);                                                                    \
     }                                                                                                                  \
     static const struct env_def FORM##_def = {                                                                         \
         .api_version = ENV_API_VERSION,                                                                                \
@@ -114,12 +123,13 @@ static void dot_step(void *states, struct env_log *logs, const struct env_io *io
         .step_range = FORM##_step,                                                                                     \
     }
 static const struct env_about dot_about = {"a dot on a grid", NULL, 0};
-DOT(dot_bytes, true);
-DOT(dot_floats, false);
+DOT(dot_bytes, BYTES);
+DOT(dot_floats, FLOATS);
+DOT(dot_mixed, MIXED);
 
-static void dot_open(struct setup *s, bool bytes)
+static void dot_open(struct setup *s, enum form form)
 {
-    setup_open(s, bytes ? &dot_bytes_def : &dot_floats_def, 2);
+    setup_open(s, form == FLOATS ? &dot_floats_def : form == BYTES ? &dot_bytes_def : &dot_mixed_def, 2);
 }
 
 static size_t planned(const struct trainer *t, const char *what)
@@ -139,7 +149,7 @@ static void test_a_quarter_of_the_memory(void **unused)
 
     (void)unused;
     for (int bytes = 0; bytes < 2; bytes++) {
-        dot_open(&s[bytes], bytes != 0);
+        dot_open(&s[bytes], bytes != 0 ? BYTES : FLOATS);
         t[bytes] = setup_trainer(&s[bytes]);
     }
     assert_int_equal(planned(t[1], what[0]), 9 * 12 * OBS); /* (T + 1) N numbers of one byte */
@@ -149,6 +159,16 @@ static void test_a_quarter_of_the_memory(void **unused)
         trainer_destroy(t[bytes]);
         setup_close(&s[bytes]);
     }
+    for (n_mixed = 1; n_mixed <= LIST; n_mixed++) { /* bytes, those left out up to a multiple of 4, then f32 */
+        struct setup mixed;
+        dot_open(&mixed, MIXED);
+        struct trainer *of = setup_trainer(&mixed);
+        assert_int_equal(planned(of, what[0]),
+                         9 * 12 * ((size_t)(n_mixed == LIST ? GRID : GRID + 4) + 4 * (size_t)n_mixed));
+        trainer_destroy(of);
+        setup_close(&mixed);
+    }
+    n_mixed = LIST;
 }
 
 /* Encoder, list, frames and core in turn. */
@@ -160,29 +180,116 @@ static void variant_of(struct setup *s, int variant)
     s->policy.core = variant >= 4 ? POLICY_CORE_MINGRU : POLICY_CORE_MLP;
 }
 
+static void check_same(enum form form, int variant, double e3b_coef, bool norm_obs)
+{
+    const enum form forms[2] = {FLOATS, form};
+    struct setup s[2];
+    struct trainer *t[2];
+
+    for (int i = 0; i < 2; i++) {
+        dot_open(&s[i], forms[i]);
+        variant_of(&s[i], variant);
+        s[i].train.e3b_coef = e3b_coef;
+        s[i].policy.norm_obs = norm_obs;
+        t[i] = setup_trainer(&s[i]);
+        iterate(t[i], 4);
+    }
+    assert_same_weights(t[0], t[1]);
+    for (int i = 0; i < 2; i++) {
+        trainer_destroy(t[i]);
+        setup_close(&s[i]);
+    }
+}
+
 static void test_bytes_train_as_floats_do(void **unused)
 {
     (void)unused;
     for (int list = 0; list < 2; list++)
         for (int variant = 0; variant < 6; variant++) {
-            struct setup s[2];
-            struct trainer *t[2];
-
             with_list = list != 0;
-            for (int bytes = 0; bytes < 2; bytes++) {
-                dot_open(&s[bytes], bytes != 0);
-                variant_of(&s[bytes], variant);
-                t[bytes] = setup_trainer(&s[bytes]);
-            }
-            iterate(t[0], 4);
-            iterate(t[1], 4);
-            assert_same_weights(t[0], t[1]);
-            for (int bytes = 0; bytes < 2; bytes++) {
-                trainer_destroy(t[bytes]);
-                setup_close(&s[bytes]);
-            }
+            check_same(BYTES, variant, variant % 3 == 0 ? 0.1 : 0.0, false);
+            if (with_list)
+                check_same(MIXED, variant, variant % 3 == 0 ? 0.1 : 0.0, false);
         }
-    with_list = true;
+    for (n_mixed = 1; n_mixed < LIST; n_mixed++) /* bytes beside the grid too */
+        for (int variant = 0; variant < 2; variant++)
+            check_same(MIXED, variant, 0.1, false);
+    n_mixed = LIST;
+}
+
+/* For a device that has no rows of both: the batch gives floats, by parts too, and of truncated episodes the last ones. */
+static void test_a_batch_widens(void **unused)
+{
+    static const struct env_def *const defs[2] = {&dot_mixed_def, &dot_floats_def};
+    struct dot_settings settings = {0};
+    struct env_batch *batch[2];
+    float obs[2][6 * OBS], final_obs[2][6 * OBS], rewards[6];
+    uint8_t terms[6], truncs[6];
+    int32_t actions[6];
+
+    (void)unused;
+    for (n_mixed = 2; n_mixed <= LIST; n_mixed++) {
+        for (int i = 0; i < 2; i++) {
+            OK(env_batch_create(&batch[i], defs[i], &settings, 6, rng_seed(3), err));
+            if (i == 0)
+                OK(env_batch_widen(batch[i], err));
+            env_batch_reset(batch[i], NULL, obs[i], NULL);
+        }
+        assert_memory_equal(obs[0], obs[1], sizeof obs[0]);
+        for (int t = 0; t < 7; t++) {
+            for (int i = 0; i < 2; i++) {
+                const struct env_io io = {.actions = actions,
+                                          .rewards = rewards,
+                                          .terms = terms,
+                                          .truncs = truncs,
+                                          .obs = obs[i],
+                                          .final_obs = final_obs[i]};
+                for (int a = 0; a < 6; a++)
+                    actions[a] = (a + t) % 3;
+                env_batch_step_part(batch[i], NULL, &io, 0, 4);
+                env_batch_step_part(batch[i], NULL, &io, 4, 6);
+                for (int a = 0; a < 6; a++) /* of others nothing is promised */
+                    memset(final_obs[i] + a * OBS, 0, truncs[a] ? 0 : OBS * sizeof(float));
+            }
+            assert_memory_equal(obs[0], obs[1], sizeof obs[0]);
+            assert_memory_equal(final_obs[0], final_obs[1], sizeof final_obs[0]);
+            env_batch_observe(batch[0], NULL, obs[0], NULL);
+            assert_memory_equal(obs[0], obs[1], sizeof obs[0]);
+        }
+        for (int i = 0; i < 2; i++)
+            env_batch_destroy(batch[i]);
+    }
+    n_mixed = LIST;
+}
+
+/* What is no byte is normalised as where nothing is: against a grid of zeros, which stay 0. Bytes are not touched. */
+static void test_the_floats_are_normalised(void **unused)
+{
+    struct setup s;
+    struct trainer *t;
+    const uint8_t *obs;
+
+    (void)unused;
+    dark = true;
+    for (int variant = 0; variant < 6; variant++)
+        check_same(MIXED, variant, 0.0, true);
+    dark = false;
+    dot_open(&s, MIXED);
+    s.policy.norm_obs = true;
+    t = setup_trainer(&s);
+    iterate(t, 3);
+    OK(rollout_run(t, err));
+    obs = t->roll.obs;
+    for (size_t row = 0; row < 9 * 12; row++, obs += GRID + 4 * LIST) {
+        float last = ((const float *)(const void *)(obs + GRID))[LIST - 1]; /* always 33: its mean */
+        int dots = 0;
+        for (int cell = 0; cell < SIDE * SIDE; cell++)
+            dots += obs[2 * cell] == 50;
+        assert_int_equal(dots, 1);
+        assert_true(fabsf(last) < 1e-3f);
+    }
+    trainer_destroy(t);
+    setup_close(&s);
 }
 
 /* What is learned beside a grid comes through the list's own weights. */
@@ -194,7 +301,7 @@ static void test_the_list_is_read(void **unused)
     size_t at = SIZE_MAX, n, moved = 0;
 
     (void)unused;
-    dot_open(&s, true);
+    dot_open(&s, BYTES);
     variant_of(&s, 1);
     t = setup_trainer(&s);
     for (size_t i = 0; i < t->policy.n_tensors; i++)
@@ -234,7 +341,7 @@ static void test_stacks_of_a_rollout(void **unused)
     struct trainer *t;
 
     (void)unused;
-    dot_open(&s, true);
+    dot_open(&s, BYTES);
     s.policy.frame_stack = 3;
     s.train.horizon = 9; /* even instances are truncated by its last step */
     s.train.minibatch_size = 36;
@@ -261,7 +368,7 @@ static void test_a_run_of_frames_resumes(void **unused)
     close(fd);
     for (int bytes = 0; bytes < 2; bytes++) {
         struct setup s;
-        dot_open(&s, bytes != 0);
+        dot_open(&s, bytes != 0 ? MIXED : FLOATS);
         variant_of(&s, 3);
         struct trainer *a = setup_trainer(&s), *b = setup_trainer(&s);
         iterate(a, 3);
@@ -317,10 +424,10 @@ static void test_refused(void **unused)
     struct error err = {0};
 
     (void)unused;
-    dot_open(&s, true);
+    dot_open(&s, BYTES);
     s.policy.norm_obs = true;
     assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &err), ST_CONFIG);
-    assert_non_null(strstr(err.text, "shows bytes"));
+    assert_non_null(strstr(err.text, "shows nothing but bytes"));
     error_clear(&err);
     s.policy.norm_obs = false;
     s.policy.frame_stack = 65;
@@ -334,6 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_quarter_of_the_memory),
         cmocka_unit_test(test_bytes_train_as_floats_do),
+        cmocka_unit_test(test_a_batch_widens),
+        cmocka_unit_test(test_the_floats_are_normalised),
         cmocka_unit_test(test_the_list_is_read),
         cmocka_unit_test(test_stacks_of_a_rollout),
         cmocka_unit_test(test_a_run_of_frames_resumes),

@@ -48,14 +48,39 @@ static void header_write(const struct exported *e, const char *name, struct strb
     strbuf_free(&file);
 }
 
+/* Numbers of an observation that are bytes. */
+static size_t n_bytes(const struct policy *p)
+{
+    return p->byte_scale > 0.0f ? p->obs_size - p->n_floats * p->n_frames : 0;
+}
+
+/* A form that normalises clips to this; bytes are brought within it before. */
+#define NORM_LIMIT 10.0f
+static float shrink(const struct policy *p)
+{
+    return p->set.norm_obs ? fminf(p->byte_scale, NORM_LIMIT / 255.0f) : 1.0f;
+}
+
 /* Observations that are bytes go into the policy as numbers of that size: what the first layer does to them lies in its
- * weights. */
+ * weights, but for what the normalising does. */
 static void fold_byte_scale(const struct policy *p, float *params)
 {
     const struct kern_tensor *first = &p->tensors[0];
 
-    for (size_t i = 0; p->byte_scale > 0.0f && i < first->rows * first->cols; i++)
-        params[first->offset + i] *= p->byte_scale;
+    for (size_t i = 0; i < first->rows * first->cols; i++)
+        if (p->n_convs > 0 ? n_bytes(p) > 0 : i % first->cols < n_bytes(p))
+            params[first->offset + i] *= p->byte_scale / shrink(p);
+}
+
+/* Mean and 1 / deviation of every number; bytes are divided alone. */
+static enum status get_scale(struct trainer *t, float *scale, struct error *err)
+{
+    size_t n_other = t->policy.obs_size - t->norm_of.n_numbers;
+
+    for (size_t i = 0; i < n_other; i++)
+        scale[2 * i] = 0.0f, scale[2 * i + 1] = shrink(&t->policy);
+    return kern_download(t->kern, scale + 2 * n_other, t->norm_of.obs_scale, 2 * t->norm_of.n_numbers * sizeof *scale,
+                         err);
 }
 
 static enum status check_form(const struct policy *p, struct error *err)
@@ -90,7 +115,7 @@ enum status trainer_export(struct trainer *t, enum policy_form form, const char 
     rc = trainer_get_params(t, e.params, err);
     fold_byte_scale(p, e.params);
     if (rc == ST_OK && e.scale != NULL)
-        rc = kern_download(t->kern, e.scale, t->norm_of.obs_scale, 2 * p->obs_size * sizeof *e.scale, err);
+        rc = get_scale(t, e.scale, err);
     if (rc == ST_OK && form == POLICY_ONNX)
         onnx_write(&e, out);
     else if (rc == ST_OK && form == POLICY_SAFETENSORS)

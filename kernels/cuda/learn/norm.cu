@@ -9,17 +9,17 @@
 
 template <typename T>
 static __global__ void __launch_bounds__(ADD_BLOCK)
-    add_k(double *sums /* (D, 3) */, const T *x /* (n, D) */, size_t n, size_t D)
+    add_k(double *sums /* (D, 3) */, const T *x /* (n, D), `row` apart */, size_t n, size_t row)
 {
     __shared__ double scratch[2][ADD_BLOCK / CUDA_WARP];
     const size_t d = blockIdx.x;
     double sum = 0.0, squares = 0.0, mean;
 
     for (size_t i = threadIdx.x; i < n; i += ADD_BLOCK)
-        sum += (double)num_f32(x[i * D + d]);
+        sum += (double)num_f32(x[i * row + d]);
     mean = num_block_sum(sum, scratch[0]) / (double)n;
     for (size_t i = threadIdx.x; i < n; i += ADD_BLOCK) {
-        double apart = (double)num_f32(x[i * D + d]) - mean;
+        double apart = (double)num_f32(x[i * row + d]) - mean;
         squares += apart * apart;
     }
     squares = num_block_sum(squares, scratch[1]);
@@ -50,14 +50,15 @@ static __device__ __forceinline__ float limited(float x)
 
 template <typename T>
 static __global__ void __launch_bounds__(APPLY_BLOCK)
-    apply_k(T *x /* (n, D) */, const float *scale /* (D, 2) */, size_t n, size_t D)
+    apply_k(T *x /* (n, D), `row` apart */, const float *scale /* (D, 2) */, size_t n, size_t D, size_t row)
 {
     size_t i = (size_t)blockIdx.x * APPLY_BLOCK + threadIdx.x;
 
     if (i >= n * D)
         return;
     size_t d = i % D;
-    num_set(&x[i], limited((num_f32(x[i]) - scale[2 * d]) * scale[2 * d + 1]));
+    T *at = &x[i / D * row + d];
+    num_set(at, limited((num_f32(*at) - scale[2 * d]) * scale[2 * d + 1]));
 }
 
 /* A thread has an agent. */
@@ -89,14 +90,15 @@ static __global__ void __launch_bounds__(APPLY_BLOCK)
 
 template <typename T> static void norm_add(struct kern *k, const struct kern_norm *norm)
 {
-    add_k<<<(unsigned)norm->D, ADD_BLOCK, 0, cuda_of(k)->stream>>>(norm->sums, (const T *)norm->x, norm->n, norm->D);
+    add_k<<<(unsigned)norm->D, ADD_BLOCK, 0, cuda_of(k)->stream>>>(norm->sums, (const T *)norm->x, norm->n,
+                                                                   norm->row > 0 ? norm->row : norm->D);
     cuda_launched(k, "norm_add");
 }
 
 template <typename T> static void norm_apply(struct kern *k, const struct kern_norm *norm)
 {
     apply_k<<<cuda_ceil_div(norm->n * norm->D, APPLY_BLOCK), APPLY_BLOCK, 0, cuda_of(k)->stream>>>(
-        (T *)norm->x, norm->scale, norm->n, norm->D);
+        (T *)norm->x, norm->scale, norm->n, norm->D, norm->row > 0 ? norm->row : norm->D);
     cuda_launched(k, "norm_apply");
 }
 

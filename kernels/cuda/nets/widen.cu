@@ -60,7 +60,8 @@ template <typename T>
 static void widen(struct kern *k, const struct kern_source *s, const void *x, size_t at, size_t rows, size_t n)
 {
     unsigned grid = cuda_ceil_div(rows * n, BLOCK);
-    const uint8_t *bytes = (const uint8_t *)x + at * s->row;
+    const size_t first = at * s->row + s->first;
+    const uint8_t *bytes = (const uint8_t *)x + first;
     cudaStream_t stream = cuda_of(k)->stream;
     T *to = (T *)s->wide;
 
@@ -69,7 +70,7 @@ static void widen(struct kern *k, const struct kern_source *s, const void *x, si
     else if (s->bytes)
         widen_k<uint8_t, T><<<grid, BLOCK, 0, stream>>>(to, bytes, rows, n, s->row, s->scale);
     else
-        widen_k<T, T><<<grid, BLOCK, 0, stream>>>(to, (const T *)x + at * s->row, rows, n, s->row, 1.0f);
+        widen_k<T, T><<<grid, BLOCK, 0, stream>>>(to, (const T *)x + first, rows, n, s->row, 1.0f);
     cuda_launched(k, "widening observations");
 }
 

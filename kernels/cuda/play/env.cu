@@ -51,6 +51,8 @@ static enum status game_of(const struct env_def *def, const struct env_shape *sh
     for (size_t i = 0; game == NULL && env_find(def->name) == def && i < sizeof games / sizeof games[0]; i++)
         if (strcmp(games[i].name, def->name) == 0)
             game = &games[i];
+    if (shape->n_floats > 0) /* observations of bytes and f32 are widened where the host steps the game */
+        game = NULL;
     *ret_game = game;
     return game == NULL ? ST_OK : check_device(game, def, shape, err);
 }
@@ -251,6 +253,7 @@ extern "C" enum status cuda_env_create(struct kern *kern, struct kern_env **ret_
     env->base.device = kern->device;
     env->def = def;
     env->shape = shape;
+    env->shape.u8 = shape.u8 && shape.n_floats == 0;
     env->n_envs = n_envs;
     env->n_agents = n_envs * (size_t)shape.n_agents;
     env->root = root;

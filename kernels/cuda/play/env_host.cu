@@ -53,7 +53,7 @@ static enum status host_memory(struct kern *kern, struct cuda_env_host *host, co
                                struct error *err)
 {
     const struct env_def *def = env->def;
-    size_t A = host->n_agents, obs_bytes = A * host->obs_size * env_obs_bytes(&env->shape);
+    size_t A = host->n_agents, obs_bytes = A * env_row_bytes(&env->shape);
     bool casts = !env->shape.u8;
     bool cut = env->shape.may_truncate;
 
@@ -110,6 +110,8 @@ enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const 
         env->base.part_from[p + 1] = host->parts[p].to * (size_t)env->shape.n_agents;
     }
     TRY(env_batch_create(&host->batch, env->def, settings, env->n_envs, env->root, err));
+    if (env->shape.n_floats > 0)
+        TRY(env_batch_widen(host->batch, err));
     TRY(pool_create(&host->pool, cuda_of(kern)->n_threads, err));
     TRY(host_memory(kern, host, env, err));
     return host_streams(kern, host, env, err);

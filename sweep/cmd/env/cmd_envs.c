@@ -53,6 +53,7 @@ static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
     json_add_str(json, "name", env->name);
     json_add_str(json, "summary", env->about->summary);
     json_add_i64(json, "obs_size", shape->obs_size);
+    json_add_i64(json, "obs_bytes", (int64_t)env_row_bytes(shape));
     json_add_i64(json, "agents", shape->n_agents);
     json_add_bool(json, "mask", shape->has_mask);
     heads = cJSON_AddArrayToObject(json, "actions");
@@ -74,7 +75,12 @@ static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
 static void print_env(const struct env_def *env, const struct env_shape *shape, bool options)
 {
     printf("%-10s %s\n", env->name, env->about->summary);
-    printf("           observation %d, actions ", shape->obs_size);
+    printf("           observation %d", shape->obs_size);
+    if (shape->u8 && shape->n_floats > 0)
+        printf(" (%d bytes, %d numbers)", shape->obs_size - shape->n_floats, shape->n_floats);
+    else if (shape->u8)
+        printf(" bytes");
+    printf(", actions ");
     for (int i = 0; i < shape->n_heads; i++)
         if (shape->head_sizes[i] > 0)
             printf("%s%d", i > 0 ? " x " : "", shape->head_sizes[i]);

@@ -52,7 +52,7 @@ static enum status side_open(struct gpu_side *s, struct kern *kern, const struct
     TRY(env_def_check(def, settings, n_envs, &s->shape, err));
     s->n_agents = n_envs * (size_t)s->shape.n_agents;
     s->n_actions = s->n_agents * (size_t)s->shape.n_heads;
-    s->obs_bytes = s->n_agents * (size_t)s->shape.obs_size * env_obs_bytes(&s->shape);
+    s->obs_bytes = s->n_agents * env_row_bytes(&s->shape);
     for (int h = 0; s->shape.has_mask && h < s->shape.n_heads; h++)
         s->mask_width += (size_t)s->shape.head_sizes[h];
     TRY(kern_env_create(kern, &s->env, def, settings, n_envs, rng_seed(seed), err));

@@ -21,6 +21,18 @@ static void *take(struct env_side *s, size_t *at, size_t bytes)
     return tensor;
 }
 
+/* Between the bytes and the f32 of a row nothing is written, and rows compare as bytes. */
+static void clear_unused(struct env_side *s)
+{
+    size_t n_floats = (size_t)s->shape.n_floats, n_bytes = (size_t)s->shape.obs_size - n_floats;
+    size_t row = env_row_bytes(&s->shape);
+
+    for (size_t a = 0; n_floats > 0 && a < s->n_agents; a++) {
+        memset((char *)s->obs + a * row + n_bytes, 0, row - n_floats * sizeof(float) - n_bytes);
+        memset((char *)s->final_obs + a * row + n_bytes, 0, row - n_floats * sizeof(float) - n_bytes);
+    }
+}
+
 bool env_side_open(struct env_side *s, const struct env_def *def, const void *settings, size_t n_envs, uint64_t seed,
                    uint8_t fill)
 {
@@ -35,7 +47,7 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
     }
     rows = s->n_agents = n_envs * (size_t)s->shape.n_agents;
     s->n_actions = rows * (size_t)s->shape.n_heads;
-    s->obs_bytes = rows * (size_t)s->shape.obs_size * env_obs_bytes(&s->shape);
+    s->obs_bytes = rows * env_row_bytes(&s->shape);
     for (int h = 0; s->shape.has_mask && h < s->shape.n_heads; h++)
         s->mask_width += (size_t)s->shape.head_sizes[h];
     s->actions = mem_array(s->n_actions, sizeof *s->actions);
@@ -57,6 +69,7 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
                             .obs = s->obs,
                             .final_obs = s->final_obs,
                             .mask = s->mask};
+    clear_unused(s);
     return true;
 }
 
@@ -81,6 +94,7 @@ void env_side_spoil(struct env_side *s)
 {
     memset(s->obs, 0xff, s->obs_bytes);
     memset(s->final_obs, 0xff, s->obs_bytes);
+    clear_unused(s);
     memset(s->rewards, 0xff, s->n_agents * sizeof *s->rewards);
     memset(s->terms, 0xff, s->n_agents);
     memset(s->truncs, 0xff, s->n_agents);
@@ -148,25 +162,32 @@ static bool mask_allows(const struct env_side *s, size_t agent)
     return true;
 }
 
-/* Number i of the observations obs. */
-static float obs_at(const struct env_side *s, const float *obs, size_t i)
+/* The largest size of a number of an agent's observation in obs; NaN or infinity where one is not finite. */
+static float largest_of(const struct env_side *s, const float *obs, size_t agent)
 {
-    return s->shape.u8 ? (float)((const uint8_t *)obs)[i] : obs[i];
+    size_t D = (size_t)s->shape.obs_size;
+    float *numbers = mem_array(D, sizeof *numbers), largest = 0.0f;
+
+    env_numbers(&s->shape, (const char *)obs + agent * env_row_bytes(&s->shape), 1.0f, numbers);
+    for (size_t i = 0; i < D && isfinite(largest); i++)
+        largest = isfinite(numbers[i]) ? fmaxf(largest, fabsf(numbers[i])) : NAN;
+    mem_free(numbers);
+    return largest;
 }
 
 bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
 {
     struct error err = {0};
-    size_t D = (size_t)s->shape.obs_size;
     const char *wrong = NULL;
     size_t at = 0;
 
     if (!guards_stand(s)) /* first: what was overrun is wrong as well */
         wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
-    for (size_t i = 0; wrong == NULL && i < s->n_agents * D; i++) {
-        *largest_obs = fmaxf(*largest_obs, fabsf(obs_at(s, s->obs, i)));
-        wrong = isfinite(obs_at(s, s->obs, i)) ? NULL : "an observation is no finite number, or was not written";
-        at = i / D;
+    for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
+        float largest = largest_of(s, s->obs, a);
+        at = a;
+        *largest_obs = fmaxf(*largest_obs, largest);
+        wrong = isfinite(largest) ? NULL : "an observation is no finite number, or was not written";
     }
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
         at = a;
@@ -178,9 +199,8 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
             wrong = "an episode was truncated, and the shape does not say may_truncate";
         else if (s->mask != NULL && !mask_allows(s, a))
             wrong = "the mask allows no choice at all, or was not written";
-        for (size_t i = a * D; wrong == NULL && s->truncs[a] == 1 && i < (a + 1) * D; i++)
-            if (!isfinite(obs_at(s, s->final_obs, i)))
-                wrong = "the last observation of a truncated episode is no finite number, or was not written";
+        if (wrong == NULL && s->truncs[a] == 1 && !isfinite(largest_of(s, s->final_obs, a)))
+            wrong = "the last observation of a truncated episode is no finite number, or was not written";
     }
     if (wrong == NULL && env_batch_failed(s->batch, &err) != ST_OK)
         wrong = err.text;
