@@ -11,13 +11,6 @@ from tap import TINY, equal, fails, run, show, write
 SPACES = pathlib.Path(__file__).parent / "spaces"
 
 
-def test_asked_steps_are_run(folder):
-    config = write(folder, "t.ini", TINY)  # a rollout is 16 agents x 16 steps
-    for asked, runs in ((256, 256), (257, 256), (272, 272), (5000, 4992), (4096, 4096)):
-        out, _ = run("train", config, "-q", "--json", "--train.total_timesteps", asked)
-        equal(json.loads(out)["env_steps"], runs)  # all but what is no step of each agent
-
-
 def test_less_than_a_rollout_is_refused(folder):
     message = fails("train", write(folder, "t.ini", TINY), "--train.total_timesteps", 255, code=2, says="train.total_timesteps 255")
     for text in ("train.total_agents 16", "train.horizon 16", "lower", "raise"):

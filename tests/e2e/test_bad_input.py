@@ -332,17 +332,6 @@ def test_study_name_twice(folder):
     fails("show", "aa", "--store", store, code=1, says=["aa", "a"])
 
 
-def test_resume_refuses_another_config(folder):
-    store = tiny_store(folder)
-    other = write(folder, "other.ini", TINY_SWEEP.replace("max = 0.99", "max = 0.98"))
-    fails("sweep", other, "--resume", "a", "--store", store, code=2, says=["train.gamma", "0.8 to 0.98", "become only wider"])
-    fails("sweep", folder / "sweep.ini", "--resume", "a", "--store", store, "--sweep.method", "random", code=2, says="sweep.method")
-    fails("sweep", folder / "sweep.ini", "--resume", "a", "--store", store, "--train.horizon", "32", code=2, says="train.horizon")
-    fails("sweep", "--resume", "a", "--store", store, "--train.horizon", "32", code=2, says="train.horizon")
-    run("sweep", folder / "sweep.ini", "--resume", "a", "--store", store, "--trials", 3, "-q")
-    equal(len(show(store, "a")["trials"]), 3)
-
-
 def test_trials_that_cannot_train_fail_with_the_reason(folder):
     text = TINY.replace("core = none", "core = mlp\nnum_layers = 16") + """[sweep]
 method = random

@@ -165,15 +165,6 @@ def test_a_resume_that_cannot_begin_leaves_the_study_as_it_was(folder):
     equal((study(store)["state"], study(store)["now"], study(store)["end_rule"]), ("ended", "ended", "trials"))
 
 
-def test_a_second_controller_says_so_and_leaves(folder):
-    store, process = begin(folder)
-    for args in (("--resume", "a"), (folder / "s.ini", "--name", "b")):
-        fails("sweep", *args, "--store", store, code=1, says=("in use by another sweep", "process %d" % process.pid))
-    equal(process.poll(), None)
-    process.send_signal(signal.SIGINT)
-    end(process, 130)
-
-
 def test_bad_input(folder):
     store = make(folder)
     fails("pause", "b", "--store", store, code=1, says=("no study 'b'", "It has: a"))

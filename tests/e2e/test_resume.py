@@ -121,20 +121,6 @@ def test_second_interrupt_ends_at_once(folder):
     equal([t["state"] for t in show(store, "a")["trials"]], ["running"])  # nobody waited for the worker to obey
 
 
-def test_dead_worker_costs_its_trial_only(folder):
-    store = folder / "s.db"
-    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 3)
-    wait_for(lambda: running(store, "a"), process)
-    os.kill(children(process.pid)[0], signal.SIGABRT)
-    wait_for(lambda: [t for t in running(store, "a") if t["number"] == 1], process)
-    process.send_signal(signal.SIGINT)
-    finish(process)
-    equal(process.returncode, 130)
-    trials = show(store, "a")["trials"]
-    equal((trials[0]["state"], trials[1]["state"]), ("failed", "queued"))
-    assert "signal 6" in trials[0]["reason"], trials[0]
-
-
 def test_workers_that_keep_dying_stop_the_sweep(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 30)
