@@ -12,13 +12,11 @@
 #include <string.h>
 
 #define CLEAN_MAX 128 /* longer numbers are not ours */
+#define EXPONENT_MAX 1000 /* beyond it 128 digits are 0 or no int64_t */
 
 /* A number's text by the grammar, without '_', blanks and suffix. */
 struct clean {
-    char text[CLEAN_MAX]; /* as strtod and strtoll read it; the suffix appended as an exponent */
-    size_t n_plain; /* bytes before that exponent */
-    int suffix_exp; /* 0, 3, 6, 9 */
-    bool whole; /* only sign and digits: an integer that needs no double */
+    char text[CLEAN_MAX]; /* as strtod reads it; the suffix appended as an exponent */
 };
 
 /* The thread's locale becomes "C" until locale_leave; glibc hands out a static object for it. */
@@ -79,27 +77,21 @@ static bool clean_number(const char *text, struct clean *out)
     if (*at == '+' || *at == '-')
         out->text[len++] = *at++;
     before = take_digits(&at, out, &len);
-    out->whole = true;
     if (*at == '.') {
-        out->whole = false;
         out->text[len++] = *at++;
         after = take_digits(&at, out, &len);
     }
     if (before < 0 || after < 0 || before + after == 0)
         return false;
-    out->suffix_exp = 0;
-    out->n_plain = len;
     if (*at == 'e' || *at == 'E') {
-        out->whole = false;
         out->text[len++] = *at++;
         if (*at == '+' || *at == '-')
             out->text[len++] = *at++;
         if (take_digits(&at, out, &len) <= 0)
             return false;
     } else if (suffix_exponent(*at) != 0) {
-        out->suffix_exp = suffix_exponent(*at++);
         out->text[len++] = 'e';
-        out->text[len++] = (char)('0' + out->suffix_exp);
+        out->text[len++] = (char)('0' + suffix_exponent(*at++));
     }
     out->text[len] = '\0';
     while (is_blank(*at))
@@ -145,35 +137,48 @@ bool num_parse_f64_any(const char *text, double *ret_value)
     return num_parse_f64(text, ret_value);
 }
 
-static bool whole_to_i64(struct clean *number, int64_t *ret_value)
+/* The digits without the decimal point, and the power of ten that they are to be multiplied by; false: a fraction. */
+static bool split_whole(const struct clean *number, char *ret_digits, long *ret_exponent)
 {
-    long long value;
+    const char *at = number->text;
+    long exponent = 0;
+    size_t n = 0;
 
-    number->text[number->n_plain] = '\0';
-    errno = 0;
-    value = strtoll(number->text, NULL, 10);
-    if (errno != 0)
-        return false;
-    for (int i = 0; i < number->suffix_exp; i++)
-        if (__builtin_mul_overflow(value, 10LL, &value))
-            return false;
-    *ret_value = value;
-    return true;
+    for (; *at != '\0' && *at != 'e' && *at != 'E'; at++) {
+        if (*at != '.')
+            ret_digits[n++] = *at;
+        exponent -= memchr(number->text, '.', (size_t)(at - number->text)) != NULL;
+    }
+    if (*at != '\0') {
+        long written = strtol(at + 1, NULL, 10); /* saturates */
+        exponent += written > EXPONENT_MAX ? EXPONENT_MAX : written < -EXPONENT_MAX ? -EXPONENT_MAX : written;
+    }
+    while (n > 1 && ret_digits[n - 1] == '0' && exponent < 0) {
+        n--;
+        exponent++;
+    }
+    ret_digits[n] = '\0';
+    *ret_exponent = exponent;
+    return exponent >= 0 || strspn(ret_digits, "+-0") == n;
 }
 
 bool num_parse_i64(const char *text, int64_t *ret_value)
 {
+    char digits[CLEAN_MAX];
     struct clean number;
-    double value;
+    long long value;
+    long exponent;
 
-    if (!clean_number(text, &number))
+    if (!clean_number(text, &number) || !split_whole(&number, digits, &exponent))
         return false;
-    if (number.whole)
-        return whole_to_i64(&number, ret_value);
-    value = clean_to_f64(&number);
-    if (!(value >= -0x1p63 && value < 0x1p63) || value != floor(value))
+    errno = 0;
+    value = strtoll(digits, NULL, 10);
+    if (errno != 0)
         return false;
-    *ret_value = (int64_t)value;
+    for (; value != 0 && exponent > 0; exponent--)
+        if (__builtin_mul_overflow(value, 10LL, &value))
+            return false;
+    *ret_value = value;
     return true;
 }
 

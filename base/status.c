@@ -2,8 +2,53 @@
 #include "base/status.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+static bool is_inside_character(const char *at) /* of UTF-8 */
+{
+    return ((unsigned char)*at & 0xc0) == 0x80;
+}
+
+/* A text that is too long loses its middle, since its end is what to do. */
+static void PRINTF_LIKE(2, 0) cut_middle(char *ret_text, const char *fmt, va_list args)
+{
+    static const char mark[] = " [...] ";
+    char whole[16 * ERROR_TEXT_MAX];
+    size_t head = ERROR_TEXT_MAX / 2, tail = ERROR_TEXT_MAX - 1 - head - (sizeof mark - 1);
+    const char *end;
+
+    vsnprintf(whole, sizeof whole, fmt, args);
+    end = whole + strlen(whole) - tail;
+    while (head > 0 && is_inside_character(whole + head))
+        head--;
+    while (is_inside_character(end))
+        end++;
+    snprintf(ret_text, ERROR_TEXT_MAX, "%.*s%s%s", (int)head, whole, mark, end);
+}
+
+static void PRINTF_LIKE(2, 0) write_text(char *ret_text, const char *fmt, va_list args)
+{
+    va_list again;
+
+    va_copy(again, args);
+    if (vsnprintf(ret_text, ERROR_TEXT_MAX, fmt, args) >= ERROR_TEXT_MAX)
+        cut_middle(ret_text, fmt, again);
+    va_end(again);
+    for (char *at = ret_text; *at != '\0'; at++) /* a name may hold what a terminal obeys */
+        if ((unsigned char)*at < ' ' && *at != '\n' && *at != '\t')
+            *at = '?';
+}
+
+static void PRINTF_LIKE(2, 3) set_text(char *ret_text, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    write_text(ret_text, fmt, args);
+    va_end(args);
+}
 
 enum status error_set(struct error *err, enum status status, const char *fmt, ...)
 {
@@ -11,7 +56,7 @@ enum status error_set(struct error *err, enum status status, const char *fmt, ..
         va_list args;
         err->status = status;
         va_start(args, fmt);
-        vsnprintf(err->text, sizeof err->text, fmt, args);
+        write_text(err->text, fmt, args);
         va_end(args);
     }
     return status;
@@ -19,18 +64,16 @@ enum status error_set(struct error *err, enum status status, const char *fmt, ..
 
 enum status error_prefix(struct error *err, const char *fmt, ...)
 {
-    char old[ERROR_TEXT_MAX];
+    char old[ERROR_TEXT_MAX], prefix[ERROR_TEXT_MAX];
     va_list args;
-    int n;
 
     if (err == NULL)
         return ST_INTERNAL;
     memcpy(old, err->text, sizeof old);
     va_start(args, fmt);
-    n = vsnprintf(err->text, sizeof err->text, fmt, args);
+    write_text(prefix, fmt, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %.*s", (int)(sizeof err->text - (size_t)n), old);
+    set_text(err->text, "%s: %s", prefix, old);
     return err->status;
 }
 

@@ -35,7 +35,7 @@ struct error {
 };
 
 /* Records status and text in err unless err already holds a failure, and returns status.
- * Long text is cut, never overrun. err may be NULL. */
+ * Long text loses its middle, so that its end, the advice, stays. err may be NULL. */
 enum status error_set(struct error *err, enum status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Puts "prefix: " in front of the text that err holds ("breakout.ini:12: ..."); returns err's status. */

@@ -17,7 +17,9 @@
 size_t env_count(void);
 const struct env_def *env_at(size_t i); /* i < env_count() */
 const struct env_def *env_find(const char *name); /* NULL if unknown */
-const char *env_nearest(const char *name); /* for messages */
+#define ENV_HINT_MAX 128
+/* What a message about an unknown name ends with: "; did you mean 'pong'? `trawl envs` lists all". buf: (ENV_HINT_MAX) */
+const char *env_hint(const char *name, char *buf);
 
 /* Is the game of this interface version, and are its settings and the number of instances possible? Gives its shape. */
 enum status env_def_check(const struct env_def *def, const void *settings, size_t n_envs, struct env_shape *ret_shape,

@@ -1,6 +1,7 @@
 /* registry.c - the built-in games: the list is made by the build, of the names in envs/meson.build. */
 #include "envs/envs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/words.h"
@@ -29,15 +30,16 @@ const struct env_def *env_find(const char *name)
     return NULL;
 }
 
-const char *env_nearest(const char *name)
+const char *env_hint(const char *name, char *buf)
 {
-    size_t best = 0, best_distance = SIZE_MAX;
-    for (size_t i = 0; i < COUNT(env_table); i++) {
-        size_t distance = word_distance(name, env_table[i]->name);
-        if (distance < best_distance) {
-            best = i;
-            best_distance = distance;
-        }
-    }
-    return env_table[best]->name;
+    const char *names[COUNT(env_table)], *near;
+
+    for (size_t i = 0; i < COUNT(env_table); i++)
+        names[i] = env_table[i]->name;
+    near = word_nearest(name, names, COUNT(env_table));
+    if (near != NULL)
+        snprintf(buf, ENV_HINT_MAX, "; did you mean '%s'? `trawl envs` lists all", near);
+    else
+        snprintf(buf, ENV_HINT_MAX, "; `trawl envs` lists all");
+    return buf;
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,25 @@ bool store_may_exist(const char *path)
     return store_is_address(path) || access(path, F_OK) == 0;
 }
 
+/* Bytes of the scheme in SCHEME://...; 0: there is none. */
+static size_t scheme_length(const char *path)
+{
+    size_t n = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+
+    return isalpha((unsigned char)path[0]) && strncmp(path + n, "://", 3) == 0 ? n : 0;
+}
+
 enum status store_address_check(const char *path, struct error *err)
 {
-    return store_is_address(path) ? pg_address_check(path, err) : ST_OK;
+    size_t n = scheme_length(path);
+
+    if (store_is_address(path))
+        return pg_address_check(path, err);
+    if (n > 0) /* as a path it would be a file in a folder that nobody has */
+        return FAIL(err, ST_USAGE,
+                    "%s: no kind of store is called '%.*s'; give a file's path, or postgresql://HOST/DATABASE", path,
+                    (int)n, path);
+    return ST_OK;
 }
 
 const char *store_beside(const char *path, char *buf)

@@ -30,6 +30,7 @@ static enum status check_file(const struct store *store, bool *ret_empty, struct
     struct stat st;
 
     *ret_empty = true;
+    TRY(store_address_check(store->path, err));
     if (stat(store->file, &st) != 0) {
         if (errno == ENOENT)
             return ST_OK;

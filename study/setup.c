@@ -215,6 +215,8 @@ void setup_destroy(struct setup *setup)
 
 enum status setup_load(struct setup *setup, const char *word, struct error *err)
 {
+    char hint[ENV_HINT_MAX];
+
     if (env_find(word) != NULL || env_is_gym(word))
         return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
     if (env_is_library(word))
@@ -227,8 +229,7 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
             word, SHELL_WORD(word), SHELL_WORD(word));
     if (file_exists(word) || strchr(word, '/') != NULL || word_ends_in(word, ".ini"))
         return config_load_file(setup->config, word, err);
-    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file; the nearest game is '%s', `trawl envs` lists all",
-                word, env_nearest(word));
+    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file%s", word, env_hint(word, hint));
 }
 
 enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err)
@@ -521,6 +522,7 @@ static enum status take_envs(struct setup *setup, struct error *err)
 /* Setups of the other games, and what all of them have to have in common. */
 static enum status make_games(struct setup *setup, struct error *err)
 {
+    char hint[ENV_HINT_MAX];
     const char *origin = config_origin(setup->config, "sweep.envs"), *own = config_peek(setup->config, "env.name");
     const struct train_metric_def *metric = find_metric(setup->sweep.metric);
 
@@ -540,8 +542,7 @@ static enum status make_games(struct setup *setup, struct error *err)
         if (strcmp(name, own) == 0)
             continue;
         if (env_find(name) == NULL && !env_is_outside(name))
-            return FAIL(err, ST_CONFIG, "%s: sweep.envs: '%s' is no game; the nearest is '%s', `trawl envs` lists all",
-                        origin, name, env_nearest(name));
+            return FAIL(err, ST_CONFIG, "%s: sweep.envs: '%s' is no game%s", origin, name, env_hint(name, hint));
         TRY(derive(setup, name, NULL, 0, origin, &setup->games[k], err));
         TRY(check_perf(setup->games[k], setup->sweep.metric, origin, err));
     }

@@ -59,13 +59,15 @@ static enum status store_value(const struct cli *cli, const struct cli_opt *o, c
         *(bool *)o->ret = true;
         return ST_OK;
     case CLI_TEXT:
+    case CLI_STORE:
         if (value[0] == '\0')
             return FAIL(err, ST_USAGE, "%s: --%s is empty; give %s", cli->name, o->name, o->arg);
         *(const char **)o->ret = value;
-        return ST_OK;
+        return o->kind == CLI_STORE ? store_address_check(value, err) : ST_OK;
     case CLI_INT:
         if (!num_parse_i64(value, (int64_t *)o->ret) || *(int64_t *)o->ret < 0)
-            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a whole number from 0 is needed", cli->name, o->name, value);
+            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a whole number from 0 to 9.2e18 is needed", cli->name,
+                        o->name, value);
         return ST_OK;
     case CLI_SECONDS:
         if (!parse_seconds(value, (double *)o->ret))
@@ -118,7 +120,9 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
         }
     for (int i = 1; i < argc; i++) { /* before any message can show a password */
         const char *value = strchr(argv[i], '=');
-        TRY(store_address_check(argv[i][0] == '-' && value != NULL ? value + 1 : argv[i], err));
+        value = argv[i][0] == '-' && value != NULL ? value + 1 : argv[i];
+        if (store_is_address(value))
+            TRY(store_address_check(value, err));
     }
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '\0') {
@@ -136,7 +140,7 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
         }
     }
     if (ret_words->n < cli->min_words)
-        return FAIL(err, ST_USAGE, "%s: %s is missing; usage: %s", cli->name, cli->words_text, cli->synopsis);
+        return FAIL(err, ST_USAGE, "%s: missing: %s; usage: %s", cli->name, cli->words_text, cli->synopsis);
     return ST_OK;
 }
 
@@ -194,8 +198,7 @@ enum status check_writable(const char *path, struct error *err)
     return ST_OK;
 }
 
-/* By whatever names; of files that are not there yet, their folders are compared. */
-static bool is_same_file(const char *a, const char *b)
+bool cli_is_same_file(const char *a, const char *b)
 {
     char dir_a[PATH_MAX], dir_b[PATH_MAX];
     const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
@@ -241,7 +244,7 @@ enum status check_output(const char *path, enum output_kind kind, const char *co
     if (what != NULL)
         return FAIL(err, ST_USAGE, "%s is a %s and would be written over; name another file", path, what);
     for (size_t i = 0; i < n; i++)
-        if (others[i] != NULL && is_same_file(path, others[i]))
+        if (others[i] != NULL && cli_is_same_file(path, others[i]))
             return FAIL(err, ST_USAGE,
                         "%s: the output would be written over %s, which the same command reads or writes too; name "
                         "another file",

@@ -11,7 +11,7 @@
 
 struct config;
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_INT, CLI_SECONDS };
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_STORE, CLI_INT, CLI_SECONDS };
 
 struct cli_opt {
     const char *name; /* "store": --store */
@@ -50,6 +50,8 @@ void cli_print_json(cJSON *json);
 enum status cli_print_options(const struct config *config, const char *section, struct error *err) MUST_USE;
 /* Does PATH's directory exist, and can it be written? Asked before hours of work, not after. */
 enum status check_writable(const char *path, struct error *err) MUST_USE;
+/* By whatever names; of files that are not there yet, their folders are compared. */
+bool cli_is_same_file(const char *a, const char *b);
 enum output_kind { OUTPUT_CONFIG, OUTPUT_CHECKPOINT, OUTPUT_OTHER };
 /* Also refuses a path at which a store, or a checkpoint or config (.ini) by a file of another kind, would be
  * overwritten; and one that is the same file as one of the n others, which the command reads or also writes (NULL

@@ -414,6 +414,7 @@ static enum status open_library(const char *name, const struct env_def **ret_def
 
 enum status env_open(const char *name, const struct env_def **ret_def, struct error *err)
 {
+    char hint[ENV_HINT_MAX];
     enum status rc;
 
     *ret_def = env_find(name);
@@ -422,8 +423,7 @@ enum status env_open(const char *name, const struct env_def **ret_def, struct er
     if (env_is_gym(name))
         return gym_open(name, ret_def, err);
     if (!env_is_library(name))
-        return FAIL(err, ST_CONFIG, "no game '%s'; the nearest is '%s', `trawl envs` lists all", name,
-                    env_nearest(name));
+        return FAIL(err, ST_CONFIG, "no game '%s'%s", name, env_hint(name, hint));
     pthread_mutex_lock(&lock);
     rc = open_library(name, ret_def, err);
     pthread_mutex_unlock(&lock);

@@ -193,12 +193,11 @@ static enum status choose_game(struct dialect *dialect, struct config *config, s
     if (at != DIALECT_NOT_SET && !env_is_outside(config_item(config, at).value)) {
         struct config_item item = config_item(config, at);
         bool is_list = strpbrk(item.value, " \t,") != NULL, is_theirs = strcmp(item.key, "base.env_name") == 0;
-        char game[WORD_BYTES], given[WORD_BYTES];
+        char game[WORD_BYTES], given[WORD_BYTES], hint[ENV_HINT_MAX];
         snprintf(given, sizeof given, "%s", item.value);
         if (!pick_game(item.value, game, sizeof game))
-            return FAIL(err, ST_CONFIG,
-                        "%s: no game '%s'; the nearest is '%s', `trawl envs` lists all, --env.name picks one",
-                        item.origin, item.value, env_nearest(game));
+            return FAIL(err, ST_CONFIG, "%s: no game '%s'%s, --env.name picks one", item.origin, item.value,
+                        env_hint(game, hint));
         if (is_theirs || strcmp(game, given) != 0) {
             TRY(config_edit(config, at, "env.name", game, err));
             dialect_note(&dialect->mapped, "base.env_name -> env.name = %s%s%s%s", game,

@@ -81,6 +81,21 @@ static void remove_half_written(const char *path)
         (void)unlink(path);
 }
 
+/* *ret_fits: it is of this place and study. */
+static enum status read_fields(cJSON *json, const char *place, const char *study, struct spooled *ret, bool *ret_fits,
+                               struct error *err)
+{
+    const char *is_place = json_get_str(json, "place"), *is_study = json_get_str(json, "study");
+    const cJSON *body = cJSON_GetObjectItemCaseSensitive(json, "body");
+
+    if (is_place == NULL || is_study == NULL || !json_get_i64(json, "trial", &ret->trial) || !cJSON_IsObject(body))
+        return FAIL(err, ST_CORRUPT, "place, study, trial and body are needed");
+    *ret_fits = strcmp(is_place, place) == 0 && strcmp(is_study, study) == 0;
+    if (*ret_fits)
+        ret->body = cJSON_DetachItemFromObjectCaseSensitive(json, "body");
+    return ST_OK;
+}
+
 /* False: it is of another place or study, or no result. */
 static bool read_result(const char *path, const char *place, const char *study, struct spooled *ret)
 {
@@ -90,21 +105,18 @@ static bool read_result(const char *path, const char *place, const char *study, 
     size_t n = 0;
     bool fits = false;
 
-    if (file_read_all(path, FILE_MAX, &text, &n, &why) != ST_OK || json_parse(text, n, &json, &why) != ST_OK) {
-        if (why.status != ST_NOTFOUND && access(path, F_OK) == 0) /* another agent may just have told it */
-            log_warn("%s is no result (%s); it is left as it is", path, why.text);
-    } else {
-        const char *is_place = json_get_str(json, "place"), *is_study = json_get_str(json, "study");
-        fits = is_place != NULL && is_study != NULL && strcmp(is_place, place) == 0 && strcmp(is_study, study) == 0 &&
-               json_get_i64(json, "trial", &ret->trial);
-    }
-    if (fits) {
-        ret->body = cJSON_DetachItemFromObjectCaseSensitive(json, "body");
+    enum status rc = file_read_all(path, FILE_MAX, &text, &n, &why);
+    if (rc == ST_OK)
+        rc = json_parse(text, n, &json, &why);
+    if (rc == ST_OK)
+        rc = read_fields(json, place, study, ret, &fits, &why);
+    if (rc != ST_OK && access(path, F_OK) == 0) /* else another agent has just sent it */
+        log_warn("%s is no result that can be sent (%s); it is left as it is: repair or remove it", path, why.text);
+    if (fits)
         snprintf(ret->path, sizeof ret->path, "%s", path);
-    }
     cJSON_Delete(json);
     mem_free(text);
-    return fits && ret->body != NULL;
+    return fits;
 }
 
 enum status spool_list(const char *dir, const char *place, const char *study, struct spooled **ret_list, size_t *ret_n,

@@ -296,7 +296,7 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
     struct daemon_cmd d = {.store_path = "trawl.db", .log_mb = 10, .log_keep = 5, .ready_fd = -1};
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &d.store_path, "FILE",
+        {"store", 0, CLI_STORE, &d.store_path, "FILE",
          "the store, made when missing: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"devices", 0, CLI_TEXT, &d.devices, "LIST",
          "auto, cpu, cuda:0,cuda:1, ssh:HOST, slurm:gpu=1*N, cmd:COMMAND (auto)"},

@@ -156,7 +156,7 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
     bool json = false;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &store, "FILE", "the store that will be written (trawl.db)"},
+        {"store", 0, CLI_STORE, &store, "FILE", "the store that will be written (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
     };
     const struct cli cli = {

@@ -168,7 +168,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
     struct cli_words words;
     enum export_format format = EXPORT_INI;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &store_path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
+        {"store", 0, CLI_STORE, &store_path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, best-run, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
         {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT",

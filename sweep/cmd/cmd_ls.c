@@ -174,7 +174,7 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
     struct cli_words words;
     struct store *store = NULL;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
+        {"store", 0, CLI_STORE, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print a JSON array"},
     };
     const struct cli cli = {
@@ -362,7 +362,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     struct cli_words words;
     struct study_view view = {0};
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
+        {"store", 0, CLI_STORE, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"front", 0, CLI_FLAG, &front, NULL, "print the front alone"},
         {"since", 0, CLI_TEXT, &since, "TIME", "print what was gained in the last TIME (12h)"},
         {"timeline", 0, CLI_FLAG, &timeline, NULL, "print when each slot had a trial, and its idle time"},

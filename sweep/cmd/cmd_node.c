@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
+#include "store/store.h"
 #include "study/setup.h"
 #include "sweep/agent/node.h"
 #include "sweep/agent/spool.h"
@@ -67,6 +68,9 @@ static enum status run(struct node_cmd *c, struct error *err)
                                     .job = c->job,
                                     .devices = c->devs,
                                     .idle_s = c->idle_s};
+    if (!store_may_exist(c->set.store))
+        return FAIL(err, ST_NOTFOUND, "there is no store at %s; check --store, or start one with `trawl sweep`",
+                    c->set.store);
     TRY(spool_open(c->set.spool, err));
     signals_catch();
     return node_run(&c->set, err);
@@ -77,7 +81,7 @@ enum status cmd_node(int argc, char **argv, struct error *err)
     struct node_cmd *c = mem_alloc(sizeof *c);
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &c->store, "STORE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &c->store, "STORE", "the store (trawl.db)"},
         {"devices", 0, CLI_TEXT, &c->devices, "LIST",
          "devices of this machine: all, cpu, cuda:all, or cuda:0,cuda:1 (all)"},
         {"runs-per-device", 0, CLI_INT, &c->runs_per_device, "N", "trials at a time on each device (1)"},

@@ -185,7 +185,7 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     struct request r = {.store_path = "trawl.db"};
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &r.store_path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
+        {"store", 0, CLI_STORE, &r.store_path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"output", 'o', CLI_TEXT, &r.path, "FILE", "where to write; its suffix gives the format; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, pdf, png, svg, tex, csv or json (html)"},
         {"figure", 0, CLI_TEXT, &figure_name, "KIND",

@@ -203,7 +203,7 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
     struct rerun r = {.store_path = "trawl.db", .number = -1, .n_seeds = SEEDS_NOT_GIVEN, .params_equal = -1};
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &r.store_path, "FILE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &r.store_path, "FILE", "the store (trawl.db)"},
         {"trial", 't', CLI_INT, &r.number, "N", "the trial's number, as `trawl show` lists it"},
         {"seeds", 0, CLI_INT, &r.n_seeds, "K", "train K times with fresh seeds and print mean and spread"},
         {"no-store", 0, CLI_FLAG, &r.no_store, NULL, "only print: do not add the runs of --seeds to the study"},

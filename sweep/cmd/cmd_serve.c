@@ -243,7 +243,7 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
     struct serve_cmd c = {.store_path = "trawl.db", .port = 8080, .open = "no"};
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &c.store_path, "FILE",
+        {"store", 0, CLI_STORE, &c.store_path, "FILE",
          "the store: a file, or postgresql://HOST/DATABASE (trawl.db); it may come later"},
         {"port", 'p', CLI_INT, &c.port, "N", "where to listen; 0: any free port (8080)"},
         {"bind", 0, CLI_TEXT, &c.bind, "ADDRESS", "listen there in place of 127.0.0.1; then a token is needed"},

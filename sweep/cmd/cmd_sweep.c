@@ -514,7 +514,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
 {
     struct sweep_cmd s = {.store_path = "trawl.db", .trials = -1, .seed = -1, .runs_per_device = -1};
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &s.store_path, "FILE",
+        {"store", 0, CLI_STORE, &s.store_path, "FILE",
          "the store, made when missing: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"standby", 0, CLI_FLAG, &s.standby, NULL, "on PostgreSQL: wait while another controller has the store"},
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},

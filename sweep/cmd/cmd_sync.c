@@ -18,13 +18,13 @@
 
 #define PATIENCE_S 60 /* with trackers that do not answer */
 #define LOOK_MS 100
-#define TELL_EVERY_S 5
+#define LOG_EVERY_S 5
 
 struct sync_cmd {
     const char *store_path, *name, *forget;
     double patience_s;
     struct store *store;
-    int64_t n_sent, n_left;
+    int64_t n_studies, n_left;
     char why[ERROR_TEXT_MAX];
 };
 
@@ -61,7 +61,7 @@ static enum status load_settings(struct sync_cmd *s, const struct study *study, 
 static void wait_for(const struct sync_cmd *s, const struct study *study, struct uploader *uploader)
 {
     const struct timespec nap = {.tv_nsec = LOOK_MS * 1000000L};
-    double heard_s = clock_mono_s(), told_s = heard_s;
+    double heard_s = clock_mono_s(), logged_s = heard_s;
     int64_t answers = 0;
     struct upload_counts counts;
 
@@ -78,10 +78,10 @@ static void wait_for(const struct sync_cmd *s, const struct study *study, struct
         answers = counts.answers;
         if (now_s - heard_s > s->patience_s)
             return;
-        if (now_s - told_s > TELL_EVERY_S) {
+        if (now_s - logged_s > LOG_EVERY_S) {
             log_info("%s: %lld row(s) sent%s%s", study->name, (long long)counts.sent, counts.down ? ", waiting: " : "",
                      counts.down ? counts.text : "");
-            told_s = now_s;
+            logged_s = now_s;
         }
     }
 }
@@ -108,9 +108,10 @@ static enum status sync_study(struct sync_cmd *s, const struct study *study, str
     if (rc == ST_OK) {
         wait_for(s, study, uploader);
         uploader_close(uploader, 0, &counts);
-        log_info("%s: %lld row(s) sent to %s, %lld left", study->name, (long long)counts.sent, setup->track.trackers,
-                 (long long)counts.waiting);
-        s->n_sent += counts.sent;
+        printf("%s: %lld row%s sent to %s, %lld left\n", study->name, (long long)counts.sent,
+               counts.sent == 1 ? "" : "s", setup->track.trackers, (long long)counts.waiting);
+        fflush(stdout);
+        s->n_studies++;
         s->n_left += counts.waiting;
         if (counts.text[0] != '\0')
             snprintf(s->why, sizeof s->why, "%s", counts.text);
@@ -151,12 +152,15 @@ static enum status run(struct sync_cmd *s, struct error *err)
     if (s->forget != NULL && s->name == NULL)
         return FAIL(err, ST_USAGE, "sync: --forget needs the name of the study that is to forget a tracker");
     if (!store_may_exist(s->store_path))
-        return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", s->store_path);
+        return FAIL(err, ST_NOTFOUND, "there is no store at %s; check --store", s->store_path);
     TRY(store_open_writer(&s->store, s->store_path, err));
     signals_catch();
     TRY(sync_all(s, err));
     if (signals_stop())
         return FAIL(err, ST_INTERRUPTED, "interrupted; the rest waits in the store, run the command again");
+    if (s->n_studies == 0 && s->forget == NULL)
+        printf("nothing to send: %s%s of %s reports to a tracker (--track)\n",
+               s->name != NULL ? "no run of the study " : "no study", s->name != NULL ? s->name : "", s->store_path);
     if (s->n_left > 0)
         return FAIL(err, ST_IO, "%lld row(s) are left%s%s; they wait in the store, run the command again",
                     (long long)s->n_left, s->why[0] != '\0' ? ": " : "", s->why);
@@ -168,7 +172,7 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
     struct sync_cmd s = {.store_path = "trawl.db", .patience_s = PATIENCE_S};
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &s.store_path, "FILE", "the store (trawl.db)"},
         {"timeout", 0, CLI_SECONDS, &s.patience_s, "TIME", "give up once no tracker has answered for this long (60s)"},
         {"forget", 0, CLI_TEXT, &s.forget, "TRACKER", "a tracker of the study that gets no more reports"},
     };
@@ -177,8 +181,9 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
         .synopsis = "trawl sync [NAME] [--store FILE] [--timeout TIME] [--forget TRACKER]",
         .about =
             "Sends to the trackers what they have not got yet: after a run with track.offline, after an outage, a\n"
-            "crash, or an end that did not wait for uploads. Nothing is sent twice; with nothing left it does\n"
-            "nothing. While a tracker answers it takes the time that it needs; --timeout is for silence only.\n"
+            "crash, or an end that did not wait for uploads. Prints for each study how many rows were sent and how\n"
+            "many are left. Nothing is sent twice. While a tracker answers it takes the time that it needs;\n"
+            "--timeout is for silence only.\n"
             "Exit code 0: nothing is left; 1: some rows are, which wait in the store for the next time; 130:\n"
             "interrupted, as 1. A sweep that runs sends by itself. Logins come from the trackers' own variables\n"
             "and files, as in a sweep.",

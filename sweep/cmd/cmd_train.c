@@ -346,7 +346,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         {"track", 0, CLI_TEXT, &t.trackers, "NAMES",
          "report to experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
         {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
-        {"store", 0, CLI_TEXT, &t.store_path, "FILE",
+        {"store", 0, CLI_STORE, &t.store_path, "FILE",
          "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
         {"log-dir", 0, CLI_TEXT, &t.log_dir, "DIR",
          "write every report there too: metrics.csv, metrics.jsonl, and event files for TensorBoard"},

@@ -99,8 +99,12 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
                     strlen(text), CONTROL_TEXT_MAX - 1);
     snprintf(c.text, sizeof c.text, "%s", text != NULL ? text : "");
     TRY(json_take_f64(json, "budget_s", &c.budget_s, err));
-    if (c.trials < 0 || c.trials > SWEEP_TRIALS_MAX || !(c.budget_s >= 0) || !isfinite(c.budget_s))
-        return FAIL(err, ST_USAGE, "%s: the amounts are out of range", control_kind_name(c.kind));
+    if (c.trials < 0 || c.trials > SWEEP_TRIALS_MAX)
+        return FAIL(err, ST_USAGE, "%s: %lld trials; up to %d are possible", control_kind_name(c.kind),
+                    (long long)c.trials, SWEEP_TRIALS_MAX);
+    if (!(c.budget_s >= 0) || !isfinite(c.budget_s))
+        return FAIL(err, ST_USAGE, "%s: a budget of %g s; 0 and above are possible", control_kind_name(c.kind),
+                    c.budget_s);
     if (c.kind == CONTROL_ADD && c.trials == 0 && c.budget_s == 0)
         return FAIL(err, ST_USAGE, "add: how much? --trials N or --budget TIME");
     if (c.kind == CONTROL_PRIORITY && cJSON_GetObjectItemCaseSensitive(json, "priority") == NULL)

@@ -1,5 +1,6 @@
 /* test_strbuf.c - limits, breaking and taking of string buffers; errors that are kept and cut. */
 #include "base/strbuf.h"
+#include "base/words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,6 +106,23 @@ static void the_first_error_wins_and_long_ones_are_cut(void **state)
     assert_int_equal(FAIL(&err, ST_CONFIG, "%s", longer), ST_CONFIG);
     assert_int_equal(strlen(err.text), ERROR_TEXT_MAX - 1);
     assert_int_equal(FAIL(NULL, ST_CONFIG, "%s", longer), ST_CONFIG);
+    error_clear(&err);
+    assert_int_equal(FAIL(&err, ST_IO, "x.ini: '%s' is no game; name another", longer), ST_IO);
+    assert_int_equal(error_prefix(&err, "sweep %s", longer), ST_IO);
+    assert_memory_equal(err.text, "sweep aaa", 9); /* where and what to do are kept, the middle goes */
+    assert_string_equal(err.text + strlen(err.text) - 26, "' is no game; name another");
+    for (size_t at = 0; at + 2 < sizeof longer; at += 2)
+        memcpy(longer + at, "\xc3\xa9", 2);
+    longer[sizeof longer - 2] = '\0';
+    for (int before = 0; before < 4; before++) {
+        error_clear(&err);
+        assert_int_equal(FAIL(&err, ST_IO, "%.*s%s", before, "abcd", longer), ST_IO);
+        for (size_t at = 0, n; err.text[at] != '\0'; at += n)
+            assert_true((n = utf8_length(err.text + at, strlen(err.text + at))) > 0);
+    }
+    error_clear(&err);
+    assert_int_equal(FAIL(&err, ST_IO, "a\033[31mb\n\tc%c", 127), ST_IO);
+    assert_string_equal(err.text, "a?[31mb\n\tc\177");
 }
 
 int main(void)

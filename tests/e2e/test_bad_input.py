@@ -88,6 +88,39 @@ def sweep_fails(folder, section, says, code=2):
     assert not (folder / "s.db").exists()
 
 
+def test_whole_numbers_in_any_form(folder):
+    """An exponent, a suffix or a fraction that is 0 is exact, on the command line and in a config; anything else is refused."""
+    config = write(folder, "s.ini", TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 4.096e3").replace("min = 4", "min = 0.04e2"))
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", "3e0", "--runs-per-device", "1.0", "--seed", "4294967.295e3", "-q")
+    study = show(folder / "s.db", "a")["study"]
+    equal((study["trials_max"], study["seed"]), (3, 4294967295))
+    run("add", "a", "--trials", "0.2e1", "--store", folder / "s.db")
+    equal(show(folder / "s.db", "a")["study"]["trials_max"], 5)
+    for wrong in ("1.5", "1e-1", "1e19", "1.00000000000000000001", "1e"):
+        fails("sweep", config, "--store", folder / "s.db", "--name", "b", "--trials", wrong, code=2, says=["--trials", wrong, "0 to 9.2e18"])
+
+
+def test_a_store_of_an_unknown_kind(folder):
+    for scheme in ("mysql", "http", "sqlite", "file", "postgresq"):
+        address = scheme + "://host/x"
+        for command in (["ls"], ["show", "a"], ["serve"], ["daemon"], ["node"], ["gc"], ["sync"], ["stop", "a"], ["doctor"], ["export", "a"],
+                        ["sweep", write(folder, "s.ini", TINY_SWEEP), "--name", "a"], ["sweep", "--resume", "a"],
+                        ["import", write(folder, "r.csv", "a\n1\n"), "--study", "a"]):
+            fails(*command, "--store", address, code=2, says=[address, "no kind of store", "postgresql://HOST/DATABASE"], cwd=folder)
+        fails("check", address, code=2, says="no kind of store")
+        fails("backup", address, "y.db", code=2, says="no kind of store", cwd=folder)
+        fails("migrate", write(folder, "old.db", ""), address, code=2, says="no kind of store", cwd=folder)
+    equal(sorted(p.name for p in folder.iterdir()), ["old.db", "r.csv", "s.ini"])
+
+
+def test_long_words_leave_room_for_advice(folder):
+    for command in (["train", "w" * 6000], ["sweep", "w" * 6000, "--name", "a"], ["export", "w" * 200, "--store", "w" * 6000]):
+        message = fails(*command, code=2 if command[0] != "export" else 1, cwd=folder)
+        assert len(message) < 2100 and message.endswith(("lists all", "read", "--store'", "w'")), message[-200:]
+    message = fails("train", "w\033[31m.ini", code=1, cwd=folder)
+    assert "\033" not in message and "w?[31m.ini" in message, message
+
+
 def test_search_ranges(folder):
     key = "train.learning_rate"
     sweep_fails(folder, "[sweep.%s]\ndistribution = log\nmin = 0\nmax = 0.1\n" % key, says=[key, "0", "log"])

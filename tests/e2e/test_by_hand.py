@@ -149,9 +149,9 @@ def test_rm_keeps_a_study_until_gc(folder):
     equal(json.loads(run("gc", *at, "--json")[0]), {"dry_run": False, "removed": []})
     run("rm", "a", *at)
     fails("continue", "a~1", *at, code=2, says="is in the trash")
-    equal(json.loads(run("gc", "--dry-run", *at, "--json")[0])["removed"], ["a~1"])
+    equal(json.loads(run("gc", "--dry-run", *at, "--json")[0])["removed"], ["a"])
     assert "nothing in the trash" in run("gc", "--older", "1h", *at)[0]
-    assert "a~1 is removed" in run("gc", *at)[0]
+    assert "study a is removed" in run("gc", *at)[0]
     fails("rm", "a", "--undo", *at, code=1, says="the trash of")
     fails("rm", "a", *at, code=1, says="no study 'a'")
     assert not list(files.glob("a~*")), list(files.iterdir())

@@ -108,7 +108,8 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
                         (good + "odd,1,2,0.01,0.9,8\n", "state 'odd'"),
                         ("score,cost\n1,2\n", "no value of train.learning_rate"),
                         ('a,b\n"1,2\n', "a quote that does not end"), ("a,a\n1,2\n", "there twice"),
-                        ('{"number": 1}\n[2]\n', "line 2"), ('{"number": \n', "line 1")):
+                        ('{"number": 1}\n[2]\n', "line 2"), ('{"number": \n', "line 1"),
+                        ("", "holds no trial"), (head, "holds no trial"), ("[1, 2]", "holds no trial"), (good + "\0", "NUL byte")):
         done = subprocess.run([tap.TRAWL, "import", write(folder, "w.csv", text), *map(str, args)], capture_output=True, text=True)
         err = done.stderr
         assert done.returncode in (1, 2), err
@@ -119,7 +120,9 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
     fails("import", write(folder, "w.csv", good), "--store", store, code=2, says="--study NAME")
     fails("import", folder / "w.csv", "--study", "other", "--store", store, code=2, says="--config FILE.ini")
     fails("import", folder / "w.csv", "--study", "no/name", "--config", config, "--store", store, code=2, says="no/name")
-    run("import", folder / "w.csv", *args)
+    assert "1 trial of" in run("import", folder / "w.csv", *args)[0]
+    fails("import", store, "--study", "w", "--store", folder / "." / "s.db", code=2, says="holds the study w itself")
+    equal(len(show(store, "w")["trials"]), 1)
     fails("export", "w", "--store", store, "--format", "csv", "--pick", "best", code=2, says="--pick is for one trial")
     fails("export", "w", "--store", store, "--format", "optuna", code=2, says="-o")
     fails("export", "w", "--store", store, "--format", "xls", code=2, says="csv, jsonl, optuna and curves")

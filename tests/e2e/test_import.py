@@ -74,6 +74,18 @@ CURVES = {"agent_steps": [2e5, 5e5, 999424], "uptime": [0.5, 1.2, 2.25], "env/sc
           "env/perf": [0.1, 0.6, 0.8], "SPS": [4e5, 4e5, 4e5], "loss/policy": [0.1, float("nan"), 0.1]}
 
 
+def test_failed_rows_have_a_reason(folder):
+    """The file's own, or else the word by which the file calls them."""
+    head = "State,score,cost,train.learning_rate,train.gamma,policy.hidden_size,reason\n"
+    rows = ("crashed,,2,0.01,0.9,8,the driver hung\n", "crashed,,2,0.02,0.9,8,\n", "killed,,,0.03,0.9,8,\n", "pruned,,1,0.04,0.9,8,\n", "finished,1,2,0.05,0.9,8,\n")
+    args = ("--study", "w", "--config", write(folder, "sweep.ini", tap.TINY_SWEEP), "--store", folder / "s.db")
+    run("import", write(folder, "w.csv", head + "".join(rows)), *args)
+    without = " in the file that was imported, without a reason"
+    equal([(t["state"], t["reason"]) for t in show(folder / "s.db", "w")["trials"]],
+          [("failed", "the driver hung"), ("failed", "crashed" + without), ("failed", "killed" + without), ("stopped", "pruned" + without), ("done", None)])
+    assert "5 were there before" in run("import", folder / "w.csv", *args)[0]
+
+
 def test_a_folder_of_pufferlib_logs(folder):
     config, store, logs = write(folder, "sweep.ini", AGENTS), folder / "s.db", folder / "logs"
     log(logs, "b.json", CURVES)

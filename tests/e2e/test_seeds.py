@@ -223,7 +223,7 @@ case $1 in one) echo TRAWL score=1 cost=1 ;; two) echo TRAWL score=0 cost=3 ;; *
 
 
 def test_wrong_games(folder):
-    for old, new, *says in (("squared, cartpole", "squared", "one game, squared"), ("cartpole", "cartpol", "'cartpol' is no game; the nearest is 'cartpole'"),
+    for old, new, *says in (("squared, cartpole", "squared", "one game, squared"), ("cartpole", "cartpol", "'cartpol' is no game; did you mean 'cartpole'?"),
                             ("squared, cartpole", "squared, squared", "squared twice"), ("[sweep]", "[env]\nname = pong\n[sweep]", "env.name is pong"),
                             ("confirm = 0", "metric = score", "sweep.metric is score", "perf"), ("cartpole", "gym:CartPole-v1", "sweep.metric is perf"),
                             ("cartpole", "./my.so", "whole path"), ("[sweep.train.gamma]\nmin = 0.8\nmax = 0.99", "[sweep.env.n]\ndistribution = int\nmin = 1\nmax = 4", "env.n is an option of one game")):

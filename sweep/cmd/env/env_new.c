@@ -85,7 +85,7 @@ enum status env_new(int argc, char **argv, struct error *err)
                     "  trawl sweep my_game.ini --store my.db --name first",
         .min_words = 1,
         .max_words = 1,
-        .words_text = "a name: a letter, then a-z 0-9 _",
+        .words_text = "a name (a letter, then a-z 0-9 _)",
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

@@ -232,8 +232,8 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
     bool json = false;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
-        {"other", 0, CLI_TEXT, &other_path, "FILE", "the store of the second study, if it is another"},
+        {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
+        {"other", 0, CLI_STORE, &other_path, "FILE", "the store of the second study, if it is another"},
         {"score", 0, CLI_TEXT, &score, "X", "the score to reach (the best that both have reached)"},
         {"output", 'o', CLI_TEXT, &output, "FILE.html",
          "write a page there: both fronts in one chart, and how their configs differ"},

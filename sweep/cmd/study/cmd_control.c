@@ -264,7 +264,7 @@ static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
 static enum status control_main(enum control_kind kind, int argc, char **argv, struct error *err)
 {
     struct control_cmd c = {.command = {.kind = kind, .trial = -1}, .store_path = "trawl.db"};
-    struct cli_opt opts[OPTS_MAX] = {{"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"},
+    struct cli_opt opts[OPTS_MAX] = {{"store", 0, CLI_STORE, &c.store_path, "FILE", "the store (trawl.db)"},
                                      {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"}};
     const struct control_text *text = &control_texts[kind];
     const struct cli cli = {

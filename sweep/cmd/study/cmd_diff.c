@@ -117,7 +117,7 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
     bool json = false;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
     };
     const struct cli cli = {
@@ -130,7 +130,7 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 3,
         .max_words = 3,
-        .words_text = "a study's name or one of two trials",
+        .words_text = "a study's name, or one of two trials",
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

@@ -31,6 +31,18 @@ static enum status purge(const char *path, const struct study *study, struct err
     return control_carry_out(path, &command, text, sizeof text, &by_controller, err);
 }
 
+/* In the trash it is called NAME~ID. */
+static const char *name_before(const struct study *study, char buf[160])
+{
+    char mark[32];
+    size_t n = strlen(study->name), n_mark = (size_t)snprintf(mark, sizeof mark, "~%lld", (long long)study->id);
+
+    snprintf(buf, 160, "%s", study->name);
+    if (n > n_mark && n < 160 && strcmp(buf + n - n_mark, mark) == 0)
+        buf[n - n_mark] = '\0';
+    return buf;
+}
+
 enum status cmd_gc(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db";
@@ -39,9 +51,10 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
     struct cli_words words;
     struct study *studies = NULL;
     size_t n = 0, n_gone = 0;
+    char before[160];
     cJSON *names;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
         {"older", 0, CLI_SECONDS, &older_s, "TIME", "only what has been in the trash for longer, like 30m or 72h"},
         {"dry-run", 0, CLI_FLAG, &dry_run, NULL, "only list it"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
@@ -74,10 +87,11 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
             rc = purge(path, &studies[i], err);
         if (rc != ST_OK)
             break;
-        cJSON_AddItemToArray(names, cJSON_CreateString(studies[i].name));
+        const char *name = name_before(&studies[i], before);
+        cJSON_AddItemToArray(names, cJSON_CreateString(name));
         n_gone++;
         if (!json)
-            printf("%s %s\n", studies[i].name, dry_run ? "would be removed" : "is removed");
+            printf("study %s %s\n", name, dry_run ? "would be removed" : "is removed");
     }
     if (rc == ST_OK && !json && n_gone == 0)
         printf("nothing in the trash of %s%s\n", path, older_s > 0 ? " for that long" : "");

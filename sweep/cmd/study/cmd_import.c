@@ -275,6 +275,18 @@ static enum status drop_all(const struct import_cmd *c, struct error *err)
     return ST_OK;
 }
 
+/* Its own trials, once more, would count as further runs of their configs. */
+static enum status check_is_another(const struct import_cmd *c, struct error *err)
+{
+    const char *name = json_get_str(c->file.study, "name");
+
+    if (!cli_is_same_file(c->path, c->store_path) || name == NULL || strcmp(name, c->study) != 0)
+        return ST_OK;
+    return FAIL(err, ST_USAGE,
+                "import: %s holds the study %s itself, so its trials are there; --from names another study", c->path,
+                c->study);
+}
+
 static void print_done(const struct import_cmd *c)
 {
     if (c->json) {
@@ -287,7 +299,8 @@ static void print_done(const struct import_cmd *c)
         cli_print_json(json);
         return;
     }
-    printf("%lld trials of %s are now in the study %s", (long long)c->n_added, c->path, c->study);
+    printf("%lld trial%s of %s %s now in the study %s", (long long)c->n_added, c->n_added == 1 ? "" : "s", c->path,
+           c->n_added == 1 ? "is" : "are", c->study);
     if (c->n_before > 0)
         printf("; %lld were there before", (long long)c->n_before);
     if (c->n_unfinished > 0)
@@ -312,7 +325,7 @@ enum status cmd_import(int argc, char **argv, struct error *err)
         {"score", 0, CLI_TEXT, &c.columns.score, "COLUMN", "the scores (score, else the study's metric)"},
         {"cost", 0, CLI_TEXT, &c.columns.cost, "COLUMN",
          "the costs, in the study's unit (cost, else cost_s, uptime or Runtime)"},
-        {"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &c.store_path, "FILE", "the store (trawl.db)"},
         {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"},
     };
     const struct cli cli = {
@@ -345,6 +358,8 @@ enum status cmd_import(int argc, char **argv, struct error *err)
     if (c.study == NULL)
         return FAIL(err, ST_USAGE, "import: into which study? --study NAME");
     rc = import_file_read(c.path, c.from, &c.file, err);
+    if (rc == ST_OK)
+        rc = check_is_another(&c, err);
     if (rc == ST_OK)
         rc = ensure_study(&c, err);
     if (rc == ST_OK)

@@ -50,6 +50,7 @@ enum status cmd_migrate(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
+    TRY(store_address_check(words.v[1], err));
     TRY(check_writable(words.v[1], err));
     TRY(store_migrate(words.v[0], words.v[1], &copied, err));
     if (json) {

@@ -115,7 +115,7 @@ enum status cmd_replay(int argc, char **argv, struct error *err)
     bool json = false;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
     };
     const struct cli cli = {

@@ -133,7 +133,7 @@ enum status cmd_try(int argc, char **argv, struct error *err)
     bool json = false;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
+        {"store", 0, CLI_STORE, &store_path, "FILE", "the store (trawl.db)"},
         {"trial", 0, CLI_INT, &trial, "N", "what is not given is as in this trial (the recommended one)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
     };

@@ -199,6 +199,19 @@ static enum status read_sqlite(const char *path, const char *from, struct import
     return ST_OK;
 }
 
+static enum status read_text(const char *text, size_t n, struct import_file *ret, struct error *err)
+{
+    if (memchr(text, '\0', n) != NULL)
+        return FAIL(err, ST_CORRUPT,
+                    "holds a NUL byte, so it is no text; CSV, JSON lines, a store, a storage of Optuna's "
+                    "or a folder of PufferLib's logs is needed");
+    TRY(text[0] == '{' ? read_jsonl(text, ret, err) : csv_parse(text, n, &ret->rows, err));
+    if (ret->study == NULL && ret->rows->child == NULL)
+        return FAIL(err, ST_CORRUPT,
+                    "holds no trial; a CSV needs a header and a line for each, JSON lines an object for each");
+    return ST_OK;
+}
+
 enum status import_file_read(const char *path, const char *from, struct import_file *ret, struct error *err)
 {
     static const char sqlite[] = "SQLite format 3"; /* with its NUL */
@@ -219,7 +232,7 @@ enum status import_file_read(const char *path, const char *from, struct import_f
         mem_free(text);
         rc = read_sqlite(path, from, ret, err);
     } else {
-        rc = text[0] == '{' ? read_jsonl(text, ret, err) : csv_parse(text, n, &ret->rows, err);
+        rc = read_text(text, n, ret, err);
         mem_free(text);
         if (rc != ST_OK)
             error_prefix(err, "%s", path);

@@ -97,6 +97,13 @@ static enum status first_number(const cJSON *row, const char *const *names, size
     return ST_OK;
 }
 
+static const char *state_text(const cJSON *row)
+{
+    const char *word = import_row_text(row, "state");
+
+    return word != NULL ? word : import_row_text(row, "State");
+}
+
 /* In the words of Trawl, W&B and Optuna. *ret_word NULL: no result. */
 static enum status state(const cJSON *row, const char **ret_word, struct error *err)
 {
@@ -106,17 +113,19 @@ static enum status state(const cJSON *row, const char **ret_word, struct error *
                                            {"pruned", "stopped"}, {"queued", NULL},     {"running", NULL},
                                            {"lost", NULL},        {"waiting", NULL},    {"pending", NULL},
                                            {"preempted", NULL},   {"preempting", NULL}};
-    const char *word = import_row_text(row, "state");
+    const char *word = state_text(row);
 
-    if (word == NULL)
-        word = import_row_text(row, "State");
     *ret_word = "done";
     for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++)
         if (strcasecmp(word, words[i][0]) == 0) {
             *ret_word = words[i][1];
             return ST_OK;
         }
-    return word == NULL ? ST_OK : FAIL(err, ST_CORRUPT, "the state '%.40s' is not known", word);
+    return word == NULL
+               ? ST_OK
+               : FAIL(err, ST_CORRUPT,
+                      "the state '%.40s' is not known; done, failed, stopped, and the words of W&B and Optuna are",
+                      word);
 }
 
 static const char *last_part(const char *key)
@@ -326,6 +335,7 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
                             cJSON **ret_body, struct error *err)
 {
     const char *word = NULL, *reason = import_row_text(row, "reason");
+    char why[96];
     cJSON *body;
     enum status rc;
 
@@ -352,6 +362,10 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
         json_add_str(body, "env", find_game(v, row_games(row)));
     json_add_str(body, "client", "import");
     add_key(body);
+    if (reason == NULL && strcmp(word, "done") != 0) { /* not in the key: a row that is there already stays one */
+        snprintf(why, sizeof why, "%.40s in the file that was imported, without a reason", state_text(row));
+        json_add_str(body, "reason", why);
+    }
     *ret_body = body;
     return ST_OK;
 }

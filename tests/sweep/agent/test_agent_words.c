@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "study/program/program_command.h"
 #include "sweep/agent/agent_words.h"
@@ -91,6 +93,59 @@ static void argv_is_many_words(void **state)
     cJSON_Delete(answer);
 }
 
+static char logged[2048];
+
+static void keep_log(void *ctx, enum log_level level, const char *line)
+{
+    (void)ctx, (void)level;
+    snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", line);
+}
+
+/* Whatever lies among the results and cannot be sent is named and stays; what is sound is sent all the same. */
+static void what_is_no_result_is_named(void **state)
+{
+    static const char *const odd[] = {"",
+                                      "{\"place\": ",
+                                      "[]",
+                                      "{}",
+                                      "{\"place\": \"http://h:1\", \"study\": \"s\", \"trial\": 7}",
+                                      "{\"place\": \"http://h:1\", \"study\": \"s\", \"trial\": 7, \"body\": 3}",
+                                      "{\"place\": \"http://h:1\", \"study\": \"s\", \"body\": {}}"};
+    char dir[] = "/tmp/trawl-spool-XXXXXX", path[PATH_MAX], name[64];
+    cJSON *body = cJSON_CreateObject();
+    struct spooled *list;
+    size_t n;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    json_add_str(body, "lease", "token-1");
+    assert_int_equal(spool_put(dir, "http://h:1", "s", 7, body, path, NULL), ST_OK);
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        snprintf(name, sizeof name, "%s/%zu-odd.told.json", dir, i);
+        assert_int_equal(file_write_all(name, odd[i], strlen(odd[i]), NULL), ST_OK);
+    }
+    snprintf(name, sizeof name, "%s/folder.told.json", dir);
+    assert_int_equal(mkdir(name, 0700), 0);
+    logged[0] = '\0';
+    log_set_sink(keep_log, NULL);
+    assert_int_equal(spool_list(dir, "http://h:1", "s", &list, &n, NULL), ST_OK);
+    log_set_sink(NULL, NULL);
+    assert_int_equal(n, 1);
+    spool_list_free(list, n);
+    assert_non_null(strstr(logged, "folder.told.json is no result"));
+    assert_int_equal(rmdir(name), 0);
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        snprintf(name, sizeof name, "/%zu-odd.told.json is no result", i);
+        if (strstr(logged, name) == NULL)
+            fail_msg("'%s' is not named in:\n%s", odd[i], logged);
+        snprintf(name, sizeof name, "%s/%zu-odd.told.json", dir, i);
+        assert_int_equal(unlink(name), 0);
+    }
+    spool_done(path);
+    cJSON_Delete(body);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void results_wait_for_their_place(void **state)
 {
     char dir[] = "/tmp/trawl-spool-XXXXXX", deep[64], path[PATH_MAX], other[PATH_MAX];
@@ -151,6 +206,7 @@ int main(void)
         cmocka_unit_test(words_are_filled_in),
         cmocka_unit_test(argv_is_many_words),
         cmocka_unit_test(results_wait_for_their_place),
+        cmocka_unit_test(what_is_no_result_is_named),
     };
     return cmocka_run_group_tests_name("agent-words", tests, NULL, NULL);
 }
