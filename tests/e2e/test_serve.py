@@ -194,6 +194,12 @@ def test_exports_are_those_of_the_command(folder):
 def test_models(folder):
     store = big(folder)
     with serving(store) as s:
+        # before there is a model: what it could not answer is refused at once, and asks for none
+        for wrong, word in (("contour?x=train.gamma", "no y"), ("contour?x=train.gamma&y=train.gamma", "name two parameters"), ("contour?x=nope&y=train.gamma", "'nope' is not searched"),
+                            ("contour?x=train.gamma&y=nope", "'nope' is not searched"), ("contour?x=train.gamma&y=train.optimizer&at=x", "give a trial's number"),
+                            ("slice?param=x", "not searched"), ("slice?param=train.gamma&at=-1", "give a trial's number")):
+            s.fails(S + "/model/" + wrong, 400, word)
+        s.fails(S + "/model/contour?x=train.gamma&y=train.optimizer&at=5000", 404, "5000")
         first = s.ask(S + "/insight")
         assert first[0] == 202 and first[1]["retry-after"] == "1", first
         assert s.get("/api/v1/studies")["studies"], "other requests wait for a model"
@@ -218,10 +224,6 @@ def test_models(folder):
             tap.equal([values[0], values[-1]], [0.001, 0.03])
         tap.equal([p["value"] for p in s.get(S + "/model/slice?param=train.optimizer")["points"]], ["adam", "muon"])
         s.fails(S + "/model/slice", 400, "param")
-        s.fails(S + "/model/slice?param=x", 400, "not searched")
-        s.fails(S + "/model/slice?param=train.gamma&at=x", 400, "give a trial's number")
-        s.fails(S + "/model/contour?x=train.gamma", 400, "no y")
-        s.fails(S + "/model/contour?x=train.gamma&y=train.gamma", 400, "name two parameters")
         grid = s.get(S + "/model/contour?x=train.optimizer&y=train.gamma")
         tap.equal(grid["x"]["values"], ["adam", "muon"])
         tap.equal(len(grid["score"]), 2 * len(grid["y"]["values"]))

@@ -15,24 +15,14 @@
 #include <microhttpd.h>
 #include <string.h>
 
-struct places { /* where a slice may go through */
-    size_t best, best_run, knee;
-};
-
-/* Version of the study's last change that matters to models, and where `at` of a slice is. */
-static enum status study_now(struct serve *s, const struct request *r, int64_t *ret_settled, struct places *ret_places,
-                             struct error *err)
+/* Version of the study's last change that matters to models. */
+static enum status study_now(struct serve *s, const struct request *r, int64_t *ret_settled, struct error *err)
 {
     struct page_study *p = serve_lock_study(s, r->study, err);
 
     if (p == NULL)
         return err->status;
     *ret_settled = p->settled;
-    if (ret_places != NULL) {
-        *ret_places = (struct places){p->best, p->best_run, p->knee};
-        if (p->knee == p->view.n) /* no bend: as `trawl export --pick knee` */
-            ret_places->knee = p->best;
-    }
     serve_unlock(s);
     return ST_OK;
 }
@@ -70,7 +60,7 @@ static enum status answer_part(struct serve *s, const struct request *r, cJSON *
     int64_t settled = 0;
     cJSON *body = NULL;
 
-    TRY(study_now(s, r, &settled, NULL, err));
+    TRY(study_now(s, r, &settled, err));
     state = models_lock(s->models, r->study, settled, &e);
     if (state >= MODEL_STALE)
         body = of(e->model);
@@ -97,41 +87,64 @@ enum status api_model_next(struct serve *s, const struct request *r, struct answ
     return answer_part(s, r, study_model_next, answer, out, err);
 }
 
-/* The trial that `at` names; -1: none of that kind yet. */
-static enum status find_at(const struct request *r, const struct places *places, int64_t *ret_trial, struct error *err)
-{
-    const char *at = target_query(&r->target, "at");
+/* What a slice or a contour goes over and through. */
+struct place {
+    const char *param, *y; /* y NULL: a slice */
+    int64_t trial; /* beyond the study's trials: there is none of the kind that was asked for yet */
+    int64_t settled;
+};
 
+static enum status find_at(const struct page_study *p, const char *at, int64_t *ret_trial, struct error *err)
+{
     if (at == NULL || strcmp(at, "recommended") == 0 || strcmp(at, "best") == 0)
-        *ret_trial = (int64_t)places->best;
+        *ret_trial = (int64_t)p->best;
     else if (strcmp(at, "best-run") == 0)
-        *ret_trial = (int64_t)places->best_run;
-    else if (strcmp(at, "knee") == 0)
-        *ret_trial = (int64_t)places->knee;
+        *ret_trial = (int64_t)p->best_run;
+    else if (strcmp(at, "knee") == 0) /* no bend: as `trawl export --pick knee` */
+        *ret_trial = (int64_t)(p->knee == p->view.n ? p->best : p->knee);
     else if (!num_parse_i64(at, ret_trial) || *ret_trial < 0)
         return FAIL(err, ST_USAGE, "at is '%.40s'; give a trial's number, best, best-run, knee or recommended", at);
+    else if (*ret_trial >= (int64_t)p->view.n)
+        return FAIL(err, ST_NOTFOUND, "%s has no trial %lld; it has %zu", p->view.study.name, (long long)*ret_trial,
+                    p->view.n);
     return ST_OK;
 }
 
-/* Along param, or with y over both. */
+/* Whatever the model's state is: what cannot be answered is refused before one is computed. */
+static enum status find_place(const struct page_study *p, const struct request *r, struct place *place,
+                              struct error *err)
+{
+    const char *const keys[] = {place->param, place->y};
+
+    for (size_t i = 0; i < 2 && keys[i] != NULL; i++)
+        if (search_find(&p->view.search, keys[i]) == p->view.search.space.dim)
+            return FAIL(err, ST_USAGE, "'%.60s' is not searched by %s; `space` of the study lists what is", keys[i],
+                        r->study);
+    if (place->y != NULL && strcmp(place->param, place->y) == 0)
+        return FAIL(err, ST_USAGE, "x and y are both %.60s; name two parameters", place->y);
+    place->settled = p->settled;
+    return find_at(p, target_query(&r->target, "at"), &place->trial, err);
+}
+
 static enum status answer_place(struct serve *s, const struct request *r, const char *param, const char *y,
                                 struct answer *answer, struct strbuf *out, struct error *err)
 {
-    struct places places = {0};
+    struct page_study *p = serve_lock_study(s, r->study, err);
+    struct place place = {.param = param, .y = y};
     struct model_entry *e;
     enum model_state state;
-    int64_t settled = 0, trial = -1;
     cJSON *body = NULL;
-    enum status rc = ST_OK;
+    enum status rc;
 
-    TRY(study_now(s, r, &settled, &places, err));
-    state = models_lock(s->models, r->study, settled, &e);
-    if (state >= MODEL_STALE) {
-        rc = find_at(r, &places, &trial, err);
-        if (rc == ST_OK)
-            rc = y != NULL ? study_model_contour(e->model, param, y, trial, &body, err)
-                           : study_model_slice(e->model, param, trial, &body, err);
-    }
+    if (p == NULL)
+        return err->status;
+    rc = find_place(p, r, &place, err);
+    serve_unlock(s);
+    TRY(rc);
+    state = models_lock(s->models, r->study, place.settled, &e);
+    if (state >= MODEL_STALE)
+        rc = y != NULL ? study_model_contour(e->model, param, y, place.trial, &body, err)
+                       : study_model_slice(e->model, param, place.trial, &body, err);
     if (rc == ST_OK)
         answer_model(r, state, e, body, answer, out);
     models_unlock(s->models);

@@ -62,6 +62,13 @@ function compare(names) {
     differences: all.differences.map((row) => ({...row, values: row.values.filter((_, k) => keep[k])})).filter((row) => new Set(row.values).size > 1)};
 }
 
+/* A slice or a map: through the picks and the front's trials. */
+async function model(at, key, place) {
+  const through = /^\d+$/.test(place) ? `trial ${place}` : place;
+  const kept = await part(`${at}/models/${place}`).catch(() => ({}));
+  return known(kept[key], key.includes(' ') ? `this map through ${through}` : `slices through ${through}`);
+}
+
 /* The answer to GET path with this query. */
 export async function answer(path, query) {
   const [, , , kind, study, ...tail] = path.split('/').map(decodeURIComponent);
@@ -71,8 +78,7 @@ export async function answer(path, query) {
   if (tail[0] === 'trials' && tail.length > 1) return trial(study, Number(tail[1]), tail[2], query);
   const at = folder(study), address = `/${tail.join('/')}`;
   if (address === '/trials') return known((await part(`${at}/trials`))[query.offset ?? 0], 'these trials');
-  if (address === '/model/slice') return known((await part(`${at}/slices`))[`${query.param} ${query.at}`], `a slice through ${query.at}`);
-  if (address === '/model/contour') return known((await part(`${at}/contours`))[`${query.x} ${query.y}`], `this pair through ${query.at}`);
+  if (address === '/model/slice' || address === '/model/contour') return model(at, address === '/model/slice' ? query.param : `${query.x} ${query.y}`, query.at);
   const whole = {'/pick': `/pick?rule=${encodeURIComponent(query.rule)}`, '/hypervolume': '/hypervolume?points=240', '/': ''}[address] ?? address;
   return known((await part(`${at}/study`))[whole], whole || 'this study');
 }

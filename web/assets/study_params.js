@@ -77,7 +77,7 @@ export async function show(el, data, ctx) {
   const at = state().get('at') || 'recommended';
   const choose = h('select', {'aria-label': 'where the slices go through', onchange: (event) => { setState({at: event.target.value === 'recommended' ? null : event.target.value}); draw(); }},
     [['recommended', 'recommended trial'], ['best-run', 'best run'], ['knee', 'knee']].map(([value, text]) => h('option', {value}, text)),
-    /^\d+$/.test(at) && h('option', {value: at}, `trial ${at}`));
+    [...new Set([...data.front.map(String), /^\d+$/.test(at) && at])].filter(Boolean).map((n) => h('option', {value: n}, `trial ${n}`)));
   choose.value = at;
   const shown = [], {selection} = ctx;
   const over = overTwo(data, ctx, () => choose.value);

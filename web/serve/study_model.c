@@ -351,11 +351,8 @@ static enum status find_place(const struct study_model *m, const char *key, int6
                               struct error *err)
 {
     *ret_k = search_find(&m->view.search, key);
-    if (trial < 0 || trial >= (int64_t)m->view.n)
+    if (trial < 0 || trial >= (int64_t)m->view.n || *ret_k == m->view.search.space.dim)
         return FAIL(err, ST_NOTFOUND, "the model knows no trial %lld yet; try again in a moment", (long long)trial);
-    if (*ret_k == m->view.search.space.dim)
-        return FAIL(err, ST_USAGE, "'%.60s' is not searched by %s; `space` of the study lists what is", key,
-                    m->view.study.name);
     return ST_OK;
 }
 
@@ -440,8 +437,6 @@ enum status study_model_contour(struct study_model *m, const char *x_key, const 
 
     TRY(find_place(m, x_key, trial, &kx, err));
     TRY(find_place(m, y_key, trial, &ky, err));
-    if (kx == ky)
-        return FAIL(err, ST_USAGE, "x and y are both %.60s; name two parameters", x_key);
     at = m->view.x[trial];
     nx = axis_values(m, kx, at, xs);
     ny = axis_values(m, ky, at, ys);

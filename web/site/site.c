@@ -4,6 +4,7 @@
  *   data/site.js                      version, list of studies, folders
  *   data/sN/study.js, trials.js ...   answers of a study by their address
  *   data/sN/trials/K.js               a hundred trials each: config, curves, seeds, log
+ *   data/sN/models/AT.js              slices and maps of two parameters through a trial: a pick, or one of the front
  *   data/sN/play/N.js                 a policy, or what it played
  *   games/NAME.js                     a game as WebAssembly, for the policies */
 #include "web/site/site.h"
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 #define MODEL_WAIT_MS 50
+#define FRONT_PAIRS_MAX 400 /* maps through trials of the front, some 15 KB each */
 
 /* -- files -- */
 
@@ -148,7 +150,7 @@ cJSON *site_json(struct site *w, const char *tail)
 /* Ends the object, writes the file and frees the text. */
 static enum status end_file(struct site *w, const char *name, struct strbuf *out, enum status rc, struct error *err)
 {
-    char path[64];
+    char path[96];
 
     strbuf_add(out, "}");
     snprintf(path, sizeof path, "%s/%s", w->folder, name);
@@ -231,39 +233,55 @@ static enum status write_columns(struct site *w, struct error *err)
     return end_file(w, "trials", &out, rc, err);
 }
 
-/* Through the picks: along each parameter, and over each pair of them. */
-static enum status write_models(struct site *w, const cJSON *study, struct error *err)
+/* Through one trial: along each parameter, and over each pair of them. place: as `at` of the API has it. */
+static enum status write_place(struct site *w, const cJSON *params, const char *place, bool has_pairs,
+                               struct error *err)
 {
-    static const char *const places[] = {"recommended", "best-run", "knee"};
-    const cJSON *params = cJSON_GetObjectItem(cJSON_GetObjectItem(study, "space"), "params"), *a, *b;
+    char tail[512], key[256], name[64];
+    const cJSON *a, *b;
     struct strbuf out;
 
     begin_file(&out);
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        cJSON_ArrayForEach(a, params)
-        {
-            char tail[256], key[160];
-            snprintf(key, sizeof key, "%s %s", json_get_str(a, "key"), places[i]);
-            snprintf(tail, sizeof tail, "/model/slice?param=%s&at=%s", json_get_str(a, "key"), places[i]);
-            site_add(w, key, tail, &out);
-        }
-    TRY(end_file(w, "slices", &out, ST_OK, err));
-    begin_file(&out);
     cJSON_ArrayForEach(a, params)
     {
-        for (b = a->next; b != NULL; b = b->next) {
-            char tail[512], key[256];
-            snprintf(key, sizeof key, "%s %s", json_get_str(a, "key"), json_get_str(b, "key"));
-            snprintf(tail, sizeof tail, "/model/contour?x=%s&y=%s", json_get_str(a, "key"), json_get_str(b, "key"));
+        const char *x = json_get_str(a, "key");
+        snprintf(tail, sizeof tail, "/model/slice?param=%s&at=%s", x, place);
+        site_add(w, x, tail, &out);
+        for (b = has_pairs ? a->next : NULL; b != NULL; b = b->next) {
+            const char *y = json_get_str(b, "key");
+            snprintf(key, sizeof key, "%s %s", x, y);
+            snprintf(tail, sizeof tail, "/model/contour?x=%s&y=%s&at=%s", x, y, place);
             site_add(w, key, tail, &out);
         }
     }
-    return end_file(w, "contours", &out, ST_OK, err);
+    snprintf(name, sizeof name, "models/%s", place);
+    return end_file(w, name, &out, ST_OK, err);
+}
+
+/* Through the picks, and through every trial of the front: over pairs too, as long as these are not too many. */
+static enum status write_models(struct site *w, const cJSON *study, const cJSON *front, struct error *err)
+{
+    static const char *const places[] = {"recommended", "best-run", "knee"};
+    const cJSON *params = cJSON_GetObjectItem(cJSON_GetObjectItem(study, "space"), "params");
+    const cJSON *points = cJSON_GetObjectItem(front, "points"), *point;
+    int n = cJSON_GetArraySize(params), n_pairs = n * (n - 1) / 2 * cJSON_GetArraySize(points);
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        TRY(write_place(w, params, places[i], true, err));
+    cJSON_ArrayForEach(point, points)
+    {
+        char place[24];
+        int64_t trial = 0;
+        (void)json_get_i64(point, "trial", &trial);
+        snprintf(place, sizeof place, "%lld", (long long)trial);
+        TRY(write_place(w, params, place, n_pairs <= FRONT_PAIRS_MAX, err));
+    }
+    return ST_OK;
 }
 
 static enum status write_one(struct site *w, size_t i, struct error *err)
 {
-    static const char *const folders[] = {"trials", "play"};
+    static const char *const folders[] = {"trials", "play", "models"};
     cJSON *study, *front;
     enum status rc = ST_OK;
     char path[64];
@@ -283,7 +301,7 @@ static enum status write_one(struct site *w, size_t i, struct error *err)
     if (rc == ST_OK)
         rc = write_columns(w, err);
     if (rc == ST_OK)
-        rc = write_models(w, study, err);
+        rc = write_models(w, study, front, err);
     if (rc == ST_OK)
         rc = site_trials(w, study, front, err);
     cJSON_Delete(study);

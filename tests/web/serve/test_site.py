@@ -122,6 +122,23 @@ def test_a_site_has_what_the_store_has(_):
     clean(site.as_uri())
 
 
+def test_slices_and_maps_go_through_any_trial_of_the_front(_):
+    """Those of the API, through each of the picks and the front's trials; what is not there is named."""
+    store, site = made()
+    known = tap.show(store, "one")
+    front = [t["number"] for t in known["trials"] if t["on_front"]]
+    b = look("%s/index.html#/study/one?tab=params" % site.as_uri(), VIEWS["#/study/one?tab=params"])
+    offered = b.run("[...document.querySelectorAll('select')].at(-1) && [...document.querySelector('[aria-label^=\"where the slices\"]').options].map((o) => o.value)")
+    equal(offered, ["recommended", "best-run", "knee"] + [str(n) for n in front])
+    for n in front:
+        look("%s/index.html#/study/one?tab=params&at=%d" % (site.as_uri(), n), "[...document.querySelectorAll('p.soft.small a')].filter((a) => a.textContent === 'trial %d').length === 2" % n)
+        b.wait("document.querySelectorAll('.slice.model canvas').length >= 2 && document.querySelector('#contour canvas')")
+        clean(site.as_uri())
+    absent = next(t["number"] for t in known["trials"] if t["number"] not in front)
+    look("%s/index.html#/study/one?tab=params&at=%d" % (site.as_uri(), absent), "document.body.innerText.includes('does not hold')")
+    page().problems()
+
+
 def test_policies_play_in_the_page_as_in_trawl(folder):
     """The columns of each decision, by the numbers that `trawl export --samples` writes of the same policy."""
     store, site = made()
