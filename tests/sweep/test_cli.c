@@ -107,7 +107,7 @@ static void command_lines(void **state)
     assert_false(p.words.help);
     assert_string_equal(p.words.v[0], "--help");
     OK(parse(&p, ARGV("-"), err)); /* a lone dash is a word */
-    FAILS(parse(&p, ARGV("--json"), err), ST_USAGE, "a thing is missing");
+    FAILS(parse(&p, ARGV("--json"), err), ST_USAGE, "missing: a thing");
     FAILS(parse(&p, ARGV("a", "b", "c"), err), ST_USAGE, "'c'");
     FAILS(parse(&p, ARGV("a", "--jsn"), err), ST_USAGE, "--json");
     FAILS(parse(&p, ARGV("a", "--zzzzzz"), err), ST_USAGE, "--help");
