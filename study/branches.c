@@ -2,6 +2,10 @@
 #include "study/branches.h"
 
 #include "base/status.h"
+#include "base/words.h"
+#include "gp/gp.h"
+#include "study/outcomes.h"
+#include "study/program/program_settings.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"
@@ -12,19 +16,65 @@
 
 #define APART 1.1 /* ratio of neighbours, at least: nearer ones would teach little */
 
+size_t branches_length(const struct setup *setup, const struct search *search)
+{
+    static const char own[] = PROGRAM_SECTION ".";
+    const char *name = setup->sweep.branches_length;
+    size_t k = 0;
+
+    if (!setup_is_program(setup))
+        return search_find(search, BRANCHES_STEPS_KEY);
+    while (k < search->space.dim &&
+           (strncmp(search->space.params[k].key, own, sizeof own - 1) != 0 ||
+            !words_same_name(search->space.params[k].key + sizeof own - 1, name, strlen(name))))
+        k++;
+    return k;
+}
+
+/* Of a program, which reports scores at steps and nothing else that a trial may need. */
+static enum status check_program(const struct setup *setup, const struct search *search, struct error *err)
+{
+    const char *name = setup->sweep.branches_length, *needed[OUTCOMES_MAX];
+    size_t k = branches_length(setup, search);
+
+    if (name[0] == '\0')
+        return FAIL(err, ST_CONFIG,
+                    "sweep.branches needs to know which parameter of the program is the length of a run: set "
+                    "sweep.branches_length to its name if the first steps of a run are those of a shorter one, so if "
+                    "nothing anneals over the length; a program can also add such results itself (trials:add with "
+                    "branch_of, docs/http-api.md)");
+    if (k == search->space.dim)
+        return FAIL(err, ST_CONFIG,
+                    "sweep.branches_length is '%s', which the study does not search; add [sweep.%s] with min and max",
+                    name, name);
+    if (search->space.params[k].scale == SPACE_CATEGORICAL || search->space.params[k].scale == SPACE_POW2)
+        return FAIL(err, ST_CONFIG,
+                    "sweep.branches_length: %s has single values, and branches end between them; give it a range",
+                    name);
+    if (outcomes_needed(&search->outcomes, needed) > 0)
+        return FAIL(
+            err, ST_CONFIG,
+            "sweep.branches of a program have a score and a cost alone; drop the limits and the third objective");
+    if (search->cost == SEARCH_COST_OWN)
+        return FAIL(err, ST_CONFIG, "sweep.branches of a program cannot have costs of its own; set another sweep.cost");
+    return ST_OK;
+}
+
 enum status branches_check(const struct setup *setup, const struct search *search, struct error *err)
 {
     size_t at = search_find(search, BRANCHES_STEPS_KEY);
 
+    if (setup->sweep.branches_length[0] != '\0' && !setup_is_program(setup))
+        return FAIL(
+            err, ST_CONFIG,
+            "sweep.branches_length is of programs (sweep.command); Trawl's own trainer knows train.total_timesteps");
     if (setup->sweep.branches == 0)
         return ST_OK;
-    if (setup_is_program(setup))
-        return FAIL(err, ST_CONFIG,
-                    "sweep.branches: only Trawl's own trainer can say what a shorter run would have given; a program "
-                    "can add such results itself (POST /api/v1/studies/NAME/trials:add, docs/http-api.md)");
     if (setup->sweep.seeds > 1 || search->envs.n > 0)
         return FAIL(err, ST_CONFIG, "sweep.branches and sweep.%s do not go together; leave one out",
                     setup->sweep.seeds > 1 ? "seeds" : "envs");
+    if (setup_is_program(setup))
+        return check_program(setup, search, err);
     if (!train_holds_shorter(&setup->train))
         return FAIL(err, ST_CONFIG,
                     "sweep.branches needs runs that contain every shorter one: set train.decay_steps (half of the "
@@ -38,30 +88,39 @@ enum status branches_check(const struct setup *setup, const struct search *searc
     return ST_OK;
 }
 
-size_t branches_of_run(const struct train_settings *train, double least, size_t n, int64_t *ret_steps)
+/* Multiples of `round`, for a run of `length`. */
+static size_t spread(double length, double least, int64_t round, size_t n, int64_t *ret_steps)
 {
-    const int64_t rollout = train->total_agents * train->horizon;
-    const double longest = (double)train->total_timesteps / APART;
     int64_t last = 0;
     size_t found = 0;
 
     n = n < SWEEP_BRANCHES_MAX ? n : SWEEP_BRANCHES_MAX;
-    if (!train_holds_shorter(train) || !(least > 0))
-        return 0;
-    for (size_t k = 0; k < n; k++) {
-        double want = least * pow((double)train->total_timesteps / least, (double)k / (double)n);
-        int64_t steps = (int64_t)ceil(want / (double)rollout) * rollout;
-        if ((double)steps > longest || (double)steps < APART * (double)last)
+    for (size_t k = 0; k < n && least > 0; k++) {
+        double want = least * pow(length / least, (double)k / (double)n);
+        int64_t steps = (int64_t)ceil(want / (double)round) * round;
+        if ((double)steps > length / APART || (double)steps < APART * (double)last)
             continue;
         ret_steps[found++] = last = steps;
     }
     return found;
 }
 
-enum status branches_config(const struct setup *setup, int64_t env_steps, const char *source, char **ret_text,
-                            struct error *err)
+size_t branches_of_run(const struct train_settings *train, double least, size_t n, int64_t *ret_steps)
 {
-    struct setup_override length = {.key = BRANCHES_STEPS_KEY};
+    return train_holds_shorter(train)
+               ? spread((double)train->total_timesteps, least, train->total_agents * train->horizon, n, ret_steps)
+               : 0;
+}
+
+size_t branches_of_program(double length, double least, size_t n, int64_t *ret_steps)
+{
+    return spread(length, least, 1, n, ret_steps);
+}
+
+enum status branches_config(const struct setup *setup, const char *key, int64_t env_steps, const char *source,
+                            char **ret_text, struct error *err)
+{
+    struct setup_override length = {.key = key};
     struct setup *derived = NULL;
     enum status rc;
 
@@ -73,13 +132,14 @@ enum status branches_config(const struct setup *setup, int64_t env_steps, const 
     return rc;
 }
 
-enum status branches_params(const char *params, int64_t env_steps, char **ret_params, struct error *err)
+enum status branches_params(const char *params, const char *key, int64_t env_steps, char **ret_params,
+                            struct error *err)
 {
     cJSON *json = NULL;
 
     TRY(json_parse(params, strlen(params), &json, err));
-    cJSON_DeleteItemFromObjectCaseSensitive(json, BRANCHES_STEPS_KEY);
-    json_add_f64(json, BRANCHES_STEPS_KEY, (double)env_steps);
+    cJSON_DeleteItemFromObjectCaseSensitive(json, key);
+    json_add_f64(json, key, (double)env_steps);
     *ret_params = json_print(json, false);
     cJSON_Delete(json);
     return ST_OK;

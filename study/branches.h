@@ -21,10 +21,16 @@ enum status branches_check(const struct setup *setup, const struct search *searc
 /* Env steps, ascending, at which a run is looked at: whole rollouts, evenly spread by ratio from the shortest run of the
  * space (least) to this one's length, which is not among them. Returns how many, at most n and SWEEP_BRANCHES_MAX. */
 size_t branches_of_run(const struct train_settings *train, double least, size_t n, int64_t *ret_steps);
-/* The config (text; caller: mem_free) with another length of its run; source: who sets that, for messages. */
-enum status branches_config(const struct setup *setup, int64_t env_steps, const char *source, char **ret_text,
-                            struct error *err) MUST_USE;
+/* The same of a program whose run has `length` steps. */
+size_t branches_of_program(double length, double least, size_t n, int64_t *ret_steps);
+/* The parameter that is the length of a run; dim: it is not searched. */
+size_t branches_length(const struct setup *setup, const struct search *search);
+/* The config (text; caller: mem_free) with another length of its run, whose option is key; source: who sets that, for
+ * messages. */
+enum status branches_config(const struct setup *setup, const char *key, int64_t env_steps, const char *source,
+                            char **ret_text, struct error *err) MUST_USE;
 /* The params (JSON object, text) of a trial with another length of its run; caller: mem_free. */
-enum status branches_params(const char *params, int64_t env_steps, char **ret_params, struct error *err) MUST_USE;
+enum status branches_params(const char *params, const char *key, int64_t env_steps, char **ret_params,
+                            struct error *err) MUST_USE;
 
 #endif

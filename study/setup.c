@@ -81,6 +81,11 @@ static const struct opt_def sweep_defs[] = {
         "the search on; each is a trial of its own that cost what the run had cost by then. For runs that contain "
         "shorter ones (train.decay_steps)."),
     OPT_ROW_STR(
+        struct sweep_settings, branches_length, "",
+        "Names the parameter of a program that says how many steps a run has, in the steps that it reports. Setting it "
+        "states that its schedule allows branches: a run is the beginning of every longer one; empty: it does not.",
+        .depends = "sweep.branches > 0"),
+    OPT_ROW_STR(
         struct sweep_settings, envs, "",
         "Trains each configuration on all of these games, `pong, breakout`: one trial a game, of which the mean "
         "counts, in perf or another share; empty: env.name alone."),

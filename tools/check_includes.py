@@ -60,7 +60,7 @@ FILE_CIRCLES = [
     ["sweep/controller/checkpoints", "sweep/controller/device_class", "sweep/controller/devices", "sweep/controller/flight",
      "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/sched_study",
      "sweep/controller/supervise", "sweep/controller/reports", "sweep/controller/track_rows",
-     "sweep/controller/leases", "sweep/controller/nodes",
+     "sweep/controller/leases", "sweep/controller/nodes", "sweep/controller/course",
      "sweep/launch/worker_process", "sweep/launch/memory_groups", "sweep/launch/remote_devices", "sweep/launch/slurm_nodes"],
     ["sweep/worker/lane", "sweep/worker/lane_files", "sweep/worker/lane_messages", "sweep/worker/lane_pool", "sweep/worker/lane_program"],  # a worker and its lanes
     ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",

@@ -90,7 +90,7 @@ static enum status make_params(struct extension *e, struct error *err)
         return ST_OK;
     }
     e->counts = (double)e->steps >= s->space.params[k].min && (double)e->steps <= s->space.params[k].max;
-    return branches_params(e->old->params, e->steps, &e->params, err);
+    return branches_params(e->old->params, BRANCHES_STEPS_KEY, e->steps, &e->params, err);
 }
 
 static enum status make_config(struct extension *e, const char *steps, struct error *err)
@@ -110,7 +110,7 @@ static enum status make_config(struct extension *e, const char *steps, struct er
                   "extend: trial %lld of %s has trained for %lld steps; --steps is the new total, more than that",
                   (long long)e->old->number, e->view.study.name, (long long)e->old->env_steps);
     if (rc == ST_OK)
-        rc = branches_config(setup, e->steps, "trawl extend", &e->config, err);
+        rc = branches_config(setup, BRANCHES_STEPS_KEY, e->steps, "trawl extend", &e->config, err);
     setup_destroy(setup);
     return rc;
 }

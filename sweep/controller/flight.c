@@ -16,6 +16,7 @@
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/controller/checkpoints.h"
+#include "sweep/controller/course.h"
 #include "sweep/controller/device_class.h"
 #include "sweep/controller/overrun.h"
 #include "sweep/controller/reports.h"
@@ -174,6 +175,7 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
     flight_progress(f, report.points[0].env_steps, f->iterations, now_s);
     report.outbox_json = track_rows_metrics(f->ss->track, &report);
     TRY(reports_add(reports, f->ss->store, &report, err));
+    TRY(course_take(f->ss, f->i, &report, wall_s, reports, err));
     TRY(flight_alive(f, now_s, err));
     return ST_OK;
 }

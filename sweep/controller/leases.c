@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "study/setup.h"
 #include "study/study_view.h"
+#include "sweep/controller/course.h"
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
@@ -200,7 +201,7 @@ enum status leases_report(struct scheduler *s, struct sched_study *ss, struct he
         h->cost_s = cost_s;
     if (h->stop[0] == '\0')
         (void)track_rows_stop(ss->track, h->lease.trial_id, h->stop, sizeof h->stop);
-    return ST_OK;
+    return report != NULL ? course_take(ss, h->i, report, cost_s, NULL, err) : ST_OK;
 }
 
 void leases_forget(struct sched_study *ss, struct held *h)

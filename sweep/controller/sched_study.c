@@ -347,7 +347,8 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
                                    struct error *err)
 {
     const struct trial *of = &ss->view.trials[i];
-    size_t k = search_find(&ss->view.search, BRANCHES_STEPS_KEY);
+    size_t k = branches_length(ss->setup, &ss->view.search);
+    const char *length = ss->view.search.space.params[k].key;
     struct trial trial = {.study_id = ss->view.study.id,
                           .number = (int64_t)ss->view.n,
                           .score = NAN,
@@ -368,11 +369,11 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     memcpy(x, ss->view.x[i], ss->view.search.space.dim * sizeof *x);
     x[k] = (double)result->env_steps;
     trial.origin = mem_strdup(origin);
-    rc = branches_params(of->params, result->env_steps, &trial.params, err);
+    rc = branches_params(of->params, length, result->env_steps, &trial.params, err);
     if (rc == ST_OK)
         rc = trial_setup(of, &setup, err);
     if (rc == ST_OK)
-        rc = branches_config(setup, result->env_steps, "branch", &trial.config, err);
+        rc = branches_config(setup, length, result->env_steps, "branch", &trial.config, err);
     setup_destroy(setup);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, TRIAL_BRANCH, key, "{}", row, err));

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import asking
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
 
@@ -156,8 +157,70 @@ def test_what_cannot_have_branches(folder):
                          (lambda s: s.replace("decay_steps = 1000", "decay_steps = 1000\nmax_seconds = 3"), "no train.max_seconds")):
         fails("sweep", write(folder, "bad.ini", change(SWEEP)), "--store", store, "--name", "b", "-q", code=2, says=says)
         assert not store.exists() or "b " not in run("ls", "--store", store)[0]
-    program = "[sweep]\ncommand = true\nbranches = 2\n[sweep.x]\ntype = float\nmin = 0\nmax = 1\n"
-    fails("sweep", write(folder, "bad.ini", program), "--store", store, "--name", "b", "-q", code=2, says="POST /api/v1/studies/NAME/trials:add")
+    for more, says in (("", "set sweep.branches_length"), ("branches_length = y\n", "'y', which the study does not search"),
+                       ("branches_length = x\nseeds = 2\n", "sweep.branches and sweep.seeds"),
+                       ("branches_length = x\ncost = own\n", "set another sweep.cost"),
+                       ("branches_length = x\nobjective = size:min\n", "drop the limits and the third objective")):
+        program = "[sweep]\ncommand = true\nbranches = 2\n" + more + "[sweep.x]\ntype = float\nmin = 1\nmax = 2\n"
+        fails("sweep", write(folder, "bad.ini", program), "--store", store, "--name", "b", "-q", code=2, says=says)
+
+
+PROGRAM = """
+[sweep]
+command = %s train.py {argv}
+method = sobol
+devices = cpu
+confirm = 0
+branches = 3
+branches_length = Total_Steps
+
+[sweep.rate]
+type = float
+min = 0.1
+max = 1
+
+[sweep.total-steps]
+type = int
+min = 20
+max = 160
+"""
+TRAINER = """
+import sys
+argv = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+for step in range(7, int(argv["--total-steps"]) + 1, 7):
+    print(f"TRAWL score={float(argv['--rate']) * step} step={step}", flush=True)
+"""
+
+
+def test_a_programs_reports_are_branches(folder):
+    store = folder / "s.db"
+    write(folder, "train.py", TRAINER)
+    run("sweep", write(folder, "s.ini", PROGRAM % sys.executable), "--store", store, "--name", "a", "--trials", 3, "-q")
+    trials = show(store, "a")["trials"]
+    equal(len([t for t in trials if t["origin"] == "default" or t["origin"] == "sobol"]), 3)
+    equal(trials[0]["params"]["param.total_steps"], 90)
+    # of 90 steps 20, 34 and 55 are wanted: the first reports there or later
+    equal([t["params"]["param.total_steps"] for t in branches_of(trials, 0)], [21, 35, 56])
+    for t in trials:
+        if t["origin"].startswith("branch"):
+            equal(t["score"], t["params"]["param.rate"] * t["env_steps"])
+            equal(t["params"]["param.total_steps"], t["env_steps"])
+            assert t["cost_s"] <= trials[int(t["origin"].split()[1])]["cost_s"], t
+    # by itself it gives the same
+    again = json.loads(run("rerun", "a", "--trial", branches_of(trials, 0)[1]["number"], "--store", store, "--json", "-q")[0])
+    equal((again["same"], again["now"]["env_steps"]), (True, 35))
+    run("check", store)
+
+
+def test_a_clients_reports_are_branches(folder):
+    with asking.served(folder, PROGRAM.replace("command = %s train.py {argv}\n", "").replace("devices = cpu", "devices = none"), 20) as (s, store):
+        t = s.ask("c")
+        equal(t["params"]["total-steps"], 90)
+        for step, score in ((10, 0.1), (30, 0.2), (40, 0.3), (40, 0.3), (80, 0.4), (90, 0.5)):
+            s.ok("a/trials/%d:report" % t["trial"], {"lease": t["lease"]["token"], "step": step, "cost": step / 10, "metrics": {"score": score}})
+        s.tell(t, score=0.5, cost=9)
+        found = branches_of(show(store, "a")["trials"], t["trial"])
+        equal([(b["env_steps"], b["score"], b["cost_s"], b["state"]) for b in found], [(30, 0.2, 3, "done"), (40, 0.3, 4, "done"), (80, 0.4, 8, "done")])
 
 
 if __name__ == "__main__":

@@ -55,16 +55,32 @@ static void test_near_ones_are_one(void **unused)
     assert_int_equal(branches_of_run(&run, 100, 4, steps), 4);
 }
 
+static void test_of_a_program(void **unused)
+{
+    int64_t steps[SWEEP_BRANCHES_MAX];
+
+    (void)unused;
+    assert_int_equal(branches_of_program(1600, 100, 4, steps), 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(steps[i], 100 << i);
+    assert_int_equal(branches_of_program(3, 1, 4, steps), 2); /* whole steps: 1 and 2 */
+    assert_int_equal(steps[1], 2);
+    assert_int_equal(branches_of_program(100, 100, 4, steps), 0);
+    assert_int_equal(branches_of_program(100, 0, 4, steps), 0); /* no length to begin at */
+}
+
 static void test_params(void **unused)
 {
     struct error err = {0};
     char *text = NULL;
 
     (void)unused;
-    assert_int_equal(branches_params("{\"train.gamma\":0.9,\"train.total_timesteps\":4000}", 1024, &text, &err), ST_OK);
+    assert_int_equal(
+        branches_params("{\"train.gamma\":0.9,\"train.total_timesteps\":4000}", BRANCHES_STEPS_KEY, 1024, &text, &err),
+        ST_OK);
     assert_string_equal(text, "{\"train.gamma\":0.9,\"train.total_timesteps\":1024}");
     mem_free(text);
-    assert_int_equal(branches_params("{\"train.gamma\":", 1024, &text, &err), ST_CORRUPT);
+    assert_int_equal(branches_params("{\"train.gamma\":", BRANCHES_STEPS_KEY, 1024, &text, &err), ST_CORRUPT);
 }
 
 int main(void)
@@ -72,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_evenly_by_ratio),
         cmocka_unit_test(test_near_ones_are_one),
+        cmocka_unit_test(test_of_a_program),
         cmocka_unit_test(test_params),
     };
     return cmocka_run_group_tests_name("study_branches", tests, NULL, NULL);

@@ -1,0 +1,18 @@
+/* course.h - what a program reports on its way, as branches of its run (sweep.branches_length). The scheduler's thread. */
+#ifndef SWEEP_CONTROLLER_COURSE_H
+#define SWEEP_CONTROLLER_COURSE_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "store/store.h"
+
+struct reports;
+struct sched_study;
+
+/* A report of trial i, the run having cost cost_s so far, may be the end of a shorter run that the study wants: it
+ * becomes a trial. waiting (NULL: none): reports that are stored before. */
+enum status course_take(struct sched_study *ss, size_t i, const struct metric_report *report, double cost_s,
+                        struct reports *waiting, struct error *err) MUST_USE;
+
+#endif
