@@ -35,8 +35,10 @@
 static const struct opt_def sweep_defs[] = {
     OPT_ROW_ENUM(struct sweep_settings, method, "pareto", "pareto|random|sobol", OPT_FIXED,
                  "Chooses how the next trial is found: by a model of score and cost, at random, or evenly spread."),
-    OPT_ROW_STR(struct sweep_settings, metric, "perf",
-                "Names the logged number that is a trial's score; docs/metrics.md lists them."),
+    OPT_ROW_STR(
+        struct sweep_settings, metric, "perf",
+        "Names the logged number that is a trial's score: one that docs/metrics.md lists, or env/NAME, a number "
+        "of the game's own."),
     OPT_ROW_STR(struct sweep_settings, objective, "",
                 "Names a logged number that is a third objective beside score and cost, like memory, env_steps or a "
                 "program's own (docs/pareto.md); empty: none."),
@@ -325,20 +327,30 @@ static enum status check_limits(const struct setup *setup, struct error *err)
     return ST_OK;
 }
 
-/* A program has names of its own; Trawl's trainer logs what docs/metrics.md lists. key and origin: of the setting. */
-static enum status check_logged(const char *key, const char *name, const char *origin, struct error *err)
+/* A program has names of its own; Trawl's trainer logs what docs/metrics.md lists, and the game's own numbers. key and
+ * origin: of the setting. */
+static enum status check_logged(const struct setup *setup, const char *key, const char *name, const char *origin,
+                                struct error *err)
 {
-    const char *names[64], *near;
-    char list[600] = "";
+    const char *names[128], *near, *own;
+    char list[1200] = "";
     size_t n = 0, used = 0;
 
-    if (find_metric(name) != NULL)
-        return ST_OK;
-    for (; n < train_n_metric_defs && n < 64; n++) {
-        names[n] = train_metric_defs[n].name;
+    if (env_is_gym(setup->env->name))
+        gym_name_numbers(setup->env, setup->env_settings);
+    for (; n < train_metrics_count(setup->env) && n < 128; n++) {
+        names[n] = train_metrics_name(setup->env, n);
+        if (strcmp(names[n], name) == 0)
+            return ST_OK;
         if (used < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n > 0 ? ", " : "", names[n]);
     }
+    own = strstr(list, "env/");
+    if (strncmp(name, "env/", 4) == 0)
+        return FAIL(err, ST_CONFIG, "%s: %s is '%s', which %s does not log; %s%s%s", origin, key, name,
+                    setup->env->name, own != NULL ? "of its own it has " : "it has no numbers of its own",
+                    own != NULL ? own : "",
+                    env_is_gym(setup->env->name) ? "; env.info names those of its info that are logged" : "");
     near = word_nearest(name, names, n);
     return FAIL(err, ST_CONFIG, "%s: %s is '%s', which no run logs; %s%s%s", origin, key, name,
                 near ? "did you mean '" : "there are ", near ? near : list, near ? "'?" : "");
@@ -351,11 +363,11 @@ static enum status check_outcomes(const struct setup *setup, struct error *err)
 
     for (size_t k = 0; k < o->n_limits; k++) {
         snprintf(key, sizeof key, "the metric of [sweep.limit.%s]", o->names[k]);
-        TRY(check_logged(key, o->metrics[k], o->origins[k], err));
+        TRY(check_logged(setup, key, o->metrics[k], o->origins[k], err));
     }
     return o->third[0] == '\0'
                ? ST_OK
-               : check_logged("sweep.objective", o->third, config_origin(setup->config, "sweep.objective"), err);
+               : check_logged(setup, "sweep.objective", o->third, config_origin(setup->config, "sweep.objective"), err);
 }
 
 static enum status check_metric(const struct setup *setup, struct error *err)
@@ -369,7 +381,7 @@ static enum status check_metric(const struct setup *setup, struct error *err)
             "and by time with sweep.cost",
             config_origin(setup->config, "sweep.metric"), setup->sweep.metric);
     TRY(check_outcomes(setup, err));
-    return check_logged("sweep.metric", setup->sweep.metric, config_origin(setup->config, "sweep.metric"), err);
+    return check_logged(setup, "sweep.metric", setup->sweep.metric, config_origin(setup->config, "sweep.metric"), err);
 }
 
 static enum status check_perf(const struct setup *setup, const char *metric, const char *origin, struct error *err)
@@ -531,7 +543,7 @@ static enum status make_games(struct setup *setup, struct error *err)
     const char *origin = config_origin(setup->config, "sweep.envs"), *own = config_peek(setup->config, "env.name");
     const struct train_metric_def *metric = find_metric(setup->sweep.metric);
 
-    if (setup->envs.n > 0 && strcmp(metric->unit, "0..1") != 0)
+    if (setup->envs.n > 0 && (metric == NULL || strcmp(metric->unit, "0..1") != 0))
         return FAIL(err, ST_CONFIG,
                     "%s: sweep.metric is %s, whose scale differs from game to game; with sweep.envs take perf, which "
                     "is 0 to 1 in each",

@@ -200,6 +200,20 @@ static void eval_sum(const struct eval_run *e, struct eval_result *r)
         moments_end(&m[k], shift[k], means[k], errors[k]);
 }
 
+/* The game's own numbers, over the episodes that count. */
+static enum status eval_numbers(const struct eval_run *e, struct eval_result *r, struct error *err)
+{
+    double episodes = 0.0;
+
+    for (size_t i = 0; i < ENV_MAX_NUMBERS; i++)
+        r->numbers[i] = NAN;
+    if (e->t->def->n_numbers > 0)
+        TRY(kern_env_take_numbers(e->t->kern, e->play.games, r->numbers, &episodes, err));
+    for (size_t i = 0; i < e->t->def->n_numbers; i++)
+        r->numbers[i] = episodes > 0.0 ? r->numbers[i] / episodes : NAN;
+    return ST_OK;
+}
+
 static enum status check(const struct eval_settings *s, struct error *err)
 {
     if (s->episodes < 1 || s->agents < 0 || s->max_steps < 1)
@@ -241,6 +255,8 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
         rc = eval_play(&e, &ret_result->stopped, &waited_s, err);
     if (rc == ST_OK)
         eval_sum(&e, ret_result);
+    if (rc == ST_OK && !ret_result->stopped)
+        rc = eval_numbers(&e, ret_result, err);
     ret_result->steps = e.steps;
     eval_close(&e);
     ret_result->eval_s = clock_mono_s() - from_s - waited_s;

@@ -84,7 +84,7 @@ double train_metric_value(const struct train_metrics *metrics, size_t i)
 
 size_t train_metrics_count(const struct env_def *env)
 {
-    return train_n_metric_defs + env->n_numbers;
+    return train_n_metric_defs + (env != NULL ? env->n_numbers : 0);
 }
 
 const char *train_metrics_name(const struct env_def *env, size_t i)
@@ -245,6 +245,7 @@ void metrics_of_window(struct trainer *t, struct train_metrics *m)
     window_sum(&t->window, t->count.env_steps, &sum);
     metrics_fill_means(m, &sum.log, &sum.stats, sum.updates);
     metrics_fill_window(&sum.log, m);
+    memcpy(m->numbers, t->numbers, sizeof m->numbers);
     m->steps_per_s = ratio_or_nan((double)m->env_steps, m->wall_s);
 }
 
@@ -255,8 +256,10 @@ void metrics_take_numbers(struct trainer *t, struct train_metrics *m)
 
     if (t->def->n_numbers == 0 || kern_env_take_numbers(t->kern, t->env, m->numbers, &episodes, &ignored) != ST_OK)
         return;
-    for (size_t i = 0; i < t->def->n_numbers; i++)
+    for (size_t i = 0; i < t->def->n_numbers; i++) {
         m->numbers[i] = ratio_or_nan(m->numbers[i], episodes);
+        t->numbers[i] = isfinite(m->numbers[i]) ? m->numbers[i] : t->numbers[i];
+    }
 }
 
 double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,
@@ -277,6 +280,9 @@ double train_outcome(const struct train_result *result, const struct eval_result
             *ret_se = evaluated[i].se;
             return evaluated[i].mean;
         }
+    for (size_t i = 0; result->window.env != NULL && i < result->window.env->n_numbers; i++)
+        if (strcmp(result->window.env->number_names[i], metric) == 0)
+            return e->stopped ? result->window.numbers[i] : e->numbers[i];
     for (size_t i = 0; i < train_n_metric_defs; i++)
         if (strcmp(train_metric_defs[i].name, metric) == 0)
             return train_metric_value(&result->window, i);

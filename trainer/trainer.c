@@ -201,6 +201,8 @@ static enum status trainer_start(struct trainer *t, struct error *err)
 
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to initialise %zu weights; lower policy.hidden_size", n);
+    for (size_t i = 0; i < ENV_MAX_NUMBERS; i++)
+        t->numbers[i] = NAN;
     policy_fill_params(&t->policy, rng_split(t->root, STREAM_INIT), params);
     rc = kern_upload(t->kern, t->params, params, n * sizeof *params, err);
     if (rc == ST_OK)

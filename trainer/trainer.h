@@ -266,6 +266,7 @@ struct eval_result {
     int64_t episodes, unfinished; /* that the means are over; those of them that had not ended */
     int64_t steps, max_steps; /* decisions of each agent: made, at most */
     double eval_s; /* time that it took */
+    double numbers[ENV_MAX_NUMBERS]; /* the game's own: means over the same episodes; NaN: unknown */
     bool stopped; /* a callback asked to end early: what it has is not the result */
 };
 /* What the evaluation at the end of a run plays; caller adds what else it wants. */
@@ -273,8 +274,8 @@ void eval_settings_of(const struct train_settings *train, struct eval_settings *
 enum status trainer_eval(struct trainer *trainer, const struct eval_settings *settings, struct eval_result *ret_result,
                          struct error *err) MUST_USE;
 
-/* The value of a logged metric that a run is worth: score, perf, ep_return and ep_length by its evaluation (NULL or
- * stopped: by the end of training), all others by the end of training. NaN: no such metric. *ret_se: its standard
+/* The value of a logged metric that a run is worth: score, perf, ep_return, ep_length and the game's own numbers by its
+ * evaluation (NULL or stopped: by the end of training), all others by the end of training. NaN: no such metric. *ret_se: its standard
  * error, NaN when unknown. */
 double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,
                      double *ret_se);

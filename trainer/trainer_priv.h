@@ -379,6 +379,7 @@ struct trainer {
     struct kern_slot *times_slot; /* of mark_times */
     uint64_t n_issued, n_collected; /* iterations handed over, and looked at */
     float lr; /* of the last one looked at */
+    double numbers[ENV_MAX_NUMBERS]; /* the game's own, by the last report that knew them */
     struct recording recordings[RECORDINGS_MAX];
     uint64_t recording_clock, n_recorded;
     double first_s, recording_s; /* of struct train_result */

@@ -393,6 +393,24 @@ def describe(env):
     return {"n_bytes": narrow, "n_floats": wide, "heads": heads, "grid": grid_of(seen), "left_out": left_out}
 
 
+INFO = [name for name in TASK["info"].replace(",", " ").split()]
+
+
+def numbers_in(info, names):
+    """What env.info names of the info of the step that ended an episode: keys, or a way through dicts, a.b."""
+    values = []
+    for name in names:
+        value = info
+        for key in [name] if name in info else name.split("."):
+            value = value[key] if isinstance(value, dict) and key in value else None
+        try:
+            values.append(float(value))
+        except (TypeError, ValueError):
+            raise Refused(f"env.info names '{name}', but the info of the step that ended an episode has no such number; it has "
+                          f"{', '.join(map(str, info)) or 'none'}") from None
+    return values
+
+
 class Share:  # of a batch: the instances of this process, in memory that the program sees
     def __init__(self):
         memory = mmap.mmap(4, 0)
@@ -482,12 +500,14 @@ class Instances(Share):
     def step(self, first, end):
         begun, mine, rewards, terms, truncs = time.perf_counter_ns(), self.mine(first, end), [], [], []
         part, now, process, stride, act = slice(mine.start, end, self.stride), self.now, self.process, self.stride, self.action
-        choice_rows = self.actions[part].tolist()
+        choice_rows, names = self.actions[part].tolist(), INFO
         for i, choices, reals in zip(mine, choice_rows, self.reals[part].tolist() if self.numbers else choice_rows):
             now[process] = i
             _, reset, step, put, put_final = self.rows[i // stride]
-            obs, reward, ended, truncated, _ = step(act(choices, reals))
+            obs, reward, ended, truncated, info = step(act(choices, reals))
             if ended or truncated:
+                if names:
+                    self.info[i] = numbers_in(info, names)
                 if not ended:
                     put_final(obs)
                 obs = reset()[0]

@@ -1,5 +1,5 @@
 /* gym.c - finds environments of Gymnasium by name, and knows their shapes.
- * Invariant: an entry of the list is never changed but for the shapes added to it, and never freed. */
+ * Invariant: an entry of the list is never changed but for shapes and names of numbers added to it, and never freed. */
 #include "envs/gym/gym.h"
 
 #include "base/json.h"
@@ -15,6 +15,7 @@
 
 #define SHAPES_MAX 64 /* by settings; asking for one starts a process */
 #define DESCRIPTION_BYTES 16384
+#define GYM_NUMBER_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
 
 static const struct opt_def gym_defs[] = {
     OPT_ROW_STR(struct gym_settings, python, "python3",
@@ -23,6 +24,9 @@ static const struct opt_def gym_defs[] = {
                 "Names a folder in which modules are found; by default that of the file that names the environment, or "
                 "of the command."),
     OPT_ROW_STR(struct gym_settings, kwargs, "", "Gives the environment keyword arguments, as a JSON object."),
+    OPT_ROW_STR(
+        struct gym_settings, info, "",
+        "Names numbers of an episode's last info that are logged, each as env/NAME, like success,goal.distance."),
     OPT_ROW_BOOL(struct gym_settings, vector, "false",
                  "Steps the instances by the vector environment that a package registers (vector_entry_point), like "
                  "ale_py's; EnvPool's are of that kind anyway."),
@@ -54,6 +58,7 @@ struct known_shape {
 struct gym_env {
     struct env_def def; /* first: a table is one of its environment */
     struct env_about about;
+    const char *names[ENV_MAX_NUMBERS]; /* of numbers, def.n_numbers of them: of all settings that were seen */
     struct known_shape *shapes; /* (SHAPES_MAX) */
     size_t n_shapes;
     struct gym_env *next;
@@ -114,8 +119,55 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
     return ST_OK;
 }
 
-static enum status check_settings(const struct gym_settings *s, struct error *err)
+/* The next name of a list with commas, blanks left out, as env/NAME; false: there is none. */
+bool gym_next_number(const char **list, char *name, size_t size)
 {
+    size_t skipped = strspn(*list, ", "), n = strcspn(*list + skipped, ", ");
+
+    snprintf(name, size, "env/%.*s", (int)n, *list + skipped);
+    *list += skipped + n;
+    return n > 0;
+}
+
+size_t gym_number_at(const struct env_def *def, const char *name)
+{
+    size_t i = 0;
+
+    while (i < def->n_numbers && strcmp(def->number_names[i], name) != 0)
+        i++;
+    return i;
+}
+
+void gym_name_numbers(const struct env_def *def, const void *settings)
+{
+    struct gym_env *env = (struct gym_env *)def;
+    const char *list = ((const struct gym_settings *)settings)->info;
+    char name[GYM_NUMBER_MAX];
+
+    pthread_mutex_lock(&lock);
+    while (gym_next_number(&list, name, sizeof name))
+        if (gym_number_at(def, name) == def->n_numbers && def->n_numbers < ENV_MAX_NUMBERS) {
+            env->names[env->def.n_numbers] = mem_strdup(name);
+            env->def.n_numbers++;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+static enum status check_settings(const char *id, const struct gym_settings *s, struct error *err)
+{
+    const char *list = s->info;
+    char name[GYM_NUMBER_MAX];
+    int n = 0;
+
+    for (; gym_next_number(&list, name, sizeof name); n++)
+        if (strlen(name) + 1 == sizeof name || strspn(name, GYM_NUMBER_LETTERS) != strlen(name))
+            return FAIL(err, ST_CONFIG, "env.info has '%s'; a name is letters, digits, _ - . /, at most %d", name + 4,
+                        GYM_NUMBER_MAX - 6);
+    if (n > ENV_MAX_NUMBERS)
+        return FAIL(err, ST_CONFIG, "env.info has %d names, at most %d can be logged", n, ENV_MAX_NUMBERS);
+    if (n > 0 && (s->vector || strncmp(id, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0))
+        return FAIL(err, ST_CONFIG,
+                    "env.info is read of single environments; leave it out with env.vector and envpool:");
     if (s->score_max < s->score_min)
         return FAIL(err, ST_CONFIG, "env.score_max is %g, below env.score_min, %g", s->score_max, s->score_min);
     return ST_OK;
@@ -127,7 +179,7 @@ static enum status ask_shape(const char *name, const struct gym_settings *s, str
     struct gym_helper helper = GYM_HELPER_NONE;
     cJSON *task = gym_task(name, s, 0);
     char *text = json_print(task, false), description[DESCRIPTION_BYTES];
-    enum status rc = check_settings(s, err);
+    enum status rc = check_settings(name, s, err);
 
     cJSON_Delete(task);
     if (rc == ST_OK)
@@ -151,6 +203,7 @@ static enum status gym_shape(const struct env_def *def, const void *settings, st
     enum status rc = ST_OK;
     size_t i = 0;
 
+    gym_name_numbers(def, settings);
     pthread_mutex_lock(&lock);
     while (i < env->n_shapes && memcmp(&env->shapes[i].settings, settings, sizeof(struct gym_settings)) != 0)
         i++;
@@ -196,6 +249,8 @@ static struct gym_env *make(const char *name)
         .close = gym_batch_close,
         .failed = gym_batch_failed,
         .outside_s = gym_batch_outside_s,
+        .number_names = env->names,
+        .take_numbers = gym_batch_take_numbers,
         .whole = true,
     };
     return env;

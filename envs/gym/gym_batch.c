@@ -28,6 +28,8 @@ struct gym_batch {
     struct gym_helper *helpers; /* (n_helpers) owned */
     struct env_track *tracks; /* (n) owned */
     struct error failed;
+    size_t n_info, info_at[ENV_MAX_NUMBERS]; /* numbers of an episode's info: which of the table's they are */
+    double info_sums[ENV_MAX_NUMBERS], info_episodes; /* of episodes that a log took, since last asked */
     _Atomic uint64_t outside_ns; /* of each step what the slowest helper took */
     /* Shared with the helpers. */
     int memory_fd;
@@ -35,6 +37,7 @@ struct gym_batch {
     size_t bytes;
     int32_t *actions; /* (n, n_heads) */
     float *reals, *rewards; /* (n, n_heads), (n) */
+    double *info; /* (n, n_info) of the step that ended an episode */
     char *obs, *final_obs; /* (n) of row_bytes, env_row_bytes */
     uint8_t *terms, *truncs, *idle; /* (n); idle: the step only reset it */
     uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of the last step */
@@ -54,6 +57,7 @@ cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
     json_add_str(task, "kind", is_pool(name) ? "envpool" : settings->vector ? "vector" : "gym");
     json_add_str(task, "path", settings->path);
     json_add_str(task, "kwargs", settings->kwargs);
+    json_add_str(task, "info", settings->info);
     json_add_f64(task, "byte_scale", settings->byte_scale);
     json_add_i64(task, "n", (int64_t)n);
     return task;
@@ -61,7 +65,7 @@ cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
 
 /* ---- memory ---- */
 
-enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, TERMS, TRUNCS, IDLE, SEEDS, BUSY_NS, NOW, N_TENSORS };
+enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, INFO, TERMS, TRUNCS, IDLE, SEEDS, BUSY_NS, NOW, N_TENSORS };
 
 struct tensor {
     const char *name, *dtype;
@@ -79,6 +83,7 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
         [OBS] = {"obs", number, size, b->n, b->row_bytes / size},
         [FINAL_OBS] = {"final_obs", number, size, b->n, b->row_bytes / size},
         [REWARDS] = {"rewards", "<f4", 4, b->n, 0},
+        [INFO] = {"info", "<f8", 8, b->n, b->n_info > 0 ? b->n_info : 1},
         [TERMS] = {"terms", "u1", 1, b->n, 0},
         [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
         [IDLE] = {"idle", "u1", 1, b->n, 0},
@@ -113,6 +118,7 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
     b->obs = b->memory + at[OBS];
     b->final_obs = b->memory + at[FINAL_OBS];
     b->rewards = (float *)(b->memory + at[REWARDS]);
+    b->info = (double *)(b->memory + at[INFO]);
     b->terms = (uint8_t *)(b->memory + at[TERMS]);
     b->truncs = (uint8_t *)(b->memory + at[TRUNCS]);
     b->idle = (uint8_t *)(b->memory + at[IDLE]);
@@ -162,6 +168,7 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
 {
     struct gym_batch *b = mem_alloc(sizeof *b);
     struct env_shape shape = {0};
+    char name[GYM_NUMBER_MAX];
     cJSON *task;
     enum status rc;
 
@@ -175,6 +182,9 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     b->n_floats = (size_t)(shape.u8 ? shape.n_floats : shape.obs_size);
     b->n_bytes = (size_t)shape.obs_size - b->n_floats;
     b->row_bytes = env_row_bytes(&shape);
+    for (const char *list = b->settings->info;
+         b->n_info < ENV_MAX_NUMBERS && gym_next_number(&list, name, sizeof name);)
+        b->info_at[b->n_info++] = gym_number_at(def, name);
     b->n_helpers = count_helpers(def->name, settings, n_envs);
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)
@@ -263,6 +273,10 @@ static enum status check_numbers(const struct gym_batch *b, size_t from, size_t 
             if (!isfinite(obs[k]) || (cut && !isfinite(last[k])))
                 return FAIL(err, ST_NUMERIC, "number %zu of an observation of instance %zu is %g", b->n_bytes + k, i,
                             (double)(isfinite(obs[k]) ? last[k] : obs[k]));
+        for (size_t k = 0; stepped && (cut || b->terms[i] != 0) && k < b->n_info; k++)
+            if (!isfinite(b->info[i * b->n_info + k]))
+                return FAIL(err, ST_NUMERIC, "number %zu of env.info is %g in the info of instance %zu", k,
+                            b->info[i * b->n_info + k], i);
         if (stepped && !isfinite(b->rewards[i]))
             return FAIL(err, ST_NUMERIC, "a reward of instance %zu is %g", i, (double)b->rewards[i]);
     }
@@ -317,9 +331,30 @@ static void keep_log(struct gym_batch *b, struct env_log *logs, size_t from, siz
         track->ep_length += 1.0;
         if (b->terms[i] == 0 && b->truncs[i] == 0)
             continue;
+        if (!(logs[i].limit > 0.0) || logs[i].episodes < logs[i].limit) {
+            for (size_t k = 0; k < b->n_info; k++)
+                b->info_sums[k] += b->info[i * b->n_info + k];
+            b->info_episodes += 1.0;
+        }
         env_log_add(&logs[i], track, (float)track->ep_return, perf_of(b->settings, track->ep_return));
         *track = (struct env_track){0};
     }
+}
+
+double gym_batch_take_numbers(void *states, size_t n_envs, double *ret_sums)
+{
+    struct gym_batch *b = states;
+    double episodes = b->info_episodes;
+
+    (void)n_envs;
+    for (size_t i = 0; i < b->def->n_numbers && i < ENV_MAX_NUMBERS; i++)
+        ret_sums[i] = NAN; /* of other settings */
+    for (size_t k = 0; k < b->n_info; k++)
+        if (b->info_at[k] < ENV_MAX_NUMBERS)
+            ret_sums[b->info_at[k]] = b->info_sums[k];
+    memset(b->info_sums, 0, sizeof b->info_sums);
+    b->info_episodes = 0.0;
+    return episodes;
 }
 
 void gym_batch_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,

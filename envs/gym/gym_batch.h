@@ -2,6 +2,7 @@
 #ifndef ENVS_GYM_GYM_BATCH_H
 #define ENVS_GYM_GYM_BATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,11 @@ struct env_io;
 struct env_log;
 struct gym_settings;
 
+/* The next name of env.info as env/NAME, *list past it; false: there is none. */
+#define GYM_NUMBER_MAX 64
+bool gym_next_number(const char **list, char *name, size_t size);
+size_t gym_number_at(const struct env_def *def, const char *name); /* its index among the table's numbers */
+
 /* The task of a helper that makes no instance, but describes one: n = 0. Caller deletes. */
 cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n);
 
@@ -24,6 +30,7 @@ void gym_batch_reset(const void *settings, void *states, struct rng root, size_t
 void gym_batch_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to);
 void gym_batch_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
                     size_t to);
+double gym_batch_take_numbers(void *states, size_t n_envs, double *ret_sums);
 double gym_batch_outside_s(const void *states);
 enum status gym_batch_failed(const void *states, struct error *err) MUST_USE;
 

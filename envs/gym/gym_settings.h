@@ -11,7 +11,7 @@
 #define GYM_POOL_PREFIX "envpool:"
 
 struct gym_settings {
-    char python[OPT_STR_MAX], path[OPT_STR_MAX], kwargs[OPT_STR_MAX];
+    char python[OPT_STR_MAX], path[OPT_STR_MAX], kwargs[OPT_STR_MAX], info[OPT_STR_MAX];
     int64_t processes;
     double timeout_s, score_min, score_max, byte_scale;
     bool vector;

@@ -85,12 +85,13 @@ static cJSON *shape_json(const struct env_shape *s)
 enum status env_describe(const struct env_def *def, const void *settings, cJSON **ret_json, struct error *err)
 {
     struct env_shape shape = {0};
-    cJSON *json, *rows, *defaults;
+    cJSON *json, *rows, *defaults, *numbers;
 
     TRY(env_def_check(def, settings, 1, &shape, err));
     json = cJSON_CreateObject();
     rows = cJSON_CreateArray();
     defaults = cJSON_CreateArray();
+    numbers = cJSON_CreateArray();
     json_add_str(json, "name", def->name);
     json_add_str(json, "summary", def->about->summary);
     json_add_i64(json, "settings_size", (int64_t)def->options.settings_size);
@@ -108,6 +109,9 @@ enum status env_describe(const struct env_def *def, const void *settings, cJSON 
     }
     json_add(json, "defaults", defaults);
     json_add(json, "shape", shape_json(&shape));
+    for (size_t i = 0; i < def->n_numbers; i++)
+        cJSON_AddItemToArray(numbers, cJSON_CreateString(def->number_names[i]));
+    json_add(json, "numbers", numbers);
     *ret_json = json;
     return ST_OK;
 }
@@ -190,10 +194,12 @@ void env_described_shape(const cJSON *description, struct env_shape *s)
 enum status env_described(const cJSON *json, struct env_def *ret_def, struct env_shape *ret_shape, struct error *err)
 {
     const cJSON *rows = cJSON_GetObjectItem(json, "options"), *defaults = cJSON_GetObjectItem(json, "defaults"), *item;
+    const cJSON *numbers = cJSON_GetObjectItem(json, "numbers");
     size_t n_rows = (size_t)cJSON_GetArraySize(rows), n_defaults = (size_t)cJSON_GetArraySize(defaults);
     struct opt_def *defs = mem_array(n_rows + 1, sizeof *defs);
     struct env_default *kept = mem_array(n_defaults + 1, sizeof *kept);
     struct env_about *about = mem_alloc(sizeof *about);
+    const char **names = mem_array(ENV_MAX_NUMBERS, sizeof *names);
 
     *ret_def = (struct env_def){
         .api_version = ENV_API_VERSION,
@@ -206,7 +212,10 @@ enum status env_described(const cJSON *json, struct env_def *ret_def, struct env
                     .settings_size = (size_t)int_of(json, "settings_size")},
         .state_size = (size_t)int_of(json, "state_size"),
         .track_at = (size_t)int_of(json, "track_at"),
+        .number_names = names,
     };
+    cJSON_ArrayForEach(item, numbers) if (ret_def->n_numbers < ENV_MAX_NUMBERS && cJSON_IsString(item))
+        names[ret_def->n_numbers++] = mem_strdup(item->valuestring);
     cJSON_ArrayForEach(item, rows) defs[ret_def->options.n_defs++] = row_of(item);
     cJSON_ArrayForEach(item, defaults) kept[about->n_defaults++] =
         (struct env_default){kept_str(item, "key"), kept_str(item, "value")};

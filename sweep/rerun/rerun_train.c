@@ -105,8 +105,10 @@ static cJSON *trained_values(const struct train_result *result, const struct eva
     cJSON *values = cJSON_CreateObject();
     double none;
 
-    for (size_t i = 0; i < train_n_metric_defs; i++)
-        json_add_f64(values, train_metric_defs[i].name, train_outcome(result, eval, train_metric_defs[i].name, &none));
+    for (size_t i = 0; i < train_metrics_count(result->window.env); i++) {
+        const char *name = train_metrics_name(result->window.env, i);
+        json_add_f64(values, name, train_outcome(result, eval, name, &none));
+    }
     return values;
 }
 

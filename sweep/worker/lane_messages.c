@@ -59,9 +59,9 @@ static void add_scores(cJSON *json, const struct lane_trial *t, const struct tra
     double se = NAN, none;
     cJSON *outcomes = cJSON_CreateObject();
 
-    for (size_t i = 0; i < train_n_metric_defs; i++) {
-        double value = train_outcome(r, eval, train_metric_defs[i].name, &none);
-        json_add_f64(outcomes, train_metric_defs[i].name, value);
+    for (size_t i = 0; i < train_metrics_count(r->window.env); i++) {
+        const char *name = train_metrics_name(r->window.env, i);
+        json_add_f64(outcomes, name, train_outcome(r, eval, name, &none));
     }
     json_add(json, "outcomes", outcomes);
     json_add_f64(json, "perf", train_outcome(r, eval, "perf", &none));

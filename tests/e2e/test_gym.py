@@ -71,7 +71,7 @@ class Guess(gymnasium.Env):
                 return obs, reward, ended, {}
             if self.fault == "print":
                 print("a line for the terminal")
-        return obs, reward, ended, False, {}
+        return obs, reward, ended, False, {"steps": self.steps, "board": {"right": np.float32(self.right)}}
 
 
 gymnasium.register("Guess-v3", entry_point=Guess)
@@ -545,6 +545,13 @@ values = 8k, 16k
     out, _ = run("rerun", "a", "--store", folder / "s.db", "--trial", done["number"], cwd="/")
     assert len(re.findall(r"(?:score|steps) .* equal", out)) == 2, out
     run("report", "a", "--store", folder / "s.db", "-o", folder / "a.html", cwd="/")
+    by = ["sweep", config, *python, "--store", folder / "s.db", "--trials", 1, "--env.kwargs", "{}", "-q", "--sweep.metric"]
+    run(*by, "env/board.right", "--name", "info", "--env.info", "steps, board.right", cwd="/")
+    trial = show(folder / "s.db", "info")["trials"][0]
+    assert trial["state"] == "done" and 0 <= trial["score"] <= 1 and trial["score"] * 8 == int(trial["score"] * 8), trial
+    fails(*by, "env/right", "--name", "none", "--env.info", "steps", code=2, says="it has env/steps; env.info names")
+    fails("train", "gym:boards:Guess", *python, *TINY, "-q", "--env.info", "right", code=2, cwd=folder,
+          says="env.info names 'right', but the info of the step that ended an episode has no such number; it has steps, board")
     fails("sweep", config, *python, "--store", folder / "s.db", "--name", "b", "--sweep.metric", "perf", code=2, says="env.score_max")
     gone(folder)
 

@@ -539,6 +539,16 @@ void my_log(Log *log, Dict *out)
     write(folder, "own.ini", "[env]\nname = ./pairs.so\n[train]\ntotal_agents = 64\ntotal_timesteps = 20k\n[sweep.train.gamma]\n")
     run("sweep", "own.ini", "--trials", 1, "--store", "p.db", "--name", "p", "-q", cwd=folder)
     assert any(b"env/late_deaths" in path.read_bytes() for path in folder.glob("p.db*"))
+    # and a score: half of the lives are the late agent's, by any policy; wrong names are known before a training begins
+    by = ["--sweep.metric", "env/late_deaths", "--store", "p.db"]
+    run("sweep", "own.ini", "--trials", 2, "--name", "late", *by, "-q", cwd=folder)
+    study = show(folder / "p.db", "late")
+    assert study["study"]["metric"] == "env/late_deaths" and len(study["trials"]) == 2, study
+    assert all(abs(t["score"] - 0.5) < 0.05 and t["score"] != t["perf"] for t in study["trials"]), study["trials"]
+    equal(len(re.findall(r"(?:env/late_deaths|steps) .* equal", run("rerun", "late", "--store", "p.db", "--trial", 1, cwd=folder)[0])), 2)
+    run("report", "late", "--store", "p.db", "-o", "late.html", cwd=folder)
+    assert "env/late_deaths" in (folder / "late.html").read_text()
+    fails("it has env/late_deaths", "sweep", "own.ini", "--name", "none", "--sweep.metric", "env/early", "--store", "p.db", cwd=folder)
 
 
 def test_a_game_of_pufferlibs_newer_form(folder):
