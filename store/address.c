@@ -63,17 +63,17 @@ const char *store_beside(const char *path, char *buf)
     return buf;
 }
 
-enum status store_stand_by(const char *path, bool (*cancel)(void), struct error *err)
+enum status store_stand_by(const char *path, const char *study, bool (*cancel)(void), struct error *err)
 {
     TRY(store_address_check(path, err));
-    return pg_stand_by(path, cancel, err);
+    return pg_stand_by(path, study, cancel, err);
 }
 
-void store_holder(const char *path, char *buf, size_t size)
+void store_holder(const char *path, const char *study, char *buf, size_t size)
 {
     int64_t pid;
 
-    if (!pg_is_held(path, buf, size, &pid))
+    if (!pg_is_held(path, PG_HELD_STORE | PG_HELD_STUDY, study, buf, size, &pid))
         snprintf(buf, size, "nobody");
 }
 

@@ -328,6 +328,8 @@ enum status store_migrate(const char *from_path, const char *to_path, struct sto
     rc = store_open_writer(&from, from_path, err); /* its controller has to end: what it wrote later would be missing */
     if (rc == ST_OK)
         rc = store_open_writer(&to, to_path, err);
+    if (rc == ST_OK && ((from->pg != NULL && pg_has_holder(from)) || (to->pg != NULL && pg_has_holder(to))))
+        rc = FAIL(err, ST_BUSY, "migrate: a sweep runs on %s or %s; wait for it, or stop it", from_path, to_path);
     if (rc == ST_OK)
         rc = store_copy_rows(from, to, ret, err);
     if (rc != ST_OK && is_new && to != NULL)

@@ -21,6 +21,8 @@
 
 #define CHECK_AT_OPEN_MAX_BYTES (256ll << 20)
 #define FOLD_PAGES 250
+#define TABLES_TRIES 50 /* while another controller makes the tables */
+#define TABLES_US 100000
 
 /* Is there nothing or an empty file at the store's path (*ret_empty), a file, or something to refuse? The file is not
  * opened here: closing it would drop SQLite's locks for another connection of this process. SQLite itself checks that
@@ -207,7 +209,8 @@ static enum status open_address(struct store **ret_store, const char *path, enum
     struct store *store = store_new(path, role != PG_READER);
     enum status rc;
 
-    store->second = role == PG_SECOND;
+    store->second = role == PG_SECOND || role == PG_STUDIES;
+    store->controls = role == PG_CONTROLLER || role == PG_STUDIES;
     rc = pg_open(store, role, err);
     if (rc == ST_OK)
         rc = store_schema_open(store, err);
@@ -234,6 +237,30 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
     if (rc == ST_OK)
         rc = store_place_mark(store, err);
     return opened(store, rc, ret_store);
+}
+
+enum status store_open_controller(struct store **ret_store, const char *path, struct error *err)
+{
+    struct error why = {0};
+    enum status rc;
+
+    if (!store_is_address(path))
+        return store_open_writer(ret_store, path, err);
+    for (int i = 0;; i++) {
+        error_clear(&why);
+        rc = open_address(ret_store, path, PG_STUDIES, &why);
+        if (rc != ST_NOTFOUND && rc != ST_VERSION)
+            break;
+        error_clear(&why); /* it is new, or of an older version: whoever has the lock of the store makes its tables */
+        rc = store_open_writer(ret_store, path, &why);
+        if (rc == ST_OK)
+            store_close(*ret_store);
+        else if (rc != ST_BUSY || i == TABLES_TRIES)
+            break;
+        else
+            usleep(TABLES_US);
+    }
+    return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
 }
 
 enum status store_open_second(struct store **ret_store, const char *path, struct error *err)

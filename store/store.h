@@ -28,15 +28,35 @@ const char *trial_state_name(enum trial_state state); /* "queued", ...: the word
 
 /* -- open -- */
 int64_t store_schema_version(void); /* that this program writes */
-/* Creates the file when missing; takes the writer's lock (ST_BUSY names the holder's pid); migrates. */
+/* Creates the file when missing; takes the writer's lock (ST_BUSY names the holder's pid); migrates. In PostgreSQL the
+ * lock is that of the one daemon, which serves whatever study no other controller has. */
 enum status store_open_writer(struct store **ret_store, const char *path, struct error *err) MUST_USE;
+/* The same for the controller of single studies, which in PostgreSQL shares the store with others: it holds the lock of
+ * each study that it changes (store_study_hold). */
+enum status store_open_controller(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 /* ST_IO if missing, ST_NOTFOUND if nothing was ever written to it. Sees what was committed when each call began. */
 enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
 const char *store_path(const struct store *store);
-/* Does a process hold the writer's lock of the store at path? *ret_pid: its pid from the lock file; 0: unknown. */
-bool store_is_held(const char *path, int64_t *ret_pid);
-bool store_has_writer(struct store *store); /* the same of an open store */
+/* Does a process hold the writer's lock of the store at path, or, in PostgreSQL, that of the study of this name (NULL:
+ * none)? *ret_pid: its pid on this machine; 0: unknown. */
+bool store_is_held(const char *path, const char *study, int64_t *ret_pid);
+bool store_has_writer(struct store *store); /* has an open store a controller, of whatever studies? */
+
+/* -- controllers of single studies (postgres/holder.c); a file has one controller, to which these do nothing -- */
+/* Takes the lock of the study of this name, if there is one, for as long as the connection of this writer lives, also
+ * when it is made again. ST_BUSY names its holder. Held already: fine. *ret_id: for store_study_let_go; 0: nothing. */
+enum status store_study_hold(struct store *store, const char *name, int64_t *ret_id, struct error *err) MUST_USE;
+void store_study_let_go(struct store *store, int64_t held_id);
+bool store_study_is_others(struct store *store, const char *name); /* another controller has it */
+struct held_study {
+    int64_t id;
+    char name[128];
+};
+/* The studies whose lock a controller holds; or (not held) those that are to run and have none. Of a file: none.
+ * mem_free. */
+enum status store_studies_held(struct store *store, bool held, struct held_study **ret_studies, size_t *ret_n,
+                               struct error *err) MUST_USE;
 
 /* -- stores in PostgreSQL (address.c) -- */
 bool store_is_address(const char *path); /* "postgresql://..." or "postgres://..." */
@@ -48,17 +68,18 @@ enum status store_address_check(const char *path, struct error *err) MUST_USE;
  * address, a name in ~/.local/share/trawl/ (XDG_DATA_HOME), whose folder is made. buf: (PATH_MAX); returns it, or path
  * itself where that cannot be followed. */
 const char *store_beside(const char *path, char *buf);
-/* Waits while another controller has the lock of a store in PostgreSQL, until the lock has been free for 2 s or cancel
- * returns true (ST_INTERRUPTED). */
-enum status store_stand_by(const char *path, bool (*cancel)(void), struct error *err) MUST_USE;
-/* Who has the lock of a store in PostgreSQL: "process 12 on HOST"; "nobody". */
-void store_holder(const char *path, char *buf, size_t size);
+#define STORE_FREE_S 2.0 /* a lock that was free for this long is not taken again by its last holder */
+/* Waits while another controller has the lock of a store in PostgreSQL, or of the study of this name (NULL: of the
+ * store), until the lock has been free for STORE_FREE_S or cancel returns true (ST_INTERRUPTED). */
+enum status store_stand_by(const char *path, const char *study, bool (*cancel)(void), struct error *err) MUST_USE;
+/* The holder of the lock of a store in PostgreSQL or of a study of it: "process 12 on HOST"; "nobody". */
+void store_holder(const char *path, const char *study, char *buf, size_t size);
 int store_postgres_version(void); /* of libpq, like 15; 0: Trawl was built without it */
-/* Requests to its controller, from any machine (mail.c). *ret_reached: there is one; ST_NOTFOUND: there is none. answer:
- * mem_free. cancel: the wait ends early (ST_INTERRUPTED). */
-enum status store_mail_call(const char *path, const char *request, double patience_s, bool (*cancel)(void),
-                            char **ret_answer, bool *ret_reached, struct error *err) MUST_USE;
-/* For the controller: the oldest request, NULL: there is none (a file never has one); and what it answers. */
+/* Requests to the controller of a study (NULL: to the daemon), from any machine (mail.c). *ret_reached: there is one;
+ * ST_NOTFOUND: there is none. answer: mem_free. cancel: the wait ends early (ST_INTERRUPTED). */
+enum status store_mail_call(const char *path, const char *study, const char *request, double patience_s,
+                            bool (*cancel)(void), char **ret_answer, bool *ret_reached, struct error *err) MUST_USE;
+/* For the controller: the oldest request to it, NULL: there is none (a file never has one); and what it answers. */
 enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_request, struct error *err) MUST_USE;
 enum status store_mail_answer(struct store *store, int64_t id, const char *answer, struct error *err) MUST_USE;
 /* Was the last failure that the database does not answer, rather than a full disk? For store_wait_fn. */

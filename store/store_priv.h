@@ -145,7 +145,8 @@ struct store {
     int lock_fd; /* writer only, else -1; holds the flock */
     int guard_fd; /* writer only, else -1; a socket whose name no second writer can bind (lock.c) */
     bool writer;
-    bool second; /* a writer without the controller's lock */
+    bool second; /* a writer without the lock of the whole store */
+    bool controls; /* it holds locks of studies, or may */
     bool blind; /* opened to list damage: opening checks nothing */
     bool taken; /* another process has the store: no more writes */
     bool folds; /* the one connection that folds the log back (checkpoints) */
@@ -252,6 +253,7 @@ enum status store_open_blind(struct store **ret_store, const char *path, bool bl
  * Returns path itself where it cannot be followed. buf: (PATH_MAX). */
 const char *store_real_path(const char *path, char *buf);
 enum status store_lock_take(struct store *store, struct error *err) MUST_USE;
+bool store_file_is_held(const char *path, int64_t *ret_pid); /* store_is_held, of a file */
 /* Is the lock file still the one at its path? A removed lock file is made and locked again (*ret_again); ST_BUSY:
  * another process was faster. */
 enum status store_lock_keep(struct store *store, bool *ret_again, struct error *err) MUST_USE;

@@ -1,7 +1,7 @@
 """kills.py - kill -9 of controller, standby, node, worker, postgres and slurmd at random moments: is a result lost or doubled, does a
 device stay idle?
 
-usage: bench/workers/kills.py TRAWL [--kills N] [--seed S] [--pause S] [--keep]
+usage: bench/workers/kills.py TRAWL [--kills N] [--seed S] [--pause S] [--steps N] [--keep]
 
 One study in PostgreSQL, whose server is killed too. Two daemons, one of which stands by; two nodes that this script starts, and two that
 the daemon's launcher keeps in a real Slurm on this machine (without Slurm: neither those nor kills of slurmd). Whatever was killed is
@@ -31,12 +31,9 @@ import loopback_slurm  # noqa: E402
 import postgres  # noqa: E402
 import tap  # noqa: E402
 
-CONFIG = tap.TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2") + """
-[sweep.train.total_timesteps]
-distribution = log
-min = 16384
-max = 1M
-"""
+# Trials of some seconds, so that proposals, one at a time, keep four devices busy.
+CONFIG = tap.TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2").replace(
+    "total_timesteps = 4096", "total_timesteps = %s")
 IDLE_MAX_S = 40
 OPEN = "SELECT application_name FROM pg_stat_activity WHERE pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted)"
 
@@ -56,11 +53,11 @@ class Cluster:
         self.cuts = collections.defaultdict(list)  # of a node: when it or its worker was killed
         self.seen = {}
 
-    def start(self):
+    def start(self, args):
         for name in ("one", "two"):
             self.start_daemon(name)
         self.ask_until(OPEN)
-        (self.folder / "a.ini").write_text(CONFIG)
+        (self.folder / "a.ini").write_text(CONFIG % args.steps)
         self.begin("sweep", "sweep", self.folder / "a.ini", "--name", "a", "--trials", 1000000, "--seed", 3)
         self.ask_until("SELECT 1 FROM trawl.study")
         self.ours.pop("sweep").kill()  # the daemon has it
@@ -124,6 +121,8 @@ class Cluster:
 
     def kill_daemon(self, holds):
         held = self.holders()
+        for name in [n for n, p in self.ours.items() if n.startswith("daemon-") and p.poll() is not None]:
+            self.start_daemon(name.split("-", 1)[1])  # it ended, since it began while the server was away
         names = [n for n, p in self.ours.items() if n.startswith("daemon-") and (p.pid in held) == holds]
         if not names:
             return False
@@ -289,12 +288,13 @@ def main():
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--pause", type=float, default=1.0, help="mean seconds between two kills")
+    parser.add_argument("--steps", default="4M", help="of a trial")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
     cluster = Cluster(args)
     try:
         begun_s = time.time()
-        cluster.start()
+        cluster.start(args)
         cluster.ask_until("SELECT 1 FROM trawl.trial WHERE state = 'done' LIMIT 1")
         kills = cluster.kill_all(args.kills, args.pause)
         stopped_s = cluster.end()

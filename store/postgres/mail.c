@@ -12,6 +12,19 @@
 
 static const char what[] = "asking the controller";
 
+/* The oldest request to this session: to the holder of the lock of the study that it names; where nobody holds that, or it
+ * names none, to the daemon. */
+static const char oldest_sql[] =
+    "WITH held AS (SELECT l.pid, l.classid::bigint AS key, l.objid::bigint AS id FROM pg_locks AS l"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+    "SELECT min(m.id) FROM mail AS m"
+    " LEFT JOIN study AS s ON s.name = m.request::json->>'study'"
+    " LEFT JOIN held AS h ON h.key = " PG_STUDY_KEY " AND h.id = s.id"
+    " WHERE NOT m.taken AND m.at > now() - interval '1 minute' AND CASE WHEN h.pid IS NULL"
+    " THEN EXISTS (SELECT 1 FROM held AS d WHERE d.key = " PG_LOCK_KEY " AND d.id = 1 AND d.pid = pg_backend_pid())"
+    " ELSE h.pid = pg_backend_pid() END";
+
 /* Runs a statement with an id; *ret_text: its first column (mem_free), NULL: no row, or NULL. */
 static enum status run(struct store *store, const char *sql, int64_t id, const char *text, char **ret_text,
                        struct error *err)
@@ -69,17 +82,17 @@ static enum status wait_for(struct store *store, int64_t id, double patience_s, 
     return rc;
 }
 
-enum status store_mail_call(const char *path, const char *request, double patience_s, bool (*cancel)(void),
-                            char **ret_answer, bool *ret_reached, struct error *err)
+enum status store_mail_call(const char *path, const char *study, const char *request, double patience_s,
+                            bool (*cancel)(void), char **ret_answer, bool *ret_reached, struct error *err)
 {
     struct store *store = NULL;
     char *last = NULL;
-    int64_t id = 0;
+    int64_t id = 0, pid;
     enum status rc = store_open_second(&store, path, err);
 
     *ret_answer = NULL;
     *ret_reached = false;
-    if (rc == ST_OK && !store_has_writer(store))
+    if (rc == ST_OK && !store_is_held(path, study, &pid))
         rc = FAIL(err, ST_NOTFOUND, "no controller of %s is running", path);
     if (rc == ST_OK)
         rc = store_listen(store, STORE_HINT_ANSWERS, err);
@@ -111,8 +124,7 @@ enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_req
     *ret_request = NULL;
     if (store->pg == NULL)
         return ST_OK;
-    rc = store_sql_prepare(store, "SELECT min(id) FROM mail WHERE NOT taken AND at > now() - interval '1 minute'",
-                           &stmt, err);
+    rc = store_sql_prepare(store, oldest_sql, &stmt, err);
     if (rc == ST_OK)
         rc = store_sql_step(store, &stmt, &step, what, err);
     if (rc == ST_OK && step == DB_ROW)

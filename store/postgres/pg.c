@@ -150,7 +150,7 @@ static enum status set_up(struct store *store, struct error *err)
         rc = listen_now(store, err);
     if (rc == ST_OK && pg->role == PG_READER)
         rc = simple(store, "SET default_transaction_read_only = on", NULL, 0, "connecting", err);
-    return rc == ST_OK && pg->role == PG_CONTROLLER ? pg_lock(store, err) : rc;
+    return rc == ST_OK && pg->role >= PG_STUDIES ? pg_lock(store, err) : rc;
 }
 
 enum status pg_open(struct store *store, enum pg_role role, struct error *err)
@@ -170,6 +170,7 @@ void pg_close(struct pg *pg)
     if (pg == NULL)
         return;
     PQfinish(pg->conn);
+    mem_free(pg->studies);
     mem_free(pg);
 }
 

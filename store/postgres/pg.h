@@ -32,8 +32,11 @@ struct db_value {
     size_t n;
 };
 
-/* What a connection may do. A controller holds the store's lock, for as long as its session lives. */
-enum pg_role { PG_READER, PG_SECOND, PG_CONTROLLER };
+/* What a connection may do. A controller holds the store's lock, for as long as its session lives; that of single studies
+ * holds theirs. */
+enum pg_role { PG_READER, PG_SECOND, PG_STUDIES, PG_CONTROLLER };
+#define PG_LOCK_KEY "1414676823" /* STORE_APP_ID; with 1 the key of the daemon's advisory lock in the database */
+#define PG_STUDY_KEY "1414676824" /* with a study's id the key of the lock of its controller */
 
 /* -- pg.c: the connection; store->pg -- */
 /* Connects, without a look at the tables. ST_BUSY: another controller has the lock. Fails at once where no server
@@ -90,10 +93,16 @@ int pg_library_version(void); /* 0: none */
 enum status pg_address_check(const char *address, struct error *err) MUST_USE;
 /* "HOST-DATABASE-HASH", which names the files of a store on this machine; the same for each way to write an address. */
 void pg_address_name(const char *address, char *buf, size_t size);
-/* Has a controller the lock? *ret_who: "process 12 on HOST". False too when the server does not answer. */
-bool pg_is_held(const char *address, char *ret_who, size_t size, int64_t *ret_pid);
-PG_ONLY bool pg_has_holder(struct store *store); /* the same, of an open store */
-/* Waits until the lock was free for long enough that its last holder will not come back, or cancel returns true. */
-enum status pg_stand_by(const char *address, bool (*cancel)(void), struct error *err) MUST_USE;
+/* Which locks of another session are looked for. */
+enum pg_held { PG_HELD_STORE = 1, PG_HELD_STUDY = 2, PG_HELD_ANY = 4 };
+/* Has a controller one of these locks? study: the name for PG_HELD_STUDY. *ret_who: "process 12 on HOST". False too when
+ * the server does not answer. */
+bool pg_is_held(const char *address, unsigned locks, const char *study, char *ret_who, size_t size, int64_t *ret_pid);
+PG_ONLY bool pg_has_holder(struct store *store); /* of any lock, of an open store */
+PG_ONLY enum status pg_lock_study(struct store *store, int64_t study_id, struct error *err) MUST_USE;
+PG_ONLY void pg_unlock_study(struct store *store, int64_t study_id);
+/* Waits until the lock (study NULL: of the store) was free for long enough that its last holder will not come back, or
+ * cancel returns true. */
+enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(void), struct error *err) MUST_USE;
 
 #endif

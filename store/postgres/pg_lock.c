@@ -1,13 +1,16 @@
-/* pg_lock.c - one controller for a store in PostgreSQL, and others that wait to take its place.
+/* pg_lock.c - one controller for each study of a store in PostgreSQL, one daemon for those that have none, and others
+ * that wait to take their places.
  *
- * The lock is an advisory one of the controller's session. The server gives it free when the session ends: at once when
+ * A lock is an advisory one of the controller's session: of the store for the daemon, and of each study that it or
+ * another controller serves. The server gives it free when the session ends: at once when
  * the process dies, within 5 s when its machine vanishes (the keepalives that pg.c sets). A standby takes over when the
- * lock was free for FREE_S: after a restart of the server its controller is back sooner, and keeps its trials. */
+ * lock was free for STORE_FREE_S: after a restart of the server its controller is back sooner, and keeps its trials. */
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/status.h"
 
 #include <stdio.h>
@@ -15,16 +18,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FREE_S 2.0
 #define LOOK_US 500000
 #define OLD_SESSION_TRIES 50 /* to end a session that this controller lost */
 #define OLD_SESSION_US 100000
 
-static const char holder_sql[] =
-    "SELECT a.application_name, a.pid FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid "
-    "WHERE l.locktype = 'advisory' AND l.granted AND l.classid = " PG_LOCK_KEY
-    " AND l.objid = 1 AND l.objsubid = 2 AND l.database = "
-    "(SELECT oid FROM pg_database WHERE datname = current_database())";
+/* Locks of this database that other sessions hold. */
+#define HOLDER_SQL                                                                                                     \
+    "SELECT a.application_name, a.pid FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid "                 \
+    "WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> pg_backend_pid() AND l.objsubid = 2 AND l.database = "   \
+    "(SELECT oid FROM pg_database WHERE datname = current_database()) AND "
+#define OF_STORE "(l.classid = " PG_LOCK_KEY " AND l.objid = 1)"
+#define OF_STUDIES "l.classid = " PG_STUDY_KEY
 
 void pg_name_self(char who[PG_WHO_MAX])
 {
@@ -38,15 +42,36 @@ void pg_name_self(char who[PG_WHO_MAX])
     snprintf(who, PG_WHO_MAX, "trawl %ld %.31s %x", (long)getpid(), host, (unsigned)(clock_mono_ns() >> 10));
 }
 
-/* The session that has the lock: its application_name, "" when none has it; false: the server did not answer. */
-static bool holder(PGconn *conn, char who[PG_WHO_MAX], int *ret_backend)
+/* The session that a query of locks finds: its application_name, "" when there is none; false: the server did not
+ * answer. */
+static bool find_session(PGconn *conn, const char *sql, char who[PG_WHO_MAX], int *ret_backend)
 {
-    PGresult *res = PQexec(conn, holder_sql);
+    PGresult *res = PQexec(conn, sql);
     bool ok = PQresultStatus(res) == PGRES_TUPLES_OK, held = ok && PQntuples(res) > 0;
 
     snprintf(who, PG_WHO_MAX, "%s", held ? PQgetvalue(res, 0, 0) : "");
     *ret_backend = held ? atoi(PQgetvalue(res, 0, 1)) : 0;
     PQclear(res);
+    return ok;
+}
+
+/* The holder of one of these locks, as find_session has it. */
+static bool holder(PGconn *conn, unsigned locks, const char *study, char who[PG_WHO_MAX], int *ret_backend)
+{
+    char *name = (locks & PG_HELD_STUDY) != 0 ? PQescapeLiteral(conn, study, strlen(study)) : NULL;
+    char sql[1200];
+    bool ok;
+
+    if (locks & PG_HELD_ANY)
+        snprintf(sql, sizeof sql, HOLDER_SQL "(" OF_STORE " OR " OF_STUDIES ")");
+    else if (locks & PG_HELD_STUDY)
+        snprintf(sql, sizeof sql,
+                 HOLDER_SQL "(%s OR (" OF_STUDIES " AND l.objid = (SELECT id FROM trawl.study WHERE name = %.300s)))",
+                 (locks & PG_HELD_STORE) != 0 ? OF_STORE : "false", name != NULL ? name : "''");
+    else
+        snprintf(sql, sizeof sql, HOLDER_SQL OF_STORE);
+    PQfreemem(name);
+    ok = find_session(conn, sql, who, ret_backend);
     return ok;
 }
 
@@ -64,52 +89,102 @@ static void describe(const char *who, char *buf, size_t size, int64_t *ret_pid)
     *ret_pid = strncmp(host, here, 31) == 0 ? pid : 0;
 }
 
-static bool take(struct store *store, bool *ret_took, struct error *err)
+static enum status take(struct store *store, const char *key, int64_t id, bool *ret_took, struct error *err)
 {
-    PGresult *res = PQexec(store->pg->conn, "SELECT pg_try_advisory_lock(" PG_LOCK_KEY ", 1)");
+    char sql[96];
+
+    snprintf(sql, sizeof sql, "SELECT pg_try_advisory_lock(%s, %lld)", key, (long long)id);
+    PGresult *res = PQexec(store->pg->conn, sql);
     bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
+    enum status rc = ok ? ST_OK : pg_fail(store, res, "taking the controller's lock", err);
 
     *ret_took = ok && PQgetvalue(res, 0, 0)[0] == 't';
-    if (!ok)
-        (void)pg_fail(store, res, "taking the controller's lock", err);
     PQclear(res);
-    return ok;
+    return rc;
 }
 
-enum status pg_lock(struct store *store, struct error *err)
+static enum status lock_one(struct store *store, const char *key, int64_t id, struct error *err)
 {
     struct pg *pg = store->pg;
-    char who[PG_WHO_MAX] = "", text[PG_WHO_MAX + 32], end[64];
-    bool took = false;
+    char who[PG_WHO_MAX] = "", text[PG_WHO_MAX + 32], sql[700];
+    bool took = false, is_store = strcmp(key, PG_LOCK_KEY) == 0;
     int backend;
     int64_t pid;
 
     for (int i = 0; i < OLD_SESSION_TRIES; i++) {
-        if (!take(store, &took, err))
-            return ST_IO;
+        TRY(take(store, key, id, &took, err));
         if (took)
             return ST_OK;
-        if (!holder(pg->conn, who, &backend) || (strcmp(who, pg->who) != 0 && who[0] != '\0'))
+        snprintf(sql, sizeof sql, HOLDER_SQL "l.classid = %s AND l.objid = %lld", key, (long long)id);
+        if (!find_session(pg->conn, sql, who, &backend) || (strcmp(who, pg->who) != 0 && who[0] != '\0'))
             break;
         /* A session of this very connection, which the server has not missed yet. */
-        snprintf(end, sizeof end, "SELECT pg_terminate_backend(%d)", backend);
+        snprintf(sql, sizeof sql, "SELECT pg_terminate_backend(%d)", backend);
         if (backend != 0)
-            PQclear(PQexec(pg->conn, end));
+            PQclear(PQexec(pg->conn, sql));
         usleep(OLD_SESSION_US);
     }
     describe(who, text, sizeof text, &pid);
     return FAIL(err, ST_BUSY,
-                "%s is in use by another sweep or daemon (%s); wait for it, stop it, or give another database to "
-                "--store. `trawl daemon` waits and takes over when it ends; reading commands work meanwhile",
-                store->path, text);
+                "%s%s is in use by another sweep or daemon (%s); wait for it, stop it, or give another %s. "
+                "%s waits and takes over when it ends; reading commands work meanwhile",
+                store->path, is_store ? "" : ": the study", text, is_store ? "database to --store" : "name to --name",
+                is_store ? "`trawl daemon`" : "`trawl sweep --standby --resume`");
 }
 
-bool pg_is_held(const char *address, char *ret_who, size_t size, int64_t *ret_pid)
+enum status pg_lock(struct store *store, struct error *err)
+{
+    if (store->pg->role == PG_CONTROLLER)
+        TRY(lock_one(store, PG_LOCK_KEY, 1, err));
+    for (size_t i = 0; i < store->pg->n_studies; i++)
+        TRY(lock_one(store, PG_STUDY_KEY, store->pg->studies[i], err));
+    return ST_OK;
+}
+
+static size_t find_study(const struct pg *pg, int64_t study_id)
+{
+    size_t i = 0;
+
+    while (i < pg->n_studies && pg->studies[i] != study_id)
+        i++;
+    return i;
+}
+
+enum status pg_lock_study(struct store *store, int64_t study_id, struct error *err)
+{
+    struct pg *pg = store->pg;
+
+    if (find_study(pg, study_id) < pg->n_studies)
+        return ST_OK;
+    TRY(pg_ready(store, "taking a study's lock", err));
+    TRY(lock_one(store, PG_STUDY_KEY, study_id, err));
+    MEM_ROOM(pg->studies, pg->n_studies, pg->cap_studies);
+    pg->studies[pg->n_studies++] = study_id;
+    return ST_OK;
+}
+
+void pg_unlock_study(struct store *store, int64_t study_id)
+{
+    struct pg *pg = store->pg;
+    size_t i = find_study(pg, study_id);
+    char sql[96];
+
+    if (i == pg->n_studies)
+        return;
+    pg->studies[i] = pg->studies[--pg->n_studies];
+    snprintf(sql, sizeof sql, "SELECT pg_advisory_unlock(" PG_STUDY_KEY ", %lld)", (long long)study_id);
+    if (PQstatus(pg->conn) == CONNECTION_OK) /* else it has ended with the session */
+        PQclear(PQexec(pg->conn, sql));
+}
+
+bool pg_is_held(const char *address, unsigned locks, const char *study, char *ret_who, size_t size, int64_t *ret_pid)
 {
     PGconn *conn = pg_connect(address, "trawl looks");
     char who[PG_WHO_MAX] = "";
     int backend;
-    bool held = PQstatus(conn) == CONNECTION_OK && holder(conn, who, &backend) && who[0] != '\0';
+    bool held = PQstatus(conn) == CONNECTION_OK &&
+                holder(conn, study != NULL ? locks : locks & ~(unsigned)PG_HELD_STUDY, study, who, &backend) &&
+                who[0] != '\0';
 
     *ret_pid = 0;
     if (size > 0)
@@ -125,23 +200,24 @@ bool pg_has_holder(struct store *store)
     char who[PG_WHO_MAX] = "";
     int backend;
 
-    return pg_ready(store, "looking for the controller", NULL) == ST_OK && holder(store->pg->conn, who, &backend) &&
-           who[0] != '\0';
+    return pg_ready(store, "looking for the controller", NULL) == ST_OK &&
+           holder(store->pg->conn, PG_HELD_ANY, NULL, who, &backend) && who[0] != '\0';
 }
 
-enum status pg_stand_by(const char *address, bool (*cancel)(void), struct error *err)
+enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(void), struct error *err)
 {
     PGconn *conn = pg_connect(address, "trawl stands by");
     double free_s = 0; /* since when the lock is seen free; 0: it is not */
     char who[PG_WHO_MAX];
     int backend;
 
-    while (!cancel() && (free_s == 0 || clock_mono_s() - free_s < FREE_S)) {
+    while (!cancel() && (free_s == 0 || clock_mono_s() - free_s < STORE_FREE_S)) {
         if (PQstatus(conn) != CONNECTION_OK) {
             PQfinish(conn);
             conn = pg_connect(address, "trawl stands by");
             free_s = 0;
-        } else if (!holder(conn, who, &backend) || who[0] != '\0') {
+        } else if (!holder(conn, study != NULL ? PG_HELD_STUDY : PG_HELD_STORE, study, who, &backend) ||
+                   who[0] != '\0') {
             free_s = 0;
         } else if (free_s == 0) {
             free_s = clock_mono_s();
@@ -149,7 +225,9 @@ enum status pg_stand_by(const char *address, bool (*cancel)(void), struct error 
         usleep(LOOK_US);
     }
     PQfinish(conn);
-    return cancel() ? FAIL(err, ST_INTERRUPTED, "asked to stop while another controller had the store") : ST_OK;
+    return cancel() ? FAIL(err, ST_INTERRUPTED, "asked to stop while another controller had the %s",
+                           study != NULL ? "study" : "store")
+                    : ST_OK;
 }
 
 int pg_library_version(void)

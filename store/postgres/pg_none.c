@@ -23,18 +23,18 @@ enum status pg_open(struct store *store, enum pg_role role, struct error *err)
     return pg_address_check("", err);
 }
 
-bool pg_is_held(const char *address, char *ret_who, size_t size, int64_t *ret_pid)
+bool pg_is_held(const char *address, unsigned locks, const char *study, char *ret_who, size_t size, int64_t *ret_pid)
 {
-    (void)address;
+    (void)address, (void)locks, (void)study;
     if (size > 0)
         ret_who[0] = '\0';
     *ret_pid = 0;
     return false;
 }
 
-enum status pg_stand_by(const char *address, bool (*cancel)(void), struct error *err)
+enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(void), struct error *err)
 {
-    (void)cancel;
+    (void)cancel, (void)study;
     return pg_address_check(address, err);
 }
 

@@ -6,7 +6,6 @@
 
 #include <libpq-fe.h>
 
-#define PG_LOCK_KEY "1414676823" /* STORE_APP_ID; with 1 the key of the controller's advisory lock in the database */
 #define PG_HINTS_SQL_MAX 128
 #define PG_WHO_MAX 64 /* of an application_name, with its end */
 
@@ -22,6 +21,8 @@ struct pg {
     uint64_t token; /* of the last transaction that writes, in the table session */
     size_t n_queued; /* statements whose results are not read yet */
     unsigned listens, sends, came; /* hints, as bits: those asked for, those of the open transaction, those that came */
+    int64_t *studies; /* (n_studies) whose locks this session holds */
+    size_t n_studies, cap_studies;
     char snapshot[512]; /* at the last look: pg_data_version */
     int64_t version;
 };
@@ -34,7 +35,7 @@ enum status pg_ready(struct store *store, const char *what, struct error *err) M
 enum status pg_drain(struct store *store, const char *what, struct error *err) MUST_USE;
 /* A session for short questions; NULL: no server answers. PQfinish. */
 PGconn *pg_connect(const char *address, const char *who);
-/* The lock of the controller, held by this connection: ST_BUSY names its holder. */
+/* The locks that this connection is to hold, of the store and of studies: ST_BUSY names another holder. */
 enum status pg_lock(struct store *store, struct error *err) MUST_USE;
 /* "LISTEN a;LISTEN b;" */
 void pg_hints_to_sql(unsigned hints, const char *verb, char sql[PG_HINTS_SQL_MAX]);

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define LOCK_TRIES 20
-#define LOOK_TRIES 3 /* a process that only checks (store_is_held) holds the lock for microseconds */
+#define LOOK_TRIES 3 /* a process that only checks (store_file_is_held) holds the lock for microseconds */
 #define LOOK_WAIT_US 20000
 #define LINKS_MAX 40 /* the kernel's limit */
 
@@ -221,21 +221,12 @@ void store_lock_drop(struct store *store)
     store->guard_fd = -1;
 }
 
-bool store_has_writer(struct store *store)
-{
-    int64_t pid;
-
-    return store->pg != NULL ? pg_has_holder(store) : store_is_held(store->path, &pid);
-}
-
-bool store_is_held(const char *path, int64_t *ret_pid)
+bool store_file_is_held(const char *path, int64_t *ret_pid)
 {
     char real[PATH_MAX], lock_path[PATH_MAX + 8], text[24] = "";
     int fd;
     bool held;
 
-    if (store_is_address(path))
-        return pg_is_held(path, text, 0, ret_pid);
     *ret_pid = 0;
     snprintf(lock_path, sizeof lock_path, "%.*s.lock", PATH_MAX, store_real_path(path, real));
     fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait where the file is a pipe */

@@ -16,7 +16,6 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/control/control_server.h"
 #include "sweep/control/controller_socket.h"
-#include "sweep/control/standby.h"
 #include "sweep/controller/devices.h"
 #include "sweep/launch/remote_devices.h"
 #include "sweep/launch/slurm_nodes.h"
@@ -117,7 +116,15 @@ static enum status open_store(struct daemon_cmd *d, struct error *err)
         return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
     log_info("standing by: %s", why.text);
     notify_caller(d, NULL);
-    return standby_open(&d->store, d->store_path, err);
+    while (rc == ST_BUSY) { /* another that waits too may be faster */
+        TRY(store_stand_by(d->store_path, NULL, signals_stop, err));
+        error_clear(&why);
+        rc = store_open_writer(&d->store, d->store_path, &why);
+    }
+    if (rc != ST_OK)
+        return error_set(err, rc, "%s", why.text);
+    log_info("%s: its controller has ended; this one continues its studies", d->store_path);
+    return ST_OK;
 }
 
 static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
@@ -141,7 +148,7 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     if (rc == ST_OK)
         rc = scheduler_create(&d->sched, devices, err);
     if (rc == ST_OK)
-        rc = slurm_nodes_create(&d->sched->launcher, set, store_path(d->store), err);
+        rc = slurm_nodes_create(&d->sched->launcher, set, store_path(d->store), "", err);
     mem_free(devices);
     TRY(rc);
     d->sched->stay = true;
@@ -314,7 +321,8 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
                  "not stop the study. `trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and\n"
                  "`show` look. Studies that were running when it ended, however that was, continue when it starts\n"
                  "again. On a store in PostgreSQL a second daemon, also on another machine, stands by and takes over\n"
-                 "within 10 s when the first ends. [sweep] options that concern the machine (hang_timeout_s,\n"
+                 "within 10 s when the first ends; studies that a `trawl sweep` runs are left to it for as long as it\n"
+                 "lives. [sweep] options that concern the machine (hang_timeout_s,\n"
                  "worker_memory) can be given as --sweep.KEY.",
         .examples = "  trawl daemon --store runs.db --devices cuda:all --detach\n"
                     "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"

@@ -17,7 +17,6 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/handover.h"
-#include "sweep/control/standby.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/devices.h"
 #include "sweep/launch/remote_devices.h"
@@ -96,16 +95,22 @@ void sweep_new_limits(const struct sweep_cmd *s, struct limits *ret)
     }
 }
 
-static enum status open_store(struct sweep_cmd *s, struct error *err)
+/* The stored study, with its lock: where another controller has that, it waits if it is to. */
+static enum status open_study(struct sweep_cmd *s, const char *name, struct error *err)
 {
     struct error why = {0};
-    enum status rc = store_open_writer(&s->store, s->store_path, &why);
+    enum status rc = sched_study_open(&s->ss, s->store, name, &why);
 
-    if (rc != ST_BUSY || !s->standby)
-        return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
-    log_info("standing by: %s", why.text);
-    signals_catch();
-    return standby_open(&s->store, s->store_path, err);
+    while (rc == ST_BUSY && s->standby) {
+        log_info("standing by: %s", why.text);
+        signals_catch();
+        TRY(store_stand_by(s->store_path, name, signals_stop, err));
+        error_clear(&why);
+        rc = sched_study_open(&s->ss, s->store, name, &why);
+        if (rc == ST_OK)
+            log_info("%s: the controller of %s has ended; this one continues it", s->store_path, name);
+    }
+    return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
 }
 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
@@ -119,11 +124,11 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
                     s->store_path, s->from)
              : ST_OK;
     if (rc == ST_OK)
-        rc = open_store(s, err);
+        rc = store_open_controller(&s->store, s->store_path, err);
     if (rc == ST_OK)
         rc = submission_store(s->store, &submission, err);
     if (rc == ST_OK)
-        rc = sched_study_open(&s->ss, s->store, s->name, err);
+        rc = open_study(s, s->name, err);
     submission_free(&submission);
     return rc;
 }
@@ -292,8 +297,8 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
     struct limits want;
 
-    TRY(open_store(s, err));
-    TRY(sched_study_open(&s->ss, s->store, s->resume, err));
+    TRY(store_open_controller(&s->store, s->store_path, err));
+    TRY(open_study(s, s->resume, err));
     if (s->has_config) {
         TRY(take_space(s, err));
         take_machine(s);
@@ -351,7 +356,7 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK)
         rc = scheduler_create(&s->sched, devices, err);
     if (rc == ST_OK)
-        rc = slurm_nodes_create(&s->sched->launcher, &setup->sweep, store_path(s->store), err);
+        rc = slurm_nodes_create(&s->sched->launcher, &setup->sweep, store_path(s->store), s->ss->view.study.name, err);
     mem_free(devices);
     TRY(rc);
     s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
@@ -516,7 +521,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &s.store_path, "FILE",
          "the store, made when missing: a file, or postgresql://HOST/DATABASE (trawl.db)"},
-        {"standby", 0, CLI_FLAG, &s.standby, NULL, "on PostgreSQL: wait while another controller has the store"},
+        {"standby", 0, CLI_FLAG, &s.standby, NULL, "on PostgreSQL: wait while another controller has the study"},
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
         {"resume", 0, CLI_TEXT, &s.resume, "NAME", "resume a study of the store, up to its limits or new ones"},
         {"from", 0, CLI_TEXT, &s.from, "STUDY",

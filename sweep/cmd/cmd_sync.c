@@ -132,11 +132,20 @@ static enum status sync_all(struct sync_cmd *s, struct error *err)
     for (size_t i = 0; rc == ST_OK && i < n && !signals_stop(); i++) {
         if (s->name != NULL && strcmp(studies[i].name, s->name) != 0)
             continue;
+        int64_t held = 0;
         found = true;
-        if (s->forget != NULL)
+        rc = store_study_hold(s->store, studies[i].name, &held, err); /* a controller would send too */
+        if (rc == ST_BUSY && s->name == NULL) {
+            log_info("%s: its controller sends; left out", studies[i].name);
+            error_clear(err);
+            rc = ST_OK;
+            continue;
+        }
+        if (rc == ST_OK && s->forget != NULL)
             rc = store_tracker_forget(s->store, studies[i].id, s->forget, err);
         if (rc == ST_OK)
             rc = sync_study(s, &studies[i], err);
+        store_study_let_go(s->store, held);
     }
     study_list_free(studies, n);
     if (rc == ST_OK && !found && s->name != NULL) {
@@ -153,7 +162,7 @@ static enum status run(struct sync_cmd *s, struct error *err)
         return FAIL(err, ST_USAGE, "sync: --forget needs the name of the study that is to forget a tracker");
     if (!store_may_exist(s->store_path))
         return FAIL(err, ST_NOTFOUND, "there is no store at %s; check --store", s->store_path);
-    TRY(store_open_writer(&s->store, s->store_path, err));
+    TRY(store_open_controller(&s->store, s->store_path, err));
     signals_catch();
     TRY(sync_all(s, err));
     if (signals_stop())

@@ -11,6 +11,7 @@
 #include "sweep/signals.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -112,11 +113,11 @@ static enum status read_answer(const struct strbuf *line, cJSON **ret_answer, st
 }
 
 /* By way of the store. */
-static enum status mail(const char *store_path, int patience_s, const char *text, struct strbuf *line,
-                        bool *ret_reached, struct error *err)
+static enum status mail(const char *store_path, const char *study, int patience_s, const char *text,
+                        struct strbuf *line, bool *ret_reached, struct error *err)
 {
     char *answer = NULL;
-    enum status rc = store_mail_call(store_path, text, patience_s, signals_stop, &answer, ret_reached, err);
+    enum status rc = store_mail_call(store_path, study, text, patience_s, signals_stop, &answer, ret_reached, err);
 
     if (rc == ST_OK)
         strbuf_add(line, answer);
@@ -127,7 +128,8 @@ static enum status mail(const char *store_path, int patience_s, const char *text
 enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
                                 bool *ret_reached, struct error *err)
 {
-    char *text = json_print(request, false);
+    char *text = json_print(request, false), study[128];
+    const char *named = json_get_str(request, "study");
     struct error why = {0};
     struct strbuf line;
     int fd = -1;
@@ -135,24 +137,31 @@ enum status control_call_within(const char *store_path, int patience_s, cJSON *r
 
     *ret_answer = NULL;
     *ret_reached = false;
+    snprintf(study, sizeof study, "%s", named != NULL ? named : "");
     cJSON_Delete(request);
     strbuf_init(&line, ANSWER_MAX);
     rc = connect_to(store_path, patience_s, &fd, &why);
     *ret_reached = fd >= 0;
-    if (rc == ST_NOTFOUND && store_is_address(store_path)) {
-        rc = mail(store_path, patience_s, text, &line, ret_reached, err); /* its controller is on another machine */
-    } else {
-        if (rc != ST_OK)
-            error_set(err, rc, "%s", why.text);
-        if (rc == ST_OK)
-            rc = send_text(fd, text, strlen(text), err);
-        if (rc == ST_OK)
-            rc = send_text(fd, "\n", 1, err);
-        if (rc == ST_OK)
-            rc = receive_line(fd, &line, err);
-    }
     if (rc == ST_OK)
-        rc = read_answer(&line, ret_answer, err);
+        rc = send_text(fd, text, strlen(text), &why);
+    if (rc == ST_OK)
+        rc = send_text(fd, "\n", 1, &why);
+    if (rc == ST_OK)
+        rc = receive_line(fd, &line, &why);
+    if (rc == ST_OK)
+        rc = read_answer(&line, ret_answer, &why);
+    /* Its controller is on another machine, or is not the one that listens here. */
+    if ((rc == ST_NOTFOUND && fd < 0) || rc == ST_BUSY) {
+        if (store_is_address(store_path)) {
+            error_clear(&why);
+            strbuf_clear(&line);
+            rc = mail(store_path, study[0] != '\0' ? study : NULL, patience_s, text, &line, ret_reached, &why);
+            if (rc == ST_OK)
+                rc = read_answer(&line, ret_answer, &why);
+        }
+    }
+    if (rc != ST_OK)
+        error_set(err, rc, "%s", why.text);
     if (fd >= 0)
         close(fd);
     strbuf_free(&line);

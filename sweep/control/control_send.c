@@ -25,8 +25,11 @@ static enum status write_store(const char *path, const struct control_command *c
 {
     struct store *store = NULL;
     struct study study = {0};
-    enum status rc = store_open_writer(&store, path, err);
+    int64_t held;
+    enum status rc = store_open_controller(&store, path, err);
 
+    if (rc == ST_OK)
+        rc = store_study_hold(store, c->study, &held, err);
     if (rc == ST_OK)
         rc = store_study_find(store, c->study, &study, err);
     if (rc == ST_OK)
@@ -59,7 +62,7 @@ enum status control_carry_out(const char *path, const struct control_command *c,
     for (int i = 0; i < HANDOVER_TRIES; i++) {
         struct error why = {0};
         bool reached = false;
-        *ret_by_controller = store_is_held(path, &pid);
+        *ret_by_controller = store_is_held(path, c->study, &pid);
         rc = *ret_by_controller ? ask_controller(path, c, ret_text, size, &reached, &why)
                                 : write_store(path, c, ret_text, size, &why);
         /* else it listens not yet or no more, or took the lock just now */
@@ -68,7 +71,7 @@ enum status control_carry_out(const char *path, const struct control_command *c,
         usleep(HANDOVER_WAIT_US);
     }
     if (store_is_address(path)) {
-        store_holder(path, who, sizeof who);
+        store_holder(path, c->study, who, sizeof who);
         return FAIL(
             err, ST_BUSY,
             "%s is held by %s, which takes no commands (it begins or ends just now, or hangs); try again, or end it",

@@ -183,7 +183,7 @@ static bool send_line(struct client *c, char *text)
     return ok;
 }
 
-char *control_server_answer(struct control_server *s, const char *line, size_t n)
+char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t n)
 {
     cJSON *request = NULL, *answer = cJSON_CreateObject();
     struct error why = {0};
@@ -194,7 +194,7 @@ char *control_server_answer(struct control_server *s, const char *line, size_t n
     if (rc == ST_OK && !cJSON_IsObject(request))
         rc = FAIL(&why, ST_CORRUPT, "a request is one JSON object in a line");
     if (rc == ST_OK)
-        rc = s->fn(s->ctx, request, answer, &why);
+        rc = fn(ctx, request, answer, &why);
     if (rc != ST_OK) { /* whatever the answer holds so far is no answer */
         cJSON_Delete(answer);
         answer = cJSON_CreateObject();
@@ -216,7 +216,7 @@ static bool answer_lines(struct control_server *s, struct client *c)
 
     while (c->n > 0 && (end = memchr(c->buf, '\n', c->n)) != NULL) {
         size_t n = (size_t)(end - c->buf);
-        if (!send_line(c, control_server_answer(s, c->buf, n)))
+        if (!send_line(c, control_server_answer(s->fn, s->ctx, c->buf, n)))
             return false;
         c->n -= n + 1;
         memmove(c->buf, end + 1, c->n);

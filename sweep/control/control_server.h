@@ -20,7 +20,7 @@ void control_server_destroy(struct control_server *server); /* removes the socke
 int control_server_fd(const struct control_server *server); /* readable when a client waits */
 void control_server_serve(struct control_server *server);
 /* The answer to one request that came another way; mem_free, with space for one more byte in the NUL's place. */
-char *control_server_answer(struct control_server *server, const char *line, size_t n);
+char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t n);
 const char *control_server_address(const struct control_server *server); /* for messages */
 
 #endif

@@ -2,6 +2,7 @@
  * Invariant: the store's row is changed first, then the running study follows it; a crash in between loses nothing. */
 #include "sweep/control/controller_socket.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -31,6 +32,7 @@
 
 #define MAIL_NS 500000000 /* between two looks for requests that come through the store */
 #define MAILS_AT_A_TIME 16
+#define FREE_LOOK_S 1 /* between two looks for studies without a controller */
 
 /* ---- studies and their places ---- */
 
@@ -123,13 +125,66 @@ enum status controller_socket_take_studies(struct controller_socket *sock, size_
         struct error why = {0};
         if (studies[i].state != STUDY_RUNNING || scheduler_find(sock->sched, studies[i].name) != NULL)
             continue;
-        if (add_study(sock, studies[i].name, &why) == ST_OK)
+        enum status added = add_study(sock, studies[i].name, &why);
+        if (added == ST_OK)
             *ret_n += !sock->waiting;
-        else if (!signals_stop()) /* else the next daemon takes it */
+        else if (added != ST_BUSY && !signals_stop()) /* else another controller has it, or the next daemon takes it */
             pause_with_error(sock, &studies[i], &why);
     }
     study_list_free(studies, n);
     return rc;
+}
+
+/* Since when a study of PostgreSQL that is to run is seen without a controller. */
+static double free_since_s(const struct controller_socket *sock, int64_t id, double now_s)
+{
+    for (size_t i = 0; i < sock->n_free; i++)
+        if (sock->free[i].id == id)
+            return sock->free[i].since_s;
+    return now_s;
+}
+
+static void take_free(struct controller_socket *sock, const struct held_study *found)
+{
+    struct study study = {0};
+    struct error why = {0};
+    enum status rc = store_study_find(sock->store, found->name, &study, &why);
+
+    if (rc == ST_OK)
+        rc = add_study(sock, found->name, &why);
+    if (rc == ST_OK)
+        log_info("%s had no controller; it continues here", found->name);
+    else if (rc != ST_BUSY && study.id != 0)
+        pause_with_error(sock, &study, &why);
+    study_free(&study);
+}
+
+/* Studies of sweeps that share the database and were killed: a daemon is the standby of them all. */
+static void take_studies_without_controller(struct controller_socket *sock)
+{
+    double now_s = clock_mono_s();
+    struct held_study *found = NULL;
+    struct error ignored = {0};
+    struct study_without without[SCHED_MAX_STUDIES];
+    size_t n = 0, n_without = 0;
+
+    if (!store_is_address(store_path(sock->store)) || now_s - sock->looked_s < FREE_LOOK_S)
+        return;
+    sock->looked_s = now_s;
+    if (store_studies_held(sock->store, false, &found, &n, &ignored) != ST_OK)
+        return;
+    for (size_t i = 0; i < n && n_without < SCHED_MAX_STUDIES && !sock->waiting; i++) {
+        double since_s = free_since_s(sock, found[i].id, now_s);
+        if (scheduler_find(sock->sched, found[i].name) != NULL)
+            continue;
+        if (now_s - since_s >= STORE_FREE_S)
+            take_free(sock, &found[i]);
+        else
+            without[n_without++] = (struct study_without){found[i].id, since_s};
+    }
+    memcpy(sock->free, without, n_without * sizeof *without);
+    sock->n_free = n_without;
+    mem_free(found);
 }
 
 void controller_socket_take_turns(struct controller_socket *sock)
@@ -137,7 +192,10 @@ void controller_socket_take_turns(struct controller_socket *sock)
     struct error why = {0};
     size_t n;
 
-    if (!sock->waiting || sock->sched->stopping || sock->sched->n_waits > 1 || sock->sched->lock_reported)
+    if (sock->sched->stopping || sock->sched->n_waits > 1 || sock->sched->lock_reported)
+        return;
+    take_studies_without_controller(sock);
+    if (!sock->waiting)
         return;
     if (sock->sched->n_studies == SCHED_MAX_STUDIES && !free_study_slot(sock))
         return;
@@ -347,9 +405,12 @@ static enum status on_resume(struct controller_socket *sock, const cJSON *reques
 static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct error *err)
 {
     struct controller_socket *sock = ctx;
-    const char *word = json_get_str(request, "command");
+    const char *word = json_get_str(request, "command"), *study = json_get_str(request, "study");
     bool waits = sock->sched->n_waits > 1;
 
+    if (study != NULL && scheduler_find(sock->sched, study) == NULL && !waits && !sock->locked &&
+        store_study_is_others(sock->store, study))
+        return FAIL(err, ST_BUSY, "%s: another controller has the study %s", store_path(sock->store), study);
     if (word != NULL && strcmp(word, "status") == 0) {
         on_status(sock, request, answer);
         return ST_OK;
@@ -397,7 +458,7 @@ static void on_mail(void *ctx, short revents)
     for (int i = 0;
          i < MAILS_AT_A_TIME && store_mail_take(sock->store, &id, &request, &why) == ST_OK && request != NULL; i++) {
         sock->answers = true;
-        char *answer = control_server_answer(sock->server, request, strlen(request));
+        char *answer = control_server_answer(handle, sock, request, strlen(request));
         sock->answers = false;
         if (store_mail_answer(sock->store, id, answer, &why) != ST_OK)
             log_warn("%s, continuing", why.text);
@@ -451,13 +512,15 @@ void controller_socket_open(struct controller_socket *sock, struct store *store,
     *sock = (struct controller_socket){.store = store, .sched = sched, .daemon = daemon, .mail_fd = -1};
     store_on_full(store, wait_for_room, sock);
     store_on_locked(store, wait_for_lock, sock);
-    if (control_server_create(&sock->server, store_path(store), handle, sock, &why) != ST_OK ||
-        scheduler_watch(sched, control_server_fd(sock->server), POLLIN, on_ready, sock, &why) != ST_OK) {
+    /* Sweeps that share a database on one machine have no sockets: they get their requests through it. */
+    bool listens = daemon || !store_is_address(store_path(store));
+    if (listens && (control_server_create(&sock->server, store_path(store), handle, sock, &why) != ST_OK ||
+                    scheduler_watch(sched, control_server_fd(sock->server), POLLIN, on_ready, sock, &why) != ST_OK)) {
         log_warn("%s; `trawl pause`, `stop` and the like do not reach this sweep, continuing", why.text);
         control_server_destroy(sock->server);
         sock->server = NULL;
     }
-    if (sock->server == NULL || !store_is_address(store_path(store)))
+    if (!store_is_address(store_path(store)))
         return;
     sock->mail_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (sock->mail_fd < 0 || timerfd_settime(sock->mail_fd, 0, &every, NULL) != 0 ||

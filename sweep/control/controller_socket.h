@@ -8,17 +8,24 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "sweep/controller/scheduler.h"
 
 struct control_server;
-struct scheduler;
 struct store;
 
+struct study_without { /* a controller */
+    int64_t id;
+    double since_s; /* when it was first seen so */
+};
 struct controller_socket {
     struct store *store; /* the caller's, like sched */
     struct scheduler *sched;
-    struct control_server *server; /* NULL: no socket could be made, which was logged */
+    struct control_server *server; /* NULL: no socket could be made, which was logged, or none is wanted */
     int mail_fd; /* a timer that looks for requests that come through a store in PostgreSQL; -1: none */
     bool daemon; /* takes new studies */
+    struct study_without free[SCHED_MAX_STUDIES]; /* (n_free) that are to run, at the last look */
+    size_t n_free;
+    double looked_s;
     bool waiting; /* studies of the store are to run and all SCHED_MAX_STUDIES are taken */
     bool answers; /* a request is being answered */
     bool locked; /* answers come from within a call of the store, which waits for another program's lock */

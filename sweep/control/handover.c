@@ -25,7 +25,7 @@ bool handover_is_possible(const struct sweep_cmd *s)
     int64_t pid;
     bool reached = false, is_daemon = false;
 
-    if (!store_is_held(s->store_path, &pid))
+    if (!store_is_held(s->store_path, NULL, &pid))
         return false;
     request = cJSON_CreateObject();
     json_add_str(request, "command", "status");

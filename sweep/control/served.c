@@ -3,6 +3,7 @@
 #include "sweep/control/served.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "sweep/control/control_client.h"
@@ -11,6 +12,26 @@
 
 #define PATIENCE_S 3 /* with a controller that is stopped */
 
+/* In PostgreSQL the locks of studies are the answer; NULL: the server gives none. */
+static cJSON *names_of_locks(const char *store_path)
+{
+    struct held_study *held = NULL;
+    struct store *store = NULL;
+    struct error ignored = {0};
+    cJSON *names = NULL;
+    size_t n = 0;
+
+    if (store_open_reader(&store, store_path, &ignored) == ST_OK &&
+        store_studies_held(store, true, &held, &n, &ignored) == ST_OK) {
+        names = cJSON_CreateArray();
+        for (size_t i = 0; i < n; i++)
+            cJSON_AddItemToArray(names, cJSON_CreateString(held[i].name));
+    }
+    mem_free(held);
+    store_close(store);
+    return names;
+}
+
 void served_ask(const char *store_path, struct served *ret_served)
 {
     cJSON *request, *answer = NULL;
@@ -18,7 +39,11 @@ void served_ask(const char *store_path, struct served *ret_served)
     bool reached;
     int64_t pid;
 
-    *ret_served = (struct served){.held = store_is_held(store_path, &pid)};
+    *ret_served = (struct served){.held = store_is_held(store_path, NULL, &pid)};
+    if (store_is_address(store_path)) {
+        ret_served->names = names_of_locks(store_path);
+        return;
+    }
     if (!ret_served->held)
         return;
     request = cJSON_CreateObject();
@@ -40,12 +65,12 @@ const char *served_state(const struct served *served, const struct study *study,
 
     if (study->state != STUDY_RUNNING)
         return study_state_name(study->state);
-    if (!served->held)
-        return n_running > 0 ? "interrupted" : "idle";
     cJSON_ArrayForEach(item, served->names)
     {
         if (cJSON_IsString(item) && strcmp(item->valuestring, study->name) == 0)
             return "running";
     }
+    if (!served->held)
+        return n_running > 0 ? "interrupted" : "idle";
     return served->names != NULL ? "waiting" : "running"; /* a controller of another version, or one that is busy */
 }

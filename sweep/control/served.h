@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 struct served {
-    bool held; /* a controller has the store */
+    bool held; /* a controller has the store; in PostgreSQL: a daemon has it */
     cJSON *names; /* of the studies that it serves; NULL: it did not answer. Owned */
 };
 /* Asks the controller of the store, if there is one, and waits briefly. */

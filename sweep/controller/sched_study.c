@@ -48,7 +48,9 @@ enum status sched_study_open(struct sched_study **ret_run, struct store *store, 
     enum status rc;
 
     ss->store = store;
-    rc = study_view_load(store, name, &ss->view, err);
+    rc = store_study_hold(store, name, &ss->held_id, err);
+    if (rc == ST_OK)
+        rc = study_view_load(store, name, &ss->view, err);
     if (rc == ST_OK)
         rc = study_view_setup(&ss->view, &ss->setup, err);
     if (rc == ST_OK)
@@ -73,6 +75,7 @@ void sched_study_destroy(struct sched_study *ss)
     gain_watch_free(&ss->gain);
     leases_free(&ss->leases);
     evidence_free(&ss->evidence);
+    store_study_let_go(ss->store, ss->held_id);
     study_view_free(&ss->view);
     mem_free(ss);
 }

@@ -34,6 +34,7 @@ enum sched_study_state {
 
 struct sched_study {
     struct store *store; /* the caller's */
+    int64_t held_id; /* of store_study_hold */
     struct study_view view; /* owned */
     struct setup *setup; /* the view's */
     enum sched_study_state state;

@@ -41,7 +41,7 @@
 enum step { STEP_NONE, STEP_LOOK, STEP_ACT };
 
 struct slurm_nodes {
-    char name[40]; /* of the jobs: the same for all controllers of a store */
+    char name[40]; /* of the jobs: the same for all controllers that follow each other */
     char *submit; /* sbatch, but for --array; owned */
     char *node; /* what a job runs; owned */
     int64_t max, trials_per_node;
@@ -91,7 +91,7 @@ static enum status read_words(struct slurm_nodes *n, const struct sweep_settings
 }
 
 enum status slurm_nodes_create(struct slurm_nodes **ret, const struct sweep_settings *set, const char *store_path,
-                               struct error *err)
+                               const char *study, struct error *err)
 {
     char real[PATH_MAX];
     const char *path = realpath(store_path, real) != NULL ? real : store_path;
@@ -103,7 +103,8 @@ enum status slurm_nodes_create(struct slurm_nodes **ret, const struct sweep_sett
         return ST_OK;
     n = mem_alloc(sizeof *n);
     n->fd = -1;
-    snprintf(n->name, sizeof n->name, "trawl-%08x", (unsigned)hash_text(path));
+    uint64_t hash = hash_text(path) ^ (store_is_address(path) && study[0] != '\0' ? hash_text(study) : 0);
+    snprintf(n->name, sizeof n->name, "trawl-%08x", (unsigned)hash);
     rc = read_words(n, set, path, err);
     if (rc == ST_OK && !store_is_address(store_path))
         log_warn("sweep.launcher: %s is a file, so nodes on other machines must not use it; a store in PostgreSQL is "

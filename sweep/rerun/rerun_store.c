@@ -63,8 +63,8 @@ enum status rerun_store(struct rerun *r, struct error *err)
         i++;
     if (i == r->n)
         return ST_OK;
-    if (!store_is_held(r->store_path, &pid)) {
-        rc = store_open_writer(&store, r->store_path, err);
+    if (!store_is_held(r->store_path, r->study.name, &pid)) {
+        rc = store_open_controller(&store, r->store_path, err);
         if (rc == ST_OK)
             rc = sched_study_open(&ss, store, r->study.name, err);
     }

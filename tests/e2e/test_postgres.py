@@ -191,26 +191,56 @@ def test_a_password_file_works(folder):
         del server
 
 
-def test_the_second_controller_waits_or_is_refused(folder):
+def states(store):
+    return {study["name"]: study["state"] for study in json.loads(run("ls", "--store", store, "--json")[0])}
+
+
+def test_each_study_has_its_controller_and_standby(folder):
     store, config = database(folder, "second"), write(folder, "s.ini", LONG)
-    first = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "-q")
-    wait_for(lambda: n_done(store, "a") > 1, first)
-    fails("sweep", config, "--store", store, "--name", "b", code=1,
-          says=("in use by another sweep or daemon", "process %d on " % first.pid))
-    fails("migrate", store, folder / "m.db", code=1, says="in use by another sweep or daemon")
+    sweep = lambda *words: start("sweep", *words, "--trials", 100000, "--store", store, "-q")
+    first, second = sweep(config, "--name", "a"), sweep(config, "--name", "b")  # side by side
+    for name, process in (("a", first), ("b", second)):
+        wait_for(lambda: n_done(store, name) > 1, process)
+    fails("sweep", "--resume", "a", "--store", store, code=1, says=("the study is in use by another sweep", "process %d on " % first.pid))
+    fails("migrate", store, folder / "m.db", code=1, says="a sweep runs on")
     elsewhere = dict(os.environ, XDG_DATA_HOME=str(folder / "other"), XDG_RUNTIME_DIR=str(folder))  # finds no socket
-    run("pause", "a", "--store", store, env=elsewhere)
-    wait_for(lambda: json.loads(run("ls", "--store", store, "--json")[0])[0]["state"] == "paused", first)
-    run("continue", "a", "--store", store, env=elsewhere)
+    for env in (elsewhere, None):
+        run("pause", "a", "--store", store, env=env)
+        equal(states(store), {"a": "paused", "b": "running"})
+        run("continue", "a", "--store", store, env=env)
+        wait_for(lambda: states(store) == {"a": "running", "b": "running"}, first)
     fails("stop", "none", "--store", store, env=elsewhere, code=1, says="has no study 'none'")
     equal(ask(store, "SELECT count(*) FROM mail"), [["0"]])
-    second = start("sweep", "--resume", "a", "--trials", 100000, "--store", store, "--standby", "-q")
-    wait_for(lambda: "standing by" in second.stderr.readline(), second)
-    first.send_signal(signal.SIGINT)
+    standby = sweep("--resume", "a", "--standby")
+    wait_for(lambda: "standing by" in standby.stderr.readline(), standby)
+    both = daemon(store)  # stands by for whatever has no controller
+    wait_for(lambda: "serving" in both.stderr.readline(), both)
+    run("pause", "a", "--store", store)  # its socket is here; the study is not its own
+    wait_for(lambda: states(store)["a"] == "paused", first)
+    run("continue", "a", "--store", store)
+    first.send_signal(signal.SIGINT)  # leaves it paused: not for the daemon
     equal(first.wait(timeout=tap.PATIENCE_S), 130)
-    wait_for(lambda: [t for t in trials_now(store, "a") if t["state"] == "running"], second)
-    second.send_signal(signal.SIGINT)
-    equal(second.wait(timeout=tap.PATIENCE_S), 130)
+    wait_for(lambda: [t for t in trials_now(store, "a") if t["state"] == "running"], standby)
+    equal(second.poll(), None)
+    second.kill()
+    second.wait()
+    n = n_done(store, "b")
+    wait_for(lambda: "b had no controller; it continues here" in both.stderr.readline(), both)
+    wait_for(lambda: n_done(store, "b") > n, both)
+    equal(states(store), {"a": "running", "b": "running"})
+    run("stop", "a", "--store", store)
+    equal(standby.wait(timeout=tap.PATIENCE_S), 0)
+    run("stop", "b", "--store", store)
+    wait_for(lambda: states(store) == {"a": "ended", "b": "ended"}, both)
+    both.send_signal(signal.SIGTERM)
+    equal(both.wait(timeout=tap.PATIENCE_S), 0)
+    has_all_numbers_of_each(store)
+    assert "is whole" in run("check", store)[0]
+
+
+def has_all_numbers_of_each(store):
+    for study, n, last in ask(store, "SELECT study_id, count(*), max(number) FROM trial GROUP BY 1"):
+        equal(int(n), int(last) + 1)
 
 
 def daemon(store, *more):

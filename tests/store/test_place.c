@@ -59,7 +59,7 @@ static void test_locks_stay(void **state)
     OK(store_open_reader(&reader, place->path, err));
     assert_true(is_locked(place->path));
     store_close(reader);
-    assert_true(store_is_held(place->path, &pid));
+    assert_true(store_is_held(place->path, NULL, &pid));
     FAILS(store_open_writer(&reader, place->path, err), ST_BUSY, "in use");
     assert_true(is_locked(place->path));
     store_close(writer);

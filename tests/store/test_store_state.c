@@ -177,13 +177,13 @@ static void the_holder_is_known(void **state)
     struct store *store;
     int64_t pid = -1;
 
-    assert_false(store_is_held(place->path, &pid));
+    assert_false(store_is_held(place->path, NULL, &pid));
     assert_int_equal(pid, 0);
     OK(store_open_writer(&store, place->path, err));
-    assert_true(store_is_held(place->path, &pid));
+    assert_true(store_is_held(place->path, NULL, &pid));
     assert_int_equal(pid, getpid());
     store_close(store);
-    assert_false(store_is_held(place->path, &pid));
+    assert_false(store_is_held(place->path, NULL, &pid));
 }
 
 /* Two names of one file are one store: two writers would each think to be alone. */
@@ -197,11 +197,11 @@ static void a_link_to_a_store_has_its_lock(void **state)
     snprintf(name, sizeof name, "%s/link", place->dir);
     OK(store_open_writer(&store, place->path, err));
     assert_int_equal(symlink(place->path, name), 0);
-    assert_true(store_is_held(name, &pid));
+    assert_true(store_is_held(name, NULL, &pid));
     FAILS(store_open_writer(&second, name, err), ST_BUSY, "in use by another sweep");
     store_close(store);
     OK(store_open_writer(&second, name, err));
-    assert_true(store_is_held(place->path, &pid));
+    assert_true(store_is_held(place->path, NULL, &pid));
     FAILS(store_open_writer(&store, place->path, err), ST_BUSY, "in use by another sweep");
     store_close(second);
     unlink(name);

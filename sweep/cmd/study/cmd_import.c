@@ -95,7 +95,7 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
     }
     TRY(study_name_check("import", c->study, err));
     TRY(make_submission(c, &submission, err));
-    rc = store_open_writer(&store, c->store_path, err);
+    rc = store_open_controller(&store, c->store_path, err);
     if (rc == ST_OK)
         rc = store_study_create(store, &submission.study, err);
     if (rc == ST_OK)
@@ -244,8 +244,8 @@ static enum status add_all(struct import_cmd *c, struct error *err)
     int64_t pid;
 
     c->numbers = mem_array((size_t)cJSON_GetArraySize(c->bodies) + 1, sizeof *c->numbers);
-    if (!store_is_held(c->store_path, &pid)) {
-        rc = store_open_writer(&store, c->store_path, err);
+    if (!store_is_held(c->store_path, c->study, &pid)) {
+        rc = store_open_controller(&store, c->store_path, err);
         if (rc == ST_OK)
             rc = sched_study_open(&ss, store, c->study, err);
     }
