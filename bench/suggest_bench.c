@@ -1,4 +1,5 @@
-/* suggest_bench.c - time of one proposal of `pareto`, one thread: suggest_bench [N [DIM [PENDING [REPEATS]]]].
+/* suggest_bench.c - time of one proposal of `pareto`, or of a batch of them, one thread:
+ * suggest_bench [N [DIM [PENDING [REPEATS [BATCH]]]]].
  * A made-up study of N finished trials over DIM parameters and PENDING running ones; at every repeat one more has ended
  * and a suggester that lives through them all is asked. The first call fits hyper-parameters, as after a resume. Prints
  * one JSON object; times are of this thread's CPU (the machine may be shared) and of the wall. */
@@ -31,6 +32,7 @@ int main(int argc, char **argv)
 {
     size_t n = (size_t)argument(argc, argv, 1, 200), dim = (size_t)argument(argc, argv, 2, 12);
     size_t n_pending = argc > 3 ? (size_t)strtol(argv[3], NULL, 10) : 0, repeats = (size_t)argument(argc, argv, 4, 21);
+    size_t batch = (size_t)argument(argc, argv, 5, 1), n_made;
     struct space space = {.dim = dim};
     struct error err = {0};
     openblas_set_num_threads(1);
@@ -61,7 +63,7 @@ int main(int argc, char **argv)
     }
     struct suggest_settings settings = {.method = SUGGEST_PARETO, .seed = 1};
     struct suggester *s;
-    struct suggestion suggestion;
+    struct suggestion *made = mem_array(batch, sizeof *made);
     if (suggester_create(&s, &space, &settings, &err) != ST_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
@@ -71,7 +73,7 @@ int main(int argc, char **argv)
         trials[n + k].state = GP_TRIAL_DONE;
         struct gp_history history = {.n = n + k + 1 + n_pending, .trials = trials};
         double cpu_0 = seconds(CLOCK_THREAD_CPUTIME_ID), wall_0 = seconds(CLOCK_MONOTONIC);
-        if (suggester_next(s, &history, (int64_t)history.n, &suggestion, &err) != ST_OK) {
+        if (suggester_batch(s, &history, (int64_t)history.n, batch, made, &n_made, &err) != ST_OK) {
             fprintf(stderr, "%s\n", err.text);
             return 1;
         }
@@ -82,10 +84,12 @@ int main(int argc, char **argv)
     suggester_destroy(s);
     num_sort(cpu, repeats);
     num_sort(wall, repeats);
-    printf("{\"observations\": %zu, \"dim\": %zu, \"pending\": %zu, \"repeats\": %zu, \"cpu_ms_first\": %.2f, "
+    printf("{\"observations\": %zu, \"dim\": %zu, \"pending\": %zu, \"repeats\": %zu, \"batch\": %zu, "
+           "\"cpu_ms_first\": %.2f, "
            "\"cpu_ms_p50\": %.2f, \"cpu_ms_p95\": %.2f, \"wall_ms_p50\": %.2f, \"wall_ms_p95\": %.2f}\n",
-           n, dim, n_pending, repeats, 1e3 * first, 1e3 * cpu[repeats / 2], 1e3 * cpu[repeats * 95 / 100],
+           n, dim, n_pending, repeats, batch, 1e3 * first, 1e3 * cpu[repeats / 2], 1e3 * cpu[repeats * 95 / 100],
            1e3 * wall[repeats / 2], 1e3 * wall[repeats * 95 / 100]);
+    mem_free(made);
     mem_free(trials);
     mem_free(x);
     mem_free(cpu);

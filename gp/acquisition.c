@@ -179,6 +179,23 @@ void ehvi_init(struct ehvi *e, size_t n_objectives, const double *const *f, size
     mem_free(points);
 }
 
+void ehvi_add(struct ehvi *e, const double *f)
+{
+    size_t n = e->n, k = e->n_objectives;
+    double *points = mem_array2(n + 1, k, sizeof *points), ref[EHVI_MAX];
+    const double *columns[EHVI_MAX];
+    for (size_t i = 0; i < k; i++) {
+        double *column = points + i * (n + 1);
+        memcpy(column, e->at[i] + 1, n * sizeof *column);
+        column[n] = f[i];
+        columns[i] = column;
+        ref[i] = e->at[i][n + 1];
+    }
+    ehvi_free(e);
+    ehvi_init(e, k, columns, n + 1, ref);
+    mem_free(points);
+}
+
 void ehvi_free(struct ehvi *e)
 {
     for (size_t i = 0; i < EHVI_MAX; i++)

@@ -180,6 +180,16 @@ void suggester_destroy(struct suggester *suggester);
  * is exhausted, or when nothing that is allowed was found. */
 enum status suggester_next(struct suggester *suggester, const struct gp_history *history, int64_t number,
                            struct suggestion *ret_suggestion, struct error *err) MUST_USE;
+/* n proposals at once, for the trial numbers from `number` on, each knowing those before it as pending. Where more than
+ * SUGGEST_FEW are pending or asked for, one set of models makes them all. ret_suggestions (n); ret_n < n: the space is
+ * used up then; ST_LIMIT: already for the first. */
+enum status suggester_batch(struct suggester *suggester, const struct gp_history *history, int64_t number, size_t n,
+                            struct suggestion *ret_suggestions, size_t *ret_n, struct error *err) MUST_USE;
+#define SUGGEST_FEW 16
+#define SUGGEST_BATCH_MAX 64
+/* How many to ask for at a time where so many trials are under way: 1 up to SUGGEST_FEW, then one in SUGGEST_FEW of them, so
+ * that each knows nearly all that one by itself would. */
+size_t suggester_batch_size(size_t n_parallel);
 
 /* ---- what a study has taught: read off the models of `pareto` ---- */
 

@@ -89,6 +89,11 @@ enum status pareto_load_limits(struct pareto_search *s, const struct gp_history 
     return ST_OK;
 }
 
+bool pareto_gains_count(const struct pareto_search *s)
+{
+    return s->n_limits == 0 || s->has_feasible;
+}
+
 void pareto_log_feasible(const struct pareto_search *s, const double *u, size_t m, double *cross, double *ret)
 {
     double mean[BELIEFS_BATCH], sd[BELIEFS_BATCH];

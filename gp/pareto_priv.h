@@ -30,6 +30,7 @@ struct pareto_search {
     size_t *front; /* groups on the front, owned */
     size_t *score_row; /* (groups) row of the score model; SIZE_MAX: none; owned */
     size_t n_pending; /* pending groups that are believed */
+    bool many; /* see pareto_search_init */
     struct model score, cost; /* factored, with the pending points */
     struct model level[BELIEFS_LEVELS]; /* of the score, at several levels of noise: beliefs_learn */
     double weight[BELIEFS_LEVELS]; /* of each level; 1 in all */
@@ -53,9 +54,10 @@ struct pareto_search {
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
                                const struct gp_history *history, size_t max_pending, bool smooth,
                                const struct pareto_search *like, struct error *err) MUST_USE;
-/* The same with pending points, the model of failures, and the acquisition. */
+/* The same with pending points, the model of failures, and the acquisition. many: so many trials are pending, or asked for
+ * at once, that those which have ended are mostly cheap ones (pareto_many.c). */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
-                               const struct gp_history *history, int64_t number, struct error *err) MUST_USE;
+                               const struct gp_history *history, int64_t number, bool many, struct error *err) MUST_USE;
 /* One more model of the score's rows, with the hyper-parameters of search->score; not yet factored. */
 void pareto_load_score(struct pareto_search *search, struct model *model);
 void pareto_search_free(struct pareto_search *search);
@@ -71,6 +73,8 @@ enum status pareto_load_limits(struct pareto_search *search, const struct gp_his
 /* ln P(the expected outcomes keep all limits) at m <= BELIEFS_BATCH points u (m, dim); cross: work of (m,
  * pareto_search_ld). */
 void pareto_log_feasible(const struct pareto_search *search, const double *u, size_t m, double *cross, double *ret);
+bool pareto_gains_count(
+    const struct pareto_search *search); /* before a point keeps all limits such a one alone is sought */
 double pareto_feasible_gradient(struct pareto_search *search, const double *u, double *gradient); /* of one; is added */
 /* How far group g is from keeping all limits; 0: it keeps them. */
 double pareto_violation(const struct pareto_search *search, const struct gp_history *history, size_t g);
@@ -91,5 +95,9 @@ void beliefs_init(struct gp_insight *insight, const struct pareto_search *search
 /* The best point that was not tried and is allowed, judged snapped. False: there is none. */
 bool pareto_best(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
                  struct rng rng, struct candidate *ret_best) MUST_USE;
+/* The n best one after the other, each as if those before it had ended as expected; the search's front is used up. Returns
+ * how many there are. */
+size_t pareto_many(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
+                   struct rng rng, size_t n, struct candidate *ret) MUST_USE;
 
 #endif

@@ -12,6 +12,7 @@
 #define ROWS_MAX                                                                                                       \
     384 /* distinct points per model; the front, the newest half, and the rest spread over the older ones */
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
+#define PENDING_MAX_MANY 512 /* the same where they are many: the newest half, and a spread of the older */
 /* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all. */
 #define FIT_EVALS 40 /* likelihood evaluations per model when it is small ... */
 #define FIT_SMALL 96
@@ -153,13 +154,20 @@ void pareto_load_score(struct pareto_search *s, struct model *model)
 static enum status believe_pending(struct pareto_search *s, size_t n_pending, struct error *err)
 {
     const struct observations *o = &s->obs;
-    size_t dim = o->dim, n = 0;
+    size_t dim = o->dim, n = 0, seen = 0, all = 0;
     if (n_pending == 0)
         return ST_OK;
+    for (size_t g = 0; g < o->n; g++)
+        all += o->pending[g];
+    size_t newest = s->many && all > n_pending ? n_pending / 2 : n_pending, room = n_pending - newest;
     double *u = mem_array2(n_pending, dim, sizeof *u);
-    for (size_t g = o->n; g-- > 0 && n < n_pending;)
-        if (o->pending[g])
+    for (size_t g = o->n; g-- > 0 && n < n_pending;) {
+        if (!o->pending[g])
+            continue;
+        size_t older = seen++ - newest; /* of all - newest, room are taken */
+        if (n < newest || (older + 1) * room / (all - newest) > older * room / (all - newest))
             memcpy(u + n++ * dim, o->u + g * dim, dim * sizeof *u);
+    }
     enum status rc = model_believe(&s->score, u, n, err);
     if (rc == ST_OK)
         rc = model_believe(&s->cost, u, n, err);
@@ -169,30 +177,46 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     return rc;
 }
 
+/* What is known of group g in model m's terms, or expected of one that is pending. */
+static double known_or_expected(const struct pareto_search *s, const struct model *m, const struct mean_ss *values,
+                                size_t g, double *cross)
+{
+    double mean;
+    if (values[g].n > 0.0)
+        return (values[g].mean - m->y_mean) / m->y_sd;
+    model_predict_mean(m, s->obs.u + g * s->obs.dim, 1, cross, &mean);
+    return mean;
+}
+
 /* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are few,
- * and their worst cost and third objective. False: there is none. Standardised. */
+ * and their worst cost and third objective. False: there is none. Standardised. Where many are pending these count at what
+ * is expected of them: those that end first are the cheapest, and with them alone nothing but cheap points would be
+ * sought, for as long as the first expensive ones take. */
 static bool first_points(const struct pareto_search *s, bool kept_only, bool starts_too, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;
     double score[REF_POINTS], cost = -INFINITY, lo = INFINITY, third = -INFINITY, third_lo = INFINITY;
+    double *cross = mem_array(pareto_search_ld(s), sizeof *cross);
     size_t n = 0;
     for (size_t k = 0; k < 2 * o->n; k++) {
         size_t g = k % o->n;
-        bool is_own = o->done_score[g].n > 0.0;
-        if (o->score[g].n == 0.0 || o->cost[g].n == 0.0 || is_own != (k >= o->n) ||
-            (s->has_third && o->third[g].n == 0.0) || (kept_only && !o->feasible[g]) ||
+        bool waits = s->many && o->pending[g] && o->score[g].n == 0.0 && !kept_only;
+        bool is_own = o->done_score[g].n > 0.0 || waits;
+        bool unknown = o->score[g].n == 0.0 || o->cost[g].n == 0.0 || (s->has_third && o->third[g].n == 0.0);
+        if ((unknown && !waits) || is_own != (k >= o->n) || (kept_only && !o->feasible[g]) ||
             (o->stopped[g].n > 0.0 && !is_own) || (o->start[g] && !starts_too))
             continue;
-        double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
-        double z = s->has_third ? (o->third[g].mean - s->third.y_mean) / s->third.y_sd : 0.0;
+        double c = known_or_expected(s, &s->cost, o->cost, g, cross);
+        double z = s->has_third ? known_or_expected(s, &s->third, o->third, g, cross) : 0.0;
         lo = fmin(lo, c);
         third_lo = fmin(third_lo, z);
         if (n < REF_POINTS) {
             third = fmax(third, z);
-            score[n++] = (o->score[g].mean - s->score.y_mean) / s->score.y_sd;
+            score[n++] = known_or_expected(s, &s->score, o->score, g, cross);
             cost = fmax(cost, c);
         }
     }
+    mem_free(cross);
     if (n == 0)
         return false;
     num_sort(score, n);
@@ -390,15 +414,19 @@ static enum status fit_first(struct pareto_search *s, const struct space *space,
 }
 
 enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
-                               const struct gp_history *history, int64_t number, struct error *err)
+                               const struct gp_history *history, int64_t number, bool many, struct error *err)
 {
-    bool smooth = number % 2 == 0; /* two kinds of models, which are wrong in different places, take turns */
+    /* Two kinds of models, which are wrong in different places, take turns; of batches by lot, which may all begin at even
+     * numbers. */
+    struct rng lot = rng_split(rng_split(suggester->root, (uint64_t)number), SUGGEST_STREAM_LOT);
+    bool smooth = many ? rng_below(&lot, 2) == 0 : number % 2 == 0;
     double max_cost = suggester->settings.max_cost;
     const struct space *space = &suggester->model_space;
     struct pareto_search *fitted = mem_alloc(sizeof *fitted);
     enum status rc = fit_first(fitted, space, history, smooth, err);
+    s->many = many;
     if (rc == ST_OK)
-        rc = pareto_models_init(s, space, history, PENDING_MAX, smooth, fitted, err);
+        rc = pareto_models_init(s, space, history, many ? PENDING_MAX_MANY : PENDING_MAX, smooth, fitted, err);
     if (rc == ST_OK)
         rc = load_ok(s, fitted, err);
     if (rc == ST_OK)

@@ -229,37 +229,77 @@ void suggester_destroy(struct suggester *s)
     mem_free(s);
 }
 
+static enum status suggest_one(struct suggester *s, const struct gp_history *history, const struct seen *seen,
+                               int64_t number, struct suggestion *ret, struct error *err)
+{
+    *ret = (struct suggestion){0};
+    if ((double)seen->n >= space_size(&s->space))
+        return FAIL(err, ST_LIMIT, "all %zu points of the search space have been tried; widen a range to continue",
+                    seen->n);
+    if (number == 0 && default_point(&s->space, ret->x) && !seen_has(seen, ret->x) && suggest_is_allowed(s, ret->x)) {
+        strcpy(ret->origin, "default");
+        return ST_OK;
+    }
+    if (s->settings.method == SUGGEST_PARETO)
+        return suggest_pareto(s, history, seen, number, ret, err);
+    bool random = s->settings.method == SUGGEST_RANDOM;
+    strcpy(ret->origin, random ? "random" : "sobol");
+    return random ? design_random_point(s, seen, number, ret->x, err)
+                  : suggest_design_sobol(s, seen, number, ret->x, err);
+}
+
+size_t suggester_batch_size(size_t n_parallel)
+{
+    size_t n = (n_parallel + SUGGEST_FEW - 1) / SUGGEST_FEW;
+    return n < 1 ? 1 : n < SUGGEST_BATCH_MAX ? n : SUGGEST_BATCH_MAX;
+}
+
+/* The rest of a batch at once, where it and the pending trials are many; ret_n 0: they are few, or it is not the models' turn. */
+static enum status suggest_rest(struct suggester *s, const struct gp_history *history, const struct seen *seen,
+                                int64_t number, size_t n, struct suggestion *ret, size_t *ret_n, struct error *err)
+{
+    size_t n_pending = 0;
+    *ret_n = 0;
+    for (size_t i = 0; i < history->n; i++)
+        n_pending += history->trials[i].state == GP_TRIAL_PENDING;
+    if (s->settings.method != SUGGEST_PARETO || n_pending + n <= SUGGEST_FEW)
+        return ST_OK;
+    return suggest_pareto_many(s, history, seen, number, n, ret, ret_n, err);
+}
+
+enum status suggester_batch(struct suggester *s, const struct gp_history *history, int64_t number, size_t n,
+                            struct suggestion *ret, size_t *ret_n, struct error *err)
+{
+    struct gp_history all = *history; /* with those that were made, as pending trials */
+    struct gp_trial *trials = mem_array(history->n + n, sizeof *trials);
+    struct error why = {0};
+    enum status rc = check_history(s, history, number, err);
+    if (history->n > 0)
+        memcpy(trials, history->trials, history->n * sizeof *trials);
+    all.trials = trials;
+    *ret_n = 0;
+    while (rc == ST_OK && *ret_n < n) {
+        size_t made = 0;
+        struct seen seen;
+        seen_create(&seen, &s->space, &all);
+        rc = suggest_rest(s, &all, &seen, number + (int64_t)*ret_n, n - *ret_n, ret + *ret_n, &made, &why);
+        if (rc == ST_OK && made == 0) {
+            rc = suggest_one(s, &all, &seen, number + (int64_t)*ret_n, ret + *ret_n, &why);
+            made = rc == ST_OK;
+        }
+        seen_free(&seen);
+        for (size_t k = 0; k < made; k++, ++*ret_n)
+            trials[all.n++] = (struct gp_trial){.x = ret[*ret_n].x, .state = GP_TRIAL_PENDING};
+    }
+    mem_free(trials);
+    if (why.status == ST_OK || (rc == ST_LIMIT && *ret_n > 0))
+        return why.status == ST_OK ? rc : ST_OK;
+    return FAIL(err, rc, "%s", why.text);
+}
+
 enum status suggester_next(struct suggester *s, const struct gp_history *history, int64_t number,
                            struct suggestion *ret, struct error *err)
 {
-    struct seen seen;
-    memset(ret, 0, sizeof *ret);
-    TRY(check_history(s, history, number, err));
-    seen_create(&seen, &s->space, history);
-    enum status rc = ST_OK;
-    if ((double)seen.n >= space_size(&s->space)) {
-        rc = FAIL(err, ST_LIMIT, "all %zu points of the search space have been tried; widen a range to continue",
-                  seen.n);
-        goto done;
-    }
-    if (number == 0 && default_point(&s->space, ret->x) && !seen_has(&seen, ret->x) && suggest_is_allowed(s, ret->x)) {
-        strcpy(ret->origin, "default");
-        goto done;
-    }
-    switch (s->settings.method) {
-    case SUGGEST_PARETO:
-        rc = suggest_pareto(s, history, &seen, number, ret, err);
-        break;
-    case SUGGEST_RANDOM:
-        strcpy(ret->origin, "random");
-        rc = design_random_point(s, &seen, number, ret->x, err);
-        break;
-    case SUGGEST_SOBOL:
-        strcpy(ret->origin, "sobol");
-        rc = suggest_design_sobol(s, &seen, number, ret->x, err);
-        break;
-    }
-done:
-    seen_free(&seen);
-    return rc;
+    size_t n;
+    return suggester_batch(s, history, number, 1, ret, &n, err);
 }

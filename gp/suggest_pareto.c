@@ -81,7 +81,7 @@ enum status suggest_pareto(struct suggester *suggester, const struct gp_history 
     if (!designs) {
         struct pareto_search *s = mem_alloc(sizeof *s);
         struct candidate c;
-        rc = pareto_search_init(s, suggester, history, number, err);
+        rc = pareto_search_init(s, suggester, history, number, false, err);
         found = rc == ST_OK && pareto_best(s, suggester, seen, rng_split(suggester->root, (uint64_t)number), &c);
         if (found)
             report(s, &c, "ehvi", ret);
@@ -97,4 +97,28 @@ enum status suggest_pareto(struct suggester *suggester, const struct gp_history 
         rc = suggest_design_sobol(suggester, seen, number, ret->x, err);
     }
     return rc;
+}
+
+enum status suggest_pareto_many(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+                                int64_t number, size_t n, struct suggestion *ret, size_t *ret_n, struct error *err)
+{
+    *ret_n = 0;
+    if (in_design_phase(suggester, history))
+        return ST_OK;
+    struct pareto_search *s = mem_alloc(sizeof *s);
+    struct candidate *c = mem_array(n, sizeof *c);
+    enum status rc = pareto_search_init(s, suggester, history, number, true, err);
+    if (rc == ST_OK)
+        *ret_n = pareto_many(s, suggester, seen, rng_split(suggester->root, (uint64_t)number), n, c);
+    for (size_t k = 0; k < *ret_n; k++) {
+        ret[k] = (struct suggestion){0};
+        report(s, &c[k], "ehvi", &ret[k]);
+    }
+    pareto_search_free(s);
+    mem_free(s);
+    mem_free(c);
+    if (rc != ST_NUMERIC)
+        return rc;
+    error_clear(err); /* no model of these data: the design continues */
+    return ST_OK;
 }

@@ -1,6 +1,6 @@
 /* play.c - one study on a problem, in virtual time, and its measures.
  * A trial lasts as long as its cost; with K in parallel, the next proposal is asked for when the first of the K ends,
- * and sees the others as pending. Measures are taken on true values, in the order in which trials ended.
+ * and sees the others as pending; from 17 on a few at a time, as the controller does. Measures are taken on true values, in the order in which trials ended.
  * Invariants: (1) a method sees drawn outcomes of ended trials only; (2) the outcome of trial k is drawn from the
  * stream (seed, k), so that methods of one seed are paired; (3) no wall clock enters anything but the latencies. */
 #include "bench/sweep/play.h"
@@ -179,6 +179,18 @@ static void add_branches(const struct play *study, size_t number, double *x, str
     mem_free(seen);
 }
 
+/* As many proposals as a controller asks for with so many workers. */
+static enum status ask(const struct play *study, struct play_method method, struct suggester *suggester,
+                       const struct gp_history *history, struct suggestion *ret, size_t *ret_n, struct error *err)
+{
+    size_t n = suggester_batch_size(study->parallel), left = study->max_trials - study->n_started;
+
+    *ret_n = 1;
+    return method.is_rival
+               ? rival_next(method.rival, suggester, history, (int64_t)study->n_started, ret, err)
+               : suggester_batch(suggester, history, (int64_t)study->n_started, n < left ? n : left, ret, ret_n, err);
+}
+
 enum status play_run(struct play *study, struct play_method method, struct error *err)
 {
     struct suggest_settings settings = {.method = method.own, .seed = study->seed};
@@ -188,7 +200,8 @@ enum status play_run(struct play *study, struct play_method method, struct error
     struct gp_trial *taught = NULL;
     double *starts = NULL;
     struct gp_history history;
-    struct suggestion suggestion;
+    struct suggestion ahead[SUGGEST_BATCH_MAX]; /* made and not yet started, from at_ahead to before n_ahead */
+    size_t n_ahead = 0, at_ahead = 0;
     enum status rc = ST_OK;
     double now = 0.0;
 
@@ -201,15 +214,16 @@ enum status play_run(struct play *study, struct play_method method, struct error
     rc = suggester_create(&suggester, &study->problem->space, &settings, err);
     while (rc == ST_OK && study->n_done < study->max_trials) {
         while (study->n_started < study->max_trials && study->n_started - study->n_done < study->parallel) {
-            double start = clock_mono_s();
-            rc = method.is_rival
-                     ? rival_next(method.rival, suggester, &history, (int64_t)study->n_started, &suggestion, err)
-                     : suggester_next(suggester, &history, (int64_t)study->n_started, &suggestion, err);
-            if (rc != ST_OK)
-                goto done;
-            study->latency_s[study->n_latency++] = clock_mono_s() - start;
+            if (at_ahead == n_ahead) {
+                double start = clock_mono_s();
+                rc = ask(study, method, suggester, &history, ahead, &n_ahead, err);
+                if (rc != ST_OK)
+                    goto done;
+                study->latency_s[study->n_latency++] = clock_mono_s() - start;
+                at_ahead = 0;
+            }
             study->row[study->n_started] = history.n;
-            play_start(study, suggestion.x, now);
+            play_start(study, ahead[at_ahead++].x, now);
             rows[history.n++] =
                 (struct gp_trial){.x = study->trials[study->n_started - 1].x, .state = GP_TRIAL_PENDING};
         }

@@ -5,10 +5,44 @@
 #include "gp/gp_priv.h"
 
 #include <cblas.h>
+#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 
-#define SD_MIN 1e-9
+/* More points than this join in blocks, by matrix products; a few as they always did, to the last bit. */
+#define FEW_JOIN 16
+
+/* The factor M = L^-1 of the first n rows grows by the rows n .. n + n_new - 1, whose outputs are those expected, so that
+ * alpha is 0 there:
+ *     (M, 0; -M' V M, M'),   V = K_new M^T,   M' the factor of K_new,new + noise - V V^T.
+ * False: that is not positive definite, and M is as it was. */
+static bool join_rows(struct model *m, size_t n, size_t n_new)
+{
+    double *v = m->k + n * m->ld, *corner = v + n, *to = m->inverse + n * m->ld, point[SPACE_MAX_DIM];
+    int ld = (int)m->ld, old = (int)n, more = (int)n_new;
+    for (size_t p = 0; p < n_new; p++) {
+        for (size_t c = 0; c < m->dim; c++)
+            point[c] = m->x[c * m->ld + n + p];
+        cov_row(&m->cov, m->x, m->ld, n + p + 1, point, v + p * m->ld, NULL);
+        corner[p * m->ld + p] += m->noise * m->share[n + p] + m->jitter;
+    }
+    cblas_dtrmm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, more, old, 1.0, m->inverse, ld, v, ld);
+    cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, more, old, -1.0, v, ld, 1.0, corner, ld);
+    /* LAPACK's upper triangle by columns is this lower one by rows. */
+    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', more, corner, ld) != 0 ||
+        LAPACKE_dtrtri_work(LAPACK_COL_MAJOR, 'U', 'N', more, corner, ld) != 0)
+        return false;
+    cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, more, old, -1.0, corner, ld, v, ld);
+    cblas_dtrmm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, more, old, 1.0, m->inverse, ld, v,
+                ld);
+    for (size_t i = 0; n + i < m->ld; i++)
+        memset(to + i * m->ld, 0, m->ld * sizeof *to);
+    for (size_t p = 0; p < n_new; p++) {
+        memcpy(to + p * m->ld, v + p * m->ld, (n + p + 1) * sizeof *to);
+        m->alpha[n + p] = 0.0;
+    }
+    return true;
+}
 
 enum status model_believe(struct model *m, const double *u, size_t n_new, struct error *err)
 {
@@ -22,7 +56,7 @@ enum status model_believe(struct model *m, const double *u, size_t n_new, struct
         for (size_t c = 0; c < m->dim; c++)
             m->x[c * m->ld + n + p] = u[p * m->dim + c];
     m->n += n_new;
-    return model_factor(m, err);
+    return n_new > FEW_JOIN && join_rows(m, n, n_new) ? ST_OK : model_factor(m, err);
 }
 
 /* triangle.c's loops run over whole vectors. */
@@ -52,7 +86,7 @@ void model_predict_mean(const struct model *m, const double *u, size_t n_points,
 static void left_over(const struct model *m, const double *u, size_t n_points, double *known)
 {
     for (size_t p = 0; p < n_points; p++)
-        known[p] = sqrt(fmax(cov_variance(&m->cov, u + p * m->dim, 1) - known[p], SD_MIN * SD_MIN));
+        known[p] = sqrt(fmax(cov_variance(&m->cov, u + p * m->dim, 1) - known[p], MODEL_SD_MIN * MODEL_SD_MIN));
 }
 
 void model_predict(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
@@ -87,9 +121,9 @@ void model_predict_gradient(struct model *m, const double *u, double *ret_mean, 
     cov_row(&m->cov, m->x, ld, n, u, k, h);
     clear_tail(m, k);
     double var = cov_variance(&m->cov, u, 1) - triangle_pass(m->inverse, ld, n, k, v); /* v: K^-1 k */
-    bool floored = !(var > SD_MIN * SD_MIN);
+    bool floored = !(var > MODEL_SD_MIN * MODEL_SD_MIN);
     *ret_mean = model_trend(m, u, 1) + cblas_ddot((int)n, k, 1, m->alpha, 1);
-    *ret_sd = floored ? SD_MIN : sqrt(var);
+    *ret_sd = floored ? MODEL_SD_MIN : sqrt(var);
     for (size_t c = 0; c < m->dim; c++) {
         ret_dmean[c] = m->trend[c];
         ret_dsd[c] = 0.0;

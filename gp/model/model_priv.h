@@ -55,6 +55,7 @@ void triangle_gram(const double *m, size_t ld, size_t n, double *ret);
 
 /* ---- model.c: Gaussian process ---- */
 
+#define MODEL_SD_MIN 1e-9 /* of the function, standardised */
 #define MODEL_NOISE_FLOOR 1e-6 /* of the standardised outputs' variance */
 
 struct model {
@@ -120,7 +121,8 @@ enum status model_learn_noise(struct model *model, struct error *err) MUST_USE;
 double model_noise(const struct model *model, double mean, size_t own, double *ret_freedom);
 /* x (ld, n of them used) becomes K^-1 x; after model_factor. */
 void model_solve(struct model *model, double *x);
-/* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max), and factors again. */
+/* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max), and factors again; after
+ * model_factor. */
 enum status model_believe(struct model *model, const double *u, size_t m, struct error *err) MUST_USE;
 /* Standardised mean and standard deviation (of the function, without noise) at m points (m, dim); cross is work of
  * (m, ld) and is overwritten. */
@@ -131,6 +133,24 @@ void model_predict_mean(const struct model *model, const double *u, size_t m, do
 /* One point, with gradients (dim each); categorical dimensions have gradient 0. */
 void model_predict_gradient(struct model *model, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
                             double *ret_dsd);
+
+/* ---- field.c: a model's predictions at many points, as some of them join it at their expected outputs ---- */
+
+struct field {
+    const struct model *model; /* factored, borrowed, and unchanged meanwhile; u too */
+    const double *u; /* (n_points, dim) */
+    size_t n_points, width, n_joined;
+    double *row; /* (n_points, width) owned */
+    double *mean, *var; /* (n_points) standardised; var: by the points that were joined when it was asked for; owned */
+    size_t *caught_up; /* (n_points) how many of those that joined are in row and var; owned */
+    size_t *joined; /* (max_joined) points, owned */
+    double *spread; /* (max_joined) sd of a run at each when it joined, owned */
+};
+
+void field_init(struct field *field, const struct model *model, const double *u, size_t n_points, size_t max_joined);
+void field_free(struct field *field); /* a zeroed one is fine */
+double field_sd(struct field *field, size_t point); /* of the function, with all that joined so far */
+void field_join(struct field *field, size_t point); /* joined at most once */
 
 /* ---- acquisition.c: log expected hypervolume improvement, two or three objectives, all minimised ---- */
 
@@ -147,6 +167,7 @@ struct ehvi {
 
 /* Points f[objective] (n) in any order and with dominated ones; the front by minimising all. One thread at a time. */
 void ehvi_init(struct ehvi *ehvi, size_t n_objectives, const double *const *f, size_t n, const double *ref);
+void ehvi_add(struct ehvi *ehvi, const double *f); /* one more point (n_objectives) */
 void ehvi_free(struct ehvi *ehvi); /* a zeroed one is fine */
 /* ln EHVI at independent normals N(mean[i], sd[i]^2); gradient (NULL: not wanted) by mean and sd of each in turn. */
 double ehvi_log(const struct ehvi *ehvi, const double *mean, const double *sd, double *ret_gradient);

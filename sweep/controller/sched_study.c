@@ -416,10 +416,25 @@ static size_t n_ended(const struct sched_study *ss)
     return ss->view.n - ss->n_queued - ss->n_flights - ss->leases.n;
 }
 
+/* As many proposals together as those under way make useful; a configuration for several games is begun alone. */
+static size_t batch_size(const struct sched_study *ss, const struct scheduler *s, size_t at_once)
+{
+    size_t n = ss->n_flights + ss->leases.n + (size_t)s->nodes.waiting;
+    int64_t left = stop_rules_trials_left(&ss->view);
+
+    EACH_SLOT (s, slot)
+        n += slot->flight == NULL && slot->worker->state == WORKER_READY;
+    n = suggester_batch_size(n);
+    n = n < at_once ? n : at_once;
+    n = left < (int64_t)n ? (size_t)left : n;
+    return ss->view.search.envs.n > 1 ? 1 : n;
+}
+
 enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err)
 {
     struct suggestion first;
     struct confirm_plan plan;
+    size_t n;
 
     if (ss->state != SCHED_STUDY_ACTIVE || stop_rules_trials_left(&ss->view) == 0)
         return ST_OK;
@@ -431,10 +446,28 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
         return sched_study_queue(ss, first.x, first.origin, 0, err);
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
+    n = batch_size(ss, s, plan.at_once);
     ss->asked_at = n_ended(ss);
-    evidence_ask(&ss->evidence, &ss->view, &plan);
-    proposer_ask(ss->proposer, &ss->view.history, next_number(&ss->view), &plan);
+    evidence_ask(&ss->evidence, &ss->view, &plan, n);
+    proposer_ask(ss->proposer, &ss->view.history, next_number(&ss->view), &plan, n);
     return ST_OK;
+}
+
+static enum status queue_proposal(struct sched_study *ss, const struct proposal *proposal, size_t k, struct error *err)
+{
+    const struct suggestion *s = &proposal->suggestions[k];
+    const struct prediction predicted = {.known = s->has_prediction,
+                                         .score = study_view_score(&ss->view, s->score_mean),
+                                         .score_sd = s->score_sd,
+                                         .log_cost = s->log_cost_mean,
+                                         .log_cost_sd = s->log_cost_sd};
+    char *seen = evidence_text(&ss->evidence, k);
+    enum status rc = queue_on(ss, s->x, 0, s->origin, proposal->seconds / (double)proposal->n, seen, &predicted, err);
+
+    mem_free(seen);
+    if (rc == ST_OK && k == 0)
+        evidence_stored(&ss->evidence);
+    return rc;
 }
 
 enum status sched_study_collect(struct sched_study *ss, struct error *err)
@@ -456,14 +489,8 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
-    const struct suggestion *s = &proposal.suggestion;
-    const struct prediction predicted = {.known = s->has_prediction,
-                                         .score = study_view_score(&ss->view, s->score_mean),
-                                         .score_sd = s->score_sd,
-                                         .log_cost = s->log_cost_mean,
-                                         .log_cost_sd = s->log_cost_sd};
-    TRY(queue_on(ss, s->x, 0, s->origin, proposal.seconds, ss->evidence.text, &predicted, err));
-    evidence_stored(&ss->evidence);
+    for (size_t k = 0; k < proposal.n; k++)
+        TRY(queue_proposal(ss, &proposal, k, err));
     return ST_OK;
 }
 

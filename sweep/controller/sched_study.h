@@ -80,10 +80,10 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
 /* Takes a queued trial for that worker, or for a client outside (NULL); those that people enqueued come first. False:
  * none. */
 bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_t *ret_i);
-/* Asks for a proposal, unless one is being made or none may be made. */
+/* Asks for a proposal, or for several where many trials are under way, unless one is being made or none may be made. */
 enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err) MUST_USE;
 enum status sched_study_collect(struct sched_study *ss,
-                                struct error *err) MUST_USE; /* a finished proposal becomes a queued trial */
+                                struct error *err) MUST_USE; /* finished proposals become queued trials */
 size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots); /* how many trials should wait in the queue */
 double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s);
 /* The part of sched_study_running_s that no checkpoint holds. */

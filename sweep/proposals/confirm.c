@@ -82,6 +82,12 @@ static void nearer(struct stand *stand, double spent, struct spending s, double 
     *stand = (struct stand){spent, s.confirming / max, s.one / max, is_cost ? left : INFINITY};
 }
 
+/* How many runs fit into an amount; 1 at least. */
+static size_t n_runs(double amount, double one)
+{
+    return (size_t)fmax(fmin((amount + SLACK) / one, SUGGEST_BATCH_MAX), 1);
+}
+
 void confirm_plan_make(const struct study_view *v, const struct sweep_settings *settings, double running_s,
                        double wall_s, struct confirm_plan *ret)
 {
@@ -96,7 +102,8 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
                                            : share > 0 ? TARGET_CONFIRM
                                                        : TARGET_ADVISE,
                                  .seeds = (size_t)settings->seeds,
-                                 .cost_left = INFINITY};
+                                 .cost_left = INFINITY,
+                                 .at_once = SUGGEST_BATCH_MAX};
     if (!(share > 0) || v->n == 0)
         return;
     if (study->limits.trials_max > 0)
@@ -114,10 +121,12 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     if (!isfinite(at.spent)) /* no end in sight: the share of what there is */
         at = (struct stand){1 / ON_THE_WAY, trials.confirming / (double)v->n, 1 / (double)v->n, INFINITY};
     ret->cost_left = at.cost_left;
+    ret->at_once = n_runs(1 - (share - at.used) - at.spent, at.one); /* until the end's share begins */
     if (at.used + at.one > share + SLACK)
         return;
     if (at.spent <= 1 && at.spent + SLACK >= 1 - (share - at.used))
         ret->turn = at.spent + LAST_RUNS * at.one + SLACK >= 1 ? CONFIRM_LAST : CONFIRM_END;
     else
         ret->turn = at.used + at.one <= ON_THE_WAY * share * at.spent + SLACK ? CONFIRM_FIRST : CONFIRM_IF_STUCK;
+    ret->again = ret->turn == CONFIRM_FIRST ? n_runs(ON_THE_WAY * share * at.spent - at.used, at.one) : 0;
 }

@@ -30,8 +30,10 @@ struct confirm_plan {
         seeds; /* runs that every config is to have before anything else happens, unless it is beaten (gp_seed_next) */
     /* what is left of the share, in the unit of history.cost; INFINITY: the share is counted in another unit */
     double cost_left;
+    size_t again; /* CONFIRM_FIRST: runs for which there is room in what may be used by now, at least one */
+    size_t at_once; /* how many trials may be proposed by this plan together */
 };
-/* Decides what the next trial is for. Limits in trials or seconds of training are read from the trials alone, so that a
+/* Decides what the next trial, or each of the next few, is for. Limits in trials or seconds of training are read from the trials alone, so that a
  * resumed study continues as it would have done. running_s: training of the trials in flight; wall_s: used of
  * sweep.wall_time. */
 void confirm_plan_make(const struct study_view *view, const struct sweep_settings *settings, double running_s,

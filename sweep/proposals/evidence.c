@@ -54,7 +54,23 @@ static void add_number(cJSON *json, const char *key, size_t i)
     cJSON_AddItemToArray(list, cJSON_CreateNumber((double)i));
 }
 
-void evidence_ask(struct evidence *e, const struct study_view *v, const struct confirm_plan *plan)
+static void add_plan(cJSON *json, const struct evidence *e, size_t place)
+{
+    const struct confirm_plan *plan = &e->plan;
+
+    json_add_str(json, "turn", turn_names[plan->turn]);
+    json_add_str(json, "target", target_names[plan->target]);
+    json_add_i64(json, "seeds", (int64_t)plan->seeds);
+    if (isfinite(plan->cost_left))
+        json_add_f64(json, "cost_left", plan->cost_left);
+    if (e->n_of == 1)
+        return;
+    json_add_i64(json, "again", (int64_t)plan->again);
+    json_add_i64(json, "place", (int64_t)place);
+    json_add_i64(json, "of", (int64_t)e->n_of);
+}
+
+void evidence_ask(struct evidence *e, const struct study_view *v, const struct confirm_plan *plan, size_t n)
 {
     cJSON *json = cJSON_CreateObject(), *space = NULL;
 
@@ -69,17 +85,30 @@ void evidence_ask(struct evidence *e, const struct study_view *v, const struct c
         if ((now & EVIDENCE_DROPPED) != (before & EVIDENCE_DROPPED))
             add_number(json, (now & EVIDENCE_DROPPED) != 0 ? "dropped" : "counted", i);
     }
-    json_add_str(json, "turn", turn_names[plan->turn]);
-    json_add_str(json, "target", target_names[plan->target]);
-    json_add_i64(json, "seeds", (int64_t)plan->seeds);
-    if (isfinite(plan->cost_left))
-        json_add_f64(json, "cost_left", plan->cost_left);
+    e->plan = *plan;
+    e->n_of = n;
+    add_plan(json, e, 0);
     e->asked_space = e->new_space;
     if (e->new_space && json_parse(v->study.space, strlen(v->study.space), &space, NULL) == ST_OK)
         json_add(json, "space", space);
     mem_free(e->text);
     e->text = json_print(json, false);
     cJSON_Delete(json);
+}
+
+char *evidence_text(const struct evidence *e, size_t place)
+{
+    cJSON *json;
+    char *text;
+
+    if (place == 0)
+        return mem_strdup(e->text);
+    json = cJSON_CreateObject();
+    json_add_i64(json, "trials", (int64_t)e->n_asked);
+    add_plan(json, e, place);
+    text = json_print(json, false);
+    cJSON_Delete(json);
+    return text;
 }
 
 void evidence_stored(struct evidence *e)
@@ -92,9 +121,8 @@ void evidence_stored(struct evidence *e)
     e->cap_known = e->cap_asked;
     e->asked = known;
     e->cap_asked = cap;
+    e->n_asked = e->n_known;
     e->new_space = e->new_space && !e->asked_space;
-    mem_free(e->text);
-    e->text = NULL;
 }
 
 /* The index of a word; N: none of them. */
@@ -126,7 +154,7 @@ static bool read_entry(struct evidence *e, const cJSON *json, struct evidence_en
     const cJSON *space = cJSON_GetObjectItemCaseSensitive(json, "space");
     size_t turn = find_name(turn_names, N_NAMES(turn_names), json_get_str(json, "turn"));
     size_t target = find_name(target_names, N_NAMES(target_names), json_get_str(json, "target"));
-    int64_t n = -1, seeds = 1;
+    int64_t n = -1, seeds = 1, again = 1, place = 0, of = 1;
 
     if (!json_get_i64(json, "trials", &n) || n < (int64_t)e->n_known || turn == N_NAMES(turn_names) ||
         target == N_NAMES(target_names) || !json_get_i64(json, "seeds", &seeds) || seeds < 0)
@@ -141,6 +169,14 @@ static bool read_entry(struct evidence *e, const cJSON *json, struct evidence_en
                                             .seeds = (size_t)seeds,
                                             .cost_left = INFINITY}};
     (void)json_get_f64(json, "cost_left", &ret->plan.cost_left);
+    (void)json_get_i64(json, "again", &again);
+    (void)json_get_i64(json, "place", &place);
+    (void)json_get_i64(json, "of", &of);
+    if (again < 0 || of < 1 || of > SUGGEST_BATCH_MAX || place < 0 || place >= of)
+        return false;
+    ret->plan.again = (size_t)again;
+    ret->place = (size_t)place;
+    ret->of = (size_t)of;
     if (space != NULL)
         ret->space = json_print(space, false);
     return apply(e, json, "ended", EVIDENCE_ENDED, 0) && apply(e, json, "dropped", EVIDENCE_DROPPED, 0) &&

@@ -1,6 +1,7 @@
-/* propose.c - what the next trial of a study is: a new point, or a config again under a fresh seed. */
+/* propose.c - what the next trials of a study are: new points, or configs again under a fresh seed. */
 #include "sweep/proposals/propose.h"
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "study/study_view.h"
@@ -35,27 +36,95 @@ static size_t choose_again(const struct space *space, const struct gp_history *h
     return i < own.n && own.trials[i].cost <= plan->cost_left ? i : own.n;
 }
 
-enum status propose(struct suggester *suggester, const struct space *space, const struct gp_history *history,
-                    int64_t number, const struct confirm_plan *plan, struct proposal *ret, struct error *err)
-{
-    struct suggestion *s = &ret->suggestion;
-    const char *origin = NULL;
-    size_t i = history->n;
+/* What is being proposed, with what was already. */
+struct batch {
+    const struct space *space;
+    struct gp_history history; /* with the suggestions so far as pending trials */
+    struct gp_trial *trials; /* (history.n, and room for the batch) */
+    struct confirm_plan plan; /* of what is left */
+    struct proposal *ret;
+};
 
-    if (plan->seeds > 1 || plan->turn >= CONFIRM_FIRST || plan->target != TARGET_FAR)
-        i = choose_again(space, history, plan, false, &ret->advice, &origin);
-    if (i == history->n) {
-        struct error why = {0};
-        enum status rc = suggester_next(suggester, history, number, s, &why);
-        if (rc == ST_OK && strcmp(s->origin, "default") == 0) /* the suggester's start, which is not the config */
-            snprintf(s->origin, sizeof s->origin, "start");
-        if (rc == ST_LIMIT && plan->turn != CONFIRM_NO)
-            i = choose_again(space, history, plan, true, &ret->advice, &origin);
-        if (i == history->n)
-            return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
-    }
+/* Trial i is run again. What is known of its point holds for the new run, which stands on no front. */
+static void add_again(struct batch *b, size_t i, const char *origin)
+{
+    struct proposal *ret = b->ret;
+    struct suggestion *s = &ret->suggestions[ret->n++];
+    struct gp_insight *advice = &ret->advice;
+    size_t n = b->history.n++;
+
     *s = (struct suggestion){0};
     snprintf(s->origin, sizeof s->origin, "%s", origin);
-    memcpy(s->x, history->trials[i].x, space->dim * sizeof *s->x);
+    memcpy(s->x, b->trials[i].x, b->space->dim * sizeof *s->x);
+    b->trials[n] = (struct gp_trial){.x = s->x, .state = GP_TRIAL_PENDING};
+    if (advice->beliefs != NULL) {
+        advice->beliefs = mem_grow(advice->beliefs, n, n + 1, sizeof *advice->beliefs);
+        advice->beliefs[n] = advice->beliefs[i];
+        advice->beliefs[n].on_front = false;
+        advice->point = mem_grow(advice->point, n, n + 1, sizeof *advice->point);
+        advice->point[n] = advice->point[i];
+    }
+    if (advice->recommended == n) /* none */
+        advice->recommended = n + 1;
+    if (strcmp(origin, CONFIRM_ORIGIN) != 0)
+        return;
+    b->plan.cost_left -= b->trials[i].cost;
+    if (b->plan.turn == CONFIRM_FIRST && --b->plan.again == 0)
+        b->plan.turn = CONFIRM_IF_STUCK;
+}
+
+/* Configs that are run again, as many as are due. */
+static void propose_again(struct batch *b, size_t n)
+{
+    const char *origin;
+
+    while (b->ret->n < n && (b->plan.seeds > 1 || b->plan.turn >= CONFIRM_FIRST || b->plan.target != TARGET_FAR)) {
+        size_t i = choose_again(b->space, &b->history, &b->plan, false, &b->ret->advice, &origin);
+        if (i == b->history.n)
+            break;
+        add_again(b, i, origin);
+    }
+}
+
+/* New points for the rest; where none is left, a config again. */
+static enum status propose_new(struct batch *b, struct suggester *suggester, int64_t number, size_t n,
+                               struct error *err)
+{
+    struct proposal *ret = b->ret;
+    struct suggestion *first = &ret->suggestions[ret->n];
+    struct error why = {0};
+    const char *origin = NULL;
+    size_t made = 0, i = b->history.n;
+    enum status rc = suggester_batch(suggester, &b->history, number, n - ret->n, first, &made, &why);
+
+    if (rc == ST_OK && strcmp(first->origin, "default") == 0) /* the suggester's start, which is not the config */
+        snprintf(first->origin, sizeof first->origin, "start");
+    ret->n += made;
+    if (rc == ST_OK || (rc == ST_LIMIT && ret->n > 0))
+        return ST_OK;
+    if (rc == ST_LIMIT && b->plan.turn != CONFIRM_NO)
+        i = choose_again(b->space, &b->history, &b->plan, true, &ret->advice, &origin);
+    if (i == b->history.n)
+        return FAIL(err, rc, "%s", why.text);
+    add_again(b, i, origin);
     return ST_OK;
+}
+
+enum status propose(struct suggester *suggester, const struct space *space, const struct gp_history *history,
+                    int64_t number, const struct confirm_plan *plan, size_t n, struct proposal *ret, struct error *err)
+{
+    struct batch b = {.space = space, .history = *history, .plan = *plan, .ret = ret};
+    enum status rc = ST_OK;
+
+    b.trials = mem_array(history->n + n, sizeof *b.trials);
+    if (history->n > 0)
+        memcpy(b.trials, history->trials, history->n * sizeof *b.trials);
+    b.history.trials = b.trials;
+    propose_again(&b, n);
+    if (ret->n < n)
+        rc = propose_new(&b, suggester, number, n, err);
+    if (ret->advice.recommended > history->n)
+        ret->advice.recommended = history->n;
+    mem_free(b.trials);
+    return rc;
 }

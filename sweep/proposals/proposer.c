@@ -33,6 +33,7 @@ struct proposer {
     size_t cap;
     struct gp_history history;
     int64_t number;
+    size_t n; /* proposals that are wanted */
     struct space space; /* never changes */
     struct confirm_plan plan;
     struct proposal proposal;
@@ -53,7 +54,8 @@ static void *think(void *ctx)
         pthread_mutex_unlock(&p->lock);
         double begin_s = clock_mono_s();
         error_clear(&p->err);
-        p->proposal.status = propose(p->suggester, &p->space, &p->history, p->number, &p->plan, &p->proposal, &p->err);
+        p->proposal.status =
+            propose(p->suggester, &p->space, &p->history, p->number, &p->plan, p->n, &p->proposal, &p->err);
         p->proposal.seconds = clock_mono_s() - begin_s;
         pthread_mutex_lock(&p->lock);
         if (p->state == PROPOSER_ASKED)
@@ -127,7 +129,8 @@ bool proposer_is_busy(const struct proposer *p)
     return state_of(p) != PROPOSER_IDLE;
 }
 
-void proposer_ask(struct proposer *p, const struct gp_history *history, int64_t number, const struct confirm_plan *plan)
+void proposer_ask(struct proposer *p, const struct gp_history *history, int64_t number, const struct confirm_plan *plan,
+                  size_t n)
 {
     if (history->n > p->cap) {
         p->trials = mem_grow(p->trials, p->cap, 2 * history->n, sizeof *p->trials);
@@ -138,6 +141,7 @@ void proposer_ask(struct proposer *p, const struct gp_history *history, int64_t 
     if (history->n > 0)
         memcpy(p->trials, history->trials, history->n * sizeof *p->trials);
     p->number = number;
+    p->n = n;
     p->plan = *plan;
     p->proposal = (struct proposal){0};
     pthread_mutex_lock(&p->lock);

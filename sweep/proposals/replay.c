@@ -32,6 +32,7 @@ struct replay {
     struct setup *setup; /* the view's */
     struct trial_check *check;
     struct suggester *suggester;
+    struct proposal made; /* those that were asked for together, of which the next trial may be one */
     char *now_params; /* of the last answer */
 };
 
@@ -106,6 +107,7 @@ void replay_close(struct replay *r)
     trial_list_free(r->trials, r->n);
     mem_free(r->shown);
     mem_free(r->now_params);
+    gp_insight_free(&r->made.advice);
     mem_free(r);
 }
 
@@ -187,9 +189,22 @@ static enum status show(struct replay *r, const struct evidence_entry *entry, st
     return ST_OK;
 }
 
+/* Proposals that were asked for together are made again at the first of them. */
+static enum status make(struct replay *r, const struct evidence_entry *entry, struct error *err)
+{
+    if (entry->place > 0)
+        return r->made.n > entry->place
+                   ? ST_OK
+                   : FAIL(err, ST_NOTFOUND, "only %zu of the proposals that were asked for together are made now",
+                          r->made.n);
+    gp_insight_free(&r->made.advice);
+    r->made = (struct proposal){0};
+    return propose(r->suggester, &r->view.search.space, &r->view.history, next_number(&r->view), &entry->plan,
+                   entry->of, &r->made, err);
+}
+
 static enum status again(struct replay *r, const struct trial *t, struct replayed *ret, struct error *err)
 {
-    struct proposal proposal = {0};
     struct evidence_entry entry;
     struct error why = {0};
     enum status rc;
@@ -201,18 +216,17 @@ static enum status again(struct replay *r, const struct trial *t, struct replaye
         if (r->suggester == NULL) {
             rc = FAIL(err, ST_CORRUPT, "%s: the first proposal, trial %lld, has no search space", r->view.study.name,
                       (long long)t->number);
-        } else if (propose(r->suggester, &r->view.search.space, &r->view.history, next_number(&r->view), &entry.plan,
-                           &proposal, &why) != ST_OK) {
+        } else if (make(r, &entry, &why) != ST_OK) {
             memcpy(ret->why, why.text, sizeof ret->why);
         } else {
-            r->now_params = search_run_json(&r->view.search, proposal.suggestion.x, 0);
-            snprintf(ret->now_origin, sizeof ret->now_origin, "%s", proposal.suggestion.origin);
+            const struct suggestion *s = &r->made.suggestions[entry.place];
+            r->now_params = search_run_json(&r->view.search, s->x, 0);
+            snprintf(ret->now_origin, sizeof ret->now_origin, "%s", s->origin);
             ret->now_params = r->now_params;
             if (strcmp(r->now_params, t->params) == 0 && strcmp(ret->now_origin, t->origin) == 0)
                 ret->outcome = REPLAY_SAME;
         }
     }
-    gp_insight_free(&proposal.advice);
     evidence_entry_free(&entry);
     return rc;
 }

@@ -1,7 +1,9 @@
 """`trawl replay`: the proposals of a study, whose results came from several workers in any order, are made again to the byte: after kill -9
 of controller and workers, resumes, trials that people left out or gave, and a space that was widened. It notices what differs."""
 import json
+import math
 import os
+import pathlib
 import random
 import signal
 import sqlite3
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import asking
 import tap
 from tap import TINY_SWEEP, equal, fails, run, write
 
@@ -91,6 +94,34 @@ def test_many_workers_kills_and_resumes_replay_to_the_same_bytes(folder):
     equal(len(named), len(set(named)))  # an end is named once
     assert named != sorted(named)  # results did not come in the order of the trials
     equal(sum(2 in s.get("dropped", []) for s in seen) + sum(2 in s.get("counted", []) for s in seen), 2)
+
+
+def test_proposals_that_are_made_together(folder):
+    """Past 16 trials under way a few are proposed at a time, runs that confirm among them; a controller that is killed loses none of its queue."""
+    text, chance = PARETO.replace("[sweep]", "[sweep]\ndevices = none\nconfirm = 0.5"), random.Random(7)
+    store = folder / "s.db"
+    process, server = asking.daemon(store), asking.Server(store)
+    asking.submit(folder, store, text, 200)
+    held = [server.ask("client %d" % i) for i in range(40)]
+    for k in range(70):
+        told = held.pop(chance.randrange(len(held)))
+        x = told["params"]["train.learning_rate"]
+        server.tell(told, score=chance.random() * 0.1 - abs(math.log10(x / 0.003)), cost=told["params"]["train.total_timesteps"] / 1000)
+        held.append(server.ask("client %d" % (40 + k)))
+        if k == 40:
+            process.kill()
+            process.wait()
+            pathlib.Path(str(store) + ".sock").unlink()  # of the one that is gone
+            process = asking.daemon(store)
+    process.kill()
+    process.wait()
+    found = replay(store)
+    equal(found["differences"], [])
+    seen = [json.loads(s) for s, in rows(store, "SELECT seen FROM trial WHERE seen IS NOT NULL ORDER BY number")]
+    equal(found["same"], len(seen))
+    origins = {o for o, in rows(store, "SELECT origin FROM trial WHERE seen LIKE '%\"of\"%'")}
+    assert {"sobol", "ehvi", "confirm"} <= origins, origins
+    assert max(s.get("place", 0) for s in seen) >= 2, seen
 
 
 def test_another_order_of_results_is_noticed(folder):

@@ -210,18 +210,19 @@ static void test_prediction_against_dense_algebra(void **state)
     model_free(&m);
 }
 
-/* Points that are believed move no mean, and their factors are those of one factorisation of all rows. */
-static void test_believing_extends_the_factors(void **state)
+/* Points that are believed move no mean, and their factors are those of one factorisation of all rows, whether a few join
+ * or many. */
+static void believing_extends_the_factors(size_t n_new, bool smooth)
 {
-    enum { OLD = 90, NEW = 5 };
+    enum { OLD = 90, NEW = 24 };
     struct space space = some_space(4, true);
     struct error err = {0};
     static struct rows rows;
-    static double cross[4 * 96];
+    static double cross[4 * 120];
     struct model m;
     double u[16], mean[4], sd[4], mean_2[4], sd_2[4], mean_3[4], sd_3[4];
     fill_rows(&rows, &space, OLD, 6);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = smooth;
     for (int i = 0; i < 16; i++)
         u[i] = i % 4 == 3 ? rows.u[i] : 0.05 + 0.055 * i;
     model_init(&m, &space, OLD + NEW);
@@ -231,8 +232,8 @@ static void test_believing_extends_the_factors(void **state)
     model_predict(&m, u, 4, cross, mean, sd);
     double believed[NEW * 4];
     memcpy(believed, u, sizeof u);
-    memcpy(believed + 16, rows.u, 4 * sizeof *u); /* the last is a row that is there */
-    assert_ok(model_believe(&m, believed, NEW, &err), &err);
+    memcpy(believed + 16, rows.u, (NEW - 4) * 4 * sizeof *u); /* the others are rows that are there */
+    assert_ok(model_believe(&m, believed, n_new, &err), &err);
     model_predict(&m, u, 4, cross, mean_2, sd_2);
     double gradient_mean, gradient_sd, unused[4];
     model_predict_gradient(&m, u, &gradient_mean, &gradient_sd, unused, unused);
@@ -245,6 +246,49 @@ static void test_believing_extends_the_factors(void **state)
         assert_near(mean_3[i], mean_2[i], 1e-8);
         assert_near(sd_3[i], sd_2[i], 1e-8);
     }
+    model_free(&m);
+}
+
+static void test_believing_extends_the_factors(void **state)
+{
+    believing_extends_the_factors(5, *state != NULL);
+    believing_extends_the_factors(24, *state != NULL);
+}
+
+/* Points of a field that join it leave the spreads of the others as a model that believes them does. */
+static void test_a_field_narrows_like_the_model(void **state)
+{
+    enum { OLD = 60, POINTS = 30, JOINED = 5 };
+    struct space space = some_space(4, true);
+    struct error err = {0};
+    static struct rows rows, others;
+    static double cross[POINTS * 72];
+    double mean[POINTS], sd[POINTS];
+    struct field field;
+    struct model m;
+    fill_rows(&rows, &space, OLD, 6);
+    fill_rows(&others, &space, POINTS, 7);
+    rows.data.smooth = *state != NULL;
+    model_init(&m, &space, OLD + JOINED);
+    model_set_data(&m, &rows.data);
+    model_fit(&m, 30, OLD);
+    assert_ok(model_factor(&m, &err), &err);
+    field_init(&field, &m, others.u, POINTS, JOINED);
+    model_predict(&m, others.u, POINTS, cross, mean, sd);
+    for (size_t p = 0; p < POINTS; p++) {
+        assert_near(field.mean[p], mean[p], 1e-9);
+        assert_near(field_sd(&field, p), sd[p], 1e-9);
+    }
+    for (size_t p = 0; p < JOINED; p++)
+        field_join(&field, p);
+    double after[POINTS];
+    for (size_t p = 0; p < POINTS; p++)
+        after[p] = field_sd(&field, p);
+    field_free(&field); /* the model changes now */
+    assert_ok(model_believe(&m, others.u, JOINED, &err), &err);
+    model_predict(&m, others.u, POINTS, cross, mean, sd);
+    for (size_t p = 0; p < POINTS; p++)
+        assert_near(after[p], sd[p], 1e-8);
     model_free(&m);
 }
 
@@ -376,7 +420,9 @@ int main(void)
         cmocka_unit_test(test_prediction_against_dense_algebra),
         {"smooth_prediction_against_dense_algebra", test_prediction_against_dense_algebra, NULL, NULL, &smooth},
         cmocka_unit_test(test_believing_extends_the_factors),
+        cmocka_unit_test(test_a_field_narrows_like_the_model),
         {"smooth_believing_extends_the_factors", test_believing_extends_the_factors, NULL, NULL, &smooth},
+        {"smooth_a_field_narrows_like_the_model", test_a_field_narrows_like_the_model, NULL, NULL, &smooth},
         cmocka_unit_test(test_it_learns),
         {"smooth_it_learns", test_it_learns, NULL, NULL, &smooth},
         cmocka_unit_test(test_hard_data),

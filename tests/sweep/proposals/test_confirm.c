@@ -239,7 +239,7 @@ static enum status ask_plan(struct asked *a, struct confirm_plan plan, struct pr
     struct error why = {0};
     uint64_t n;
 
-    proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan);
+    proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan, 1);
     assert_int_equal(read(a->wake_fd, &n, sizeof n), sizeof n);
     assert_true(proposer_take(a->proposer, ret, &why));
     a->n_advised = ret->advice.n;
@@ -288,14 +288,14 @@ static void best_and_knee_come_first_at_the_end(void **state)
     (void)state;
     double best = pick_of(a, GP_BEST);
     assert_int_equal(ask(a, CONFIRM_END, INFINITY, &p), ST_OK);
-    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
-    assert_true(p.suggestion.x[0] == best);
+    assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
+    assert_true(p.suggestions[0].x[0] == best);
     add_run(a, best, false); /* under way: it counts as made, and the knee is next where there is one */
     double knee = pick_of(a, GP_KNEE);
     assert_int_equal(ask(a, CONFIRM_END, INFINITY, &p), ST_OK);
-    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
     if (!isnan(knee) && knee != best)
-        assert_true(p.suggestion.x[0] == knee);
+        assert_true(p.suggestions[0].x[0] == knee);
     ask_end(a);
 }
 
@@ -311,8 +311,8 @@ static void the_last_runs_try_the_runner_up(void **state)
     if (!isnan(knee) && knee != best)
         add_run(a, knee, true);
     assert_int_equal(ask(a, CONFIRM_LAST, INFINITY, &p), ST_OK);
-    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
-    assert_true(p.suggestion.x[0] != best && p.suggestion.x[0] >= 7); /* of the plateau, the best seen once */
+    assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
+    assert_true(p.suggestions[0].x[0] != best && p.suggestions[0].x[0] >= 7); /* of the plateau, the best seen once */
     ask_end(a);
 }
 
@@ -323,9 +323,9 @@ static void what_costs_more_than_is_left_is_not_run_again(void **state)
 
     (void)state;
     assert_int_equal(ask(a, CONFIRM_END, pick_of(a, GP_BEST) - 0.5, &p), ST_OK);
-    assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_string_not_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
     assert_int_equal(ask(a, CONFIRM_NO, INFINITY, &p), ST_OK);
-    assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_string_not_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
     ask_end(a);
 }
 
@@ -338,7 +338,7 @@ static void a_space_that_is_used_up_is_confirmed(void **state)
     (void)state;
     assert_int_equal(ask(a, CONFIRM_NO, INFINITY, &p), ST_LIMIT);
     assert_int_equal(ask(a, CONFIRM_IF_STUCK, INFINITY, &p), ST_OK);
-    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
     ask_end(a);
 }
 
@@ -351,16 +351,16 @@ static void a_target_is_confirmed(void **state)
     (void)state;
     double best = pick_of(a, GP_BEST);
     assert_int_equal(ask_near(a, CONFIRM_NO, TARGET_CONFIRM, 0, &p), ST_OK);
-    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
-    assert_true(p.suggestion.x[0] == best);
+    assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
+    assert_true(p.suggestions[0].x[0] == best);
     add_run(a, best, true);
     if (pick_of(a, GP_BEST) == best) {
         assert_int_equal(ask_near(a, CONFIRM_NO, TARGET_CONFIRM, 0, &p), ST_OK);
-        assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+        assert_string_not_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
         assert_int_equal(a->n_advised, a->history.n); /* it is known what the best is worth now */
     }
     assert_int_equal(ask_near(a, CONFIRM_NO, TARGET_ADVISE, 0, &p), ST_OK);
-    assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_string_not_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
     assert_int_equal(a->n_advised, a->history.n);
     assert_int_equal(ask(a, CONFIRM_NO, 0, &p), ST_OK);
     assert_int_equal(a->n_advised, 0);
@@ -377,14 +377,15 @@ static void seeds_come_first(void **state)
     (void)state;
     a->history.n = POINTS - 2; /* two points of the space are new */
     assert_int_equal(ask_plan(a, plan, &p), ST_OK);
-    assert_string_equal(p.suggestion.origin, SEED_ORIGIN);
-    assert_true(p.suggestion.x[0] == 1); /* the oldest; the scores have no noise, and none is beaten by a cheaper one */
+    assert_string_equal(p.suggestions[0].origin, SEED_ORIGIN);
+    assert_true(p.suggestions[0].x[0] ==
+                1); /* the oldest; the scores have no noise, and none is beaten by a cheaper one */
     const size_t n_before = a->history.n;
-    while (ask_plan(a, plan, &p), strcmp(p.suggestion.origin, SEED_ORIGIN) == 0) {
+    while (ask_plan(a, plan, &p), strcmp(p.suggestions[0].origin, SEED_ORIGIN) == 0) {
         assert_true(a->history.n < 2 * n_before);
-        add_run(a, p.suggestion.x[0], false);
+        add_run(a, p.suggestions[0].x[0], false);
     }
-    assert_true(p.status == ST_OK && p.suggestion.x[0] > POINTS - 2); /* what is confirmed costs too much */
+    assert_true(p.status == ST_OK && p.suggestions[0].x[0] > POINTS - 2); /* what is confirmed costs too much */
     ask_end(a);
 }
 

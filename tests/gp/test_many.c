@@ -1,0 +1,179 @@
+/* test_many.c - proposals while many trials are under way: batches by one set of models, and what the trials that have not
+ * ended yet have to say. */
+#include "tests/gp/gp_test.h"
+
+#define N_MAX 200
+#define BATCH 40
+
+static struct gp_trial trials[N_MAX];
+static double xs[N_MAX][SPACE_MAX_DIM];
+
+/* Three parameters, of which the last is the length of a run: its cost, over three powers of ten. */
+static struct space steps_space(void)
+{
+    struct space space = unit_space(2);
+    space.dim = 3;
+    space.params[2] = param_of("train.steps", SPACE_LOG, false, 1e3, 1e6);
+    return space;
+}
+
+static struct suggester *begin(const struct space *space, uint64_t seed)
+{
+    struct suggester *s;
+    struct error err = {0};
+    assert_ok(suggester_create(&s, space, &(struct suggest_settings){.seed = seed}, &err), &err);
+    return s;
+}
+
+static void ends(size_t i)
+{
+    const double *x = xs[i];
+    double best = 1.0 - (x[0] - 0.3) * (x[0] - 0.3) - (x[1] - 0.6) * (x[1] - 0.6);
+    trials[i].state = GP_TRIAL_DONE;
+    trials[i].cost = 1e-3 * x[2];
+    trials[i].score = best * (1.0 - exp(-x[2] / 1e5));
+}
+
+/* n trials of the design are under way. */
+static struct gp_history start_design(struct suggester *s, size_t n)
+{
+    static struct suggestion made[SUGGEST_BATCH_MAX];
+    struct error err = {0};
+    size_t n_made;
+    assert_ok(suggester_batch(s, &(struct gp_history){0}, 0, n, made, &n_made, &err), &err);
+    assert_int_equal(n_made, n);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(xs[i], made[i].x, sizeof xs[i]);
+        trials[i] = (struct gp_trial){.x = xs[i], .state = GP_TRIAL_PENDING};
+    }
+    return (struct gp_history){.n = n, .trials = trials};
+}
+
+static void ask(struct suggester *s, const struct gp_history *history, size_t n, struct suggestion *ret)
+{
+    struct error err = {0};
+    size_t n_made;
+    assert_ok(suggester_batch(s, history, (int64_t)history->n, n, ret, &n_made, &err), &err);
+    assert_int_equal(n_made, n);
+}
+
+/* Of 60 trials the cheapest 24 have ended, as they do first. What was longer than all of these is still searched. */
+static void test_expensive_points_are_sought_before_any_has_ended(void **state)
+{
+    (void)state;
+    struct space space = steps_space();
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct suggester *s = begin(&space, seed);
+        struct gp_history history = start_design(s, 60);
+        static struct suggestion made[BATCH];
+        double longest = 0.0;
+        size_t n_longer = 0;
+        for (size_t k = 0; k < 24; k++) {
+            size_t least = history.n;
+            for (size_t i = 0; i < history.n; i++)
+                if (trials[i].state == GP_TRIAL_PENDING && (least == history.n || xs[i][2] < xs[least][2]))
+                    least = i;
+            ends(least);
+            longest = xs[least][2];
+        }
+        ask(s, &history, BATCH, made);
+        for (size_t k = 0; k < BATCH; k++)
+            n_longer += made[k].x[2] > 3.0 * longest;
+        print_message("# %zu of %d last three times as long as the longest that has ended\n", n_longer, BATCH);
+        assert_true(n_longer >= BATCH / 10);
+        suggester_destroy(s);
+    }
+}
+
+/* Points of one batch are new, apart, and those of a smaller batch; the same question gets the same bytes. */
+static void test_a_batch_spreads_and_can_be_made_again(void **state)
+{
+    (void)state;
+    struct space space = steps_space();
+    struct suggester *s = begin(&space, 4);
+    struct gp_history history = start_design(s, 40);
+    static struct suggestion made[BATCH], fewer[BATCH], again[BATCH];
+    for (size_t i = 0; i < 30; i++)
+        ends(i);
+    ask(s, &history, BATCH, made);
+    ask(s, &history, 20, fewer); /* many, with the pending ones */
+    ask(s, &history, BATCH, again);
+    assert_memory_equal(made, again, sizeof made);
+    assert_memory_equal(made, fewer, 20 * sizeof *made);
+    for (size_t a = 0; a < BATCH; a++) {
+        double ua[SPACE_MAX_DIM], ub[SPACE_MAX_DIM];
+        assert_string_equal(made[a].origin, "ehvi");
+        space_to_unit(&space, made[a].x, ua);
+        for (size_t b = 0; b < a + history.n; b++) {
+            double d = 0.0;
+            space_to_unit(&space, b < a ? made[b].x : xs[b - a], ub);
+            for (size_t i = 0; i < space.dim; i++)
+                d = fmax(d, fabs(ua[i] - ub[i]));
+            assert_true(d > 1e-3);
+        }
+    }
+    suggester_destroy(s);
+}
+
+/* 64 of 70 points: those that are left are given, and no more. */
+static void test_a_finite_space_is_used_up(void **state)
+{
+    (void)state;
+    struct space space = {.dim = 2};
+    space.params[0] = param_of("a", SPACE_LINEAR, true, 0, 6);
+    space.params[1] = param_of("b", SPACE_LINEAR, true, 1, 10);
+    struct suggester *s = begin(&space, 5);
+    struct gp_history history = start_design(s, 40);
+    static struct suggestion made[SUGGEST_BATCH_MAX];
+    struct error err = {0};
+    size_t n_made;
+    for (size_t i = 0; i < 40; i++) {
+        trials[i].state = GP_TRIAL_DONE;
+        trials[i].cost = xs[i][1];
+        trials[i].score = xs[i][0] * xs[i][1];
+    }
+    assert_ok(suggester_batch(s, &history, 40, SUGGEST_BATCH_MAX, made, &n_made, &err), &err);
+    assert_int_equal(n_made, 30);
+    for (size_t k = 0; k < n_made; k++) {
+        memcpy(xs[40 + k], made[k].x, sizeof xs[0]);
+        trials[40 + k] = (struct gp_trial){.x = xs[40 + k], .state = GP_TRIAL_PENDING};
+        for (size_t i = 0; i < 40 + k; i++)
+            assert_true(memcmp(xs[i], xs[40 + k], 2 * sizeof **xs) != 0);
+    }
+    history.n = 70;
+    assert_int_equal(suggester_batch(s, &history, 70, 8, made, &n_made, &err), ST_LIMIT);
+    suggester_destroy(s);
+}
+
+/* Each of a few is asked about alone: a batch is what one question after another gives. */
+static void test_a_few_are_as_they_would_be_alone(void **state)
+{
+    (void)state;
+    struct space space = steps_space();
+    struct suggester *s = begin(&space, 6);
+    struct gp_history history = start_design(s, 20);
+    struct suggestion made[3], one;
+    struct error err = {0};
+    for (size_t i = 0; i < 20; i++)
+        ends(i);
+    ask(s, &history, 3, made);
+    for (size_t k = 0; k < 3; k++) {
+        assert_ok(suggester_next(s, &history, (int64_t)history.n, &one, &err), &err);
+        assert_memory_equal(&made[k], &one, sizeof one);
+        memcpy(xs[history.n], one.x, sizeof one.x);
+        trials[history.n] = (struct gp_trial){.x = xs[history.n], .state = GP_TRIAL_PENDING};
+        history.n++;
+    }
+    suggester_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_expensive_points_are_sought_before_any_has_ended),
+        cmocka_unit_test(test_a_batch_spreads_and_can_be_made_again),
+        cmocka_unit_test(test_a_finite_space_is_used_up),
+        cmocka_unit_test(test_a_few_are_as_they_would_be_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
