@@ -10,7 +10,7 @@ uint64_t clock_mono_ns(void); /* never goes back; for durations only */
 double clock_mono_s(void);
 int64_t clock_utc_ms(void); /* since 1970-01-01T00:00:00Z; may jump */
 
-/* For pthread_cond_timedwait: a condition that waits by the monotonic clock (pthread_cond_destroy), and a time of it. */
+/* For pthread_cond_timedwait: a condition on the monotonic clock (pthread_cond_destroy), a deadline on it. */
 void clock_cond_init(pthread_cond_t *cond);
 struct timespec clock_timespec(double mono_s);
 

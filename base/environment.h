@@ -1,9 +1,9 @@
-/* environment.h - the variables that a process of ours gives to one that is not. */
+/* environment.h - the environment that Trawl gives to programs that are not its own. */
 #ifndef BASE_ENVIRONMENT_H
 #define BASE_ENVIRONMENT_H
 
-/* Ours without those that may hold a login of a tracker, a database or a proxy, for exec; the texts are borrowed, the
- * array is the caller's (mem_free). */
+/* For exec: our environment without the variables that may hold a login to a tracker, a database or a proxy. The texts
+ * are borrowed, the array is the caller's (mem_free). */
 char **environment_public(void);
 
 #endif

@@ -13,8 +13,8 @@
 #include "base/status.h"
 
 enum status file_write_all(const char *path, const void *bytes, size_t n, struct error *err) MUST_USE;
-/* The same of a regular file, piece by piece. path is borrowed until the end; a failure ends it too. Zeroed: none is
- * open. */
+/* The same for a regular file, written piece by piece. path is borrowed until the end; a failure ends it too. Zeroed:
+ * none is open. */
 struct file_writer {
     bool open;
     int fd;
@@ -24,7 +24,7 @@ struct file_writer {
 enum status file_writer_begin(struct file_writer *w, const char *path, struct error *err) MUST_USE;
 enum status file_writer_add(struct file_writer *w, const void *bytes, size_t n, struct error *err) MUST_USE;
 enum status file_writer_end(struct file_writer *w, struct error *err) MUST_USE;
-void file_writer_drop(struct file_writer *w); /* one that is not open is fine */
+void file_writer_drop(struct file_writer *w); /* a writer that is not open is fine */
 /* Reads at most max_bytes; larger is ST_LIMIT. *ret_bytes is owned by the caller (mem_free), NUL-terminated. */
 enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                           struct error *err) MUST_USE;
@@ -32,7 +32,7 @@ enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, 
 enum status file_read_regular(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                               struct error *err) MUST_USE;
 bool file_exists(const char *path);
-/* The folder and those above it, as far as they are missing, each with this mode. */
+/* Makes the folder and its missing parents, each with this mode. */
 enum status file_make_folders(const char *path, unsigned mode, struct error *err) MUST_USE;
 uint32_t file_crc32(uint32_t crc, const void *bytes, size_t n); /* zlib's; start from 0 */
 

@@ -1,4 +1,4 @@
-/* hash.h - FNV-1a, 64 bits: short names, and noticing a change; it does not resist one who wants two things alike. */
+/* hash.h - FNV-1a, 64 bits: for short names and for noticing a change; not against deliberate collisions. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

@@ -37,7 +37,7 @@ bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value);
 bool json_get_bool(const cJSON *object, const char *key, bool *ret_value);
 const char *json_get_str(const cJSON *object, const char *key); /* borrowed; NULL when absent */
 
-/* A value of a request: one that is absent leaves *ret_value, anything but a number (or a bool) is ST_USAGE. */
+/* A value of a request: an absent one leaves *ret_value unchanged, anything but a number (or a bool) is ST_USAGE. */
 enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err) MUST_USE;
 enum status json_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err) MUST_USE;
 enum status json_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err) MUST_USE;

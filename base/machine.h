@@ -6,7 +6,7 @@
 
 /* The limits of a control group (cgroup v2: a container, a systemd unit, a batch job). */
 struct machine_quota {
-    double cores; /* CPU time per time; 0: no limit */
+    double cores; /* CPU seconds a second; 0: no limit */
     size_t memory_bytes; /* 0: no limit */
 };
 /* "/sys/fs/cgroup/user.slice/...", the folder of this process' control group; "/sys/fs/cgroup" without one. */

@@ -26,8 +26,8 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MEM_NEVER_NUL
 void mem_room(void *array_at, size_t n, size_t *cap, size_t size);
 char *mem_strdup(const char *text) MEM_NEVER_NULL;
 void mem_free(void *block); /* NULL is fine */
-/* From now on freed memory, up to these bytes, stays with the process for blocks to come, which then cost no new pages:
- * for work that takes and frees the same megabytes again and again. */
+/* From now on up to this many bytes of freed memory stay with the process for later blocks, which then need no new
+ * pages: for work that takes and frees the same megabytes again and again. */
 void mem_keep_freed(size_t bytes);
 /* Ends the process as mem_alloc does, for a library whose own allocator refused size bytes; 0: unknown. */
 void mem_refused(size_t size) __attribute__((noreturn));

@@ -26,7 +26,7 @@ enum status export_find_format(const char *name, const char *path, enum export_f
                                struct error *err) MUST_USE;
 /* "best" (recommended by the models, or the best run while there are too few trials), "best-run", "knee" (the best
  * where the front has no bend), "cost<=30", "score>=18" (score<= when the study minimizes), "trial=3". By the view's
- * advice, of the trials that it is of. */
+ * advice, among the trials that it covers. */
 enum status export_pick(const struct study_view *view, const char *rule, struct gp_picked *ret_picked,
                         struct error *err) MUST_USE;
 

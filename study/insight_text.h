@@ -1,5 +1,5 @@
-/* insight_text.h - what the models conclude about a study, as text and JSON. Computes the advice of a view where it is
- * not there; one thread for each view. */
+/* insight_text.h - what the models conclude about a study, as text and JSON. Computes the advice of a view where it
+ * lacks it; one thread for each view. */
 #ifndef STUDY_INSIGHT_TEXT_H
 #define STUDY_INSIGHT_TEXT_H
 

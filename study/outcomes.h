@@ -33,10 +33,10 @@ struct outcomes {
 
 #define OUTCOME_COLUMN "outcome." /* before the metric's name, in tables of trials */
 #define OUTCOMES_MAX (GP_MAX_LIMITS + 1)
-/* The metrics that a study needs, each once; borrowed. Returns how many. */
+/* The metrics that a study needs, each once; borrowed. Returns their number. */
 size_t outcomes_needed(const struct outcomes *outcomes, const char *ret_metrics[OUTCOMES_MAX]);
 
-/* Reads the limits out of config, which has them no more: they are neither options nor ranges. ST_CONFIG with file and
+/* Takes the limits out of config: they are neither options nor ranges. ST_CONFIG with file and
  * line. The third objective is left to the caller. */
 enum status outcomes_take(struct outcomes *ret_outcomes, struct config *config, struct error *err) MUST_USE;
 void outcomes_write(const struct outcomes *outcomes, struct strbuf *out); /* the limits as ini sections */

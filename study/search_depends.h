@@ -9,8 +9,8 @@ struct search;
 struct setup;
 struct strbuf;
 
-/* Takes parameters out whose option depends on a value that the config does not have, and lists them in inert; those
- * that depend on another parameter of the space become conditional. Of a bound search. */
+/* In a bound search: removes parameters whose option depends on a value that the config does not have, and lists them
+ * in inert; parameters that depend on another one of the space become conditional. */
 enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
                                   struct error *err) MUST_USE;
 

@@ -44,7 +44,7 @@ struct sweep_settings {
     int64_t priority;
     int64_t seed, n_init;
     int64_t seeds; /* runs of each config */
-    int64_t branches; /* shorter runs that are taken out of each; 0: none */
+    int64_t branches; /* shorter runs that each run gives; 0: none */
     char branches_length
         [OPT_STR_MAX]; /* a program's parameter that is the length of a run; "": its runs hold no shorter ones */
     char envs[OPT_STR_MAX]; /* games of each config; "": env.name alone */
@@ -88,7 +88,7 @@ struct setup {
 
 /* Does another program train? */
 bool setup_is_program(const struct setup *setup);
-/* The tables of what one trial is made of: ret_tables has SETUP_TRIAL_TABLES places; returns how many there are. */
+/* The tables of what one trial is made of: ret_tables has SETUP_TRIAL_TABLES places; returns their number. */
 #define SETUP_TRIAL_TABLES 4
 size_t setup_trial_tables(const struct setup *setup, const struct opt_table **ret_tables);
 
@@ -120,7 +120,7 @@ const struct setup *setup_of_env(const struct setup *base, size_t env);
 enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err) MUST_USE;
 /* Every value as ini text; caller: mem_free. */
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err) MUST_USE;
-/* The same as JSON; of a program's parameters, which have no types here, those that mean numbers or bools are that. The
+/* The same as JSON; a program's parameters have no types here, so numbers and bools go by their text. The
  * caller deletes it. */
 cJSON *setup_to_json(const struct setup *setup);
 

@@ -1,7 +1,7 @@
-/* study_view.h - a study in memory, as controller, terminal, export, report and pages have it: its trials, the points
- * of its space, scores and costs as models and front take them, the front, what is believed of each trial.
+/* study_view.h - a study in memory, as controller, terminal, export, report and pages read it: its trials, the points
+ * of its space, scores and costs as models and front take them, the front, the belief in each trial.
  * A view owns all it holds; one thread writes it. Of a trial, `score` is in the study's direction and `cost` in the
- * study's unit; gp_trial.score and gp_belief.score are higher-is-better, study_view_score turns them round. */
+ * study's unit; gp_trial.score and gp_belief.score are higher-is-better, and study_view_score turns them back. */
 #ifndef STUDY_STUDY_VIEW_H
 #define STUDY_STUDY_VIEW_H
 

@@ -16,10 +16,10 @@ struct track_settings {
     char tags[OPT_STR_MAX]; /* commas */
     char notes[OPT_STR_MAX];
     double interval_s; /* between posts of one run */
-    double beat_s; /* an open run sends a heartbeat after this long a silence, where the tracker has heartbeats */
+    double beat_s; /* an open run sends a heartbeat after this long without a post, where the tracker has heartbeats */
     double thin_s; /* at most one row of metrics of a run in this time; 0: all */
     int64_t requests_per_minute; /* of one tracker, over all runs; 0: the tracker's own */
-    int64_t outbox_rows; /* how many rows of a study may wait for trackers; 0: any number */
+    int64_t outbox_rows; /* rows of a study that may wait for trackers; 0: any number */
     double flush_s; /* how long the end of the command may wait for uploads */
     bool files; /* config, report and picture too */
     char wandb_url[OPT_STR_MAX], mlflow_url[OPT_STR_MAX], trackio_url[OPT_STR_MAX], webhook_url[OPT_STR_MAX];

@@ -1,8 +1,8 @@
-/* dialect.h - configs of PufferLib 3.0 and 4.0, read as what they train there. Its names and words become ours; a
- * setting that cannot be trained here is an error; one that has no effect on training is dropped, with the reason. A
- * config whose game is named in base.env_name is PufferLib's as a whole: what its files leave out has the defaults of
- * that version. One that names its game in [env] is ours, with words of PufferLib's. One message lists all that was
- * done.
+/* dialect.h - configs of PufferLib 3.0 and 4.0, read so that they train here what they train there. Its names and words
+ * become ours; a setting that cannot be trained here is an error; one that has no effect on training is dropped, with
+ * the reason. A config whose game is named in base.env_name is PufferLib's as a whole: what its files leave out has the
+ * defaults of that version. One that names its game in [env] is ours, with words of PufferLib's. One message lists
+ * every change.
  *
  * Life: dialect_begin once all sources are loaded (the version, the game's name) -> the caller adds the game's table
  * and defaults -> dialect_translate -> config_resolve -> dialect_report -> dialect_end. One thread; the config is

@@ -15,7 +15,7 @@ struct event_value {
     double value; /* NaN: left out; kept as a float */
 };
 
-/* Makes a new file in the folder dir, which is there: events.out.tfevents.SECONDS.HOST.PID.N. TensorBoard takes the files
+/* Makes a new file in the folder dir, which exists: events.out.tfevents.SECONDS.HOST.PID.N. TensorBoard takes the files
  * of a folder as one run, in the order of their names: a run that is resumed has one more. */
 enum status event_file_open(struct event_file **ret_file, const char *dir, struct error *err) MUST_USE;
 /* An event at a step; utc_s: seconds since 1970. Goes into a buffer; event_file_flush reports what failed. */
