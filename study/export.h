@@ -11,15 +11,7 @@ struct study;
 struct study_view;
 struct trial;
 
-enum export_format {
-    EXPORT_INI,
-    EXPORT_JSON,
-    EXPORT_ARGS,
-    EXPORT_CSV,
-    EXPORT_JSONL,
-    EXPORT_OPTUNA,
-    EXPORT_CURVES
-};
+enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS, EXPORT_CSV, EXPORT_JSONL, EXPORT_OPTUNA, EXPORT_CURVES };
 
 /* The first three are of one trial, the others of all. name: "ini", ..., or NULL: by the path's suffix (NULL: ini). */
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format,
