@@ -84,7 +84,39 @@ static void take_text(struct db_stmt *stmt, int at, char *buf, size_t size)
     snprintf(buf, size, "%s", text != NULL ? text : "");
 }
 
-enum status store_node_list(struct store *store, struct node **ret_nodes, size_t *ret_n, struct error *err)
+/* The node that a client is a slot of ("NAME/DEVICE", "NAME/DEVICE/LANE"); NULL: none of them. */
+static struct node *node_of(struct node *nodes, size_t n, const char *client)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t length = strlen(nodes[i].name);
+        if (strncmp(client, nodes[i].name, length) == 0 && client[length] == '/')
+            return &nodes[i];
+    }
+    return NULL;
+}
+
+static enum status count_trials(struct store *store, int64_t study_id, struct node *nodes, size_t n, struct error *err)
+{
+    struct db_stmt *stmt;
+    enum status rc;
+    int step;
+
+    TRY(store_sql(store, SQL_NODE_TRIALS, &stmt, err));
+    db_bind_i64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "counting the trials of nodes", err)) == ST_OK && step == DB_ROW) {
+        const char *client = db_text(stmt, 0);
+        struct node *node = client != NULL ? node_of(nodes, n, client) : NULL;
+        if (node == NULL)
+            continue;
+        node->n_running += db_i64(stmt, 1);
+        node->n_done += db_i64(stmt, 2);
+    }
+    db_reset(stmt);
+    return rc;
+}
+
+enum status store_node_list(struct store *store, int64_t study_id, struct node **ret_nodes, size_t *ret_n,
+                            struct error *err)
 {
     struct node *nodes = NULL;
     size_t n = 0, cap = 0;
@@ -97,17 +129,20 @@ enum status store_node_list(struct store *store, struct node **ret_nodes, size_t
     *ret_n = 0;
     TRY(store_now_ms(store, &now_ms, err));
     TRY(store_sql(store, SQL_NODE_LIST, &stmt, err));
-    db_bind_i64(stmt, 1, now_ms - NODE_SILENT_S * 1000LL);
+    db_bind_i64(stmt, 1, now_ms - (study_id != 0 ? FORGET_S : NODE_SILENT_S) * 1000LL);
     while ((rc = store_sql_step(store, stmt, &step, "listing the nodes", err)) == ST_OK && step == DB_ROW) {
         MEM_ROOM(nodes, n, cap);
         struct node *node = &nodes[n++];
         *node = (struct node){.slots = db_i64(stmt, 4), .started_ms = db_i64(stmt, 5), .beat_ms = db_i64(stmt, 6)};
+        node->silent_s = (double)(now_ms - node->beat_ms) / 1e3;
         take_text(stmt, 0, node->name, sizeof node->name);
         take_text(stmt, 1, node->host, sizeof node->host);
         take_text(stmt, 2, node->device, sizeof node->device);
         take_text(stmt, 3, node->job, sizeof node->job);
     }
     db_reset(stmt);
+    if (rc == ST_OK && study_id != 0)
+        rc = count_trials(store, study_id, nodes, n, err);
     if (rc != ST_OK) {
         mem_free(nodes);
         return rc;

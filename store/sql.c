@@ -140,6 +140,10 @@ static const char *const store_sql_text[SQL_COUNT] = {
                      "RETURNING started_ms",
     [SQL_NODE_LIST] =
         "SELECT name, host, device, job, slots, started_ms, beat_ms FROM node WHERE beat_ms >= ?1 ORDER BY name",
+    [SQL_NODE_TRIALS] =
+        "SELECT lease.client, sum(CASE lease.state WHEN 'open' THEN 1 ELSE 0 END), "
+        "sum(CASE lease.state WHEN 'told' THEN 1 ELSE 0 END) FROM lease JOIN trial ON trial.id = lease.trial_id "
+        "WHERE trial.study_id = ?1 AND lease.token LIKE '" NODE_TOKEN "%' GROUP BY lease.client",
     [SQL_NODE_DELETE] = "DELETE FROM node WHERE name = ?1",
     [SQL_NODE_TRIM] = "DELETE FROM node WHERE beat_ms < ?1",
     [SQL_TRIAL_QUEUED] = "SELECT id, number FROM trial WHERE study_id = ?1 AND state = 'queued' ORDER BY "

@@ -399,14 +399,18 @@ struct node {
     char job[64]; /* of the batch system that started it; "": none */
     int64_t slots; /* trials that it can train at a time */
     int64_t started_ms, beat_ms; /* by the database's clock; beat_ms: its last sign of life */
+    double silent_s; /* since then */
+    int64_t n_running, n_done; /* trials of one study that it has, and whose result it reported */
 };
 /* The database's clock: the one clock of all nodes. */
 enum status store_now_ms(struct store *store, int64_t *ret_now_ms, struct error *err) MUST_USE;
 /* A sign of life of the node of this name; times are filled in. */
 enum status store_node_beat(struct store *store, struct node *node, struct error *err) MUST_USE;
 enum status store_node_forget(struct store *store, const char *name, struct error *err) MUST_USE;
-enum status store_node_list(struct store *store, struct node **ret_nodes, size_t *ret_n,
-                            struct error *err) MUST_USE; /* those that are not silent, by name; mem_free */
+/* Those that are not silent, by name; mem_free. With a study (0: none): all that reported within a day, and what they did
+ * for it. */
+enum status store_node_list(struct store *store, int64_t study_id, struct node **ret_nodes, size_t *ret_n,
+                            struct error *err) MUST_USE;
 /* The first queued trial of the study, enqueued ones first, for lease->client under lease->token, which must begin with
  * NODE_TOKEN: as store_lease_give, until lease_ms from now; curve and checkpoints of an earlier attempt stay. No other
  * claim gets the same one, none waits for another. ST_NOTFOUND: no trial is queued. */

@@ -75,6 +75,7 @@ enum store_sql {
     SQL_NOW,
     SQL_NODE_SET,
     SQL_NODE_LIST,
+    SQL_NODE_TRIALS,
     SQL_NODE_DELETE,
     SQL_NODE_TRIM,
     SQL_TRIAL_QUEUED,

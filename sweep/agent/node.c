@@ -107,6 +107,18 @@ static void start_workers(struct node_run *r)
     }
 }
 
+/* "AMD EPYC, NVIDIA H200": each kind once. */
+static void report_devices(struct node_run *r)
+{
+    char text[256] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_workers; i++)
+        if (r->workers[i].device[0] != '\0' && strstr(text, r->workers[i].device) == NULL && n < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n > 0 ? ", " : "", r->workers[i].device);
+    node_beat_device(r->beat, text);
+}
+
 static void on_hello(struct node_run *r, struct worker *w, const cJSON *message)
 {
     struct node_slot *slots = slots_of(r, w);
@@ -126,7 +138,7 @@ static void on_hello(struct node_run *r, struct worker *w, const cJSON *message)
     json_add_str(device, "vector_units", w->vector_units);
     for (int lane = 0; lane < w->spec.lanes; lane++)
         node_slot_hold(&slots[lane], false, device);
-    node_beat_device(r->beat, w->device);
+    report_devices(r);
     cJSON_Delete(device);
     log_info("%s is ready: %s", w->spec.label, w->device);
 }

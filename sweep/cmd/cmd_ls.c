@@ -16,6 +16,7 @@
 #include "study/promise.h"
 #include "study/study_insight.h"
 #include "study/study_view.h"
+#include "study/findings/node_list.h"
 #include "study/findings/timeline.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -345,6 +346,17 @@ static void print_foresight(const struct study_view *v)
         printf("\npredictions: %s\n", foresight_text(&f, text));
 }
 
+static enum status print_nodes(const struct study_view *v, const char *store_path, struct error *err)
+{
+    struct store *store = NULL;
+    enum status rc = store_open_reader(&store, store_path, err);
+
+    if (rc == ST_OK)
+        rc = node_list_print(store, v->study.id, err);
+    store_close(store);
+    return rc;
+}
+
 static enum status read_since(const char *text, int64_t *ret_ms, struct error *err)
 {
     double seconds = SINCE_S;
@@ -373,7 +385,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         .synopsis = "trawl show NAME [--store FILE] [--since TIME | --front | --timeline] [--json]",
         .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then\n"
                  "what was gained lately, the trial to take, the values at which trials fail, whether more of the\n"
-                 "search is worth its time, how much each parameter matters bounds that the front leans on, and how\n"
+                 "search is worth its time, how much each parameter matters, bounds that the front leans on, and how\n"
                  "well what was proposed had been predicted. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
@@ -392,7 +404,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     TRY(read_since(since, &since_ms, err));
     TRY(study_view_open(path, words.v[0], &view, err));
     if (json)
-        rc = study_view_print_json(&view, err);
+        rc = study_view_print_json(&view, path, err);
     else if (timeline)
         timeline_print(&view);
     else if (front && (rc = study_view_advise(&view, err)) == ST_OK)
@@ -402,6 +414,8 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         print_briefing(&view, since_ms);
         rc = insight_print(&view, path, err);
         print_foresight(&view);
+        if (rc == ST_OK)
+            rc = print_nodes(&view, path, err);
     }
     study_view_free(&view);
     return rc;

@@ -392,7 +392,7 @@ static enum status print_json(struct sweep_cmd *s, struct error *err)
     struct study_view view = {0};
 
     TRY(study_view_load(s->store, s->ss->view.study.name, &view, err));
-    enum status rc = study_view_print_json(&view, err);
+    enum status rc = study_view_print_json(&view, s->store_path, err);
     study_view_free(&view);
     return rc;
 }

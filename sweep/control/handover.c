@@ -113,7 +113,7 @@ static enum status report_followed(struct sweep_cmd *s, enum status rc, struct e
     if (read == ST_OK)
         read = study_view_load(reader, s->resume != NULL ? s->resume : s->name, &view, err);
     if (read == ST_OK && s->json)
-        read = study_view_print_json(&view, err);
+        read = study_view_print_json(&view, s->store_path, err);
     else if (read == ST_OK)
         read = progress_print_summary(&view, s->store_path, err);
     if (read == ST_OK && rc == ST_OK)

@@ -142,7 +142,7 @@ static enum status count(struct scheduler *s, struct error *err)
     size_t n = 0;
     int64_t busy = 0;
 
-    TRY(store_node_list(s->store, &nodes, &n, err));
+    TRY(store_node_list(s->store, 0, &nodes, &n, err));
     if ((int64_t)n != s->nodes.n)
         log_info("nodes that take trials of the store: %zu", n);
     s->nodes.n = (int64_t)n;

@@ -2,8 +2,10 @@
 #include "sweep/show/study_json.h"
 
 #include "base/json.h"
+#include "store/store.h"
 #include "study/findings/briefing.h"
 #include "study/findings/calibration.h"
+#include "study/findings/node_list.h"
 #include "study/insight_text.h"
 #include "study/study_insight.h"
 #include "study/study_view.h"
@@ -27,16 +29,23 @@ static cJSON *foresight_to_json(const struct study_view *view)
     return json;
 }
 
-enum status study_view_print_json(struct study_view *view, struct error *err)
+enum status study_view_print_json(struct study_view *view, const char *store_path, struct error *err)
 {
-    cJSON *json = NULL, *insight = NULL;
+    cJSON *json = NULL, *insight = NULL, *nodes = NULL;
+    struct store *store = NULL;
     struct briefing briefing;
 
     TRY(study_view_insight(view, err));
     TRY(report_to_json(view, &json, err));
     enum status rc = insight_to_json(view, &insight, err);
+    if (rc == ST_OK)
+        rc = store_open_reader(&store, store_path, err);
+    if (rc == ST_OK)
+        rc = node_list_to_json(store, view->study.id, &nodes, err);
+    store_close(store);
     if (rc != ST_OK) {
         cJSON_Delete(json);
+        cJSON_Delete(insight);
         return rc;
     }
     json_add(json, "insight", insight);
@@ -45,6 +54,7 @@ enum status study_view_print_json(struct study_view *view, struct error *err)
     briefing_free(&briefing);
     json_add(json, "predictions", foresight_to_json(view));
     json_add(json, "timeline", timeline_to_json(view));
+    json_add(json, "nodes", nodes);
     cli_print_json(json);
     return ST_OK;
 }

@@ -7,6 +7,6 @@
 struct study_view;
 
 /* {"study": ..., "trials": [...]} on stdout. */
-enum status study_view_print_json(struct study_view *view, struct error *err) MUST_USE;
+enum status study_view_print_json(struct study_view *view, const char *store_path, struct error *err) MUST_USE;
 
 #endif

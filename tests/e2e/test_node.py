@@ -96,6 +96,11 @@ def ended(store):
     return query(store, "SELECT number, state, score, attempt FROM trial WHERE state IN ('done', 'stopped', 'failed') ORDER BY 1")
 
 
+def shown(store):
+    """The nodes, as `trawl show` has them."""
+    return json.loads(run("show", "a", "--store", store, "--json")[0])["nodes"]
+
+
 def test_kills_lose_and_double_nothing(folder):
     chance = random.Random(7)
     n_trials = 4 * N_KILLS  # more than end before the last kill
@@ -138,6 +143,12 @@ def test_kills_lose_and_double_nothing(folder):
     found = json.loads(run("replay", "a", "--store", store, "--json")[0])
     equal((found["differences"], found["unrecorded"]), ([], 0))
     run("check", store)
+    told = query(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0]
+    wait_for("all nodes", lambda: [n["state"] for n in shown(store)] == ["idle", "idle"])
+    equal(([n["name"] for n in shown(store)], sum(n["done"] for n in shown(store))), (["one", "two"], told))
+    assert {(n["slots"], n["running"], n["job"]) for n in shown(store)} == {(2, 0, None)}, shown(store)
+    assert all(n["host"] and n["device"] and n["started_ms"] <= n["beat_ms"] for n in shown(store)), shown(store)
+    assert "\none  " in run("show", "a", "--store", store)[0]
     for n in nodes.values():
         kill(n, signal.SIGTERM)
         equal(n.wait(tap.PATIENCE_S), 130)

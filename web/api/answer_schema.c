@@ -66,7 +66,8 @@ static const struct {
     {STUDY "/lanes",
      "{study:s state:s now_ms:i left_s:n running:[{trial:i slot:s? device:s? origin:s? started_ms:n attempt:i "
      "env_steps:n wall_s:n score:n expected:n expected_lo:n expected_hi:n n_seeds:n left_s:n curve:[[n]]}] "
-     "slots:[{slot:s? trials:i busy_s:n idle_s:n training_s:n}]}"},
+     "slots:[{slot:s? trials:i busy_s:n idle_s:n training_s:n}] nodes:[{name:s host:s device:s job:s? state:s slots:i "
+     "running:i done:i started_ms:n beat_ms:n silent_s:n}]}"},
     {V1 "compare",
      "{metric:s direction:s cost_unit:s " REFERENCE " studies:[{study:s group:s seed:i trials:i cost_s:n hypervolume:n "
      "best_trial~:i best_score~:n best_lo~:n best_hi~:n best_seeds~:i front:[{trial:i cost:n score:n lo:n hi:n "

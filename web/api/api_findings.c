@@ -13,6 +13,7 @@
 #include "study/findings/seed_stats.h"
 #include "study/promise.h"
 #include "study/study_view.h"
+#include "study/findings/node_list.h"
 #include "study/findings/timeline.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/json_text.h"
@@ -297,8 +298,9 @@ enum status api_lanes(struct serve *s, const struct request *r, struct answer *a
                       struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
-    cJSON *json, *running, *row, *timeline;
+    cJSON *json, *running, *row, *timeline, *nodes = NULL;
     struct reader reader;
+    int64_t study_id;
     char *metric;
     bool is_alive;
 
@@ -308,6 +310,7 @@ enum status api_lanes(struct serve *s, const struct request *r, struct answer *a
     json = cJSON_CreateObject();
     is_alive = strcmp(page_study_state(p, s->has_writer), "interrupted") != 0;
     metric = mem_strdup(p->view.study.metric);
+    study_id = p->view.study.id;
     json_add_str(json, "study", p->view.study.name);
     json_add_str(json, "state", page_study_state(p, s->has_writer));
     json_add_i64(json, "now_ms", clock_utc_ms());
@@ -322,6 +325,9 @@ enum status api_lanes(struct serve *s, const struct request *r, struct answer *a
     cJSON_Delete(timeline);
     (void)!serve_reader_take(s, &reader, NULL);
     cJSON_ArrayForEach(row, running) add_curve(row, reader.store, metric);
+    if (reader.store == NULL || node_list_to_json(reader.store, study_id, &nodes, NULL) != ST_OK)
+        nodes = cJSON_CreateArray();
+    json_add(json, "nodes", nodes);
     serve_reader_give(s, &reader);
     mem_free(metric);
     api_put_json(out, json);

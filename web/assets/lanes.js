@@ -15,6 +15,11 @@ function row(data, r, slots, alive) {
     h('td.num', null, r.env_steps ? fmt.compact(r.env_steps) : '–'), h('td.num', null, fmt.duration(r.wall_s)), h('td.num', null, end), h('td.num', null, idle(slots.find((s) => s.slot === r.slot))));
 }
 
+function nodeRow(n) {
+  return h('tr', null, h('td', null, n.name), h('td', null, n.state), h('td.num', null, n.running), h('td.num', null, n.done), h('td.num', null, fmt.duration(n.silent_s)),
+    h('td', null, [n.host, n.device, n.job && `job ${n.job}`].filter(Boolean).join(', ')));
+}
+
 /* "2 running, about 12 min left". */
 export function lanesText(answer) {
   if (!answer.running.length) return '';
@@ -33,5 +38,8 @@ export function showLanes(el, data, answer) {
     h('thead', null, h('tr', null, ['slot', 'trial', 'curve', `${data.metric} now`, 'expected', 'env steps', 'for', alive ? 'ends' : 'cut off', 'idle'].map((text, i) => h(i > 2 ? 'th.num' : 'th', {scope: 'col'}, text)))),
     h('tbody', null, answer.running.map((r) => row(data, r, answer.slots, alive))))) : h('p.soft', null, 'Nothing runs now.'),
   !alive && h('p.warn', null, 'No controller runs these trials: they were cut off, and run again when the study continues.'),
+  answer.nodes.length > 0 && h('div.scroll', {tabindex: '0'}, h('table.nodes', null,
+    h('thead', null, h('tr', null, ['node', 'state', 'running', 'done', 'heard before', 'where'].map((text, i) => h(i > 1 && i < 5 ? 'th.num' : 'th', {scope: 'col'}, text)))),
+    h('tbody', null, answer.nodes.map(nodeRow)))),
   free.length > 0 && h('p.soft.small', null, `Idle before: ${free.map((s) => `${s.slot} ${idle(s)} over ${s.trials} trials`).join(', ')}.`));
 }
