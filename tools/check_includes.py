@@ -51,7 +51,6 @@ CIRCLES = {
     ("gp", "gp/model"): "the public face is one header",
     ("store", "store/postgres"): "a connection is part of its store, which the store's files use by one header",
     ("sweep/controller", "sweep/launch"): "one event loop and its objects: a worker process has slots, a slot has a trial in flight",
-    ("sweep/control", "sweep/controller"): "requests act on the scheduler; the scheduler serves the socket",
     ("sweep/control", "sweep/show"): "what is shown comes over the socket when another process runs the study",
 }
 # circles of files, and why
