@@ -24,7 +24,7 @@ from typing import Any, Iterator
 
 
 class Refused(Exception):
-    """The server understood the request and says no; the text tells why."""
+    """The server understood the request and refused it; the text has the reason."""
 
 
 class Study:

@@ -150,7 +150,7 @@ void briefing_next_text(const struct study_view *v, const struct briefing *b, st
     format_seconds(g->ahead_s, ahead);
     switch (b->next) {
     case BRIEFING_EARLY:
-        strbuf_add(out, "Continue: too few trials have ended to tell what more of them would bring.");
+        strbuf_add(out, "Continue: too few trials have ended to estimate what more of them would bring.");
         break;
     case BRIEFING_CONTINUE:
         strbuf_addf(out, "Continue: another %s of work is expected to add about %.1f %% to the hypervolume.", ahead,

@@ -171,7 +171,7 @@ static void take_report_answer(struct agent_job *job, const cJSON *answer)
     bool stop = false;
 
     if (json_get_bool(answer, "stop", &stop) && stop)
-        ask_stop(job, reason != NULL ? reason : "the study says so", true);
+        ask_stop(job, reason != NULL ? reason : "the study asks for it", true);
 }
 
 /* One try. False: it was not answered. */
@@ -277,7 +277,7 @@ static void tell(struct agent_job *job, int64_t trial, const cJSON *body, const 
             if (isinf(give_up_s))
                 give_up_s = clock_mono_s() + LAST_TRIES_S;
             if (clock_mono_s() > give_up_s) {
-                log_warn("%s: the result of trial %lld waits in %s; the next `trawl agent` of this study tells it",
+                log_warn("%s: the result of trial %lld waits in %s; the next `trawl agent` of this study sends it",
                          job->slot->client, (long long)trial, path);
                 return;
             }

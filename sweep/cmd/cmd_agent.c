@@ -158,7 +158,7 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
         .about =
             "Trains trials of a study with a program of yours: asks the server (`trawl serve --control`), or the\n"
             "controller of a store on this machine, for a trial, starts the program, passes on what it reports\n"
-            "(lines `TRAWL score=0.5 step=100`, docs/own-trainer.md), and tells the result; again and again, until\n"
+            "(lines `TRAWL score=0.5 step=100`, docs/own-trainer.md), sends the result, and asks again, until\n"
             "the study has ended. {argv} stands for all parameters as --name value, {NAME} for one, {config} for a\n"
             "file with all of them. When the network is down the program runs on, and its result waits on the disk.\n"
             "Ctrl-C stops the programs and gives their trials back.",

@@ -1,5 +1,5 @@
 /* selection.js - the trials that are chosen, and what their colour stands for: one of both for all views of a study, in the address
- * (f: ranges, q: words, state, colour). Views change it, and are told by study.js. */
+ * (f: ranges, q: words, state, colour). Views change it; study.js notifies them. */
 import {compareUrl, setState, state, studyUrl} from './address.js';
 import {fill, h, renew} from './dom.js';
 import {filtersText, makeMask, parseFilters} from './study_data.js';

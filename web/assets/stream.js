@@ -14,7 +14,7 @@ export class Stream {
   /* on(name, data): an event. status(s): {state: 'connecting', 'live', 'lost' or 'login', why, heard_ms, age_s, store}; heard_ms: when
    * the server was heard last; age_s: how old its look at the store was then; store: what is wrong with the store, or null. */
   constructor(on, status) {
-    Object.assign(this, {on, told: status, lastId: null, wait: WAIT_MIN_MS, gone: null, timer: 0, version: 0});
+    Object.assign(this, {on, changed: status, lastId: null, wait: WAIT_MIN_MS, gone: null, timer: 0, version: 0});
     this.status = {state: 'connecting', why: '', heard_ms: 0, age_s: 0, store: null, program: null};
     this.watch = setInterval(() => this.look(), LOOK_MS);
     this.connect();
@@ -35,9 +35,9 @@ export class Stream {
     this.connect();
   }
 
-  tell(changes) {
+  update(changes) {
     Object.assign(this.status, changes);
-    this.told(this.status);
+    this.changed(this.status);
   }
 
   look() {
@@ -63,7 +63,7 @@ export class Stream {
     this.gone = null;
     gone.abort();
     if (!this.watch) return;
-    this.tell({state, why});
+    this.update({state, why});
     this.timer = setTimeout(() => this.connect(), this.wait);
     this.wait = Math.min(2 * this.wait, WAIT_MAX_MS);
   }
@@ -90,9 +90,9 @@ export class Stream {
     const data = JSON.parse(event.data, revive);
     if (data.version > this.version) this.version = data.version;
     this.wait = WAIT_MIN_MS;
-    if (event.event === 'pulse') this.tell({state: 'live', why: '', age_s: data.age_s});
-    else if (event.event === 'hello') this.tell({state: 'live', why: '', age_s: 0, store: data.store, program: data.program});
-    else if (event.event === 'store') this.tell({store: data.ok ? null : data.error});
+    if (event.event === 'pulse') this.update({state: 'live', why: '', age_s: data.age_s});
+    else if (event.event === 'hello') this.update({state: 'live', why: '', age_s: 0, store: data.store, program: data.program});
+    else if (event.event === 'store') this.update({store: data.ok ? null : data.error});
     this.on(event.event, data);
   }
 }

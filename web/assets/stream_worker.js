@@ -10,7 +10,7 @@ function send(name, data) {
   for (const [port, study] of pages) if (!study || !data.study || data.study === study) port.postMessage({name, data});
 }
 
-function tell(status) {
+function pass(status) {
   for (const port of pages.keys()) port.postMessage({status});
 }
 
@@ -22,7 +22,7 @@ function heard(port, message) {
   }
   if (message.nudge) { stream?.nudge(); return; }
   pages.set(port, message.study);
-  stream ??= new Stream(send, tell);
+  stream ??= new Stream(send, pass);
   port.postMessage({status: stream.status});
   if (stream.status.state === 'live') port.postMessage({name: 'hello', data: {version: stream.version}});
 }

@@ -17,6 +17,7 @@ const TABS = [
   ['trials', 'Trials', () => import('./study_trials.js')],
   ['curves', 'Curves', () => import('./study_curves.js')],
   ['progress', 'Progress', () => import('./study_progress.js')],
+  ['all', 'All views', () => import('./study_all.js')],
 ];
 
 const LANES_MS = 1500;
@@ -41,7 +42,7 @@ function tiles(data) {
 export async function show(main, ctx) {
   const version = ctx.version, data = new StudyData(await get(studyPath(ctx.name), null, ctx.signal));
   data.store = version.store_path;
-  const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body'), selectEl = h('div');
+  const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body'), selectEl = h('div.selection-place');
   const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
   const nav = h('nav.tabs', {'aria-label': 'views of this study'});
   const about = h('div'), steer = controls(data, version, say);
@@ -73,8 +74,9 @@ export async function show(main, ctx) {
   const selection = new Selection(data, () => { beliefs(); view?.selected?.(); });
   selection.saved = drawNav;
   fill(selectEl, current() !== 'progress' && selection.el);
+  selectEl.classList.toggle('stuck', current() === 'all');
   /* of all trials, for those who show it */
-  const beliefs = () => (current() === 'trials' || selection.by === 'expected' || selection.filters.has('expected')) && data.readExpected(ctx.signal).then((read) => { if (read) selection.change(); }).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
+  const beliefs = () => (current() === 'trials' || current() === 'all' || selection.by === 'expected' || selection.filters.has('expected')) && data.readExpected(ctx.signal).then((read) => { if (read) selection.change(); }).catch((problem) => { if (!ctx.signal.aborted) console.info(problem); });
   const tab = await TABS.find(([key]) => key === current())[2]();
   if (ctx.signal.aborted) return;
   main.addEventListener('click', () => selection.save(), {capture: true, signal: ctx.signal}); /* before a link leaves: the back button then restores the state */

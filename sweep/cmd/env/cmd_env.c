@@ -109,7 +109,7 @@ static enum status print_help(struct error *err)
 enum status cmd_env(int argc, char **argv, struct error *err)
 {
     if (argc < 2)
-        return FAIL(err, ST_USAGE, "env: say new, build, check, describe or play; `trawl env --help` explains them");
+        return FAIL(err, ST_USAGE, "env: give new, build, check, describe or play; `trawl env --help` explains them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help(err);
     for (size_t i = 0; i < N_PARTS; i++)

@@ -139,6 +139,7 @@ VIEWS = {
     "trials": (path("?tab=trials"), TABLE_READY),
     "curves": (path("?tab=curves&colour=train.gamma"), "document.querySelector('#all-curves canvas')?.getAttribute('aria-label')"),
     "progress": (path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3 && !document.querySelector('.briefing').hidden"),
+    "all": (path("?tab=all"), FRONT_STILL + " && " + TABLE_READY + " && document.querySelectorAll('.slice canvas.marks').length === 6 && document.querySelector('.proposals') && document.querySelector('#all-curves canvas')?.getAttribute('aria-label')"),
     "trial": (path("/trial/990?against=3"), "document.querySelector('.config tr.against') && document.querySelectorAll('#curves canvas').length > 3"),
     "compare": ("/compare?" + urllib.parse.urlencode({"trials": "night%2F990,night%2F991", "studies": STUDY}), "document.querySelectorAll('.series-list > div').length === 3 && document.querySelector('.chart canvas')"),
 }
