@@ -106,6 +106,9 @@ static bool ask(struct agent_job *job)
             const char *state = json_get_str(answer, "state");
             attempt = 0;
             goes_on = state == NULL || strcmp(state, "ended") != 0;
+            if (!goes_on && job->slot == &job->set->slots[0])
+                log_info("the study %s has ended: %s", job->set->study,
+                         json_get_str(answer, "reason") != NULL ? json_get_str(answer, "reason") : "no trial is left");
             if (!json_get_f64(answer, "wait_s", &wait_s) || !(wait_s >= 0.01 && wait_s <= 60))
                 wait_s = 1;
             goes_on = goes_on && pause_for(job, wait_s);

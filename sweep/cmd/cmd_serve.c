@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "store/store.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,6 +110,20 @@ static void open_browser(const char *url)
     }
     if (pid > 0)
         waitpid(pid, NULL, 0);
+}
+
+/* Pages wait for a store that is not there yet, but what is no store at the start never becomes one. */
+static enum status check_store(const char *path, struct error *err)
+{
+    struct store *store = NULL;
+    struct error why = {0};
+    struct stat st;
+    enum status rc = store_open_reader(&store, path, &why);
+
+    store_close(store);
+    if (rc == ST_CORRUPT || (rc != ST_OK && stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+        return FAIL(err, rc, "%s", why.text);
+    return ST_OK;
 }
 
 static void print_address(const struct serve_cmd *c, const struct serve *serve)
@@ -225,6 +241,7 @@ static enum status run_serve(struct serve_cmd *c, struct error *err)
                                  .commit = program_commit};
     struct serve *serve = NULL;
 
+    TRY(check_store(c->store_path, err));
     TRY(read_token(c, err));
     set.token = c->token;
     set.no_token = c->no_token;
@@ -281,7 +298,7 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
     if (c.port < 0 || c.port > 65535)
         return FAIL(err, ST_USAGE, "serve: --port is %lld; 0 to 65535 is possible", (long long)c.port);
     if (strcmp(c.open, "yes") != 0 && strcmp(c.open, "no") != 0)
-        return FAIL(err, ST_USAGE, "serve: --open is '%s'; yes or no is wanted", c.open);
+        return FAIL(err, ST_USAGE, "serve: --open is '%s'; yes or no is needed", c.open);
     rc = run_serve(&c, err);
     mem_free(c.token);
     mem_free(c.host_words);

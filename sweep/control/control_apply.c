@@ -64,15 +64,28 @@ static bool ended_by_limit(const struct study *study)
     return false;
 }
 
+/* Only a higher limit of the kind that has ended it, or wider ranges, let it continue. */
+static enum status fail_ended(const struct study *study, struct error *err)
+{
+    bool by_trials = strcmp(study->end_rule, "trials") == 0, by_budget = strcmp(study->end_rule, "budget") == 0;
+
+    return FAIL(err, ST_USAGE, "continue: the study %s has ended: %s; `trawl %s %s%s` %s", study->name,
+                study->end_text != NULL ? study->end_text : study->end_rule,
+                by_trials || by_budget ? "add" : "sweep --resume", study->name,
+                by_trials   ? " --trials N"
+                : by_budget ? " --budget TIME"
+                            : "",
+                by_trials || by_budget                  ? "raises the limit"
+                : strcmp(study->end_rule, "space") == 0 ? "with wider ranges continues it"
+                                                        : "with another limit continues it");
+}
+
 static enum status apply_continue(struct store *store, struct study *study, char *text, size_t size, struct error *err)
 {
     if (study->state == STUDY_RUNNING)
         return FAIL(err, ST_USAGE, "continue: the study %s is neither paused nor ended", study->name);
     if (study->state == STUDY_ENDED && ended_by_limit(study))
-        return FAIL(err, ST_USAGE,
-                    "continue: the study %s has ended: %s; raise its limit with `trawl add %s --trials N` or --budget "
-                    "TIME, or `trawl sweep --resume %s` with new limits",
-                    study->name, study->end_text != NULL ? study->end_text : study->end_rule, study->name, study->name);
+        return fail_ended(study, err);
     snprintf(text, size, "study %s continues", study->name);
     return set_state(store, study, STUDY_RUNNING, NULL, NULL, err);
 }

@@ -113,6 +113,14 @@ def test_a_store_of_an_unknown_kind(folder):
     equal(sorted(p.name for p in folder.iterdir()), ["old.db", "r.csv", "s.ini"])
 
 
+def test_serve_refuses_what_never_becomes_a_store(folder):
+    (folder / "text.db").write_text("no store\n" * 100)
+    (folder / "d.db").mkdir()
+    fails("serve", "--port", 0, "--store", folder / "text.db", code=1, says=["text.db", "not a Trawl store"])
+    fails("serve", "--port", 0, "--store", folder / "d.db", code=1, says=["d.db", "a directory"])
+    fails("serve", "--port", 0, "--store", "/dev/null", code=1, says="is not a file")
+
+
 def test_long_words_leave_room_for_advice(folder):
     for command in (["train", "w" * 6000], ["sweep", "w" * 6000, "--name", "a"], ["export", "w" * 200, "--store", "w" * 6000]):
         message = fails(*command, code=2 if command[0] != "export" else 1, cwd=folder)

@@ -1,6 +1,7 @@
 """stop, pause, continue, add and priority: the store alone, and a running controller."""
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, fails, run, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
 
 
 def make(folder, *args):
@@ -69,6 +70,21 @@ def end(process, code):
     out, err = process.communicate(timeout=tap.PATIENCE_S)
     equal(process.returncode, code)
     return out, err
+
+
+def test_continue_names_what_ended_a_study(folder):
+    """What it prints lets the study continue, whichever limit had ended it."""
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    for name, options, more in (("trials", ("--trials", 2), "--trials"), ("budget", ("--budget", "0.01s"), "--budget")):
+        run("sweep", config, "--store", store, "--name", name, *options, "-q")
+        message = fails("continue", name, "--store", store, code=2, says="`trawl add %s %s " % (name, more))
+        n = len(show(store, name)["trials"])
+        command = shlex.split(message.split("`")[1].replace(" N ", " 2 ").replace(" TIME ", " 0.03s "))
+        run(*command[1:])
+        run("sweep", "--resume", name, "--store", store, "-q")
+        assert len(show(store, name)["trials"]) > n, name
+    run("sweep", config, "--store", store, "--name", "target", "--sweep.target", 0.0001, "-q")
+    fails("continue", "target", "--store", store, code=2, says=["`trawl sweep --resume target", "with another limit"])
 
 
 def test_a_running_study_obeys(folder):

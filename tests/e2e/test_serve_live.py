@@ -79,9 +79,6 @@ def test_a_store_that_goes_and_comes(folder):
         tap.equal(s.get("/api/v1/studies/two/trials/1")["trial"]["number"], 1)
         s.fails("/api/v1/studies/one", 404, "no study 'one'")
         stream.close()
-    tap.write(folder, "bad.db", "this is no store")
-    with serving(folder / "bad.db") as s:
-        assert "not a Trawl store" in s.get("/api/v1/version")["store_error"]
 
 
 def overwrite(path, data):

@@ -34,7 +34,7 @@ export async function show(el, data, ctx) {
   }
   async function draw() {
     const mine = ++turn, [n, trials] = wanted();
-    if (trials.length && !names.length) await namesOf(trials.at(-1));
+    for (let k = trials.length - 1; k >= 0 && !names.length; k--) await namesOf(trials[k]); /* some have left no curve */
     const queue = trials.filter((i) => !kept.has(i) || data.state[i] === 'running');
     await Promise.all(Array.from({length: AT_ONCE}, async () => { for (let i = queue.shift(); i !== undefined && mine === turn; i = queue.shift()) kept.set(i, await read(i)); }));
     if (mine !== turn || ctx.signal.aborted) return;
