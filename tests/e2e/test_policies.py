@@ -102,8 +102,8 @@ CASES = {  # name: options of the training
     "bytes_conv": CONV + ["--policy.core", "mingru", "--env.frame_stack", "2"],
     "numbers": [],
     "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
-                      "--policy.core", "lstm"],
-    "numbers_scaled": ["--policy.norm_obs", "true", "--policy.action_std_init", "0.3"],
+                      "--policy.core", "lstm", "--policy.value_net", "separate"],
+    "numbers_scaled": ["--policy.norm_obs", "true", "--policy.action_std_init", "0.3", "--policy.value_net", "separate"],
 }
 SMALL = ["-q", "--train.total_timesteps", "4096", "--train.total_agents", "16", "--train.horizon", "16",
          "--train.minibatch_size", "256", "--policy.hidden_size", "24", "--train.threads", "1", "--train.learning_rate", "0.05",
@@ -364,6 +364,7 @@ def test_training_starts_from_a_policy(folder):
 def test_a_policy_of_another_shape_is_refused_with_both(folder):
     run("train", "cartpole", *SMALL, "-o", folder / "it.ckpt", cwd=folder)
     cases = ((["--policy.hidden_size", "32"], ["policy.hidden_size 24", "has 32"]),
+             (["--policy.value_net", "separate"], ["policy.value_net shared", "has separate"]),
              (["--policy.core", "lstm"], ["policy.core mlp", "has lstm"]),
              (["--policy.norm_obs", "true"], ["policy.norm_obs false", "has true"]))
     for options, says in cases:

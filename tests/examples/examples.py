@@ -89,6 +89,12 @@ def check_sweep(path):
         assert trial["state"] == "failed" or math.isfinite(trial["score"]), trial
 
 
+def check_gym(path):
+    """Its options and values exist; it trains where a Python has its packages, which tools/nightly does."""
+    config = run("train", path, "--print-config")
+    assert "\nname = gym:" in config, config
+
+
 def build(name, library):
     """An example of examples/plugin/; its language's compiler may be missing."""
     source = os.path.join(examples, "plugin", name)
@@ -138,6 +144,8 @@ def main():
     paths = sorted(glob.glob(os.path.join(examples, "*.ini")) + glob.glob(os.path.join(examples, "fast-gpu", "*.ini")))
     cases = [(f"plugin/{name} builds and learns", lambda name=name: check_plugin(name)) for name in ("gap.h", "tunnel.cc", "lamp.rs")]
     cases.append(("policy/run_policy.c runs a policy without Trawl", check_policy))
+    for path in sorted(glob.glob(os.path.join(examples, "gym", "*.ini"))):
+        cases.append((f"{os.path.relpath(path, examples)} is a config", lambda path=path: check_gym(path)))
     for path in paths:
         name = os.path.relpath(path, examples)
         cases.append((f"{name} trains", lambda path=path: check_train(path)))
