@@ -147,23 +147,41 @@ static enum status trace_floats(struct player *p, struct strbuf *out, const char
     return rc;
 }
 
+/* numbers (D): back to what they were before they were normalised. */
+static enum status undo_scale(struct player *p, float *numbers, struct error *err)
+{
+    const struct trainer *t = p->t;
+    size_t n = t->norm_of.n_numbers, first = t->policy.frame_size - n;
+    float *scale = mem_array(2 * n, sizeof *scale);
+    enum status rc = kern_download(t->kern, scale, t->norm_of.obs_scale, 2 * n * sizeof *scale, err);
+
+    for (size_t i = 0; rc == ST_OK && i < n * t->policy.n_frames; i++) {
+        const float *of = scale + 2 * (i % n);
+        float *number = &numbers[frames_place(t, first + i % n, i / n)];
+        *number = *number / of[1] + of[0];
+    }
+    mem_free(scale);
+    return rc;
+}
+
 /* The observation of the first agent, of bytes as numbers of their size. */
 static enum status trace_obs(struct player *p, struct strbuf *out, struct error *err)
 {
     const struct policy *policy = &p->t->policy;
-    struct env_shape stack = {
-        .u8 = true, .obs_size = (int)policy->obs_size, .n_floats = (int)(policy->n_floats * policy->n_frames)};
+    struct env_shape stack = {.u8 = policy->byte_scale > 0.0f,
+                              .obs_size = (int)policy->obs_size,
+                              .n_floats = (int)(policy->n_floats * policy->n_frames)};
     size_t n = policy->obs_size;
     char *row, number[NUM_TEXT_MAX];
     float *numbers;
     enum status rc;
 
-    if (policy->byte_scale == 0.0f)
-        return trace_floats(p, out, "obs", p->play.obs, n, err);
     row = mem_alloc(policy->row_bytes);
     numbers = mem_array(n, sizeof *numbers);
     rc = kern_download(p->t->kern, row, p->play.obs, policy->row_bytes, err);
     env_numbers(&stack, row, 1.0f, numbers);
+    if (rc == ST_OK && policy->set.norm_obs && policy->n_frames > 1) /* of frames that are past */
+        rc = undo_scale(p, numbers, err);
     strbuf_add(out, "\"obs\":[");
     for (size_t i = 0; rc == ST_OK && i < n; i++)
         strbuf_addf(out, "%s%s", i > 0 ? "," : "", num_format_f64((double)numbers[i], number));
@@ -183,10 +201,12 @@ enum status player_trace(struct player *p, struct strbuf *out, struct error *err
 
     TRY(kern_download(p->t->kern, &begins, play->reset, 1, err));
     strbuf_addf(out, "{\"begins\":%s,", begins || p->steps == 0 ? "true" : "false");
-    if (policy->set.norm_obs) /* as the game gives it, and then as the policy gets it again */
+    bool again = policy->set.norm_obs && policy->n_frames == 1;
+    if (again) /* as the game gives it, and then as the policy gets it again */
         p->t->ops->env_observe(p->t->kern, play->games, play->obs, play->mask);
     TRY(trace_obs(p, out, err));
-    normalise_apply(p->t, play->obs, play->n);
+    if (again)
+        normalise_apply(p->t, play->obs, play->n);
     if (play->mask != NULL) {
         mask = mem_array(A, 1);
         enum status rc = kern_download(p->t->kern, mask, play->mask, A, err);

@@ -48,6 +48,19 @@ void rollout_plan(struct trainer *t)
 
 /* ---- observations of several frames ---- */
 
+size_t frames_place(const struct trainer *t, size_t j, size_t f)
+{
+    const struct policy *p = &t->policy;
+    size_t k = p->n_frames, channels = (size_t)t->shape.channels, grid = p->grid_size / k;
+    size_t floats = t->shape.u8 ? p->n_floats : 0, list = p->frame_size - grid - floats;
+
+    if (j < grid)
+        return j / channels * channels * k + f * channels + j % channels;
+    if (j < grid + list)
+        return grid * k + f * list + (j - grid);
+    return (grid + list) * k + f * floats + (j - grid - list);
+}
+
 void frames_stack(struct trainer *t, void *dst, const void *old, const void *frame, const uint8_t *reset,
                   const uint8_t *only, size_t n)
 {

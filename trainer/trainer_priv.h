@@ -225,6 +225,7 @@ void novelty_add(struct trainer *t); /* to the rewards of the rollout that was p
 /* n observations dst follow from old ones and as many frames, as struct kern_frames has it: pixels of a stack lie
  * together as channels, so that convolutions take them. old NULL: an episode's first observation, which repeats its
  * frame. */
+size_t frames_place(const struct trainer *t, size_t j, size_t f); /* of an observation: number j of frame f */
 void frames_stack(struct trainer *t, void *dst, const void *old, const void *frame, const uint8_t *reset,
                   const uint8_t *only, size_t n);
 

@@ -16,7 +16,8 @@ from tap import equal, fails, run, write
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = ROOT / "trainer" / "export"
 
-# A grid of noise; levers: two choices with a mask; dials: a choice and two numbers; bytes: levers whose noise is bytes.
+# A grid of noise; levers: two choices with a mask; dials: a choice and two numbers; bytes: levers whose noise is bytes; beside: a
+# smaller grid and a list; mixed: the same in bytes, the list's last five floats.
 LEVERS = '''
 #ifndef LEVERS_H
 #define LEVERS_H
@@ -29,6 +30,7 @@ ENV_FN void levers_shape(const struct levers_settings *settings, struct env_shap
     (void)settings;
     ret->obs_size = 40, ret->height = 4, ret->width = 5, ret->channels = 2;
     ret->u8 = BYTES;
+    ret->n_floats = FLOATS;
     ret->byte_scale = 50.0f;
     ret->n_agents = 1;
     ret->n_heads = NUMBERS ? 3 : 2;
@@ -71,8 +73,10 @@ ENV_OBS_FN void levers_observe(const struct levers_settings *settings, const str
 #endif
 {
     (void)settings, (void)agent;
-    for (int i = 0; i < 40; i++)
+    for (int i = 0; i < 40 - FLOATS; i++)
         obs[i] = BYTES ? (int)(30.0f * (state->seen[i] + 1.0f)) : state->seen[i];
+    for (int i = 0; i < FLOATS; i++)
+        env_floats((uint8_t *)(void *)obs, 40 - FLOATS)[i] = state->seen[40 - FLOATS + i];
 }
 #ifndef __CUDACC__
 static const struct opt_def levers_options[] = {
@@ -100,6 +104,9 @@ CASES = {  # name: options of the training
     "bins": ["--policy.value_bins", "21", "--policy.value_max", "30"],
     "bytes_linear": ["--policy.num_layers", "1"],
     "bytes_conv": CONV + ["--policy.core", "mingru", "--env.frame_stack", "2"],
+    "beside": CONV + ["--policy.norm_obs", "true", "--env.frame_stack", "3"],
+    "mixed": CONV + ["--policy.core", "mingru", "--policy.norm_obs", "true", "--env.frame_stack", "2"],
+    "mixed_linear": ["--policy.num_layers", "1"],
     "numbers": [],
     "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
                       "--policy.core", "lstm", "--policy.value_net", "separate"],
@@ -164,7 +171,7 @@ def near(a, b, what, within=2e-5):
 def trained(folder, name, options):
     """A checkpoint with weights of some training, and 64 of its decisions."""
     checkpoint = folder / (name + ".ckpt")
-    game = "dials" if name.startswith("numbers") else "bytes" if name.startswith("bytes") else "levers"
+    game = {"numbers": "dials", "bytes": "bytes", "beside": "beside", "mixed": "mixed"}.get(name.split("_")[0], "levers")
     run("train", folder / (game + ".so"), *SMALL, *options, "-o", checkpoint, cwd=folder)
     run("export", checkpoint, "-o", folder / (name + ".safetensors"), "--samples", folder / (name + ".jsonl"), cwd=folder)
     lines = [json.loads(line) for line in (folder / (name + ".jsonl")).read_text().splitlines()]
@@ -231,9 +238,12 @@ def check_c(program, lines, *arguments):
 
 def build_game(folder):
     masked = "#define ENV_GAME_HAS_MASK\n"
-    for name, numbers, bytes_too, macros in (("levers", "0", "0", masked), ("dials", "1", "0", ""),
-                                             ("bytes", "0", "1", masked + "#define ENV_GAME_BYTES")):
-        text = LEVERS.replace("NUMBERS", numbers).replace("BYTES", bytes_too).replace("MASK", macros).replace("levers", name)
+    of_bytes = masked + "#define ENV_GAME_BYTES"
+    for name, numbers, bytes_too, floats, wide, macros in (
+            ("levers", "0", "0", "0", "5", masked), ("dials", "1", "0", "0", "5", ""), ("bytes", "0", "1", "0", "5", of_bytes),
+            ("beside", "0", "0", "0", "4", masked), ("mixed", "0", "1", "5", "4", of_bytes)):
+        text = LEVERS.replace("NUMBERS", numbers).replace("BYTES", bytes_too).replace("FLOATS", floats).replace("MASK", macros)
+        text = text.replace("width = 5, ret", "width = %s, ret" % wide).replace("levers", name)
         write(folder, name + ".h", text)
         run("env", "build", name + ".h", cwd=folder)
 

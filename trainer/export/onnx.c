@@ -235,10 +235,14 @@ static struct name add_encoder(struct onnx *g)
 {
     const struct policy *p = g->of->policy;
     const struct env_shape *shape = g->of->shape;
-    struct name x = {"obs"};
+    bool list = p->n_encoder_tensors > 2 * p->n_convs + 2;
+    struct name x = {"obs"}, seen;
 
     if (g->of->scale != NULL)
         x = add_scaled(g, x);
+    seen = x;
+    if (list)
+        x = add_columns(g, seen.text, 0, p->grid_size, NULL);
     if (p->n_convs > 0) {
         struct name grid = add_ints(g, (const int64_t[]){-1, shape->height, shape->width, shape->channels}, 4);
         struct name flat = add_ints(g, (const int64_t[]){-1, (int64_t)p->encoded_size}, 2);
@@ -249,7 +253,12 @@ static struct name add_encoder(struct onnx *g)
         x = add_transpose(g, x, (const int64_t[]){0, 2, 3, 1});
         x = add_node(g, "Reshape", x.text, flat.text, NULL);
     }
-    return add_activation(g, p->encoder_act, add_linear(g, x, 2 * p->n_convs, 2 * p->n_convs + 1));
+    x = add_linear(g, x, 2 * p->n_convs, 2 * p->n_convs + 1);
+    if (list) {
+        seen = add_columns(g, seen.text, p->grid_size, p->obs_size, NULL);
+        x = add_node(g, "Add", x.text, add_linear(g, seen, 2 * p->n_convs + 2, 0).text, NULL);
+    }
+    return add_activation(g, p->encoder_act, x);
 }
 
 /* ---- the core ---- */
@@ -302,7 +311,7 @@ static struct name add_core(struct onnx *g, struct name x)
 {
     const struct policy *p = g->of->policy;
     struct strbuf all = begin_node(g, "Concat", NULL, NULL, NULL);
-    size_t i = 2 * p->n_convs + 2;
+    size_t i = p->n_encoder_tensors;
     struct name axis;
 
     if (p->recurrent)

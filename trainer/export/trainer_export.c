@@ -75,28 +75,18 @@ static void fold_byte_scale(const struct policy *p, float *params)
 /* Mean and 1 / deviation of every number; bytes are divided alone. */
 static enum status get_scale(struct trainer *t, float *scale, struct error *err)
 {
-    size_t n_other = t->policy.obs_size - t->norm_of.n_numbers;
+    size_t n = t->norm_of.n_numbers, n_other = t->policy.frame_size - n;
+    float *numbers = mem_array(2 * n, sizeof *numbers);
+    enum status rc = kern_download(t->kern, numbers, t->norm_of.obs_scale, 2 * n * sizeof *numbers, err);
 
-    for (size_t i = 0; i < n_other; i++)
-        scale[2 * i] = 0.0f, scale[2 * i + 1] = shrink(&t->policy);
-    return kern_download(t->kern, scale + 2 * n_other, t->norm_of.obs_scale, 2 * t->norm_of.n_numbers * sizeof *scale,
-                         err);
-}
-
-static enum status check_form(const struct policy *p, struct error *err)
-{
-    if (p->n_encoder_tensors > 2 * p->n_convs + 2)
-        return FAIL(
-            err, ST_CONFIG,
-            "the policy reads a grid by convolutions and a list beside it, which no exported form has; train it "
-            "with policy.encoder linear");
-    if (p->set.norm_obs && p->n_frames > 1)
-        return FAIL(
-            err, ST_CONFIG,
-            "the policy has policy.norm_obs and env.frame_stack %zu, which no exported form has together; train "
-            "it with one of them",
-            p->n_frames);
-    return ST_OK;
+    for (size_t j = 0; j < t->policy.frame_size; j++)
+        for (size_t f = 0; f < t->policy.n_frames; f++) {
+            float *at = scale + 2 * frames_place(t, j, f);
+            at[0] = j < n_other ? 0.0f : numbers[2 * (j - n_other)];
+            at[1] = j < n_other ? shrink(&t->policy) : numbers[2 * (j - n_other) + 1];
+        }
+    mem_free(numbers);
+    return rc;
 }
 
 enum status trainer_export(struct trainer *t, enum policy_form form, const char *name, struct strbuf *out,
@@ -107,7 +97,6 @@ enum status trainer_export(struct trainer *t, enum policy_form form, const char 
     struct exported e = {.policy = p, .shape = &seen, .env = t->def->name};
     enum status rc;
 
-    TRY(check_form(p, err));
     seen.channels *= (int)p->n_frames;
     e.params = mem_array(p->n_params, sizeof *e.params);
     if (p->set.norm_obs)

@@ -25,7 +25,8 @@ struct trawl_policy {
     double value_max; /* of bins */
     int grid[3], convs, channels, stride, scaled, squash;
     char core[8], act[8], encoder_act[8];
-    const float *w; /* scale (obs_size, 2), convolutions, encoder, core, heads: each weight (out, in), then bias */
+    const float
+        *w; /* scale (obs_size, 2), convolutions, encoder, list, core, heads: each weight (out, in), then bias */
     float *x, *y, *z;
     void *file;
 };
@@ -100,20 +101,32 @@ static inline const float *trawl_policy_core(const struct trawl_policy *p, const
     return w;
 }
 
+/* Numbers of an observation that lie beside the grid. */
+static inline size_t trawl_policy_list(const struct trawl_policy *p)
+{
+    return p->convs > 0 ? p->obs_size - (size_t)p->grid[0] * (size_t)p->grid[1] * (size_t)p->grid[2] : 0;
+}
+
 /* out (n_out) of obs (obs_size): the columns of the heads, then those of the value. */
 static inline void trawl_policy_forward(const struct trawl_policy *p, float *state, const float *obs, float *out)
 {
     int size[3] = {p->grid[0], p->grid[1], p->grid[2]};
     float *x = p->x, *y = p->y, *old;
     const float *w = p->w + (p->scaled ? 2 * p->obs_size : 0);
-    size_t k = p->obs_size;
+    size_t k = p->obs_size, list = trawl_policy_list(p);
+    float *beside = p->z + 4 * p->width;
     for (size_t i = 0; i < k; i++)
         x[i] = p->scaled ? fminf(fmaxf((obs[i] - p->w[2 * i]) * p->w[2 * i + 1], -10.0f), 10.0f) : obs[i];
+    memcpy(beside, x + k - list, list * sizeof *beside);
     for (int i = 0; i < p->convs; i++, old = x, x = y, y = old) {
         w = trawl_policy_conv(p, w, y, x, size);
         k = (size_t)(size[0] * size[1] * size[2]);
     }
-    w = trawl_policy_linear(y, w, x, p->width, k, p->encoder_act);
+    w = trawl_policy_linear(y, w, x, p->width, k, list > 0 ? "" : p->encoder_act);
+    if (list > 0)
+        w = trawl_policy_add(y, w, beside, p->width, list);
+    for (size_t i = 0; list > 0 && i < p->width; i++)
+        y[i] = trawl_policy_activate(p->encoder_act, y[i]);
     for (size_t i = 0; i < p->n_core; i++) {
         old = x, x = y, y = old;
         w = trawl_policy_core(p, w, y, x, state + i * p->memory);
@@ -186,13 +199,14 @@ static inline double trawl_policy_count(const struct trawl_policy *p)
     if (k < 1 || n < 1 || p->bins < 1 || p->convs < 0 || p->convs > 16 ||
         (p->convs > 0 && (p->stride < 1 || p->channels < 1 || h * w * c < 1)))
         return -1;
-    if (p->convs > 0 && (h < 1 || w < 1 || h * w * c != k))
+    if (p->convs > 0 && (h < 1 || w < 1 || h * w * c > k))
         return -1;
+    double list = p->convs > 0 ? k - h * w * c : 0;
     for (int i = 0; i < p->convs; i++, c = p->channels, k = h * w * c) {
         count += p->channels * (9 * c + 1);
         h = floor((h - 1) / p->stride) + 1, w = floor((w - 1) / p->stride) + 1;
     }
-    return count + n * (k + 1) + (double)p->n_core * n * (sides * n + biases) + (double)p->n_out * (n + 1);
+    return count + n * (k + list + 1) + (double)p->n_core * n * (sides * n + biases) + (double)p->n_out * (n + 1);
 }
 
 /* The description of a policy in its file; not 0: there is none. */
@@ -242,7 +256,7 @@ static inline int trawl_policy_open(struct trawl_policy *p, const void *bytes, s
     free(json);
     size_t grid = bad || p->convs == 0 ? 0 : (size_t)p->grid[0] * (size_t)p->grid[1] * (size_t)p->channels;
     size_t most = grid + p->obs_size + p->width;
-    p->x = bad ? NULL : (float *)calloc(2 * most + 4 * p->width, sizeof *p->x);
+    p->x = bad ? NULL : (float *)calloc(2 * most + 4 * p->width + p->obs_size, sizeof *p->x);
     if (!p->x)
         return 1;
     p->y = p->x + most, p->z = p->y + most;
