@@ -80,7 +80,11 @@ static void died(struct node_run *r, struct worker *w, const char *how)
     snprintf(w->last_death, sizeof w->last_death, "%s", how);
     if (w->refused)
         (void)FAIL(&r->err, ST_DEVICE, "%s", how);
-    switch (health_death(&w->health, w->started_s, !w->was_ready, r->now_s)) {
+    switch (health_death(&w->health, w->started_s,
+                         w->outside      ? HEALTH_OUTSIDE
+                         : !w->was_ready ? HEALTH_HOPELESS
+                                         : HEALTH_CRASH,
+                         r->now_s)) {
     case HEALTH_QUARANTINED:
         log_warn(
             "%s: its worker died again and again, the last time: %s; it is left alone for some minutes, continuing",

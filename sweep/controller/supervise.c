@@ -180,7 +180,11 @@ void supervise_death(struct scheduler *s, struct worker *w, const char *how)
         take_leave(s, w);
         return;
     }
-    switch (health_death(health, w->started_s, w->refused && !w->was_ready, s->now_s)) {
+    switch (health_death(health, w->started_s,
+                         w->outside && !way            ? HEALTH_OUTSIDE
+                         : w->refused && !w->was_ready ? HEALTH_HOPELESS
+                                                       : HEALTH_CRASH,
+                         s->now_s)) {
     case HEALTH_SAME:
         if (!was_quarantined)
             log_warn("the worker of %s is replaced: %s; continuing", w->spec.label, how);

@@ -30,7 +30,7 @@
 
 #define COMMAND_MAX 8192
 #define LOOK_S 5
-#define TROUBLE_S 30 /* after a command of Slurm's failed */
+#define TROUBLE_S 10 /* after a command of Slurm's failed */
 #define IDLE_S 60 /* after which a node without a trial ends */
 #define NOTICE_S 60 /* before a job's time is over: it saves */
 /* The node is a step of its job: Slurm warns steps before it takes a preempted job's machine, and not the script. */
