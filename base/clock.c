@@ -2,6 +2,10 @@
 #include "base/clock.h"
 
 #include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+static atomic_uint n_stops; /* a signal's handler has nowhere else to count */
 
 uint64_t clock_mono_ns(void)
 {
@@ -20,6 +24,25 @@ int64_t clock_utc_ms(void)
     struct timespec ts;
     clock_gettime(CLOCK_REALTIME, &ts);
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void on_continue(int number)
+{
+    (void)number;
+    atomic_fetch_add(&n_stops, 1);
+}
+
+void clock_watch_stops(void)
+{
+    struct sigaction action = {.sa_handler = on_continue, .sa_flags = SA_RESTART};
+
+    sigfillset(&action.sa_mask);
+    sigaction(SIGCONT, &action, NULL);
+}
+
+unsigned clock_stops(void)
+{
+    return atomic_load(&n_stops);
 }
 
 void clock_cond_init(pthread_cond_t *cond)

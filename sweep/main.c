@@ -1,4 +1,5 @@
 /* main.c - the program: finds the subcommand, runs it, prints its one error line and gives the exit code. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/words.h"
@@ -206,6 +207,7 @@ int main(int argc, char **argv)
     store_sqlite_log();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow (ulimit -f) */
+    clock_watch_stops();
     rc = flush_output(dispatch(argc, argv, &err), &err);
     env_libraries_leave();
     if (rc != ST_OK && err.text[0] != '\0')

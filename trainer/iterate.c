@@ -227,18 +227,36 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     return ST_OK;
 }
 
+/* The time since the last tick. One in which the process was stopped (SIGSTOP, Ctrl-Z) counts as the mean of the others:
+ * how much of it was training is not known. */
+static double tick_s(struct trainer *t, uint64_t now)
+{
+    double passed_s = 1e-9 * (double)(now - t->clock_ns);
+    unsigned stops = clock_stops();
+
+    if (stops != t->stops) {
+        t->stops = stops;
+        return t->n_ticks > 0 ? fmin(passed_s, t->ticked_s / (double)t->n_ticks) : passed_s;
+    }
+    t->ticked_s += passed_s;
+    t->n_ticks++;
+    return passed_s;
+}
+
 void trainer_tick(struct trainer *t)
 {
     uint64_t now = clock_mono_ns();
+    double passed_s = tick_s(t, now);
 
     if (t->cost.state != COST_SHARED)
-        t->count.wall_s += 1e-9 * (double)(now - t->clock_ns);
+        t->count.wall_s += passed_s;
     t->clock_ns = now;
 }
 
 void trainer_tick_skip(struct trainer *t)
 {
     t->clock_ns = clock_mono_ns();
+    t->stops = clock_stops();
 }
 
 /* A rollout of `horizon` steps and its updates. */
@@ -253,7 +271,7 @@ enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
         return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint",
                     t->count.env_steps);
     if (!t->running)
-        t->clock_ns = clock_mono_ns();
+        trainer_tick_skip(t);
     t->horizon = horizon;
     t->n_segments = trainer_segments(t) < n_segments ? trainer_segments(t) : n_segments;
     rc = iteration_issue(t, err);

@@ -393,6 +393,9 @@ struct trainer {
     int64_t unsettled_n; /* iterations since */
     uint64_t mark_ns; /* direct: when the last phase ended */
     uint64_t clock_ns; /* wall_s is up to date with it */
+    double ticked_s; /* sum of the times between ticks of this process, */
+    uint64_t n_ticks; /* and how many */
+    unsigned stops; /* clock_stops at the last tick */
     struct cost cost;
     bool running, failed; /* failed: the weights are no longer to be saved */
 };

@@ -1,8 +1,12 @@
 /* test_run.c - checks before allocation, the ways a run ends, numeric failure, evaluation, and that it learns. */
 #include "trainer_test.h"
 
+#include "base/clock.h"
+
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void expect_create_fails(struct setup *s, enum status status, const char *text)
@@ -121,6 +125,44 @@ static struct train_result run(struct setup *s, struct watch *w)
     OK(trainer_run(t, &callbacks, &result, err));
     trainer_destroy(t);
     return result;
+}
+
+/* As Ctrl-Z and `fg` do, for a second. */
+static bool stop_and_continue(void *ctx)
+{
+    int *n_asked = ctx;
+    pid_t child;
+
+    if (++*n_asked != 8)
+        return false;
+    child = fork();
+    if (child == 0) {
+        usleep(1000000);
+        kill(getppid(), SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return false;
+}
+
+static void test_a_stop_is_no_cost(void **unused)
+{
+    int n_asked = 0;
+    struct train_callbacks callbacks = {.ctx = &n_asked, .should_stop = stop_and_continue};
+    struct train_result result;
+    struct trainer *t;
+    struct setup s;
+
+    (void)unused;
+    clock_watch_stops();
+    setup_game(&s, "cartpole", 1);
+    t = setup_trainer(&s);
+    double begin_s = clock_mono_s();
+    OK(trainer_run(t, &callbacks, &result, err));
+    assert_true(n_asked > 8 && result.cost_s > 0);
+    assert_true(result.cost_s < clock_mono_s() - begin_s - 0.5);
+    trainer_destroy(t);
 }
 
 static void test_ends_of_a_run(void **unused)
@@ -382,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settings_are_checked),
         cmocka_unit_test(test_absurd_sizes),
+        cmocka_unit_test(test_a_stop_is_no_cost),
         cmocka_unit_test(test_ends_of_a_run),
         cmocka_unit_test(test_asked_steps_are_run),
         cmocka_unit_test(test_goes_on_after_a_short_rollout),
