@@ -35,17 +35,24 @@ static void print_help(const struct cli *cli)
     printf("  %-24s %s\n\nexamples:\n%s\n", "-h, --help", "this text", cli->examples);
 }
 
-static enum status no_such_option(const struct cli *cli, const char *name, bool is_long, struct error *err)
+static enum status no_such_option(const struct cli *cli, const struct config *config, const char *name, bool is_long,
+                                  struct error *err)
 {
     const char *names[32];
     const char *near;
+    char key[CONFIG_KEY_MAX];
     size_t n = cli->n_opts < 32 ? cli->n_opts : 32;
 
     if (!is_long)
         return FAIL(err, ST_USAGE, "%s: no option '-%s'; `trawl %s --help` lists all", cli->name, name, cli->name);
     for (size_t i = 0; i < n; i++)
         names[i] = cli->opts[i].name;
+    if (config != NULL && config_find_named(config, name, key))
+        return FAIL(err, ST_USAGE, "%s: no option '--%s'; did you mean '--%s', the config's?", cli->name, name, key);
     near = word_nearest(name, names, n);
+    if (strcmp(name, "store") == 0)
+        return FAIL(err, ST_USAGE, "%s: no option '--store', the store is one of its words; usage: %s", cli->name,
+                    cli->synopsis);
     if (near != NULL)
         return FAIL(err, ST_USAGE, "%s: no option '--%s'; did you mean '--%s'? `trawl %s --help` lists all", cli->name,
                     name, near, cli->name);
@@ -79,7 +86,8 @@ static enum status store_value(const struct cli *cli, const struct cli_opt *o, c
 }
 
 /* One option at argv[*i]; moves *i past its value. */
-static enum status take_option(const struct cli *cli, int argc, char **argv, int *i, struct error *err)
+static enum status take_option(const struct cli *cli, const struct config *config, int argc, char **argv, int *i,
+                               struct error *err)
 {
     const char *text = argv[*i], *value = NULL;
     bool is_long = text[1] == '-';
@@ -104,10 +112,16 @@ static enum status take_option(const struct cli *cli, int argc, char **argv, int
         }
         return store_value(cli, o, value, err);
     }
-    return no_such_option(cli, name, is_long, err);
+    return no_such_option(cli, config, name, is_long, err);
 }
 
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words, struct error *err)
+{
+    return cli_parse_beside(cli, NULL, argc, argv, ret_words, err);
+}
+
+enum status cli_parse_beside(const struct cli *cli, const struct config *config, int argc, char **argv,
+                             struct cli_words *ret_words, struct error *err)
 {
     bool words_only = false;
 
@@ -131,7 +145,7 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
         } else if (!words_only && strcmp(argv[i], "--") == 0) {
             words_only = true;
         } else if (!words_only && argv[i][0] == '-' && argv[i][1] != '\0') {
-            TRY(take_option(cli, argc, argv, &i, err));
+            TRY(take_option(cli, config, argc, argv, &i, err));
         } else {
             if (ret_words->n >= cli->max_words)
                 return FAIL(err, ST_USAGE, "%s: '%s' is one word too many; usage: %s", cli->name, argv[i],

@@ -44,6 +44,9 @@ struct cli_words {
 /* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
                       struct error *err) MUST_USE;
+/* The same of a command that takes the config's options too: a name that is one without its section gets a hint. */
+enum status cli_parse_beside(const struct cli *cli, const struct config *config, int argc, char **argv,
+                             struct cli_words *ret_words, struct error *err) MUST_USE;
 /* Prints a JSON value (taken) to stdout, as one line. */
 void cli_print_json(cJSON *json);
 /* Prints the help of the options of a section (NULL: of all), after a command's own help. */

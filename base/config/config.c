@@ -4,6 +4,7 @@
 #include "base/config/config_priv.h"
 
 #include "base/mem.h"
+#include "base/words.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -250,6 +251,22 @@ const char *config_origin(const struct config *config, const char *key)
 
     look_up(config, key, &entry, &opt);
     return entry != NULL ? entry->origin : opt != NULL ? "default" : "";
+}
+
+bool config_find_named(const struct config *config, const char *name, char *ret_key)
+{
+    size_t n_found = 0;
+
+    for (size_t t = 0; t < config->n_tables; t++) {
+        const struct opt_table *table = config->tables[t];
+        for (size_t i = 0; i < table->n_defs; i++) {
+            if (!words_same_name(name, table->defs[i].key, strlen(table->defs[i].key)))
+                continue;
+            snprintf(ret_key, CONFIG_KEY_MAX, "%s.%s", table->section, table->defs[i].key);
+            n_found++;
+        }
+    }
+    return n_found == 1;
 }
 
 const struct opt_def *config_find_opt(const struct config *config, const char *key)

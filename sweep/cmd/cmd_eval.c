@@ -135,7 +135,7 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         rc = config_take_args(e.setup->config, &argc, argv, err);
     if (rc == ST_OK)
-        rc = cli_parse(&cli, argc, argv, &words, err);
+        rc = cli_parse_beside(&cli, e.setup->config, argc, argv, &words, err);
     if (rc == ST_OK && !words.help)
         rc = check_usage(&e, err);
     if (rc == ST_OK && !words.help)

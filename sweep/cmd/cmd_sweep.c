@@ -489,7 +489,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
 
     TRY(setup_create(&s->setup, err));
     TRY(config_take_args(s->setup->config, &argc, argv, err));
-    TRY(cli_parse(cli, argc, argv, &words, err));
+    TRY(cli_parse_beside(cli, s->setup->config, argc, argv, &words, err));
     if (words.help)
         return cli_print_options(s->setup->config, "sweep", err);
     if (s->print_config && words.n == 0)

@@ -381,7 +381,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         rc = config_take_args(t.setup->config, &argc, argv, err);
     if (rc == ST_OK)
-        rc = cli_parse(&cli, argc, argv, &words, err);
+        rc = cli_parse_beside(&cli, t.setup->config, argc, argv, &words, err);
     if (rc == ST_OK && words.help) {
         rc = print_options(t.setup, argc, argv, err);
         goto out;

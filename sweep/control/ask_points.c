@@ -85,10 +85,13 @@ static enum status read_number(const struct search *s, size_t k, const cJSON *pa
 
     search_show(s, k, p->min, lo, sizeof lo);
     search_show(s, k, p->max, hi, sizeof hi);
-    if (!json_get_f64(params, value->string, ret_x) || !(*ret_x >= p->min && *ret_x <= p->max))
-        return FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; the value is no number of that range",
-                    ask_param_name(s, k), lo, hi);
-    return ST_OK;
+    if (json_get_f64(params, value->string, ret_x) && *ret_x >= p->min && *ret_x <= p->max)
+        return ST_OK;
+    char *given = json_print((cJSON *)value, false);
+    enum status rc = FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; %.60s is no number of that range",
+                          ask_param_name(s, k), lo, hi, given);
+    mem_free(given);
+    return rc;
 }
 
 /* Start values, or the middle, for what is not given. */

@@ -61,6 +61,13 @@ def test_unknown_key_names_the_nearest(folder):
     fails("train", write(folder, "s.ini", "[env]\nname = squared\n[tarin]\nseed = 1\n"), code=2, says=["s.ini:3", "[train]"])
 
 
+def test_options_of_the_config_without_their_section(folder):
+    for command, given, key in ((["train", "squared"], "--device", "train.device"), (["train", "squared"], "--Learning-Rate=1", "train.learning_rate"),
+                                (["sweep", "squared", "--name", "a"], "--hidden_size", "policy.hidden_size"), (["bench", "train", "squared"], "--gamma", "train.gamma")):
+        fails(*command, given, "1", code=2, says=["no option", "did you mean '--%s'" % key], cwd=folder)
+    fails("check", "--store", "a.db", code=2, says=["one of its words", "trawl check STORE"])
+
+
 def test_value_out_of_range(folder):
     fails("train", write(folder, "t.ini", TINY + "gamma = 1.5\n"), code=2, says=["t.ini:", "train.gamma", "1.5"])
     fails("train", "squared", "--train.total_agents", 0, code=2, says=["command line", "train.total_agents"])

@@ -104,7 +104,7 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
                         (good + "done,high,2,0.01,0.9,8\n", ("trial 2", "score is 'high'")),
                         (good + "done,1,2,0.01,low,8\n", ("trial 2", "train.gamma is 'low'")),
                         (good + "done,,2,0.01,0.9,8\n", ("trial 2", "needs its score")),
-                        (good + "done,1,2,0.2,0.9,8\n", ("trial 2", "searched from 0.001 to 0.1")),
+                        (good + "done,1,2,0.2,0.9,8\n", ("trial 2", "searched from 0.001 to 0.1; 0.2 is no number")),
                         (good + "odd,1,2,0.01,0.9,8\n", "state 'odd'"),
                         ("score,cost\n1,2\n", "no value of train.learning_rate"),
                         ('a,b\n"1,2\n', "a quote that does not end"), ("a,a\n1,2\n", "there twice"),

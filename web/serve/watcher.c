@@ -321,9 +321,10 @@ static void advise_all(struct watch *w)
 static void set_store_error(struct watch *w, const char *text)
 {
     struct serve *s = w->s;
-    bool changed;
+    bool changed, any;
 
     pthread_rwlock_wrlock(&s->data);
+    any = s->n_studies > 0;
     changed = strcmp(s->store_error, text) != 0;
     if (changed) {
         snprintf(s->store_error, sizeof s->store_error, "%s", text);
@@ -333,7 +334,8 @@ static void set_store_error(struct watch *w, const char *text)
     if (!changed)
         return;
     if (text[0] != '\0')
-        log_warn("%s; the pages show what was read before, looking again every %d ms", text, LOOK_MS);
+        log_warn("%s; looking again every %d ms, until then the pages %s", text, LOOK_MS,
+                 any ? "show what was read before" : "have no study");
     cJSON *json = cJSON_CreateObject();
     json_add_i64(json, "version", atomic_load(&s->version));
     json_add_bool(json, "ok", text[0] == '\0');

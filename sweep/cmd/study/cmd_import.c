@@ -2,6 +2,7 @@
  * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once; (3) a
  * branch stays a branch of its run, and where that has no result, whose cost is unknown then, it is a trial like others. */
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
@@ -90,6 +91,9 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
         rc = store_study_find(store, c->study, &study, &why);
         store_close(store);
         study_free(&study);
+        if (rc == ST_OK && c->config != NULL)
+            log_info("%s has the study %s already, by whose config the trials are read; %s is not", c->store_path,
+                     c->study, c->config);
         if (rc != ST_NOTFOUND)
             return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
     }
