@@ -71,7 +71,8 @@ enum status compiler_run(struct compiler *c, const char *log, struct error *err)
         posix_spawn_file_actions_destroy(&actions);
     }
     if (rc != 0)
-        return FAIL(err, ST_IO, "env build: the compiler %s cannot be started: %s; CC, CXX and NVCC name another",
+        return FAIL(err, ST_IO,
+                    "env build: the compiler %s cannot be started: %s; CC, CXX, RUSTC and NVCC name another",
                     c->words[0], strerror(rc));
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
         ;

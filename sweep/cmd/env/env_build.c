@@ -26,6 +26,7 @@ enum source_kind {
     SOURCE_HEADER,
     SOURCE_C,
     SOURCE_CXX,
+    SOURCE_RUST,
     SOURCE_PUFFER, /* a folder with PufferLib 4.0's binding.c */
     SOURCE_PUFFER_HEADER, /* a folder with the newer form's one header */
 };
@@ -89,8 +90,10 @@ static enum status find_source(struct build *b, const char *path, struct error *
         b->kind = SOURCE_C;
     else if (word_ends_in(base, ".cc") || word_ends_in(base, ".cpp") || word_ends_in(base, ".cxx"))
         b->kind = SOURCE_CXX;
+    else if (word_ends_in(base, ".rs"))
+        b->kind = SOURCE_RUST;
     else
-        return FAIL(err, ST_USAGE, "env build: %s is no .h, .c, .cc or .cpp file, and no folder of a game", path);
+        return FAIL(err, ST_USAGE, "env build: %s is no .h, .c, .cc, .cpp or .rs file, and no folder of a game", path);
     return ST_OK;
 }
 
@@ -158,6 +161,24 @@ static void remove_folder(const char *folder)
 
 /* ---- the compiler ---- */
 
+static const char *own_or(const char *variable, const char *usual)
+{
+    const char *own = getenv(variable);
+    return own != NULL && own[0] != '\0' ? own : usual;
+}
+
+static void fill_rust_args(const struct build *b, const char *out, struct compiler *args)
+{
+    compiler_add_words(args, own_or("RUSTC", "rustc"));
+    compiler_add_words(args, "--edition 2021 --crate-type cdylib -O");
+    if (TRAWL_CPU_ARCH[0] != '\0')
+        compiler_add(args, "-Ctarget-cpu=", TRAWL_CPU_ARCH);
+    compiler_add_words(args, b->flags);
+    compiler_add(args, "", b->source);
+    compiler_add_words(args, "-o");
+    compiler_add(args, "", out);
+}
+
 /* object: glue.o alone is made, which nvcc links. */
 static void fill_args(const struct build *b, const char *out, bool object, struct compiler *args)
 {
@@ -169,10 +190,9 @@ static void fill_args(const struct build *b, const char *out, bool object, struc
                                         "-ffp-contract=off", /* the same bytes on every machine */
                                         "-fvisibility=hidden",
                                         "-Wno-missing-field-initializers"};
-    const char *own = getenv(b->kind == SOURCE_CXX ? "CXX" : "CC");
     char vendor[PATH_MAX + 16], header[ENV_LIBRARY_NAME_MAX + 8];
 
-    compiler_add_words(args, own != NULL && own[0] != '\0' ? own : b->kind == SOURCE_CXX ? "c++" : "cc");
+    compiler_add_words(args, b->kind == SOURCE_CXX ? own_or("CXX", "c++") : own_or("CC", "cc"));
     compiler_add(args, "", object ? "-c" : "-shared");
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
         compiler_add(args, "", usual[i]);
@@ -240,7 +260,10 @@ static enum status compile(struct build *b, struct error *err)
     TRY(compile_device(b, err));
     snprintf(temporary, sizeof temporary, "%s.tmp.%d", b->out, (int)getpid());
     snprintf(object, sizeof object, "%s/glue.o", b->folder);
-    fill_args(b, b->nvcc[0] != '\0' ? object : temporary, b->nvcc[0] != '\0', &args);
+    if (b->kind == SOURCE_RUST)
+        fill_rust_args(b, temporary, &args);
+    else
+        fill_args(b, b->nvcc[0] != '\0' ? object : temporary, b->nvcc[0] != '\0', &args);
     rc = compiler_run(&args, NULL, err);
     compiler_free(&args);
     if (rc == ST_OK && b->nvcc[0] != '\0')
@@ -299,14 +322,15 @@ enum status env_build(int argc, char **argv, struct error *err)
     };
     const struct cli cli = {
         .name = "env build",
-        .synopsis = "trawl env build GAME.h|GAME.c|GAME.cc|FOLDER [-o FILE] [--flags TEXT] [--gpu WHEN]",
+        .synopsis = "trawl env build GAME.h|GAME.c|GAME.cc|GAME.rs|FOLDER [-o FILE] [--flags TEXT] [--gpu WHEN]",
         .about =
             "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header\n"
-            "as `trawl env new` writes it; GAME.c or GAME.cc is a file of your own that exports trawl_env()\n"
-            "(trawl_env.h says how). FOLDER holds a game written for PufferLib: its binding.c (4.0), or its\n"
-            "FOLDER.h with puf_step (the newer form), is compiled as it is, and its drawing does nothing. The\n"
-            "compilers are cc and c++, or what CC and CXX name; where nvcc is there (NVCC names one), GAME.h is\n"
-            "compiled for the GPU too, and lives there like a built-in game. All others are stepped by the host.",
+            "as `trawl env new` writes it; GAME.c, GAME.cc or GAME.rs is a file of your own that exports\n"
+            "trawl_env() (trawl_env.h says how). FOLDER holds a game written for PufferLib: its binding.c\n"
+            "(4.0), or its FOLDER.h with puf_step (the newer form), is compiled as it is, and its drawing\n"
+            "does nothing. The compilers are cc, c++ and rustc, or what CC, CXX and RUSTC name; where nvcc is\n"
+            "there (NVCC names one), GAME.h is compiled for the GPU too, and lives there like a built-in game.\n"
+            "All others are stepped by the host.",
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
         .opts = opts,
