@@ -133,7 +133,8 @@ enum status cmd_backup(int argc, char **argv, struct error *err)
             "A file that exists is never written over. To restore a backup, end the controller and put the file\n"
             "in the store's place, without the -wal and -shm files of the old one. Checkpoints are files of their\n"
             "own, in STORE.checkpoints.",
-        .examples = "  trawl backup runs.db /backup/runs-$(date +%F).db",
+        .examples = "  trawl backup runs.db /backup/runs-$(date +%F).db\n"
+                    "  trawl backup runs.db copy.db && trawl check copy.db",
         .opts = NULL,
         .n_opts = 0,
         .min_words = 2,

@@ -324,7 +324,8 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
                  "within 10 s when the first ends; studies that a `trawl sweep` runs are left to it for as long as it\n"
                  "lives. [sweep] options that concern the machine (hang_timeout_s,\n"
                  "worker_memory) can be given as --sweep.KEY.",
-        .examples = "  trawl daemon --store runs.db --devices cuda:all --detach\n"
+        .examples = "  trawl daemon --store runs.db\n"
+                    "  trawl daemon --store runs.db --devices cuda:all --detach\n"
                     "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"
                     "  systemctl --user start trawl@runs     (examples/trawl@.service)",
         .opts = opts,

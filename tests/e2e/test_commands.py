@@ -9,8 +9,6 @@ import tap
 from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
 
 RESULT_KEYS = {"score", "perf", "env_steps", "cost_s", "steps_per_s"}
-COMMANDS = ["train", "eval", "sweep", "ls", "show", "report", "export", "envs", "bench", "doctor", "agent", "launch", "try", "extend", "drop",
-            "note", "tag", "rename", "rm", "gc", "retry", "confirm", "diff", "compare", "import", "replay", "migrate", "node"]
 
 
 def sweep(folder, trials=4, *more):
@@ -22,8 +20,9 @@ def sweep(folder, trials=4, *more):
 
 def test_help_of_every_command(folder):
     out, _ = run("--help")
-    for name in COMMANDS:
-        assert "\n  %s " % name in out, name
+    names = [line.split()[0] for line in out.split("commands:\n")[1].split("\n\n")[0].splitlines()]
+    assert {"train", "sweep", "backup"} <= set(names) and len(names) > 35, names
+    for name in names:
         text, _ = run(name, "--help")
         for word in ("usage: trawl %s" % name, "examples:", "--help"):
             assert word in text, "%s --help has no %r" % (name, word)

@@ -33,17 +33,23 @@ static const struct control_text {
         {"trawl stop NAME [--store FILE] [--json]",
          "Ends a study at once: its running trials go back into the queue and keep their checkpoints, other\n"
          "studies of the same controller continue. No finished trial is lost; `trawl continue` resumes the study.",
-         "  trawl stop first --store my.db", 1, 1, STUDY_WORD},
+         "  trawl stop first --store my.db\n"
+         "  trawl stop first --store my.db && trawl report first --store my.db -o report.html",
+         1, 1, STUDY_WORD},
     [CONTROL_PAUSE] =
         {"trawl pause NAME [--now] [--store FILE] [--json]",
          "Lets a study rest: its running trials end, no new ones begin, until `trawl continue`. With --now the\n"
          "running trials go back into the queue at once, to give the devices free.",
-         "  trawl pause first --store my.db --now", 1, 1, STUDY_WORD},
+         "  trawl pause first --store my.db\n"
+         "  trawl pause first --store my.db --now",
+         1, 1, STUDY_WORD},
     [CONTROL_CONTINUE] =
         {"trawl continue NAME [--store FILE] [--json]",
-         "Resumes a study that was paused or stopped. One that ended at a limit needs a higher one first:\n"
-         "`trawl add`.",
-         "  trawl continue first --store my.db", 1, 1, STUDY_WORD},
+         "Resumes a study that was paused or stopped. One that ended at a limit continues by a higher\n"
+         "limit, `trawl add`, and not by this command.",
+         "  trawl continue first --store my.db\n"
+         "  trawl continue first --store my.db --json",
+         1, 1, STUDY_WORD},
     [CONTROL_ADD] = {"trawl add NAME --trials N | --budget TIME [--store FILE] [--json]",
                      "Raises a limit of a study, also while it runs. A study that had ended at this limit continues.",
                      "  trawl add first --store my.db --trials 50\n"
@@ -53,7 +59,9 @@ static const struct control_text {
         {"trawl priority NAME N [--store FILE] [--json]",
          "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
          "three times the device time of one of priority 1. New studies have 1.",
-         "  trawl priority first 3 --store my.db", 2, 2, "a study's name or its new priority"},
+         "  trawl priority first 3 --store my.db\n"
+         "  trawl priority first 1 --store my.db             as new studies have it",
+         2, 2, "a study's name or its new priority"},
     [CONTROL_RETRY] =
         {"trawl retry NAME N [--store FILE] [--json]",
          "Runs a trial that failed or was stopped once more: its config and seed become a new trial at the end of the\n"

@@ -64,9 +64,8 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
         .synopsis = "trawl gc [--older TIME] [--dry-run] [--store FILE] [--json]",
         .about =
             "Empties the trash of a store: studies that `trawl rm` put there are deleted with their trials, curves,\n"
-            "checkpoints and the folders of their programs (STORE.runs/NAME), for good. The store uses their space for "
-            "what comes next; a copy by `trawl backup`\n"
-            "is as small as what is left.",
+            "checkpoints and the folders of their programs (STORE.runs/NAME), for good. The store uses their space\n"
+            "for what comes next; a copy by `trawl backup` is as small as what is left.",
         .examples = "  trawl gc --dry-run --store my.db\n"
                     "  trawl gc --older 72h --store my.db",
         .opts = opts,
