@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/study_view.h"
@@ -14,6 +15,7 @@
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/slurm_nodes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LOOK_S 1.0 /* at a store that seems unchanged */
@@ -53,12 +55,18 @@ static enum status reload(struct scheduler *s, struct sched_study *ss, size_t i,
     return ST_OK;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+    int64_t x = ((const struct lease *)a)->id, y = ((const struct lease *)b)->id;
+
+    return x < y ? -1 : x > y;
+}
+
 static const struct lease *find(const struct lease *leases, size_t n, int64_t id)
 {
-    for (size_t k = 0; k < n; k++)
-        if (leases[k].id == id)
-            return &leases[k];
-    return NULL;
+    const struct lease key = {.id = id};
+
+    return n > 0 ? bsearch(&key, leases, n, sizeof *leases, compare_ids) : NULL;
 }
 
 /* Leases that have ended, or were kept. */
@@ -85,18 +93,28 @@ static enum status take_ends(struct scheduler *s, struct sched_study *ss, const 
 static enum status take_claims(struct scheduler *s, struct sched_study *ss, struct lease *open, size_t n,
                                struct error *err)
 {
-    for (size_t k = 0; k < n; k++) {
+    size_t n_held = ss->view.n;
+    bool *held = mem_array(n_held, sizeof *held); /* trials whose leases are known */
+    enum status rc = ST_OK;
+
+    for (size_t k = 0; k < ss->leases.n; k++)
+        held[ss->leases.v[k].i] = true;
+    for (size_t k = 0; k < n && rc == ST_OK; k++) {
         size_t i = (size_t)open[k].number;
-        if (!lease_is_of_node(&open[k]) || leases_of_trial(ss, open[k].number) != NULL)
+        if (!lease_is_of_node(&open[k]) || (i < n_held && held[i]))
             continue;
         if (i >= ss->view.n)
-            TRY(sched_study_adopt(ss, err));
-        TRY(reload(s, ss, i, err));
+            rc = sched_study_adopt(ss, err);
+        if (rc == ST_OK)
+            rc = reload(s, ss, i, err);
+        if (rc != ST_OK)
+            break;
         leases_append(ss, &open[k], i, s->now_s);
         open[k].told = NULL; /* the study's now */
         ss->n_started++;
     }
-    return ST_OK;
+    mem_free(held);
+    return rc;
 }
 
 /* Trials that were claimed and ended between two looks. */
@@ -127,6 +145,8 @@ static enum status look_at(struct scheduler *s, struct sched_study *ss, struct e
     enum status rc;
 
     TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
+    if (n > 0)
+        qsort(open, n, sizeof *open, compare_ids);
     rc = take_ends(s, ss, open, n, err);
     if (rc == ST_OK)
         rc = take_claims(s, ss, open, n, err);
