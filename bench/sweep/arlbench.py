@@ -12,7 +12,7 @@ Cost: the landscapes carry no times. runtimes.csv has the runtimes of 288 random
 game, but not the configs. So cost = (0.1 + 0.9 * steps / max steps) * median runtime * exp(sd * z) to a good
 approximation, where sd is the spread of the log runtimes (inter-quartile range / 1.35, at most 0.8) and z a standardised
 score of what is known to drive the time: fewer, larger minibatches are cheaper for PPO; larger replay batches and
-prioritised sampling are dearer for DQN and SAC. Noise of 10 %.
+prioritised sampling are more expensive for DQN and SAC. Noise of 10 %.
 """
 import csv
 import lzma

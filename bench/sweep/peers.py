@@ -14,7 +14,7 @@ methods:
 
 Seeds are paired with those of `trawl-bench sweep`: the noise of trial k of seed s is the same draw. A finished study is
 one line appended to --out; a rerun skips what the file holds. After --seconds the program stops what is under way; its
-trials are in --out.part, one a line, and a rerun tells them to the method (with a fresh random stream) and goes on.
+trials are in --out.part, one a line, and a rerun tells them to the method (with a fresh random stream) and continues.
 --unfinished FILE writes the measures of the studies in --out.part that are not done, as far as they got, and ends.
 Start it with OMP_NUM_THREADS=1. Optuna needs torch and scipy.
 """
