@@ -417,6 +417,8 @@ enum status node_run(const struct node_settings *set, struct error *err)
     if (rc == ST_OK && r->err.status != ST_OK)
         rc = FAIL(err, r->err.status, "node: %s", r->err.text);
     mem_free(r->workers);
+    for (size_t i = 0; i < r->n_slots; i++)
+        cJSON_Delete(r->slots[i].branches);
     mem_free(r->slots);
     mem_free(r->fds);
     mem_free(r->config);

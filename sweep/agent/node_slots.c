@@ -42,6 +42,8 @@ static void begin(struct node_slot *slot, double now_s)
     slot->given_s = slot->progress_s = now_s;
     slot->asked_s = slot->gap_s = slot->hang_s = 0;
     slot->env_steps = slot->iterations = 0;
+    cJSON_Delete(slot->branches);
+    slot->branches = NULL;
     slot->trial_id = agent_job_number(job, "id");
     slot->attempt = agent_job_number(job, "attempt");
     (void)json_get_f64(job->answer, "hang_s", &slot->hang_s);
@@ -144,6 +146,9 @@ static void take_result(struct node_slot *slot, const cJSON *message)
         cJSON_DeleteItemFromObjectCaseSensitive(kept, "reason");
         json_add_str(kept, "reason", job->stop_why);
     }
+    if (slot->branches != NULL)
+        json_add(kept, "branches", slot->branches);
+    slot->branches = NULL;
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
         slot->worker->lost = true;
         snprintf(slot->worker->why, sizeof slot->worker->why, "it lost its device (%.400s)",
@@ -171,6 +176,10 @@ void node_slot_message(struct node_slot *slot, const cJSON *message, double now_
         cJSON *body = cJSON_CreateObject();
         json_add(body, "message", cJSON_Duplicate(message, true));
         agent_job_report(job, body);
+    } else if (strcmp(type, "branch") == 0) {
+        slot->branches = slot->branches != NULL ? slot->branches : cJSON_CreateArray();
+        cJSON_AddItemToArray(slot->branches, cJSON_Duplicate(message, true));
+        slot->progress_s = now_s;
     } else if (strcmp(type, "training") == 0 || strcmp(type, "evaluating") == 0) {
         slot->progress_s = now_s;
     }

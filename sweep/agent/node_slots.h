@@ -20,6 +20,7 @@ struct node_slot {
     double hang_s; /* sweep.hang_timeout_s of its study */
     int64_t trial_id, attempt; /* as messages have them */
     int64_t env_steps, iterations;
+    cJSON *branches; /* messages of its trial, which go out with its result; owned, NULL: none */
 };
 
 /* Called in each round: gives the worker a trial that the slot's thread got, and passes on that it is to stop. */

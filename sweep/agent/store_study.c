@@ -45,11 +45,6 @@ static enum status add(struct store_studies *studies, struct store *store, struc
         rc = search_bind(&s->view.search, setup, err);
     if (rc == ST_OK)
         rc = track_rows_open_quiet(&s->rows, store, &s->view.study, setup, err);
-    if (rc == ST_OK && setup->sweep.branches > 0)
-        log_warn(
-            "%s: trials that a node trains have no branches (sweep.branches is %lld); those of the controller's own "
-            "devices have",
-            s->view.study.name, (long long)setup->sweep.branches);
     if (rc != ST_OK) {
         free_study(s);
         return rc;

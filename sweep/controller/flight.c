@@ -49,24 +49,6 @@ static void copy_text(char **ret_copy, const char *text)
     *ret_copy = text != NULL ? mem_strdup(text) : NULL;
 }
 
-/* Where the run is evaluated on its way; the shortest run of the space is the first. */
-static void add_branches(const struct flight *f, cJSON *json)
-{
-    const struct search *search = &f->ss->view.search;
-    size_t k = search_find(search, BRANCHES_STEPS_KEY), n;
-    int64_t steps[SWEEP_BRANCHES_MAX];
-    struct setup *setup = NULL;
-    cJSON *array;
-
-    if (f->ss->setup->sweep.branches == 0 || k == search->space.dim || trial_setup(trial_of(f), &setup, NULL) != ST_OK)
-        return; /* the worker will report what is wrong with the config */
-    n = branches_of_run(&setup->train, search->space.params[k].min, (size_t)f->ss->setup->sweep.branches, steps);
-    array = n > 0 ? cJSON_AddArrayToObject(json, "branches") : NULL;
-    for (size_t i = 0; i < n; i++)
-        cJSON_AddItemToArray(array, cJSON_CreateNumber((double)steps[i]));
-    setup_destroy(setup);
-}
-
 /* A trial that cannot be sent to a worker fails at once, and no worker is to blame. */
 static void refuse(struct flight *f, const char *why)
 {
@@ -134,7 +116,6 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
     checkpoint_path(ss, t, path);
     message = run_message(&ss->view, t, store_path(ss->store), path, resume);
-    add_branches(f, message);
     rc = proto_send(&w->proto, message, &gone);
     if (rc == ST_LIMIT)
         refuse(f, gone.text);

@@ -4,17 +4,21 @@
  * proposal. */
 #include "sweep/controller/nodes.h"
 
+#include "base/json.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/setup.h"
 #include "study/study_view.h"
+#include "sweep/controller/device_class.h"
 #include "sweep/controller/leases.h"
+#include "sweep/controller/run_message.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/slurm_nodes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +38,54 @@ bool nodes_took(struct sched_study *ss, size_t i)
     return true;
 }
 
+/* The shorter runs that the node's result of trial i has. Each is added once, whoever comes by again. */
+static enum status take_branches(struct sched_study *ss, size_t i, const char *told, struct error *err)
+{
+    const struct study_view *v = &ss->view;
+    cJSON *message = NULL, *branch;
+    struct error wrong = {0};
+    enum status rc = ST_OK;
+
+    if (told == NULL || json_parse(told, strlen(told), &message, &wrong) != ST_OK)
+        return ST_OK;
+    cJSON_ArrayForEach(branch, cJSON_GetObjectItemCaseSensitive(message, "branches"))
+    {
+        struct run_result *run = mem_alloc(sizeof *run);
+        char class[DEVICE_CLASS_MAX];
+        const char *device = json_get_str(branch, "device");
+        device_class_of(device != NULL ? device : "", class);
+        double factor = device_costs_factor(ss->setup->sweep.device_costs, class);
+        run_result_read(run, branch, v->study.metric, isnan(factor) ? 1 : factor);
+        rc = run_result_settle(run, v, ss->store, v->trials[i].id, branch, err);
+        if (rc == ST_OK && run->result.state == TRIAL_DONE)
+            rc = sched_study_add_branch(ss, i, run_result_texts(run), err);
+        mem_free(run->outcomes);
+        mem_free(run);
+        if (rc != ST_OK)
+            break;
+    }
+    cJSON_Delete(message);
+    return rc;
+}
+
+/* Before its end is taken in, which frees the texts of the trial. */
+static enum status take_branches_of(struct sched_study *ss, size_t i, struct error *err)
+{
+    struct lease *leases = NULL;
+    size_t n = 0;
+    enum status rc;
+
+    if (ss->setup->sweep.branches == 0)
+        return ST_OK;
+    TRY(store_lease_list(ss->store, ss->view.trials[i].id, &leases, &n, err));
+    rc = ST_OK;
+    for (size_t k = 0; k < n && rc == ST_OK; k++)
+        if (leases[k].state == LEASE_TOLD && lease_is_of_node(&leases[k]))
+            rc = take_branches(ss, i, leases[k].told, err);
+    lease_list_free(leases, n);
+    return rc;
+}
+
 /* Trial i becomes what the store has. */
 static enum status reload(struct scheduler *s, struct sched_study *ss, size_t i, struct error *err)
 {
@@ -50,8 +102,25 @@ static enum status reload(struct scheduler *s, struct sched_study *ss, size_t i,
             sched_study_report_end(ss, s, i);
         return ST_OK;
     }
+    TRY(take_branches_of(ss, i, err));
     TRY(sched_study_recorded(ss, i, err));
     sched_study_report_end(ss, s, i);
+    return ST_OK;
+}
+
+/* Of trials whose result came while no controller looked. */
+static enum status take_missed_branches(struct sched_study *ss, struct error *err)
+{
+    size_t n = ss->view.n;
+
+    for (size_t i = 0; i < n && ss->setup->sweep.branches > 0; i++) {
+        struct trial now = {0};
+        if (ss->view.trials[i].state != TRIAL_DONE || trial_is_branch(&ss->view.trials[i], NULL))
+            continue;
+        TRY(store_trial_find(ss->store, ss->view.study.id, (int64_t)i, &now, err));
+        TRY(study_view_put(&ss->view, i, &now, err)); /* with its texts */
+        TRY(take_branches_of(ss, i, err));
+    }
     return ST_OK;
 }
 
@@ -144,6 +213,9 @@ static enum status look_at(struct scheduler *s, struct sched_study *ss, struct e
     size_t n = 0;
     enum status rc;
 
+    if (!ss->branches_looked)
+        TRY(take_missed_branches(ss, err));
+    ss->branches_looked = true;
     TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
     if (n > 0)
         qsort(open, n, sizeof *open, compare_ids);

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "study/branches.h"
 #include "study/outcomes.h"
 #include "study/search.h"
 #include "study/setup.h"
@@ -16,6 +17,23 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* Where the run is evaluated on its way; the shortest run of the space is the first. */
+static void add_branches(const struct study_view *v, const struct trial *t, cJSON *json)
+{
+    size_t k = search_find(&v->search, BRANCHES_STEPS_KEY), n;
+    int64_t steps[SWEEP_BRANCHES_MAX];
+    struct setup *setup = NULL;
+    cJSON *array;
+
+    if (v->setup->sweep.branches == 0 || k == v->search.space.dim || trial_setup(t, &setup, NULL) != ST_OK)
+        return; /* the worker will report what is wrong with the config */
+    n = branches_of_run(&setup->train, v->search.space.params[k].min, (size_t)v->setup->sweep.branches, steps);
+    array = n > 0 ? cJSON_AddArrayToObject(json, "branches") : NULL;
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber((double)steps[i]));
+    setup_destroy(setup);
+}
 
 cJSON *run_message(const struct study_view *v, const struct trial *t, const char *store_path, const char *checkpoint,
                    bool resume)
@@ -45,6 +63,7 @@ cJSON *run_message(const struct study_view *v, const struct trial *t, const char
         if (stat(checkpoint, &info) == 0)
             json_add_i64(json, "resume_bytes", info.st_size);
     }
+    add_branches(v, t, json);
     return json;
 }
 

@@ -35,6 +35,7 @@ enum sched_study_state {
 struct sched_study {
     struct store *store; /* the caller's */
     int64_t held_id; /* of store_study_hold */
+    bool branches_looked; /* those of trials that nodes ended while no controller was there are taken */
     struct study_view view; /* owned */
     struct setup *setup; /* the view's */
     enum sched_study_state state;

@@ -253,12 +253,25 @@ def test_nodes_train_on_while_their_database_is_away(folder):
         server.close()
 
 
-def test_a_node_warns_where_branches_are_left_out(folder):
+def test_branches_come_with_a_result(folder):
+    """Also where the controller was killed before it saw the result."""
     text = PARETO.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
-    store, _ = submit(folder, text, 2)
+    store, daemon = submit(folder, text.replace("min = 2048", "min = 131072"), 3)
     node(folder, store, "n")
-    wait_for("the trials", lambda: query(store, "SELECT count(*) FROM trial WHERE state = 'done'") == [(2,)])
-    equal((folder / "n.log").read_text().count("a: trials that a node trains have no branches (sweep.branches is 2)"), 1)
+    branches = lambda: query(store, "SELECT origin FROM trial WHERE origin LIKE 'branch %' AND state = 'done'")
+    wait_for("a start", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'open'"))
+    kill(daemon)
+    wait_for("a result", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'told' AND token LIKE 'node-%'"))
+    equal(branches(), [])
+    controller(folder, store)
+    wait_for("end", lambda: query(store, "SELECT 1 FROM study WHERE state = 'ended'"))
+    runs = query(store, "SELECT number FROM trial WHERE origin NOT LIKE 'branch %' AND state = 'done'")
+    told = query(store, "SELECT trial.number, json_array_length(told, '$.branches') FROM lease JOIN trial ON trial.id = trial_id "
+                        "WHERE token LIKE 'node-%' AND lease.state = 'told'")
+    assert len(runs) == 3 and any(n for _, n in told), told  # the shortest run of the space has none
+    equal(sorted(branches()), sorted(("branch %d" % number,) for number, n in told for _ in range(n or 0)))
+    equal(json.loads(run("replay", "a", "--store", store, "--json")[0])["differences"], [])
+    run("check", store)
 
 
 if __name__ == "__main__":
