@@ -234,17 +234,22 @@ static void ask_end(struct asked *a)
     free(a);
 }
 
-static enum status ask_plan(struct asked *a, struct confirm_plan plan, struct proposal *ret)
+static enum status ask_for(struct asked *a, struct confirm_plan plan, size_t n_wanted, struct proposal *ret)
 {
     struct error why = {0};
     uint64_t n;
 
-    proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan, 1);
+    proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan, n_wanted);
     assert_int_equal(read(a->wake_fd, &n, sizeof n), sizeof n);
     assert_true(proposer_take(a->proposer, ret, &why));
     a->n_advised = ret->advice.n;
     gp_insight_free(&ret->advice);
     return ret->status;
+}
+
+static enum status ask_plan(struct asked *a, struct confirm_plan plan, struct proposal *ret)
+{
+    return ask_for(a, plan, 1, ret);
 }
 
 static enum status ask_near(struct asked *a, enum confirm_turn turn, enum confirm_target target, double cost_left,
@@ -326,6 +331,30 @@ static void what_costs_more_than_is_left_is_not_run_again(void **state)
     assert_string_not_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
     assert_int_equal(ask(a, CONFIRM_NO, INFINITY, &p), ST_OK);
     assert_string_not_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
+    ask_end(a);
+}
+
+/* Of proposals that are asked for together as many confirm as there is room for, each as if it had been asked for after those
+ * before it; the rest are new. */
+static void a_batch_confirms_as_one_after_another(void **state)
+{
+    struct asked *a = ask_begin(0);
+    const struct confirm_plan plan = {.turn = CONFIRM_FIRST, .cost_left = INFINITY, .again = 3};
+    struct proposal all, one;
+
+    (void)state;
+    assert_int_equal(ask_for(a, plan, 8, &all), ST_OK);
+    assert_int_equal(all.n, 8);
+    assert_int_equal(a->n_advised, POINTS);
+    for (size_t k = 0; k < 3; k++) {
+        assert_int_equal(ask_plan(a, plan, &one), ST_OK);
+        assert_string_equal(one.suggestions[0].origin, CONFIRM_ORIGIN);
+        assert_string_equal(all.suggestions[k].origin, CONFIRM_ORIGIN);
+        assert_true(all.suggestions[k].x[0] == one.suggestions[0].x[0]);
+        add_run(a, one.suggestions[0].x[0], false);
+    }
+    for (size_t k = 3; k < 8; k++)
+        assert_string_equal(all.suggestions[k].origin, "random");
     ask_end(a);
 }
 
@@ -499,6 +528,7 @@ int main(void)
         cmocka_unit_test(best_and_knee_come_first_at_the_end),
         cmocka_unit_test(the_last_runs_try_the_runner_up),
         cmocka_unit_test(what_costs_more_than_is_left_is_not_run_again),
+        cmocka_unit_test(a_batch_confirms_as_one_after_another),
         cmocka_unit_test(a_space_that_is_used_up_is_confirmed),
     };
     return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);
