@@ -205,7 +205,7 @@ class Bridge:
         os.ftruncate(self.memory, size)
         self.socket, theirs = socket.socketpair()
         source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
-        task = {"path": str(folder), "byte_scale": 255, "n": n, "processes": 1, "process": 0, "tensors": rows, "n_bytes": n_bytes,
+        task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "processes": 1, "process": 0, "tensors": rows, "n_bytes": n_bytes,
                 "n_floats": n_floats, **task}
 
         def give():
