@@ -38,16 +38,15 @@ enum status study_view_print_json(struct study_view *view, const char *store_pat
     TRY(study_view_insight(view, err));
     TRY(report_to_json(view, &json, err));
     enum status rc = insight_to_json(view, &insight, err);
-    if (rc == ST_OK)
-        rc = store_open_reader(&store, store_path, err);
-    if (rc == ST_OK)
-        rc = node_list_to_json(store, view->study.id, &nodes, err);
-    store_close(store);
     if (rc != ST_OK) {
         cJSON_Delete(json);
-        cJSON_Delete(insight);
         return rc;
     }
+    /* A controller whose store was taken away reports what it has in memory: the nodes are unknown then. */
+    if (store_open_reader(&store, store_path, NULL) != ST_OK ||
+        node_list_to_json(store, view->study.id, &nodes, NULL) != ST_OK)
+        nodes = cJSON_CreateNull();
+    store_close(store);
     json_add(json, "insight", insight);
     briefing_make(view, &view->advice, 0, &briefing);
     json_add(json, "briefing", briefing_to_json(view, &briefing));
