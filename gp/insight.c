@@ -302,6 +302,8 @@ static void look(struct gp_insight *ret, const struct space *space, const struct
         return;
     }
     openblas_set_num_threads(1);
+    const struct gp_history trusted = trust_history(space, history);
+    history = &trusted;
     struct pareto_search *s = mem_alloc(sizeof *s);
     if (pareto_models_init(s, space, history, 0, false, NULL, NULL) == ST_OK &&
         beliefs_learn(s, history, NULL) == ST_OK) {

@@ -66,6 +66,12 @@ size_t pareto_search_ld(const struct pareto_search *search); /* the largest ld o
 enum status pareto_load_model(struct pareto_search *search, struct model *model, const struct mean_ss *values,
                               size_t n_pending, const struct model *like, struct error *err) MUST_USE;
 
+/* ---- trust.c ---- */
+
+#define TRUST_RUNS 4 /* own runs from which on another study's are compared with them */
+/* The history, without the other study's runs where own runs contradict them. Borrows all of it. */
+struct gp_history trust_history(const struct space *space, const struct gp_history *history);
+
 /* ---- pareto_limits.c ---- */
 
 enum status pareto_load_limits(struct pareto_search *search, const struct gp_history *history,

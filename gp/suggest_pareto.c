@@ -31,9 +31,11 @@ static size_t count_points(const struct gp_history *history, size_t dim, bool do
     return n;
 }
 
-static bool in_design_phase(const struct suggester *s, const struct gp_history *history)
+/* misled: another study's runs chose the first points of its own, and are not believed any more. */
+static bool in_design_phase(const struct suggester *s, const struct gp_history *history, bool misled)
 {
-    size_t n_other = 0, n_init = s->settings.n_init, need = n_init / 2 < 2 ? 2 : n_init / 2, dim = s->space.dim;
+    size_t n_other = 0, n_init = s->settings.n_init + (misled ? TRUST_RUNS : 0), need = n_init / 2 < 2 ? 2 : n_init / 2,
+           dim = s->space.dim;
     for (size_t i = 0; i < history->n_other; i++) /* another study's finished runs spare the design */
         n_other += history->other[i].state == GP_TRIAL_DONE;
     if (n_other >= n_init)
@@ -44,12 +46,45 @@ static bool in_design_phase(const struct suggester *s, const struct gp_history *
 #define STARTS                                                                                                         \
     3 /* five of ten taught no more, and cost more where the other game misleads (bench/notes/controller.md) */
 
+static bool is_start(const struct space *space, const struct gp_history *history, const double *x)
+{
+    double start[SPACE_MAX_DIM];
+    for (size_t i = 0; i < history->n_starts; i++) {
+        memcpy(start, history->starts + i * space->dim, space->dim * sizeof *start);
+        space_snap(space, start);
+        if (memcmp(start, x, space->dim * sizeof *x) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Has a start that was run failed, or done no better than one of the design at no more cost? What is good there is not good
+ * here then, and further starts would cost the design more of its points. */
+static bool starts_mislead(const struct suggester *s, const struct gp_history *history)
+{
+    for (size_t i = 0; i < history->n; i++) {
+        const struct gp_trial *start = &history->trials[i];
+        if (start->is_branch || !is_start(&s->space, history, start->x))
+            continue;
+        if (start->state == GP_TRIAL_FAILED)
+            return true;
+        for (size_t j = 0; j < history->n && start->state == GP_TRIAL_DONE; j++) {
+            const struct gp_trial *t = &history->trials[j];
+            if (t->state == GP_TRIAL_DONE && !t->is_branch && t->score >= start->score && t->cost <= start->cost &&
+                !is_start(&s->space, history, t->x))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* The start whose turn it is: every second trial of the design, so that the user's own config comes first. */
 static bool take_start(const struct suggester *s, const struct gp_history *history, const struct seen *seen,
                        int64_t number, double *ret_x)
 {
     size_t most = s->settings.n_init / 2, n_turns = most < STARTS ? most : STARTS, turn = (size_t)number / 2;
-    if (history->n_starts == 0 || number % 2 == 0 || turn >= n_turns)
+    n_turns = n_turns < history->n_starts ? n_turns : history->n_starts;
+    if (number % 2 == 0 || turn >= n_turns || starts_mislead(s, history))
         return false;
     size_t at = n_turns > 1 ? turn * (history->n_starts - 1) / (n_turns - 1) : 0;
     memcpy(ret_x, history->starts + at * s->space.dim, s->space.dim * sizeof *ret_x);
@@ -69,10 +104,11 @@ static void report(const struct pareto_search *s, const struct candidate *c, con
     ret->feasible = exp(c->log_feasible);
 }
 
-enum status suggest_pareto(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+enum status suggest_pareto(struct suggester *suggester, const struct gp_history *all, const struct seen *seen,
                            int64_t number, struct suggestion *ret, struct error *err)
 {
-    bool found = false, designs = in_design_phase(suggester, history);
+    const struct gp_history trusted = trust_history(&suggester->model_space, all), *history = &trusted;
+    bool found = false, designs = in_design_phase(suggester, history, trusted.n_other < all->n_other);
     enum status rc = ST_OK;
     if (designs && take_start(suggester, history, seen, number, ret->x)) {
         strcpy(ret->origin, "from");

@@ -88,12 +88,14 @@ static size_t branches_of(const struct play *study, size_t number, double *ret_x
 
 size_t play_length_param(const struct space *space)
 {
-    static const char *const names[] = {"train.total_timesteps", "train.total_steps", "epoch"};
+    static const char *const names[] = {"total_timesteps", "total_steps", "epoch"};
 
-    for (size_t i = 0; i < space->dim; i++)
+    for (size_t i = 0; i < space->dim; i++) {
+        const char *dot = strrchr(space->params[i].key, '.'), *name = dot != NULL ? dot + 1 : space->params[i].key;
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-            if (strcmp(space->params[i].key, names[k]) == 0)
+            if (strcmp(name, names[k]) == 0)
                 return i;
+    }
     return space->dim;
 }
 

@@ -251,8 +251,6 @@ static void test_other_study_is_a_warm_start(void **state)
     assert_string_equal(must(&space, history, 0).origin, "sobol");
 }
 
-/* Own trials, chosen by what another study taught, are all good and expensive: that makes the cheap end of the front no
- * less wanted, and the other's bad points no better. */
 /* Another game's front: three of its points stand in the design, once each, and the rest is as without it. */
 static void test_another_game_is_a_start(void **state)
 {
@@ -280,6 +278,59 @@ static void test_another_game_is_a_start(void **state)
     assert_string_equal(must(&space, history, 1).origin, "sobol");
 }
 
+/* A front of two points takes two turns; one that is beaten at no more cost, or fails, takes no second. */
+static void test_starts_that_mislead_end(void **state)
+{
+    (void)state;
+    struct space space = unit_space(3);
+    double starts[2][3] = {{0.9, 0.9, 0.9}, {0.2, 0.2, 0.2}}, plain[3] = {0.5, 0.4, 0.3};
+    struct gp_history history = {.trials = trials, .n_starts = 2, .starts = &starts[0][0]};
+    put(0, plain, 3, GP_TRIAL_DONE, 1.0, 1.0);
+    history.n = 1;
+    assert_memory_equal(must(&space, history, 1).x, starts[0], sizeof starts[0]);
+    history.n = 2;
+    put(1, starts[0], 3, GP_TRIAL_DONE, 2.0, 4.0); /* better, and it cost more */
+    assert_memory_equal(must(&space, history, 3).x, starts[1], sizeof starts[1]);
+    assert_string_equal(must(&space, history, 5).origin, "sobol"); /* there are no more */
+    put(1, starts[0], 3, GP_TRIAL_PENDING, 0.0, 0.0);
+    assert_string_equal(must(&space, history, 3).origin, "from");
+    put(1, starts[0], 3, GP_TRIAL_DONE, 0.5, 4.0);
+    assert_string_equal(must(&space, history, 3).origin, "sobol");
+    put(1, starts[0], 3, GP_TRIAL_DONE, 0.5, 0.9); /* worse, and it cost less */
+    assert_string_equal(must(&space, history, 3).origin, "from");
+    put(1, starts[0], 3, GP_TRIAL_FAILED, NAN, NAN);
+    assert_string_equal(must(&space, history, 3).origin, "sobol");
+}
+
+/* A study that says the opposite of what own runs gave teaches nothing, until they agree. */
+static void test_who_says_the_opposite_does_not_teach(void **state)
+{
+    (void)state;
+    struct space space = unit_space(2);
+    struct rng r = rng_seed(19);
+    struct gp_history with = {.trials = trials, .n = 12, .n_other = 60, .other = others}, without = with;
+    without.n_other = 0;
+    for (size_t i = 0; i < 60; i++) {
+        double *x = other_xs[i];
+        x[0] = rng_f64(&r);
+        x[1] = rng_f64(&r);
+        others[i] = (struct gp_trial){.x = x, .state = GP_TRIAL_DONE, .score = 50.0 * x[0], .cost = exp(x[1])};
+    }
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (size_t i = 0; i < 12; i++) {
+            double x[2] = {rng_f64(&r), rng_f64(&r)};
+            put(i, x, 2, GP_TRIAL_DONE, sign * x[0] + 0.01 * rng_f64(&r), exp(x[1])); /* in another unit */
+        }
+        struct suggestion taught = must(&space, with, 12), alone = must(&space, without, 12);
+        assert_int_equal(memcmp(&taught, &alone, sizeof taught) == 0, sign < 0);
+    }
+    with.n = without.n = 3; /* too few own runs to tell */
+    assert_string_equal(must(&space, with, 3).origin, "ehvi");
+    assert_string_equal(must(&space, without, 3).origin, "sobol");
+}
+
+/* Own trials, chosen by what another study taught, are all good and expensive: that makes the cheap end of the front no
+ * less wanted, and the other's bad points no better. */
 static void test_own_good_trials_leave_the_cheap_end(void **state)
 {
     (void)state;
@@ -393,6 +444,8 @@ int main(void)
         cmocka_unit_test(test_stopped_run_has_cost_at_least_that),
         cmocka_unit_test(test_other_study_is_a_warm_start),
         cmocka_unit_test(test_another_game_is_a_start),
+        cmocka_unit_test(test_starts_that_mislead_end),
+        cmocka_unit_test(test_who_says_the_opposite_does_not_teach),
 
         cmocka_unit_test(test_own_good_trials_leave_the_cheap_end),
         cmocka_unit_test(test_bounds_draw_no_crowd),
