@@ -135,11 +135,12 @@ enum status suggest_pareto(struct suggester *suggester, const struct gp_history 
     return rc;
 }
 
-enum status suggest_pareto_many(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+enum status suggest_pareto_many(struct suggester *suggester, const struct gp_history *all, const struct seen *seen,
                                 int64_t number, size_t n, struct suggestion *ret, size_t *ret_n, struct error *err)
 {
+    const struct gp_history trusted = trust_history(&suggester->model_space, all), *history = &trusted;
     *ret_n = 0;
-    if (in_design_phase(suggester, history))
+    if (in_design_phase(suggester, history, trusted.n_other < all->n_other))
         return ST_OK;
     struct pareto_search *s = mem_alloc(sizeof *s);
     struct candidate *c = mem_array(n, sizeof *c);
