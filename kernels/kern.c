@@ -61,6 +61,7 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
     kern = mem_alloc(sizeof *kern);
     kern->device = device;
     kern->ops = device->ops[KERN_F32];
+    kern->settings = *settings;
     kern_part_end(kern, "driver", &from_s);
     rc = device->open(kern, settings, err);
     if (rc != ST_OK) {
@@ -73,7 +74,7 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
 
 void kern_close(struct kern *kern)
 {
-    if (kern == NULL)
+    if (kern == NULL || kern->lost) /* lost: a thread may still use it */
         return;
     kern->device->close(kern);
     mem_free(kern);

@@ -27,6 +27,7 @@ typedef void kern_shard_fn(void *ctx, struct kern *shard, size_t i_shard);
 struct kern_slot;
 struct kern_graph;
 struct kern_device;
+struct kern_ranks;
 
 struct kern {
     const struct kern_device *device;
@@ -39,6 +40,10 @@ struct kern {
     char vector_units[64];
     struct kern_part parts[KERN_PARTS_MAX];
     size_t n_parts;
+    struct kern_settings settings; /* it was opened with */
+    struct kern_ranks *ranks; /* borrowed; NULL: it trains alone */
+    size_t rank; /* among them */
+    bool lost; /* a thread that uses it hangs (kern_is_lost) */
 };
 
 struct kern_device {
@@ -68,6 +73,10 @@ struct kern_device {
     enum status (*record_end)(struct kern *kern, struct kern_graph **ret_graph, struct error *err);
     enum status (*replay)(struct kern *kern, struct kern_graph *graph, struct error *err);
     void (*graph_destroy)(struct kern *kern, struct kern_graph *graph);
+    /* kern_use, kern_ranks_join and leave; NULL: nothing is to be done. */
+    enum status (*use)(struct kern *kern, struct error *err);
+    enum status (*ranks_join)(struct kern *kern, struct error *err);
+    void (*ranks_leave)(struct kern *kern);
 
     enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                               const void *settings, size_t n_envs, struct rng root, struct error *err);
@@ -97,6 +106,11 @@ struct kern_env {
 void kern_expect_streams(int n);
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
 void kern_close(struct kern *kern); /* NULL is fine */
+/* From now on it is the calling thread that uses this device, and no other one of its kind. */
+static inline MUST_USE enum status kern_use(struct kern *kern, struct error *err)
+{
+    return kern->device->use == NULL ? ST_OK : kern->device->use(kern, err);
+}
 /* of the precision in force */
 static inline const struct kern_ops *kern_ops(const struct kern *kern)
 {
@@ -214,7 +228,7 @@ static inline MUST_USE enum status kern_sync(struct kern *kern, struct error *er
  * _exit. */
 static inline bool kern_is_lost(const struct kern *kern)
 {
-    return kern->device->is_lost != NULL && kern->device->is_lost(kern);
+    return kern->lost || (kern->device->is_lost != NULL && kern->device->is_lost(kern));
 }
 
 /* A slot keeps a copy of device memory as it was at a point in the order of operations, without a wait

@@ -40,10 +40,12 @@
     ACT(norm_add)                                                                                                      \
     ONE(norm_freeze)                                                                                                   \
     ACT(norm_apply)                                                                                                    \
+    ONE(norm_join)                                                                                                     \
     ONE(reward_scale)                                                                                                  \
     ACT(novelty)                                                                                                       \
     ONE(advantage)                                                                                                     \
     ONE(mean_std)                                                                                                      \
+    ONE(mean_std_join)                                                                                                 \
     ONE(segments_shuffle)                                                                                              \
     ONE(segments_priority)                                                                                             \
     ONE(segments_pick)                                                                                                 \
@@ -56,6 +58,7 @@
     ONE(adam)                                                                                                          \
     ONE(muon)                                                                                                          \
     ONE(optimiser_tick)                                                                                                \
+    ONE(exchange)                                                                                                      \
     ONE(zero)                                                                                                          \
     ONE(zero_rows)                                                                                                     \
     ONE(copy)                                                                                                          \

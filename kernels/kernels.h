@@ -94,6 +94,7 @@ struct kern_rollout {
     const struct kern_hyper *hyper;
     struct rng *rng; /* as sample, one draw of n_heads for each step */
     size_t T, N;
+    size_t first; /* as of struct kern_sample */
     void *obs; /* (T + 1, N, D) act */
     uint8_t *mask; /* (T + 1, N, A) or NULL */
     uint8_t *reset; /* (T + 1, N) */
@@ -245,11 +246,12 @@ struct kern_lstm {
 };
 
 /* sample: out, mask -> actions sampled for each head (greedy: argmax), logp summed over heads, value. A head whose mask
- * allows nothing is unmasked, here and in segments_keep and ppo_loss. Agent i draws head j from rng_split(*rng, i) at
- * counter rng->counter + j; then rng->counter += n_heads. A number's action is u (greedy: its mean), and reals has what
- * the game gets of it. */
+ * allows nothing is unmasked, here and in segments_keep and ppo_loss. Agent i draws head j from
+ * rng_split(*rng, first + i) at counter rng->counter + j; then rng->counter += n_heads. A number's action is u (greedy:
+ * its mean), and reals has what the game gets of it. */
 struct kern_sample {
     size_t N;
+    size_t first; /* where several devices share a training's agents: the number of this device's first agent */
     const struct kern_heads *heads; /* host memory */
     bool greedy;
     const float *out; /* (N, O) */
@@ -288,18 +290,24 @@ struct kern_step_post {
 /* Running mean and variance of D columns, and rows that are normalised by them.
  * norm_add: x -> sums, those of the rows that came before and of these
  * norm_freeze: sums -> scale; without a row yet: mean 0, deviation 1
- * norm_apply: scale -> x = (x - mean) / deviation, clipped to +-10, in place */
+ * norm_apply: scale -> x = (x - mean) / deviation, clipped to +-10, in place
+ * norm_join: parts -> sums, each part's rows in turn; a part without rows changes nothing. The parts become zero */
 struct kern_norm {
     size_t n, D;
     size_t row; /* numbers from one row of x to the next, at least D; 0: D */
     void *x; /* (n, D) act */
+    double *parts; /* (n_parts, D, 3), each as sums */
+    size_t n_parts;
     double *sums; /* (D, 3): number of rows, mean, sum of squared distances from the mean */
     float *scale; /* (D, 2): mean, 1 / deviation */
 };
 
 /* reward_scale: rewards are divided by the running deviation of discounted sums of rewards, this rollout's included,
- * and clipped to +-10. carry <- gamma carry + reward, 0 after the end of an episode. */
+ * and clipped to +-10. carry <- gamma carry + reward, 0 after the end of an episode. In two calls where several devices
+ * have parts of the sums: the first adds to them and leaves the rewards, the second, with all sums, does the rest. */
+enum kern_reward_part { KERN_REWARD_ALL, KERN_REWARD_ADD, KERN_REWARD_APPLY };
 struct kern_reward_scale {
+    enum kern_reward_part part;
     size_t T, N;
     float *rewards; /* (T, N) in place */
     const uint8_t *terms, *truncs; /* (T, N) */
@@ -415,6 +423,16 @@ struct kern_pack {
     int64_t *n_packed; /* (1) */
 };
 
+/* exchange: what the ranks of a training give each other (ranks.h); all of them call it, in the same order and with the
+ * same sizes. sum becomes the sum over the ranks, the same bytes on each (on the CPU added in their order); of rows each
+ * rank has filled its own, and gets the others'. */
+struct kern_exchange {
+    float *sum; /* (n); n 0: none */
+    size_t n;
+    void *rows; /* (ranks, row_bytes); row_bytes 0: none */
+    size_t row_bytes;
+};
+
 struct kern_ops {
     const char *name; /* "cpu", "cuda f32", "cuda bf16" */
     size_t act_size; /* bytes of an activation: 4 or 2 */
@@ -461,6 +479,7 @@ struct kern_ops {
     void (*norm_add)(struct kern *k, const struct kern_norm *n);
     void (*norm_freeze)(struct kern *k, const struct kern_norm *n);
     void (*norm_apply)(struct kern *k, const struct kern_norm *n);
+    void (*norm_join)(struct kern *k, const struct kern_norm *n);
     void (*reward_scale)(struct kern *k, const struct kern_reward_scale *r);
     void (*novelty)(struct kern *k, const struct kern_novelty *n);
 
@@ -468,6 +487,8 @@ struct kern_ops {
     void (*advantage)(struct kern *k, const struct kern_advantage *a);
     /* mean_std (2): mean and standard deviation (n in the denominator) of x (n). */
     void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
+    /* That of n_parts sets of the same size, by each one's own: parts (n_parts, 2). */
+    void (*mean_std_join)(struct kern *k, float *mean_std, const float *parts, size_t n_parts);
     /* perm (N) i32: the uniform permutation of [0, N) that *rng names: the order of i by draw i (u32), then by i. *rng
      * is not advanced. A minibatch takes B entries. */
     void (*segments_shuffle)(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
@@ -491,6 +512,9 @@ struct kern_ops {
     void (*muon)(struct kern *k, const struct kern_optimiser *o);
     void (*optimiser_tick)(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
 
+    /* Between devices; only of a kern that has joined ranks. Does nothing once they were aborted. */
+    void (*exchange)(struct kern *k, const struct kern_exchange *e);
+
     /* Plain. */
     void (*zero)(struct kern *k, void *p, size_t bytes);
     /* n rows of `bytes` bytes, `stride` bytes apart, become 0; p, bytes and stride are multiples of 4. */
@@ -506,5 +530,6 @@ struct kern_ops {
 };
 
 #include "kernels/kern.h" /* devices, memory and games on them */
+#include "kernels/ranks.h" /* several devices that train one policy */
 
 #endif

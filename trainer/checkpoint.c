@@ -58,7 +58,8 @@ struct ckpt_section {
     const char *name;
     enum ckpt_place place;
     void *at;
-    size_t bytes;
+    size_t bytes; /* of this rank */
+    size_t n_blocks; /* each holds rows of agents, of which this rank has its part; 0: all ranks have the same */
 };
 
 struct ckpt_list {
@@ -69,6 +70,38 @@ struct ckpt_list {
 static void ckpt_list_add(struct ckpt_list *list, const char *name, enum ckpt_place place, void *at, size_t bytes)
 {
     list->sections[list->n++] = (struct ckpt_section){.name = name, .place = place, .at = at, .bytes = bytes};
+}
+
+/* The same of a section of which each rank has a part: in the file those of all lie as one device would have them. */
+static void ckpt_list_add_part(struct ckpt_list *list, const char *name, enum ckpt_place place, void *at, size_t bytes,
+                               size_t n_blocks)
+{
+    ckpt_list_add(list, name, place, at, bytes);
+    list->sections[list->n - 1].n_blocks = n_blocks;
+}
+
+static bool section_is_part(const struct trainer *t, const struct ckpt_section *s)
+{
+    return s->n_blocks > 0 && t->n_ranks > 1;
+}
+
+static size_t section_file_bytes(const struct trainer *t, const struct ckpt_section *s)
+{
+    return section_is_part(t, s) ? s->bytes * t->n_ranks : s->bytes;
+}
+
+/* Between this rank's bytes of a section that it has a part of and those of all ranks, as the file has them. Of the games
+ * two blocks of unlike size: states, then logs. */
+static void section_move(const struct trainer *t, const struct ckpt_section *s, char *file, char *own, bool to_file)
+{
+    size_t logs = t->n_envs * sizeof(struct env_log);
+
+    for (size_t b = 0, at = 0; b < s->n_blocks; b++) {
+        size_t bytes = s->place != CKPT_ENV ? s->bytes / s->n_blocks : b == 0 ? s->bytes - logs : logs;
+        char *there = file + at * t->n_ranks + t->rank * bytes;
+        memcpy(to_file ? there : own + at, to_file ? own + at : there, bytes);
+        at += bytes;
+    }
 }
 
 /* (N, D): what comes before the next decision. */
@@ -93,13 +126,13 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
     ckpt_list_add(list, "rng_segments", CKPT_DEVICE, t->rng_segments, sizeof *t->rng_segments);
     ckpt_list_add(list, "counters", CKPT_HOST, &t->count, sizeof t->count);
     ckpt_list_add(list, "window", CKPT_HOST, &t->window, sizeof t->window);
-    ckpt_list_add(list, "env", CKPT_ENV, NULL, kern_env_state_bytes(t->env));
-    ckpt_list_add(list, "reset", CKPT_DEVICE, t->roll.reset + last, N);
+    ckpt_list_add_part(list, "env", CKPT_ENV, NULL, kern_env_state_bytes(t->env), 2);
+    ckpt_list_add_part(list, "reset", CKPT_DEVICE, t->roll.reset + last, N, 1);
     if (t->policy.recurrent)
-        ckpt_list_add(list, "state", CKPT_DEVICE, t->roll.h,
-                      t->policy.n_layers * N * t->policy.state_size * sizeof(float));
+        ckpt_list_add_part(list, "state", CKPT_DEVICE, t->roll.h,
+                           t->policy.n_layers * N * t->policy.state_size * sizeof(float), t->policy.n_layers);
     if (t->policy.n_frames > 1)
-        ckpt_list_add(list, "frames", CKPT_DEVICE, last_obs(t), N * t->policy.row_bytes);
+        ckpt_list_add_part(list, "frames", CKPT_DEVICE, last_obs(t), N * t->policy.row_bytes, 1);
     if (t->policy.set.norm_obs) {
         ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->norm_of.n_numbers * sizeof(double));
         ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->norm_of.n_numbers * sizeof(float));
@@ -107,11 +140,11 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
     if (t->set.e3b_coef > 0.0) {
         const size_t F = KERN_NOVELTY_FEATURES * sizeof(float);
         ckpt_list_add(list, "novelty_features", CKPT_DEVICE, t->novelty.projection, (t->policy.obs_size + 1) * F);
-        ckpt_list_add(list, "novelty_known", CKPT_DEVICE, t->novelty.known, N * KERN_NOVELTY_FEATURES * F);
+        ckpt_list_add_part(list, "novelty_known", CKPT_DEVICE, t->novelty.known, N * KERN_NOVELTY_FEATURES * F, 1);
     }
     if (t->set.scale_reward) {
         ckpt_list_add(list, "reward_sums", CKPT_DEVICE, t->norm_of.reward_sums, 3 * sizeof(double));
-        ckpt_list_add(list, "reward_carry", CKPT_DEVICE, t->norm_of.carry, N * sizeof(float));
+        ckpt_list_add_part(list, "reward_carry", CKPT_DEVICE, t->norm_of.carry, N * sizeof(float), 1);
     }
 }
 
@@ -140,7 +173,7 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     s->value_bins = t->policy.set.value_bins;
     s->value_max = t->policy.set.value_bins > 0 ? t->policy.set.value_max : 0;
     s->frame_stack = (int64_t)t->policy.n_frames;
-    s->total_agents = (int64_t)t->n_agents;
+    s->total_agents = t->set.total_agents;
     s->optimizer = t->set.optimizer;
     if (t->policy.n_convs > 0) {
         s->encoder = t->policy.set.encoder;
@@ -252,61 +285,128 @@ static uint32_t ckpt_crc(const char *bytes, size_t n)
 
 /* ---- save ---- */
 
-static enum status ckpt_pack(struct trainer *t, const struct ckpt_list *list, char *bytes, size_t n, struct error *err)
+/* This rank's bytes of a section; `own` (bytes). */
+static enum status section_take(struct trainer *t, const struct ckpt_section *s, char *own, struct error *err)
 {
-    struct ckpt_header header = {.version = CKPT_VERSION, .byte_order = CKPT_BYTE_ORDER, .file_bytes = n};
-    char *at = bytes + sizeof header;
+    if (s->place == CKPT_DEVICE)
+        return kern_download(t->kern, own, s->at, s->bytes, err);
+    if (s->place == CKPT_ENV)
+        return kern_env_save(t->kern, t->env, own, err);
+    memcpy(own, s->at, s->bytes);
+    return ST_OK;
+}
 
-    memcpy(header.magic, CKPT_MAGIC, sizeof header.magic);
-    header.n_sections = (uint32_t)list->n;
-    for (size_t i = 0; i < list->n; i++) {
-        const struct ckpt_section *section = &list->sections[i];
-        struct ckpt_entry entry = {.bytes = section->bytes};
+/* The same into its place among those of all ranks. */
+static enum status section_take_part(struct trainer *t, const struct ckpt_section *s, char *file, struct error *err)
+{
+    char *own = mem_try_alloc(s->bytes);
+    enum status rc;
+
+    if (own == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", s->bytes);
+    rc = section_take(t, s, own, err);
+    if (rc == ST_OK)
+        section_move(t, s, file, own, true);
+    mem_free(own);
+    return rc;
+}
+
+/* Where the sections of a file lie, without its header. text: the last one's. */
+struct ckpt_file {
+    char *bytes;
+    size_t n;
+    char *text;
+    size_t text_bytes;
+};
+
+/* Writes a rank's part of the sections; rank 0 writes what all have, and the entries. */
+static enum status ckpt_pack_rank(void *ctx, struct trainer *t, struct error *err)
+{
+    const struct ckpt_file *file = (const struct ckpt_file *)ctx;
+    char *at = file->bytes + sizeof(struct ckpt_header);
+    struct ckpt_shape shape;
+    struct ckpt_list list;
+    enum status rc = ST_OK;
+
+    ckpt_shape_fill(t, &shape);
+    ckpt_list_trainer(&list, t, &shape);
+    ckpt_list_add(&list, "config", CKPT_HOST, file->text, file->text_bytes);
+    for (size_t i = 0; i < list.n && rc == ST_OK; i++) {
+        const struct ckpt_section *section = &list.sections[i];
+        struct ckpt_entry entry = {.bytes = section_file_bytes(t, section)};
 
         strncpy(entry.name, section->name, sizeof entry.name - 1);
-        memcpy(at, &entry, sizeof entry);
+        if (t->rank == 0)
+            memcpy(at, &entry, sizeof entry);
         at += sizeof entry;
-        if (section->place == CKPT_DEVICE)
-            TRY(kern_download(t->kern, at, section->at, section->bytes, err));
-        else if (section->place == CKPT_ENV)
-            TRY(kern_env_save(t->kern, t->env, at, err));
+        if (!section_is_part(t, section))
+            rc = t->rank == 0 ? section_take(t, section, at, err) : ST_OK;
         else
-            memcpy(at, section->at, section->bytes);
-        at += ckpt_padded(section->bytes);
+            rc = section_take_part(t, section, at, err);
+        at += ckpt_padded(entry.bytes);
     }
-    memcpy(bytes, &header, sizeof header);
-    header.crc = ckpt_crc(bytes, n);
-    memcpy(bytes, &header, sizeof header);
+    return rc;
+}
+
+static enum status ckpt_pack(struct trainer *t, struct ckpt_file *file, struct error *err)
+{
+    struct ckpt_header header = {.version = CKPT_VERSION, .byte_order = CKPT_BYTE_ORDER, .file_bytes = file->n};
+    struct ckpt_shape shape;
+    struct ckpt_list list;
+
+    memcpy(header.magic, CKPT_MAGIC, sizeof header.magic);
+    ckpt_list_trainer(&list, t, &shape);
+    header.n_sections = (uint32_t)list.n + 1; /* and the config */
+    TRY(ranks_run(t, ckpt_pack_rank, file, err));
+    memcpy(file->bytes, &header, sizeof header);
+    header.crc = ckpt_crc(file->bytes, file->n);
+    memcpy(file->bytes, &header, sizeof header);
     return ST_OK;
+}
+
+static enum status join_each(void *ctx, struct trainer *t, struct error *err)
+{
+    (void)ctx;
+    normalise_join(t); /* the file has the sums of all */
+    return kern_sync(t->kern, err);
+}
+
+static size_t ckpt_bytes(struct trainer *t, size_t text_bytes)
+{
+    size_t n = sizeof(struct ckpt_header) + sizeof(struct ckpt_entry) + ckpt_padded(text_bytes);
+    struct ckpt_shape shape;
+    struct ckpt_list list;
+
+    ckpt_list_trainer(&list, t, &shape);
+    for (size_t i = 0; i < list.n; i++)
+        n += sizeof(struct ckpt_entry) + ckpt_padded(section_file_bytes(t, &list.sections[i]));
+    return n;
 }
 
 enum status trainer_save(struct trainer *t, const char *path, const char *config_text, struct error *err)
 {
-    size_t n = sizeof(struct ckpt_header), text_bytes = strlen(config_text) + 1;
-    struct ckpt_shape shape;
-    struct ckpt_list list;
+    struct ckpt_file file = {.text_bytes = strlen(config_text) + 1};
     enum status rc;
-    char *text, *bytes;
 
     if (t->failed)
         return FAIL(err, ST_NUMERIC,
                     "%s: not written, training had failed with NaN or Inf; the last checkpoint is kept", path);
     TRY(trainer_sync(t, err));
+    if (t->team != NULL) {
+        TRY(ranks_compare(t, err));
+        TRY(ranks_meet(t, join_each, NULL, err));
+    }
     if (t->running)
         trainer_tick(t);
-    ckpt_shape_fill(t, &shape);
-    ckpt_list_trainer(&list, t, &shape);
-    text = mem_strdup(config_text);
-    ckpt_list_add(&list, "config", CKPT_HOST, text, text_bytes);
-    for (size_t i = 0; i < list.n; i++)
-        n += sizeof(struct ckpt_entry) + ckpt_padded(list.sections[i].bytes);
-    bytes = mem_try_alloc(n);
-    rc = bytes != NULL ? ckpt_pack(t, &list, bytes, n, err)
-                       : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, n);
+    file.n = ckpt_bytes(t, file.text_bytes);
+    file.text = mem_strdup(config_text);
+    file.bytes = mem_try_alloc(file.n);
+    rc = file.bytes != NULL ? ckpt_pack(t, &file, err)
+                            : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, file.n);
     if (rc == ST_OK)
-        rc = file_write_all(path, bytes, n, err);
-    mem_free(bytes);
-    mem_free(text);
+        rc = file_write_all(path, file.bytes, file.n, err);
+    mem_free(file.bytes);
+    mem_free(file.text);
     trainer_tick_skip(t);
     return rc;
 }
@@ -388,6 +488,33 @@ static void observe_again(struct trainer *t)
     normalise_apply(t, obs, t->n_agents);
 }
 
+/* own (bytes) has to stay until the next kern_sync. */
+static enum status section_give(struct trainer *t, const struct ckpt_section *s, const char *own, struct error *err)
+{
+    if (s->place == CKPT_DEVICE)
+        return kern_upload(t->kern, s->at, own, s->bytes, err);
+    if (s->place == CKPT_ENV)
+        return kern_env_load(t->kern, t->env, own, err);
+    memcpy(s->at, own, s->bytes);
+    return ST_OK;
+}
+
+/* This rank's part of the section that lies at `file`. */
+static enum status section_give_part(struct trainer *t, const struct ckpt_section *s, char *file, struct error *err)
+{
+    char *own = mem_try_alloc(s->bytes);
+    enum status rc;
+
+    if (own == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", s->bytes);
+    section_move(t, s, file, own, false);
+    rc = section_give(t, s, own, err);
+    if (rc == ST_OK)
+        rc = kern_sync(t->kern, err);
+    mem_free(own);
+    return rc;
+}
+
 static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes, size_t n, struct error *err)
 {
     size_t got;
@@ -410,21 +537,19 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     TRY(ckpt_shape_compare(path, &shape, &mine, err));
     for (size_t i = 1; i < list.n; i++) { /* first look at everything; the shape was looked at */
         at = ckpt_find(bytes, n, list.sections[i].name, &got);
-        if (at == NULL || got != list.sections[i].bytes)
+        if (at == NULL || got != section_file_bytes(t, &list.sections[i]))
             return FAIL(err, ST_CORRUPT, "%s: section \"%s\" is %s, %zu bytes were expected; use another checkpoint",
                         path, list.sections[i].name, at == NULL ? "missing" : "of another length",
-                        list.sections[i].bytes);
+                        section_file_bytes(t, &list.sections[i]));
     }
     for (size_t i = 1; i < list.n; i++) {
-        const struct ckpt_section *section = &list.sections[i];
-        at = ckpt_find(bytes, n, section->name, &got);
-        if (section->place == CKPT_DEVICE)
-            TRY(kern_upload(t->kern, section->at, at, section->bytes, err));
-        else if (section->place == CKPT_ENV)
-            TRY(kern_env_load(t->kern, t->env, at, err));
-        else
-            memcpy(section->at, at, section->bytes);
+        at = ckpt_find(bytes, n, list.sections[i].name, &got);
+        TRY(section_is_part(t, &list.sections[i]) ? section_give_part(t, &list.sections[i], at, err)
+                                                  : section_give(t, &list.sections[i], at, err));
     }
+    if (t->first_segment > 0)
+        t->ops->rng_advance(t->kern, t->rng_segments, t->first_segment); /* the file has rank 0's */
+    normalise_forget(t);
     t->failed = false;
     t->settled_wall_s = t->begun_wall_s = t->count.wall_s;
     trainer_weights_cast(t);
@@ -434,7 +559,7 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     return kern_sync(t->kern, err); /* uploads may still read from bytes */
 }
 
-enum status trainer_load(struct trainer *t, const char *path, struct error *err)
+static enum status rank_load(struct trainer *t, const char *path, struct error *err)
 {
     enum status rc;
     char *bytes = NULL;
@@ -446,6 +571,16 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
     rc = ckpt_unpack(t, path, bytes, n, err);
     mem_free(bytes);
     return rc;
+}
+
+static enum status load_each(void *ctx, struct trainer *t, struct error *err)
+{
+    return rank_load(t, (const char *)ctx, err);
+}
+
+enum status trainer_load(struct trainer *t, const char *path, struct error *err)
+{
+    return ranks_run(t, load_each, (void *)(uintptr_t)path, err);
 }
 
 /* A section for the device that must be of `want` bytes. */
@@ -485,37 +620,48 @@ static enum status ckpt_load_policy(struct trainer *t, const char *path, char *b
         TRY(ckpt_upload(t, path, bytes, n, "obs_scale", t->norm_of.obs_scale, 2 * D * sizeof(float), err));
     if (t->policy.set.norm_obs && begin)
         TRY(ckpt_upload(t, path, bytes, n, "obs_sums", t->norm_of.obs_sums, 3 * D * sizeof(double), err));
+    normalise_forget(t);
     TRY(kern_sync(t->kern, err)); /* the uploads may still read from bytes */
     trainer_weights_cast(t);
     return ST_OK;
 }
 
-static enum status ckpt_read_policy(struct trainer *t, const char *path, bool begin, struct error *err)
+static enum status rank_load_policy(struct trainer *t, const char *path, bool begin, struct error *err)
 {
     char *bytes = NULL;
     size_t n = 0;
     enum status rc;
 
-    TRY(trainer_sync(t, err));
+    TRY(rank_sync(t, err));
     TRY(ckpt_read(path, &bytes, &n, err));
     rc = ckpt_load_policy(t, path, bytes, n, begin, err);
     mem_free(bytes);
+    if (rc == ST_OK && begin && t->policy.set.norm_obs) {
+        observe_again(t);
+        frames_stack(t, last_obs(t), NULL, t->roll.frame, NULL, NULL, t->n_agents);
+    }
     return rc;
+}
+
+static enum status load_weights_each(void *ctx, struct trainer *t, struct error *err)
+{
+    return rank_load_policy(t, (const char *)ctx, false, err);
+}
+
+static enum status begin_from_each(void *ctx, struct trainer *t, struct error *err)
+{
+    return rank_load_policy(t, (const char *)ctx, true, err);
 }
 
 enum status trainer_load_weights(struct trainer *t, const char *path, struct error *err)
 {
-    return ckpt_read_policy(t, path, false, err);
+    return ranks_run(t, load_weights_each, (void *)(uintptr_t)path, err);
 }
 
 enum status trainer_begin_from(struct trainer *t, const char *path, struct error *err)
 {
-    if (ckpt_read_policy(t, path, true, err) != ST_OK)
+    if (ranks_run(t, begin_from_each, (void *)(uintptr_t)path, err) != ST_OK)
         return error_prefix(err, "train.from_policy");
-    if (t->policy.set.norm_obs) {
-        observe_again(t);
-        frames_stack(t, last_obs(t), NULL, t->roll.frame, NULL, NULL, t->n_agents);
-    }
     return ST_OK;
 }
 

@@ -17,6 +17,7 @@
 
 #define PROFILE_FIRST 2 /* the first iteration with a profile: the pieces have run and been recorded */
 #define PROFILE_EVERY 64
+#define COMPARE_EVERY 64 /* iterations after which the weights of ranks are compared */
 
 /* ---- the profile ---- */
 
@@ -74,7 +75,10 @@ static enum status piece_play(struct trainer *t, enum piece piece, int64_t n_min
     if (piece == PIECE_UPDATE)
         return update_run(t, n_minibatches, err);
     TRY(rollout_run(t, err));
-    t->ops->env_log_take(t->kern, t->env, &t->report->log);
+    t->ops->env_log_take(t->kern, t->env, &t->report->logs[t->rank]);
+    if (t->n_ranks > 1)
+        t->ops->exchange(t->kern,
+                         &(struct kern_exchange){.rows = t->report->logs, .row_bytes = sizeof t->report->logs[0]});
     return ST_OK;
 }
 
@@ -176,7 +180,7 @@ static enum status iteration_issue(struct trainer *t, struct error *err)
         TRY(kern_slot_take(t->kern, t->times_slot, t->mark_times, err));
     f->lr = t->host_hyper.lr;
     f->carry = t->count.minibatch_carry;
-    f->env_steps = (int64_t)(t->n_agents * t->horizon);
+    f->env_steps = (int64_t)(t->n_ranks * t->n_agents * t->horizon);
     t->n_issued++;
     return ST_OK;
 }
@@ -200,23 +204,28 @@ static enum status profile_collect(struct trainer *t, const struct issued *f, st
 static enum status iteration_collect(struct trainer *t, struct error *err)
 {
     const struct issued *f = &t->issued[t->n_collected % ISSUED_MAX];
+    struct env_log log = {0}, of_rank;
     struct report report;
     const void *bytes;
 
     TRY(kern_slot_wait(t->kern, f->report, &bytes, err));
     memcpy(&report, bytes, sizeof report);
+    for (size_t r = 0; r < t->n_ranks; r++) {
+        memcpy(&of_rank, (const char *)bytes + report_bytes(r), sizeof of_rank);
+        env_log_sum(&log, &of_rank);
+    }
     TRY(profile_collect(t, f, err));
     t->n_collected++;
     t->count.env_steps += f->env_steps;
     t->count.updates = report.opt_step;
     t->lr = f->lr;
     stats_add(&t->count.stats, &report.stats);
-    env_log_sum(&t->count.log, &report.log);
-    window_add(&t->window, t->count.env_steps, t->count.updates, &report.log, &report.stats);
+    env_log_sum(&t->count.log, &log);
+    window_add(&t->window, t->count.env_steps, t->count.updates, &log, &report.stats);
     t->unsettled_n++;
     trainer_tick(t);
     if (t->cost.state == COST_SHARED)
-        t->count.wall_s += t->cost.iteration_s * (double)f->env_steps / (double)(t->n_agents * t->horizon_full);
+        t->count.wall_s += t->cost.iteration_s * (double)f->env_steps / (double)(t->n_ranks * t->n_agents * t->horizon_full);
     t->cost.seen_wall_s = t->count.wall_s;
     t->cost.seen_carry = f->carry;
     if (report.stats.nonfinite > 0) {
@@ -259,8 +268,7 @@ void trainer_tick_skip(struct trainer *t)
     t->stops = clock_stops();
 }
 
-/* A rollout of `horizon` steps and its updates. */
-enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
+enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err)
 {
     uint64_t may_wait = t->direct ? 0 : ISSUED_MAX - 1;
     double from_s = clock_mono_s();
@@ -285,17 +293,40 @@ enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
     return ST_OK;
 }
 
+static enum status iterate_each(void *ctx, struct trainer *t, struct error *err)
+{
+    return rank_iterate(t, *(const size_t *)ctx, err);
+}
+
+/* A rollout of `horizon` steps and its updates. */
+enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
+{
+    TRY(ranks_meet(t, iterate_each, &horizon, err));
+    return t->team != NULL && t->n_issued % COMPARE_EVERY == 0 ? ranks_compare(t, err) : ST_OK;
+}
+
 enum status trainer_iterate(struct trainer *t, struct error *err)
 {
     return iterate_for(t, t->horizon_full, err);
 }
 
-enum status trainer_sync(struct trainer *t, struct error *err)
+enum status rank_sync(struct trainer *t, struct error *err)
 {
     while (!t->failed && t->n_collected < t->n_issued)
         TRY(iteration_collect(t, err));
     trainer_profile_settle(t);
     return kern_sync(t->kern, err);
+}
+
+static enum status sync_each(void *ctx, struct trainer *t, struct error *err)
+{
+    (void)ctx;
+    return rank_sync(t, err);
+}
+
+enum status trainer_sync(struct trainer *t, struct error *err)
+{
+    return ranks_run(t, sync_each, NULL, err);
 }
 
 int64_t trainer_issued_steps(const struct trainer *t)

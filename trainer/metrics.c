@@ -2,6 +2,8 @@
  * docs/metrics.md shows this table; tests/trainer compares them. */
 #include "trainer/trainer_priv.h"
 
+#include "base/mem.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -249,17 +251,36 @@ void metrics_of_window(struct trainer *t, struct train_metrics *m)
     m->steps_per_s = ratio_or_nan((double)m->env_steps, m->wall_s);
 }
 
+struct numbers {
+    double sums[ENV_MAX_NUMBERS], episodes;
+};
+
+static enum status take_numbers(void *ctx, struct trainer *t, struct error *err)
+{
+    struct numbers *own = (struct numbers *)ctx + t->rank;
+
+    return kern_env_take_numbers(t->kern, t->env, own->sums, &own->episodes, err);
+}
+
 void metrics_take_numbers(struct trainer *t, struct train_metrics *m)
 {
-    double episodes = 0.0;
+    struct numbers *of_rank, all = {0};
     struct error ignored = {0}; /* the next iteration reports it */
 
-    if (t->def->n_numbers == 0 || kern_env_take_numbers(t->kern, t->env, m->numbers, &episodes, &ignored) != ST_OK)
+    if (t->def->n_numbers == 0)
         return;
+    of_rank = mem_array(t->n_ranks, sizeof *of_rank);
+    if (ranks_run(t, take_numbers, of_rank, &ignored) == ST_OK)
+        for (size_t r = 0; r < t->n_ranks; r++) {
+            all.episodes += of_rank[r].episodes;
+            for (size_t i = 0; i < t->def->n_numbers; i++)
+                all.sums[i] += of_rank[r].sums[i];
+        }
     for (size_t i = 0; i < t->def->n_numbers; i++) {
-        m->numbers[i] = ratio_or_nan(m->numbers[i], episodes);
+        m->numbers[i] = ratio_or_nan(all.sums[i], all.episodes);
         t->numbers[i] = isfinite(m->numbers[i]) ? m->numbers[i] : t->numbers[i];
     }
+    mem_free(of_rank);
 }
 
 double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,

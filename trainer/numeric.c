@@ -55,6 +55,7 @@ static enum status numeric_report_as(struct trainer *t, const char *what, const 
 
     if (n == 0)
         return ST_OK;
+    t->n_looked++;
     TRY(numeric_scan(t, x, size, n, &at, &value, err));
     if (at == n)
         return ST_OK;
@@ -77,6 +78,7 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     size_t M = trainer_segment_steps(t) * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
     char name[64];
 
+    t->n_looked = 0;
     if (p->byte_scale == 0.0f) /* bytes are numbers, whatever they are */
         TRY(numeric_report_as(t, "observation", from_game, t->mb.obs, a, M * p->obs_size, err));
     for (size_t i = 0, n = p->n_floats * p->n_frames; p->byte_scale > 0.0f && i < M; i++)

@@ -47,6 +47,7 @@ enum status player_create(struct player **ret_player, struct kern *kern, const s
     *ret_player = NULL;
     p->greedy = greedy;
     rc = env_def_check(def, env_settings, 1, &shape, err);
+    small.devices = 1;
     small.total_agents = shape.n_agents;
     small.horizon = 1;
     small.minibatch_size = 1;

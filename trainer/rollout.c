@@ -190,6 +190,7 @@ static void rollout_begin(struct trainer *t)
 {
     rollout_move_slot(t, 0, t->horizon_full);
     rollout_keep_state(t, t->roll.h0, 0, t->n_agents);
+    normalise_join(t);
     normalise_freeze(t);
 }
 
@@ -230,6 +231,7 @@ static void rollout_decide(struct trainer *t, size_t s, size_t part)
                                                   .mask = r->mask != NULL ? r->mask + at * t->policy.n_logits : NULL,
                                                   .heads = &t->policy.heads,
                                                   .rng = t->rng_sample,
+                                                  .first = t->first_agent,
                                                   .N = n});
     trainer_phase(t, PHASE_FORWARD);
     t->ops->env_begin(t->kern, t->env, &io, part);
@@ -296,6 +298,7 @@ static bool rollout_at_once(struct trainer *t)
         .rng = t->rng_sample,
         .T = t->horizon,
         .N = t->n_agents,
+        .first = t->first_agent,
         .obs = r->obs,
         .mask = r->mask,
         .reset = r->reset,

@@ -60,6 +60,28 @@ static enum status check_obs(const struct policy_settings *p, const struct env_d
     return ST_OK;
 }
 
+/* The agents and the segments of a minibatch are dealt out evenly. */
+static enum status check_devices(const struct train_settings *s, const struct env_shape *shape, struct error *err)
+{
+    int64_t n = s->devices > 0 ? s->devices : 1, games = s->total_agents / shape->n_agents;
+    int64_t steps = s->shuffle == TRAIN_SHUFFLE_STEPS ? 1 : s->horizon, segments = s->minibatch_size / steps;
+
+    if (s->devices < 0 || n > KERN_RANKS_MAX)
+        return FAIL(err, ST_CONFIG, "train.devices is %" PRId64 ", it must be 1 to %d", s->devices, KERN_RANKS_MAX);
+    if (games % n != 0)
+        return FAIL(err, ST_CONFIG,
+                    "train.total_agents %" PRId64 " is %" PRId64 " games of %d agents, which train.devices %" PRId64
+                    " cannot share evenly; try total_agents %" PRId64,
+                    s->total_agents, games, shape->n_agents, n, (games / n + 1) * n * shape->n_agents);
+    if (segments % n != 0)
+        return FAIL(err, ST_CONFIG,
+                    "train.minibatch_size %" PRId64 " is %" PRId64 " segments of %" PRId64
+                    " steps (train.horizon, train.shuffle), which train.devices %" PRId64
+                    " cannot share evenly; try minibatch_size %" PRId64,
+                    s->minibatch_size, segments, steps, n, (segments / n + 1) * n * steps);
+    return ST_OK;
+}
+
 /* A rollout is made of segments, and a minibatch of some of them. */
 static enum status check_minibatch(const struct train_settings *s, const struct policy_settings *policy,
                                    struct error *err)
@@ -120,6 +142,7 @@ static enum status check_train(const struct train_settings *s, const struct poli
                     "train.total_agents %" PRId64 " is not a multiple of the %d agents of one %s game; try %" PRId64,
                     s->total_agents, shape->n_agents, def->name,
                     (s->total_agents / shape->n_agents + 1) * shape->n_agents);
+    TRY(check_devices(s, shape, err));
     if (s->total_timesteps / s->horizon < s->total_agents)
         return FAIL(err, ST_CONFIG,
                     "train.total_timesteps %" PRId64 " is less than one rollout of train.total_agents %" PRId64
@@ -174,9 +197,9 @@ static void trainer_plan(struct trainer *t)
                  kern_muon_scratch_bytes(t->policy.tensors, t->policy.n_tensors), 1, 1);
     plan_add(plan, &t->norm, "gradient norm", sizeof(float), 1, 1, 1);
     plan_add(plan, &t->hyper, "hyper-parameters", sizeof(struct kern_hyper), 1, 1, 1);
-    plan_add(plan, &t->report, "statistics", sizeof(struct report), 1, 1, 1);
+    plan_add(plan, &t->report, "statistics", report_bytes(t->n_ranks), 1, 1, 1);
     plan_add(plan, &t->mark_times, "profile", sizeof(uint64_t), PIECE_COUNT, MARKS_MAX, 1);
-    plan_add(plan, &t->shard_stats, "statistics of shards", sizeof(struct kern_stats), t->n_shards, 1, 1);
+    plan_add(plan, &t->shard_stats, "statistics of shards", sizeof(struct kern_stats), t->n_ranks, t->n_shards, 1);
     plan_add(plan, &t->rng_sample, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_tmp, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_segments, "random stream", sizeof(struct rng), 1, 1, 1);
@@ -199,6 +222,7 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     enum status rc;
     void *obs, *first;
 
+    segments.counter = t->first_segment; /* draw i of an order belongs to segment i of all ranks */
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to initialise %zu weights; lower policy.hidden_size", n);
     for (size_t i = 0; i < ENV_MAX_NUMBERS; i++)
@@ -244,8 +268,10 @@ static enum status check_device(const struct kern *kern, const struct env_def *d
 /* Everything that follows from the settings alone. */
 static void trainer_describe(struct trainer *t, struct kern *kern, const struct env_def *def, const void *env_settings,
                              const struct env_shape *shape, const struct policy_settings *policy,
-                             const struct train_settings *train)
+                             const struct train_settings *train, size_t rank)
 {
+    t->n_ranks = train->devices > 1 ? (size_t)train->devices : 1;
+    t->rank = rank;
     t->kern = kern;
     t->ops = kern_ops(kern);
     t->def = def;
@@ -253,10 +279,12 @@ static void trainer_describe(struct trainer *t, struct kern *kern, const struct 
     if (shape->n_floats > 0 && kern_kind(kern) == KERN_CUDA)
         t->shape.u8 = false; /* widened by the host */
     t->set = *train;
-    t->n_agents = (size_t)train->total_agents;
+    t->n_agents = (size_t)train->total_agents / t->n_ranks;
+    t->first_agent = rank * t->n_agents;
     t->horizon = t->horizon_full = (size_t)train->horizon;
     t->direct = kern_kind(kern) == KERN_CPU;
-    t->n_segments = (size_t)train->minibatch_size / trainer_segment_steps(t);
+    t->n_segments = (size_t)train->minibatch_size / trainer_segment_steps(t) / t->n_ranks;
+    t->first_segment = rank * trainer_segments(t);
     t->n_shards = kern_n_shards(kern);
     t->n_block = update_block_segments(kern, trainer_segment_steps(t), t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape->n_agents;
@@ -267,17 +295,31 @@ static void trainer_describe(struct trainer *t, struct kern *kern, const struct 
     memcpy(t->env_settings, env_settings, def->options.settings_size);
 }
 
+/* The games' streams. A built-in game counts its instances from root.counter on, so that ranks play what one device would;
+ * others, which may be older than that, have streams of each rank's own. */
+static struct rng env_root(const struct trainer *t)
+{
+    struct rng root = rng_split(t->root, STREAM_ENV);
+
+    if (t->rank == 0)
+        return root;
+    if (env_find(t->def->name) != t->def)
+        return rng_split(root, (uint64_t)1 << 32 | t->rank);
+    root.counter = t->rank * t->n_envs;
+    return root;
+}
+
 /* Device memory and games of a trainer that was described and planned. */
 static enum status trainer_build(struct trainer *t, struct error *err)
 {
-    TRY(kern_env_create(t->kern, &t->env, t->def, t->env_settings, t->n_envs, rng_split(t->root, STREAM_ENV), err));
+    TRY(kern_env_create(t->kern, &t->env, t->def, t->env_settings, t->n_envs, env_root(t), err));
     TRY(plan_alloc(&t->plan, t->kern, err));
     if (t->ops->act_size == sizeof(float))
         t->weights = t->params;
     t->stats = &t->report->stats;
     t->opt_step = &t->report->opt_step;
     for (int i = 0; i < ISSUED_MAX; i++)
-        TRY(kern_slot_create(t->kern, &t->issued[i].report, sizeof(struct report), err));
+        TRY(kern_slot_create(t->kern, &t->issued[i].report, report_bytes(t->n_ranks), err));
     return kern_slot_create(t->kern, &t->times_slot, PIECE_COUNT * MARKS_MAX * sizeof(uint64_t), err);
 }
 
@@ -298,7 +340,7 @@ static enum status trainer_renew(struct trainer *t, const struct trainer *like, 
     t->cost = (struct cost){0};
     t->running = t->failed = false;
     plan_clear(&t->plan, t->kern);
-    return kern_env_restart(t->kern, t->env, rng_split(t->root, STREAM_ENV), err);
+    return kern_env_restart(t->kern, t->env, env_root(t), err);
 }
 
 /* Makes room by dropping what is kept, the oldest first. */
@@ -333,10 +375,9 @@ enum status trainer_check(const struct env_def *def, const void *env_settings, c
     return trainer_check_shape(def, env_settings, policy, train, &shape, err);
 }
 
-enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
-                                  const struct env_def *def, const void *env_settings,
-                                  const struct policy_settings *policy, const struct train_settings *train,
-                                  struct error *err)
+enum status rank_create(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
+                        const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
+                        const struct train_settings *train, size_t rank, struct error *err)
 {
     struct trainer *t, *kept = NULL;
     struct env_shape shape;
@@ -347,7 +388,7 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
     TRY(check_device(kern, def, &shape, policy, err));
     TRY(choose_precision(train, kern, err));
     t = mem_alloc(sizeof *t);
-    trainer_describe(t, kern, def, env_settings, &shape, policy, train);
+    trainer_describe(t, kern, def, env_settings, &shape, policy, train, rank);
     if (cache != NULL)
         kept = trainer_cache_take(cache, t);
     if (kept != NULL) {
@@ -366,6 +407,19 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
     t->home = cache;
     *ret_trainer = t;
     return ST_OK;
+}
+
+/* Several devices keep nothing: the others are closed when their training ends. */
+enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
+                                  const struct env_def *def, const void *env_settings,
+                                  const struct policy_settings *policy, const struct train_settings *train,
+                                  struct error *err)
+{
+    *ret_trainer = NULL;
+    if (train->devices <= 1)
+        return rank_create(ret_trainer, cache, kern, def, env_settings, policy, train, 0, err);
+    TRY(trainer_check(def, env_settings, policy, train, err));
+    return team_create(ret_trainer, kern, def, env_settings, policy, train, err);
 }
 
 enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
@@ -391,7 +445,9 @@ void trainer_free(struct trainer *t)
 
 void trainer_destroy(struct trainer *t)
 {
-    if (t != NULL && (t->home == NULL || !trainer_cache_give(t->home, t)))
+    if (t != NULL && t->team != NULL)
+        team_destroy(t->team);
+    else if (t != NULL && (t->home == NULL || !trainer_cache_give(t->home, t)))
         trainer_free(t);
 }
 
@@ -467,6 +523,8 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
     }
     if (rc == ST_OK)
         rc = trainer_sync(t, err);
+    if (rc == ST_OK)
+        rc = ranks_compare(t, err);
     trainer_tick(t);
     cost_end(t);
     if (rc == ST_OK && t->count.report_env_steps < t->count.env_steps && !trainer_report(t, callbacks))

@@ -72,6 +72,8 @@ struct train_settings {
     double e3b_coef, e3b_scale; /* bonus for what is new in an episode; 0: none */
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
     int device; /* enum kern_kind: auto|cpu|cuda */
+    int64_t devices; /* that share the agents and each minibatch; 0: as 1 */
+    double rank_timeout_s; /* a device that the others have waited for for this long is taken for hung */
     int64_t threads; /* CPU threads, 0: one per core */
     char from_policy[OPT_STR_MAX]; /* a checkpoint whose weights training begins with; absolute; "": none */
     char vector_units[OPT_STR_MAX]; /* that a CPU run was made with; "": unknown. For messages, changes nothing */
@@ -187,7 +189,9 @@ enum status trainer_check(const struct env_def *def, const void *env_settings, c
                           const struct train_settings *train, struct error *err) MUST_USE;
 
 /* Everything is checked and the memory need is computed before anything large is allocated: ST_CONFIG or ST_NOMEM with
- * numbers and the settings to lower. env_settings: filled from def->options. kern is borrowed. */
+ * numbers and the settings to lower. env_settings: filled from def->options. kern is borrowed. Of train->devices it is the
+ * first; the others, CUDA devices with the numbers after its own, are opened here, each used by a thread of its own
+ * (team.c). After a failure that leaves one of those hanging, kern_is_lost(kern) holds. */
 enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
                            const void *env_settings, const struct policy_settings *policy,
                            const struct train_settings *train, struct error *err) MUST_USE;

@@ -204,10 +204,14 @@ struct normaliser {
     float *reward_scale; /* (2) of the last rollout */
     float *carry; /* (N) discounted sums of rewards, of episodes that are running */
     float *discounted; /* (T, N) */
+    /* Of several ranks: what each has added since the sums were last joined, (ranks, n_numbers, 3) and (ranks, 3). */
+    double *obs_parts, *reward_parts;
 };
 /* Each does nothing where its option is off. */
 void normalise_plan(struct trainer *t);
-void normalise_freeze(struct trainer *t); /* the sums so far become the scale */
+void normalise_join(struct trainer *t); /* of several ranks: what each has added becomes part of the sums of all */
+void normalise_freeze(struct trainer *t); /* the sums so far, as they were joined last, become the scale */
+void normalise_forget(struct trainer *t); /* of several ranks: what was added and not joined */
 void normalise_add(struct trainer *t, void *obs, size_t n); /* n frames, as the games gave them */
 void normalise_apply(struct trainer *t, void *obs, size_t n); /* in place */
 void normalise_rewards(struct trainer *t); /* of the rollout that was played */
@@ -245,6 +249,7 @@ struct minibatch {
     float *weight; /* (B), prioritised */
     void *obs; /* policy.row_bytes each */
     float *h0, *logp, *values, *adv, *ret, *mean_std;
+    float *mean_std_parts; /* (ranks, 2); NULL with one */
     uint8_t *mask, *reset;
     int32_t *actions;
 };
@@ -290,9 +295,13 @@ void stats_add(struct kern_stats *sum, const struct kern_stats *stats);
 /* What an iteration leaves in device memory for the host; copied as a whole. */
 struct report {
     struct kern_stats stats;
-    struct env_log log;
     int64_t opt_step;
+    struct env_log logs[]; /* (ranks) */
 };
+static inline size_t report_bytes(size_t n_ranks)
+{
+    return sizeof(struct report) + n_ranks * sizeof(struct env_log);
+}
 
 enum piece { PIECE_ROLLOUT, PIECE_UPDATE, PIECE_COUNT };
 
@@ -345,8 +354,12 @@ struct trainer {
     struct env_shape shape;
     struct train_settings set;
     struct policy policy;
-    size_t n_agents, horizon, n_segments,
-        n_envs; /* N, T, B; the last rollout of a run may be shorter: T is that of now */
+    /* N, T, B; the last rollout of a run may be shorter: T is that of now. Of several ranks N and B are this one's
+     * share, settings and counts are those of all. */
+    size_t n_agents, horizon, n_segments, n_envs;
+    struct team *team; /* what the caller's trainer owns: that of rank 0; NULL: another rank's, or there is one rank */
+    size_t n_ranks, rank; /* 1 and 0 without a team */
+    size_t first_agent, first_segment; /* the numbers of its first ones among those of all ranks */
     size_t horizon_full; /* that memory is planned for, and T between iterations */
     size_t n_shards; /* P */
     bool direct; /* operations are done when they return (CPU): counts and clocks may be read within an iteration */
@@ -362,7 +375,7 @@ struct trainer {
     int64_t *opt_step;
     struct kern_hyper *hyper;
     struct report *report; /* stats and opt_step lie in it */
-    struct kern_stats *stats, *shard_stats; /* (1), (P) */
+    struct kern_stats *stats, *shard_stats; /* (1), (ranks, P) */
     uint64_t *mark_times; /* (PIECE_COUNT * MARKS_MAX) */
     struct rng *rng_sample, *rng_tmp, *rng_segments;
     struct rollout roll;
@@ -398,6 +411,7 @@ struct trainer {
     unsigned stops; /* clock_stops at the last tick */
     struct cost cost;
     bool running, failed; /* failed: the weights are no longer to be saved */
+    size_t n_looked; /* tensors that numeric_diagnose looked at before it found the bad one */
 };
 
 /* Streams that hang off the seed. */
@@ -447,6 +461,30 @@ void cost_end(struct trainer *t); /* after the last one has ended, or a failure 
 
 /* As trainer_iterate, with a rollout of `horizon` steps, at most horizon_full. */
 enum status iterate_for(struct trainer *t, size_t horizon, struct error *err) MUST_USE;
+
+/* ---- parts of public calls that each rank does, on the thread that uses its device ---- */
+enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err) MUST_USE; /* iterate.c */
+enum status rank_sync(struct trainer *t, struct error *err) MUST_USE;
+/* trainer.c: a trainer of rank `rank`, whose kern has joined the ranks; kept memory is taken from cache (may be NULL). */
+enum status rank_create(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
+                        const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
+                        const struct train_settings *train, size_t rank, struct error *err) MUST_USE;
+
+/* ---- team.c: several devices ---- */
+/* Every rank's trainer and its thread; *ret_trainer is rank 0's and owns the team. */
+enum status team_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
+                        const void *env_settings, const struct policy_settings *policy,
+                        const struct train_settings *train, struct error *err) MUST_USE;
+void team_destroy(struct team *team); /* with rank 0's trainer */
+/* fn for each rank's trainer, at the same time, on its own thread; returns when all have ended or one is found hung. The
+ * first failure is the result; where not all ranks failed it ends the team, and every later call fails. Without a team:
+ * for this trainer, on the calling thread. fn does not call it. */
+typedef enum status rank_fn(void *ctx, struct trainer *t, struct error *err);
+enum status ranks_run(struct trainer *t, rank_fn *fn, void *ctx, struct error *err) MUST_USE;
+/* The same of an fn within which ranks exchange: when one fails the others are let go. */
+enum status ranks_meet(struct trainer *t, rank_fn *fn, void *ctx, struct error *err) MUST_USE;
+/* All ranks have the same weights to the bit; ST_DEVICE names one that has not. */
+enum status ranks_compare(struct trainer *t, struct error *err) MUST_USE;
 
 /* ---- trainer.c, cache.c ---- */
 /* A trainer of this shape that was given back, NULL if there is none; taken out. want: filled as far as

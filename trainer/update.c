@@ -1,7 +1,8 @@
 /* update.c - the updates of one rollout: pick segments, gather, forward, advantage, loss, backward, optimiser.
  * The segments of a minibatch are shared out to the device's shards, and a shard takes its own in blocks that fit its
  * cache: first all gather and go forward, then, once the advantages' mean is known, all compute loss and gradient. The
- * gradients of blocks add up in order, then those of shards. Invariants: (1) with vtrace the ratio of a segment is 1 at
+ * gradients of blocks add up in order, then those of shards, then those of ranks: each rank takes its share of a minibatch
+ * out of its own segments, in the order that the whole run's stream gives them. Invariants: (1) with vtrace the ratio of a segment is 1 at
  * its first use and then that of its last use, of this rollout; advantages are computed again before any segment is
  * used again; (2) shuffled segments are taken without repetition until all were used, then shuffled again; (3) a
  * minibatch that is not finite or passes target_kl changes no weight. */
@@ -26,6 +27,8 @@ void update_plan(struct trainer *t)
     plan_add(plan, &m->adv, "minibatch advantages", sizeof(float), T, B, 1);
     plan_add(plan, &m->ret, "minibatch returns", sizeof(float), T, B, 1);
     plan_add(plan, &m->mean_std, "advantage mean and deviation", sizeof(float), 2, 1, 1);
+    if (t->n_ranks > 1)
+        plan_add(plan, &m->mean_std_parts, "advantage mean and deviation of ranks", sizeof(float), t->n_ranks, 2, 1);
     if (t->shape.has_mask)
         plan_add(plan, &m->mask, "minibatch masks", 1, T, B, t->policy.n_logits);
     plan_add(plan, &m->reset, "minibatch resets", 1, T, B, 1);
@@ -157,7 +160,7 @@ static struct kern_loss block_loss(const struct pass_job *job, const struct poli
     return (struct kern_loss){
         .T = T,
         .B = b.n,
-        .B_all = t->n_segments,
+        .B_all = t->n_segments * t->n_ranks,
         .heads = &t->policy.heads,
         .hyper = t->hyper,
         .out = pass->out,
@@ -170,7 +173,7 @@ static struct kern_loss block_loss(const struct pass_job *job, const struct poli
         .weight = job->weight == NULL ? NULL : job->weight + b.from,
         .mean_std = m->mean_std,
         .dout = pass->dout,
-        .part = t->shard_stats + shard,
+        .part = t->shard_stats + t->rank * t->n_shards + shard,
         .idx = job->idx + b.from,
         .has_before = b.from > 0,
         .log_ratio = t->roll.log_ratio,
@@ -204,17 +207,34 @@ static void backward_shard(void *ctx, struct kern *k, size_t shard)
         t->ops->zero(k, grads, p->n_params * sizeof *grads);
 }
 
+/* Of the minibatch's advantages, those of all ranks. */
+static void update_mean_std(struct trainer *t)
+{
+    float *parts = t->mb.mean_std_parts, *own = parts == NULL ? t->mb.mean_std : parts + 2 * t->rank;
+
+    t->ops->mean_std(t->kern, own, t->mb.adv, trainer_segment_steps(t) * t->n_segments);
+    if (parts == NULL)
+        return;
+    t->ops->exchange(t->kern, &(struct kern_exchange){.rows = parts, .row_bytes = 2 * sizeof *parts});
+    t->ops->mean_std_join(t->kern, t->mb.mean_std, parts, t->n_ranks);
+}
+
 void update_backward(struct trainer *t, const int32_t *idx, const float *weight, bool keep)
 {
     const struct kern_ops *ops = t->ops;
     struct pass_job job = {.t = t, .idx = idx, .weight = weight, .keep = keep};
 
     if (t->set.norm_adv)
-        ops->mean_std(t->kern, t->mb.mean_std, t->mb.adv, trainer_segment_steps(t) * t->n_segments);
+        update_mean_std(t);
     kern_each_shard(t->kern, backward_shard, &job);
     ops->sum_rows(t->kern, t->grads, t->n_shards, t->policy.n_params);
     policy_mask_gradient(&t->policy, t->kern, t->grads);
-    ops->minibatch_stats(t->kern, t->stats, t->shard_stats, t->n_shards, t->hyper);
+    if (t->n_ranks > 1) /* each has divided by the size of the whole minibatch: the sum is its mean */
+        ops->exchange(t->kern, &(struct kern_exchange){.sum = t->grads,
+                                                       .n = t->policy.n_params,
+                                                       .rows = t->shard_stats,
+                                                       .row_bytes = t->n_shards * sizeof *t->shard_stats});
+    ops->minibatch_stats(t->kern, t->stats, t->shard_stats, t->n_ranks * t->n_shards, t->hyper);
     ops->grad_norm(t->kern, t->norm, t->stats, t->grads, t->policy.n_params);
 }
 
@@ -260,6 +280,14 @@ static void update_weigh(struct trainer *t)
     trainer_phase(t, PHASE_ADVANTAGE);
 }
 
+/* From one order of segments to the next; of several ranks past what the others draw, also in a shorter rollout. */
+static uint64_t update_draws(const struct trainer *t)
+{
+    size_t steps = trainer_segment_steps(t);
+
+    return t->n_ranks == 1 ? trainer_segments(t) : t->n_ranks * (t->horizon_full / steps * t->n_agents);
+}
+
 /* The next minibatch's segments, shuffled (weight NULL) or prioritised. at: segments used of the current order. again:
  * minibatches before this one have kept their ratios. */
 static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, const float **ret_weight)
@@ -279,6 +307,8 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, con
                                                             .hyper = t->hyper,
                                                             .N = N,
                                                             .B = B});
+        if (t->n_ranks > 1) /* past what the other ranks draw */
+            ops->rng_advance(t->kern, t->rng_segments, update_draws(t) - 1);
         *ret_weight = m->weight;
         return m->idx;
     }
@@ -286,7 +316,7 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, con
         if (again)
             update_weigh(t);
         ops->segments_shuffle(t->kern, m->perm, t->rng_segments, N);
-        ops->rng_advance(t->kern, t->rng_segments, N);
+        ops->rng_advance(t->kern, t->rng_segments, update_draws(t));
         *at = 0;
     }
     idx = m->perm + *at;

@@ -71,7 +71,7 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
     for (size_t i = from; i < to; i++) {
         const float *logits = s->out + i * O;
         const uint8_t *mask = s->mask == NULL ? NULL : s->mask + i * A;
-        struct rng rng = rng_split(*s->rng, i);
+        struct rng rng = rng_split(*s->rng, s->first + i);
         float logp = 0.0f;
         int at = 0, at_std = heads->n_logits - heads->n_reals;
 

@@ -63,6 +63,21 @@ void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
     mean_std[1] = (float)sqrt(sq / (double)n);
 }
 
+void cpu_mean_std_join(struct kern *k, float *mean_std, const float *parts, size_t n_parts)
+{
+    double mean = 0.0, var = 0.0;
+
+    (void)k;
+    for (size_t i = 0; i < n_parts; i++)
+        mean += (double)parts[2 * i] / (double)n_parts;
+    for (size_t i = 0; i < n_parts; i++) {
+        double apart = (double)parts[2 * i] - mean, deviation = (double)parts[2 * i + 1];
+        var += (deviation * deviation + apart * apart) / (double)n_parts;
+    }
+    mean_std[0] = (float)mean;
+    mean_std[1] = (float)sqrt(var);
+}
+
 /* The order of entries i by (key, i), where key i is draw i of the stream: a definition that a GPU follows without
  * going one by one. Entries go to buckets by their first bits, of which a bucket holds one or two of the usual
  * thousands, and are sorted there; keys are drawn again where they are looked at. */

@@ -3,6 +3,7 @@
 #include "kernels/cpu/cpu_priv.h"
 
 #include <math.h>
+#include <string.h>
 
 #define COLUMN_GRAIN 1
 #define ROW_GRAIN 64
@@ -54,6 +55,17 @@ void cpu_norm_freeze(struct kern *k, const struct kern_norm *norm)
     }
 }
 
+void cpu_norm_join(struct kern *k, const struct kern_norm *norm)
+{
+    (void)k;
+    for (size_t i = 0; i < norm->n_parts * norm->D; i++) {
+        const double *part = norm->parts + 3 * i;
+        if (part[0] > 0.0)
+            sums_join(norm->sums + 3 * (i % norm->D), part[0], part[1], part[2]);
+    }
+    memset(norm->parts, 0, 3 * norm->n_parts * norm->D * sizeof *norm->parts);
+}
+
 /* Comparisons with NaN are false: it stays, to be found by the search for it. */
 static float limited(float x)
 {
@@ -82,13 +94,16 @@ void cpu_reward_scale(struct kern *k, const struct kern_reward_scale *r)
     float gamma = r->hyper->gamma;
     const struct kern_norm norm = {.n = r->T * r->N, .D = 1, .x = r->discounted, .sums = r->sums, .scale = r->scale};
 
-    for (size_t t = 0; t < r->T; t++)
+    for (size_t t = 0; t < r->T && r->part != KERN_REWARD_APPLY; t++)
         for (size_t i = 0, at = t * r->N; i < r->N; i++, at++) {
             float sum = gamma * r->carry[i] + r->rewards[at];
             r->discounted[at] = sum;
             r->carry[i] = r->terms[at] | r->truncs[at] ? 0.0f : sum;
         }
-    cpu_norm_add(k, &norm);
+    if (r->part != KERN_REWARD_APPLY)
+        cpu_norm_add(k, &norm);
+    if (r->part == KERN_REWARD_ADD)
+        return;
     cpu_norm_freeze(k, &norm);
     for (size_t i = 0; i < r->T * r->N; i++)
         r->rewards[i] = limited(r->rewards[i] * r->scale[1]);

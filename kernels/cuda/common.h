@@ -46,6 +46,7 @@ struct cuda {
     unsigned *tickets;
     struct cuda_matmuls *matmuls; /* matmul.cu: cuBLASLt's choice for each shape seen so far */
     struct cuda_convs *convs; /* conv.cu: cuDNN and its choices; NULL until the first convolution */
+    struct cuda_nccl *nccl; /* nccl.cu: what joins it with other devices; NULL: it is alone */
     struct cuda_kernel kernels[CUDA_KERNELS_MAX];
     size_t n_kernels;
     bool recording;
@@ -79,6 +80,10 @@ struct cuda_lt *cuda_lt_begin(int ordinal);
 const char *cuda_lt_limits(struct cuda_lt *lt); /* waits for them */
 struct blas_lt *cuda_lt_of(struct kern *k); /* waits for cuBLASLt; NULL: a failure, which is kept */
 void cuda_lt_end(struct cuda_lt *lt, bool lost); /* NULL is fine; lost: the device is not to be asked for anything */
+
+/* nccl.cu: of struct kern_device */
+enum status cuda_ranks_join(struct kern *kern, struct error *err);
+void cuda_ranks_leave(struct kern *kern);
 
 /* cuBLASLt's choices: matmul.cu, used through matmul.h */
 void cuda_convs_destroy(struct cuda_convs *convs); /* NULL is fine */

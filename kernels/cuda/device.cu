@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 #include "base/clock.h"
+#include "kernels/ranks_priv.h"
 #ifdef __cplusplus
 }
 #endif
@@ -198,8 +199,8 @@ static void cuda_free(struct kern *kern, void *mem)
 }
 
 /* Waits for the event, else (NULL) for everything. Looks in place of a blind wait, so that a kernel that never ends is
- * noticed. */
-static void cuda_wait(struct kern *kern, cudaEvent_t event, const char *what)
+ * noticed, also one that waits for another rank's. */
+static void cuda_look(struct kern *kern, cudaEvent_t event, const char *what)
 {
     struct cuda *cuda = cuda_of(kern);
     double start_s = clock_mono_s(), passed_s;
@@ -217,9 +218,26 @@ static void cuda_wait(struct kern *kern, cudaEvent_t event, const char *what)
             snprintf(why, sizeof why, "nothing has finished for %.3g s; a kernel hangs", passed_s);
             cuda_fail(kern, what, why);
         }
+        if (kern->ranks != NULL && kern_ranks_aborted(kern->ranks))
+            cuda_fail(kern, what, "another rank failed, for which it waited");
         if (passed_s > WAIT_SPIN_S)
             usleep(WAIT_NAP_US);
     }
+}
+
+static void cuda_wait(struct kern *kern, cudaEvent_t event, const char *what)
+{
+    if (kern->ranks != NULL)
+        kern_ranks_wait(kern->ranks, kern->rank, true);
+    cuda_look(kern, event, what);
+    if (kern->ranks != NULL)
+        kern_ranks_wait(kern->ranks, kern->rank, false);
+}
+
+static enum status cuda_use(struct kern *kern, struct error *err)
+{
+    cuda_check(kern, cudaSetDevice(cuda_of(kern)->ordinal), "choosing the device");
+    return cuda_report(kern, err);
 }
 
 static bool cuda_is_lost(const struct kern *kern)
@@ -427,6 +445,9 @@ extern "C" const struct kern_device cuda_device = {
     .record_end = cuda_record_end,
     .replay = cuda_replay,
     .graph_destroy = cuda_graph_destroy,
+    .use = cuda_use,
+    .ranks_join = cuda_ranks_join,
+    .ranks_leave = cuda_ranks_leave,
     .env_create = cuda_env_create,
     .env_destroy = cuda_env_destroy,
     .env_restart = cuda_env_restart,

@@ -64,6 +64,42 @@ static void parts_add_up_to_all_rows(void **state)
     mem_free(x), mem_free(first), mem_free(y);
 }
 
+/* Rows that several ranks have added, each to sums of its own, joined: what all rows give; and again without new rows. */
+static void joined_parts_are_all_rows(void **state)
+{
+    enum { N = 600, D = 3, PARTS = 4 };
+    static const size_t cuts[PARTS + 1] = {0, 100, 100, 107, N}; /* the second has none */
+    struct rng rng = rng_seed(5);
+    float *x = test_normal(&rng, N * D, 2.0f), *before = test_normal(&rng, D * 50, 1.0f);
+    float *all = NEW(float, (N + 50) * D);
+    double sums[3 * D] = {0}, parts[PARTS * 3 * D] = {0}, first[3 * D];
+    struct kern *k = test_kern(1);
+    struct kern_norm norm = {.D = D, .sums = sums, .n = 50, .x = before};
+    (void)state;
+    memcpy(all, before, 50 * D * sizeof *all);
+    memcpy(all + 50 * D, x, N * D * sizeof *all);
+    kern_ops(k)->norm_add(k, &norm);
+    for (size_t i = 0; i < PARTS; i++) {
+        struct kern_norm part = {.D = D, .sums = parts + i * 3 * D, .x = x + cuts[i] * D, .n = cuts[i + 1] - cuts[i]};
+        if (part.n > 0)
+            kern_ops(k)->norm_add(k, &part);
+    }
+    norm.parts = parts, norm.n_parts = PARTS;
+    kern_ops(k)->norm_join(k, &norm);
+    for (size_t d = 0; d < D; d++) {
+        long double mean, std;
+        column(all, N + 50, D, d, &mean, &std);
+        assert_true(sums[3 * d] == N + 50);
+        check_number("mean", sums[3 * d + 1], (double)mean, 1e-12);
+        check_number("squares", sums[3 * d + 2], (double)(std * std * (N + 50)), 1e-8);
+    }
+    memcpy(first, sums, sizeof sums);
+    kern_ops(k)->norm_join(k, &norm);
+    assert_memory_equal(sums, first, sizeof sums);
+    kern_close(k);
+    mem_free(x), mem_free(before), mem_free(all);
+}
+
 static void far_values_are_clipped(void **state)
 {
     struct kern *k = test_kern(1);
@@ -181,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_add_up_to_all_rows),
+        cmocka_unit_test(joined_parts_are_all_rows),
         cmocka_unit_test(far_values_are_clipped),
         cmocka_unit_test(rewards_are_divided),
         cmocka_unit_test(novelty_is_that_of_the_covariance),

@@ -255,6 +255,30 @@ static void norm_add_run(struct kern *k, const struct call *c)
     OPS(k)->norm_freeze(k, &norm);
 }
 
+/* parts, D: one part has no rows, and each column has another one of its own that has none */
+static void norm_join_make(struct parity *p, const size_t *s)
+{
+    double parts[1000] = {0};
+    parity_add(p, "scale", BUF_F32, BUF_OUT, 2 * s[1]);
+    add_sums(p, s[1]);
+    for (size_t i = 0; i < s[0] * s[1]; i++)
+        if (i / s[1] != 1 && i % 5 != 3) {
+            parts[3 * i] = 1.0 + (double)(i % 70);
+            parts[3 * i + 1] = 3.0 * rng_f64(&p->rng);
+            parts[3 * i + 2] = parts[3 * i] * rng_f64(&p->rng);
+        }
+    parity_bytes(p, "parts", BUF_SCRATCH, parts, 3 * s[0] * s[1] * sizeof *parts);
+}
+
+static void norm_join_run(struct kern *k, const struct call *c)
+{
+    const struct kern_norm norm = {
+        .n_parts = c->s[0], .D = c->s[1], .scale = c->p[0], .sums = c->p[1], .parts = c->p[2]};
+    OPS(k)->norm_join(k, &norm);
+    OPS(k)->norm_join(k, &norm); /* of parts that are zero now: nothing changes */
+    OPS(k)->norm_freeze(k, &norm);
+}
+
 /* n, D */
 static void norm_apply_make(struct parity *p, const size_t *s)
 {
@@ -270,7 +294,7 @@ static void norm_apply_run(struct kern *k, const struct call *c)
     OPS(k)->norm_apply(k, &(struct kern_norm){.n = c->s[0], .D = c->s[1], .x = c->p[0], .scale = c->p[1]});
 }
 
-/* T, N */
+/* T, N, whether in two calls */
 static void reward_scale_make(struct parity *p, const size_t *s)
 {
     struct kern_hyper hyper = {.gamma = 0.97f};
@@ -286,16 +310,21 @@ static void reward_scale_make(struct parity *p, const size_t *s)
 
 static void reward_scale_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->reward_scale(k, &(struct kern_reward_scale){.T = c->s[0],
-                                                        .N = c->s[1],
-                                                        .rewards = c->p[0],
-                                                        .carry = c->p[1],
-                                                        .discounted = c->p[2],
-                                                        .scale = c->p[3],
-                                                        .terms = c->p[4],
-                                                        .truncs = c->p[5],
-                                                        .hyper = c->p[6],
-                                                        .sums = c->p[7]});
+    struct kern_reward_scale r = {.part = c->s[2] ? KERN_REWARD_ADD : KERN_REWARD_ALL,
+                                  .T = c->s[0],
+                                  .N = c->s[1],
+                                  .rewards = c->p[0],
+                                  .carry = c->p[1],
+                                  .discounted = c->p[2],
+                                  .scale = c->p[3],
+                                  .terms = c->p[4],
+                                  .truncs = c->p[5],
+                                  .hyper = c->p[6],
+                                  .sums = c->p[7]};
+    OPS(k)->reward_scale(k, &r);
+    r.part = KERN_REWARD_APPLY;
+    if (c->s[2])
+        OPS(k)->reward_scale(k, &r);
 }
 
 /* T, N, D. The projection is coarse: a cosine's angle is rounded to bf16's inputs, which are the same on both sides. */
@@ -373,6 +402,18 @@ static void mean_std_make(struct parity *p, const size_t *s)
 static void mean_std_run(struct kern *k, const struct call *c)
 {
     OPS(k)->mean_std(k, (float *)c->p[0], (const float *)c->p[1], c->s[0]);
+}
+
+/* parts */
+static void mean_std_join_make(struct parity *p, const size_t *s)
+{
+    parity_add(p, "mean_std", BUF_F32, BUF_OUT, 2);
+    parity_normal(p, "parts", BUF_F32, BUF_IN, 2 * s[0], 1.0f);
+}
+
+static void mean_std_join_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->mean_std_join(k, (float *)c->p[0], (const float *)c->p[1], c->s[0]);
 }
 
 /* ---- segments ---- */
@@ -759,10 +800,12 @@ static const struct parity_case cases[] = {
     ROW(norm_add, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
     ROW_OF(norm_freeze, true, norm_add_make, norm_add_run, {33, 5}),
     ROW(norm_apply, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
-    ROW(reward_scale, false, {1, 1}, {64, 300}, {7, 1}),
+    ROW(norm_join, false, {2, 1}, {4, 17}, {8, 40}),
+    ROW(reward_scale, false, {1, 1}, {64, 300}, {7, 1}, {64, 300, 1}),
     ROW(novelty, true, {1, 1, 1}, {20, 7, 5}, {64, 130, 3}, {3, 33, 67}),
     ROW(advantage, false, {1, 1, 1}, {7, 3, 1}, {64, 33, 0}, {64, 512, 1}, {65, 100, 1}, {300, 40, 1}, {5, 4099, 0}),
     ROW(mean_std, false, {1, 0}, {2, 5}, {33, 100}, {32768, 0}, {70001, 1}),
+    ROW(mean_std_join, false, {1}, {2}, {64}),
     ROW(segments_shuffle, false, {1}, {2}, {37}, {64}, {4096}, {5001}, {16384}, {32767}, {32768}, {70001}, {1 << 20}),
     ROW(segments_priority, false, {1, 1, 10}, {9, 37, 5}, {64, 4096, 9}, {64, 5001, 0}, {33, 16384, 7}),
     ROW(segments_pick, false, {1, 1, 0}, {37, 5, 1}, {5, 100, 0}, {4096, 512, 0}, {5001, 700, 1}, {16384, 512, 1},

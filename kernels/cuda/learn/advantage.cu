@@ -133,3 +133,23 @@ void cuda_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
     mean_std_k<<<blocks, MEAN_BLOCK, 0, cuda->stream>>>(mean_std, (double *)cuda->partials, cuda->tickets, x, n);
     cuda_launched(k, "mean_std");
 }
+
+static __global__ void mean_std_join_k(float *mean_std /* (2) */, const float *parts /* (n_parts, 2) */, size_t n_parts)
+{
+    double mean = 0.0, var = 0.0;
+
+    for (size_t i = 0; i < n_parts; i++)
+        mean += (double)parts[2 * i] / (double)n_parts;
+    for (size_t i = 0; i < n_parts; i++) {
+        double apart = (double)parts[2 * i] - mean, deviation = (double)parts[2 * i + 1];
+        var += (deviation * deviation + apart * apart) / (double)n_parts;
+    }
+    mean_std[0] = (float)mean;
+    mean_std[1] = (float)sqrt(var);
+}
+
+void cuda_mean_std_join(struct kern *k, float *mean_std, const float *parts, size_t n_parts)
+{
+    mean_std_join_k<<<1, 1, 0, cuda_of(k)->stream>>>(mean_std, parts, n_parts);
+    cuda_launched(k, "mean_std_join");
+}

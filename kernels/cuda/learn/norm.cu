@@ -42,6 +42,27 @@ static __global__ void __launch_bounds__(APPLY_BLOCK)
     scale[2 * d + 1] = sums[3 * d] > 0.0 ? (float)(1.0 / sqrt(sums[3 * d + 2] / sums[3 * d] + NORM_EPS)) : 1.0f;
 }
 
+/* A thread has a column, of which it joins the parts in turn, and clears them. */
+static __global__ void __launch_bounds__(APPLY_BLOCK)
+    join_k(double *sums /* (D, 3) */, double *parts /* (n_parts, D, 3) */, size_t n_parts, size_t D)
+{
+    size_t d = (size_t)blockIdx.x * APPLY_BLOCK + threadIdx.x;
+
+    if (d >= D)
+        return;
+    double *own = sums + 3 * d;
+    for (size_t p = 0; p < n_parts; p++) {
+        double *part = parts + 3 * (p * D + d);
+        if (part[0] > 0.0) {
+            double all = own[0] + part[0], apart = part[1] - own[1];
+            own[2] += part[2] + apart * apart * (own[0] * part[0] / all);
+            own[1] += apart * (part[0] / all);
+            own[0] = all;
+        }
+        part[0] = part[1] = part[2] = 0.0;
+    }
+}
+
 /* NaN stays. */
 static __device__ __forceinline__ float limited(float x)
 {
@@ -109,6 +130,13 @@ void cuda_norm_freeze(struct kern *k, const struct kern_norm *norm)
     cuda_launched(k, "norm_freeze");
 }
 
+void cuda_norm_join(struct kern *k, const struct kern_norm *norm)
+{
+    join_k<<<cuda_ceil_div(norm->D, APPLY_BLOCK), APPLY_BLOCK, 0, cuda_of(k)->stream>>>(norm->sums, norm->parts,
+                                                                                        norm->n_parts, norm->D);
+    cuda_launched(k, "norm_join");
+}
+
 void cuda_reward_scale(struct kern *k, const struct kern_reward_scale *r)
 {
     cudaStream_t stream = cuda_of(k)->stream;
@@ -116,9 +144,13 @@ void cuda_reward_scale(struct kern *k, const struct kern_reward_scale *r)
     struct kern_norm norm = {};
 
     norm.n = n, norm.D = 1, norm.x = r->discounted, norm.sums = r->sums, norm.scale = r->scale;
-    discounted_k<<<cuda_ceil_div(r->N, APPLY_BLOCK), APPLY_BLOCK, 0, stream>>>(
-        r->discounted, r->carry, r->rewards, r->terms, r->truncs, r->hyper, r->T, r->N);
-    norm_add<float>(k, &norm);
+    if (r->part != KERN_REWARD_APPLY) {
+        discounted_k<<<cuda_ceil_div(r->N, APPLY_BLOCK), APPLY_BLOCK, 0, stream>>>(
+            r->discounted, r->carry, r->rewards, r->terms, r->truncs, r->hyper, r->T, r->N);
+        norm_add<float>(k, &norm);
+    }
+    if (r->part == KERN_REWARD_ADD)
+        return;
     cuda_norm_freeze(k, &norm);
     divide_k<<<cuda_ceil_div(n, APPLY_BLOCK), APPLY_BLOCK, 0, stream>>>(r->rewards, r->scale, n);
     cuda_launched(k, "reward_scale");

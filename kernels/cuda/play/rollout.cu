@@ -114,6 +114,7 @@ static bool rollout_fill(struct rollout_args *a, const struct kern_rollout *r)
     a->heads_b = r->params + net->heads_b;
     a->hyper = r->hyper;
     a->rng = r->rng;
+    a->first = r->first;
     a->states = (unsigned char *)env->states;
     a->logs = env->logs;
     a->obs = (__nv_bfloat16 *)r->obs;

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(ROLLOUT_THREADS, 1) rollout_k(const __grid_con
     const size_t agent = s.first + (size_t)local;
     const float clip = a.hyper->reward_clip;
     const float *out = s.out + (local % (s.out_blocks * MMA_TOKENS)) * ROLLOUT_OUT;
-    struct rng stream = rng_split(root, agent);
+    struct rng stream = rng_split(root, a.first + agent);
     struct rollout_seat seat;
     float draws = 0.0f;
 

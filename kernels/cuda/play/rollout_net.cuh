@@ -36,7 +36,7 @@ struct rollout_args {
     uint8_t *reset, *terms, *truncs;
     int32_t *actions;
     float *logp, *rewards, *boot, *values, *h;
-    size_t N;
+    size_t N, first; /* as of struct kern_rollout */
     int T, D, obs_steps /* of MMA_K columns */, n_layers, n_out, n_groups, game, state_size;
     uint32_t pieces_inverse; /* ceil(2^32 / (2 obs_steps)) */
     bool mingru, may_truncate;

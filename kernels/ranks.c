@@ -1,0 +1,131 @@
+/* ranks.c - see ranks.h: where the threads of several devices meet.
+ * Invariant: a round ends when all n ranks have arrived or when the ranks are aborted, and then never again begins. */
+#include "kernels/ranks_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct kern_ranks {
+    size_t n;
+    pthread_mutex_t lock; /* guards arrived and round; never held together with another */
+    pthread_cond_t changed;
+    size_t arrived;
+    uint64_t round;
+    atomic_bool aborted;
+    _Atomic uint64_t waiting_ns[KERN_RANKS_MAX]; /* since when; 0: not */
+    struct kern_exchange given[KERN_RANKS_MAX];
+    unsigned char id[KERN_RANKS_ID_MAX];
+};
+
+enum status kern_ranks_create(struct kern_ranks **ret_ranks, size_t n, struct error *err)
+{
+    struct kern_ranks *ranks;
+
+    *ret_ranks = NULL;
+    if (n < 1 || n > KERN_RANKS_MAX)
+        return FAIL(err, ST_CONFIG, "%zu devices cannot train together; 1 to %d can", n, KERN_RANKS_MAX);
+    ranks = mem_alloc(sizeof *ranks);
+    ranks->n = n;
+    pthread_mutex_init(&ranks->lock, NULL);
+    pthread_cond_init(&ranks->changed, NULL);
+    *ret_ranks = ranks;
+    return ST_OK;
+}
+
+void kern_ranks_destroy(struct kern_ranks *ranks)
+{
+    if (ranks == NULL)
+        return;
+    pthread_cond_destroy(&ranks->changed);
+    pthread_mutex_destroy(&ranks->lock);
+    mem_free(ranks);
+}
+
+size_t kern_ranks_count(const struct kern_ranks *ranks)
+{
+    return ranks->n;
+}
+
+enum status kern_ranks_join(struct kern *kern, struct kern_ranks *ranks, size_t rank, struct error *err)
+{
+    enum status rc = ST_OK;
+
+    if (kern->ranks != NULL)
+        return FAIL(err, ST_BUSY, "%s trains with other devices already; one training of several devices at a time",
+                    kern->name);
+    kern->ranks = ranks;
+    kern->rank = rank;
+    if (kern->device->ranks_join != NULL)
+        rc = kern->device->ranks_join(kern, err);
+    else if (!kern_ranks_meet(ranks, rank))
+        rc = FAIL(err, ST_DEVICE, "device %zu of the training: another one failed to start", rank);
+    if (rc != ST_OK)
+        kern->ranks = NULL;
+    return rc;
+}
+
+void kern_ranks_leave(struct kern *kern)
+{
+    if (kern->ranks != NULL && kern->device->ranks_leave != NULL)
+        kern->device->ranks_leave(kern);
+    kern->ranks = NULL;
+}
+
+void kern_ranks_abort(struct kern_ranks *ranks)
+{
+    pthread_mutex_lock(&ranks->lock);
+    atomic_store(&ranks->aborted, true);
+    pthread_cond_broadcast(&ranks->changed);
+    pthread_mutex_unlock(&ranks->lock);
+}
+
+bool kern_ranks_aborted(const struct kern_ranks *ranks)
+{
+    return atomic_load(&ranks->aborted);
+}
+
+bool kern_ranks_meet(struct kern_ranks *ranks, size_t rank)
+{
+    uint64_t round;
+    bool met;
+
+    kern_ranks_wait(ranks, rank, true);
+    pthread_mutex_lock(&ranks->lock);
+    round = ranks->round;
+    if (++ranks->arrived == ranks->n) {
+        ranks->arrived = 0;
+        ranks->round++;
+        pthread_cond_broadcast(&ranks->changed);
+    }
+    while (ranks->round == round && !atomic_load(&ranks->aborted))
+        pthread_cond_wait(&ranks->changed, &ranks->lock);
+    met = ranks->round != round;
+    pthread_mutex_unlock(&ranks->lock);
+    kern_ranks_wait(ranks, rank, false);
+    return met && !atomic_load(&ranks->aborted);
+}
+
+void kern_ranks_wait(struct kern_ranks *ranks, size_t rank, bool waiting)
+{
+    atomic_store(&ranks->waiting_ns[rank], waiting ? clock_mono_ns() : 0);
+}
+
+double kern_ranks_waited_s(const struct kern_ranks *ranks, size_t rank)
+{
+    uint64_t since = atomic_load(&ranks->waiting_ns[rank]), now = clock_mono_ns();
+
+    return since > 0 && now > since ? 1e-9 * (double)(now - since) : 0.0;
+}
+
+struct kern_exchange *kern_ranks_given(struct kern_ranks *ranks)
+{
+    return ranks->given;
+}
+
+unsigned char *kern_ranks_id(struct kern_ranks *ranks)
+{
+    return ranks->id;
+}

@@ -1,0 +1,633 @@
+/* test_ranks.c - several devices (train.devices) on a CPU: they play, learn and report what one device does, within
+ * rounding, whatever their number; checkpoints are those of one device; a rank that fails, differs or hangs is named. */
+#include "trainer_test.h"
+
+#include <math.h>
+#include <pthread.h>
+
+static char ckpt_path[4096];
+
+static struct trainer *ranks_trainer(struct setup *s, int64_t devices)
+{
+    s->train.devices = devices;
+    return setup_trainer(s);
+}
+
+static enum status note_rank(void *ctx, struct trainer *t, struct error *err)
+{
+    (void)err;
+    ((struct trainer **)ctx)[t->rank] = t;
+    return ST_OK;
+}
+
+/* The trainers of all ranks; on a CPU their memory may be read while they have nothing to do. */
+static void ranks_of(struct trainer *t, struct trainer *ret_ranks[KERN_RANKS_MAX])
+{
+    OK(ranks_run(t, note_rank, ret_ranks, err));
+}
+
+/* ---- the same learning ---- */
+
+struct variant {
+    const char *game;
+    int core, optimizer;
+    double target_kl, e3b_coef;
+    bool normed; /* observations and rewards */
+    bool conv;
+    int64_t value_bins, frames;
+};
+
+static const struct variant variants[] = {
+    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, 0, 0, false, false, 0, 0},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, 0, 0, false, false, 0, 0},
+    {"memory", POLICY_CORE_LSTM, TRAIN_ADAM, 0, 0, false, false, 21, 0},
+    {"pendulum", POLICY_CORE_MLP, TRAIN_MUON, 0, 0, true, false, 0, 0},
+    {"cartpole", POLICY_CORE_MINGRU, TRAIN_ADAM, 0, 0.1, true, false, 0, 3},
+    {"squared", POLICY_CORE_MLP, TRAIN_MUON, 1e-5, 0, false, true, 0, 0}, /* updates end early */
+};
+#define N_VARIANTS (sizeof variants / sizeof variants[0])
+
+/* All segments are in every minibatch, so that the choice of segments plays no part. */
+static void setup_variant(struct setup *s, const struct variant *v)
+{
+    setup_game(s, v->game, 1);
+    s->policy.core = v->core;
+    s->policy.norm_obs = v->normed;
+    s->policy.value_bins = v->value_bins;
+    s->policy.frame_stack = v->frames;
+    if (v->conv) {
+        s->policy.encoder = POLICY_ENCODER_CONV;
+        s->policy.conv_channels = 8;
+    }
+    s->train.optimizer = v->optimizer;
+    s->train.target_kl = v->target_kl;
+    s->train.e3b_coef = v->e3b_coef;
+    s->train.scale_reward = v->normed;
+    s->train.minibatch_size = 96;
+    s->train.replay_ratio = 2;
+}
+
+static double largest(const float *x, const float *y, size_t n)
+{
+    double most = 0.0;
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)(y != NULL ? x[i] - y[i] : x[i])));
+    return most;
+}
+
+static void check_close(const char *what, double got, double want)
+{
+    if (!(fabs(got - want) <= 2e-3 * (1e-3 + fabs(want))) && !(isnan(got) && isnan(want)))
+        fail_msg("%s: %.9g in place of %.9g", what, got, want);
+}
+
+static void assert_close_trainers(struct trainer *got, struct trainer *want, const char *what)
+{
+    size_t n = trainer_n_params(want);
+    float *x = params_copy(got), *y = params_copy(want);
+    struct train_metrics a, b;
+
+    if (!(largest(x, y, n) < 1e-4 * largest(y, NULL, n)))
+        fail_msg("%s: weights differ by %g of %g", what, largest(x, y, n), largest(y, NULL, n));
+    free(x);
+    free(y);
+    trainer_get_metrics(got, &a);
+    trainer_get_metrics(want, &b);
+    assert_int_equal(a.env_steps, b.env_steps);
+    assert_int_equal(a.updates, b.updates);
+    assert_true(a.episodes == b.episodes && b.updates > 0);
+    check_close("score", a.score, b.score);
+    check_close("length", a.ep_length, b.ep_length);
+    check_close("policy loss", a.policy_loss + 1.0, b.policy_loss + 1.0);
+    check_close("value loss", a.value_loss, b.value_loss);
+    check_close("entropy", a.entropy, b.entropy);
+    check_close("explained variance", a.explained_variance + 1.0, b.explained_variance + 1.0);
+    check_close("gradient", a.grad_norm, b.grad_norm);
+}
+
+static void test_learn_as_one_device(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < N_VARIANTS; v++) {
+        struct setup s;
+        setup_variant(&s, &variants[v]);
+        struct trainer *one = ranks_trainer(&s, 1);
+        iterate(one, 5);
+        for (int64_t devices = 2; devices <= 4; devices *= 2) {
+            struct trainer *t = ranks_trainer(&s, devices), *ranks[KERN_RANKS_MAX];
+            iterate(t, 5);
+            assert_close_trainers(t, one, variants[v].game);
+            OK(ranks_compare(t, err));
+            ranks_of(t, ranks);
+            for (int64_t r = 1; r < devices; r++) {
+                assert_memory_equal(ranks[r]->params, ranks[0]->params, t->policy.n_params * sizeof(float));
+                assert_memory_equal(ranks[r]->moment1, ranks[0]->moment1, t->policy.n_params * sizeof(float));
+                assert_memory_equal(ranks[r]->stats, ranks[0]->stats, sizeof *t->stats);
+                if (variants[v].normed)
+                    assert_memory_equal(ranks[r]->norm_of.obs_sums, ranks[0]->norm_of.obs_sums,
+                                        t->policy.frame_size * 3 * sizeof(double));
+            }
+            trainer_destroy(t);
+        }
+        trainer_destroy(one);
+        setup_close(&s);
+    }
+}
+
+/* The same bytes twice: nothing depends on which thread is first. */
+static void test_same_bytes_twice(void **unused)
+{
+    struct trainer *t[2];
+    struct setup s[2];
+
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        setup_variant(&s[i], &variants[3]);
+        s[i].train.minibatch_size = 32;
+        s[i].train.prio_alpha = 0.7;
+        t[i] = ranks_trainer(&s[i], 4);
+        iterate(t[i], 6);
+    }
+    assert_same_weights(t[0], t[1]);
+    for (int i = 0; i < 2; i++) {
+        trainer_destroy(t[i]);
+        setup_close(&s[i]);
+    }
+}
+
+/* ---- what each rank plays and takes ---- */
+
+static enum status play_only(void *ctx, struct trainer *t, struct error *err)
+{
+    (void)ctx;
+    return rollout_run(t, err);
+}
+
+/* The first rollout, with the same weights: each rank plays its part of what one device plays, to the bit. */
+static void test_parts_of_one_rollout(void **unused)
+{
+    const size_t devices = 3;
+    struct trainer *ranks[KERN_RANKS_MAX];
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    struct trainer *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, (int64_t)devices);
+    OK(play_only(NULL, one, err));
+    OK(ranks_meet(t, play_only, NULL, err));
+    ranks_of(t, ranks);
+    for (size_t r = 0; r < devices; r++) {
+        const struct trainer *own = ranks[r];
+        size_t n = own->n_agents, D = own->policy.obs_size;
+        assert_int_equal(n * devices, one->n_agents);
+        for (size_t step = 0; step < own->horizon; step++) {
+            const float *all_obs = (const float *)one->roll.obs + (step * one->n_agents + r * n) * D;
+            assert_memory_equal((const float *)own->roll.obs + step * n * D, all_obs, n * D * sizeof(float));
+            assert_memory_equal(own->roll.actions + step * n, one->roll.actions + step * one->n_agents + r * n,
+                                n * sizeof(int32_t));
+        }
+        if (r > 0) /* streams of their own */
+            assert_memory_not_equal(own->roll.obs, ranks[0]->roll.obs, n * D * sizeof(float));
+    }
+    trainer_destroy(one);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static enum status first_minibatch(void *ctx, struct trainer *t, struct error *err)
+{
+    (void)ctx;
+    TRY(rollout_run(t, err));
+    t->ops->zero(t->kern, t->stats, sizeof *t->stats);
+    update_advantage(t);
+    t->ops->segments_shuffle(t->kern, t->mb.perm, t->rng_segments, t->n_agents);
+    update_forward(t, t->mb.perm);
+    update_backward(t, t->mb.perm, NULL, false);
+    return kern_sync(t->kern, err);
+}
+
+/* A rank's order is the one device's order of its agents, and the gradient is that of the segments of all ranks. */
+static void test_gradient_of_a_minibatch(void **unused)
+{
+    const size_t devices = 2;
+    struct trainer *ranks[KERN_RANKS_MAX];
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[1]);
+    s.train.minibatch_size = 48;
+    s.train.vtrace = false;
+    struct trainer *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, (int64_t)devices);
+    OK(ranks_meet(t, first_minibatch, NULL, err));
+    ranks_of(t, ranks);
+    OK(first_minibatch(NULL, one, err));
+    size_t N = one->n_agents, n = N / devices, at[2] = {0, 0}, B = t->n_segments, n_idx = 0;
+    int32_t idx[16];
+    for (size_t i = 0; i < N; i++) {
+        size_t r = (size_t)one->mb.perm[i] / n;
+        assert_int_equal(one->mb.perm[i], (int32_t)(r * n) + ranks[r]->mb.perm[at[r]++]);
+    }
+    for (size_t r = 0; r < devices; r++)
+        for (size_t i = 0; i < B; i++)
+            idx[n_idx++] = (int32_t)(r * n) + ranks[r]->mb.perm[i];
+    assert_int_equal(n_idx, one->n_segments);
+    one->ops->zero(one->kern, one->stats, sizeof *one->stats);
+    update_forward(one, idx);
+    update_backward(one, idx, NULL, false);
+    size_t n_params = one->policy.n_params;
+    double most = largest(one->grads, NULL, n_params);
+    assert_true(most > 0.0);
+    for (size_t r = 0; r < devices; r++)
+        assert_true(largest(ranks[r]->grads, one->grads, n_params) < 1e-5 * most);
+    assert_true(t->stats->n_tokens == one->stats->n_tokens && t->stats->n_tokens == 48.0);
+    check_close("norm", t->stats->grad_norm, one->stats->grad_norm);
+    trainer_destroy(one);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* ---- checkpoints ---- */
+
+static void read_file(char **ret_bytes, size_t *ret_n)
+{
+    *ret_bytes = NULL;
+    OK(file_read_all(ckpt_path, 1 << 24, ret_bytes, ret_n, err));
+}
+
+static void test_resume(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < N_VARIANTS; v++) {
+        struct setup s, other;
+        setup_variant(&s, &variants[v]);
+        setup_variant(&other, &variants[v]);
+        s.train.minibatch_size = other.train.minibatch_size = 48;
+        struct trainer *straight = ranks_trainer(&other, 2), *first = ranks_trainer(&s, 2);
+        iterate(straight, 8);
+        iterate(first, 4);
+        OK(trainer_save(first, ckpt_path, "", err));
+        iterate(first, 1);
+        trainer_destroy(first);
+        struct trainer *second = ranks_trainer(&s, 2);
+        iterate(second, 2);
+        OK(trainer_load(second, ckpt_path, err));
+        iterate(second, 4);
+        assert_same_weights(straight, second);
+        OK(ranks_compare(second, err));
+        trainer_destroy(straight);
+        trainer_destroy(second);
+        setup_close(&s);
+        setup_close(&other);
+    }
+}
+
+/* A file of two devices is continued by one and by four, as by two. */
+static void test_resume_with_another_number(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < N_VARIANTS; v++) {
+        struct setup s, other;
+        setup_variant(&s, &variants[v]);
+        setup_variant(&other, &variants[v]);
+        struct trainer *two = ranks_trainer(&other, 2);
+        iterate(two, 3);
+        OK(trainer_save(two, ckpt_path, "", err));
+        iterate(two, 3);
+        for (int64_t devices = 1; devices <= 4; devices += 3) {
+            struct trainer *t = ranks_trainer(&s, devices);
+            OK(trainer_load(t, ckpt_path, err));
+            iterate(t, 3);
+            assert_close_trainers(t, two, variants[v].game);
+            trainer_destroy(t);
+        }
+        trainer_destroy(two);
+        setup_close(&s);
+        setup_close(&other);
+    }
+}
+
+/* Before anything was added up the file is that of one device, byte for byte. */
+static void test_file_of_one_device(void **unused)
+{
+    struct setup s;
+    char *a, *b;
+    size_t n, m;
+
+    (void)unused;
+    setup_variant(&s, &variants[2]);
+    struct trainer *t = ranks_trainer(&s, 1);
+    OK(trainer_save(t, ckpt_path, "x", err));
+    read_file(&a, &n);
+    trainer_destroy(t);
+    t = ranks_trainer(&s, 4);
+    OK(trainer_save(t, ckpt_path, "x", err));
+    read_file(&b, &m);
+    trainer_destroy(t);
+    assert_int_equal(n, m);
+    assert_memory_equal(a, b, n);
+    mem_free(a);
+    mem_free(b);
+    setup_close(&s);
+}
+
+/* A file that all refuse costs nothing but the answer. */
+static void test_refused_file(void **unused)
+{
+    struct error why = {0};
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    OK(file_write_all(ckpt_path, "no checkpoint", 13, err));
+    struct trainer *t = ranks_trainer(&s, 2);
+    assert_int_equal(trainer_load(t, ckpt_path, &why), ST_CORRUPT);
+    assert_non_null(strstr(why.text, "is not a Trawl checkpoint"));
+    iterate(t, 1);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* ---- a whole run, and what is worth knowing of it ---- */
+
+static void test_run_and_evaluate(void **unused)
+{
+    const struct eval_settings e = {.episodes = 16, .max_steps = 64};
+    struct eval_result a, b;
+    struct train_result r;
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    s.train.total_timesteps = 12 * 45; /* the last rollout is shorter */
+    struct trainer *t = ranks_trainer(&s, 3), *one = ranks_trainer(&s, 1);
+    OK(trainer_run(t, NULL, &r, err));
+    assert_int_equal(r.env_steps, 12 * 45);
+    assert_true(r.window.episodes > 0.0);
+    OK(trainer_save(t, ckpt_path, "", err));
+    OK(trainer_load_weights(one, ckpt_path, err));
+    OK(trainer_eval(t, &e, &a, err));
+    OK(trainer_eval(one, &e, &b, err));
+    assert_true(a.score == b.score && a.episodes == b.episodes);
+    trainer_destroy(t);
+    trainer_destroy(one);
+    setup_close(&s);
+}
+
+static void test_uneven_shares_are_refused(void **unused)
+{
+    struct error why = {0};
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    s.train.devices = 5;
+    assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &why), ST_CONFIG);
+    assert_non_null(strstr(why.text, "train.devices 5 cannot share evenly; try total_agents 15"));
+    error_clear(&why);
+    s.train.devices = 4;
+    s.train.minibatch_size = 16;
+    assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &why), ST_CONFIG);
+    assert_non_null(strstr(why.text, "train.devices 4 cannot share evenly; try minibatch_size 32"));
+    setup_close(&s);
+}
+
+static void test_one_training_of_a_device(void **unused)
+{
+    struct error why = {0};
+    struct trainer *second;
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    struct trainer *t = ranks_trainer(&s, 2);
+    assert_int_equal(trainer_create(&second, s.kern, s.def, s.env, &s.policy, &s.train, &why), ST_BUSY);
+    iterate(t, 1);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* ---- faults ---- */
+
+/* A game of which one instance does not come back from its 20th step until it is let go. */
+struct stuck_settings {
+    int64_t unused;
+};
+struct stuck_state {
+    struct rng rng;
+    int64_t steps;
+};
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool released;
+    uint64_t hangs; /* the key of its stream; 0: none does */
+} stuck = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static enum status stuck_shape(const struct env_def *def, const void *settings, struct env_shape *shape,
+                               struct error *err)
+{
+    (void)def, (void)settings, (void)err;
+    *shape = (struct env_shape){.obs_size = 1, .n_agents = 1, .n_heads = 1, .head_sizes = {2}};
+    return ST_OK;
+}
+
+static void stuck_reset_range(const void *settings, void *states, struct rng root, size_t from, size_t to)
+{
+    struct stuck_state *s = states;
+    (void)settings;
+    for (size_t i = from; i < to; i++)
+        s[i] = (struct stuck_state){.rng = rng_split(root, i)};
+}
+
+static void stuck_observe_range(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from,
+                                size_t to)
+{
+    const struct stuck_state *s = states;
+    (void)settings, (void)mask;
+    for (size_t i = from; i < to; i++)
+        obs[i] = (float)s[i].steps;
+}
+
+static void stuck_step_range(const void *settings, void *states, struct env_log *logs, const struct env_io *io,
+                             size_t from, size_t to)
+{
+    struct stuck_state *s = states;
+    (void)settings, (void)logs;
+    for (size_t i = from; i < to; i++) {
+        s[i].steps++;
+        io->rewards[i] = (float)io->actions[i];
+        io->terms[i] = io->truncs[i] = 0;
+        io->obs[i] = (float)(s[i].steps % 4);
+        pthread_mutex_lock(&stuck.lock);
+        while (s[i].rng.key == stuck.hangs && s[i].steps == 20 && !stuck.released)
+            pthread_cond_wait(&stuck.changed, &stuck.lock);
+        pthread_mutex_unlock(&stuck.lock);
+    }
+}
+
+static const struct env_def stuck_def = {
+    .api_version = ENV_API_VERSION,
+    .name = "stuck",
+    .options = {.section = "env", .title = "stuck", .settings_size = sizeof(struct stuck_settings)},
+    .state_size = sizeof(struct stuck_state),
+    .shape = stuck_shape,
+    .reset_range = stuck_reset_range,
+    .step_range = stuck_step_range,
+    .observe_range = stuck_observe_range,
+};
+
+static uint64_t stuck_key(struct trainer *t)
+{
+    struct stuck_state *states = mem_alloc(kern_env_state_bytes(t->env));
+    uint64_t key;
+
+    OK(kern_env_save(t->kern, t->env, states, err));
+    key = states[t->n_envs - 1].rng.key;
+    mem_free(states);
+    return key;
+}
+
+/* A game from outside, which may know nothing of parts of a batch, has streams of each rank's own all the same. */
+static void test_streams_of_games_from_outside(void **unused)
+{
+    struct trainer *ranks[KERN_RANKS_MAX];
+    struct setup s;
+
+    (void)unused;
+    setup_open(&s, &stuck_def, 1);
+    s.train.minibatch_size = 96;
+    struct trainer *t = ranks_trainer(&s, 3);
+    ranks_of(t, ranks);
+    assert_true(stuck_key(ranks[0]) != stuck_key(ranks[1]) && stuck_key(ranks[1]) != stuck_key(ranks[2]) &&
+                stuck_key(ranks[0]) != stuck_key(ranks[2]));
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static struct setup hung; /* stays: its thread may use it as long as the process lives */
+
+static void test_a_rank_that_hangs_is_named(void **unused)
+{
+    struct trainer *ranks[KERN_RANKS_MAX];
+    struct error why = {0}, later = {0};
+    struct train_result r;
+
+    (void)unused;
+    setup_open(&hung, &stuck_def, 1);
+    hung.train.minibatch_size = 96;
+    hung.train.rank_timeout_s = 0.5;
+    struct trainer *t = ranks_trainer(&hung, 3);
+    ranks_of(t, ranks);
+    stuck.hangs = stuck_key(ranks[1]);
+    assert_int_equal(trainer_run(t, NULL, &r, &why), ST_DEVICE);
+    assert_non_null(strstr(why.text, "rank 1 has not come back for 0.5 s"));
+    assert_true(kern_is_lost(hung.kern));
+    assert_int_equal(trainer_iterate(t, &later), ST_DEVICE);
+    assert_non_null(strstr(later.text, "training had ended: rank 1 has"));
+    trainer_destroy(t);
+    kern_close(hung.kern);
+    pthread_mutex_lock(&stuck.lock);
+    stuck.released = true; /* the thread goes on, into memory that is still there */
+    pthread_cond_broadcast(&stuck.changed);
+    pthread_mutex_unlock(&stuck.lock);
+}
+
+static enum status fail_one(void *ctx, struct trainer *t, struct error *err)
+{
+    (void)ctx;
+    if (t->rank == 1)
+        return FAIL(err, ST_IO, "the disk is full");
+    return rank_iterate(t, t->horizon_full, err); /* waits for rank 1 */
+}
+
+static void test_a_rank_that_fails_is_named(void **unused)
+{
+    struct error why = {0};
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    struct trainer *t = ranks_trainer(&s, 3);
+    iterate(t, 1);
+    assert_int_equal(ranks_meet(t, fail_one, NULL, &why), ST_IO);
+    assert_string_equal(why.text, "rank 1 of 3: the disk is full");
+    error_clear(&why);
+    assert_int_equal(trainer_iterate(t, &why), ST_IO);
+    assert_false(kern_is_lost(s.kern));
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static void test_weights_that_differ_are_an_error(void **unused)
+{
+    struct trainer *ranks[KERN_RANKS_MAX];
+    struct error why = {0};
+    struct train_result r;
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    struct trainer *t = ranks_trainer(&s, 2);
+    iterate(t, 1);
+    ranks_of(t, ranks);
+    ranks[1]->params[7] += 1e-3f;
+    assert_int_equal(trainer_run(t, NULL, &r, &why), ST_DEVICE);
+    assert_non_null(strstr(why.text, "rank 1 has weight"));
+    error_clear(&why);
+    assert_int_equal(trainer_save(t, ckpt_path, "", &why), ST_NUMERIC);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* All ranks meet a number that is not finite; the one that has it says where it came from. */
+static void test_numeric_failure_names_its_rank(void **unused)
+{
+    struct trainer *ranks[KERN_RANKS_MAX];
+    struct error why = {0};
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    struct trainer *t = ranks_trainer(&s, 2);
+    iterate(t, 1);
+    ranks_of(t, ranks);
+    ((float *)ranks[1]->roll.obs)[t->horizon * ranks[1]->n_agents * t->policy.obs_size] = NAN;
+    assert_int_equal(trainer_iterate(t, &why), ST_NUMERIC);
+    assert_non_null(strstr(why.text, "rank 1 of 2: observation is nan"));
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_learn_as_one_device),
+        cmocka_unit_test(test_same_bytes_twice),
+        cmocka_unit_test(test_parts_of_one_rollout),
+        cmocka_unit_test(test_gradient_of_a_minibatch),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_resume_with_another_number),
+        cmocka_unit_test(test_file_of_one_device),
+        cmocka_unit_test(test_refused_file),
+        cmocka_unit_test(test_run_and_evaluate),
+        cmocka_unit_test(test_uneven_shares_are_refused),
+        cmocka_unit_test(test_one_training_of_a_device),
+        cmocka_unit_test(test_streams_of_games_from_outside),
+        cmocka_unit_test(test_a_rank_that_fails_is_named),
+        cmocka_unit_test(test_weights_that_differ_are_an_error),
+        cmocka_unit_test(test_numeric_failure_names_its_rank),
+        cmocka_unit_test(test_a_rank_that_hangs_is_named),
+    };
+
+    char dir[] = "/tmp/trawl_test_XXXXXX";
+    int rc;
+
+    if (mkdtemp(dir) == NULL)
+        return 1;
+    snprintf(ckpt_path, sizeof ckpt_path, "%s/a.ckpt", dir);
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(ckpt_path);
+    rmdir(dir);
+    return rc;
+}

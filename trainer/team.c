@@ -1,0 +1,416 @@
+/* team.c - several devices train one policy (train.devices): a rank for each, with a trainer, a device and a thread of its
+ * own. Each rank plays its share of the agents and takes its share of every minibatch out of them; what one device computes
+ * over all of them (gradient, advantages' mean and deviation, statistics, what observations and rewards are normalised by,
+ * logs) the ranks exchange within their operations (kern_ops->exchange), so each rank makes the same step.
+ *
+ * The caller's thread uses rank 0's trainer between calls, and hands the ranks one function at a time, which it waits for.
+ * While it waits it looks for a rank that the others wait for in vain: such a rank is named, the others are let go, and the
+ * team is lost: nothing of it is freed, since the thread that hangs may still use it (kern_is_lost).
+ * Invariants: (1) ranks run the same functions in the same order, so that their exchanges meet; (2) a failure that not all
+ * ranks have ends the team: there is no further function but the last one, which frees; (3) the team's lock is held for short, and within it at most that of struct kern_ranks. */
+#include "trainer/trainer_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_S 0.1 /* how often it is looked for a rank that hangs */
+#define STEP_MAX_S 0.5 /* of a wait that one look adds: time in which the process stood still is no wait */
+#define LET_GO_S 2.0 /* that ranks get to come back after they were let go */
+
+struct rank;
+typedef enum status team_fn(void *ctx, struct rank *rank, struct error *err);
+
+struct rank {
+    struct team *team;
+    size_t index;
+    pthread_t thread;
+    struct kern *kern; /* owned, but for rank 0's */
+    bool joined; /* the others, by its kern */
+    struct trainer *t;
+    /* of the function that was handed over last */
+    bool done;
+    enum status rc;
+    struct error err;
+    double waited_s; /* the caller's: for how long the rank has been waiting for others, or done */
+};
+
+struct team {
+    size_t n;
+    struct kern_ranks *meeting;
+    double timeout_s;
+    pthread_mutex_t lock; /* guards what follows, and done, rc and err of ranks */
+    pthread_cond_t handed, ended;
+    team_fn *fn;
+    void *ctx;
+    bool meets; /* within the function ranks wait for each other */
+    uint64_t n_handed;
+    size_t n_done, n_failed, first_failed; /* first_failed: where n_failed > 0 */
+    bool quit;
+    bool opened; /* devices have been given work */
+    bool over, lost; /* no more functions; a thread does not come back, or the devices are of no use */
+    struct error why; /* it is over */
+    struct rank ranks[];
+};
+
+/* ---- a rank's thread ---- */
+
+static void rank_call(struct rank *r, team_fn *fn, void *ctx)
+{
+    struct team *team = r->team;
+    struct error err = {0};
+    enum status rc = fn(ctx, r, &err);
+
+    pthread_mutex_lock(&team->lock);
+    if (rc == ST_OK && team->meets && kern_ranks_aborted(team->meeting))
+        rc = FAIL(&err, ST_DEVICE, "another rank failed");
+    r->rc = rc;
+    r->err = err;
+    r->done = true;
+    if (rc != ST_OK && team->n_failed++ == 0)
+        team->first_failed = r->index;
+    if (rc != ST_OK && rc != ST_NUMERIC && team->meets) /* the others may wait for it */
+        kern_ranks_abort(team->meeting);
+    team->n_done++;
+    pthread_cond_signal(&team->ended);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static void *rank_main(void *arg)
+{
+    struct rank *r = (struct rank *)arg;
+    struct team *team = r->team;
+    uint64_t n_called = 0;
+    team_fn *fn;
+    void *ctx;
+
+    for (;;) {
+        pthread_mutex_lock(&team->lock);
+        while (team->n_handed == n_called && !team->quit)
+            pthread_cond_wait(&team->handed, &team->lock);
+        fn = team->n_handed == n_called ? NULL : team->fn;
+        ctx = team->ctx;
+        n_called = team->n_handed;
+        pthread_mutex_unlock(&team->lock);
+        if (fn == NULL)
+            return NULL;
+        rank_call(r, fn, ctx);
+    }
+}
+
+/* ---- a function for all of them ---- */
+
+/* With the lock held: brings the ranks' waits up to date; true: one of them has waited too long for others. */
+static bool waits_look(struct team *team, double passed_s)
+{
+    bool in_vain = false;
+
+    passed_s = passed_s < STEP_MAX_S ? passed_s : STEP_MAX_S;
+    for (size_t i = 0; i < team->n; i++) {
+        struct rank *r = &team->ranks[i];
+        double now_s = r->done ? r->waited_s + passed_s : kern_ranks_waited_s(team->meeting, i);
+        double sum_s = r->waited_s + passed_s;
+        r->waited_s = sum_s < now_s ? sum_s : now_s;
+        in_vain = in_vain || r->waited_s > team->timeout_s;
+    }
+    return in_vain;
+}
+
+/* With the lock held: names the ranks that the others wait for. */
+static void hang_text(struct team *team, char *text, size_t size)
+{
+    size_t n_hung = 0, used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < team->n && used < size; i++)
+        if (!team->ranks[i].done && !(kern_ranks_waited_s(team->meeting, i) > 0.0))
+            used += (size_t)snprintf(text + used, size - used, "%s%zu", n_hung++ > 0 ? " and " : "rank ", i);
+    if (n_hung == 0)
+        snprintf(text, size, "no device of ranks 0 to %zu has finished anything", team->n - 1);
+    else
+        snprintf(text + used, size - used, " %s not come back", n_hung > 1 ? "have" : "has");
+}
+
+/* With the lock held: waits for all ranks, or for those that come back once one is found to hang. */
+static void team_wait(struct team *team)
+{
+    double last_s = clock_mono_s(), until_s = 0.0; /* until: 0 while nothing has failed */
+    char hung[512];
+
+    while (team->n_done < team->n && !(until_s > 0.0 && clock_mono_s() > until_s)) {
+        struct timespec look = clock_timespec(clock_mono_s() + LOOK_S);
+        double now_s;
+        (void)pthread_cond_timedwait(&team->ended, &team->lock, &look);
+        now_s = clock_mono_s();
+        if (until_s == 0.0 && waits_look(team, now_s - last_s)) {
+            hang_text(team, hung, sizeof hung);
+            FAIL(&team->why, ST_DEVICE,
+                 "%s for %.3g s, while the others of %zu waited (train.rank_timeout_s): a game or a device hangs; the "
+                 "last checkpoint continues it",
+                 hung, team->timeout_s, team->n);
+            kern_ranks_abort(team->meeting);
+        }
+        if (until_s == 0.0 && kern_ranks_aborted(team->meeting))
+            until_s = now_s + LET_GO_S;
+        last_s = now_s;
+    }
+    team->lost = team->lost || team->n_done < team->n;
+}
+
+/* With the lock held, after team_wait: the first failure, or of those that all have met the one that was found earliest
+ * on the way of the numbers. */
+static enum status team_result(struct team *team, struct error *err)
+{
+    struct rank *first = team->n_failed > 0 ? &team->ranks[team->first_failed] : NULL;
+    struct error why = team->why; /* a hang */
+
+    for (size_t i = 0; first != NULL && first->rc == ST_NUMERIC && team->n_done == team->n && i < team->n; i++)
+        if (team->ranks[i].rc == ST_NUMERIC && team->ranks[i].t->n_looked < first->t->n_looked)
+            first = &team->ranks[i];
+    if (first != NULL)
+        FAIL(&why, first->rc, "rank %zu of %zu: %s", first->index, team->n, first->err.text);
+    if (kern_ranks_aborted(team->meeting)) {
+        team->over = true;
+        team->lost = team->lost || (team->opened && kern_kind(team->ranks[0].kern) != KERN_CPU); /* it waits for ever */
+    }
+    team->over = team->over || (team->n_failed > 0 && team->n_failed < team->n);
+    if (team->over)
+        team->why = why;
+    if (team->lost)
+        team->ranks[0].kern->lost = true;
+    return why.status == ST_OK ? ST_OK : FAIL(err, why.status, "%s", why.text);
+}
+
+/* meets: fn exchanges something. */
+static enum status team_run(struct team *team, team_fn *fn, void *ctx, bool meets, struct error *err)
+{
+    enum status rc;
+
+    pthread_mutex_lock(&team->lock);
+    for (size_t i = 0; i < team->n; i++) {
+        struct rank *r = &team->ranks[i];
+        r->done = false;
+        r->rc = ST_OK;
+        r->waited_s = 0.0;
+    }
+    team->n_done = team->n_failed = 0;
+    team->meets = meets;
+    team->fn = fn;
+    team->ctx = ctx;
+    team->n_handed++;
+    pthread_cond_broadcast(&team->handed);
+    team_wait(team);
+    rc = team_result(team, err);
+    pthread_mutex_unlock(&team->lock);
+    return rc;
+}
+
+struct ranks_job {
+    rank_fn *fn;
+    void *ctx;
+};
+
+static enum status run_one(void *ctx, struct rank *r, struct error *err)
+{
+    const struct ranks_job *job = (const struct ranks_job *)ctx;
+
+    return job->fn(job->ctx, r->t, err);
+}
+
+static enum status run_for_all(struct trainer *t, rank_fn *fn, void *ctx, bool meets, struct error *err)
+{
+    struct ranks_job job = {.fn = fn, .ctx = ctx};
+
+    if (t->team == NULL)
+        return fn(ctx, t, err);
+    if (t->team->over)
+        return FAIL(err, t->team->why.status, "training had ended: %s", t->team->why.text);
+    return team_run(t->team, run_one, &job, meets, err);
+}
+
+enum status ranks_run(struct trainer *t, rank_fn *fn, void *ctx, struct error *err)
+{
+    return run_for_all(t, fn, ctx, false, err);
+}
+
+enum status ranks_meet(struct trainer *t, rank_fn *fn, void *ctx, struct error *err)
+{
+    return run_for_all(t, fn, ctx, true, err);
+}
+
+/* ---- the same weights ---- */
+
+static enum status download_params(void *ctx, struct trainer *t, struct error *err)
+{
+    float *params = (float *)ctx + t->rank * t->policy.n_params;
+
+    TRY(rank_sync(t, err));
+    return kern_download(t->kern, params, t->params, t->policy.n_params * sizeof *params, err);
+}
+
+enum status ranks_compare(struct trainer *t, struct error *err)
+{
+    size_t n = t->policy.n_params;
+    enum status rc = ST_OK;
+    float *params;
+
+    if (t->team == NULL)
+        return ST_OK;
+    params = mem_try_array(t->n_ranks, n * sizeof *params);
+    if (params == NULL)
+        return FAIL(err, ST_NOMEM, "no memory to compare %zu weights of %zu ranks", n, t->n_ranks);
+    rc = ranks_run(t, download_params, params, err);
+    for (size_t r = 1; r < t->n_ranks && rc == ST_OK; r++)
+        for (size_t i = 0; i < n && rc == ST_OK; i++)
+            if (memcmp(&params[r * n + i], &params[i], sizeof *params) != 0)
+                rc = FAIL(err, ST_DEVICE,
+                          "rank %zu has weight %zu as %.9g, rank 0 as %.9g, after update %lld: devices that made the "
+                          "same steps differ; one of them computes wrongly, or training has a fault",
+                          r, i, (double)params[r * n + i], (double)params[i], (long long)t->count.updates);
+    mem_free(params);
+    t->failed = t->failed || rc == ST_DEVICE;
+    return rc;
+}
+
+/* ---- life ---- */
+
+struct opening {
+    const struct env_def *def;
+    const void *env_settings;
+    const struct policy_settings *policy;
+    const struct train_settings *train;
+};
+
+static enum status open_rank(void *ctx, struct rank *r, struct error *err)
+{
+    const struct opening *o = (const struct opening *)ctx;
+    struct kern_settings settings = r->team->ranks[0].kern->settings;
+
+    if (r->index > 0) {
+        settings.kind = kern_kind(r->team->ranks[0].kern); /* which auto may have found */
+        settings.ordinal += (int)r->index;
+        TRY(kern_open(&r->kern, &settings, err));
+    }
+    TRY(kern_use(r->kern, err));
+    TRY(kern_ranks_join(r->kern, r->team->meeting, r->index, err));
+    r->joined = true;
+    return rank_create(&r->t, NULL, r->kern, o->def, o->env_settings, o->policy, o->train, r->index, err);
+}
+
+static enum status close_rank(void *ctx, struct rank *r, struct error *err)
+{
+    (void)ctx, (void)err;
+    trainer_free(r->t);
+    if (r->joined)
+        kern_ranks_leave(r->kern);
+    if (r->index > 0)
+        kern_close(r->kern);
+    return ST_OK;
+}
+
+static void team_free(struct team *team)
+{
+    pthread_cond_destroy(&team->ended);
+    pthread_cond_destroy(&team->handed);
+    pthread_mutex_destroy(&team->lock);
+    kern_ranks_destroy(team->meeting);
+    mem_free(team);
+}
+
+/* Ends the first n threads. */
+static void threads_end(struct team *team, size_t n)
+{
+    pthread_mutex_lock(&team->lock);
+    team->quit = true;
+    pthread_cond_broadcast(&team->handed);
+    pthread_mutex_unlock(&team->lock);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(team->ranks[i].thread, NULL);
+}
+
+/* Signals belong to the program's own threads. */
+static enum status threads_begin(struct team *team, struct error *err)
+{
+    sigset_t all, old;
+    size_t n = 0;
+    int code = 0;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    for (; n < team->n && code == 0; n += code == 0) {
+        code = pthread_create(&team->ranks[n].thread, NULL, rank_main, &team->ranks[n]);
+        if (code == 0)
+            (void)pthread_setname_np(team->ranks[n].thread, "trawl-rank");
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (code == 0)
+        return ST_OK;
+    threads_end(team, n);
+    return FAIL(err, ST_NOMEM, "cannot start thread %zu of %zu devices: %s; lower train.devices", n, team->n,
+                strerror(code));
+}
+
+static enum status check_there(const struct kern *kern, size_t n, struct error *err)
+{
+    int first = kern->settings.ordinal, count = kern_cuda_count();
+
+    if (kern_kind(kern) == KERN_CUDA && (size_t)first + n > (size_t)count)
+        return FAIL(err, ST_CONFIG,
+                    "train.devices is %zu, from CUDA device %d on, and this process sees %d; lower it%s", n, first, count,
+                    first > 0 ? ", or begin with an earlier device" : "");
+    return ST_OK;
+}
+
+enum status team_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
+                        const void *env_settings, const struct policy_settings *policy,
+                        const struct train_settings *train, struct error *err)
+{
+    struct opening opening = {.def = def, .env_settings = env_settings, .policy = policy, .train = train};
+    size_t n = (size_t)train->devices;
+    struct team *team;
+    enum status rc;
+
+    *ret_trainer = NULL;
+    TRY(check_there(kern, n, err));
+    team = mem_alloc(sizeof *team + n * sizeof team->ranks[0]);
+    team->n = n;
+    team->timeout_s = train->rank_timeout_s;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->handed, NULL);
+    clock_cond_init(&team->ended);
+    for (size_t i = 0; i < n; i++) {
+        team->ranks[i].team = team;
+        team->ranks[i].index = i;
+    }
+    team->ranks[0].kern = kern;
+    rc = kern_ranks_create(&team->meeting, n, err);
+    if (rc == ST_OK)
+        rc = threads_begin(team, err);
+    if (rc != ST_OK) {
+        team_free(team);
+        return rc;
+    }
+    rc = team_run(team, open_rank, &opening, true, err);
+    if (rc != ST_OK) {
+        team_destroy(team);
+        return rc;
+    }
+    team->opened = true;
+    team->ranks[0].t->team = team;
+    *ret_trainer = team->ranks[0].t;
+    return ST_OK;
+}
+
+void team_destroy(struct team *team)
+{
+    if (team->lost) /* a thread may still use it: it stays until the process ends */
+        return;
+    error_clear(&team->why);
+    (void)!team_run(team, close_rank, NULL, false, NULL);
+    threads_end(team, team->n);
+    team_free(team);
+}
