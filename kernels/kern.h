@@ -12,6 +12,7 @@ struct kern_settings {
     enum kern_kind kind; /* KERN_AUTO: the fastest that this build has and that answers */
     size_t n_threads; /* CPU: 0 = one per core the process may use */
     int ordinal; /* CUDA: which device, as the runtime counts them */
+    int n_ordinals; /* CUDA: how many from it on a training may use together; 0: all */
     double patience_s; /* a GPU that finishes nothing for this long is taken for hung; 0: 120 s */
 };
 

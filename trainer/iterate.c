@@ -225,7 +225,8 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     t->unsettled_n++;
     trainer_tick(t);
     if (t->cost.state == COST_SHARED)
-        t->count.wall_s += t->cost.iteration_s * (double)f->env_steps / (double)(t->n_ranks * t->n_agents * t->horizon_full);
+        t->count.wall_s +=
+            t->cost.iteration_s * (double)f->env_steps / (double)(t->n_ranks * t->n_agents * t->horizon_full);
     t->cost.seen_wall_s = t->count.wall_s;
     t->cost.seen_carry = f->carry;
     if (report.stats.nonfinite > 0) {

@@ -356,12 +356,18 @@ static enum status threads_begin(struct team *team, struct error *err)
 
 static enum status check_there(const struct kern *kern, size_t n, struct error *err)
 {
-    int first = kern->settings.ordinal, count = kern_cuda_count();
+    const struct kern_settings *s = &kern->settings;
 
-    if (kern_kind(kern) == KERN_CUDA && (size_t)first + n > (size_t)count)
+    if (kern_kind(kern) != KERN_CUDA)
+        return ST_OK;
+    if (s->n_ordinals > 0 && n > (size_t)s->n_ordinals)
         return FAIL(err, ST_CONFIG,
-                    "train.devices is %zu, from CUDA device %d on, and this process sees %d; lower it%s", n, first, count,
-                    first > 0 ? ", or begin with an earlier device" : "");
+                    "train.devices is %zu, and this worker has %d GPU%s; lower it, or give workers groups of that many "
+                    "by sweep.devices, like cuda:0-%zu",
+                    n, s->n_ordinals, s->n_ordinals == 1 ? "" : "s", n - 1);
+    if ((size_t)s->ordinal + n > (size_t)kern_cuda_count())
+        return FAIL(err, ST_CONFIG, "train.devices is %zu, from GPU %d on, and this process sees %d; lower it", n,
+                    s->ordinal, kern_cuda_count());
     return ST_OK;
 }
 

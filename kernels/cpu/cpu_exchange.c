@@ -41,7 +41,6 @@ void cpu_exchange(struct kern *k, const struct kern_exchange *e)
     }
     for (size_t r = 0; r < n_ranks && e->row_bytes > 0; r++)
         if (r != k->rank)
-            memcpy((char *)e->rows + r * e->row_bytes, (const char *)given[r].rows + r * e->row_bytes,
-                   e->row_bytes);
+            memcpy((char *)e->rows + r * e->row_bytes, (const char *)given[r].rows + r * e->row_bytes, e->row_bytes);
     (void)kern_ranks_meet(ranks, k->rank);
 }

@@ -48,10 +48,11 @@ static enum status nccl_load(struct cuda_nccl *nccl, struct error *err)
     if (library == NULL) /* where it was when this program was built */
         library = dlopen(TEXT(TRAWL_CUDA_LIBRARIES) "/" LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
-        return FAIL(err, ST_DEVICE,
-                    "train.devices on GPUs needs NCCL: %s; install it (NVIDIA's package libnccl2), or set train.devices "
-                    "to 1",
-                    dlerror());
+        return FAIL(
+            err, ST_DEVICE,
+            "train.devices on GPUs needs NCCL: %s; install it (NVIDIA's package libnccl2), or set train.devices "
+            "to 1",
+            dlerror());
 #define TAKE(name)                                                                                                     \
     at = dlsym(library, "nccl" #name);                                                                                 \
     if (at == NULL)                                                                                                    \

@@ -44,7 +44,10 @@ static enum status load_config(struct eval_cmd *e, const char *checkpoint, struc
     if (rc == ST_OK)
         rc = config_load_text(e->setup->config, checkpoint, text, err);
     mem_free(text);
-    return rc == ST_OK ? setup_finish(e->setup, err) : rc;
+    if (rc == ST_OK)
+        rc = setup_finish(e->setup, err);
+    e->setup->train.devices = 1; /* the first evaluates */
+    return rc;
 }
 
 /* What the command line leaves open is as at the end of training. */

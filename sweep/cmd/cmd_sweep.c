@@ -353,6 +353,8 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
     if (rc == ST_OK)
         rc = remote_devices_expand(devices, &setup->sweep, err);
+    if (rc == ST_OK && !setup_is_program(setup))
+        rc = devices_check_width(devices, setup->config, setup->train.devices, err);
     if (rc == ST_OK)
         rc = scheduler_create(&s->sched, devices, err);
     if (rc == ST_OK)

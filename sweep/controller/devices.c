@@ -26,12 +26,26 @@
 #define MEMORY_MAX 1e18 /* bytes, far from the end of int64_t */
 #define MEMORY_SHARE 0.9 /* of the machine's memory, that all workers together may take */
 
+/* Have both the same GPU of this machine or of one that ssh reaches? */
+static bool share_gpu(const struct device_spec *a, const struct device_spec *b)
+{
+    int from_a, n_a, from_b, n_b;
+
+    return a->place == b->place && (a->place == PLACE_HERE || a->place == PLACE_SSH) && strcmp(a->host, b->host) == 0 &&
+           device_gpus(a->name, &from_a, &n_a) && device_gpus(b->name, &from_b, &n_b) && from_a < from_b + n_b &&
+           from_b < from_a + n_a;
+}
+
 enum status devices_add(struct devices *d, const struct device_spec *spec, struct error *err)
 {
-    for (size_t i = 0; i < d->n; i++)
+    for (size_t i = 0; i < d->n; i++) {
         if (strcmp(d->v[i].label, spec->label) == 0)
             return FAIL(err, ST_CONFIG, "sweep.devices names %s twice; runs_per_device puts several runs on one device",
                         spec->label);
+        if (share_gpu(&d->v[i], spec))
+            return FAIL(err, ST_CONFIG, "sweep.devices names a GPU twice, in %s and in %s; each is one worker's",
+                        d->v[i].label, spec->label);
+    }
     if (d->n == SCHED_MAX_WORKERS)
         return FAIL(err, ST_CONFIG, "sweep.devices and runs_per_device ask for more than %d workers",
                     SCHED_MAX_WORKERS);
@@ -77,9 +91,8 @@ static enum status add_word(struct devices *d, const char *word, int train_devic
                             const struct sweep_settings *settings, struct error *err)
 {
     const int64_t runs = settings->runs_per_device;
-    char *end, name[24];
-    long ordinal;
-    int n = 0;
+    char name[24];
+    int n = 0, first;
 
     if (strcmp(word, "all") == 0)
         word = "auto";
@@ -95,15 +108,18 @@ static enum status add_word(struct devices *d, const char *word, int train_devic
     }
     if (strcmp(word, "cuda") == 0)
         word = "cuda:0";
-    if (strncmp(word, "cuda:", 5) == 0 && word[5] >= '0' && word[5] <= '9') {
-        ordinal = strtol(word + 5, &end, 10);
-        if (*end == '\0' && ordinal < 1024) {
-            snprintf(name, sizeof name, "cuda:%d", (int)ordinal);
-            return add(d, name, name, (int)runs, err);
-        }
+    if (strlen(word) < sizeof name && device_gpus(word, &first, &n)) {
+        if (n > 1 && runs > 1)
+            return FAIL(err, ST_CONFIG,
+                        "sweep.devices: %s gives a trial several GPUs, and sweep.runs_per_device %lld puts several "
+                        "trials on one; set runs_per_device to 1, or name single GPUs",
+                        word, (long long)runs);
+        snprintf(name, sizeof name, "%.23s", word);
+        return add(d, name, name, (int)runs, err);
     }
     return FAIL(err, ST_CONFIG,
-                "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all, a list like cuda:0,cuda:1, ssh:HOST, "
+                "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all, a list like cuda:0,cuda:1 or "
+                "cuda:0-3,cuda:4-7, ssh:HOST, "
                 "slurm:gpu=1*N, cmd:COMMAND, or none alone",
                 word);
 }
@@ -241,4 +257,23 @@ enum status devices_check(const struct sweep_settings *settings, int train_devic
 
     mem_free(devices);
     return rc;
+}
+
+enum status devices_check_width(const struct devices *devices, const struct config *config, int64_t wanted,
+                                struct error *err)
+{
+    int first, n;
+
+    for (size_t i = 0; i < config_n_sweep_params(config); i++) {
+        const struct config_sweep_param *p = config_sweep_param(config, i);
+        if (strcmp(p->key, "train.devices") == 0 && p->scale != OPT_CATEGORICAL && p->fixed == NULL)
+            wanted = (int64_t)p->max;
+    }
+    for (size_t i = 0; i < devices->n; i++)
+        if (device_gpus(devices->v[i].name, &first, &n) && n < wanted)
+            return FAIL(err, ST_CONFIG,
+                        "train.devices is up to %lld, and %s of sweep.devices has %d GPU%s; give each trial a group of "
+                        "that many, like cuda:0-%lld",
+                        (long long)wanted, devices->v[i].label, n, n == 1 ? "" : "s", (long long)wanted - 1);
+    return ST_OK;
 }

@@ -4,13 +4,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum device_place { PLACE_HERE, PLACE_SSH, PLACE_SLURM, PLACE_COMMAND };
 
 #define DEVICE_COMMAND_MAX 2048
 
 struct device_spec { /* of one worker */
-    char name[24]; /* "auto", "cpu", "cuda:1": what the worker opens */
+    char name[24]; /* "auto", "cpu", "cuda:1", "cuda:0-3": what the worker opens */
     char label[112]; /* "cpu/2", "ssh:gpu2/cuda:1": names it for people */
     int lanes;
     enum device_place place;
@@ -22,5 +24,26 @@ struct device_spec { /* of one worker */
     int64_t memory_bytes; /* of the host that the worker may take, by its own limit; 0: none */
     int64_t group_bytes; /* the same by a cgroup, where there is one; 0: none */
 };
+
+#define DEVICE_GPUS_MAX 1024
+
+/* The GPUs of "cuda:1", or of "cuda:0-3", which a worker has together for trials of several (train.devices). False: the
+ * name means none. */
+static inline bool device_gpus(const char *name, int *ret_first, int *ret_n)
+{
+    char *end;
+    long first, last;
+
+    if (strncmp(name, "cuda:", 5) != 0 || strspn(name + 5, "0123456789") == 0)
+        return false;
+    first = last = strtol(name + 5, &end, 10);
+    if (*end == '-' && strspn(end + 1, "0123456789") > 0)
+        last = strtol(end + 1, &end, 10);
+    if (*end != '\0' || last < first || last >= DEVICE_GPUS_MAX)
+        return false;
+    *ret_first = (int)first;
+    *ret_n = (int)(last - first) + 1;
+    return true;
+}
 
 #endif

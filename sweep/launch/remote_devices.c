@@ -103,8 +103,9 @@ static enum status add_numbered(struct devices *d, const struct device_spec *mod
 
 static bool is_gpu(const char *name)
 {
-    return strncmp(name, "cuda:", 5) == 0 && name[5] != '\0' && strspn(name + 5, "0123456789") == strlen(name + 5) &&
-           strlen(name) < 9;
+    int first, n;
+
+    return device_gpus(name, &first, &n) && strlen(name) < 14;
 }
 
 static enum status add_ssh(struct devices *d, char *word, const struct sweep_settings *settings, struct error *err)
@@ -131,8 +132,8 @@ static enum status add_ssh(struct devices *d, char *word, const struct sweep_set
     spec.expand = strcmp(device, "auto") == 0 || strcmp(device, "cuda:all") == 0;
     if (!spec.expand && strcmp(device, "cpu") != 0 && !is_gpu(device))
         return FAIL(err, ST_CONFIG,
-                    "sweep.devices: '%.40s' is no device of %s; use auto, cpu, cuda:all or one like cuda:0", device,
-                    host);
+                    "sweep.devices: '%.40s' is no device of %s; use auto, cpu, cuda:all, one like cuda:0, or cuda:0-3",
+                    device, host);
     if (n > 1 && strcmp(device, "cpu") != 0)
         return FAIL(err, ST_CONFIG, "sweep.devices: several workers share one device of %s; use sweep.runs_per_device",
                     host);

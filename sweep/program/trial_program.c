@@ -19,6 +19,7 @@
 
 #define ENV_MAX 10
 #define ENV_BYTES (PATH_MAX + 64)
+#define GPUS_MAX 64
 
 struct trial_place {
     char dir[PATH_MAX], config[PATH_MAX], log[PATH_MAX], metrics[PATH_MAX];
@@ -75,7 +76,7 @@ static void add_number(struct trial_place *p, const char *name, int64_t value)
 
 static void fill_env(struct trial_place *p, const struct trial_folder *f)
 {
-    char gpu[64];
+    char gpus[64 * GPUS_MAX] = "";
 
     add_number(p, "TRAWL_TRIAL", f->number);
     add_number(p, "TRAWL_ATTEMPT", f->attempt);
@@ -89,8 +90,13 @@ static void fill_env(struct trial_place *p, const struct trial_folder *f)
     add_env(p, "PYTHONUNBUFFERED", "1"); /* else reports come when the program ends */
     if (f->gpu < 0)
         return;
-    gpu_name(f->gpu, gpu, sizeof gpu);
-    add_env(p, "CUDA_VISIBLE_DEVICES", gpu);
+    for (int i = 0; i < GPUS_MAX && i < (f->n_gpus > 1 ? f->n_gpus : 1); i++) {
+        size_t n = strlen(gpus);
+        if (i > 0)
+            gpus[n++] = ',';
+        gpu_name(f->gpu + i, gpus + n, sizeof gpus - n);
+    }
+    add_env(p, "CUDA_VISIBLE_DEVICES", gpus);
 }
 
 enum status trial_place_make(struct trial_place **ret_place, const struct trial_folder *f, struct error *err)
@@ -146,7 +152,8 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                                         .attempt = t->attempt,
                                         .seed = program->trial_seed,
                                         .env = program->trial_env,
-                                        .gpu = t->gpu};
+                                        .gpu = t->gpu,
+                                        .n_gpus = t->n_gpus};
     struct program_job job = {.directory = program->directory,
                               .metric = t->metric,
                               .grace_s = program->grace_s,

@@ -21,6 +21,7 @@ struct trial_program {
     const char *dir; /* the trial's own folder, made when missing: config.ini, output.log, metrics.jsonl, and what the
                       * program puts there */
     int gpu; /* its ordinal among those that we see; -1: the program sees what we see */
+    int n_gpus; /* from it on; 0: one */
     bool echo; /* pass its output on to our stderr */
     bool needs_step, own_cost; /* as in a program_job */
 };
@@ -29,7 +30,7 @@ struct trial_program {
 struct trial_folder { /* borrowed for trial_place_make alone */
     const char *dir, *config, *study, *env; /* env NULL or "": none */
     int64_t number, attempt, seed;
-    int gpu;
+    int gpu, n_gpus;
 };
 struct trial_place; /* trial_place_free; NULL is fine there */
 enum status trial_place_make(struct trial_place **ret_place, const struct trial_folder *folder,

@@ -405,6 +405,11 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
         log_set_trial(-1);
         return json;
     }
+    if (rc == ST_OK && setup->train.devices > 1 && lane->pool->n_lanes > 1)
+        rc = FAIL(&why, ST_CONFIG,
+                  "train.devices is %lld, and sweep.runs_per_device puts %zu trials on a device at a time; set one of "
+                  "them to 1",
+                  (long long)setup->train.devices, lane->pool->n_lanes);
     if (rc == ST_OK)
         keep_device(lane, setup);
     if (rc == ST_OK)

@@ -191,6 +191,7 @@ enum status lane_pool_open(struct lane_pool *pool, struct setup *setup, size_t n
         char name[16];
         lane->pool = pool;
         lane->session.ordinal = pool->ordinal;
+        lane->session.n_gpus = pool->n_gpus;
         atomic_store(&lane->id, -1);
         snprintf(name, sizeof name, "trawl-lane%zu", n_started % 1000);
         code = start_thread(&lane->thread, lane_main, lane, name);

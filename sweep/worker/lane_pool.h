@@ -94,7 +94,8 @@ struct lane_pool {
     double process_s; /* from the start of the process to its first line of ours */
     atomic_ullong open_us; /* time that lane 0 took to open its device and to warm it up */
     int64_t memory_bytes; /* that this process may take; 0: no limit */
-    int device, ordinal; /* enum kern_kind, -1: the config's; which GPU */
+    int device, ordinal; /* enum kern_kind, -1: the config's; which GPU, the first */
+    int n_gpus; /* from it on that trials may use; 0: all */
     pthread_t heartbeat;
     bool beats;
 };

@@ -84,7 +84,8 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
                                   .study = json_get_str(message, "study"),
                                   .attempt = lane->trial.attempt,
                                   .dir = json_get_str(message, "dir"),
-                                  .gpu = lane->pool->device == KERN_CUDA ? lane->pool->ordinal : -1};
+                                  .gpu = lane->pool->device == KERN_CUDA ? lane->pool->ordinal : -1,
+                                  .n_gpus = lane->pool->n_gpus};
     struct program_end *end = mem_alloc(sizeof *end);
     struct program_run *run = NULL;
     struct error why = {0};

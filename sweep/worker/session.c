@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
 #include "study/setup.h"
@@ -28,11 +29,22 @@ void session_expect_one(const struct setup *setup)
         kern_expect_streams(1);
 }
 
+/* Several devices share the threads, those of a CPU or, of games that the host steps, those beside GPUs. */
+static size_t threads_of_rank(const struct train_settings *train)
+{
+    size_t all = train->threads > 0 ? (size_t)train->threads : machine_cores(), n = (size_t)train->devices;
+
+    if (n <= 1)
+        return (size_t)train->threads;
+    return all / n > 0 ? all / n : 1;
+}
+
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err)
 {
     trainer_destroy(session->trainer); /* it borrows the device */
     session->trainer = NULL;
-    if (session->kern != NULL && (session->device != setup->train.device || session->threads != setup->train.threads)) {
+    if (session->kern != NULL && (session->device != setup->train.device || session->threads != setup->train.threads ||
+                                  (kern_kind(session->kern) == KERN_CPU && session->ranks != setup->train.devices))) {
         trainer_cache_destroy(session->cache);
         session->cache = NULL;
         kern_close(session->kern);
@@ -40,12 +52,14 @@ enum status session_open_device(struct session *session, const struct setup *set
     }
     if (session->kern == NULL) {
         struct kern_settings settings = {.kind = (enum kern_kind)setup->train.device,
-                                         .n_threads = (size_t)setup->train.threads,
+                                         .n_threads = threads_of_rank(&setup->train),
                                          .ordinal = session->ordinal,
+                                         .n_ordinals = session->n_gpus,
                                          .patience_s = setup->train.device_timeout_s};
         TRY(kern_open(&session->kern, &settings, err));
         session->device = setup->train.device;
         session->threads = setup->train.threads;
+        session->ranks = setup->train.devices;
         log_units(session, setup);
         if (kern_can_record(session->kern)) /* on a CPU nothing is expensive to create, and memory may be short */
             session->cache = trainer_cache_create();
@@ -74,7 +88,7 @@ void session_warm_up(struct session *session, const struct setup *setup)
     struct error why = {0};
     enum status rc = ST_OK;
 
-    if (session->cache == NULL)
+    if (session->cache == NULL || setup->train.devices > 1) /* several devices leave nothing to later trainers */
         return;
     rc = session_open(session, setup, &why);
     for (int i = 0; rc == ST_OK && i < WARM_ITERATIONS; i++)

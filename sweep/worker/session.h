@@ -15,9 +15,10 @@ struct trainer_cache;
 
 struct session {
     struct kern *kern;
-    int device; /* train.device and threads that kern was opened with */
-    int64_t threads;
+    int device; /* train.device and threads that kern, the first device of a run, was opened with */
+    int64_t threads, ranks; /* and train.devices */
     int ordinal; /* which GPU; set before it is opened */
+    int n_gpus; /* from it on that a run may use; 0: all */
     struct trainer *trainer;
     struct trainer_cache *cache; /* on a GPU: what earlier trainers leave to later ones */
 };

@@ -23,10 +23,8 @@ static void *rank_main(void *arg)
     struct rank *r = arg;
     OK(kern_ranks_join(r->kern, r->ranks, r->index, err));
     for (size_t round = 0; round < r->rounds && r->exchanges; round++)
-        kern_ops(r->kern)->exchange(r->kern, &(struct kern_exchange){.sum = r->x,
-                                                                     .n = r->n,
-                                                                     .rows = r->rows,
-                                                                     .row_bytes = sizeof r->rows[0]});
+        kern_ops(r->kern)->exchange(
+            r->kern, &(struct kern_exchange){.sum = r->x, .n = r->n, .rows = r->rows, .row_bytes = sizeof r->rows[0]});
     return NULL;
 }
 

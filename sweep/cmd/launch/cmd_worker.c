@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "study/setup.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/lane_messages.h"
@@ -41,11 +42,9 @@
 
 static volatile sig_atomic_t sent_away; /* the signal; 0: none */
 
-/* "auto", "cpu", "cuda:1"; what trials ask for does not matter then. */
+/* "auto", "cpu", "cuda:1", "cuda:0-3"; what trials ask for does not matter then. */
 static enum status choose_device(struct lane_pool *pool, const char *name, struct error *err)
 {
-    char *end;
-
     pool->device = -1;
     if (name == NULL || strcmp(name, "auto") == 0)
         return ST_OK;
@@ -53,13 +52,11 @@ static enum status choose_device(struct lane_pool *pool, const char *name, struc
         pool->device = KERN_CPU;
         return ST_OK;
     }
-    if (strncmp(name, "cuda:", 5) == 0) {
+    if (device_gpus(name, &pool->ordinal, &pool->n_gpus)) {
         pool->device = KERN_CUDA;
-        pool->ordinal = (int)strtol(name + 5, &end, 10);
-        if (end != name + 5 && *end == '\0')
-            return ST_OK;
+        return ST_OK;
     }
-    return FAIL(err, ST_CONFIG, "no device is called \"%s\"; auto, cpu or cuda:NUMBER are", name);
+    return FAIL(err, ST_CONFIG, "no device is called \"%s\"; auto, cpu, cuda:NUMBER or cuda:FIRST-LAST are", name);
 }
 
 static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int64_t *ret_lanes, struct error *err)

@@ -111,11 +111,49 @@ static void core_sets_are_disjoint(void **state)
     mem_free(devices);
 }
 
+/* A worker may have several GPUs, each GPU is one worker's, and a search asks for no more than the smallest group has. */
+static void groups_of_gpus(void **state)
+{
+    struct sweep_settings s = {.devices = "cuda:0-3, cuda:4-5,cuda:6", .runs_per_device = 1, .worker_memory = "auto"};
+    struct devices *devices = mem_alloc(sizeof *devices);
+    struct config *config = config_create();
+    int first, n;
+
+    (void)state;
+    OK(devices_parse(&s, 0, devices, err));
+    assert_int_equal(devices->n, 3);
+    assert_string_equal(devices->v[0].name, "cuda:0-3");
+    assert_true(device_gpus(devices->v[1].name, &first, &n) && first == 4 && n == 2);
+    assert_true(device_gpus(devices->v[2].name, &first, &n) && first == 6 && n == 1);
+    assert_false(device_gpus("cuda:3-1", &first, &n) || device_gpus("cuda:1-", &first, &n) ||
+                 device_gpus("cuda:-1", &first, &n) || device_gpus("cuda:", &first, &n));
+    OK(config_add_table(config, &train_opt_table, err));
+    OK(config_load_text(config, "test", "[sweep.train.devices]\nmin = 1\nmax = 2\n", err));
+    OK(config_resolve(config, err));
+    FAILS(devices_check_width(devices, config, 1, err), ST_CONFIG, "cuda:6 of sweep.devices has 1 GPU;");
+    devices->n = 2;
+    OK(devices_check_width(devices, config, 1, err));
+    config_destroy(config);
+    config = config_create();
+    OK(config_add_table(config, &train_opt_table, err));
+    OK(config_resolve(config, err));
+    OK(devices_check_width(devices, config, 2, err));
+    FAILS(devices_check_width(devices, config, 4, err), ST_CONFIG, "like cuda:0-3");
+    config_destroy(config);
+    strcpy(s.devices, "cuda:0-3,cuda:3");
+    FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "a GPU twice, in cuda:0-3 and in cuda:3");
+    strcpy(s.devices, "cuda:0-1,cpu");
+    s.runs_per_device = 4;
+    FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "runs_per_device 4");
+    mem_free(devices);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gain_goes_on_over_a_resume),
         cmocka_unit_test(core_sets_are_disjoint),
+        cmocka_unit_test(groups_of_gpus),
     };
     return cmocka_run_group_tests_name("sweep gain and devices", tests, NULL, NULL);
 }
