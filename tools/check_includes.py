@@ -66,7 +66,7 @@ FILE_CIRCLES = [
      "web/serve/answer_cache"],  # the server and what its threads share
     ["study/search", "study/search_depends", "study/search_expr", "study/trial_check"],  # a space, and what decides whether a point is in it
     ["store/db", "store/postgres/pg", "store/store"],  # a connection is part of its store
-    ["kernels/kern", "kernels/kernels"],  # one header for users, in two files
+    ["kernels/kern", "kernels/kernels", "kernels/ranks"],  # one header for users, in three files
 ]
 
 # library header pattern: folders, or files, that may include it

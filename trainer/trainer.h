@@ -191,7 +191,7 @@ enum status trainer_check(const struct env_def *def, const void *env_settings, c
 /* Everything is checked and the memory need is computed before anything large is allocated: ST_CONFIG or ST_NOMEM with
  * numbers and the settings to lower. env_settings: filled from def->options. kern is borrowed. Of train->devices it is the
  * first; the others, CUDA devices with the numbers after its own, are opened here, each used by a thread of its own
- * (team.c). After a failure that leaves one of those hanging, kern_is_lost(kern) holds. */
+ * (team/team.c). After a failure that leaves one of those hanging, kern_is_lost(kern) holds. */
 enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
                            const void *env_settings, const struct policy_settings *policy,
                            const struct train_settings *train, struct error *err) MUST_USE;

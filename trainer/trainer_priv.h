@@ -470,7 +470,7 @@ enum status rank_create(struct trainer **ret_trainer, struct trainer_cache *cach
                         const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
                         const struct train_settings *train, size_t rank, struct error *err) MUST_USE;
 
-/* ---- team.c: several devices ---- */
+/* ---- team/team.c: several devices ---- */
 /* Every rank's trainer and its thread; *ret_trainer is rank 0's and owns the team. */
 enum status team_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
                         const void *env_settings, const struct policy_settings *policy,
