@@ -75,7 +75,7 @@ ESSENTIAL = ["as it is", "no V-trace", "encoder none", "encoder relu"]
 
 # game: config, device, learning rate of the other optimiser, further options, variants (None: all), those that the config is
 GAMES = {
-    "eq-breakout": ("bench/eq-breakout.ini", "cuda", 0.003, [], None,
+    "eq-breakout": ("bench/configs/eq-breakout.ini", "cuda", 0.003, [], None,
                     ["encoder none", "priorities .1", "value clip 1.2", "core mingru"]),
     "breakout-gpu": ("examples/breakout-gpu.ini", "cuda", 0.003, train(total_timesteps="60M"), ESSENTIAL, ["encoder none"]),
     "breakout": ("examples/breakout.ini", "cuda", 0.004, [], ESSENTIAL, ["encoder none"]),

@@ -16,8 +16,8 @@ import sys
 import measure
 
 SETTINGS = [
-    "bench/breakout-128-gpu.ini",
-    "bench/breakout-128-gpu.ini,policy.hidden_size=512",
+    "bench/configs/breakout-128-gpu.ini",
+    "bench/configs/breakout-128-gpu.ini,policy.hidden_size=512",
     "examples/pong-gpu.ini",
 ]
 AIM = {2: 1.8, 4: 3.6}

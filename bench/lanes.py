@@ -21,11 +21,11 @@ import worker  # noqa: E402
 
 SETTINGS = [
     "examples/breakout-gpu.ini,train.total_timesteps=20M",
-    "bench/breakout-128-gpu.ini,train.total_timesteps=20M",
-    "bench/breakout-128-gpu.ini,train.total_timesteps=20M,policy.hidden_size=512",
+    "bench/configs/breakout-128-gpu.ini,train.total_timesteps=20M",
+    "bench/configs/breakout-128-gpu.ini,train.total_timesteps=20M,policy.hidden_size=512",
     "examples/breakout-gpu.ini,train.total_timesteps=20M,policy.hidden_size=32,policy.num_layers=1",
     "examples/pong-gpu.ini",
-    "bench/published-breakout-a.ini,train.total_timesteps=10M",
+    "bench/configs/published-breakout-a.ini,train.total_timesteps=10M",
 ]
 
 

@@ -17,7 +17,7 @@ import sys
 import measure
 
 ENVS = {"breakout": 5e6, "pong": 20e6, "cartpole": 20e6, "squared": None, "memory": None}  # aim, steps/s on one core
-TRAIN = "bench/breakout-128.ini"
+TRAIN = "bench/configs/breakout-128.ini"
 TRAIN_AIM = 100e3  # steps/s on one core
 SCALE_AIM = 1.8  # two cores over one
 OBS, HIDDEN, LAYERS, OUTPUTS = 118, 128, 1, 4  # of TRAIN; OUTPUTS: 3 logits and the value

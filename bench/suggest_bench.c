@@ -11,7 +11,7 @@
 #include <cblas.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/rng.h"
 #include "gp/gp.h"
 

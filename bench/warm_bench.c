@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 #include "base/config/config.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/worker/session.h"
 #include "trainer/trainer.h"

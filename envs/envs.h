@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "base/config/opt.h"
-#include "base/pool.h"
+#include "base/os/pool.h"
 #include "base/status.h"
 #include "envs/draw.h"
 #include "envs/env.h"

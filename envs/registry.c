@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/text/words.h"
 #include "generated/games.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

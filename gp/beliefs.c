@@ -13,7 +13,7 @@
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "gp/gp_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * NULL. */
 #include "kernels/kern_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <cblas.h>

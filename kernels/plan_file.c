@@ -1,9 +1,9 @@
 /* plan_file.c - see plan_file.h.
  * The file is a header and its rows, a row a key and its plan. Invariants: (1) a file is written whole or not at all
- * (base/file.h); (2) of a file that is not exactly what a process of the same `about` wrote, nothing is taken. */
+ * (base/os/file.h); (2) of a file that is not exactly what a process of the same `about` wrote, nothing is taken. */
 #include "kernels/plan_file.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"

@@ -2,7 +2,7 @@
  * Invariant: a round ends when all n ranks have arrived or when the ranks are aborted, and then never again begins. */
 #include "kernels/ranks_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <pthread.h>

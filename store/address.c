@@ -1,7 +1,7 @@
 /* address.c - stores that are no file: the address of a database, and where the files beside such a store lie. */
 #include "store/store_priv.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/log.h"
 
 #include <ctype.h>

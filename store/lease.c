@@ -12,7 +12,7 @@
  * clock: until_ms is for people. A node's lease ends by until_ms and the database's clock (claim.c). */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * NULL and read back as NaN. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <stdio.h>

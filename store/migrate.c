@@ -6,7 +6,7 @@
 #include "store/store_priv.h"
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "store/store_priv.h"
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
  * tracker's position past it (tracker.c). Rows about the study itself have trial_id 0. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <stdio.h>

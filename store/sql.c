@@ -4,7 +4,7 @@
  * the WAL from being checkpointed; (2) every SQLite failure becomes a status here and nowhere else. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <errno.h>

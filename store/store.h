@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct store; /* a connection; used by one thread at a time */
@@ -156,7 +156,7 @@ struct study {
     int64_t id;
     char *name;
     char *config; /* ini text of the whole resolved config */
-    char *space; /* JSON of the search space (study/search_json.c) */
+    char *space; /* JSON of the search space (study/space/search_json.c) */
     char *method, *metric;
     bool maximize;
     int64_t seed;
@@ -451,7 +451,7 @@ enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **
 struct study_counts {
     int64_t n[TRIAL_STATES];
     double best_score; /* by the study's direction; NaN */
-    int64_t branches; /* of all of them: parts of other trials' runs (study/branches.h) */
+    int64_t branches; /* of all of them: parts of other trials' runs (study/space/branches.h) */
     double cost_s; /* sum over finished trials that are no branches */
 };
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,

@@ -1,9 +1,9 @@
 /* study.c - studies: created once, found by name, listed, counted. study_state.c has the later changes. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
-#include "base/words.h"
+#include "base/text/words.h"
 
 #include <math.h>
 #include <stdio.h>

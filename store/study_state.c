@@ -7,7 +7,7 @@
  * transaction. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/status.h"
 
 #include <math.h>

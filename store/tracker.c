@@ -4,7 +4,7 @@
  * store at any instant holds either the row or a position past it. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 

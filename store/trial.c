@@ -9,7 +9,7 @@
  * points, checkpoint and outbox row of a finish are one transaction; (3) number counts 0, 1, 2, ... in its study. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <math.h>

@@ -5,13 +5,13 @@
 #include "store/store.h"
 
 #include "base/config/config.h"
-#include "base/duration.h"
-#include "base/json.h"
+#include "base/text/duration.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "study/version.h"
 #include "trainer/trainer.h"
 

@@ -4,7 +4,7 @@
  * time. */
 #include "sweep/log_file.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 

@@ -1,8 +1,8 @@
 /* main.c - the program: finds the subcommand, runs it, prints its one error line and gives the exit code. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "base/words.h"
+#include "base/text/words.h"
 #include "envs/plugin/library.h"
 #include "store/store.h"
 #include "study/version.h"

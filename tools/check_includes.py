@@ -51,20 +51,25 @@ CIRCLES = {
     ("gp", "gp/model"): "the public face is one header",
     ("store", "store/postgres"): "a connection is part of its store, which the store's files use by one header",
     ("sweep/controller", "sweep/launch"): "one event loop and its objects: a worker process has slots, a slot has a trial in flight",
+    ("sweep/controller/devices", "sweep/launch"): "the same event loop",
+    ("sweep/controller/trial", "sweep/launch"): "the same event loop",
+    ("sweep/controller", "sweep/controller/devices"): "the same event loop",
+    ("sweep/controller", "sweep/controller/trial"): "the same event loop",
+    ("sweep/controller/devices", "sweep/controller/trial"): "the same event loop",
     ("sweep/control", "sweep/show"): "what is shown comes over the socket when another process runs the study",
 }
 # circles of files, and why
 FILE_CIRCLES = [
     # one event loop and its objects
-    ["sweep/controller/checkpoints", "sweep/controller/device_class", "sweep/controller/devices", "sweep/controller/flight",
+    ["sweep/controller/trial/checkpoints", "sweep/controller/devices/device_class", "sweep/controller/devices/devices", "sweep/controller/trial/flight",
      "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/sched_study",
-     "sweep/controller/supervise", "sweep/controller/reports", "sweep/controller/track_rows",
-     "sweep/controller/leases", "sweep/controller/nodes", "sweep/controller/course",
+     "sweep/controller/devices/supervise", "sweep/controller/trial/reports", "sweep/controller/trial/track_rows",
+     "sweep/controller/leases", "sweep/controller/nodes", "sweep/controller/trial/course",
      "sweep/launch/worker_process", "sweep/launch/memory_groups", "sweep/launch/remote_devices", "sweep/launch/slurm_nodes"],
     ["sweep/worker/lane", "sweep/worker/lane_files", "sweep/worker/lane_messages", "sweep/worker/lane_pool", "sweep/worker/lane_program"],  # a worker and its lanes
     ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",
      "web/serve/answer_cache"],  # the server and what its threads share
-    ["study/search", "study/search_depends", "study/search_expr", "study/trial_check"],  # a space, and what decides whether a point is in it
+    ["study/space/search", "study/space/search_depends", "study/space/search_expr", "study/space/trial_check"],  # a space, and what decides whether a point is in it
     ["store/db", "store/postgres/pg", "store/store"],  # a connection is part of its store
     ["kernels/kern", "kernels/kernels", "kernels/ranks"],  # one header for users, in three files
 ]

@@ -8,7 +8,7 @@
 #include "trainer/trainer_priv.h"
 
 #include "base/config/config.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 
 #include <inttypes.h>

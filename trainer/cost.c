@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "trainer/trainer_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <math.h>

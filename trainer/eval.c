@@ -5,7 +5,7 @@
  * episode that is unfinished then counts with what it has. Every game weighs the same: a mean is the mean of the games'
  * means, and its standard error comes from their spread. Invariant: nothing of the training state is touched but
  * scratch. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 #include "trainer/acting.h"
 

@@ -9,7 +9,7 @@
  * over; (3) the first run of a piece is not recorded, so that libraries load what they need. */
 #include "trainer/trainer_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * It is a trainer of the least size (no rollout worth the name, no minibatch) that gets the weights alone.
  * Invariant: same checkpoint, seed and choice of greedy, same game. */
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/strbuf.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
 #include "trainer/acting.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
  * minibatch that is not finite or passes target_kl changes no weight. */
 #include "trainer/trainer_priv.h"
 
-#include "base/pool.h"
+#include "base/os/pool.h"
 
 void update_plan(struct trainer *t)
 {

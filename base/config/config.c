@@ -4,7 +4,7 @@
 #include "base/config/config_priv.h"
 
 #include "base/mem.h"
-#include "base/words.h"
+#include "base/text/words.h"
 
 #include <ctype.h>
 #include <stdio.h>

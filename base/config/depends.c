@@ -2,7 +2,7 @@
  * against a value or a config. */
 #include "base/config/config_priv.h"
 
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/config/expr_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <ctype.h>
 #include <stdio.h>

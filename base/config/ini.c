@@ -4,7 +4,7 @@
  * quoted value may hold ';' and '#', and its quote character doubled. */
 #include "base/config/config_priv.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 
 #include <limits.h>

@@ -3,8 +3,8 @@
  * wrong one is reported. */
 #include "base/config/config_priv.h"
 
-#include "base/num.h"
-#include "base/words.h"
+#include "base/text/num.h"
+#include "base/text/words.h"
 
 #include <stdio.h>
 #include <string.h>

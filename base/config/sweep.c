@@ -4,8 +4,8 @@
 #include "base/config/config_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/words.h"
+#include "base/text/num.h"
+#include "base/text/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* value.c - texts of option values: parsing, ranges and our own spelling. */
 #include "base/config/config_priv.h"
 
-#include "base/num.h"
-#include "base/words.h"
+#include "base/text/num.h"
+#include "base/text/words.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -3,9 +3,9 @@
  * training and leave out the sweep's own section. */
 #include "base/config/config_priv.h"
 
-#include "base/json.h"
-#include "base/num.h"
-#include "base/strbuf.h"
+#include "base/text/json.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
 
 #include <math.h>
 #include <stdio.h>

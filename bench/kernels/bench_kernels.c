@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bench/bench_commands.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 

@@ -16,7 +16,7 @@
 #include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <float.h>
 #include <math.h>

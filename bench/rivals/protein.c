@@ -19,7 +19,7 @@
 #include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "base/text/num.h"
 #include "bench/bench_commands.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "sweep/cli.h"

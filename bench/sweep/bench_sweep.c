@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/log.h"
-#include "base/words.h"
+#include "base/text/words.h"
 #include "bench/bench_commands.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "gp/gp.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/signals.h"
 

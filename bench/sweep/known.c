@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #define DESIGN_N 4096 /* random points that give the reference */
 #define BATCH 4096

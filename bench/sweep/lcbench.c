@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 
 #define LC_MAGIC "TRAWLLC1"

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #define UNSEEN 20 /* draws that judge the recommended point */
-#define APART 1.1 /* as in study/branches.c */
+#define APART 1.1 /* as in study/space/branches.c */
 
 enum { STREAM_DRAW = 1, STREAM_UNSEEN };
 
@@ -63,7 +63,7 @@ void play_start(struct play *study, const double *x, double now)
     t->end = now + t->seen.cost;
 }
 
-/* The shorter runs that run `number` holds, as study/branches.c places them: ret_x (branches, dim), ret_seen, those that do
+/* The shorter runs that run `number` holds, as study/space/branches.c places them: ret_x (branches, dim), ret_seen, those that do
  * not fail. Returns how many. */
 static size_t branches_of(const struct play *study, size_t number, double *ret_x, struct outcome *ret_seen)
 {

@@ -4,7 +4,7 @@
 #ifndef BENCH_SWEEP_PROBLEM_H
 #define BENCH_SWEEP_PROBLEM_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/rng.h"
 #include "gp/gp.h"
 

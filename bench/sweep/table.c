@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 #include "bench/sweep/forest.h"
 

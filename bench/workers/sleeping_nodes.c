@@ -3,7 +3,7 @@
  *
  * usage: sleeping_nodes STORE N TRIAL_S SECONDS: each trial sleeps between half and one and a half TRIAL_S and reports
  * 24 points of 12 numbers on its way. Prints trials told and the rate, by the last two thirds of the time. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"

@@ -1,8 +1,8 @@
 /* sleeping_worker.c - a worker on stdin and stdout that trains nothing: a trial takes SECONDS times something between a
  * half and one and a half, and says on the way what a real one says. For many of them beside one controller.
  * usage: sleeping_worker SECONDS */
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "sweep/launch/greeting.h"

@@ -2,7 +2,7 @@
  * Invariant: an entry of the list is never changed but for shapes and names of numbers added to it, and never freed. */
 #include "envs/gym/gym.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "envs/envs.h"

@@ -4,7 +4,7 @@
  * and its answer, in its own rows; (3) after the first failure no helper is asked again. */
 #include "envs/gym/gym_batch.h"
 
-#include "base/machine.h"
+#include "base/os/machine.h"
 #include "base/mem.h"
 #include "envs/envs.h"
 #include "envs/gym/gym_helper.h"

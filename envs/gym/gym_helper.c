@@ -3,8 +3,8 @@
  * (2) it is in a process group of its own, so that Ctrl-C in the terminal is ours alone; (3) it is reaped once. */
 #include "envs/gym/gym_helper.h"
 
-#include "base/clock.h"
-#include "base/environment.h"
+#include "base/os/clock.h"
+#include "base/os/environment.h"
 #include "base/mem.h"
 #include "base/status.h"
 

@@ -1,7 +1,7 @@
 /* child.c - this program as a child. Invariant: it is reaped exactly once, by wait_for. */
 #include "envs/plugin/child.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 struct child {
     pid_t pid;

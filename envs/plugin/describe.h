@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "envs/env.h"
 

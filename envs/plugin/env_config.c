@@ -3,7 +3,7 @@
 
 #include "base/config/config.h"
 #include "base/log.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/library.h"

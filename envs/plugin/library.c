@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/words.h"
+#include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/describe.h"

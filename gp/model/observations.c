@@ -6,7 +6,7 @@
 #include "gp/model/observations_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * allocates. */
 #include "kernels/cpu/cpu_priv.h"
 
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/os/machine.h"
 #include "base/mem.h"
 
 #include <cblas.h>

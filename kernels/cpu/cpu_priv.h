@@ -6,7 +6,7 @@
 
 #include "kernels/kern_priv.h"
 
-#include "base/pool.h"
+#include "base/os/pool.h"
 
 #ifdef __SSE2__
 #include <xmmintrin.h>

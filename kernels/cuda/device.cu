@@ -14,7 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "kernels/ranks_priv.h"
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
  * its successor does not carry it out again; (2) a client that waits no more removes its request first. */
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #define LOOK_S 0.5 /* without a hint */

@@ -5,7 +5,7 @@
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "store/store_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <endian.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 #include "store/postgres/pg.h"
 
 #include "base/mem.h"
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* script.c - SQLite files in another program's form: made of a text in SQL, and read by queries. */
 #include "store/store_priv.h"
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/text/json.h"
 
 #include <unistd.h>
 

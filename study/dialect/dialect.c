@@ -3,7 +3,7 @@
  * every default; (3) nothing that changes what is trained is dropped without an error. */
 #include "study/dialect/dialect.h"
 
-#include "base/num.h"
+#include "base/text/num.h"
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
 

@@ -2,7 +2,7 @@
 #include "study/exchange/csv.h"
 
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 /* An array with an object for each line after the header: texts by column. The caller deletes it. ST_CORRUPT names the

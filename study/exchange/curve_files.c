@@ -2,15 +2,15 @@
  * Invariant: the tables and the event file of a trial hold the same points, but for NaN, which none of them has. */
 #include "study/exchange/curve_files.h"
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/exchange/event_file.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <sys/stat.h>
 #include <errno.h>

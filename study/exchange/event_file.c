@@ -6,11 +6,11 @@
  * a Summary, which repeats 1 Value: 1 tag (text), 2 number (float). */
 #include "study/exchange/event_file.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
-#include "base/protobuf.h"
+#include "base/text/protobuf.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -1,14 +1,14 @@
 /* optuna.c - the tables and rows of an Optuna storage, as SQL. */
 #include "study/exchange/optuna.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

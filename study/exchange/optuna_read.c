@@ -3,10 +3,10 @@
  * distribution is categorical. */
 #include "study/exchange/optuna_read.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 /* Is it the SQLite file of a storage, and no store? */

@@ -3,9 +3,9 @@
  * "uptime": [...], "env/score": [...], ...}}; while the run lasts "metrics" is empty or missing. */
 #include "study/exchange/puffer_log.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "study/dialect/dialect.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 

@@ -1,14 +1,14 @@
 /* briefing.c - the morning's card of a study, in numbers and in sentences. */
 #include "study/findings/briefing.h"
 
-#include "base/duration.h"
-#include "base/human.h"
-#include "base/num.h"
-#include "base/strbuf.h"
+#include "base/text/duration.h"
+#include "base/text/human.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/resume_command.h"
-#include "study/study_view.h"
+#include "study/view/resume_command.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

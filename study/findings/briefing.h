@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "study/findings/believed.h"
 #include "study/findings/gain.h"
 #include "study/findings/failures.h"
-#include "study/promise.h"
+#include "study/view/promise.h"
 
 struct strbuf;
 struct study_view;

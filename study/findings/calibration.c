@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

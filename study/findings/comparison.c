@@ -5,13 +5,13 @@
 
 #include "base/config/config.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/strbuf.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
-#include "study/promise.h"
-#include "study/setup.h"
-#include "study/study_view.h"
+#include "study/view/promise.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
 #include "study/findings/failures.h"
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/strbuf.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/program/program_settings.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <gsl/gsl_cdf.h>
 

@@ -8,7 +8,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,12 +2,12 @@
  * their turn between proposals, and trials that end meanwhile change what is known. */
 #include "study/findings/next_trials.h"
 
-#include "base/human.h"
+#include "base/text/human.h"
 #include "base/mem.h"
-#include "study/search.h"
-#include "study/setup.h"
-#include "study/study_view.h"
-#include "study/trial_check.h"
+#include "study/space/search.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
+#include "study/space/trial_check.h"
 
 #include <math.h>
 #include <stdio.h>

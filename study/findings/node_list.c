@@ -1,7 +1,7 @@
 /* node_list.c - one row for each node: where it is, what it has, when it was heard last. */
 #include "study/findings/node_list.h"
 
-#include "base/duration.h"
+#include "base/text/duration.h"
 #include "base/mem.h"
 #include "store/store.h"
 

@@ -2,7 +2,7 @@
 #ifndef STUDY_FINDINGS_NODE_LIST_H
 #define STUDY_FINDINGS_NODE_LIST_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct store;

@@ -3,7 +3,7 @@
 #include "study/findings/seed_stats.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/rng.h"
 
 #include <gsl/gsl_cdf.h>

@@ -7,11 +7,11 @@
  * of the last one is at most its time. */
 #include "study/findings/timeline.h"
 
-#include "base/duration.h"
-#include "base/json.h"
+#include "base/text/duration.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef STUDY_FINDINGS_TIMELINE_H
 #define STUDY_FINDINGS_TIMELINE_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 struct study_view;
 

@@ -4,8 +4,8 @@
 #include "base/config/config.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "study/program/program_settings.h"
 
 #include <ctype.h>

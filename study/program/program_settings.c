@@ -4,9 +4,9 @@
 
 #include "base/config/config.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "envs/envs.h"
 
 #include <ctype.h>

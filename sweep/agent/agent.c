@@ -2,7 +2,7 @@
  * it, stops it, and hands its result to that thread. It never waits for the network. */
 #include "sweep/agent/agent.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "study/program/program_command.h"

@@ -4,7 +4,7 @@
  * sent again. */
 #include "sweep/agent/agent_job.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "sweep/agent/spool.h"
 #include "web/http/http.h"

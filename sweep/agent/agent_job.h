@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "sweep/agent/agent_settings.h"

@@ -3,9 +3,9 @@
 #include "sweep/agent/agent_words.h"
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "study/program/program_command.h"
 #include "study/program/program_settings.h"
 

@@ -2,7 +2,7 @@
 #ifndef SWEEP_AGENT_AGENT_WORDS_H
 #define SWEEP_AGENT_AGENT_WORDS_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct program_place;

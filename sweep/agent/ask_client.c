@@ -2,9 +2,9 @@
 #include "sweep/agent/ask_client.h"
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "sweep/agent/ask_store.h"
-#include "sweep/control/ask_forward.h"
+#include "sweep/control/ask/ask_forward.h"
 
 #include <stdio.h>
 #include <string.h>

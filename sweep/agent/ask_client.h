@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "sweep/agent/ask_outcome.h"
 #include "web/http/http.h"

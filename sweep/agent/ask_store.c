@@ -5,20 +5,20 @@
  * what it knew is read again. */
 #include "sweep/agent/ask_store.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "study/search.h"
-#include "study/setup.h"
-#include "study/study_view.h"
+#include "study/space/search.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
 #include "sweep/agent/store_study.h"
-#include "sweep/controller/checkpoints.h"
-#include "sweep/controller/device_class.h"
-#include "sweep/controller/reports.h"
-#include "sweep/controller/run_message.h"
-#include "sweep/controller/track_rows.h"
+#include "sweep/controller/trial/checkpoints.h"
+#include "sweep/controller/devices/device_class.h"
+#include "sweep/controller/trial/reports.h"
+#include "sweep/controller/trial/run_message.h"
+#include "sweep/controller/trial/track_rows.h"
 
 #include <errno.h>
 #include <limits.h>

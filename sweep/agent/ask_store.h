@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "sweep/agent/ask_outcome.h"
 
 struct ask_store;

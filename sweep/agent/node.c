@@ -5,8 +5,8 @@
  * Invariant: a slot asks for a trial only while its worker has its device open. */
 #include "sweep/agent/node.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -15,8 +15,8 @@
 #include "sweep/agent/agent_settings.h"
 #include "sweep/agent/node_beat.h"
 #include "sweep/agent/node_slots.h"
-#include "sweep/controller/devices.h"
-#include "sweep/controller/health.h"
+#include "sweep/controller/devices/devices.h"
+#include "sweep/controller/devices/health.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
 #include "sweep/signals.h"

@@ -1,7 +1,7 @@
 /* node_beat.c - a node's row in its store. A store that cannot be reached is tried again at the next beat. */
 #include "sweep/agent/node_beat.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"

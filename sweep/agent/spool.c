@@ -2,10 +2,10 @@
  * Invariant: a file is whole or not there: it is written beside its name and renamed. */
 #include "sweep/agent/spool.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/words.h"
+#include "base/text/words.h"
 
 #include <dirent.h>
 #include <errno.h>

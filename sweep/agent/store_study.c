@@ -1,15 +1,15 @@
 /* store_study.c - the studies of a store as a node knows them. */
 #include "sweep/agent/store_study.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/program/program_command.h"
-#include "study/search.h"
-#include "study/setup.h"
-#include "sweep/controller/track_rows.h"
+#include "study/space/search.h"
+#include "study/setup/setup.h"
+#include "sweep/controller/trial/track_rows.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "study/study_view.h"
-#include "sweep/controller/device_class.h"
+#include "study/view/study_view.h"
+#include "sweep/controller/devices/device_class.h"
 
 struct store;
 struct track_rows;

@@ -1,15 +1,15 @@
 /* cmd_agent.c - `trawl agent`: trains trials of a study with any program, on any machine that reaches its server. */
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/agent/agent.h"
 #include "sweep/agent/agent_settings.h"
 #include "sweep/agent/spool.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/controller/devices.h"
+#include "sweep/controller/devices/devices.h"
 #include "sweep/signals.h"
 
 #include <limits.h>

@@ -1,9 +1,9 @@
 /* cmd_bench.c - `trawl bench`: steps per second of a game alone, and of whole training, on this machine.
  * Invariant: every number is the median of repeats, with the lowest and the highest beside it. */
 #include "base/config/config.h"
-#include "base/machine.h"
-#include "base/num.h"
-#include "study/setup.h"
+#include "base/os/machine.h"
+#include "base/text/num.h"
+#include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/bench/bench.h"

@@ -1,7 +1,7 @@
 /* cmd_check.c - `trawl check` and `trawl backup`: is all of a store as it was written, and a copy of it while it is in
  * use. */
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "store/store.h"

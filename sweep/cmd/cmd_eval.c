@@ -1,11 +1,11 @@
 /* cmd_eval.c - `trawl eval`: plays a checkpoint's policy on fresh games. */
 #include "base/config/config.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/policy/video.h"

@@ -1,16 +1,16 @@
 /* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed; or all
  * trials of a study, for other programs and `trawl import`; or the policy of a checkpoint.
  * Invariant: what is written trains unchanged; it is never half of a file. */
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "study/exchange/curve_files.h"
 #include "study/exchange/optuna.h"
-#include "study/export.h"
-#include "study/study_view.h"
+#include "study/view/export.h"
+#include "study/view/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"

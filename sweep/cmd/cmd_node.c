@@ -1,15 +1,15 @@
 /* cmd_node.c - `trawl node`: trains trials of a store on this machine's devices, without a connection to its controller. */
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
 #include "store/store.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/agent/node.h"
 #include "sweep/agent/spool.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/controller/devices.h"
+#include "sweep/controller/devices/devices.h"
 #include "sweep/signals.h"
 
 #include <limits.h>

@@ -2,10 +2,10 @@
  * lie. */
 #include "base/config/config.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "study/dialect/dialect.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/cmd/commands.h"
 

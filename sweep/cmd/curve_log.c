@@ -1,12 +1,12 @@
 /* curve_log.c - writes reports of a training to files that other programs read. */
 #include "sweep/cmd/curve_log.h"
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/os/file.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
 #include "study/exchange/event_file.h"
 #include "trainer/trainer.h"

@@ -1,12 +1,12 @@
 /* train_program.c - a config of [sweep] command, run once: the program's output goes to stderr, the result to stdout. */
 #include "sweep/cmd/train_program.h"
 
-#include "base/duration.h"
-#include "base/json.h"
+#include "base/text/duration.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/words.h"
-#include "study/setup.h"
+#include "base/text/num.h"
+#include "base/text/words.h"
+#include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/program/once.h"
 #include "sweep/program/trial_program.h"

@@ -2,13 +2,13 @@
  * Invariant: watching changes nothing; however it ends, the study continues. */
 #include "sweep/control/follow.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
-#include "study/study_view.h"
-#include "sweep/control/control_client.h"
+#include "study/view/study_view.h"
+#include "sweep/control/socket/control_client.h"
 #include "sweep/control/status_json.h"
 #include "sweep/show/progress.h"
 #include "sweep/show/status_block.h"

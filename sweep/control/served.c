@@ -2,11 +2,11 @@
  * does. */
 #include "sweep/control/served.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "sweep/control/control_client.h"
+#include "sweep/control/socket/control_client.h"
 
 #include <string.h>
 

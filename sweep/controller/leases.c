@@ -3,17 +3,17 @@
  * (3) a lease ends once: told, expired or returned. */
 #include "sweep/controller/leases.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "study/setup.h"
-#include "study/study_view.h"
-#include "sweep/controller/course.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
+#include "sweep/controller/trial/course.h"
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/track_rows.h"
+#include "sweep/controller/trial/track_rows.h"
 
 #include <errno.h>
 #include <math.h>

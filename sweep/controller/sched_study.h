@@ -9,11 +9,11 @@
 
 #include "base/status.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "study/findings/gain.h"
 #include "sweep/controller/leases.h"
 #include "sweep/controller/stop_rules.h"
-#include "sweep/controller/share.h"
+#include "sweep/controller/devices/share.h"
 #include "sweep/proposals/evidence.h"
 
 struct proposer;

@@ -18,8 +18,8 @@
 
 #include "base/status.h"
 #include "sweep/controller/nodes.h"
-#include "sweep/controller/reports.h"
-#include "sweep/controller/share.h"
+#include "sweep/controller/trial/reports.h"
+#include "sweep/controller/devices/share.h"
 #include "sweep/launch/memory_groups.h"
 
 struct devices;

@@ -14,14 +14,14 @@
  * was; (2) the first rule of this order that holds is the one that is reported. */
 #include "sweep/controller/stop_rules.h"
 
-#include "base/duration.h"
+#include "base/text/duration.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/limits.h"
-#include "study/promise.h"
-#include "study/setup.h"
-#include "study/study_view.h"
+#include "study/setup/limits.h"
+#include "study/view/promise.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
 #include "study/findings/gain.h"
 #include "sweep/controller/sched_study.h"
 

@@ -12,7 +12,7 @@
  * ours. */
 #include "sweep/controller/store_watch.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"

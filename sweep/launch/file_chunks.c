@@ -3,8 +3,8 @@
  * error, so that no two files mix. Whether the bytes are right is the reader's to check: a checkpoint has checksums. */
 #include "sweep/launch/file_chunks.h"
 
-#include "base/base64.h"
-#include "base/json.h"
+#include "base/text/base64.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "sweep/launch/proto.h"

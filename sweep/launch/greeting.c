@@ -2,8 +2,8 @@
  * Invariant: a worker of another build is refused: a trial's bytes are those of one build. */
 #include "sweep/launch/greeting.h"
 
-#include "base/json.h"
-#include "base/machine.h"
+#include "base/text/json.h"
+#include "base/os/machine.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
 #include "store/store.h"

@@ -4,7 +4,7 @@
  * own, so that Ctrl-C in our terminal does not cut the connection before the trials are saved. */
 #include "sweep/launch/launch_start.h"
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/status.h"

@@ -6,7 +6,7 @@
 #include "sweep/launch/memory_groups.h"
 
 #include "base/log.h"
-#include "base/machine.h"
+#include "base/os/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * Invariant: what probe_host started is gone when it returns. */
 #include "sweep/launch/probe.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "sweep/launch/device_spec.h"

@@ -3,7 +3,7 @@
  * is a bug or a stranger, and an error; but what a login prints before a remote worker begins is log. */
 #include "sweep/launch/proto.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"

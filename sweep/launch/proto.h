@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 /* controller -> worker

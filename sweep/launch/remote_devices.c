@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
-#include "study/setup.h"
-#include "sweep/controller/devices.h"
+#include "base/text/strbuf.h"
+#include "study/setup/setup.h"
+#include "sweep/controller/devices/devices.h"
 #include "sweep/launch/probe.h"
 
 #include <stdio.h>

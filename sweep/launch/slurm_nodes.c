@@ -8,14 +8,14 @@
  * one with a trial keeps it. */
 #include "sweep/launch/slurm_nodes.h"
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/launch/remote_devices.h"
 
 #include <ctype.h>

@@ -2,11 +2,11 @@
  * Invariants: (1) a process is reaped exactly once; (2) no call waits, but workers_stop for a while. */
 #include "sweep/launch/worker_process.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/status.h"
-#include "sweep/controller/device_class.h"
-#include "sweep/controller/flight.h"
+#include "sweep/controller/devices/device_class.h"
+#include "sweep/controller/trial/flight.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
 #include "sweep/launch/memory_groups.h"

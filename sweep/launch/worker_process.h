@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
-#include "sweep/controller/health.h"
+#include "sweep/controller/devices/health.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/proto.h"

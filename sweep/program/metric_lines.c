@@ -1,11 +1,11 @@
 /* metric_lines.c - a program's reports, as lines of its output or of a JSON file. */
 #include "sweep/program/metric_lines.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/words.h"
+#include "base/text/words.h"
 
 #include <ctype.h>
 #include <math.h>

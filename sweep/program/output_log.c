@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/words.h"
+#include "base/text/words.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
  * the log are bounded; (3) a report is passed on at once or with the next one, and the last one always. */
 #include "sweep/program/program_run.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "sweep/program/guard.h"
 
 #include <errno.h>

@@ -3,11 +3,11 @@
  * CUDA_VISIBLE_DEVICES. */
 #include "sweep/program/trial_program.h"
 
-#include "base/duration.h"
-#include "base/file.h"
+#include "base/text/duration.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 #include "study/program/program_command.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/program/program_run.h"
 
 #include <errno.h>

@@ -11,10 +11,10 @@
 
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/limits.h"
-#include "study/search.h"
-#include "study/setup.h"
-#include "study/study_view.h"
+#include "study/setup/limits.h"
+#include "study/space/search.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <stdio.h>
 #include <string.h>

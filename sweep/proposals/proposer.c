@@ -3,7 +3,7 @@
  * the suggester or the copied history; (2) an answer is written before the wake-up is sent. */
 #include "sweep/proposals/proposer.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"

@@ -2,12 +2,12 @@
  * Invariant: a seed of a config is there once: each run has a key of study, trial and seed. */
 #include "sweep/rerun/rerun_store.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "store/store.h"
-#include "study/search.h"
-#include "sweep/control/ask_forward.h"
-#include "sweep/control/ask_points.h"
+#include "study/space/search.h"
+#include "sweep/control/ask/ask_forward.h"
+#include "sweep/control/ask/ask_points.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/rerun/rerun_train.h"
 

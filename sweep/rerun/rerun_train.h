@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "store/store.h"
-#include "study/outcomes.h"
-#include "study/search.h"
+#include "study/setup/outcomes.h"
+#include "study/space/search.h"
 #include "sweep/worker/session.h"
 
 struct setup;

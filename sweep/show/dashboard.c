@@ -1,8 +1,8 @@
 /* dashboard.c - shows `trawl train` on stderr: a block redrawn in place on a terminal, else a line for each report. */
 #include "sweep/show/dashboard.h"
 
-#include "base/duration.h"
-#include "base/num.h"
+#include "base/text/duration.h"
+#include "base/text/num.h"
 #include "sweep/term.h"
 #include "trainer/trainer.h"
 

@@ -2,9 +2,9 @@
  * Invariant: a cell shows the most important of what falls into it: best, front, stairs of the front, other trials. */
 #include "sweep/show/plot.h"
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "gp/gp.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "sweep/term.h"
 
 #include <math.h>

@@ -1,14 +1,14 @@
 /* study_json.c - a study as a report has it, and as one JSON object with the models' conclusions. */
 #include "sweep/show/study_json.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "store/store.h"
 #include "study/findings/briefing.h"
 #include "study/findings/calibration.h"
 #include "study/findings/node_list.h"
-#include "study/insight_text.h"
-#include "study/study_insight.h"
-#include "study/study_view.h"
+#include "study/view/insight_text.h"
+#include "study/view/study_insight.h"
+#include "study/view/study_view.h"
 #include "study/findings/timeline.h"
 #include "sweep/cli.h"
 #include "web/report/report.h"

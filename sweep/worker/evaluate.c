@@ -2,9 +2,9 @@
  * Invariant: it shows progress, and a signal ends it. */
 #include "sweep/worker/evaluate.h"
 
-#include "base/clock.h"
-#include "base/duration.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/duration.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "sweep/signals.h"
 #include "trainer/trainer.h"

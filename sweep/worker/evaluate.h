@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct eval_result;

@@ -5,13 +5,13 @@
  * lane there is no gate and the cost is the time that passed. */
 #include "sweep/worker/lane.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "study/checkpoint_label.h"
-#include "study/setup.h"
+#include "study/view/checkpoint_label.h"
+#include "study/setup/setup.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/lane_files.h"
 #include "sweep/worker/lane_messages.h"

@@ -2,8 +2,8 @@
  * Invariant: a lane asks for one chunk at a time, so that neither side has to hold what the other does not take. */
 #include "sweep/worker/lane_files.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "sweep/launch/file_chunks.h"

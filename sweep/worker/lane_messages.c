@@ -1,11 +1,11 @@
 /* lane_messages.c - what the threads of a worker send to the controller (protocol in sweep/launch/proto.h). */
 #include "sweep/worker/lane_messages.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "study/checkpoint_label.h"
+#include "study/view/checkpoint_label.h"
 #include "study/version.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/lane_pool.h"

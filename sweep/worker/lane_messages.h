@@ -2,7 +2,7 @@
 #ifndef SWEEP_WORKER_LANE_MESSAGES_H
 #define SWEEP_WORKER_LANE_MESSAGES_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct eval_result;

@@ -3,11 +3,11 @@
  * lost or the controller is gone no lane gets another message; (3) no two locks are held at once. */
 #include "sweep/worker/lane_pool.h"
 
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
+#include "base/os/machine.h"
 #include "base/status.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/lane.h"

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
-#include "study/checkpoint_label.h"
+#include "study/view/checkpoint_label.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/session.h"

@@ -3,10 +3,10 @@
  * Invariant: when the result is made nothing of the program is alive. */
 #include "sweep/worker/lane_program.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/program/program_run.h"
 #include "sweep/program/trial_program.h"

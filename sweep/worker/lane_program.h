@@ -2,7 +2,7 @@
 #ifndef SWEEP_WORKER_LANE_PROGRAM_H
 #define SWEEP_WORKER_LANE_PROGRAM_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 struct lane;
 struct setup;

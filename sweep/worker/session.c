@@ -1,12 +1,12 @@
 /* session.c - a device and a trainer for a setup; the device stays open between runs on it. */
 #include "sweep/worker/session.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
-#include "base/machine.h"
+#include "base/os/machine.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "trainer/trainer.h"
 
 #include <string.h>

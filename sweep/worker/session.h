@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "trainer/trainer.h"
 

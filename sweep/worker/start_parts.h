@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "kernels/kernels.h"
 
 struct session;

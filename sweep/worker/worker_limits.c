@@ -2,7 +2,7 @@
  * process that the kernel ends when the machine runs out of memory. */
 #include "sweep/worker/worker_limits.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
 
 #include <errno.h>

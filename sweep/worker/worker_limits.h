@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 /* Sets cores, memory and the order in which the kernel ends processes from an `open` message. */
 void worker_limits_apply(const cJSON *open_message);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 
 static void the_vectors_of_the_standard(void **state)
 {

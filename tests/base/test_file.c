@@ -1,5 +1,5 @@
 /* test_file.c - a file is written whole or not at all, whatever fails. */
-#include "base/file.h"
+#include "base/os/file.h"
 
 #include <dirent.h>
 #include <fcntl.h>

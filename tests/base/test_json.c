@@ -1,5 +1,5 @@
 /* test_json.c - limits, non-finite numbers and exact numbers of the JSON helpers. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* test_machine.c - quotas of groups of processes, in folders that look like cgroup v2. */
-#include "base/machine.h"
+#include "base/os/machine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

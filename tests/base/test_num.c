@@ -1,5 +1,5 @@
 /* test_num.c - numbers to text and back, in any locale. */
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <float.h>
 #include <locale.h>

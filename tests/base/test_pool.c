@@ -1,5 +1,5 @@
 /* test_pool.c - every index is done exactly once by the worker that pool_part names, however small the job. */
-#include "base/pool.h"
+#include "base/os/pool.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* test_strbuf.c - limits, breaking and taking of string buffers; errors that are kept and cut. */
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/words.h"
+#include "base/text/words.h"
 
 static void distances(void **state)
 {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 #include "bench/sweep/forest.h"
 #include "bench/sweep/play.h"

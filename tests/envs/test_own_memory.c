@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/pool.h"
+#include "base/os/pool.h"
 
 #define N 70 /* instances: more than a grain */
 

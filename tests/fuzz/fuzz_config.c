@@ -7,7 +7,7 @@
 
 #include "base/config/config.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "trainer/trainer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

@@ -3,7 +3,7 @@
 #include "tests/store/store_test.h"
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #include <inttypes.h>
 #include <math.h>

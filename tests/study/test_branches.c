@@ -1,6 +1,6 @@
 /* test_branches.c - where the shorter runs that a run holds end. */
-#include "study/branches.h"
-#include "study/setup.h"
+#include "study/space/branches.h"
+#include "study/setup/setup.h"
 #include "trainer/trainer.h"
 
 #include <setjmp.h>

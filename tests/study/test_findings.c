@@ -11,11 +11,11 @@
 
 #include <math.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
@@ -25,7 +25,7 @@
 #include "study/findings/comparison.h"
 #include "study/findings/failures.h"
 #include "study/findings/seed_stats.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "tests/check.h"
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
-#include "study/search_widen.h"
-#include "study/study_view.h"
+#include "study/space/search_widen.h"
+#include "study/view/study_view.h"
 #include "tests/check.h"
 #include "tests/study/load_search.h"
 

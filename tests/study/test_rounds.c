@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "study/games/sweep_envs.h"
 #include "tests/check.h"
 

@@ -11,15 +11,15 @@
 
 #include <math.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
-#include "study/export.h"
+#include "study/view/export.h"
 #include "study/findings/timeline.h"
-#include "study/resume_command.h"
-#include "study/study_view.h"
+#include "study/view/resume_command.h"
+#include "study/view/study_view.h"
 #include "tests/check.h"
 
 static const char space_json[] =

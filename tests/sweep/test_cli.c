@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "base/duration.h"
+#include "base/text/duration.h"
 #include "base/fault.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "sweep/cli.h"
 #include "sweep/launch/proto.h"

@@ -1,7 +1,7 @@
 /* test_cost.c - runs that share a device: what the gate sees, what is counted, and that neither changes a byte. */
 #include "trainer_test.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #include <math.h>
 

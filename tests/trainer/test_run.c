@@ -1,7 +1,7 @@
 /* test_run.c - checks before allocation, the ways a run ends, numeric failure, evaluation, and that it learns. */
 #include "trainer_test.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #include <math.h>
 #include <signal.h>

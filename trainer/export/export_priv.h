@@ -2,7 +2,7 @@
 #ifndef TRAINER_EXPORT_EXPORT_PRIV_H
 #define TRAINER_EXPORT_EXPORT_PRIV_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "trainer/trainer_priv.h"
 
 struct exported {

@@ -6,7 +6,7 @@
 #include "trainer/export/export_priv.h"
 
 #include "base/mem.h"
-#include "base/protobuf.h"
+#include "base/text/protobuf.h"
 
 #include <stdio.h>
 

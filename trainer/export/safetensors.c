@@ -3,7 +3,7 @@
  * without gaps, at a multiple of 8 bytes; (2) the header's "layout" is all that trawl_policy.h needs besides. */
 #include "trainer/export/export_priv.h"
 
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <inttypes.h>
 #include <stdio.h>

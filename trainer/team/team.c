@@ -10,7 +10,7 @@
  * ranks have ends the team: there is no further function but the last one, which frees; (3) the team's lock is held for short, and within it at most that of struct kern_ranks. */
 #include "trainer/trainer_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 
 #include <pthread.h>

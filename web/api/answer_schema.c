@@ -1,7 +1,7 @@
 /* answer_schema.c - the forms of the API's answers, written short:
  *   s text, i whole number, b bool, n number (null where unknown, "inf" or "-inf" where infinite), * anything
  *   [form] array, {name:form name~:form} object (~ may be missing), {*:form} object of any names, form? may be null
- * tests/e2e/test_schemas.py compares every answer of a running server with them. Answers may get more fields. */
+ * tests/e2e/views/test_schemas.py compares every answer of a running server with them. Answers may get more fields. */
 #include "web/api/answer_schema.h"
 
 #include <stdio.h>

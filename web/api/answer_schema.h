@@ -2,7 +2,7 @@
 #ifndef WEB_API_ANSWER_SCHEMA_H
 #define WEB_API_ANSWER_SCHEMA_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 /* The JSON schema of the answer to a path of the table of routes; NULL: it is no JSON, or has none. The caller deletes
  * it. */

@@ -1,13 +1,13 @@
 /* api_front.c - /front: the front by rising cost, each point with what is promised of it. */
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
-#include "study/promise.h"
+#include "base/text/strbuf.h"
+#include "study/view/promise.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/page_study.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,21 +1,21 @@
 /* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the
  * bytes are those of the command line. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/export.h"
-#include "study/study_view.h"
+#include "study/view/export.h"
+#include "study/view/study_view.h"
 #include "web/report/report.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/page_study.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 /* api_study.c - the server itself and the studies: /version, /studies, /studies/NAME, /openapi.json. */
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/page_study.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,18 +1,18 @@
 /* api_trial.c - one trial: /trials/N with its config, /curves, /log. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
-#include "study/export.h"
-#include "study/study_view.h"
+#include "study/view/export.h"
+#include "study/view/study_view.h"
 #include "web/api/trial_config.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/page_study.h"
 
 #include <limits.h>
 #include <math.h>

@@ -2,17 +2,17 @@
  * a study may have tens of thousands. */
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
-#include "study/promise.h"
+#include "study/view/promise.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/page_study.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #include "web/api/trial_config.h"
 
 #include "base/config/config.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "store/store.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 
 #include <stdio.h>
 #include <string.h>

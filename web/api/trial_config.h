@@ -2,7 +2,7 @@
 #ifndef WEB_API_TRIAL_CONFIG_H
 #define WEB_API_TRIAL_CONFIG_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct trial;

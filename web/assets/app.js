@@ -10,7 +10,7 @@ import {begin, follow} from './live.js';
 
 const routes = [
   [/^\/$/, () => import('./studies.js')],
-  [/^\/study\/([^/]+)$/, () => import('./study.js')],
+  [/^\/study\/([^/]+)$/, () => import('./study/study.js')],
   [/^\/study\/([^/]+)\/trial\/(\d+)$/, () => import('./trial.js')],
   [/^\/compare$/, () => import('./compare.js')],
 ];

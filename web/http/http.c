@@ -5,10 +5,10 @@
  * its limit; (4) no socket survives an exec. */
 #include "web/http/http.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <curl/curl.h>
 #include <errno.h>

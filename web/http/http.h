@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/rng.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 /* Ends requests early, and counts answers: shared by a main thread and its handles. */
 struct http_cancel {

@@ -1,9 +1,9 @@
 /* netrc.c - logins and settings from the files that trackers' own clients keep in the home directory.
  * No text that is read here goes into a message. */
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "web/http/http.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* url.c - addresses and waiting times: the parts of the HTTP client that use no network. */
-#include "base/num.h"
+#include "base/text/num.h"
 #include "web/http/http.h"
 
 #include <curl/curl.h>

@@ -4,7 +4,7 @@
  * clock shows), and a log axis over less than a factor of about three ticks at linear round numbers instead. */
 #include "web/report/report_priv.h"
 
-#include "base/duration.h"
+#include "base/text/duration.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,12 +2,12 @@
  * in. */
 #include "web/report/report.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/findings/comparison.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "study/version.h"
 #include "web/report/report_priv.h"
 

@@ -2,10 +2,10 @@
 #include "web/report/report_priv.h"
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "study/findings/believed.h"
-#include "study/promise.h"
-#include "study/study_view.h"
+#include "study/view/promise.h"
+#include "study/view/study_view.h"
 #include "web/report/report.h"
 
 #include <math.h>

@@ -4,10 +4,10 @@
 #include "web/report/report.h"
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "study/findings/comparison.h"
-#include "study/study_insight.h"
-#include "study/study_view.h"
+#include "study/view/study_insight.h"
+#include "study/view/study_view.h"
 #include "web/report/report_priv.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "study/findings/seed_stats.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

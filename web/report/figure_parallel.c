@@ -2,8 +2,8 @@
  * that any number of them fits a column of a paper with their names in full size. */
 #include "web/report/report_priv.h"
 
-#include "study/promise.h"
-#include "study/study_view.h"
+#include "study/view/promise.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

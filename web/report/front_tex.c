@@ -2,10 +2,10 @@
  * Needs the packages booktabs and graphicx. Whatever came from a study is escaped. */
 #include "web/report/report_priv.h"
 
-#include "base/duration.h"
-#include "base/num.h"
-#include "study/promise.h"
-#include "study/study_view.h"
+#include "base/text/duration.h"
+#include "base/text/num.h"
+#include "study/view/promise.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,12 +2,12 @@
  * Self-contained: no script, no font, no address. Whatever came from a study or config is escaped. */
 #include "web/report/report_priv.h"
 
-#include "base/duration.h"
+#include "base/text/duration.h"
 
-#include "base/num.h"
-#include "study/promise.h"
-#include "study/resume_command.h"
-#include "study/study_view.h"
+#include "base/text/num.h"
+#include "study/view/promise.h"
+#include "study/view/resume_command.h"
+#include "study/view/study_view.h"
 #include "study/version.h"
 
 #include <math.h>

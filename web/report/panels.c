@@ -1,8 +1,8 @@
 /* panels.c - the small charts: hypervolume over trials, best score over cost spent, a strip per parameter. */
 #include "web/report/report_priv.h"
 
-#include "study/promise.h"
-#include "study/study_view.h"
+#include "study/view/promise.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  * A chart is never cut; the table of the front is cut into blocks of columns, with its head on each. */
 #include "web/report/report_priv.h"
 
-#include "base/duration.h"
+#include "base/text/duration.h"
 
-#include "study/promise.h"
-#include "study/resume_command.h"
-#include "study/study_view.h"
+#include "study/view/promise.h"
+#include "study/view/resume_command.h"
+#include "study/view/study_view.h"
 #include "study/version.h"
 
 #include <math.h>

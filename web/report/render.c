@@ -2,7 +2,7 @@
  * A build without librsvg has the same functions; they report that. */
 #include "web/report/report_priv.h"
 
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "web/report/report.h"
 
 #ifdef TRAWL_RSVG

@@ -1,9 +1,9 @@
 /* report.c - writes a report in any of its formats. */
 #include "web/report/report.h"
 
-#include "base/strbuf.h"
-#include "study/study_insight.h"
-#include "study/study_view.h"
+#include "base/text/strbuf.h"
+#include "study/view/study_insight.h"
+#include "study/view/study_view.h"
 #include "web/report/report_priv.h"
 
 static enum status write_charts(const struct study_view *view, const char *store_path, enum report_format format,

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct strbuf;
@@ -44,7 +44,7 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
                                 struct strbuf *out, struct error *err) MUST_USE;
 
 /* {"study": {...}, "trials": [...]}: REPORT_JSON and `trawl show --json`. Unknown numbers (NaN) and times that have not
- * come are null, infinities the strings of base/json.h. The caller deletes it (cJSON_Delete). */
+ * come are null, infinities the strings of base/text/json.h. The caller deletes it (cJSON_Delete). */
 enum status report_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
 
 /* As text of HTML or XML, or of an attribute in quotes; invalid UTF-8 is replaced. NULL is "". */

@@ -2,8 +2,8 @@
 #ifndef WEB_REPORT_PRIV_H
 #define WEB_REPORT_PRIV_H
 
-#include "base/human.h"
-#include "base/json.h"
+#include "base/text/human.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "web/report/report.h"
 #include "gp/gp.h"

@@ -1,9 +1,9 @@
 /* report_text.c - numbers, times and foreign text for people; nothing here asks the locale. */
 #include "web/report/report_priv.h"
 
-#include "base/duration.h"
-#include "base/words.h"
-#include "study/study_view.h"
+#include "base/text/duration.h"
+#include "base/text/words.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

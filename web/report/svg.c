@@ -4,8 +4,8 @@
  * rings, failed trials crosses and stopped ones open triangles in a lane below the plot. */
 #include "web/report/report_priv.h"
 
-#include "study/promise.h"
-#include "study/study_view.h"
+#include "study/view/promise.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,13 +6,13 @@
  * gets `reset` and continues with what comes next; (3) the ring's texts are bounded. */
 #include "web/serve/events.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/strbuf.h"
-#include "web/serve/json_text.h"
+#include "base/text/strbuf.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/serve_priv.h"
 
 #include <microhttpd.h>

@@ -6,7 +6,7 @@
 #include <microhttpd.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 struct events;
 struct events *events_create(void);

@@ -7,14 +7,14 @@
  * model is used under `lock` alone, and freed under it. */
 #include "web/serve/models.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "web/serve/events.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/study_model.h"
+#include "web/serve/data/study_model.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "web/report/report.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/request.h"

@@ -4,9 +4,9 @@
  *   child: {"draw": [...], "step": 1, ...}         the fields of struct player_frame */
 #include "web/serve/play_child.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "envs/plugin/child.h"
 
 #include <stdio.h>

@@ -5,13 +5,13 @@
  * nothing makes the game wait, not the memory grow; (3) the thread is joined before its stream is freed. */
 #include "web/serve/playing.h"
 
-#include "base/base64.h"
-#include "base/clock.h"
+#include "base/text/base64.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/policy_play.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"

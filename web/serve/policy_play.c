@@ -1,14 +1,14 @@
 /* policy_play.c - a trial's policy playing: the game is stepped on one CPU thread and drawn after each decision. */
 #include "web/serve/policy_play.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/strbuf.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
 #include "kernels/kernels.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "web/serve/play_child.h"
 
 #include <math.h>

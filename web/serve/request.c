@@ -4,8 +4,8 @@
 #include "web/serve/request.h"
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/words.h"
+#include "base/text/num.h"
+#include "base/text/words.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -2,13 +2,13 @@
  * does not know, and is what /api/v1/openapi.json is written from. */
 #include "web/serve/routes.h"
 
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
 #include "web/serve/events.h"
 #include "web/serve/playing.h"
 #include "web/serve/request.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/page_study.h"
 
 #include <microhttpd.h>
 #include <stdio.h>

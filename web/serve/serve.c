@@ -2,17 +2,17 @@
  * connections to the store that requests share. */
 #include "web/serve/serve.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/words.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/events.h"
 #include "web/serve/models.h"
 #include "web/serve/playing.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/page_study.h"
 
 #include <microhttpd.h>
 #include <arpa/inet.h>

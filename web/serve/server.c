@@ -5,14 +5,14 @@
  * request's memory is bounded: SERVE_HEADER_BYTES by libmicrohttpd, SERVE_BODY_BYTES here. */
 #include "web/serve/serve_priv.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/models.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"

@@ -9,17 +9,17 @@
  * process had the store, nothing that was read before is trusted: it is read again from the first trial on. */
 #include "web/serve/serve_priv.h"
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/promise.h"
+#include "study/view/promise.h"
 #include "web/serve/events.h"
-#include "web/serve/json_text.h"
-#include "web/serve/page_study.h"
+#include "web/serve/data/json_text.h"
+#include "web/serve/data/page_study.h"
 
 #include <errno.h>
 #include <math.h>

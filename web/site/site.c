@@ -9,12 +9,12 @@
  *   games/NAME.js                     a game as WebAssembly, for the policies */
 #include "web/site/site.h"
 
-#include "base/base64.h"
-#include "base/clock.h"
-#include "base/file.h"
+#include "base/text/base64.h"
+#include "base/os/clock.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve.h"
 #include "web/site/site_priv.h"

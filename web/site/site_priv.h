@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "base/json.h"
-#include "base/strbuf.h"
+#include "base/text/json.h"
+#include "base/text/strbuf.h"
 #include "web/site/site.h"
 
 struct serve;

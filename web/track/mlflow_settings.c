@@ -1,6 +1,6 @@
 /* mlflow_settings.c - reads MLflow's settings from [track], the environment, ~/.mlflow/credentials and netrc.
  * No message holds a secret. */
-#include "base/num.h"
+#include "base/text/num.h"
 #include "web/track/mlflow.h"
 
 #include <stdio.h>

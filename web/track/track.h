@@ -16,7 +16,7 @@
  *   "start"    {attempt, number, name, group (not for a single training), config: {section: {key: value}},
  *              params: {"train.gamma": 0.99}, origin, seed, device, env, metric, tags: [text], anew: true where the
  *              attempt begins from zero}   first row of an attempt
- *   "metrics"  {env_steps, wall_s, values: {name: number}}    names: docs/metrics.md; non-finite: base/json.h
+ *   "metrics"  {env_steps, wall_s, values: {name: number}}    names: docs/metrics.md; non-finite: base/text/json.h
  *   "system"   {env_steps, values: {"system/memory_bytes": number}}
  *   "pause"    {env_steps}                                    stopped with the program, continues with --resume
  *   "result"   {state: done|stopped|failed|lost, score, perf, cost_s, device_s, env_steps, reason}   last row
@@ -34,13 +34,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/config/opt.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "study/track_settings.h"
+#include "study/setup/track_settings.h"
 
-/* ---- [track]: study/track_settings.h ---- */
+/* ---- [track]: study/setup/track_settings.h ---- */
 
 /* Checks names, URLs (no credentials in them) and that files exist; "neptune" is refused: the service has closed. No
  * network. */

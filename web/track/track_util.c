@@ -2,7 +2,7 @@
 #include "web/track/track_util.h"
 
 #include "base/log.h"
-#include "base/num.h"
+#include "base/text/num.h"
 
 #include <curl/curl.h>
 #include <openssl/evp.h>

@@ -2,7 +2,7 @@
 #ifndef WEB_TRACK_UTIL_H
 #define WEB_TRACK_UTIL_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "web/http/http.h"
 #include "web/track/track.h"
 
@@ -11,11 +11,11 @@
 /* -- JSON as text: numbers keep every bit, non-finite ones are "NaN", "Infinity", "-Infinity" in quotes -- */
 
 void track_json_number(struct strbuf *sb, double value);
-void track_json_value(struct strbuf *sb, const cJSON *json); /* words of base/json.h ("nan") become those above */
+void track_json_value(struct strbuf *sb, const cJSON *json); /* words of base/text/json.h ("nan") become those above */
 /* The same with NaN, Infinity and -Infinity without quotes, as W&B needs them in the texts inside its JSON. */
 void track_json_bare_number(struct strbuf *sb, double value);
 void track_json_bare_value(struct strbuf *sb, const cJSON *json);
-/* A number, or a word of base/json.h for one that is not finite. */
+/* A number, or a word of base/text/json.h for one that is not finite. */
 bool track_json_is_number(const cJSON *item, double *ret_value);
 
 /* -- configs -- */

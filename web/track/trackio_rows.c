@@ -2,7 +2,7 @@
  *
  * Invariant: a row's log id is made of the run's key and its number in the outbox: the row has the same id at every
  * send. */
-#include "base/num.h"
+#include "base/text/num.h"
 #include "web/track/trackio.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * for `trawl sync`. */
 #include "web/track/upload_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "web/track/track_util.h"

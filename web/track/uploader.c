@@ -4,7 +4,7 @@
  * runs. They share the lock and the cancel time. Signals go to the caller's threads. */
 #include "web/track/upload_priv.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 

@@ -1,6 +1,6 @@
 /* wandb_settings.c - reads W&B's settings from [track], then the environment, then ./wandb/settings and
  * ~/.config/wandb/settings, and the key from netrc too. No message holds the key. */
-#include "base/num.h"
+#include "base/text/num.h"
 #include "web/track/wandb.h"
 
 #include <curl/curl.h>

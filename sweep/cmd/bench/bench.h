@@ -2,7 +2,7 @@
 #ifndef SWEEP_CMD_BENCH_BENCH_H
 #define SWEEP_CMD_BENCH_BENCH_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "sweep/worker/session.h"
 

@@ -1,7 +1,7 @@
 /* cmd_envs.c - `trawl envs`: the games with observation, actions and options, read from the registry. */
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "envs/env.h"

@@ -1,9 +1,9 @@
 /* compiler.c - a compiler's command line, and running it. */
 #include "sweep/cmd/env/compiler.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #include <errno.h>
 #include <fcntl.h>

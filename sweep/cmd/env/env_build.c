@@ -1,8 +1,8 @@
 /* env_build.c - `trawl env build`: a header, a source file or a folder of PufferLib's becomes a library.
  * Invariant: the library appears whole or not at all, so that a process that has the old one open keeps it. */
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/status.h"
-#include "base/words.h"
+#include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/plugin/headers.h"
 #include "envs/plugin/library.h"

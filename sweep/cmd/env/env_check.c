@@ -1,11 +1,11 @@
 /* env_check.c - `trawl env check`: plays a game in a child process and looks for what would spoil a training: numbers
  * that are none, games that differ from themselves, instances that know of each other, states that do not save.
  * Each check plays batches of its own; the first fault of a check ends it. */
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/config/config.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/os/pool.h"
 #include "base/status.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"

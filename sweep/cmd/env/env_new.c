@@ -1,7 +1,7 @@
 /* env_new.c - `trawl env new`: a small whole game and a config, to be changed into another game. */
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "envs/plugin/headers.h"
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"

@@ -1,7 +1,7 @@
 /* env_nvcc.c - the GPU half of `trawl env build`. */
 #include "sweep/cmd/env/env_nvcc.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "kernels/kernels.h"
 #include "sweep/cmd/env/compiler.h"
 

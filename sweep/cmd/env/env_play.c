@@ -1,8 +1,8 @@
 /* env_play.c - `trawl env play`: a checkpoint's policy plays its game, a decision for each line of stdin; for pages. */
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "envs/plugin/library.h"
 #include "store/store.h"
 #include "sweep/cli.h"

@@ -1,12 +1,12 @@
 /* cmd_launch.c - `trawl launch check`: tries the way to other machines, and names what is wrong with each. */
 #include "base/config/config.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/controller/devices.h"
+#include "sweep/controller/devices/devices.h"
 #include "sweep/launch/probe.h"
 #include "sweep/launch/remote_devices.h"
 

@@ -6,13 +6,13 @@
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
  * shape; (3) a device that this process has lost ends it: a trial that was alone on it reports that first; with several
  * trials the guilty one is unknown, and the process ends without results. The controller then starts another. */
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/log.h"
-#include "base/machine.h"
+#include "base/os/machine.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"

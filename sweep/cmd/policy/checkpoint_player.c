@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "envs/plugin/library.h"
 #include "kernels/kernels.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "trainer/trainer.h"
 
 enum status checkpoint_player_open(struct checkpoint_player *p, const char *checkpoint, int64_t seed, bool greedy,

@@ -1,10 +1,10 @@
 /* export_policy.c - see export_policy.h. */
 #include "sweep/cmd/policy/export_policy.h"
 
-#include "base/file.h"
-#include "base/strbuf.h"
-#include "base/words.h"
-#include "study/setup.h"
+#include "base/os/file.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
+#include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/policy/checkpoint_player.h"
 #include "trainer/trainer.h"

@@ -2,7 +2,7 @@
 #include "sweep/cmd/policy/gif_movie.h"
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "sweep/cmd/policy/raster.h"
 
 #include <gif_lib.h>

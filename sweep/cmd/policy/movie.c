@@ -1,10 +1,10 @@
 /* movie.c - see movie.h. */
 #include "sweep/cmd/policy/movie.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
-#include "base/strbuf.h"
-#include "base/words.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "sweep/cmd/policy/gif_movie.h"
 
 #include <errno.h>

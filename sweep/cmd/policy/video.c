@@ -5,7 +5,7 @@
 
 #ifdef TRAWL_VIDEO
 #include "envs/envs.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/cmd/policy/checkpoint_player.h"
 #include "sweep/cmd/policy/movie.h"
 #include "sweep/cmd/policy/raster.h"

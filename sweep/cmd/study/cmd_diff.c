@@ -1,10 +1,10 @@
 /* cmd_diff.c - `trawl diff`: what two trials of a study differ in, and what came of it. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "web/api/trial_config.h"

@@ -1,12 +1,12 @@
 /* cmd_gc.c - `trawl gc`: empties the trash of a store. */
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/control/control_command.h"
-#include "sweep/control/control_send.h"
+#include "sweep/control/command/control_command.h"
+#include "sweep/control/command/control_send.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,23 +1,23 @@
 /* cmd_import.c - `trawl import`: trials that a file holds become trials of a study.
  * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once; (3) a
  * branch stays a branch of its run, and where that has no result, whose cost is unknown then, it is a trial like others. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "study/setup.h"
-#include "study/study_view.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/study/import_file.h"
 #include "sweep/cmd/study/import_row.h"
-#include "sweep/control/ask_forward.h"
-#include "sweep/control/ask_points.h"
-#include "sweep/control/control_command.h"
-#include "sweep/control/control_send.h"
-#include "sweep/control/submit.h"
+#include "sweep/control/ask/ask_forward.h"
+#include "sweep/control/ask/ask_points.h"
+#include "sweep/control/command/control_command.h"
+#include "sweep/control/command/control_send.h"
+#include "sweep/control/command/submit.h"
 #include "sweep/controller/sched_study.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* cmd_migrate.c - `trawl migrate`: a whole store from a file to PostgreSQL, or back. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "sweep/cli.h"

@@ -1,5 +1,5 @@
 /* cmd_replay.c - `trawl replay`: a study's proposals again, from the results that each of them had seen. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/version.h"

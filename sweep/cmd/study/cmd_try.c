@@ -1,18 +1,18 @@
 /* cmd_try.c - `trawl try`: the next trial of a study is one whose values a person gives. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
-#include "base/words.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
-#include "study/export.h"
+#include "study/view/export.h"
 #include "study/program/program_settings.h"
-#include "study/search.h"
-#include "study/study_view.h"
+#include "study/space/search.h"
+#include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/control/control_command.h"
-#include "sweep/control/control_send.h"
+#include "sweep/control/command/control_command.h"
+#include "sweep/control/command/control_send.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /* import_file.c - reads the trials that a file holds as rows, from whichever program it is. */
 #include "sweep/cmd/study/import_file.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/words.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "study/exchange/csv.h"
 #include "study/exchange/optuna_read.h"
 #include "study/exchange/puffer_log.h"
-#include "study/study_view.h"
+#include "study/view/study_view.h"
 #include "web/report/report.h"
 
 #include <sys/stat.h>

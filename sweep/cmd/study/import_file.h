@@ -2,7 +2,7 @@
 #ifndef SWEEP_CMD_STUDY_IMPORT_FILE_H
 #define SWEEP_CMD_STUDY_IMPORT_FILE_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
 
 struct import_file {

@@ -3,15 +3,15 @@
 #include "sweep/cmd/study/import_row.h"
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/status.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/exchange/puffer_log.h"
-#include "study/setup.h"
-#include "study/study_view.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>

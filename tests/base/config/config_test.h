@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/config/config.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 struct train {
     int64_t total_timesteps, total_agents, horizon, seed;

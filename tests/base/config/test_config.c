@@ -7,7 +7,7 @@
 #include "config_test.h"
 
 #include "base/fault.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 
 /* As users of the family have it. */

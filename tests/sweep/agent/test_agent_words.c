@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "study/program/program_command.h"

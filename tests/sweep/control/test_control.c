@@ -19,13 +19,13 @@
 
 #include "base/rng.h"
 #include "tests/check.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/status.h"
-#include "study/limits.h"
-#include "sweep/control/control_address.h"
-#include "sweep/control/control_client.h"
-#include "sweep/control/control_command.h"
-#include "sweep/control/control_server.h"
+#include "study/setup/limits.h"
+#include "sweep/control/socket/control_address.h"
+#include "sweep/control/socket/control_client.h"
+#include "sweep/control/command/control_command.h"
+#include "sweep/control/socket/control_server.h"
 
 struct place {
     char dir[64], store[96], socket[112];

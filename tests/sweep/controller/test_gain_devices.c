@@ -14,9 +14,9 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/setup.h"
-#include "study/study_view.h"
-#include "sweep/controller/devices.h"
+#include "study/setup/setup.h"
+#include "study/view/study_view.h"
+#include "sweep/controller/devices/devices.h"
 #include "study/findings/gain.h"
 
 /* A study of one trial after the other, 100 s each, whose scores rise; before trial `stop` nobody was there for 8 hours. */

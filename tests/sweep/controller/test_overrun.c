@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
-#include "study/study_view.h"
-#include "sweep/controller/overrun.h"
+#include "study/view/study_view.h"
+#include "sweep/controller/trial/overrun.h"
 #include "tests/check.h"
 
 static const char space_json[] =

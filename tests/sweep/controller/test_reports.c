@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 #include "tests/check.h"
-#include "sweep/controller/reports.h"
-#include "sweep/controller/track_rows.h"
+#include "sweep/controller/trial/reports.h"
+#include "sweep/controller/trial/track_rows.h"
 
 static bool parse(const char *text, struct metric_report *ret)
 {

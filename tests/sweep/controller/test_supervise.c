@@ -11,14 +11,14 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "sweep/controller/flight.h"
-#include "sweep/controller/health.h"
+#include "sweep/controller/trial/flight.h"
+#include "sweep/controller/devices/health.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/supervise.h"
+#include "sweep/controller/devices/supervise.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
 #include "tests/check.h"

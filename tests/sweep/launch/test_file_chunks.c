@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "sweep/launch/file_chunks.h"

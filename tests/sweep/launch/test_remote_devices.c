@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "study/setup.h"
-#include "sweep/controller/devices.h"
+#include "study/setup/setup.h"
+#include "sweep/controller/devices/devices.h"
 #include "tests/check.h"
 
 static struct sweep_settings settings(const char *devices)

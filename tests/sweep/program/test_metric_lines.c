@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "sweep/program/metric_lines.h"
 #include "sweep/program/output_log.h"
 

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "tests/check.h"
 #include "base/config/config.h"
-#include "study/setup.h"
+#include "study/setup/setup.h"
 #include "sweep/worker/lane_pool.h"
 
 static const char config_text[] = "[env]\nname = squared\nn = 1\n"

@@ -20,8 +20,8 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/promise.h"
-#include "study/study_view.h"
+#include "study/view/promise.h"
+#include "study/view/study_view.h"
 #include "tests/check.h"
 #include "web/report/report.h"
 

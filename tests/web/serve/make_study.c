@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/text/num.h"
 #include "base/rng.h"
 #include "base/config/config.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/search.h"
-#include "study/setup.h"
+#include "study/space/search.h"
+#include "study/setup/setup.h"
 #include "study/version.h"
 
 #define CURVE 12 /* points */

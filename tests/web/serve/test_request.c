@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/json_text.h"
+#include "web/serve/data/json_text.h"
 #include "web/serve/request.h"
 
 static void refused(const char *raw, enum status want, const char *says)

@@ -1,6 +1,6 @@
 /* colour.js - the colour of a trial by any of its numbers or words: a ramp of steps that differ in lightness, or a colour for each word. */
 import {h} from '../dom.js';
-import {axisValue} from '../study_data.js';
+import {axisValue} from '../study/study_data.js';
 import {toUnit} from './scale.js';
 import {colors} from './vega.js';
 import * as fmt from '../format.js';

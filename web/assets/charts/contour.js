@@ -1,7 +1,7 @@
 /* contour.js - the expected score over two parameters, the others as in one trial: a map with lines of equal score, the trials, and
  * the points that the search would try next. */
 import {h} from '../dom.js';
-import {axisValue} from '../study_data.js';
+import {axisValue} from '../study/study_data.js';
 import {byColour} from './colour.js';
 import {Cloud, MARKS} from './cloud.js';
 import {placeTip, tipRow} from './hover.js';

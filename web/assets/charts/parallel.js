@@ -5,7 +5,7 @@
  * are drawn, and all once it stops, a slice in a frame: brushing stays smooth with thousands of lines. */
 import {fill, h} from '../dom.js';
 import {byColour} from './colour.js';
-import {axisValue} from '../study_data.js';
+import {axisValue} from '../study/study_data.js';
 import {fromUnit, ticks, toUnit} from './scale.js';
 import {colors} from './vega.js';
 

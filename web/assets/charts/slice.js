@@ -1,6 +1,6 @@
 /* slice.js - score along one parameter by the model, the others as in one trial: mean, band of 95 %, and
  * the places of all trials. */
-import {axisValue} from '../study_data.js';
+import {axisValue} from '../study/study_data.js';
 import {h} from '../dom.js';
 import {byColour} from './colour.js';
 import {Cloud, MARKS} from './cloud.js';

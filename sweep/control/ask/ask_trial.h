@@ -1,0 +1,26 @@
+/* ask_trial.h - a leased trial as its client gets it, and its result as it comes back. Plain values; one thread. */
+#ifndef SWEEP_CONTROL_ASK_TRIAL_H
+#define SWEEP_CONTROL_ASK_TRIAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text/json.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "study/space/search.h"
+
+struct held;
+struct sched_study;
+
+/* The name by which clients know parameter k of a bound search: of a program's, as its section spells it. */
+const char *ask_param_name(const struct search *search, size_t k);
+/* The answer of ask. */
+enum status ask_trial_put(const struct sched_study *ss, const struct held *held, bool again, cJSON *out,
+                          struct error *err) MUST_USE;
+/* Of a body that ask_body_check took. verb: for messages; elapsed_s: the cost when the body has none, NaN: it is
+ * needed. The texts of the result are the body's. */
+enum status ask_result_read(const cJSON *body, const char *verb, enum search_cost kind, double elapsed_s,
+                            struct trial_result *ret_result, struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,582 @@
+"""Environments of Gymnasium: real ones and the user's own, by train, sweep, eval and rerun; what they break costs a trial.
+
+The Python that has gymnasium: TRAWL_GYM_PYTHON, else that of tools/test --servers, else python3. Tests that need one are
+skipped without it.
+"""
+import functools
+import json
+import mmap
+import os
+import pathlib
+import re
+import shlex
+import socket
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tap
+from tap import equal, fails, run, show, write
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+SERVERS = os.environ.get("TRAWL_SERVERS", "")
+PYTHON = os.environ.get("TRAWL_GYM_PYTHON") or (os.path.join(SERVERS, "bin", "python") if SERVERS else "python3")
+
+# An environment whose faults its arguments choose. The observation is the number that has to be guessed: 1 for the same choice.
+MINE = '''
+import os, random, time
+import gymnasium, numpy as np
+from gymnasium import spaces
+
+
+class Guess(gymnasium.Env):
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, fault="", after=300, length=8):
+        self.fault, self.after, self.length, self.steps = fault, after, length, 0
+        if fault == "make":
+            raise RuntimeError("the board is missing")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return self.look(), {}
+
+    def look(self):
+        self.right = int(self.np_random.integers(2))
+        return np.array([1.0, -1.0] if self.right else [-1.0, 1.0], np.float32)
+
+    def step(self, action):
+        self.at += 1
+        self.steps += 1
+        reward, ended = float(action == self.right), self.at == self.length
+        obs = self.look()
+        if self.fault and self.steps == self.after:
+            if self.fault == "raise":
+                raise ValueError("the board broke")
+            if self.fault == "exit":
+                os._exit(7)
+            if self.fault == "crash":
+                import ctypes
+                ctypes.string_at(0)
+            if self.fault == "hang":
+                time.sleep(10000)
+            if self.fault == "shape":
+                obs = np.zeros(3, np.float32)
+            if self.fault == "nan":
+                obs[1] = np.nan
+            if self.fault == "reward":
+                reward = float("inf")
+            if self.fault == "old":
+                return obs, reward, ended, {}
+            if self.fault == "print":
+                print("a line for the terminal")
+        return obs, reward, ended, False, {"steps": self.steps, "board": {"right": np.float32(self.right)}}
+
+
+gymnasium.register("Guess-v3", entry_point=Guess)
+
+
+class Mixed(gymnasium.Env):
+    """Observations and actions of every kind; it checks that what comes back is in its space."""
+    observation_space = spaces.Dict({
+        "text": spaces.Text(8), "seen": spaces.Box(0, 255, (2, 2, 1), np.uint8), "turn": spaces.Discrete(3, start=5),
+        "pair": spaces.Tuple((spaces.MultiBinary(2), spaces.MultiDiscrete([2, 3])))})
+    action_space = spaces.Dict({"go": spaces.Discrete(3, start=-1), "arms": spaces.MultiDiscrete([2, 4]), "on": spaces.MultiBinary(1)})
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.n = 0
+        return self.look(), {}
+
+    def look(self):
+        return {"text": "hello", "seen": np.full((2, 2, 1), 51 * (self.n % 6), np.uint8), "turn": 5 + self.n % 3,
+                "pair": (np.array([1, 0], np.int8), np.array([1, self.n % 3]))}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.n += 1
+        return self.look(), 1.0, False, self.n == 6, {}
+'''
+MINE += '''
+
+class Many(Mixed):
+    def __init__(self, n=9, choices=2):
+        self.action_space = spaces.MultiDiscrete([choices] * n)
+'''
+MINE += '''
+
+class Shown(Guess):
+    """The same shown as an image: the left or the right half is bright; told, a number says which, and the image is dark."""
+    def __init__(self, told=False, floats=False):
+        super().__init__()
+        self.told = told
+        image = spaces.Box(0, 255, (3, 8, 8), np.uint8)
+        number = spaces.Box(0, 255, (2,), np.float32 if floats else np.uint8)
+        self.observation_space = spaces.Dict({"number": number, "image": image}) if told else image
+
+    def look(self):
+        super().look()
+        image = np.zeros((3, 8, 8), np.uint8)
+        if self.told:
+            number = np.array([self.right, 1], self.observation_space["number"].dtype)
+            return {"number": number * 200 if number.dtype == np.uint8 else number, "image": image}
+        image[1, :, 4:] = 200 * self.right
+        image[1, :, :4] = 200 * (1 - self.right)
+        return image
+
+
+class Told(Shown):
+    def __init__(self):
+        super().__init__(told=True, floats=True)
+'''
+TINY = ["--train.total_timesteps", "8k", "--train.total_agents", "8", "--train.horizon", "16", "--train.minibatch_size", "128",
+        "--train.eval_episodes", "8", "--train.device", "cpu", "--train.threads", "1", "--policy.hidden_size", "8"]
+
+
+# Instances that count: the observation is (episode, step of it), an episode has `length` steps and ends by the rules or by a
+# time limit. In each of the three ways in which a vector environment may begin the next one.
+COUNTING = '''
+import gymnasium, numpy as np
+from gymnasium import spaces
+
+
+class Count(gymnasium.vector.VectorEnv):
+    def __init__(self, num_envs=1, mode="SAME_STEP", length=4, cut=False, seen=False):
+        self.num_envs, self.mode, self.length, self.cut = num_envs, mode, length, cut
+        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode[mode]}
+        self.single_observation_space = spaces.Dict({"at": spaces.Box(-1, 1e6, (2,), np.float32), "even": spaces.Discrete(2)})
+        self.seen = seen  # beside the numbers: a strip of three bytes, the first of which counts the steps
+        if seen:
+            self.single_observation_space["seen"] = spaces.Box(0, 255, (3,), np.uint8)
+        self.single_action_space = spaces.Tuple((spaces.Discrete(3, start=5), spaces.Box(-2, 2, (1,), np.float32)))
+
+    def look(self):
+        seen = np.stack([self.at[:, 1].astype(np.uint8)] + [np.full(self.num_envs, k, np.uint8) for k in (7, 8)], 1)
+        return {"at": self.at.copy(), "even": self.at[:, 1].astype(int) % 2, **({"seen": seen} if self.seen else {})}
+
+    def begin(self, which):
+        self.at[which, 0] += 1
+        self.at[which, 1] = 0
+
+    def reset(self, *, seed=None, options=None):
+        if options:
+            self.begin(options["reset_mask"])
+        else:
+            self.at, self.over = np.zeros((self.num_envs, 2), np.float32), np.zeros(self.num_envs, bool)
+        return self.look(), {}
+
+    def step(self, actions):
+        choices, numbers = actions
+        assert choices.shape == (self.num_envs,) and ((choices >= 5) & (choices < 8)).all(), choices
+        assert numbers.shape == (self.num_envs, 1) and numbers.dtype == np.float32 and (abs(numbers) <= 2).all(), numbers
+        again, info = self.over, {}
+        self.begin(again)
+        self.at[~again, 1] += 1
+        over = self.at[:, 1] == self.length
+        none = np.zeros(self.num_envs, bool)
+        self.over = over if self.mode == "NEXT_STEP" else none
+        if self.mode == "SAME_STEP" and over.any():
+            info["final_obs"] = self.look()
+            self.begin(over)
+        return self.look(), np.where(again, 0.0, 1.0), none if self.cut else over, over if self.cut else none, info
+
+
+gymnasium.register("Count-v0", entry_point="counting:None", vector_entry_point=Count)
+'''
+
+TENSORS = (("actions", "<i4", 2), ("reals", "<f4", 2), ("obs", "<f4", 4), ("final_obs", "<f4", 4), ("rewards", "<f4", 0), ("terms", "u1", 0),
+           ("truncs", "u1", 0), ("idle", "u1", 0), ("seeds", "<u8", 0), ("busy_ns", "<u8", 0), ("now", "<i8", 0))
+
+
+class Bridge:
+    """One process of the program's, played by hand: what it writes into the shared memory, step by step."""
+
+    def __init__(self, folder, n, columns_of={}, n_bytes=0, n_floats=4, **task):
+        self.n, self.at, size, rows = n, {}, 0, []
+        for name, dtype, columns in TENSORS:
+            columns = columns_of.get(name, columns)
+            if n_bytes and name in ("obs", "final_obs"):
+                dtype, columns = "u1", (n_bytes + 3) // 4 * 4 + 4 * n_floats
+            rows.append([name, dtype, size, n, columns])
+            self.at[name] = (size, dtype, columns)
+            size += 64 * (1 + n * max(columns, 1) * int(dtype[-1]) // 64)
+        self.memory, text = os.memfd_create("memory"), os.memfd_create("text")
+        os.ftruncate(self.memory, size)
+        self.socket, theirs = socket.socketpair()
+        source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
+        task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "processes": 1, "process": 0, "tensors": rows, "n_bytes": n_bytes,
+                "n_floats": n_floats, **task}
+
+        def give():
+            given = [os.dup2(fd, 40 + i) for i, fd in enumerate((theirs.fileno(), self.memory, text))]
+            for i, fd in enumerate(given):
+                os.dup2(fd, 3 + i)
+        self.process = subprocess.Popen([PYTHON, "-c", source, json.dumps(task)], pass_fds=(3, 4, 5), preexec_fn=give, stdin=subprocess.DEVNULL)
+        theirs.close()
+        self.map = mmap.mmap(self.memory, 0)
+        assert self.socket.recv(1) == b"+", os.pread(text, 4000, 0).decode()
+        self.text = text
+
+    def ask(self, what, first=0, end=None):
+        self.socket.sendall(struct.pack("=cII", what, first, self.n if end is None else end))
+        assert self.socket.recv(1) == b"+", os.pread(self.text, 4000, 0).decode()
+
+    def get(self, name):
+        at, dtype, columns = self.at[name]
+        kind = {"<f4": "f", "u1": "B", "<i4": "i", "<u8": "Q", "<i8": "q"}[dtype]
+        values = struct.unpack_from("=%d%s" % (self.n * max(columns, 1), kind), self.map, at)
+        return [list(values[i * columns:(i + 1) * columns]) for i in range(self.n)] if columns else list(values)
+
+    def close(self):
+        self.socket.close()
+        equal(self.process.wait(30), 0)
+
+
+@functools.lru_cache(None)
+def has_gymnasium():
+    found = subprocess.run([PYTHON, "-c", "import gymnasium"], capture_output=True, text=True)
+    return found.returncode == 0
+
+
+def need():
+    if not has_gymnasium():
+        raise tap.Skip("%s has no gymnasium; TRAWL_GYM_PYTHON names a Python that has" % PYTHON)
+    return ["--env.python", PYTHON]
+
+
+def mine(folder):
+    python = need()
+    write(folder, "boards.py", MINE)
+    return python
+
+
+def faulty(folder, fault, code=1, game="gym:boards:Guess", more=()):
+    return fails("train", game, *mine(folder), *TINY, "-q", "--env.kwargs", json.dumps({"fault": fault}), *more, code=code, cwd=folder)
+
+
+def gone(folder):
+    """No helper process is left that knows the folder."""
+    return tap.wait_for(lambda: subprocess.run(["pgrep", "-f", str(folder) + '.*"byte_scale"'], capture_output=True).returncode == 1)
+
+
+def test_cartpole_learns(folder):
+    """gymnasium's own: the policy that its defaults train keeps the pole up several times as long as a random one (22 steps)."""
+    out, _ = run("train", "gym:CartPole-v1", *need(), "--train.total_timesteps", "200k", "--env.score_max", 500, "--json", "-q")
+    result = json.loads(out)
+    assert result["score"] > 120 and abs(result["perf"] - result["score"] / 500) < 1e-3, out
+    assert 0 < result["outside"] < 1, out
+
+
+def test_a_users_module(folder):
+    """A registered id and a class of a module; the same seed gives the same bytes, by the number of processes too."""
+    python = mine(folder)
+    scores = []
+    for game, processes in (("gym:boards:Guess", 1), ("gym:boards:Guess-v3", 3)):
+        out, _ = run("train", game, *python, *TINY, "--train.total_timesteps", "30k", "--env.processes", processes, "--json", "-q",
+                     "-o", folder / ("%d.ckpt" % processes), cwd=folder)
+        scores.append(json.loads(out)["score"])
+    assert scores[0] > 7, scores
+    equal(scores[0], scores[1])
+    text = [run("eval", folder / ("%d.ckpt" % n), "--episodes", 8, "--json", cwd="/")[0] for n in (1, 3)]
+    equal(*[json.loads(t)["score"] for t in text])
+    assert json.loads(text[0])["perf"] == "nan", text
+    run("train", "--resume", folder / "1.ckpt", "--train.total_timesteps", "34k", "-q", cwd="/")
+    # a config in another folder: modules and Python are found from there
+    (folder / "sub").mkdir()
+    write(folder / "sub", "boards.py", MINE)
+    config = write(folder / "sub", "x.ini", "[env]\nname = gym:boards:Guess-v3\nkwargs = {\"length\": 3}\n")
+    text, _ = run("train", config, *python, "--print-config", cwd="/")
+    assert "path = %s\n" % os.path.realpath(folder / "sub") in text, text
+    out, _ = run("train", config, *python, *TINY, "--json", "-q", cwd="/")
+    equal(json.loads(out)["ep_length"], 3)
+    gone(folder)
+
+
+def test_spaces_of_every_kind(folder):
+    python = mine(folder)
+    out, err = run("train", "gym:boards:Mixed", *python, *TINY, "--json", "-q", cwd=folder)
+    equal((json.loads(out)["score"], json.loads(out)["ep_length"]), (6, 6))
+    assert "['text'] (Text) is left out" in err, err
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    shape = json.loads(run("env", "describe", "gym:boards:Mixed", cwd=folder, env=environment)[0])["shape"]
+    equal((shape["obs_size"], [h["size"] for h in shape["heads"]], shape["may_truncate"]), (4 + 3 + 2 + 2 + 3, [2, 4, 3, 2], True))
+    out, _ = run("env", "check", "gym:boards:Mixed", "--steps", 60, cwd=folder, env=environment)
+    assert "FAULT" not in out and "speed" in out, out
+
+
+def test_images(folder):
+    """uint8 images stay bytes, channels first or last; numbers beside an image go past the convolutions; frames are stacked."""
+    python = mine(folder)
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    shape = json.loads(run("env", "describe", "gym:boards:Shown", cwd=folder, env=environment)[0])["shape"]
+    equal([shape[key] for key in ("obs_size", "height", "width", "channels", "u8", "byte_scale")], [192, 8, 8, 3, True, 255])
+    out, _ = run("env", "check", "gym:boards:Shown", "--steps", 60, cwd=folder, env=environment)
+    assert "FAULT" not in out, out
+    for kwargs, more in (({}, ["--env.frame_stack", 2]), ({"told": True}, []), ({"told": True, "floats": True}, [])):
+        checkpoint = folder / "x.ckpt"
+        out, _ = run("train", "gym:boards:Shown", *python, *TINY, "--train.total_timesteps", "30k", "--policy.encoder", "conv",
+                     "--policy.conv_channels", 8, "--policy.conv_layers", 1, "--env.kwargs", json.dumps(kwargs), *more,
+                     "--json", "-q", "-o", checkpoint, cwd=folder)
+        assert json.loads(out)["score"] > 7, (kwargs, out)
+        again, _ = run("eval", checkpoint, "--episodes", 8, "--json", cwd="/")
+        equal(json.loads(again)["score"], json.loads(out)["score"])
+
+
+def test_bytes_beside_numbers(folder):
+    """A row is bytes, a gap up to a multiple of four, and floats, which alone are normalised: single and vector environments."""
+    python = need()
+    write(folder, "counting.py", COUNTING)
+    bridge = Bridge(folder, 4, n_bytes=3, n_floats=4, id="counting:Count-v0", kind="vector",
+                    kwargs=json.dumps({"length": 2, "cut": True, "seen": True}))
+    bridge.ask(b"r")
+    for step, (at, ended) in enumerate((((0, 0), False), ((0, 1), False), ((1, 0), True))):
+        if step > 0:
+            bridge.ask(b"s")
+        for row in bridge.get("obs"):
+            equal((row[:3], struct.unpack("<4f", bytes(row[4:]))), ([at[1], 7, 8], (*at, 1.0 - at[1], float(at[1]))))
+        equal(bridge.get("truncs"), [int(ended)] * 4)
+    for row in bridge.get("final_obs"):
+        equal((row[:3], struct.unpack("<4f", bytes(row[4:]))), ([2, 7, 8], (0, 2, 1, 0)))
+    bridge.close()
+    mine(folder)
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    shape = json.loads(run("env", "describe", "gym:boards:Told", cwd=folder, env=environment)[0])["shape"]
+    equal([shape[key] for key in ("obs_size", "height", "width", "channels", "u8", "n_floats")], [194, 8, 8, 3, True, 2])
+    out, _ = run("train", "gym:boards:Told", *python, *TINY, "--train.total_timesteps", "30k", "--policy.norm_obs", "true",
+                 "--train.e3b_coef", "0.01", "--json", "-q", "-o", folder / "x.ckpt", cwd=folder)
+    assert json.loads(out)["score"] > 7, out
+    # outside Trawl bytes are given as numbers from 0 to 255, whatever is normalised
+    run("export", folder / "x.ckpt", "-o", folder / "x.safetensors", "--samples", folder / "x.jsonl", cwd=folder)
+    program = folder / "run_policy"
+    subprocess.run(["cc", "-std=c99", "-I", os.path.join(ROOT, "trainer", "export"), "-o", program,
+                    os.path.join(ROOT, "examples", "policy", "run_policy.c"), "-lm"], check=True)
+    lines = [json.loads(line) for line in open(folder / "x.jsonl", encoding="utf-8")]
+    equal({*lines[0]["obs"][:192]}, {0})
+    text = "".join("\n" * line["begins"] + " ".join(map(repr, line["obs"])) + "\n" for line in lines)
+    done = subprocess.run([program, folder / "x.safetensors"], input=text, capture_output=True, text=True, check=True)
+    equal(done.stdout.split(), [str(int(line["columns"][1] > line["columns"][0])) for line in lines])
+
+
+def test_vector_environments(folder):
+    """What a step gives in each way of resetting: observations, flags, last observations, and which steps only reset."""
+    python = need()
+    write(folder, "counting.py", COUNTING)
+    for mode, cut in (("SAME_STEP", True), ("SAME_STEP", False), ("DISABLED", True), ("NEXT_STEP", True), ("NEXT_STEP", False)):
+        kwargs = json.dumps({"mode": mode, "length": 3, "cut": cut})
+        bridge = Bridge(folder, 5, id="counting:Count-v0", kind="vector", kwargs=kwargs)
+        bridge.ask(b"r")
+        equal(bridge.get("obs"), [[0, 0, 1, 0]] * 5)
+        idles, period = mode == "NEXT_STEP", 4 if mode == "NEXT_STEP" else 3
+        for t in range(1, 14):
+            if t % 2:
+                bridge.ask(b"s")
+            else:  # by halves, as for a GPU
+                bridge.ask(b"s", 2)
+                bridge.ask(b"s", 0, 2)
+            episode, at = (t - 1) // period, (t - 1) % period + 1
+            ends, idle = at == 3, at == 4
+            seen = [episode, at] if at < 3 or (ends and idles) else [episode + 1, 0]
+            equal(bridge.get("obs"), [[*seen, 1 - seen[1] % 2, seen[1] % 2]] * 5)
+            equal(bridge.get("rewards"), [0 if idle else 1] * 5)
+            equal(bridge.get("terms"), [int((ends or idle) and not cut)] * 5)
+            equal(bridge.get("truncs"), [int((ends or idle) and cut)] * 5)
+            equal(bridge.get("idle"), [int(idle)] * 5)
+            if cut and (ends or idle):
+                equal(bridge.get("final_obs"), [[episode, 3, 0, 1]] * 5)
+        bridge.close()
+        out = run("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", kwargs, *python, "--train.device", "cpu",
+                  "--train.total_timesteps", "4k", "--json", "-q", cwd=folder)[0]
+        result = json.loads(out)
+        equal((result["score"], result["ep_length"], result["train"]["ep_length"]), (3, 3, 3))
+    assert "registered without a vector_entry_point" in run("train", "gym:Acrobot-v1", "--env.vector", "true", *python, code=2)[1]
+
+
+def test_ales_vector_environment(folder):
+    python = need()
+    if subprocess.run([PYTHON, "-c", "import ale_py"], capture_output=True).returncode != 0:
+        raise tap.Skip("%s has no ale_py" % PYTHON)
+    out = run("train", "gym:ale_py:ALE/Pong-v5", "--env.vector", "true", *python, "--train.device", "cpu", "--train.total_agents", 8, "--train.horizon", 32,
+              "--train.minibatch_size", 256, "--train.total_timesteps", "2k", "--train.eval_episodes", 2, "--train.eval_max_steps", 64, "--json", "-q",
+              cwd=folder)[0]
+    equal(json.loads(out)["env_steps"], 2000)
+
+
+# With the interface of EnvPool (700 MB): it answers in another order than it was asked, and its ended instances are reset by a call.
+POOL = '''
+import numpy as np
+from gymnasium import spaces
+
+
+def list_all_envs():
+    return ["Count-v0"]
+
+
+def make(name, env_type, num_envs, seed, length=3):
+    assert env_type == "gymnasium" and len(seed) == num_envs
+    return Counting(num_envs, np.array(seed), length)
+
+
+class Counting:
+    observation_space, action_space = spaces.Box(-1, 1e6, (3,), np.float32), spaces.Discrete(2)
+
+    def __init__(self, n, seed, length):
+        self.at, self.length = np.stack([0 * seed, 0 * seed, seed], 1).astype(np.float32), length
+
+    def answer(self, ids):
+        ids = np.asarray(ids, np.int32)[::-1]
+        return self.at[ids], {"env_id": ids, "players": {"env_id": ids}}
+
+    def reset(self, ids=None):
+        if ids is not None:
+            self.at[ids, 0] += 1
+            self.at[ids, 1] = 0
+        return self.answer(range(len(self.at)) if ids is None else ids)
+
+    def send(self, actions):
+        assert actions.shape == (len(self.at),) and (self.at[:, 1] < self.length).all(), (actions, self.at)
+        self.at[:, 1] += 1
+
+    def recv(self):
+        obs, infos = self.answer(range(len(self.at)))
+        over, odd = obs[:, 1] == self.length, obs[:, 2] % 2 == 1  # instances of an odd seed are cut, others end
+        return obs, obs[:, 2].copy(), over & ~odd, over & odd, infos
+
+    def close(self):
+        pass
+'''
+
+
+def test_an_environment_of_envpool(folder):
+    python = need()
+    write(folder, "envpool.py", POOL)
+    os.environ["PYTHONPATH"] = str(folder)
+    try:
+        bridge = Bridge(folder, 5, {"obs": 3, "final_obs": 3, "actions": 1, "reals": 1}, n_floats=3, id="Count-v0", kind="envpool",
+                        kwargs="{}")
+        seeds = [11, 12, 13, 15, 14]
+        struct.pack_into("=5Q", bridge.map, bridge.at["seeds"][0], *seeds)
+        bridge.ask(b"r")
+        equal(bridge.get("obs"), [[0, 0, s] for s in seeds])
+        for t in range(1, 8):
+            bridge.ask(b"s")
+            episode, at = t // 3, t % 3
+            equal(bridge.get("obs"), [[episode, at, s] for s in seeds])
+            equal(bridge.get("rewards"), seeds)
+            equal(bridge.get("terms"), [int(at == 0 and s % 2 == 0) for s in seeds])
+            equal(bridge.get("truncs"), [int(at == 0 and s % 2 == 1) for s in seeds])
+            equal(bridge.get("idle"), [0] * 5)
+            if at == 0:
+                last = bridge.get("final_obs")
+                equal([last[i] for i, s in enumerate(seeds) if s % 2], [[episode - 1, 3, s] for s in seeds if s % 2])
+        bridge.close()
+        result = json.loads(run("train", "envpool:Count-v0", *python, "--env.kwargs", '{"length": 4}', "--train.device", "cpu", "--train.total_timesteps", "4k",
+                                "--json", "-q", cwd=folder)[0])
+        equal((result["ep_length"], result["train"]["ep_length"]), (4, 4))
+        assert "EnvPool has no 'Coun-v0'; did you mean Count-v0" in run("train", "envpool:Coun-v0", *python, code=2)[1]
+    finally:
+        del os.environ["PYTHONPATH"]
+
+
+def test_what_it_breaks_is_said(folder):
+    for fault, text, code in (("raise", "ValueError: the board broke", 1), ("exit", "ended with exit code 7", 1),
+                              ("crash", "signal 11", 1), ("shape", "has the shape (3,), its space (2,)", 1),
+                              ("nan", "number 1 of an observation", 1), ("reward", "a reward of instance", 1),
+                              ("old", "not enough values to unpack", 1), ("make", "RuntimeError: the board is missing", 1)):
+        message = faulty(folder, fault, code)
+        assert text in message and "gym:boards:Guess" in message, (fault, message)
+        if fault in ("raise", "crash"):
+            assert "boards.py" in message and re.search(r"in the step of instance \d", message), message
+    message = faulty(folder, "hang", more=("--env.timeout_s", "3"))
+    assert "no answer within 3 s" in message and "boards.py" in message and "in step" in message, message
+    out, err = run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--json", "--env.kwargs", '{"fault": "print"}', cwd=folder)
+    assert json.loads(out)["env_steps"] == 8000 and "a line for the terminal" in err, (out, err)
+    gone(folder)
+
+
+def test_wrong_names(folder):
+    fails("train", "gym:", code=2, says="gym:CartPole-v1")
+    fails("train", "gym:CartPole-v1", "--env.python", "no-such-python", code=2, says=["'no-such-python' cannot be started", "env.python"])
+    empty = write(folder, "python", "#!/bin/sh\nexec python3 -S -I \"$@\"\n")
+    empty.chmod(0o755)
+    fails("train", "gym:CartPole-v1", "--env.python", empty, code=2, says=["pip install gymnasium", "env.python"])
+    fails("train", "gym:CartPole-v1", "pong", code=2, says="two games are named")
+    python = mine(folder)
+    for game, text in (("gym:CartPol-v1", "CartPole"), ("gym:nowhere:X-v0", "no module 'nowhere'"),
+                       ("gym:boards:Gess", "does boards register it"), ("gym:CartPole-v77", "CartPole")):
+        fails("train", game, *python, code=2, says=text, cwd=folder)
+    fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
+    fails("train", "gym:CartPole-v1", *python, "--env.score_max", "-3", code=2, says="below env.score_min")
+    fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 65}', code=2, says="65 components, at most 64", cwd=folder)
+    fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 1, "choices": 1}', code=2, says="one choice only", cwd=folder)
+    fails("train", "gym:CartPole-v1", *python, "--env.nothing", "3", code=2, says="env.nothing")
+
+
+def test_a_sweep(folder):
+    """Searched by score where no range is named; a trial whose environment fails is lost alone; rerun gives the same bytes."""
+    python = mine(folder)
+    config = write(folder, "s.ini", """
+[env]
+name = gym:boards:Guess
+kwargs = {"fault": "raise", "after": 1500}
+processes = 1
+[policy]
+hidden_size = 8
+[train]
+device = cpu
+threads = 1
+total_agents = 8
+horizon = 16
+minibatch_size = 128
+eval_episodes = 8
+[sweep]
+method = sobol
+[sweep.train.total_timesteps]
+values = 8k, 16k
+""")
+    run("sweep", config, *python, "--store", folder / "s.db", "--name", "a", "--trials", 4, "-q", cwd="/")
+    study = show(folder / "s.db", "a")
+    failed = [t for t in study["trials"] if t["state"] == "failed"]
+    assert failed and len(failed) < 4, study["trials"]
+    for trial in failed:
+        assert "the board broke" in trial["reason"] and "boards.py" in trial["reason"], trial
+    done = next(t for t in study["trials"] if t["state"] == "done")
+    assert 0 <= done["score"] <= 8 and done["perf"] is None, done
+    out, _ = run("rerun", "a", "--store", folder / "s.db", "--trial", done["number"], cwd="/")
+    assert len(re.findall(r"(?:score|steps) .* equal", out)) == 2, out
+    run("report", "a", "--store", folder / "s.db", "-o", folder / "a.html", cwd="/")
+    by = ["sweep", config, *python, "--store", folder / "s.db", "--trials", 1, "--env.kwargs", "{}", "-q", "--sweep.metric"]
+    run(*by, "env/board.right", "--name", "info", "--env.info", "steps, board.right", cwd="/")
+    trial = show(folder / "s.db", "info")["trials"][0]
+    assert trial["state"] == "done" and 0 <= trial["score"] <= 1 and trial["score"] * 8 == int(trial["score"] * 8), trial
+    fails(*by, "env/right", "--name", "none", "--env.info", "steps", code=2, says="it has env/steps; env.info names")
+    fails("train", "gym:boards:Guess", *python, *TINY, "-q", "--env.info", "right", code=2, cwd=folder,
+          says="env.info names 'right', but the info of the step that ended an episode has no such number; it has steps, board")
+    fails("sweep", config, *python, "--store", folder / "s.db", "--name", "b", "--sweep.metric", "perf", code=2, says="env.score_max")
+    gone(folder)
+
+
+def test_the_commands_of_the_page(folder):
+    """docs/own-games.md, from nothing to a finished sweep, as it stands there; trainings and sweep are shorter."""
+    need()
+    page = open(os.path.join(ROOT, "docs", "own-games.md"), encoding="utf-8").read()
+    files = re.findall(r"`(\w+\.(?:py|ini))`:\n\n```(?:python|ini) gym\n(.*?)^```", page, re.M | re.S)
+    equal(sorted(name for name, _ in files), ["corridor.ini", "corridor.py"])
+    for name, text in files:
+        write(folder, name, text.replace("120k", "24k").replace("40k", "8k").replace("160k", "24k"))
+    lines = [line for block in re.findall(r"^```sh gym\n(.*?)^```", page, re.M | re.S) for line in block.splitlines()]
+    assert len(lines) >= 4, lines
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    for line in lines:
+        words = shlex.split(line)
+        assert words[0] == "trawl", line
+        if words[1] == "env":
+            words += ["--steps", "200"]
+        run(*words[1:], *(["--trials", 3, "-q"] if words[1] == "sweep" else []), cwd=folder, env=environment)
+    equal([t["state"] for t in show(folder / "corridor.db", "first")["trials"]], ["done"] * 3)
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

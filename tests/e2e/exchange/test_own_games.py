@@ -1,0 +1,614 @@
+"""Games of the user's own, in libraries: new, build, check; wherever a game's name goes; what breaks costs a trial and no more."""
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tap
+from tap import equal, run, show, write
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+
+VERSION = int(re.search(r"ENV_API_VERSION (\d+)", open(os.path.join(ROOT, "envs", "env_def.h"), encoding="utf-8").read()).group(1))
+
+# of the game that `trawl env new` writes, and how each fault gets in
+FAULTS = {
+    "an observation is no finite number": ("obs[2] = ", "obs[2] = state->apple_y == 9 ? 0.0f / 0.0f : "),
+    "a reward is no finite number": ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"),
+    "the shape does not say may_truncate": ("step->ended = ", "step->truncated = "),
+    "written past the end of its rows": ("obs[2] = ", "obs[3] = obs[2] = "),
+    "a reward is no finite number, or was not written":
+        ("step->rewards[0] = !step->ended", "if (step->ended) step->rewards[0] = !step->ended"),
+    "an observation is no finite number, or was not written": ("obs[1] = ", "if (state->apple_y < 9) obs[1] = "),
+    "ended the process by exit()": ("state->apple_y++;", "state->apple_y++; { extern void exit(int); if (actions[0] == 2) exit(0); }"),
+    "perf is 2 on average": ("caught ? 1.0f : 0.0f;", "2.0f;"),
+    "is there randomness that is not state->rng": ("state->apple_y = 0;", "static int n; state->apple_y = n++ % 2;"),
+    "killed by signal 6": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) __builtin_abort();"),
+    "a saved state that is loaded plays on differently":
+        ("state->apple_y++;", "static _Thread_local int n[64]; if (++n[state->rng.key % 64] == 150) state->apple_y = 0; state->apple_y++;"),
+}
+
+
+def fails(text, *args, code=2, **more):
+    return tap.fails(*args, code=code, says=text, **more)
+
+
+def said(*args, **more):
+    """stdout and stderr, whatever the exit code."""
+    done = subprocess.run([tap.TRAWL, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=tap.PATIENCE_S, **more)
+    return done.stdout + done.stderr
+
+
+def new_game(folder, name="apples", change=None, build=True):
+    run("env", "new", name, cwd=folder)
+    if change is not None:
+        text = (folder / (name + ".h")).read_text()
+        assert text.count(change[0]) == 1, (change[0], text.count(change[0]))
+        (folder / (name + ".h")).write_text(text.replace(*change))
+    if build:
+        run("env", "build", name + ".h", cwd=folder)
+    return folder / (name + ".so")
+
+
+def test_from_nothing_to_a_sweep_by_the_page(folder):
+    """The commands of docs/own-games.md as they stand there; the sweep is shorter."""
+    page = open(os.path.join(ROOT, "docs", "own-games.md"), encoding="utf-8").read()
+    blocks = re.findall(r"^```sh run\n(.*?)^```", page, re.M | re.S)
+    lines = [line for block in blocks for line in block.splitlines() if line.strip() and not line.startswith("#")]
+    assert len(lines) >= 6, lines
+    for line in lines:
+        words = line.split()
+        assert words[0] == "trawl", line
+        if words[1] == "sweep":
+            words += ["--trials", "6", "-q"]
+        out, _ = run(*words[1:], cwd=folder)
+        if words[1:3] == ["env", "check"]:
+            assert "speed" in out and "FAULT" not in out, out
+    trials = show(folder / "apples.db", "first")["trials"]
+    equal([t["state"] for t in trials], ["done"] * len(trials))
+    assert (folder / "apples.html").stat().st_size > 10000
+
+
+def test_a_path_goes_where_a_name_goes(folder):
+    library = new_game(folder)
+    described = json.loads(run("env", "describe", library)[0])
+    equal((described["name"], described["shape"]["obs_size"], described["options"][0]["key"]), ("apples", 3, "width"))
+    assert "--env.width" in run("envs", library)[0] and "--env.width" in run("train", library, "--help")[0]
+    out, _ = run("train", library, "--env.width", 4, "--train.total_timesteps", "100k", "--json", "-q", "-o", folder / "a.ckpt")
+    assert json.loads(out)["perf"] > 0.9, out
+    equal(json.loads(run("eval", folder / "a.ckpt", "--episodes", 8, "--json")[0])["env"], "apples")
+    run("train", "--resume", folder / "a.ckpt", "--train.total_timesteps", "120k", "-q")
+    # from the folder of the file that names it, whatever the folder that the command runs in
+    (folder / "sub").mkdir()
+    config = write(folder / "sub", "x.ini", "[env]\nname = ../apples.so\nwidth = 5\n[train]\ntotal_timesteps = 20k\n")
+    text, _ = run("train", config, "--print-config", cwd="/")
+    assert "name = %s" % os.path.realpath(library) in text and re.search(r"^hash = [0-9a-f]{16}$", text, re.M), text
+    shutil.copy(library, folder / "sub" / "apples.so")
+    fails("no library of a game at", "train", write(folder, "y.ini", "[env]\nname = ./no.so\n"))
+    fails("two games are named", "train", library, "pong")
+    fails("env.wdith", "train", library, "--env.wdith", 5)
+    fails("allowed", "train", library, "--env.width", 1)
+
+
+def test_a_changed_library_is_refused(folder):
+    library = new_game(folder)
+    config, _ = run("train", library, "--print-config", "--train.total_timesteps", "20k")
+    write(folder, "c.ini", config)
+    run("train", folder / "c.ini", "-q")
+    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("-1.0f;", "-0.5f;"))
+    run("env", "build", "apples.h", cwd=folder)
+    fails("has changed since", "train", folder / "c.ini")
+    run("train", folder / "c.ini", "-q", "--env.hash", "")
+
+
+def test_an_option_keeps_a_name_that_pufferlib_gives_a_meaning(folder):
+    """env.num_envs is a number of agents there; of a game that has such an option it is the game's, wherever it stands."""
+    new_game(folder, build=False)
+    text = (folder / "apples.h").read_text()
+    (folder / "apples.h").write_text(re.sub(r"(settings->|int64_t |_settings, )width", r"\1num_envs", text))
+    run("env", "build", "apples.h", cwd=folder)
+    write(folder, "c.ini", "[env]\nname = ./apples.so\nnum_envs = 5\n")
+    for words in (("./apples.so", "--env.num_envs", 5), ("c.ini",)):
+        config, said_of_it = run("train", *words, "--print-config", cwd=folder)
+        assert "\nnum_envs = 5\n" in config and "\ntotal_agents = 128\n" in config and "PufferLib" not in said_of_it, (config, said_of_it)
+
+
+def test_check_finds_faults(folder):
+    for i, (text, change) in enumerate(FAULTS.items()):
+        library = new_game(folder, "bad%d" % i, change)
+        out, err = run("env", "check", library, "--steps", 400, code=1)
+        assert text in out + err, (text, out, err)
+    library = new_game(folder, "slow", ("state->apple_y++;", "state->apple_y++; for (volatile int on = 1; on;) ;"))
+    out, err = run("env", "check", library, "--seconds", 1, code=1)
+    assert "was not done within 1 s" in err, err
+    out, _ = run("env", "check", "pong", "--steps", 300, "--env.frameskip", 4)
+    assert "FAULT" not in out and "speed" in out, out
+
+
+def test_wrong_inputs(folder):
+    fails("new, build, check, describe or play", "env")
+    fails("no command 'make'", "env", "make")
+    for name in ("Apples", "9x", "a-b", "a" * 40):
+        fails("is no name for a game", "env", "new", name, cwd=folder)
+    new_game(folder, build=False)
+    fails("apples.h is there already", "env", "new", "apples", cwd=folder, code=1)
+    write(folder, "half.ini", "")
+    fails("half.ini is there already", "env", "new", "half", cwd=folder, code=1)
+    assert not (folder / "half.h").exists()
+    fails("'linux' is a macro", "env", "new", "linux", cwd=folder)
+    for name, text in (("My-Game", "the game would be named 'My-Game'"), ("unix", "'unix' is a macro")):
+        shutil.copy(folder / "apples.h", folder / (name + ".h"))
+        assert text in run("env", "build", name + ".h", cwd=folder, code=2)[1], name
+    for name in ("Snake", "two snakes"):
+        (folder / name).mkdir()
+        write(folder / name, "binding.c", "")
+        fails("the game would be named '%s', after its folder" % name, "env", "build", name, cwd=folder)
+    (folder / 'a "b').mkdir()
+    shutil.copy(folder / "apples.h", folder / 'a "b')
+    run("env", "build", 'a "b/apples.h', "-o", 'a "b/c d.so', cwd=folder)
+    run("train", 'a "b/c d.so', "-q", "--train.total_timesteps", "8k", cwd=folder)
+    fails("no/such.h", "env", "build", "no/such.h", cwd=folder, code=1)
+    fails("has no binding.c and no", "env", "build", ".", cwd=folder)
+    fails("does not end with .so", "env", "build", "apples.h", "-o", "x", cwd=folder)
+    write(folder, "game.txt", "x")
+    fails("is no .h, .c", "env", "build", "game.txt", cwd=folder)
+    write(folder, "broken.h", "int x\n")
+    assert "could not compile" in run("env", "build", "broken.h", cwd=folder, code=2)[1]
+    assert not (folder / "broken.so").exists() and not [f for f in os.listdir(folder) if ".tmp." in f]
+    fails("cannot be started", "env", "build", "apples.h", cwd=folder, env={**os.environ, "CC": "no-such-compiler"}, code=1)
+    write(folder, "text.so", "not a library")
+    fails("cannot be loaded", "train", folder / "text.so")
+    (folder / "folder.so").mkdir()
+    os.mkfifo(folder / "pipe.so")
+    for name in ("folder", "pipe"):
+        for words in (("train",), ("envs",), ("env", "check"), ("env", "describe")):
+            fails("it is no file", *words, name + ".so", cwd=folder)
+    run("env", "build", "apples.h", cwd=folder)
+    for words in (("envs",), ("env", "check", "--steps", 30), ("env", "describe"), ("train", "-q", "--train.total_timesteps", "8k")):
+        run(*words, "apples.so", cwd=folder)  # a bare name is one of this folder
+    fails("at least 1", "env", "check", "pong", "--steps", 0)
+    fails("did you mean env.frameskip", "env", "check", "pong", "--env.frameskp", 2)
+    fails("allowed is 1 to 60", "env", "check", "pong", "--env.frameskip", 99)
+    fails("--settings", "env", "describe", "pong", "--settings", "0g")
+
+
+def library_of(folder, name, body):
+    write(folder, name + ".c", '#include "trawl_env.h"\n' + body)
+    said("env", "build", name + ".c", "-o", name + ".so", cwd=folder)
+    return folder / (name + ".so")
+
+
+def test_other_versions_and_tables_are_refused(folder):
+    new_game(folder, build=False)
+    game = '#include "apples.h"\n#define ENV_GAME apples\n#include "trawl_env.h"\n'
+    for name, change, text in (
+            ("version", "def.api_version = 77;", "version 77 of the interface, this program has %d" % VERSION),
+            ("short", "def.def_bytes = 8;", "its table has 8 bytes"),
+            ("name", 'def.name = "No Name";', "its game is named 'No Name'"),
+            ("reset", "def.reset_range = 0;", "lacks about, shape, reset_range"),
+            ("section", 'def.options.section = "train";', "a game's section is 'env'"),
+            ("track", "def.track_at = def.state_size - 8;", "its track lies at"),
+            ("loud", 'for (int i = 0; i < 900; i++) puts("{}"); def.state_size = 0;', "loud.so: it needs a state_size"),
+            ("twice", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0];  def.options.defs = o; def.options.n_defs = 2;", "two options are named 'width'"),
+            ("word", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].key = \"a b\"; def.options.defs = o; def.options.n_defs = 2;", "option 0 is named 'a b'"),
+            ("kind", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].type = (enum opt_type)77; def.options.defs = o; def.options.n_defs = 2;", "has type 77"),
+            ("scale", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].scale = (enum opt_scale)77; def.options.defs = o; def.options.n_defs = 2;", "and scale 77"),
+            ("range", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].max = 1; def.options.defs = o; def.options.n_defs = 2;", "is allowed from 2 to 1"),
+            ("swept", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].scale = OPT_LOG; o[0].sweep_min = -5; o[0].sweep_max = 50; def.options.defs = o; def.options.n_defs = 2;", "swept from -5 to 50"),
+            ("beyond", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].scale = OPT_LINEAR; o[0].sweep_min = 5; o[0].sweep_max = 500; def.options.defs = o; def.options.n_defs = 2;", "swept from 5 to 500"),
+            ("default", "static struct opt_def o[2]; o[0] = o[1] = apples_options[0]; o[0].def = \"seven\"; o[1].key = \"other\"; def.options.defs = o; def.options.n_defs = 2;", "game apples: option table: env.width is \"seven\""),
+            ("offset", "static struct opt_def o[1]; o[0] = apples_options[0]; o[0].offset = 4; def.options.defs = o;",
+             "beyond the settings of 8 bytes")):
+        code = game + "TRAWL_EXPORT const struct env_def *trawl_env(void)\n{\n    static struct env_def def;\n    def = apples_def;\n" \
+            "    %s\n    return &def;\n}\n" % change
+        library = library_of(folder, name, code)
+        assert text in said("train", library), (text, said("train", library))
+        assert text in said("envs", library), (text, said("envs", library))
+    library = library_of(folder, "nothing", "int x;\n")
+    fails("no symbol trawl_env", "train", library)
+    library = library_of(folder, "dies", '__attribute__((constructor)) static void die(void)\n{\n    fprintf(stderr, "no luck\\n");\n'
+                         "    __builtin_trap();\n}\n")
+    text = said("envs", library)
+    assert "was killed by signal" in text and "its log ends: no luck" in text, text
+    assert said("envs", folder / "loud.so").startswith("trawl: %s: it needs" % (folder / "loud.so"))  # not what the game printed
+    library = library_of(folder, "silent", "__attribute__((constructor)) static void die(void)\n{\n    __builtin_trap();\n}\n")
+    assert "its log is empty" in said("envs", library), said("envs", library)
+
+
+def test_code_for_the_gpu(folder):
+    """By nvcc, where the program was built with CUDA: exported beside the table, and checked and trained like before; a header that nvcc
+    does not accept is built for the host."""
+    new_game(folder, change=("env_gpu_rows<3>", "env_gpu_direct"), build=False)  # without a rollout's kernels: 10 s less of nvcc
+    fails("--gpu maybe; auto, yes or no", "env", "build", "apples.h", "--gpu", "maybe", cwd=folder)
+    write(folder, "own.c", "int x;\n")
+    fails("--gpu yes is for a header", "env", "build", "own.c", "--gpu", "yes", cwd=folder)
+    if "without CUDA" in said("env", "build", "apples.h", "--gpu", "yes", cwd=folder):
+        assert not (folder / "apples.so").exists()
+        assert "GPU code" not in run("env", "build", "apples.h", cwd=folder)[0]
+        return
+    out, _ = run("env", "build", "apples.h", "--gpu", "yes", cwd=folder)
+    assert "GPU code" in out and b"trawl_env_device" in (folder / "apples.so").read_bytes(), out
+    out, _ = run("env", "check", "./apples.so", "--steps", 200, cwd=folder)
+    on_gpu = "on the GPU: the same bytes as on the host" in out
+    assert on_gpu or (not os.environ.get("TRAWL_REQUIRE_GPU") and "its GPU code was not played" in out), out
+    run("train", "./apples.so", "-q", "--train.total_timesteps", "20k", cwd=folder)
+    out, _ = run("env", "build", "apples.h", "--gpu", "no", cwd=folder)
+    assert "GPU code" not in out and b"trawl_env_device" not in (folder / "apples.so").read_bytes(), out
+    text = (folder / "apples.h").read_text()
+    (folder / "apples.h").write_text(text.replace("state->apple_y++;", "state->apple_y++; { void *p = state; int *q = p; (void)q; }"))
+    assert "with a GPU the host steps this game" in said("env", "build", "apples.h", cwd=folder)
+    assert "could not compile it" in said("env", "build", "apples.h", "--gpu", "yes", cwd=folder)
+
+
+def test_a_step_that_fails_ends_the_training(folder):
+    """A game with memory of its own that reports, after some steps, that it cannot go on."""
+    new_game(folder, build=False)
+    game = '#include "apples.h"\n#define ENV_GAME apples\n#include "trawl_env.h"\n'
+    code = game + """
+static int n;
+static enum status my_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states, struct error *err)
+{
+    (void)def, (void)settings, (void)err;
+    *ret_states = calloc(n_envs, sizeof(struct apples_instance));
+    return ST_OK;
+}
+static void my_close(const void *settings, void *states, size_t n_envs)
+{
+    (void)settings, (void)n_envs;
+    free(states);
+}
+static enum status my_failed(const void *states, struct error *err)
+{
+    (void)states;
+    return n++ < 200 ? ST_OK : FAIL(err, ST_IO, "apples: the basket is lost after step %d", n);
+}
+TRAWL_EXPORT const struct env_def *trawl_env(void)
+{
+    static struct env_def def;
+    def = apples_def;
+    def.track_at = 0;
+    def.open = my_open;
+    def.close = my_close;
+    def.failed = my_failed;
+    return &def;
+}
+"""
+    library = library_of(folder, "shut", "#include <stdlib.h>\n" + code.replace("*ret_states = ", 'if (n_envs > 1)\n        return FAIL(err, ST_IO, "apples: no basket");\n    *ret_states = '))
+    assert library.exists(), said("env", "build", "shut.c", cwd=folder)
+    out, err = run("env", "check", library, "--steps", 30, code=1)
+    assert "FAULT  apples: no basket" in out and "has 6 faults" in err, (out, err)
+    library = library_of(folder, "lost", "#include <stdlib.h>\n" + code)
+    fails("the basket is lost after step 201", "train", library, "--train.device", "cpu", "-q", code=1)
+
+
+def test_a_mask_is_declared_twice_and_written(folder):
+    new_game(folder, change=("n_heads = 1;", "n_heads = 1; ret_shape->has_mask = true;"), build=False)
+    assert "does not define ENV_GAME_HAS_MASK" in said("env", "build", "apples.h", cwd=folder)
+    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("/* A row", """#define ENV_GAME_HAS_MASK
+ENV_FN void apples_mask(const struct apples_settings *s, const struct apples_state *st, int agent, uint8_t *mask)
+{
+    (void)s, (void)st, (void)agent, (void)mask;
+}
+/* A row"""))
+    run("env", "build", "apples.h", cwd=folder)
+    assert "the mask allows no choice at all, or was not written" in run("env", "check", "./apples.so", "--steps", 30, cwd=folder, code=1)[0]
+
+
+def test_bytes_and_then_floats(folder):
+    """An observation of five bytes and two floats: checked, trained, normalised in part; impossible ones are refused."""
+    new_game(folder, build=False)
+    text = (folder / "apples.h").read_text()
+    observe = text[text.index("ENV_OBS_FN void apples_observe"):]
+    observe = observe[:observe.index("\n}\n")]
+    text = text.replace(observe, """ENV_FN void apples_observe(const struct apples_settings *settings, const struct apples_state *state, int agent,
+                           uint8_t *obs)
+{
+    (void)settings, (void)agent;
+    for (int i = 0; i < 5; i++)
+        obs[i] = state->apple_x == i;
+    env_floats(obs, 5)[0] = 100.0f * (float)state->apple_y;
+    env_floats(obs, 5)[1] = 100.0f * (float)state->basket_x;""")
+    text = re.sub(r"ENV_GPU\(.*\)", "ENV_GPU(apples, env_gpu_bytes)", text) + "#define ENV_GAME_BYTES\n"
+    for floats, says in ((2, ""), (7, "n_floats is 7 of 7 numbers")):
+        (folder / "apples.h").write_text(text.replace("ret_shape->obs_size = 3;", """ret_shape->obs_size = 7;
+    ret_shape->u8 = true;
+    ret_shape->byte_scale = 1;
+    ret_shape->n_floats = %d;""" % floats))
+        if says:
+            assert says in said("env", "build", "apples.h", cwd=folder)
+            continue
+        run("env", "build", "apples.h", cwd=folder)
+        out, _ = run("env", "check", "./apples.so", "--steps", 100, cwd=folder)
+        assert "FAULT" not in out, out
+        assert "observation 7 (5 bytes, 2 numbers)" in run("envs", "./apples.so", cwd=folder)[0]
+        out, _ = run("train", "./apples.so", "--env.width", 5, "--train.total_timesteps", "200k", "--policy.norm_obs", "true",
+                     "--train.device", "cpu", "-q", "--json", cwd=folder)
+        assert json.loads(out)["perf"] > 0.9, out
+
+
+def test_a_game_that_takes_all_memory_fails_alone(folder):
+    """64 MB more in every step, hardly touched: the check's limit stops it, long before the machine is short."""
+    if b"__asan_init" in open(tap.TRAWL, "rb").read() or b"__tsan_init" in open(tap.TRAWL, "rb").read():
+        raise tap.Skip("a sanitizer maps more than any limit")
+    library = new_game(folder, change=("state->apple_y++;", "state->apple_y++; { extern void *malloc(__SIZE_TYPE__); "
+                                       "*(volatile char *)malloc(64 << 20) = 1; }"))
+    fails("killed by signal 11", "env", "check", library, code=1)
+
+
+def test_exit_is_an_error(folder):
+    """A game that calls exit(0): what runs it has not done its work, and its exit code must not claim so."""
+    library = new_game(folder, change=("state->apple_y++;", "state->apple_y++; { extern void exit(int); exit(0); }"))
+    fails("apples.so: the game ended the process by exit()", "train", library, "-q", code=1)
+    # one thread waits with its message, since nobody reads it; the other one must not end the process meanwhile
+    reads, writes = os.pipe()
+    os.write(writes, b"x" * fcntl.fcntl(writes, fcntl.F_GETPIPE_SZ))
+    train = subprocess.Popen([tap.TRAWL, "train", library, "-q", "--train.device", "cpu", "--train.threads", "2"], stderr=writes)
+    os.close(writes)
+    time.sleep(1)
+    with open(reads, "rb") as log:
+        assert b"by exit()" in log.read()
+    equal(train.wait(timeout=tap.PATIENCE_S), 1)
+    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("ret_shape->n_heads = 1;", "{ extern void exit(int); exit(0); }"))
+    fails("apples.so: the game ended the process by exit()", "env", "build", "apples.h", cwd=folder)
+    fails("apples.so: the game ended the process by exit()", "env", "describe", library, code=1)
+    library = new_game(folder, "quits", ("state->apple_y++;", "state->apple_y++; { extern void _exit(int); _exit(0); }"))
+    fails("quits.so ended the process by _exit()", "env", "check", library, code=1)
+
+
+def test_numbers_that_are_none_are_the_games(folder):
+    for i, change in enumerate((("obs[2] = ", "obs[2] = 0.0f / 0.0f + "), ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"))):
+        library = new_game(folder, "none%d" % i, change)
+        fails("the game gave it; `trawl env check`", "train", library, "-q", "--train.device", "cpu", code=1)
+
+
+def test_shapes_that_are_none_are_refused(folder):
+    """By whatever reads the shape first: the description is as strict as the training."""
+    for i, (change, text) in enumerate(((("n_heads = 1;", "n_heads = 65;"), "65 action heads"), (("n_heads = 1;", "n_heads = 1 << 30;"), "action heads"),
+                                        (("n_agents = 1;", "n_agents = 0;"), "0 agents"), (("n_agents = 1;", "n_agents = 100000;"), "100000 agents"),
+                                        (("obs_size = 3;", "obs_size = 0;"), "0 observations"), (("head_sizes[0] = 3;", "head_sizes[0] = -3;"), "impossible shape"))):
+        library = new_game(folder, "odd%d" % i, change, build=False).with_suffix(".so")
+        assert text in said("env", "build", "odd%d.h" % i, cwd=folder), text
+        for words in (("train", library), ("envs", library), ("env", "describe", library), ("env", "check", library)):
+            out = said(*words)
+            assert text in out, (words, text, out)
+
+
+def test_a_crash_costs_its_trial(folder):
+    """A game of width 9 crashes after some steps, one of width 11 hangs; the others end, and so does the sweep."""
+    write(folder, "apples.log", "")
+    library = new_game(folder, change=(
+        "state->apple_y++;",
+        'state->apple_y++; { static int n; if (settings->width == 9 && __atomic_add_fetch(&n, 1, 5) > 5000) '
+        '{ fprintf(stderr, "the basket broke\\n"); __builtin_abort(); } '
+        'for (volatile int on = settings->width == 11 && n == 0; on;) ; }'))
+    config = write(folder, "s.ini", """
+[env]
+name = ./apples.so
+[train]
+device = cpu
+threads = 1
+total_agents = 64
+horizon = 16
+minibatch_size = 512
+total_timesteps = 20k
+[sweep]
+method = sobol
+[sweep.env.width]
+values = 7, 9, 11
+""")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 6, "-q", "--sweep.hang_timeout_s", 5)
+    trials = show(folder / "s.db", "a")["trials"]
+    failed = [t for t in trials if t["state"] == "failed"]
+    assert failed and len(failed) < len(trials), trials
+    for trial in failed:
+        if trial["params"]["env.width"] == "9" or trial["params"]["env.width"] == 9:
+            assert "signal 6" in trial["reason"] and "the basket broke" in trial["log_tail"], trial
+        else:
+            assert "made no progress" in trial["reason"], trial
+    equal({str(t["params"]["env.width"]) for t in failed}, {"9", "11"})
+    assert all(t["state"] == "done" for t in trials if t not in failed)
+    # and the readers of the store never load it
+    run("report", "a", "--store", folder / "s.db", "-o", folder / "a.html")
+    os.remove(library)
+    run("show", "a", "--store", folder / "s.db")
+    run("report", "a", "--store", folder / "s.db", "-o", folder / "b.html")
+
+
+def test_only_workers_load_it(folder):
+    """A library that kills every process but a child that describes, and workers."""
+    library = new_game(folder, change=("#ifndef __CUDACC__\n/* A row", """#ifndef __CUDACC__
+#include <stdlib.h>
+__attribute__((constructor)) static void where(void)
+{
+    char line[400] = "";
+    FILE *file = fopen("/proc/self/cmdline", "r");
+    size_t n = file != NULL ? fread(line, 1, sizeof line - 1, file) : 0;
+    for (size_t i = 0; i < n; i++)
+        line[i] = line[i] == 0 ? ' ' : line[i];
+    if (strstr(line, " worker") == NULL && strstr(line, " describe") == NULL)
+        abort();
+}
+/* A row"""))
+    text = (folder / "apples.h").read_text()
+    assert "<string.h>" not in text
+    (folder / "apples.h").write_text(text.replace("#include <stdlib.h>\n", "#include <stdlib.h>\n#include <string.h>\n"))
+    run("env", "build", "apples.h", cwd=folder)
+    config = (folder / "apples.ini").read_text()
+    write(folder, "apples.ini", config.replace("300k", "8k").replace("50k", "5k").replace("500k", "9k"))
+    run("sweep", folder / "apples.ini", "--store", folder / "s.db", "--name", "a", "--trials", 2, "-q")
+    equal([t["state"] for t in show(folder / "s.db", "a")["trials"]], ["done"] * 2)
+    run("train", library, code=-6)
+
+
+def test_a_page_plays_it(folder):
+    """In a child process: a game that crashes ends the stream with its signal, and the server lives."""
+    os.environ.setdefault("MAKE_STUDY", "")  # which other tests of that file need
+    import serve_client
+    new_game(folder, change=("state->apple_y++;", 'state->apple_y++; if (state->apple_y == 12 && access("%s/crash", 0) == 0) '
+                             '{ fprintf(stderr, "no basket\\n"); abort(); }' % folder), build=False)
+    text = (folder / "apples.h").read_text()
+    (folder / "apples.h").write_text(text.replace('#include "trawl_env.h"', '#include <stdlib.h>\n#include <unistd.h>\n#include "trawl_env.h"'))
+    run("env", "build", "apples.h", cwd=folder)
+    config = (folder / "apples.ini").read_text()
+    write(folder, "apples.ini", config.replace("300k", "8k").replace("50k", "5k").replace("500k", "9k"))
+    run("sweep", "apples.ini", "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q", "--sweep.keep", "all", cwd=folder)
+    with serve_client.serving(folder / "s.db") as s:
+        begin, frames = serve_client.watch(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3", 20)
+        equal((begin["env"], begin["width"], begin["height"]), ("apples", 140, 280))
+        equal([f["step"] for f in frames], list(range(1, 21)))
+        assert all(len(f["draw"]) == 2 for f in frames), frames
+        write(folder, "crash", "")
+        _, events = serve_client.watch_all(s, "/api/v1/studies/a/trials/0/play?fps=120&seed=3")
+        assert events[-1][0] == "end" and "signal 6" in events[-1][1]["reason"] and "no basket" in events[-1][1]["reason"], events[-1]
+        equal(s.get("/api/v1/studies")["studies"][0]["name"], "a")
+
+
+def test_a_game_of_pufferlibs_form(folder):
+    """A small game of our own in the form of PufferLib 4.0: two agents, one dies alone; options by dict_get; rand()."""
+    game = folder / "tree" / "ocean" / "pairs"
+    os.makedirs(game)
+    os.makedirs(folder / "tree" / "config")
+    write(folder / "tree" / "config", "pairs.ini", "[base]\nenv_name = pairs\n[vec]\ntotal_agents = 64\n[env]\nlength = 5\nfair = True\n"
+          "unread = 3\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n")
+    write(game, "pairs.h", """
+#include <stdlib.h>
+#include "raylib.h"
+typedef struct { float perf, score, episode_return, episode_length, late, n; } Log;
+typedef struct { float *observations, *actions, *rewards, *terminals; Log log; int num_agents; unsigned int rng; int *ticks; int length, fair; } Pairs;
+void c_reset(Pairs *env) { for (int a = 0; a < 2; a++) env->ticks[a] = 0, env->observations[a] = (float)(rand() % 2); }
+void c_step(Pairs *env)
+{
+    for (int a = 0; a < 2; a++) {
+        int right = (int)env->actions[a] == (int)env->observations[a];
+        env->rewards[a] = (float)right;
+        if (++env->ticks[a] == env->length + a) {
+            env->terminals[a] = 1;
+            env->log.perf += (float)right;
+            env->log.episode_length += (float)env->ticks[a];
+            env->log.late += (float)a;
+            env->log.n += 1;
+            env->ticks[a] = 0;
+        }
+        env->observations[a] = (float)(rand() % 2);
+    }
+}
+void c_render(Pairs *env) { InitWindow(1, 1, "x"); DrawText(TextFormat("%d", env->length), 0, 0, 8, RED); }
+void c_close(Pairs *env) { free(env->ticks); }
+""")
+    write(game, "binding.c", """
+#include "pairs.h"
+#define OBS_SIZE 1
+#define NUM_ATNS 1
+#define ACT_SIZES {2}
+#define OBS_TENSOR_T FloatTensor
+#define Env Pairs
+#include "vecenv.h"
+void my_init(Env *env, Dict *kwargs)
+{
+    env->num_agents = 2;
+    env->length = dict_get(kwargs, "length")->value;
+    env->fair = dict_get(kwargs, "fair")->value;
+    env->ticks = calloc(2, sizeof(int));
+}
+void my_log(Log *log, Dict *out)
+{
+    dict_set(out, "perf", log->perf);
+    dict_set(out, "episode_length", log->episode_length);
+    dict_set(out, "late deaths", log->late);
+}
+""")
+    run("env", "build", game, cwd=folder)
+    out, _ = run("env", "check", "./pairs.so", cwd=folder)
+    assert "FAULT" not in out and "2 agents" in out, out
+    options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
+    equal(options, {"length": "5", "fair": "true", "unread": "3"})
+    text, _ = run("train", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
+    for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3"):
+        assert "\n%s\n" % line in text, (line, text)
+    result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", cwd=folder)[0])
+    assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
+    # what my_log names is a metric: a life of the agent that dies late has 6 steps, one of the other 5
+    reports = [json.loads(line) for line in (folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+    assert len(reports) > 2 and all(abs(r["ep_length"] - 5 - r["env/late_deaths"]) < 1e-5 for r in reports), reports
+    assert "env/late_deaths" in (folder / "logs" / "metrics.csv").read_text().splitlines()[0]
+    write(folder, "own.ini", "[env]\nname = ./pairs.so\n[train]\ntotal_agents = 64\ntotal_timesteps = 20k\n[sweep.train.gamma]\n")
+    run("sweep", "own.ini", "--trials", 1, "--store", "p.db", "--name", "p", "-q", cwd=folder)
+    assert any(b"env/late_deaths" in path.read_bytes() for path in folder.glob("p.db*"))
+    # and a score: half of the lives are the late agent's, by any policy; wrong names are known before a training begins
+    by = ["--sweep.metric", "env/late_deaths", "--store", "p.db"]
+    run("sweep", "own.ini", "--trials", 2, "--name", "late", *by, "-q", cwd=folder)
+    study = show(folder / "p.db", "late")
+    assert study["study"]["metric"] == "env/late_deaths" and len(study["trials"]) == 2, study
+    assert all(abs(t["score"] - 0.5) < 0.05 and t["score"] != t["perf"] for t in study["trials"]), study["trials"]
+    equal(len(re.findall(r"(?:env/late_deaths|steps) .* equal", run("rerun", "late", "--store", "p.db", "--trial", 1, cwd=folder)[0])), 2)
+    run("report", "late", "--store", "p.db", "-o", "late.html", cwd=folder)
+    assert "env/late_deaths" in (folder / "late.html").read_text()
+    fails("it has env/late_deaths", "sweep", "own.ini", "--name", "none", "--sweep.metric", "env/early", "--store", "p.db", cwd=folder)
+
+
+def test_a_game_of_pufferlibs_newer_form(folder):
+    """puf_step, an agent's rows of its own, a mask, bytes as observations."""
+    game = folder / "ocean" / "masked"
+    os.makedirs(game)
+    write(game, "masked.h", """
+#include "raylib.h"
+typedef unsigned char obs_t;
+#include "pufferenv.h"
+#define OBS_SIZE 2
+#define NUM_ATNS 1
+#define ACT_SIZES {3}
+struct Log { float perf, score, episode_return, episode_length, n; };
+struct Env { Log log; Agent agents[2]; int num_agents, tag, boundary_reached, ticks, length; unsigned int rng; };
+static void show(Env *env)
+{
+    for (int a = 0; a < env->num_agents; a++) {
+        int forbidden = rand_r(&env->rng) % 3;
+        for (int i = 0; i < 3; i++)
+            env->agents[a].action_mask[i] = i != forbidden;
+        env->agents[a].observations[0] = 200;
+        env->agents[a].observations[1] = (unsigned char)forbidden;
+    }
+}
+void puf_init(Env *env, Dict *kwargs)
+{
+    env->num_agents = 2;
+    env->length = dict_find(kwargs, "length") ? dict_get(kwargs, "length") : 4;
+}
+void puf_reset(Env *env) { env->ticks = 0; show(env); }
+void puf_step(Env *env)
+{
+    for (int a = 0; a < 2; a++) {
+        if ((int)env->agents[a].actions[0] == env->agents[a].observations[1])
+            abort();
+        env->agents[a].rewards[0] = 0.5f;
+    }
+    env->ticks++;
+    if (env->ticks >= (env->length > 0 ? env->length : 4)) {
+        env->agents[0].terminals[0] = env->agents[1].terminals[0] = 1;
+        env->log.perf += 1, env->log.score += 7, env->log.episode_length += env->ticks, env->log.n += 1;
+        env->ticks = 0;
+    }
+    show(env);
+}
+void puf_render(Env *env) { DrawText("x", 0, 0, 8, RED); (void)env; }
+void puf_close(Env *env) { (void)env; }
+void puf_log(Log *log, Dict *out) { dict_set(out, "perf", log->perf); dict_set(out, "score", log->score); dict_set(out, "episode_length", log->episode_length); }
+""")
+    run("env", "build", game, cwd=folder)
+    described = json.loads(run("env", "describe", "./masked.so", cwd=folder)[0])
+    equal([o["key"] for o in described["options"]], ["length"])
+    equal(described["shape"]["has_mask"], True)
+    out, _ = run("train", "./masked.so", "--env.length", 6, "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)
+    result = json.loads(out)
+    equal((result["score"], result["perf"], result["ep_length"]), (7, 1, 6))
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

@@ -1,0 +1,266 @@
+"""Events from outside: other programs' locks on the store, signals of batch systems, workers that are killed or frozen."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tap
+from tap import TINY_SWEEP, children, equal, run, show, start, trials_now, wait_for, write
+
+LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
+SOME_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 300k")
+
+
+def finish(process):
+    return process.communicate(timeout=tap.PATIENCE_S)
+
+
+def running(store, name="a"):
+    return [t for t in trials_now(store, name) if t["state"] == "running"]
+
+
+def rows(store, columns):
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
+        return db.execute("SELECT %s FROM trial ORDER BY number" % columns).fetchall()
+
+
+def study(store, column):
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
+        return db.execute("SELECT %s FROM study" % column).fetchone()[0]
+
+
+def curve(store):
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
+        return db.execute("SELECT env_steps, wall_s FROM metric JOIN metric_name ON id = name_id WHERE trial_id = 1 AND "
+                          "name = 'train/lr' ORDER BY env_steps").fetchall()
+
+
+class Locked:
+    """Another program that holds the store's write lock."""
+
+    def __init__(self, store):
+        self.db = sqlite3.connect(store, timeout=tap.PATIENCE_S, isolation_level=None)
+        self.db.execute("BEGIN IMMEDIATE")
+
+    def let_go(self):
+        self.db.execute("ROLLBACK")
+        self.db.close()
+
+
+def test_a_sweep_waits_for_another_programs_lock(folder):
+    store, words = folder / "s.db", folder / "words"
+    config = write(folder, "s.ini", SOME_SWEEP)
+    with open(words, "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "b", "--trials", "6"],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "b")), process)
+    other = Locked(store)
+    wait_for(lambda: "keeps the store locked" in words.read_text(), process)
+    tap.fails("pause", "b", "--store", store, code=1, says="another program keeps the store locked")
+    time.sleep(10)  # an end of ten seconds was the end of the sweep
+    equal(process.poll(), None)
+    other.let_go()
+    equal(process.wait(tap.PATIENCE_S), 0)
+    assert "no longer locked" in words.read_text(), words.read_text()
+    equal([(t["state"], t["attempt"]) for t in show(store, "b")["trials"]], [("done", 1)] * 6)
+
+
+def test_what_ends_a_locked_sweep_saves_first(folder):
+    store, words = folder / "s.db", folder / "words"
+    config = write(folder, "s.ini", LONG_SWEEP)
+    with open(words, "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2"],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: running(store) and len(curve(store)) > 1, process)  # some of it is stored
+    worker = children(process.pid)[0]
+    other = Locked(store)
+    wait_for(lambda: "keeps the store locked" in words.read_text(), process)
+    process.send_signal(signal.SIGTERM)
+    equal(process.wait(tap.PATIENCE_S), 1)
+    assert "another program kept the file locked" in words.read_text(), words.read_text()
+    assert tap.is_gone(worker)
+    equal([path.name for path in (folder / "s.db.checkpoints").iterdir()], ["a-0.ckpt"])
+    other.let_go()
+    before = curve(store)
+    assert before
+    process = start("sweep", "--resume", "a", "--store", store, "-q")  # and goes on from there, though no row names the file
+    wait_for(lambda: len(curve(store)) > len(before) + 2, process)
+    after = curve(store)
+    equal(after[:len(before)], before)
+    equal(rows(store, "attempt"), [(2,)])
+    process.send_signal(signal.SIGTERM)
+    finish(process)
+
+
+def test_a_stop_during_a_lock_is_an_interrupt(folder):
+    """The lock ends while the sweep waits for its frozen worker; then the sweep writes the reason of its end."""
+    store, words = folder / "s.db", folder / "words"
+    config = write(folder, "s.ini", LONG_SWEEP)
+    with open(words, "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2"],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: running(store) and len(curve(store)) > 1, process)
+    other = Locked(store)
+    wait_for(lambda: "keeps the store locked" in words.read_text(), process)
+    os.kill(children(process.pid)[0], signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)  # the lock is waited for 3 s longer, the worker then for 6 s
+    time.sleep(6)
+    other.let_go()
+    equal(process.wait(tap.PATIENCE_S), 1)
+    row = json.loads(run("ls", "--store", store, "--json")[0])[0]
+    equal((row["state"], row["end_rule"]), ("paused", "interrupted"))
+
+
+def test_one_event_of_two_signals_is_one_request(folder):
+    for i, numbers in enumerate(((signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGTERM), (signal.SIGUSR1, signal.SIGTERM),
+                                 (signal.SIGUSR2,))):
+        store = folder / ("%d.db" % i)
+        process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, start_new_session=True)
+        wait_for(lambda: running(store) and children(process.pid), process)
+        for number in numbers:
+            os.killpg(process.pid, number)  # workers hear it too
+        _, err = finish(process)
+        equal(process.returncode, 130)
+        assert "interrupted" in err, err
+        equal(study(store, "state"), "paused")
+        equal(rows(store, "state, attempt, losses, deaths"), [("queued", 1, 0, 0)])
+        assert (folder / ("%d.db.checkpoints" % i) / "a-0.ckpt").exists()
+
+
+def test_killed_from_outside_a_trial_runs_again(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 3, "--runs-per-device", 1)
+    for attempt in (1, 2):
+        wait_for(lambda: running(store) and running(store)[0]["attempt"] == attempt and children(process.pid), process)
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+    wait_for(lambda: running(store) and running(store)[0]["attempt"] == 3 and children(process.pid), process)
+    equal(rows(store, "number, state, losses"), [(0, "running", 2)])
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    wait_for(lambda: [trial["number"] for trial in running(store)][:1] == [1], process)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    first = show(store, "a")["trials"][0]
+    equal((first["state"], first["attempt"], first["losses"], first["deaths"]), ("failed", 3, 2, 0))
+    assert "ended from outside 3 times" in first["reason"] and "signal 9" in first["reason"], first
+
+
+def test_a_worker_that_is_frozen_at_once_is_replaced(folder):
+    """Stopped at the start of its first trial: silence counts from the beginning."""
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, "--sweep.hang_timeout_s", 0)
+    wait_for(lambda: running(store) and children(process.pid), process)
+    worker = children(process.pid)[0]
+    os.kill(worker, signal.SIGSTOP)
+    wait_for(lambda: tap.is_gone(worker), process)  # after 30 s
+    wait_for(lambda: rows(store, "state, attempt, losses, deaths")[0] == ("running", 2, 1, 0), process)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    equal(process.returncode, 130)
+
+
+def test_a_failed_trial_is_tried_again_as_another(folder):
+    store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3)
+    wait_for(lambda: running(store) and children(process.pid), process)
+    os.kill(children(process.pid)[0], signal.SIGABRT)
+    wait_for(lambda: [t for t in running(store) if t["number"] == 1], process)
+    os.kill(children(process.pid)[0], signal.SIGABRT)
+    wait_for(lambda: [t for t in running(store) if t["number"] == 2], process)
+    same = "params, config, seed"
+    failed = rows(store, "*")[:2]
+    tap.fails("retry", "a", "--trial", 2, "--store", store, code=2, says="trial 2 of a is running")
+    tap.fails("retry", "a", "--trial", 9, "--store", store, code=1, says="no trial 9")
+    tap.fails("retry", "a", "--store", store, code=2, says="trawl retry a N")
+    out, _ = run("retry", "a", "--trial", 0, "--store", store)  # said to the sweep
+    assert "runs again, as trial 3" in out, out
+    again = "trial 0 of a was given again already, as trial 3, which is queued"  # one seed twice would pass for two seeds
+    tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
+    out, _ = run("retry", "a", "--trial", 1, "--store", store)  # written to the store
+    assert "as trial 4" in out and "no controller runs it" in out, out
+    equal(study(store, "trials_max"), 5)
+    equal(rows(store, "*")[:2], failed)
+    for old, number in ((0, 3), (1, 4)):
+        equal(rows(store, same)[number], rows(store, same)[old])
+        equal(rows(store, "state, origin")[number], ("queued", "retry"))
+    process = start("sweep", "--resume", "a", "--store", store, "--runs-per-device", 2, "-q")  # trials 2 and 3 run
+    wait_for(lambda: [t["number"] for t in running(store)] == [2, 3], process)
+    run("stop", "a", "--store", store)
+    finish(process)
+    equal([t["state"] for t in show(store, "a")["trials"]], ["failed", "failed", "queued", "queued", "queued"])
+
+
+def test_pipes_in_the_way_hold_nobody_up(folder):
+    """Pipes at the paths of the lock and of a checkpoint."""
+    store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
+    os.mkfifo(folder / "s.db.lock")
+    tap.fails("sweep", config, "--store", store, "--name", "a", code=1, says="s.db.lock")
+    (folder / "s.db.lock").unlink()
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 1)
+    wait_for(lambda: running(store), process)
+    process.send_signal(signal.SIGTERM)
+    finish(process)
+    ckpt = folder / "s.db.checkpoints" / "a-0.ckpt"
+    ckpt.unlink()
+    os.mkfifo(ckpt)
+    with open(folder / "words", "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", "--resume", "a", "--store", str(store)],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: "is no file but a pipe" in (folder / "words").read_text() or "is gone" in (folder / "words").read_text(), process)
+    wait_for(lambda: running(store) and show(store, "a")["trials"][0]["attempt"] == 2, process)
+    process.send_signal(signal.SIGTERM)
+    process.wait(tap.PATIENCE_S)
+    equal(process.returncode, 130)
+
+
+def test_an_inherited_limit_of_memory_is_told(folder):
+    if any(name in open(tap.TRAWL, "rb").read() for name in (b"__asan_init", b"__tsan_init")):
+        raise tap.Skip("a sanitizer maps more than any limit")
+    if b"cudaMalloc" in open(tap.TRAWL, "rb").read():
+        raise tap.Skip("CUDA's libraries alone need more address space than this limit")
+    done = tap.subprocess.run("ulimit -v 400000; exec '%s' sweep '%s' --store '%s' --name a --trials 1 -q" % (
+        tap.TRAWL, write(folder, "s.ini", TINY_SWEEP), folder / "s.db"), shell=True, capture_output=True, text=True)
+    equal(done.returncode, 1)
+    assert "ulimit -v" in done.stderr and "worker_memory" not in done.stderr, done.stderr
+
+
+def test_crash_loops_count(folder):
+    """A controller that is killed repeatedly still reaches the end of its budget and of its time."""
+    for limit, column, rule in (("--budget", "lost_s", "budget"), ("--wall-time", "wall_used_s", "wall_time")):
+        store = folder / (rule + ".db")
+        words = ["sweep", write(folder, "s.ini", LONG_SWEEP), "--name", "a", limit, "7s", "-q"]
+        counted = 0
+        for _ in range(8):
+            process = start(*words, "--store", store)
+            tap.wait_for(lambda: process.poll() is not None or (store.exists() and study_now(store, column) > counted))
+            if process.poll() is not None:
+                break
+            process.kill()
+            finish(process)
+            counted = study_now(store, column)
+            words = ["sweep", "--resume", "a", "-q"]
+        equal(process.poll(), 0)
+        equal(study(store, "end_rule"), rule)
+        assert counted > 0
+
+
+def study_now(store, column):
+    try:
+        return study(store, column)
+    except (sqlite3.OperationalError, TypeError):
+        return 0
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

@@ -1,0 +1,196 @@
+"""Stops and deaths: Ctrl-C, SIGTERM, a worker that dies, budgets, and resuming afterwards."""
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tap
+from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, trials_now, wait_for, write
+
+LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
+
+
+def finish(process):
+    return process.communicate(timeout=tap.PATIENCE_S)
+
+
+def running(store, name):
+    return [t for t in trials_now(store, name) if t["state"] == "running"]
+
+
+def pending(pid, number):
+    """Is the signal pending?"""
+    lines = pathlib.Path("/proc/%d/status" % pid).read_text().splitlines()
+    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
+
+
+def test_interrupted_training_saves_and_goes_on(folder):
+    config = write(folder, "t.ini", TINY)
+    ckpt = folder / "t.ckpt"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = start("train", config, "-o", ckpt, "--json", "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05)
+        while "steps" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        out, err = finish(process)
+        equal(process.returncode, 130)
+        result = json.loads(out)
+        assert result["stopped"] and 0 < result["env_steps"] < 10**9
+        assert "--resume" in tap.errors(err)[0]
+        more = result["env_steps"] + 4096
+        out, _ = run("train", "--resume", ckpt, "--json", "-q", "--train.total_timesteps", more)
+        assert json.loads(out)["env_steps"] >= more
+        ckpt.unlink()
+
+
+def test_finished_training_says_what_goes_on(folder):
+    ckpt = folder / "t.ckpt"
+    run("train", write(folder, "t.ini", TINY), "-q", "-o", ckpt)
+    _, err = run("train", "--resume", ckpt, "-q")
+    assert "a larger --train.total_timesteps continues it" in err, err
+    _, err = run("train", "--resume", ckpt, "-q", "--train.total_timesteps", "20k")
+    equal(err, "")
+
+
+def test_time_left_of_a_budget_is_told(folder):
+    config = write(folder, "s.ini", TINY_SWEEP)
+    _, err = run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 2, "--budget", "1h")
+    lines = [line for line in err.splitlines() if " done " in line]
+    assert len(lines) == 2 and "left ?" not in err, err
+
+
+def test_interrupted_training_without_checkpoint_says_so(folder):
+    process = start("train", write(folder, "t.ini", TINY), "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05)
+    while "steps" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = finish(process)
+    equal(process.returncode, 130)
+    assert "nothing was saved" in err
+
+
+def test_checkpoints_are_written_on_the_way(folder):
+    ckpt = folder / "t.ckpt"
+    process = start("train", write(folder, "t.ini", TINY), "-o", ckpt, "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05,
+                    "--train.checkpoint_interval_s", 0.1)
+    wait_for(ckpt.exists, process)
+    process.kill()
+    finish(process)
+    assert json.loads(run("eval", ckpt, "--episodes", 4, "--json")[0])["episodes"] >= 4
+
+
+def test_interrupted_sweep_goes_on_as_if_never_stopped(folder):
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "1M"))
+    run("sweep", config, "--store", folder / "whole.db", "--name", "a", "--trials", 6, "--seed", 4, "-q")
+    store = folder / "s.db"
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 6, "--seed", 4)
+    wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "a")) and running(store, "a"), process)
+    process.send_signal(signal.SIGINT)
+    out, err = finish(process)
+    equal(process.returncode, 130)
+    assert "--resume a" in tap.errors(err)[0] and "trawl sweep --resume a" in out
+    trials = show(store, "a")["trials"]
+    assert not [t for t in trials if t["state"] == "running"], trials
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    whole, parts = show(folder / "whole.db", "a")["trials"], show(store, "a")["trials"]
+    for key in ("number", "params", "seed", "score", "state", "env_steps", "origin"):
+        equal([t[key] for t in parts], [t[key] for t in whole])
+    equal(len(parts), 6)  # a total, not six more
+    _, err = run("sweep", "--resume", "a", "--store", store, "-q")
+    assert "has its 6 trials; a larger --trials continues it" in err, err
+    equal(len(show(store, "a")["trials"]), 6)
+    run("sweep", "--resume", "a", "--store", store, "-q", "--trials", 8)
+    equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 8)
+
+
+def test_second_interrupt_ends_at_once(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2)
+    wait_for(lambda: running(store, "a"), process)
+    worker = children(process.pid)
+    os.kill(worker[0], signal.SIGSTOP)  # a worker that does not obey
+    process.send_signal(signal.SIGINT)
+    wait_for(lambda: not pending(process.pid, signal.SIGINT), process)
+    time.sleep(2.1)  # sooner it would be the same request (tests/e2e/kills/test_outside.py)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    equal(process.returncode, 130)
+    wait_for(lambda: tap.is_gone(worker[0]))
+    equal([t["state"] for t in show(store, "a")["trials"]], ["running"])  # nobody waited for the worker to obey
+
+
+def test_workers_that_keep_dying_stop_the_sweep(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 30)
+    for number in range(5):
+        wait_for(lambda: [t for t in running(store, "a") if t["number"] == number] and children(process.pid), process)
+        os.kill(children(process.pid)[0], signal.SIGABRT)
+    _, err = finish(process)
+    equal(process.returncode, 1)
+    assert "5 worker processes died in a row" in err and "signal 6" in err and "--resume a" in err, err
+    equal([t["state"] for t in show(store, "a")["trials"]], ["failed"] * 5)
+
+
+def test_worker_dies_with_its_controller(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2)
+    wait_for(lambda: running(store, "a"), process)
+    worker = children(process.pid)[0]
+    process.kill()
+    finish(process)
+    wait_for(lambda: tap.is_gone(worker))
+    equal([t["state"] for t in show(store, "a")["trials"]], ["running"])
+    config = write(folder, "short.ini", TINY_SWEEP)
+    fails("sweep", config, "--resume", "a", "--store", store, code=2, says="train.total_timesteps")
+    fails("sweep", "--resume", "a", "--store", store, "--seed", 7, code=2, says="keeps its seed")
+
+
+def test_budget_is_a_total_and_cuts_the_last_trial(folder):
+    store = folder / "s.db"
+    config = write(folder, "s.ini", LONG_SWEEP)
+    run("sweep", config, "--store", store, "--name", "a", "--budget", "2s", "-q")
+    trials = show(store, "a")["trials"]
+    equal([t["state"] for t in trials], ["stopped"])
+    assert "budget" in trials[0]["reason"] and trials[0]["cost_s"] > 0, trials
+    assert not trials[0]["on_front"]
+    out, err = run("sweep", "--resume", "a", "--store", store, "-q")
+    assert "budget is spent" in err and "--budget 4s" in out, (out, err)
+    assert "trawl export" not in out, out  # there is no best yet
+    equal(len(show(store, "a")["trials"]), 1)
+    more = "%ds" % (trials[0]["cost_s"] + 2)  # a busy machine may have trained for longer than it was to
+    run("sweep", "--resume", "a", "--store", store, "-q", "--budget", more)
+    equal([t["state"] for t in show(store, "a")["trials"]], ["stopped"] * 2)
+
+
+def test_nohup_outlives_its_terminal(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP.replace("4096", "1M")), folder / "s.db"
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for(lambda: running(store, "a"), process)
+    process.send_signal(signal.SIGHUP)
+    finish(process)
+    equal(process.returncode, 0)
+    equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 3)
+
+
+def test_new_limits_on_resume(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    run("sweep", config, "--store", store, "--name", "a", "--trials", 2, "-q")
+    run("sweep", config, "--resume", "a", "--store", store, "--sweep.trials", 3, "-q")  # either name of the option
+    equal(len(show(store, "a")["trials"]), 3)
+    for args in (("--trials", 1), (config, "--sweep.trials", 2)):  # a total that has been passed
+        fails("sweep", "--resume", "a", "--store", store, *args, code=2, says=("has 3 trials already", "more than 3"))
+    assert "3 trials of 3" in run("show", "a", "--store", store)[0]
+    out, _ = run("sweep", "--resume", "a", "--store", store, "--trials", 3, "-q")  # all there: nothing to do
+    assert "--trials 6" in out and len(show(store, "a")["trials"]) == 3, out
+    run("sweep", "--resume", "a", "--store", store, "--trials", 0, "--budget", 0, "-q")  # no limit at all is the default
+    equal(len(show(store, "a")["trials"]), 100)
+    fails("sweep", "--resume", "a", "--store", store, "--seed", 9, code=2, says="seed")
+    fails("sweep", "--resume", "a", "--store", store, "--trials", 10**6 + 1, code=2, says="--trials")
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

@@ -1,0 +1,157 @@
+"""Workers as jobs of a real Slurm on loopback: a sweep, a preemption, a controller that is a batch job itself, and kill -9 of controller,
+srun, worker and slurmd."""
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import loopback_slurm
+import tap
+import test_kill
+import test_remote
+from tap import TINY_SWEEP, equal, run, show, start, wait_for, write
+
+N_KILLS = int(os.environ.get("TRAWL_REMOTE_KILLS", 12)) // 2
+PROGRAM = ["--sweep.remote-program", tap.TRAWL]
+running = []  # one Slurm for all tests: it takes seconds to start
+
+
+def slurm():
+    if not running:
+        running.append(loopback_slurm.Slurm())
+    return running[0]
+
+
+def env_of(s, folder):
+    return dict(s.env, TMPDIR=str(folder))
+
+
+def sweep_here(folder, config, trials):
+    run("sweep", config, "--store", folder / "here.db", "--name", "a", "--trials", trials, "--devices", "cpu")
+
+
+def test_trials_in_jobs_have_the_bytes_of_here(folder):
+    s = slurm()
+    config = write(folder, "s.ini", TINY_SWEEP)
+    run("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 8, "--devices", "slurm:cpus-per-task=1*2", *PROGRAM,
+        env=env_of(s, folder))
+    sweep_here(folder, config, 8)
+    far = show(folder / "far.db", "a")["trials"]
+    assert {t["slot"] for t in far} <= {"slurm/0", "slurm/1"}, far
+    here = {t["number"]: t["score"] for t in show(folder / "here.db", "a")["trials"]}
+    equal({t["state"] for t in far}, {"done"})
+    equal(far[0]["score"], here[0])
+    wait_for(lambda: not s.jobs())
+
+
+def test_a_job_that_waits_is_cancelled_with_the_sweep(folder):
+    s = slurm()
+    process = start("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", folder / "s.db", "--name", "a", "--trials", 2, "--devices",
+                    "slurm:cpus-per-task=4/begin=now+1hour", *PROGRAM, env=env_of(s, folder))
+    wait_for(lambda: s.jobs("PD"), process)
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=tap.PATIENCE_S)
+    equal(process.returncode, 130)
+    wait_for(lambda: not s.jobs())
+
+
+def test_a_preempted_job_saves_and_its_trial_continues_in_another(folder):
+    s = slurm()
+    config = write(folder, "long.ini", test_remote.LONG_SWEEP % 0)
+    process = start("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 1, "--devices", "slurm:cpus-per-task=1",
+                    *PROGRAM, env=env_of(s, folder))
+    wait_for(lambda: test_remote.n_points(folder / "far.db") > 0, process)
+    first, = s.jobs()
+    s.call("srun", "-p", "high", "-n", "4", "true")  # all of the node
+    _, words = process.communicate(timeout=tap.PATIENCE_S)
+    equal(process.returncode, 0)
+    assert "was sent away, its trials are saved" in words, words
+    trial, = show(folder / "far.db", "a")["trials"]
+    equal((trial["state"], trial["attempt"]), ("done", 2))
+    sweep_here(folder, config, 1)
+    equal(test_remote.curves(folder / "far.db"), test_remote.curves(folder / "here.db"))
+
+
+def test_a_launcher_keeps_as_many_nodes_as_trials_want(folder):
+    """sweep.launcher: arrays of nodes; a preempted one saves and gives back, its trial continues in another; those that no trial wants are
+    cancelled while they wait."""
+    s = slurm()
+    config = write(folder, "long.ini", test_remote.LONG_SWEEP % 0)
+    process = start("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 2, "--devices", "none", "--sweep.launcher",
+                    "slurm:cpus-per-task=2*5", *PROGRAM, env=dict(env_of(s, folder), XDG_STATE_HOME=str(folder)))
+    ours = lambda *state: s.call("squeue", "-h", "-r", "-o", "%j %i", *state).count("trawl-")
+    wait_for(lambda: ours() == 2, process)  # of five that may be, two are wanted
+    wait_for(lambda: test_remote.n_points(folder / "far.db") > 0, process)
+    s.call("srun", "-p", "high", "-n", "4", "true")  # all of the node: both jobs are preempted
+    _, words = process.communicate(timeout=tap.PATIENCE_S)
+    equal(process.returncode, 0)
+    trials = show(folder / "far.db", "a")["trials"]
+    equal([t["state"] for t in trials], ["done", "done"])
+    assert max(t["attempt"] for t in trials) == 2, trials
+    sweep_here(folder, config, 2)
+    equal(test_remote.curves(folder / "far.db"), test_remote.curves(folder / "here.db"))
+    wait_for(lambda: not ours("-t", "PD"))
+    s.call("scancel", "-u", loopback_slurm.getpass.getuser())  # nodes that run would end by themselves after a minute
+    process = start("sweep", config, "--store", folder / "b.db", "--name", "a", "--trials", 3, "--devices", "none", "--sweep.launcher",
+                    "slurm:cpus-per-task=4/begin=now+1hour*3", *PROGRAM, env=env_of(s, folder))
+    wait_for(lambda: ours("-t", "PD") == 3, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=tap.PATIENCE_S)
+    wait_for(lambda: not ours("-t", "PD"))
+
+
+def test_a_controller_in_a_batch_job_is_requeued_and_continues(folder):
+    """The script of docs/many-machines.md."""
+    s = slurm()
+    write(folder, "long.ini", test_remote.LONG_SWEEP % 0)
+    script = write(folder, "night.sh", """#!/bin/bash
+#SBATCH --job-name=trawl --requeue --signal=B:USR1@120 --open-mode=append
+trap 'kill -USR1 $sweep' USR1
+what="long.ini --name night"
+%(trawl)s show night --store night.db >/dev/null 2>&1 && what="--resume night"
+%(trawl)s sweep $what --store night.db --trials 1 --devices cpu &
+sweep=$!
+wait $sweep  # until it ends, or the signal comes
+wait $sweep
+[ $? = 130 ] && scontrol requeue $SLURM_JOB_ID
+""" % {"trawl": tap.TRAWL})
+    job = s.call("sbatch", "--parsable", "--chdir", str(folder), "--output", str(folder / "night.log"), str(script))
+    assert job.isdigit(), job
+    wait_for(lambda: test_remote.n_points(folder / "night.db") > 0)
+    s.call("scancel", "--batch", "--signal=USR1", job)  # as Slurm does before the job's time is over
+    wait_for(lambda: "interrupted" in (folder / "night.log").read_text())
+    wait_for(lambda: s.call("scontrol", "show", "job", job).find("Restarts=1") > 0)
+    wait_for(lambda: not s.jobs())
+    trial, = show(folder / "night.db", "night")["trials"]
+    equal((trial["state"], trial["attempt"]), ("done", 2))
+
+
+class Jobs(test_remote.Remote):
+    def devices(self):
+        return ["slurm:cpus-per-task=1*2", *PROGRAM]
+
+    def env(self):
+        return env_of(self.sshd, self.folder)
+
+    def slurmd(self):
+        daemon = self.sshd.processes["slurmd"]
+        daemon.kill()
+        daemon.wait()
+        time.sleep(self.moments.uniform(0, 0.5))
+        self.sshd.begin("slurmd", "-D")
+        self.goes_on()
+
+
+def test_kills_at_random_moments_lose_and_double_nothing(folder):
+    test_remote.kill_at_random(folder, slurm(), Jobs, ("controller", "ssh", "worker", "slurmd"), N_KILLS)
+
+
+if __name__ == "__main__":
+    try:
+        tap.main(sys.modules[__name__])
+    finally:
+        for one in running:
+            one.end()
