@@ -11,8 +11,9 @@ import os
 import re
 import sys
 
-FOLDERS = ["base", "envs", "kernels", "gp", "store", "trainer", "web", "sweep", "tests", "tools", "bench", "examples",
-           "docs", ".ci"]
+from check_includes import TABLE
+
+FOLDERS = list(TABLE) + ["tests", "tools", "bench", "examples", "docs", ".ci"]
 CODE = (".c", ".h", ".cu", ".cuh")
 TEXT = CODE + (".py", ".sh", ".md", ".ini", ".build", ".txt", "")
 
@@ -29,7 +30,7 @@ ALLOCATOR_ALLOWED = {
 ALLOCATOR = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|getline|"
                        r"aligned_alloc|posix_memalign)\s*\(")
 # Tests stand in for users of a library and free what it hands out; the rule is for the program.
-PROGRAM = ["base", "envs", "kernels", "gp", "store", "trainer", "web", "sweep"]
+PROGRAM = list(TABLE)
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.-])/(work|root|home|mnt|Users)/\w")

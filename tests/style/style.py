@@ -86,6 +86,7 @@ def test_planted_rules():
     cases = [
         # rule, file, text, what the message must say (None: allowed)
         ("no file over 800 lines", "gp/a.c", "int x;\n" * 801, "801 lines"),
+        ("no file over 800 lines", "study/setup/a.c", "int x;\n" * 801, "801 lines"),
         ("no file over 800 lines", "gp/a.c", "int x;\n" * 800, None),
         ("no locale", "sweep/a.c", 'setlocale(LC_ALL, "");\n', "a.c:1"),
         ("no locale", "sweep/a.c", "/* never setlocale() */\n", None),
