@@ -85,6 +85,9 @@ def test_parity():
     with tempfile.TemporaryDirectory() as at:
         machine = Machine(at)
         assert "test_cuda_linear bf16" in machine.check("--only", "parity", code=0)
+        assert "trainer_test_cuda_ranks" in machine.check("--only", "ranks", code=1)  # it is missing
+        plant(os.path.join(at, "trainer_test_cuda_ranks"), TEST)
+        assert "1 of 1 met" in machine.check("--only", "ranks", code=0)
         plant(os.path.join(at, "test_cuda_env"), "#!/bin/sh\necho ok 1 - a\necho not ok 2 - b\nexit 1\n")
         plant(os.path.join(at, "test_parity"), "#!/bin/sh\necho '1..0 # SKIP no GPU'\n")
         os.unlink(os.path.join(at, "test_parity_nets"))
