@@ -40,6 +40,7 @@ struct ask_store {
     struct store_studies studies;
     struct lease claimed; /* a trial that is ours, and whose answer is not made yet; id 0: none */
     int64_t version; /* of the store when no trial was found last; -1: none */
+    bool hinted; /* the store has hinted at a new trial since the last look at it */
     double asked_s;
     char device_class[DEVICE_CLASS_MAX]; /* of the worker that asked last */
 };
@@ -176,7 +177,7 @@ static cJSON *wait_answer(struct ask_store *c)
     bool hints = store_hint_fd(c->store) >= 0;
 
     if (hints)
-        (void)store_hint_wait(c->store, STORE_HINT_TRIALS, HINT_WAIT_S);
+        c->hinted = store_hint_wait(c->store, STORE_HINT_TRIALS, HINT_WAIT_S);
     json_add_str(answer, "state", "running");
     json_add_f64(answer, "wait_s", hints ? 0.01 : WAIT_S);
     return answer;
@@ -193,13 +194,14 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
              text_of(cJSON_GetObjectItemCaseSensitive(body, "device"), "class"));
     if (c->claimed.id != 0)
         return answer_claim(c, body, ret_answer, err);
-    bool news = store_hint_take(c->store, STORE_HINT_TRIALS);
+    bool news = store_hint_take(c->store, STORE_HINT_TRIALS) || c->hinted;
     if (store_hint_fd(c->store) < 0) {
         TRY(store_data_version(c->store, &version, err));
         news = version != c->version;
     }
     if (news || now_s - c->asked_s > LOOK_S) { /* the hint may fail: now and then it looks anyway */
         c->asked_s = now_s;
+        c->hinted = false;
         TRY(store_leases_expire(c->store, &n_expired, err));
         TRY(store_studies_order(&c->studies, c->store, c->device_class, order, &n, err));
         for (size_t i = 0; i < n; i++) {
