@@ -70,7 +70,8 @@ void train_pace_destroy(struct train_pace *pace)
 static uint64_t pace_kind(const struct trainer *t, uint64_t window)
 {
     const struct train_settings *s = &t->set;
-    const double numbers[] = {(double)t->n_agents,
+    const double numbers[] = {(double)t->n_ranks,
+                              (double)t->n_agents,
                               (double)t->horizon_full,
                               (double)t->n_segments,
                               (double)s->shuffle,
