@@ -238,6 +238,8 @@ bool env_check_gpu(const struct env_def *def, const void *settings, int64_t step
         return true;
     }
     rc = env_def_check(def, settings, 1, &shape, &err);
+    if (rc == ST_OK && shape.n_floats > 0) /* the host steps it, and the GPU gets numbers alone */
+        return true;
     while (rc == ST_OK && n > 1 && n * (size_t)shape.n_agents > PLAYED_AGENTS)
         n /= 2;
     if (rc == ST_OK)
