@@ -204,6 +204,7 @@ static enum status add_one(struct watch *w, struct study *study, struct error *e
     int64_t version = atomic_load(&s->version) + 1;
 
     TRY(page_study_create(&p, w->store, study, version, err));
+    p->has_controller = s->has_writer; /* until look_at_writer finds out */
     pthread_rwlock_wrlock(&s->data);
     MEM_ROOM(s->studies, s->n_studies, s->cap_studies);
     s->studies[s->n_studies++] = p;
@@ -252,6 +253,7 @@ static enum status trust_again(struct watch *w, size_t at, struct study *study, 
         (void)!update_one(w, p, &newest, NULL);
     version = atomic_load(&s->version) + 1;
     TRY(page_study_create(&now, w->store, study, version, err));
+    now->has_controller = p->has_controller;
     if (page_study_is_same(p, now)) {
         page_study_free(now);
         return ST_OK;
@@ -409,20 +411,42 @@ static enum status look_at_file(struct watch *w, bool *ret_fresh, struct error *
     return store_reader_check(w->store, err);
 }
 
+static bool is_among(const struct held_study *list, size_t n, int64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].id == id)
+            return true;
+    return false;
+}
+
+/* Which studies have a controller. Only this thread writes that. */
 static void look_at_writer(struct watch *w)
 {
     struct serve *s = w->s;
-    bool held = w->store != NULL && store_has_writer(w->store);
+    bool held = w->store != NULL && store_has_writer(w->store), shared = store_is_address(s->set.store_path);
+    bool changed = held != s->has_writer;
+    struct held_study *list = NULL;
+    struct error ignored = {0};
+    size_t n = 0;
 
-    if (held == s->has_writer) /* only this thread writes it */
-        return;
+    if (held && shared)
+        (void)!store_studies_held(w->store, true, &list, &n, &ignored);
+    for (size_t i = 0; i < s->n_studies; i++) {
+        struct page_study *p = s->studies[i];
+        bool has = shared ? is_among(list, n, p->view.study.id) : held;
+        if (has == p->has_controller && !changed)
+            continue;
+        pthread_rwlock_wrlock(&s->data);
+        s->has_writer = held;
+        p->has_controller = has;
+        p->version = atomic_fetch_add(&s->version, 1) + 1;
+        pthread_rwlock_unlock(&s->data);
+        notify(w, "study", p->view.study.name, study_news(p, held));
+    }
+    mem_free(list);
     pthread_rwlock_wrlock(&s->data);
     s->has_writer = held;
-    for (size_t i = 0; i < s->n_studies; i++)
-        s->studies[i]->version = atomic_fetch_add(&s->version, 1) + 1;
     pthread_rwlock_unlock(&s->data);
-    for (size_t i = 0; i < s->n_studies; i++)
-        notify(w, "study", s->studies[i]->view.study.name, study_news(s->studies[i], held));
 }
 
 static void look(struct watch *w)

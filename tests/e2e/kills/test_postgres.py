@@ -106,6 +106,15 @@ def test_the_server_shows_it(folder):
     servers[0].restart(signal.SIGKILL)  # its connections are made again
     run("sweep", "--resume", "a", "--trials", 8, "--store", store, "-q")
     wait_for(lambda: [s["counts"]["done"] for s in get("/api/v1/studies")["studies"]] == [8], server)
+    states = lambda: [s["state"] for s in get("/api/v1/studies")["studies"]][1:]
+    endless = write(folder, "endless.ini", LONG.replace("50k", "500M"))
+    killed, other = (start("sweep", endless, "--store", store, "--name", name, "-q") for name in ("b", "c"))
+    wait_for(lambda: states() == ["running", "running"], server)
+    killed.kill()  # another study's controller does not hide that
+    wait_for(lambda: "interrupted" in states(), server)
+    equal(sorted(states()), ["interrupted", "running"])
+    other.send_signal(signal.SIGINT)
+    equal(other.wait(timeout=tap.PATIENCE_S), 130)
 
 
 def test_a_tracker_gets_all_rows(folder):

@@ -405,7 +405,7 @@ const char *page_study_state(const struct page_study *p, bool has_writer)
         (int64_t)study_view_n_runs(&p->view) >= study->limits.trials_max)
         return "ended";
     if (p->count[TRIAL_RUNNING] > 0)
-        return has_writer ? "running" : "interrupted";
+        return p->has_controller ? "running" : "interrupted";
     return has_writer ? "waiting" : "idle";
 }
 

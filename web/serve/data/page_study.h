@@ -38,6 +38,7 @@ struct page_study {
     size_t n_front, n_confirming; /* confirming: running */
     int64_t count[TRIAL_STATES];
     char env[PAGE_STUDY_ENV_MAX]; /* "" when unknown */
+    bool has_controller; /* one that could run it: of a file that of the store, in PostgreSQL that of the study */
     int64_t started_ms, finished_ms;
     int64_t version;
     int64_t settled; /* version in which a trial ended last: what models depend on */
@@ -69,7 +70,8 @@ void page_study_take_advice(struct page_study *p, struct gp_insight *advice, int
 const char *page_study_advice_state(const struct page_study *p); /* "ready", "stale" (trials have ended) or "none" */
 /* n_seeds, score_mean, score_lo, score_hi, seeds_mean, cost_mean, cost_lo, cost_hi, score_noise_sd, start_s. */
 void put_promise(struct strbuf *out, const struct promise *promise);
-const char *page_study_state(const struct page_study *p, bool has_writer); /* "running", "waiting", ... */
+/* "running", "waiting", ...; has_writer: the store has a controller, of whatever studies. */
+const char *page_study_state(const struct page_study *p, bool has_writer);
 cJSON *page_study_counts(const struct page_study *p);
 cJSON *page_study_summary(const struct page_study *p, bool has_writer); /* an element of /studies */
 /* The value of parameter k of trial i as JSON. */
