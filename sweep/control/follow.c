@@ -134,10 +134,12 @@ static enum status look(struct follow *f, struct error *err)
     return ST_OK;
 }
 
-/* No daemon answers here: has another one the store, or may a standby take it yet? */
+/* No daemon answers here: has another one the store, or another controller the study, or may a standby take it yet? */
 static bool stays_served(struct follow *f)
 {
-    if (store_is_address(f->store_path) && store_has_writer(f->store))
+    int64_t pid;
+
+    if (store_is_address(f->store_path) && store_is_held(f->store_path, f->name, &pid))
         f->served_s = clock_mono_s();
     return store_is_address(f->store_path) && clock_mono_s() - f->served_s < TAKEOVER_S;
 }
