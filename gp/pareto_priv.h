@@ -54,8 +54,8 @@ struct pareto_search {
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
                                const struct gp_history *history, size_t max_pending, bool smooth,
                                const struct pareto_search *like, struct error *err) MUST_USE;
-/* The same with pending points, the model of failures, and the acquisition. many: so many trials are pending, or asked for
- * at once, that those which have ended are mostly cheap ones (pareto_many.c). */
+/* The same with pending points, the model of failures, and the acquisition. many: more than SUGGEST_FEW trials are pending or
+ * asked for at once, so that those which have ended are mostly cheap ones (pareto_many.c). */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
                                const struct gp_history *history, int64_t number, bool many, struct error *err) MUST_USE;
 /* One more model of the score's rows, with the hyper-parameters of search->score; not yet factored. */

@@ -8,7 +8,7 @@
 
 /* Waits until all ranks are here; false: they were aborted. All that a rank wrote before is seen by all others after. */
 bool kern_ranks_meet(struct kern_ranks *ranks, size_t rank);
-/* The rank is waiting from now on; false: it goes on. A rank that kern_ranks_meet holds is waiting too. */
+/* The rank is waiting from now on; false: it has ended its wait. A rank that kern_ranks_meet holds is waiting too. */
 void kern_ranks_wait(struct kern_ranks *ranks, size_t rank, bool waiting);
 /* Where the ranks leave what the others read after kern_ranks_meet: what each exchanges, and rank 0's id. */
 struct kern_exchange *kern_ranks_given(struct kern_ranks *ranks); /* (n) */

@@ -241,8 +241,7 @@ struct block {
 struct block update_block_first(const struct trainer *t, size_t shard); /* n is 0 when the shard has none */
 struct block update_block_next(const struct trainer *t, struct block b); /* n is 0 after the last */
 
-/* A minibatch is kept in blocks, each time-major: a block begins at token from * T (
- * h0: from * L). See update.c. */
+/* A minibatch is kept in blocks, each time-major: a block begins at token from * T (h0: from * L). See update.c. */
 struct minibatch {
     int32_t *perm; /* (trainer_segments) */
     int32_t *idx; /* (B), prioritised */

@@ -22,8 +22,9 @@ enum { EVIDENCE_ENDED = 1, EVIDENCE_DROPPED = 2 };
  * "place"?, "of"?, "space": {..}?}
  *
  * trials: how many there were; ended: numbers of trials whose ends no proposal before had seen; dropped, counted: left out
- * by people since then, or taken in again; turn to again: struct confirm_plan; place: of so many that were asked for together, this is the one after so many; space: of the first one, and
- * wherever it is another one than that of the proposal before. */
+ * by people since then, or taken in again; turn to again: struct confirm_plan; place, of: its index among the proposals that
+ * were asked for together, and their number; space: of the first one, and wherever it is another one than that of the
+ * proposal before. */
 struct evidence_entry {
     size_t n_trials;
     struct confirm_plan plan;
@@ -37,8 +38,8 @@ struct evidence {
     unsigned char *asked; /* (n_asked) the same of the proposal that is being made */
     size_t n_known, n_asked, cap_known, cap_asked;
     bool new_space, asked_space; /* no stored proposal is of the present space; is the one that is being made */
-    struct confirm_plan plan; /* of the proposals that are being made, */
-    size_t n_of; /* so many */
+    struct confirm_plan plan; /* of the proposals that are being made */
+    size_t n_of; /* their number */
     char *text; /* of the first of them; NULL: none */
 };
 void evidence_free(struct evidence *e);

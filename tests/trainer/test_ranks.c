@@ -349,7 +349,7 @@ static void test_a_rank_that_hangs_is_named(void **unused)
     trainer_destroy(t);
     kern_close(hung.kern);
     pthread_mutex_lock(&stuck.lock);
-    stuck.released = true; /* the thread goes on, into memory that is still there */
+    stuck.released = true; /* the thread continues, into memory that is still there */
     pthread_cond_broadcast(&stuck.changed);
     pthread_mutex_unlock(&stuck.lock);
 }
