@@ -39,6 +39,11 @@ static size_t threads_of_rank(const struct train_settings *train)
     return all / n > 0 ? all / n : 1;
 }
 
+size_t session_threads(const struct session *session)
+{
+    return kern_n_threads(session->kern) * (session->ranks > 1 ? (size_t)session->ranks : 1);
+}
+
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err)
 {
     trainer_destroy(session->trainer); /* it borrows the device */

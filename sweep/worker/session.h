@@ -27,6 +27,7 @@ struct session {
 void session_expect_one(const struct setup *setup);
 /* A session starts zeroed; an open device of the same kind is kept. */
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
+size_t session_threads(const struct session *session); /* of the open device, with those of all devices of a run */
 enum status session_open(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
 /* A training that begins, not one that is resumed: with the weights of train.from_policy. */
 enum status session_begin(struct session *session, const struct setup *setup, struct error *err) MUST_USE;

@@ -46,6 +46,9 @@ def test_a_sweep_searches_the_number(folder):
     several = next(t for t in trials if int(t["params"]["train.devices"]) > 1)
     run("export", "a", "--store", store, "--pick", "trial=%d" % several["number"], "-o", folder / "t.ini")
     equal(train("train", folder / "t.ini", "--json", "-q")["env_steps"], several["env_steps"])
+    run("sweep", write(folder, "two.ini", TINY_SWEEP.replace("threads = 1", "devices = 2")), "--store", store, "--name", "b", "--trials", 1, "-q")
+    run("export", "b", "--store", store, "--pick", "trial=0", "-o", folder / "b.ini")  # of both devices, as train.threads is
+    equal(int(re.search(r"(?m)^threads = (\d+)", (folder / "b.ini").read_text())[1]) % 2, 0)
 
 
 def test_a_rank_that_hangs_costs_a_trial(folder):

@@ -112,7 +112,7 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
     }
     if (kern != NULL) { /* a program that trains opens its device itself */
         json_add_str(hello, "kind", kern_kind(kern) == KERN_CPU ? "cpu" : "cuda");
-        json_add_i64(hello, "threads", (int64_t)kern_n_threads(kern));
+        json_add_i64(hello, "threads", (int64_t)session_threads(&pool->lanes[0].session));
         json_add_str(hello, "vector_units", kern_vector_units(kern));
     }
     if (opened != ST_OK)
