@@ -68,8 +68,16 @@ static enum status take_branches(struct sched_study *ss, size_t i, const char *t
     return rc;
 }
 
-/* Before its end is taken in, which frees the texts of the trial. */
-static enum status take_branches_of(struct sched_study *ss, size_t i, struct error *err)
+static enum status read_texts(struct sched_study *ss, size_t i, struct error *err)
+{
+    struct trial now = {0};
+
+    TRY(store_trial_find(ss->store, ss->view.study.id, (int64_t)i, &now, err));
+    return study_view_put(&ss->view, i, &now, err);
+}
+
+/* has_texts: those of the trial were not freed yet, as they are when its end is taken in. */
+static enum status take_branches_of(struct sched_study *ss, size_t i, bool has_texts, struct error *err)
 {
     struct lease *leases = NULL;
     size_t n = 0;
@@ -79,9 +87,15 @@ static enum status take_branches_of(struct sched_study *ss, size_t i, struct err
         return ST_OK;
     TRY(store_lease_list(ss->store, ss->view.trials[i].id, &leases, &n, err));
     rc = ST_OK;
-    for (size_t k = 0; k < n && rc == ST_OK; k++)
-        if (leases[k].state == LEASE_TOLD && lease_is_of_node(&leases[k]))
+    for (size_t k = 0; k < n && rc == ST_OK; k++) {
+        if (leases[k].state != LEASE_TOLD || !lease_is_of_node(&leases[k]))
+            continue;
+        if (!has_texts)
+            rc = read_texts(ss, i, err);
+        has_texts = true;
+        if (rc == ST_OK)
             rc = take_branches(ss, i, leases[k].told, err);
+    }
     lease_list_free(leases, n);
     return rc;
 }
@@ -102,7 +116,7 @@ static enum status reload(struct scheduler *s, struct sched_study *ss, size_t i,
             sched_study_report_end(ss, s, i);
         return ST_OK;
     }
-    TRY(take_branches_of(ss, i, err));
+    TRY(take_branches_of(ss, i, true, err));
     TRY(sched_study_recorded(ss, i, err));
     sched_study_report_end(ss, s, i);
     return ST_OK;
@@ -113,14 +127,9 @@ static enum status take_missed_branches(struct sched_study *ss, struct error *er
 {
     size_t n = ss->view.n;
 
-    for (size_t i = 0; i < n && ss->setup->sweep.branches > 0; i++) {
-        struct trial now = {0};
-        if (ss->view.trials[i].state != TRIAL_DONE || trial_is_branch(&ss->view.trials[i], NULL))
-            continue;
-        TRY(store_trial_find(ss->store, ss->view.study.id, (int64_t)i, &now, err));
-        TRY(study_view_put(&ss->view, i, &now, err)); /* with its texts */
-        TRY(take_branches_of(ss, i, err));
-    }
+    for (size_t i = 0; i < n && ss->setup->sweep.branches > 0; i++)
+        if (ss->view.trials[i].state == TRIAL_DONE && !trial_is_branch(&ss->view.trials[i], NULL))
+            TRY(take_branches_of(ss, i, false, err));
     return ST_OK;
 }
 
