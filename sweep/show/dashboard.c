@@ -16,12 +16,15 @@ void dashboard_begin(struct dashboard *d, const char *title, const char *device,
 {
     memset(d, 0, sizeof *d);
     d->title = title;
-    d->device = device;
+    if (train->devices > 1)
+        snprintf(d->device, sizeof d->device, "%lld x %s", (long long)train->devices, device);
+    else
+        snprintf(d->device, sizeof d->device, "%s", device);
     d->total_steps = train->total_timesteps;
     d->max_seconds = train->max_seconds;
     d->tty = term_begin();
     if (!d->tty)
-        fprintf(stderr, "training %s on %s\n", title, device);
+        fprintf(stderr, "training %s on %s\n", title, d->device);
 }
 
 /* Of the whole run, by whichever limit comes first. */

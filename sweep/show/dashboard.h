@@ -11,7 +11,7 @@ struct train_settings;
 struct dashboard {
     bool tty;
     const char *title;
-    const char *device;
+    char device[256]; /* with the number of devices that train together */
     int64_t total_steps;
     double max_seconds;
 };

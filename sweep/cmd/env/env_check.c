@@ -6,6 +6,7 @@
 #include "base/config/config.h"
 #include "base/mem.h"
 #include "base/os/pool.h"
+#include "base/text/num.h"
 #include "base/status.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
@@ -87,16 +88,20 @@ static bool check_random(struct check *c)
         ok = env_side_sane(&s, t, &largest);
     }
     env_batch_take_log(s.batch, &log);
+    double perf = log.episodes > 0 ? log.perf / log.episodes : 0.0;
+    char text[NUM_TEXT_MAX];
+
     if (ok && log.episodes <= 0)
         printf("note   no episode ended within %lld random steps\n", (long long)t);
-    if (ok && log.episodes > 0 && !isnan(log.perf) && !(log.perf >= 0 && log.perf <= log.episodes * (1 + 1e-6)))
-        ok = fault("perf is %g on average; it has to lie in [0, 1]", log.perf / log.episodes);
+    if (ok && !isnan(perf) && !(perf >= 0 && perf <= 1 + 1e-6))
+        ok = fault("perf is %g on average; it has to lie in [0, 1]", perf);
     if (ok && largest > LARGE_OBS)
         printf("note   an observation is as large as %g; a network learns best from about [-1, 1]\n", (double)largest);
     if (ok)
-        printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %.4g\n",
+        printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %s\n",
                (long long)t, CHECK_ENVS, log.episodes, log.episodes > 0 ? log.ep_length / log.episodes : 0.0,
-               log.episodes > 0 ? log.score / log.episodes : 0.0, log.episodes > 0 ? log.perf / log.episodes : 0.0);
+               log.episodes > 0 ? log.score / log.episodes : 0.0,
+               isnan(perf) ? "unknown" : num_format_short(perf, text));
     env_side_close(&s);
     return ok;
 }
