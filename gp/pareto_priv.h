@@ -79,8 +79,8 @@ enum status pareto_load_limits(struct pareto_search *search, const struct gp_his
 /* ln P(the expected outcomes keep all limits) at m <= BELIEFS_BATCH points u (m, dim); cross: work of (m,
  * pareto_search_ld). */
 void pareto_log_feasible(const struct pareto_search *search, const double *u, size_t m, double *cross, double *ret);
-bool pareto_gains_count(
-    const struct pareto_search *search); /* before a point keeps all limits such a one alone is sought */
+/* False before a point keeps all limits: such a point alone is sought then. */
+bool pareto_gains_count(const struct pareto_search *search);
 double pareto_feasible_gradient(struct pareto_search *search, const double *u, double *gradient); /* of one; is added */
 /* How far group g is from keeping all limits; 0: it keeps them. */
 double pareto_violation(const struct pareto_search *search, const struct gp_history *history, size_t g);

@@ -389,8 +389,7 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     enum status rc;
 
     if (t->failed)
-        return FAIL(err, ST_NUMERIC,
-                    "%s: not written, training had failed with NaN or Inf; the last checkpoint is kept", path);
+        return FAIL(err, ST_NUMERIC, "%s: not written, training had failed before; the last checkpoint is kept", path);
     TRY(trainer_sync(t, err));
     if (t->team != NULL) {
         TRY(ranks_compare(t, err));

@@ -58,6 +58,7 @@ void normalise_forget(struct trainer *t)
         t->ops->zero(t->kern, n->obs_parts, t->n_ranks * 3 * n->n_numbers * sizeof *n->obs_parts);
 }
 
+/* Where observations are normalised; obs NULL: for norm_freeze. */
 static struct kern_norm obs_norm(struct trainer *t, void *obs, size_t n)
 {
     const struct normaliser *of = &t->norm_of;
@@ -70,27 +71,27 @@ static struct kern_norm obs_norm(struct trainer *t, void *obs, size_t n)
 
 void normalise_freeze(struct trainer *t)
 {
+    if (!t->policy.set.norm_obs)
+        return;
     const struct kern_norm norm = obs_norm(t, NULL, 0);
-
-    if (t->policy.set.norm_obs)
-        t->ops->norm_freeze(t->kern, &norm);
+    t->ops->norm_freeze(t->kern, &norm);
 }
 
 void normalise_add(struct trainer *t, void *obs, size_t n)
 {
+    if (!t->policy.set.norm_obs)
+        return;
     struct kern_norm norm = obs_norm(t, obs, n);
-
     norm.sums = sums_to_add(t, norm.sums, t->norm_of.obs_parts, norm.D);
-    if (t->policy.set.norm_obs)
-        t->ops->norm_add(t->kern, &norm);
+    t->ops->norm_add(t->kern, &norm);
 }
 
 void normalise_apply(struct trainer *t, void *obs, size_t n)
 {
+    if (!t->policy.set.norm_obs)
+        return;
     const struct kern_norm norm = obs_norm(t, obs, n);
-
-    if (t->policy.set.norm_obs)
-        t->ops->norm_apply(t->kern, &norm);
+    t->ops->norm_apply(t->kern, &norm);
 }
 
 void normalise_rewards(struct trainer *t)

@@ -80,7 +80,7 @@ static enum status nccl_open(struct kern *kern, struct cuda_nccl *nccl, struct e
     if (!kern_ranks_meet(ranks, kern->rank))
         return FAIL(err, ST_DEVICE, "another rank failed to start");
     if (kern->rank == 0) {
-        setenv(MULTICAST, "0", 0); /* the other ranks wait, and whoever set it is asked first */
+        setenv(MULTICAST, "0", 0); /* the other ranks wait; a value of the user's stays */
         TRY(nccl_report(nccl, nccl->GetUniqueId(&id), "making an id", err));
         memcpy(kern_ranks_id(ranks), &id, sizeof id);
     }

@@ -60,8 +60,8 @@ PG_ONLY enum status pg_data_version(struct store *store, int64_t *ret_version, s
 PG_ONLY int pg_hint_fd(const struct pg *pg); /* -1: no connection listens */
 PG_ONLY unsigned pg_hints_take(struct pg *pg, unsigned hints); /* of these, those that came */
 PG_ONLY unsigned pg_hint_wait(struct pg *pg, unsigned hints, double seconds);
-PG_ONLY enum status pg_listen(struct store *store, unsigned hints,
-                              struct error *err) MUST_USE; /* also on later connections */
+/* Also on later connections. */
+PG_ONLY enum status pg_listen(struct store *store, unsigned hints, struct error *err) MUST_USE;
 PG_ONLY void pg_send_hint(struct pg *pg, unsigned hint); /* with the commit of the open transaction */
 
 /* -- pg_stmt.c -- */

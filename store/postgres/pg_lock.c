@@ -60,7 +60,6 @@ static bool holder(PGconn *conn, unsigned locks, const char *study, char who[PG_
 {
     char *name = (locks & PG_HELD_STUDY) != 0 ? PQescapeLiteral(conn, study, strlen(study)) : NULL;
     char sql[1200];
-    bool ok;
 
     if (locks & PG_HELD_ANY)
         snprintf(sql, sizeof sql, HOLDER_SQL "(" OF_STORE " OR " OF_STUDIES ")");
@@ -71,8 +70,7 @@ static bool holder(PGconn *conn, unsigned locks, const char *study, char who[PG_
     else
         snprintf(sql, sizeof sql, HOLDER_SQL OF_STORE);
     PQfreemem(name);
-    ok = find_session(conn, sql, who, ret_backend);
-    return ok;
+    return find_session(conn, sql, who, ret_backend);
 }
 
 /* "process 12 on HOST". *ret_pid: 0 unless the process is on this machine. */

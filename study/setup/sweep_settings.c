@@ -57,8 +57,8 @@ static const struct opt_def sweep_defs[] = {
         "shorter ones (train.decay_steps)."),
     OPT_ROW_STR(
         struct sweep_settings, branches_length, "",
-        "Names the parameter of a program that says how many steps a run has, in the steps that it reports. Setting it "
-        "states that its schedule allows branches: a run is the beginning of every longer one; empty: it does not.",
+        "Names the parameter of a program that is the number of steps of a run, in the steps that it reports. Setting "
+        "it states that its schedule allows branches: a run is the beginning of every longer one; empty: it does not.",
         .depends = "sweep.branches > 0"),
     OPT_ROW_STR(
         struct sweep_settings, envs, "",

@@ -38,7 +38,7 @@ bool nodes_took(struct sched_study *ss, size_t i)
     return true;
 }
 
-/* The shorter runs that the node's result of trial i has. Each is added once, whoever comes by again. */
+/* The shorter runs that the node's result of trial i has. Each is added once, however often it comes by. */
 static enum status take_branches(struct sched_study *ss, size_t i, const char *told, struct error *err)
 {
     const struct study_view *v = &ss->view;

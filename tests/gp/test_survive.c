@@ -324,7 +324,7 @@ static void test_who_says_the_opposite_does_not_teach(void **state)
         struct suggestion taught = must(&space, with, 12), alone = must(&space, without, 12);
         assert_int_equal(memcmp(&taught, &alone, sizeof taught) == 0, sign < 0);
     }
-    with.n = without.n = 3; /* too few own runs to tell */
+    with.n = without.n = 3; /* too few own runs to compare */
     assert_string_equal(must(&space, with, 3).origin, "ehvi");
     assert_string_equal(must(&space, without, 3).origin, "sobol");
 }

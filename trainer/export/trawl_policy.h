@@ -25,8 +25,8 @@ struct trawl_policy {
     double value_max; /* of bins */
     int grid[3], convs, channels, stride, scaled, squash;
     char core[8], act[8], encoder_act[8];
-    const float
-        *w; /* scale (obs_size, 2), convolutions, encoder, list, core, heads: each weight (out, in), then bias */
+    /* scale (obs_size, 2), convolutions, encoder, list, core, heads: each weight (out, in), then bias */
+    const float *w;
     float *x, *y, *z;
     void *file;
 };
