@@ -55,8 +55,9 @@ static enum status check_supported(const struct env_def *def, struct env_shape *
                     (double)shape->byte_scale);
     if (shape->u8 && shape->byte_scale == 0.0f)
         shape->byte_scale = ENV_BYTE_SCALE;
-    if (shape->n_floats != 0 && (!shape->u8 || shape->n_floats < 0 || shape->n_floats >= shape->obs_size ||
-                                 shape->channels * shape->height * shape->width > shape->obs_size - shape->n_floats))
+    if (shape->n_floats != 0 &&
+        (!shape->u8 || shape->n_floats < 0 || shape->n_floats >= shape->obs_size ||
+         (double)shape->channels * shape->height * shape->width > shape->obs_size - shape->n_floats))
         return FAIL(
             err, ST_CONFIG,
             "env %s: n_floats is %d of %d numbers; it is how many of the last numbers of an observation of bytes (u8) "
