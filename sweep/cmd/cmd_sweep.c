@@ -354,7 +354,7 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK)
         rc = remote_devices_expand(devices, &setup->sweep, err);
     if (rc == ST_OK && !setup_is_program(setup))
-        rc = devices_check_width(devices, setup->config, setup->train.devices, err);
+        rc = devices_check_width(devices, &s->ss->view.search, setup->train.devices, err);
     if (rc == ST_OK)
         rc = scheduler_create(&s->sched, devices, err);
     if (rc == ST_OK)

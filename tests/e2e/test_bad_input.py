@@ -179,6 +179,10 @@ def test_sweep_options(folder):
         fails("sweep", config, "--store", folder / "s.db", "--name=" + name, code=2, says="--name")
     fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--resume", "a", code=2, says="not both")
     fails("sweep", "--store", folder / "s.db", "--name", "a", code=2, says="config")
+    config = write(folder, "wide.ini", TINY_SWEEP + "[sweep.train.devices]\nmin = 1\nmax = 4\n")
+    fails("sweep", config, "--store", folder / "wide.db", "--name", "a", "--devices", "cuda:0-1,cuda:2-5", code=2,
+          says=["train.devices is up to 4", "cuda:0-1 of sweep.devices has 2 GPUs"])
+    fails("sweep", "--resume", "a", "--store", folder / "wide.db", "--devices", "cuda:0", code=2, says="has 1 GPU")
 
 
 def test_duplicate_sections_and_keys(folder):

@@ -17,6 +17,7 @@
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/remote_devices.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,16 +260,29 @@ enum status devices_check(const struct sweep_settings *settings, int train_devic
     return rc;
 }
 
-enum status devices_check_width(const struct devices *devices, const struct config *config, int64_t wanted,
+/* The most that the search has of a parameter of whole numbers; otherwise: it is not searched. */
+static int64_t searched_most(const struct search *search, const char *key, int64_t otherwise)
+{
+    size_t i = search_find(search, key);
+    int64_t most = 0, value;
+
+    if (i == search->space.dim)
+        return otherwise;
+    const struct space_param *p = &search->space.params[i];
+    if (p->scale != SPACE_CATEGORICAL)
+        return (int64_t)(p->scale == SPACE_POW2 ? exp2(floor(log2(p->max))) : p->max);
+    for (size_t k = 0; k < p->n_choices; k++)
+        if (num_parse_i64(search->choices[i][k], &value) && value > most)
+            most = value;
+    return most;
+}
+
+enum status devices_check_width(const struct devices *devices, const struct search *search, int64_t wanted,
                                 struct error *err)
 {
     int first, n;
 
-    for (size_t i = 0; i < config_n_sweep_params(config); i++) {
-        const struct config_sweep_param *p = config_sweep_param(config, i);
-        if (strcmp(p->key, "train.devices") == 0 && p->scale != OPT_CATEGORICAL && p->fixed == NULL)
-            wanted = (int64_t)p->max;
-    }
+    wanted = searched_most(search, "train.devices", wanted);
     for (size_t i = 0; i < devices->n; i++)
         if (device_gpus(devices->v[i].name, &first, &n) && n < wanted)
             return FAIL(err, ST_CONFIG,

@@ -11,7 +11,7 @@
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/device_spec.h"
 
-struct config;
+struct search;
 struct sweep_settings;
 
 #define DEVICES_NONE "none" /* sweep.devices of a study whose trials only nodes and clients outside get */
@@ -26,8 +26,8 @@ struct devices {
 enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
                           struct error *err) MUST_USE;
 enum status devices_add(struct devices *devices, const struct device_spec *spec, struct error *err) MUST_USE;
-/* Can each worker train what the config asks for at most, train.devices (wanted) or its range of a search? */
-enum status devices_check_width(const struct devices *devices, const struct config *config, int64_t wanted,
+/* Can each worker train what the study asks for at most: train.devices of its config (wanted), or of its search? */
+enum status devices_check_width(const struct devices *devices, const struct search *search, int64_t wanted,
                                 struct error *err) MUST_USE;
 /* Only finds wrong settings. */
 enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err) MUST_USE;

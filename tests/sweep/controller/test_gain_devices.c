@@ -15,6 +15,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
+#include "study/space/search.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/devices/devices.h"
 #include "study/findings/gain.h"
@@ -116,7 +117,7 @@ static void groups_of_gpus(void **state)
 {
     struct sweep_settings s = {.devices = "cuda:0-3, cuda:4-5,cuda:6", .runs_per_device = 1, .worker_memory = "auto"};
     struct devices *devices = mem_alloc(sizeof *devices);
-    struct config *config = config_create();
+    struct search *search = search_create();
     int first, n;
 
     (void)state;
@@ -127,19 +128,23 @@ static void groups_of_gpus(void **state)
     assert_true(device_gpus(devices->v[2].name, &first, &n) && first == 6 && n == 1);
     assert_false(device_gpus("cuda:3-1", &first, &n) || device_gpus("cuda:1-", &first, &n) ||
                  device_gpus("cuda:-1", &first, &n) || device_gpus("cuda:", &first, &n));
-    OK(config_add_table(config, &train_opt_table, err));
-    OK(config_load_text(config, "test", "[sweep.train.devices]\nmin = 1\nmax = 2\n", err));
-    OK(config_resolve(config, err));
-    FAILS(devices_check_width(devices, config, 1, err), ST_CONFIG, "cuda:6 of sweep.devices has 1 GPU;");
+    OK(search_from_json("{\"params\": [{\"key\": \"train.devices\", \"scale\": \"pow2\", \"int\": true, \"min\": 1, "
+                        "\"max\": 3}]}",
+                        search, err));
+    FAILS(devices_check_width(devices, search, 1, err), ST_CONFIG, "cuda:6 of sweep.devices has 1 GPU;");
     devices->n = 2;
-    OK(devices_check_width(devices, config, 1, err));
-    config_destroy(config);
-    config = config_create();
-    OK(config_add_table(config, &train_opt_table, err));
-    OK(config_resolve(config, err));
-    OK(devices_check_width(devices, config, 2, err));
-    FAILS(devices_check_width(devices, config, 4, err), ST_CONFIG, "like cuda:0-3");
-    config_destroy(config);
+    OK(devices_check_width(devices, search, 1, err)); /* no power of two beyond 2 is in the range */
+    search->space.params[0].max = 4;
+    FAILS(devices_check_width(devices, search, 1, err), ST_CONFIG, "up to 4, and cuda:4-5 of sweep.devices has 2 GPUs");
+    search_free(search);
+    OK(search_from_json("{\"params\": [{\"key\": \"train.devices\", \"scale\": \"categorical\", \"int\": false, "
+                        "\"min\": 0, \"max\": 1, \"choices\": [\"4\", \"1\"]}]}",
+                        search, err));
+    FAILS(devices_check_width(devices, search, 1, err), ST_CONFIG, "up to 4");
+    search_free(search);
+    OK(devices_check_width(devices, search, 2, err));
+    FAILS(devices_check_width(devices, search, 4, err), ST_CONFIG, "like cuda:0-3");
+    search_destroy(search);
     strcpy(s.devices, "cuda:0-3,cuda:3");
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "a GPU twice, in cuda:0-3 and in cuda:3");
     strcpy(s.devices, "cuda:0-1,cpu");
