@@ -61,15 +61,26 @@ static float shrink(const struct policy *p)
     return p->set.norm_obs ? fminf(p->byte_scale, NORM_LIMIT / 255.0f) : 1.0f;
 }
 
-/* Observations that are bytes go into the policy as numbers of that size: what the first layer does to them lies in its
- * weights, but for what the normalising does. */
+/* The weights of the first n columns. */
+static void fold_columns(const struct kern_tensor *tensor, size_t n, float factor, float *params)
+{
+    for (size_t i = 0; i < tensor->rows * tensor->cols; i++)
+        if (i % tensor->cols < n)
+            params[tensor->offset + i] *= factor;
+}
+
+/* Observations that are bytes go into the policy as numbers of that size: what the first layers, of the grid and of the
+ * list, do to them lies in their weights, but for what the normalising does. */
 static void fold_byte_scale(const struct policy *p, float *params)
 {
     const struct kern_tensor *first = &p->tensors[0];
+    size_t n = n_bytes(p), list = 2 * p->n_convs + 2;
 
-    for (size_t i = 0; i < first->rows * first->cols; i++)
-        if (p->n_convs > 0 ? n_bytes(p) > 0 : i % first->cols < n_bytes(p))
-            params[first->offset + i] *= p->byte_scale / shrink(p);
+    if (n == 0)
+        return;
+    fold_columns(first, p->n_convs > 0 ? first->cols : n, p->byte_scale / shrink(p), params);
+    if (p->n_convs > 0 && p->n_encoder_tensors > list)
+        fold_columns(&p->tensors[list], n - p->grid_size, p->byte_scale / shrink(p), params);
 }
 
 /* Mean and 1 / deviation of every number; bytes are divided alone. */

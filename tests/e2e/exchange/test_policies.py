@@ -107,6 +107,7 @@ CASES = {  # name: options of the training
     "bytes_conv": CONV + ["--policy.core", "mingru", "--env.frame_stack", "2"],
     "beside": CONV + ["--policy.norm_obs", "true", "--env.frame_stack", "3"],
     "mixed": CONV + ["--policy.core", "mingru", "--policy.norm_obs", "true", "--env.frame_stack", "2"],
+    "mixed_conv": CONV + ["--policy.num_layers", "1"],
     "mixed_linear": ["--policy.num_layers", "1"],
     "numbers": [],
     "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
