@@ -286,6 +286,17 @@ enum status file_make_folders(const char *path, unsigned mode, struct error *err
     return ST_OK;
 }
 
+enum status file_make_folder_of(const char *file, unsigned mode, struct error *err)
+{
+    const char *slash = strrchr(file, '/');
+    char folder[PATH_MAX];
+
+    if (slash == NULL)
+        return ST_OK;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - file), file);
+    return file_make_folders(folder, mode, err);
+}
+
 bool file_exists(const char *path)
 {
     struct stat st;

@@ -34,6 +34,7 @@ enum status file_read_regular(const char *path, size_t max_bytes, char **ret_byt
 bool file_exists(const char *path);
 /* Makes the folder and its missing parents, each with this mode. */
 enum status file_make_folders(const char *path, unsigned mode, struct error *err) MUST_USE;
+enum status file_make_folder_of(const char *file, unsigned mode, struct error *err) MUST_USE; /* the one it lies in */
 uint32_t file_crc32(uint32_t crc, const void *bytes, size_t n); /* zlib's; start from 0 */
 
 #endif

@@ -6,6 +6,7 @@
 #include "sweep/worker/lane.h"
 
 #include "base/os/clock.h"
+#include "base/os/file.h"
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -32,6 +33,7 @@ static enum status lane_write(struct lane *lane, struct error *err)
     const struct lane_trial *t = &lane->trial;
     char *text = NULL;
 
+    TRY(file_make_folder_of(t->checkpoint_path, 0777, err)); /* studies share it: each that ends removes it if empty */
     TRY(checkpoint_label(t->owner, t->maker, t->config, &text, err));
     enum status rc = trainer_save(lane->session.trainer, t->checkpoint_path, text, err);
     mem_free(text);

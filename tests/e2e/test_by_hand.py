@@ -2,6 +2,7 @@
 import json
 import math
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -130,6 +131,18 @@ def test_rename_takes_the_checkpoints_along(folder):
     sweep(folder, "b", 1)
     fails("rename", "b", "wide", *at, code=1, says="already has a study 'wide'")
     run("check", store)
+
+
+def test_rename_leaves_the_folder_in_which_a_running_study_saves(folder):
+    store = sweep(folder, "a", 1)
+    config = write(folder, "long.ini", TINY_SWEEP.replace("4096", "400000000"))
+    process = tap.start("sweep", config, "--store", store, "--name", "long", "--trials", 1)
+    tap.wait_for(lambda: [t for t in tap.trials_now(store, "long") if t["state"] == "running"], process)
+    run("rename", "a", "b", "--store", store)
+    process.send_signal(signal.SIGINT)
+    _, log = process.communicate(timeout=tap.PATIENCE_S)
+    equal(process.returncode, 130)
+    assert (folder / "s.db.checkpoints" / "long-0.ckpt").exists(), log
 
 
 def test_rm_keeps_a_study_until_gc(folder):

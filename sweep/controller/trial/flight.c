@@ -223,7 +223,8 @@ static void take_chunk(struct flight *f, const cJSON *message)
     if (f->upload == NULL)
         f->upload = mem_alloc(sizeof *f->upload);
     f->uploaded = false;
-    if (file_chunk_take(f->upload, path, message, &f->uploaded, &why) != ST_OK)
+    if (file_make_folder_of(path, 0777, &why) != ST_OK ||
+        file_chunk_take(f->upload, path, message, &f->uploaded, &why) != ST_OK)
         log_warn("%s: a checkpoint of trial %lld did not arrive: %s; the one before counts, continuing",
                  f->ss->view.study.name, (long long)trial_of(f)->number, why.text);
 }
