@@ -39,6 +39,8 @@ enum status store_address_check(const char *path, struct error *err)
         return FAIL(err, ST_USAGE,
                     "%s: no kind of store is called '%.*s'; give a file's path, or postgresql://HOST/DATABASE", path,
                     (int)n, path);
+    if (strncmp(path, "postgresql:", 11) == 0 || strncmp(path, "postgres:", 9) == 0) /* else a file of this name */
+        return FAIL(err, ST_USAGE, "%s: the address of a database has two slashes: postgresql://HOST/DATABASE", path);
     return ST_OK;
 }
 

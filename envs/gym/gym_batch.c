@@ -263,6 +263,17 @@ static enum status ask_all(struct gym_batch *b, char what, size_t from, size_t t
     return ST_OK;
 }
 
+static enum status refuse_info(const struct gym_batch *b, size_t i, size_t k, struct error *err)
+{
+    const char *list = b->settings->info;
+    char name[GYM_NUMBER_MAX];
+
+    for (size_t at = 0; gym_next_number(&list, name, sizeof name) && at < k;)
+        at++;
+    return FAIL(err, ST_NUMERIC, "'%s' of env.info is %g in the info of instance %zu", name + strlen("env/"),
+                b->info[i * b->n_info + k], i);
+}
+
 static enum status check_numbers(const struct gym_batch *b, size_t from, size_t to, bool stepped, struct error *err)
 {
     for (size_t i = from; i < to; i++) {
@@ -275,8 +286,7 @@ static enum status check_numbers(const struct gym_batch *b, size_t from, size_t 
                             (double)(isfinite(obs[k]) ? last[k] : obs[k]));
         for (size_t k = 0; stepped && (cut || b->terms[i] != 0) && k < b->n_info; k++)
             if (!isfinite(b->info[i * b->n_info + k]))
-                return FAIL(err, ST_NUMERIC, "number %zu of env.info is %g in the info of instance %zu", k,
-                            b->info[i * b->n_info + k], i);
+                return refuse_info(b, i, k, err);
         if (stepped && !isfinite(b->rewards[i]))
             return FAIL(err, ST_NUMERIC, "a reward of instance %zu is %g", i, (double)b->rewards[i]);
     }

@@ -171,8 +171,10 @@ static void take_studies_without_controller(struct controller_socket *sock)
     if (!store_is_address(store_path(sock->store)) || now_s - sock->looked_s < FREE_LOOK_S)
         return;
     sock->looked_s = now_s;
-    if (store_studies_held(sock->store, false, &found, &n, &ignored) != ST_OK)
+    if (store_studies_held(sock->store, false, &found, &n, &ignored) != ST_OK) {
+        sock->n_free = 0; /* the time in which nothing was seen does not count */
         return;
+    }
     for (size_t i = 0; i < n && n_without < SCHED_MAX_STUDIES && !sock->waiting; i++) {
         double since_s = free_since_s(sock, found[i].id, now_s);
         if (scheduler_find(sock->sched, found[i].name) != NULL)
@@ -476,6 +478,7 @@ static bool wait_for_room(void *ctx, const char *path, bool has_room)
         scheduler_disk_is_back(sock->sched);
         return true;
     }
+    sock->n_free = 0; /* a database that comes back has been free of locks; its controllers come back too */
     bool again = scheduler_wait_for_disk(sock->sched, path);
     if (sock->sched->n_waits > 1 && sock->server != NULL && !sock->answers)
         on_ready(sock, 0);

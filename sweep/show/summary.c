@@ -271,12 +271,14 @@ static void print_confirmed(const struct study_view *v)
 
 static void print_checkpoints(const struct study_view *v, const char *store_path)
 {
+    char folder[PATH_MAX];
     int64_t n;
     double bytes;
 
     checkpoints_usage(store_path, v->study.name, &n, &bytes);
+    checkpoints_folder(store_path, folder);
     if (n > 0)
-        printf("checkpoints: %lld, %.1f MB, in %s.checkpoints\n", (long long)n, bytes / 1e6, store_path);
+        printf("checkpoints: %lld, %.1f MB, in %s\n", (long long)n, bytes / 1e6, folder);
 }
 
 enum status progress_print_summary(struct study_view *v, const char *store_path, struct error *err)

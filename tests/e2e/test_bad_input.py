@@ -117,6 +117,9 @@ def test_a_store_of_an_unknown_kind(folder):
         fails("check", address, code=2, says="no kind of store")
         fails("backup", address, "y.db", code=2, says="no kind of store", cwd=folder)
         fails("migrate", write(folder, "old.db", ""), address, code=2, says="no kind of store", cwd=folder)
+    for address in ("postgresql:", "postgres:/host/x"):
+        for command in (["ls"], ["sweep", folder / "s.ini", "--name", "a"]):
+            fails(*command, "--store", address, code=2, says=[address, "two slashes: postgresql://HOST/DATABASE"], cwd=folder)
     equal(sorted(p.name for p in folder.iterdir()), ["old.db", "r.csv", "s.ini"])
 
 

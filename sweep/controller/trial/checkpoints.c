@@ -28,7 +28,7 @@
 #define KEEP_LAST 3 /* of the trials that ended last, on the front or not */
 
 /* By the store's real path: a store that is reached by two names has one folder. */
-static void folder_of(const char *store_path, char buf[PATH_MAX])
+void checkpoints_folder(const char *store_path, char *buf)
 {
     char real[PATH_MAX];
 
@@ -39,7 +39,7 @@ void checkpoint_file(const char *store_path, const char *study, int64_t number, 
 {
     char folder[PATH_MAX];
 
-    folder_of(store_path, folder);
+    checkpoints_folder(store_path, folder);
     snprintf(buf, PATH_MAX, "%.*s/%.100s-%lld" WHOLE, PATH_MAX - 140, folder, study, (long long)number);
 }
 
@@ -71,7 +71,7 @@ static void remove_halves(const struct sched_study *ss)
     const struct dirent *entry;
     DIR *dir;
 
-    folder_of(store_path(ss->store), folder);
+    checkpoints_folder(store_path(ss->store), folder);
     dir = opendir(folder);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
@@ -86,7 +86,7 @@ void checkpoints_begin(struct sched_study *ss)
 {
     char folder[PATH_MAX];
 
-    folder_of(store_path(ss->store), folder);
+    checkpoints_folder(store_path(ss->store), folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         log_warn("%s: no folder for checkpoints (%s), stopped trials will start from zero, continuing", folder,
                  strerror(errno));
@@ -97,7 +97,7 @@ void checkpoints_end(const struct sched_study *ss)
 {
     char folder[PATH_MAX];
 
-    folder_of(store_path(ss->store), folder);
+    checkpoints_folder(store_path(ss->store), folder);
     remove_halves(ss);
     (void)rmdir(folder); /* when it is empty */
 }
@@ -165,7 +165,7 @@ enum status checkpoints_prune(const struct sched_study *ss, struct error *err)
     enum status rc = ST_OK;
     DIR *dir;
 
-    folder_of(store_path(ss->store), folder);
+    checkpoints_folder(store_path(ss->store), folder);
     dir = opendir(folder);
     if (dir == NULL)
         return ST_OK;
@@ -184,7 +184,7 @@ void checkpoints_rename(const char *store_path, const char *from, const char *to
     const struct dirent *entry;
     DIR *dir;
 
-    folder_of(store_path, folder);
+    checkpoints_folder(store_path, folder);
     dir = opendir(folder);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         int64_t number = number_of(entry->d_name, from, WHOLE);
@@ -209,7 +209,7 @@ void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n
 
     *ret_n = 0;
     *ret_bytes = 0;
-    folder_of(store_path, folder);
+    checkpoints_folder(store_path, folder);
     dir = opendir(folder);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);

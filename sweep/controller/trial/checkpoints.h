@@ -17,6 +17,7 @@ void checkpoints_rename(const char *store_path, const char *from, const char *to
 /* How many checkpoints of a study lie beside the store, and their bytes. */
 void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes);
 
+void checkpoints_folder(const char *store_path, char *buf /* (PATH_MAX) */);
 /* STORE.checkpoints/STUDY-NUMBER.ckpt */
 void checkpoint_file(const char *store_path, const char *study, int64_t number, char *buf /* (PATH_MAX) */);
 void checkpoint_path(const struct sched_study *ss, const struct trial *trial, char *buf /* (PATH_MAX) */);

@@ -73,7 +73,7 @@ class Guess(gymnasium.Env):
                 return obs, reward, ended, {}
             if self.fault == "print":
                 print("a line for the terminal")
-        return obs, reward, ended, False, {"steps": self.steps, "board": {"right": np.float32(self.right)}}
+        return obs, reward, ended, False, {"steps": self.steps, "board": {"right": np.float32("nan" if self.fault == "info" else self.right)}}
 
 
 gymnasium.register("Guess-v3", entry_point=Guess)
@@ -554,6 +554,7 @@ values = 8k, 16k
     fails(*by, "env/right", "--name", "none", "--env.info", "steps", code=2, says="it has env/steps; env.info names")
     fails("train", "gym:boards:Guess", *python, *TINY, "-q", "--env.info", "right", code=2, cwd=folder,
           says="env.info names 'right', but the info of the step that ended an episode has no such number; it has steps, board")
+    assert "'board.right' of env.info is nan" in faulty(folder, "info", more=("--env.info", "steps, board.right"))
     fails("sweep", config, *python, "--store", folder / "s.db", "--name", "b", "--sweep.metric", "perf", code=2, says="env.score_max")
     gone(folder)
 

@@ -383,6 +383,30 @@ def test_a_restart_of_the_server_is_waited_for(folder):
     assert "is whole" in run("check", store)[0]
 
 
+def test_a_daemon_leaves_a_study_to_the_sweep_that_an_outage_cut_off(folder):
+    store, config = database(folder, "outage"), write(folder, "s.ini", LONG)
+    sweep = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "-q", "--sweep.keep", "front")
+    wait_for(lambda: n_done(store, "a") > 0, sweep)
+    both = daemon(store)
+    wait_for(lambda: "serving" in both.stderr.readline(), both)
+    sweep.send_signal(signal.SIGSTOP)  # its session ends first, and the daemon sees the study without a controller
+    ask(store, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'trawl %d %%'" % sweep.pid)
+    time.sleep(1.2)  # less than the daemon waits before it takes such a study
+    servers[0].stop(signal.SIGKILL)
+    time.sleep(2)  # an outage that takes longer than that
+    sweep.send_signal(signal.SIGCONT)
+    servers[0].start()
+    n = n_done(store, "a")
+    wait_for(lambda: n_done(store, "a") > n + 1, sweep)
+    sweep.send_signal(signal.SIGINT)
+    out, _ = sweep.communicate(timeout=tap.PATIENCE_S)
+    equal(sweep.returncode, 130)
+    assert pathlib.Path(re.search("checkpoints: .* in (.*)", out)[1]).is_dir(), out
+    both.send_signal(signal.SIGTERM)
+    equal(both.wait(timeout=tap.PATIENCE_S), 0)
+    assert "no controller" not in both.stderr.read()
+
+
 def test_a_controller_that_was_cut_off_gives_way(folder):
     """Its session ends as by a broken network, and another takes the lock before it is back."""
     store, config = database(folder, "fenced"), write(folder, "s.ini", LONG)
