@@ -319,6 +319,18 @@ struct ckpt_file {
     size_t text_bytes;
 };
 
+static size_t ckpt_bytes(struct trainer *t, size_t text_bytes)
+{
+    size_t n = sizeof(struct ckpt_header) + sizeof(struct ckpt_entry) + ckpt_padded(text_bytes);
+    struct ckpt_shape shape;
+    struct ckpt_list list;
+
+    ckpt_list_trainer(&list, t, &shape);
+    for (size_t i = 0; i < list.n; i++)
+        n += sizeof(struct ckpt_entry) + ckpt_padded(section_file_bytes(t, &list.sections[i]));
+    return n;
+}
+
 /* Writes a rank's part of the sections; rank 0 writes what all have, and the entries. */
 static enum status ckpt_pack_rank(void *ctx, struct trainer *t, struct error *err)
 {
@@ -328,6 +340,12 @@ static enum status ckpt_pack_rank(void *ctx, struct trainer *t, struct error *er
     struct ckpt_list list;
     enum status rc = ST_OK;
 
+    if (ckpt_bytes(t, file->text_bytes) != file->n)
+        return FAIL(
+            err, ST_CONFIG,
+            "env %s saves another number of bytes here than on rank 0; train.devices needs one that saves the same "
+            "number for each instance",
+            t->def->name);
     ckpt_shape_fill(t, &shape);
     ckpt_list_trainer(&list, t, &shape);
     ckpt_list_add(&list, "config", CKPT_HOST, file->text, file->text_bytes);
@@ -369,18 +387,6 @@ static enum status join_each(void *ctx, struct trainer *t, struct error *err)
     (void)ctx;
     normalise_join(t); /* the file has the sums of all */
     return kern_sync(t->kern, err);
-}
-
-static size_t ckpt_bytes(struct trainer *t, size_t text_bytes)
-{
-    size_t n = sizeof(struct ckpt_header) + sizeof(struct ckpt_entry) + ckpt_padded(text_bytes);
-    struct ckpt_shape shape;
-    struct ckpt_list list;
-
-    ckpt_list_trainer(&list, t, &shape);
-    for (size_t i = 0; i < list.n; i++)
-        n += sizeof(struct ckpt_entry) + ckpt_padded(section_file_bytes(t, &list.sections[i]));
-    return n;
 }
 
 enum status trainer_save(struct trainer *t, const char *path, const char *config_text, struct error *err)
