@@ -97,7 +97,7 @@ bool kern_cuda_available(char *ret_reason, size_t size)
     snprintf(
         ret_reason, size,
         "this build has no CUDA backend: nvcc was missing or -Dcuda=disabled was given; make one with `meson setup "
-        "build-gpu -Dcuda=enabled`");
+        "build-gpu -Dcuda=enabled -Dtests=false`");
     return false;
 #endif
 }

@@ -26,7 +26,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(HERE / "tests" / "e2e"), str(HERE / "tests" / "store")]
+sys.path[:0] = [str(HERE / "tests" / "e2e"), str(HERE / "tests" / "e2e" / "kills"), str(HERE / "tests" / "store")]
 import loopback_slurm  # noqa: E402
 import postgres  # noqa: E402
 import tap  # noqa: E402
