@@ -408,9 +408,9 @@ static void what_is_searched_a_trial_takes(void **state)
                 continue;
             snprintf(text, sizeof text,
                      GAME "[policy]\nencoder = conv\nvalue_bins = %d\n[train]\noptimizer = adam\nprio_alpha = 0.5\n"
-                          "e3b_coef = 0.1\n[sweep.%s.%s]\n%s",
-                     strcmp(opt->key, "value_max") == 0 ? 51 : 0, tables[t]->section, opt->key,
-                     words ? "" : "distribution = linear\n");
+                          "e3b_coef = 0.1\ndevices = %d\n[sweep.%s.%s]\n%s",
+                     strcmp(opt->key, "value_max") == 0 ? 51 : 0, strcmp(opt->key, "rank_timeout_s") == 0 ? 2 : 1,
+                     tables[t]->section, opt->key, words ? "" : "distribution = linear\n");
             if (!words)
                 snprintf(text + strlen(text), sizeof text - strlen(text), "min = %.17g\nmax = %.17g\n", opt->min,
                          fmin(opt->max, 1e15));

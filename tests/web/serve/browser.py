@@ -155,7 +155,7 @@ class Browser:
             if value:
                 return value
             if time.monotonic() > until:
-                raise PageError("did not come in %d s: %s\nthe page shows: %s\nconsole: %s" % (timeout_s, what or code, (self.run("document.body.innerText") or "")[:600], self.console[-3:]))
+                raise PageError("did not come in %d s: %s\nthe page shows: %s\nconsole: %s" % (timeout_s, what or code, (self.run("document.body?.innerText") or "")[:600], self.console[-3:]))
             time.sleep(0.05)
 
     def box(self, selector):

@@ -77,7 +77,7 @@ def look(address, ready):
     b.requests.clear()
     b.open(address)
     b.wait("(%s) || document.querySelector('main .empty')?.innerText.includes('met an error')" % ready)
-    assert not b.run("document.querySelector('main .empty')?.innerText.includes('met an error')"), b.run("document.body.innerText")
+    assert not b.run("document.querySelector('main .empty')?.innerText.includes('met an error')"), b.run("document.body?.innerText")
     return b
 
 
@@ -135,7 +135,7 @@ def test_slices_and_maps_go_through_any_trial_of_the_front(_):
         b.wait("document.querySelectorAll('.slice.model canvas').length >= 2 && document.querySelector('#contour canvas')")
         clean(site.as_uri())
     absent = next(t["number"] for t in known["trials"] if t["number"] not in front)
-    look("%s/index.html#/study/one?tab=params&at=%d" % (site.as_uri(), absent), "document.body.innerText.includes('does not hold')")
+    look("%s/index.html#/study/one?tab=params&at=%d" % (site.as_uri(), absent), "document.body?.innerText.includes('does not hold')")
     page().problems()
 
 
