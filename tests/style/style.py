@@ -4,13 +4,17 @@
 usage: tests/style/style.py ROOT [TRAWL]     TRAWL: the built program, for the option reference
 """
 
+import ast
 import contextlib
+import glob
 import io
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import types
 
 root = os.path.abspath(sys.argv[1])
 trawl = sys.argv[2] if len(sys.argv) > 2 else None
@@ -119,6 +123,34 @@ def test_planted_rules():
                 exactly_one(found, want)
     untested = set(check_rules.RULES) - {case[0] for case in cases}
     assert not untested, f"rules without a planted violation: {untested}"
+
+
+def missing_imports(path, ours):
+    """Modules of the tree that a program imports and would not find, by what it does to sys.path before."""
+    tree = ast.parse(pathlib.Path(path).read_text(encoding="utf-8"))
+    known, searched = {"__file__": path, "os": os, "pathlib": pathlib, "sys": types.SimpleNamespace()}, [os.path.dirname(path)]
+    known["sys"].path = searched
+    for node in tree.body:
+        text = ast.unparse(node)
+        names = [word.name for word in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", None)]
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (f"{path}:{node.lineno}: {name}" for name in names
+                        if name in ours and not any(os.path.exists(os.path.join(at, name + ".py")) for at in searched))
+        elif "sys.path" in text or (isinstance(node, ast.Assign) and "__file__" in text):
+            exec(text, known)  # HERE = ..., sys.path.insert(0, ...)
+
+
+def test_measurements_find_their_helpers():
+    """No test runs the programs of bench/, which import helpers from tests/ and tools/."""
+    paths = sorted(glob.glob(os.path.join(root, "bench", "**", "*.py"), recursive=True))
+    ours = {os.path.basename(name)[:-3] for name in check_rules.files(root, (".py",))}
+    assert len(paths) > 20 and "tap" in ours, (paths, ours)
+    none([line for path in paths for line in missing_imports(path, ours)])
+    with tempfile.TemporaryDirectory() as at:
+        plant(at, "bench/a.py", 'import os, sys\nsys.path.insert(0, os.path.dirname(__file__) + "/../tests")\nimport tap\nimport numpy\n')
+        exactly_one(list(missing_imports(os.path.join(at, "bench/a.py"), {"tap"})), "a.py:3: tap")
+        plant(at, "tests/tap.py", "")
+        none(list(missing_imports(os.path.join(at, "bench/a.py"), {"tap"})))
 
 
 def test_tally():
@@ -232,6 +264,7 @@ def tests():
     yield "planted includes are found", test_planted_includes
     yield "ARCHITECTURE.md draws the includes", test_drawing
     yield "planted violations are found", test_planted_rules
+    yield "measurements find their helpers", test_measurements_find_their_helpers
     yield "the tally of test runs", test_tally
     yield "the tally says why", test_tally_words
     yield "clang-format finds nothing to change", test_format
