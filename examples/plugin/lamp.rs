@@ -1,6 +1,7 @@
 //! lamp.rs - a game in Rust: the table of trawl_env.h (version 8) filled by hand.
 //!
-//!   trawl env build examples/plugin/lamp.rs     (or rustc --edition 2021 --crate-type cdylib -O lamp.rs -o lamp.so)
+//!   trawl env build examples/plugin/lamp.rs
+//!     (or rustc --edition 2021 --crate-type cdylib -O -Cpanic=abort lamp.rs -o lamp.so)
 //!   trawl env check ./lamp.so && trawl train ./lamp.so
 //!
 //! One of four lamps is lit; press its button. Reward 1 if it is the right one; an episode is `presses` decisions.

@@ -120,6 +120,28 @@ def check_plugin(name):
             check_sweep(os.path.join(folder, "gap.ini"))
 
 
+def check_panic():
+    """A game in Rust that panics: its message is in what a failed trial keeps of its output."""
+    if shutil.which("rustc") is None:
+        raise Skip("no rustc")
+    with tempfile.TemporaryDirectory() as folder:
+        source, library, store = (os.path.join(folder, name) for name in ("lamp.rs", "lamp.so", "s.db"))
+        with open(os.path.join(examples, "plugin", "lamp.rs"), encoding="utf-8") as file:
+            text = file.read()
+        begin = "fn light(state: &mut State) {\n"
+        assert begin in text
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text.replace(begin, begin + '    if state.done == 3 { panic!("the lamp is broken"); }\n'))
+        run("env", "build", source, "-o", library)
+        config = os.path.join(folder, "s.ini")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("[env]\nname = %s\n[train]\ndevice = cpu\n[sweep]\ndevices = cpu\n[sweep.train.learning_rate]\n" % library)
+        done = subprocess.run([trawl, "sweep", config, "--store", store, "--name", "a", "--trials", "1", "-q"], capture_output=True, text=True)
+        assert done.returncode == 1 and "signal 6" in done.stderr, done.stderr
+        trial = json.loads(run("show", "a", "--store", store, "--json"))["trials"][0]
+        assert "the lamp is broken" in trial["log_tail"], trial["log_tail"]
+
+
 def check_policy():
     """A policy outside Trawl takes the likeliest actions, line by line."""
     with tempfile.TemporaryDirectory() as folder:
@@ -139,6 +161,7 @@ def check_policy():
 def main():
     paths = sorted(glob.glob(os.path.join(examples, "*.ini")) + glob.glob(os.path.join(examples, "fast-gpu", "*.ini")))
     cases = [(f"plugin/{name} builds and learns", lambda name=name: check_plugin(name)) for name in ("gap.h", "tunnel.cc", "lamp.rs")]
+    cases.append(("plugin/lamp.rs: a panic is seen", check_panic))
     cases.append(("policy/run_policy.c runs a policy without Trawl", check_policy))
     for path in sorted(glob.glob(os.path.join(examples, "gym", "*.ini"))):
         cases.append((f"{os.path.relpath(path, examples)} is a config", lambda path=path: check_gym(path)))

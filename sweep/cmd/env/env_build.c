@@ -170,7 +170,8 @@ static const char *own_or(const char *variable, const char *usual)
 static void fill_rust_args(const struct build *b, const char *out, struct compiler *args)
 {
     compiler_add_words(args, own_or("RUSTC", "rustc"));
-    compiler_add_words(args, "--edition 2021 --crate-type cdylib -O");
+    /* A panic cannot unwind into C; by this it ends with its message, and not with a backtrace that pushes that out. */
+    compiler_add_words(args, "--edition 2021 --crate-type cdylib -O -Cpanic=abort");
     if (TRAWL_CPU_ARCH[0] != '\0')
         compiler_add(args, "-Ctarget-cpu=", TRAWL_CPU_ARCH);
     compiler_add_words(args, b->flags);
