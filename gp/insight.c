@@ -298,7 +298,7 @@ static void look(struct gp_insight *ret, const struct space *space, const struct
     for (size_t i = 0; i < n; i++)
         n_done += history->trials[i].state == GP_TRIAL_DONE || history->trials[i].state == GP_TRIAL_INFEASIBLE;
     if (n_done < DONE_MIN) {
-        ret->note = "too few finished trials";
+        ret->note = "too few finished trials for an estimate";
         return;
     }
     openblas_set_num_threads(1);

@@ -107,7 +107,7 @@ static void score_text(const struct trial *t, char *buf, size_t size)
     if (t->eval_episodes == 0)
         return;
     if (isfinite(t->score_se))
-        n += snprintf(buf + n, size - (size_t)n, " +- %s", num_format_f64(t->score_se, se));
+        n += snprintf(buf + n, size - (size_t)n, " +- %s", num_format_short(t->score_se, se));
     n += snprintf(buf + n, size - (size_t)n, " over %lld episodes", (long long)t->eval_episodes);
     if (t->eval_unfinished > 0)
         snprintf(buf + n, size - (size_t)n, ", of which %lld did not end", (long long)t->eval_unfinished);
@@ -155,12 +155,12 @@ static void header(const struct study *study, const struct trial *t, const struc
     add_games(study, is_program ? setup->program.trial_env : setup->env->name, out);
     score_text(t, score, sizeof score);
     strbuf_addf(out, "; its run: %s %s, %lld %s, seed %lld\n; cost %s%s", study->metric, score, (long long)t->env_steps,
-                is_program ? "steps" : "env steps", (long long)t->seed, num_format_f64(t->cost_s, number),
+                is_program ? "steps" : "env steps", (long long)t->seed, num_format_short(t->cost_s, number),
                 is_program ? "" : " s in a warm worker");
     if (isfinite(t->start_s))
-        strbuf_addf(out, ", %s s from process start", num_format_f64(t->start_s + t->cost_s, number));
+        strbuf_addf(out, ", %s s from process start", num_format_short(t->start_s + t->cost_s, number));
     if (isfinite(t->eval_s))
-        strbuf_addf(out, "; its evaluation %s s", num_format_f64(t->eval_s, number));
+        strbuf_addf(out, "; its evaluation %s s", num_format_short(t->eval_s, number));
     strbuf_addf(out, "\n; made by %s on %s%s%s\n", t->program != NULL ? t->program : study->program,
                 t->device != NULL ? t->device : "an unknown device", t->kernels != NULL ? ", vector units " : "",
                 t->kernels != NULL ? t->kernels : "");

@@ -90,7 +90,7 @@ def test_show_says_what_was_learned(folder):
     out, _ = run("show", "a", "--store", folder / "s.db")
     assert "Take trial" in out and "share of the variance" in out, out
     sweep(folder, "b", PARETO, "--trials", 1, "-q")
-    equal(show(folder / "s.db", "b")["insight"]["note"], "too few finished trials")
+    equal(show(folder / "s.db", "b")["insight"]["note"], "too few finished trials for an estimate")
 
 
 if __name__ == "__main__":

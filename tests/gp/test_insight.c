@@ -170,7 +170,7 @@ static void test_little_to_learn_from(void **state)
     (void)state;
     struct space space = unit_space(3);
     struct gp_insight in = look(&space, sample(&space, 2, clear));
-    assert_string_equal(in.note, "too few finished trials");
+    assert_string_equal(in.note, "too few finished trials for an estimate");
     assert_null(in.beliefs);
     gp_insight_free(&in);
     struct gp_history history = sample(&space, 30, clear);
