@@ -258,6 +258,7 @@ static enum status read_origin(const struct study_view *v, const cJSON *body, co
                                int64_t *seed, struct error *err)
 {
     const struct space *space = &v->search.space;
+    double cost, whole;
     int64_t of;
     size_t run, n_differ = 0, n_longer = 0;
 
@@ -279,6 +280,11 @@ static enum status read_origin(const struct study_view *v, const cJSON *body, co
                     "add: branch_of: %zu of its values differ from those of trial %lld, %zu of them lower there; a "
                     "branch has a smaller length of its run, and all else is the same",
                     n_differ, (long long)of, n_differ - n_longer);
+    whole = v->trials[run].state == TRIAL_DONE ? study_view_trial_cost(v, &v->trials[run]) : INFINITY;
+    if (json_get_f64(body, "cost", &cost) && cost > whole)
+        return FAIL(err, ST_USAGE,
+                    "add: branch_of: it costs %g, and trial %lld %g in all; a branch costs what its run had cost by then",
+                    cost, (long long)of, whole);
     *seed = json_get_i64(body, "seed", seed) ? *seed : v->trials[run].seed;
     snprintf(ret, size, TRIAL_BRANCH " %lld", (long long)of);
     return ST_OK;

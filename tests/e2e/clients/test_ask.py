@@ -155,6 +155,8 @@ def test_enqueue_and_add(folder):
                                       ({"train.gamma": 0.86}, done["trial"], 400, "1 of its values differ")):
             answer = s.post("a/trials:add", {"params": point, "score": 0.2, "cost": 1, "branch_of": of})
             assert answer[0] == code and says in str(answer[1]), answer
+        answer = s.post("a/trials:add", {"params": shorter, "score": 0.2, "cost": 3.5, "branch_of": done["trial"]})
+        assert answer[0] == 400 and "it costs 3.5, and trial %d 3 in all" % done["trial"] in str(answer[1]), answer
 
 
 WRONG = [
