@@ -282,9 +282,10 @@ static enum status read_origin(const struct study_view *v, const cJSON *body, co
                     n_differ, (long long)of, n_differ - n_longer);
     whole = v->trials[run].state == TRIAL_DONE ? study_view_trial_cost(v, &v->trials[run]) : INFINITY;
     if (json_get_f64(body, "cost", &cost) && cost > whole)
-        return FAIL(err, ST_USAGE,
-                    "add: branch_of: it costs %g, and trial %lld %g in all; a branch costs what its run had cost by then",
-                    cost, (long long)of, whole);
+        return FAIL(
+            err, ST_USAGE,
+            "add: branch_of: it costs %g, and trial %lld %g in all; a branch costs what its run had cost by then", cost,
+            (long long)of, whole);
     *seed = json_get_i64(body, "seed", seed) ? *seed : v->trials[run].seed;
     snprintf(ret, size, TRIAL_BRANCH " %lld", (long long)of);
     return ST_OK;
