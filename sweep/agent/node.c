@@ -81,9 +81,9 @@ static void died(struct node_run *r, struct worker *w, const char *how)
     if (w->refused)
         (void)FAIL(&r->err, ST_DEVICE, "%s", how);
     switch (health_death(&w->health, w->started_s,
-                         w->outside      ? HEALTH_OUTSIDE
-                         : !w->was_ready ? HEALTH_HOPELESS
-                                         : HEALTH_CRASH,
+                         w->outside && !w->killed ? HEALTH_OUTSIDE
+                         : !w->was_ready          ? HEALTH_HOPELESS
+                                                  : HEALTH_CRASH,
                          r->now_s)) {
     case HEALTH_QUARANTINED:
         log_warn(

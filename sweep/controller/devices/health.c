@@ -2,7 +2,8 @@
  *
  *   death 1: again at once; 2, 3, ...: after HEALTH_BACKOFF_S, twice that, ...; HEALTH_MAX_DEATHS in a row: quarantine,
  *   for HEALTH_QUARANTINE_S, then one more try, then twice as long. A success resets all counts, and so does a life of
- *   HEALTH_QUARANTINE_S. Deaths that came from outside have a count of their own: the same times, up to HEALTH_OUTSIDE_MAX_S.
+ *   HEALTH_QUARANTINE_S. Kills by others (not by us, for silence) have a count of their own: the same times, up to
+ *   HEALTH_OUTSIDE_MAX_S.
  *
  * Invariant: what dies together counts once: eight workers of a host whose network fails are one death of the host. */
 #include "sweep/controller/devices/health.h"

@@ -181,9 +181,9 @@ void supervise_death(struct scheduler *s, struct worker *w, const char *how)
         return;
     }
     switch (health_death(health, w->started_s,
-                         w->outside && !way            ? HEALTH_OUTSIDE
-                         : w->refused && !w->was_ready ? HEALTH_HOPELESS
-                                                       : HEALTH_CRASH,
+                         w->outside && !w->killed && !way ? HEALTH_OUTSIDE
+                         : w->refused && !w->was_ready    ? HEALTH_HOPELESS
+                                                          : HEALTH_CRASH,
                          s->now_s)) {
     case HEALTH_SAME:
         if (!was_quarantined)

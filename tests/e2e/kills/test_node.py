@@ -79,12 +79,15 @@ def children(pid):
 
 
 def is_idle(pid):
-    """Has the process used no time of a processor for half a second, but for a sign of life?"""
-    def ticks():
-        return sum(map(int, open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[11:13]))
-    before = ticks()
-    time.sleep(0.5)
-    return ticks() <= before + 1
+    """Has no thread of the process run, or waited for a processor, for half a second, but for a sign of life?"""
+    def threads():
+        texts = [path.read_text().rsplit(")", 1)[1].split() for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat")]
+        return any(text[0] == "R" for text in texts), sum(int(text[11]) + int(text[12]) for text in texts)
+    before, waited = threads()[1], 0
+    for _ in range(10):
+        time.sleep(0.05)
+        waited += threads()[0]
+    return waited <= 1 and threads()[1] <= before + 1
 
 
 def kill(process, number=signal.SIGKILL):
