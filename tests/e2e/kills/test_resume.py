@@ -53,6 +53,8 @@ def test_finished_training_says_what_goes_on(folder):
     assert "a larger --train.total_timesteps continues it" in err, err
     _, err = run("train", "--resume", ckpt, "-q", "--train.total_timesteps", "20k")
     equal(err, "")
+    _, err = run("train", "--resume", ckpt, "-q", "--train.total_timesteps", "30k", "--train.max_seconds", "1e-6")
+    assert "at its end by train.max_seconds; more than 1e-06, or 0, continues it" in err and "total_timesteps" not in err, err
 
 
 def test_time_left_of_a_budget_is_told(folder):
