@@ -163,6 +163,7 @@ static void test_a_stop_is_no_cost(void **unused)
     assert_true(n_asked > 8 && result.cost_s > 0);
     assert_true(result.cost_s < clock_mono_s() - begin_s - 0.5);
     trainer_destroy(t);
+    setup_close(&s);
 }
 
 static void test_ends_of_a_run(void **unused)

@@ -55,7 +55,7 @@ def curves(store):
 
 def test_trials_over_ssh_have_the_bytes_of_here(folder):
     sshd = loopback_ssh.Sshd(folder)
-    config = write(folder, "s.ini", TINY_SWEEP)
+    config = write(folder, "s.ini", TINY_SWEEP.replace("[sweep]\n", "[sweep]\nconfirm = 0\n"))  # what is confirmed depends on costs
     _, words = run("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 8, "--devices",
                    "ssh:node1/cpu, ssh:node2/cpu", *sshd.options(), env=with_tmp(folder))
     run("sweep", config, "--store", folder / "here.db", "--name", "a", "--trials", 8, "--devices", "cpu")
