@@ -78,13 +78,13 @@ def children(pid):
     return [int(word) for word in out.split()]
 
 
-def is_idle(pid):
-    """Has no thread of the process run, or waited for a processor, for half a second, but for a sign of life?"""
+def is_idle(pid, looks=10):
+    """Has no thread of the process run, or waited for a processor, for half a second (10 looks), but for a sign of life?"""
     def threads():
         texts = [path.read_text().rsplit(")", 1)[1].split() for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat")]
         return any(text[0] == "R" for text in texts), sum(int(text[11]) + int(text[12]) for text in texts)
     before, waited = threads()[1], 0
-    for _ in range(10):
+    for _ in range(looks):
         time.sleep(0.05)
         waited += threads()[0]
     return waited <= 1 and threads()[1] <= before + 1
@@ -163,13 +163,14 @@ def test_a_stolen_attempt_is_kept_as_late(folder):
     store, _ = submit(folder, PARETO.replace("max = 262144", "max = 1200000").replace("min = 2048", "min = 1M"), 2)
     first = node(folder, store, "first")
     wait_for("start", lambda: "starts" in (folder / "first.log").read_text())
+    worker, = children(first.pid)
+    wait_for("training", lambda: not is_idle(worker, 2))  # "starts" is logged before the worker gets its trial
     os.kill(first.pid, signal.SIGSTOP)  # cut off from the store, while its worker trains on
     taken = query(store, "SELECT trial_id, attempt FROM lease WHERE state = 'open'")
     equal(len(taken), 1)
     wait_for("theft", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'expired'"))
     second = node(folder, store, "second")
     wait_for("result", lambda: query(store, "SELECT 1 FROM trial WHERE state = 'done'"))
-    worker, = children(first.pid)
     wait_for("end of the first training", lambda: is_idle(worker))
     os.kill(first.pid, signal.SIGCONT)
     wait_for("end", lambda: query(store, "SELECT 1 FROM study WHERE state = 'ended'"))
