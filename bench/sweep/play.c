@@ -181,7 +181,7 @@ static void add_branches(const struct play *study, size_t number, double *x, str
     mem_free(seen);
 }
 
-/* As many proposals as a controller asks for with so many workers. */
+/* As many proposals as a controller asks for with that number of workers. */
 static enum status ask(const struct play *study, struct play_method method, struct suggester *suggester,
                        const struct gp_history *history, struct suggestion *ret, size_t *ret_n, struct error *err)
 {

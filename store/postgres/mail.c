@@ -12,8 +12,8 @@
 
 static const char what[] = "asking the controller";
 
-/* The oldest request to this session: to the holder of the lock of the study that it names; where nobody holds that, or it
- * names none, to the daemon. */
+/* The oldest request to this connection: to the holder of the lock of the study that it names; where nobody holds that, or
+ * it names none, to the daemon. */
 static const char oldest_sql[] =
     "WITH held AS (SELECT l.pid, l.classid::bigint AS key, l.objid::bigint AS id FROM pg_locks AS l"
     " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2"

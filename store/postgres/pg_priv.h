@@ -21,7 +21,7 @@ struct pg {
     uint64_t token; /* of the last transaction that writes, in the table session */
     size_t n_queued; /* statements whose results are not read yet */
     unsigned listens, sends, came; /* hints, as bits: those asked for, those of the open transaction, those that came */
-    int64_t *studies; /* (n_studies) whose locks this session holds */
+    int64_t *studies; /* (n_studies) whose locks this connection holds */
     size_t n_studies, cap_studies;
     char snapshot[512]; /* at the last look: pg_data_version */
     int64_t version;
