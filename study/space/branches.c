@@ -51,6 +51,11 @@ static enum status check_program(const struct setup *setup, const struct search 
         return FAIL(err, ST_CONFIG,
                     "sweep.branches_length: %s has single values, and branches end between them; give it a range",
                     name);
+    if (search->space.params[k].max < 2)
+        return FAIL(err, ST_CONFIG,
+                    "sweep.branches_length: the range of %s ends at %g, and branches end at whole steps below it; name "
+                    "the parameter that is the length of a run, in the steps that the program reports",
+                    name, search->space.params[k].max);
     if (outcomes_needed(&search->outcomes, needed) > 0)
         return FAIL(
             err, ST_CONFIG,

@@ -1,6 +1,7 @@
 """sweep.branches: shorter runs that a long one holds are trials of their own, and a training by their config gives the same."""
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -132,6 +133,11 @@ def test_imported_branches_stay_branches(folder):
     less = show(there, "less")["trials"]
     equal(sorted(t["env_steps"] for t in less if t["seed"] == old[0]["seed"] and t["origin"] == "added"), [512, 1536, 3328])
     equal(len(course(less)), len(course(old)) - 3)
+    row = next(r for r in rows if ",branch " in r)
+    number = row.split(",")[0]
+    own = re.sub(",branch [0-9]+", ",branch " + number, row)
+    fails("import", write(folder, "own.csv", head + "\n" + own + "\n"), "--study", "all", "--store", there, code=1,
+          says="trial %s is a branch of itself" % number)
     # where lengths are not searched they would be the run's own point
     short = SWEEP.replace(LENGTHS, "").replace("branches = 3\n", "")
     said = run("import", store, "--study", "short", "--config", write(folder, "short.ini", short), "--store", there)[0]
@@ -163,6 +169,8 @@ def test_what_cannot_have_branches(folder):
                        ("branches_length = x\nobjective = size:min\n", "drop the limits and the third objective")):
         program = "[sweep]\ncommand = true\nbranches = 2\n" + more + "[sweep.x]\ntype = float\nmin = 1\nmax = 2\n"
         fails("sweep", write(folder, "bad.ini", program), "--store", store, "--name", "b", "-q", code=2, says=says)
+    program = "[sweep]\ncommand = true\nbranches = 2\nbranches_length = lr\n[sweep.lr]\ntype = float\nmin = 0.001\nmax = 1.5\n"
+    fails("sweep", write(folder, "bad.ini", program), "--store", store, "--name", "b", "-q", code=2, says="the range of lr ends at 1.5")
 
 
 PROGRAM = """

@@ -147,6 +147,12 @@ static enum status find_runs(struct import_cmd *c, struct error *err)
         c->runs[i] = !cJSON_IsNull(body) && import_row_is_branch(row, &number) ? find_run(c, number) : -1;
         if (c->runs[i] < 0)
             continue;
+        if (c->runs[i] == i)
+            return FAIL(
+                err, ST_CORRUPT,
+                "import: %s, trial %d of the file: its origin says that trial %lld is a branch of itself; correct "
+                "the number, or leave it out",
+                c->path, i + 1, (long long)number);
         size_t n = n_different(body, cJSON_GetArrayItem(c->bodies, (int)c->runs[i]));
         if (n > 1)
             return FAIL(err, ST_CORRUPT,

@@ -52,13 +52,19 @@ class Locked:
         self.db.close()
 
 
+def sweep_with_words(words, *args):
+    """Starts a sweep whose messages go to a file."""
+    with open(words, "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", *map(str, args)], stdin=tap.subprocess.DEVNULL,
+                                       stdout=tap.subprocess.DEVNULL, stderr=out)
+    tap.started.append(process)
+    return process
+
+
 def test_a_sweep_waits_for_another_programs_lock(folder):
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", SOME_SWEEP)
-    with open(words, "w") as out:
-        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "b", "--trials", "6"],
-                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
-        tap.started.append(process)
+    process = sweep_with_words(words, config, "--store", store, "--name", "b", "--trials", 6)
     wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "b")), process)
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
@@ -74,10 +80,7 @@ def test_a_sweep_waits_for_another_programs_lock(folder):
 def test_what_ends_a_locked_sweep_saves_first(folder):
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", LONG_SWEEP)
-    with open(words, "w") as out:
-        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2"],
-                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
-        tap.started.append(process)
+    process = sweep_with_words(words, config, "--store", store, "--name", "a", "--trials", 2)
     wait_for(lambda: running(store) and len(curve(store)) > 1, process)  # some of it is stored
     worker = children(process.pid)[0]
     other = Locked(store)
@@ -103,10 +106,7 @@ def test_a_stop_during_a_lock_is_an_interrupt(folder):
     """The lock ends while the sweep waits for its frozen worker; then the sweep writes the reason of its end."""
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", LONG_SWEEP)
-    with open(words, "w") as out:
-        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2"],
-                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
-        tap.started.append(process)
+    process = sweep_with_words(words, config, "--store", store, "--name", "a", "--trials", 2)
     wait_for(lambda: running(store) and len(curve(store)) > 1, process)
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
