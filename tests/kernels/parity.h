@@ -352,6 +352,17 @@ TEST_UNUSED static void agrees_with_the_cpu(void **state)
 
 #define PARITY_SHORT 10000 /* largest shape with TRAWL_TEST_SHORT */
 
+/* Rows of a table of cases: {sizes}... of each; with another name of a test, or other functions, than the operation's. */
+#define PARITY_ROW_AS(name, op, acts, make, run, ...)                                                                  \
+    {                                                                                                                  \
+        name, offsetof(struct kern_ops, op), acts, make, run,                                                          \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define PARITY_ROW_OF(op, acts, make, run, ...) PARITY_ROW_AS(#op, op, acts, make, run, __VA_ARGS__)
+#define PARITY_ROW(op, acts, ...) PARITY_ROW_OF(op, acts, op##_make, op##_run, __VA_ARGS__)
+
 /* The main of a test program. argv[1]: as test_listed has it; argv[2]: only shapes of so many rows at most. */
 TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, const struct parity_case *cases,
                                    size_t n_cases)

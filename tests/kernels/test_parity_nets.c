@@ -330,20 +330,6 @@ static void frames_run(struct kern *k, const struct call *c)
     kern_ops(k)->frames_stack(k, &f);
 }
 
-#define ROW_AS(name, op, ACTS, make, run, ...)                                                                         \
-    {                                                                                                                  \
-        name, offsetof(struct kern_ops, op), ACTS, make, run,                                                          \
-        {                                                                                                              \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
-#define ROW(op, ...)                                                                                                   \
-    {                                                                                                                  \
-#op, offsetof(struct kern_ops, op), true, op##_make, op##_run,                                                 \
-        {                                                                                                              \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
 /* ---- gradients between two networks: words of a row, words from row to row, rows ---- */
 
 static void zero_rows_make(struct parity *p, const size_t *s)
@@ -357,33 +343,37 @@ static void zero_rows_run(struct kern *k, const struct call *c)
 }
 
 static const struct parity_case cases[] = {
-    ROW(mingru_step, {1, 1}, {3, 5}, {33, 66}, {1000, 128}, {129, 32}),
-    ROW(mingru_forward, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
-    ROW(mingru_backward, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64, 1}, {8, 100, 128, 1}, {100, 5, 36}),
-    ROW(lstm_step, {1, 1}, {33, 66}, {37, 24}, {1000, 32}, {77, 64}, {5, 128}, {4099, 128}, {300, 256}),
-    ROW(lstm_forward, {1, 1, 1}, {64, 9, 64}, {33, 17, 32}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128},
-        {3, 1100, 128}, {1, 7, 128}, {4, 20, 256}),
-    ROW(lstm_backward, {1, 1, 1}, {64, 9, 64}, {33, 17, 32}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128},
-        {3, 1100, 128}, {1, 7, 128}, {4, 20, 256}),
-    ROW(conv_forward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8}, {100, 11, 32, 32, 1 + 4},
-        {9, 12, 16, 8, 2 + 4}, {17, 6, 8, 16, 1}, {7, 11, 1, 32, 1 + 4 + 64}, {33, 5, 3, 8, 2 + 8 + 64},
-        {100, 11, 32, 32, 1 + 4 + 64}, {7, 11, 1, 32, 1 + 4 + 128}, {100, 11, 32, 32, 1 + 4 + 128}),
-    ROW(conv_backward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8 + 16 + 32},
-        {100, 11, 32, 32, 1 + 4 + 16}, {9, 12, 16, 8, 2 + 4 + 16 + 32}, {17, 6, 8, 16, 1 + 16},
-        {7, 11, 1, 32, 1 + 4 + 64}, {33, 5, 3, 8, 2 + 8 + 32 + 64}),
-    ROW_AS("linear_forward_of_bytes", linear_forward, true, source_forward_make, source_forward_run, {1, 1, 1, 0, 2},
-           {37, 9, 600, 0, 3}, {1300, 5, 300, 7, 2}, {4000, 64, 9408, 0, 2}, {40, 6, 11, 19, 1}),
-    ROW_AS("linear_backward_of_bytes", linear_backward, true, source_backward_make, source_backward_run,
-           {1, 1, 1, 0, 2}, {37, 9, 600, 0, 3}, {1300, 5, 300, 7, 2}, {4000, 64, 9408, 0, 2}, {40, 6, 11, 19, 1}),
-    ROW_AS("conv_of_bytes", conv_forward, true, bytes_conv_make, bytes_conv_run, {1, 1, 1, 1, 0}, {33, 10, 4, 16, 0},
-           {70, 10, 4, 16, 5},
-           {16, 84, 4, 16,
-            0}) /* more rows: db is a sum of millions of numbers around 0, and f32 keeps too few digits of it */,
-    ROW_AS("zero_rows", zero_rows, false, zero_rows_make, zero_rows_run, {1, 2, 1}, {7, 14, 31}, {64, 128, 192},
-           {100, 300, 1000}),
-    ROW_AS("frames_stack", frames_stack, false, frames_make, frames_run, {1, 2, 0, 0, 1 + 64},
-           {33, 4, 100, 4, 64 + 1024}, {50, 3, 7, 2, 5 + 128}, {50, 3, 7, 2, 5 + 256 + 1024},
-           {40, 4, 9, 3, 2 + 64 + 2048 + 1024}),
+    PARITY_ROW(mingru_step, true, {1, 1}, {3, 5}, {33, 66}, {1000, 128}, {129, 32}),
+    PARITY_ROW(mingru_forward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
+    PARITY_ROW(mingru_backward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64, 1}, {8, 100, 128, 1},
+               {100, 5, 36}),
+    PARITY_ROW(lstm_step, true, {1, 1}, {33, 66}, {37, 24}, {1000, 32}, {77, 64}, {5, 128}, {4099, 128}, {300, 256}),
+    PARITY_ROW(lstm_forward, true, {1, 1, 1}, {64, 9, 64}, {33, 17, 32}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64},
+               {12, 50, 128}, {3, 1100, 128}, {1, 7, 128}, {4, 20, 256}),
+    PARITY_ROW(lstm_backward, true, {1, 1, 1}, {64, 9, 64}, {33, 17, 32}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64},
+               {12, 50, 128}, {3, 1100, 128}, {1, 7, 128}, {4, 20, 256}),
+    PARITY_ROW(conv_forward, true, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8},
+               {100, 11, 32, 32, 1 + 4}, {9, 12, 16, 8, 2 + 4}, {17, 6, 8, 16, 1}, {7, 11, 1, 32, 1 + 4 + 64},
+               {33, 5, 3, 8, 2 + 8 + 64}, {100, 11, 32, 32, 1 + 4 + 64}, {7, 11, 1, 32, 1 + 4 + 128},
+               {100, 11, 32, 32, 1 + 4 + 128}),
+    PARITY_ROW(conv_backward, true, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8 + 16 + 32},
+               {100, 11, 32, 32, 1 + 4 + 16}, {9, 12, 16, 8, 2 + 4 + 16 + 32}, {17, 6, 8, 16, 1 + 16},
+               {7, 11, 1, 32, 1 + 4 + 64}, {33, 5, 3, 8, 2 + 8 + 32 + 64}),
+    PARITY_ROW_AS("linear_forward_of_bytes", linear_forward, true, source_forward_make, source_forward_run,
+                  {1, 1, 1, 0, 2}, {37, 9, 600, 0, 3}, {1300, 5, 300, 7, 2}, {4000, 64, 9408, 0, 2},
+                  {40, 6, 11, 19, 1}),
+    PARITY_ROW_AS("linear_backward_of_bytes", linear_backward, true, source_backward_make, source_backward_run,
+                  {1, 1, 1, 0, 2}, {37, 9, 600, 0, 3}, {1300, 5, 300, 7, 2}, {4000, 64, 9408, 0, 2},
+                  {40, 6, 11, 19, 1}),
+    PARITY_ROW_AS("conv_of_bytes", conv_forward, true, bytes_conv_make, bytes_conv_run, {1, 1, 1, 1, 0},
+                  {33, 10, 4, 16, 0}, {70, 10, 4, 16, 5},
+                  {16, 84, 4, 16,
+                   0}) /* more rows: db is a sum of millions of numbers around 0, and f32 keeps too few digits of it */,
+    PARITY_ROW_AS("zero_rows", zero_rows, false, zero_rows_make, zero_rows_run, {1, 2, 1}, {7, 14, 31}, {64, 128, 192},
+                  {100, 300, 1000}),
+    PARITY_ROW_AS("frames_stack", frames_stack, false, frames_make, frames_run, {1, 2, 0, 0, 1 + 64},
+                  {33, 4, 100, 4, 64 + 1024}, {50, 3, 7, 2, 5 + 128}, {50, 3, 7, 2, 5 + 256 + 1024},
+                  {40, 4, 9, 3, 2 + 64 + 2048 + 1024}),
 };
 #define N_CASES (sizeof cases / sizeof cases[0])
 

@@ -116,21 +116,13 @@ static void mean_std_join_run(struct kern *k, const struct call *c)
 
 /* ---- table ---- */
 
-#define ROW(NAME, ACTS, ...) ROW_OF(NAME, ACTS, NAME##_make, NAME##_run, __VA_ARGS__)
-#define ROW_OF(NAME, ACTS, MAKE, RUN, ...)                                                                             \
-    {                                                                                                                  \
-#NAME, offsetof(struct kern_ops, NAME), ACTS, MAKE, RUN,                                                       \
-        {                                                                                                              \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
 static const struct parity_case cases[] = {
-    ROW(norm_add, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
-    ROW_OF(norm_freeze, true, norm_add_make, norm_add_run, {33, 5}),
-    ROW(norm_join, false, {2, 1}, {4, 17}, {8, 40}),
-    ROW(norm_apply, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
-    ROW(reward_scale, false, {1, 1}, {64, 300}, {7, 1}, {64, 300, 1}),
-    ROW(mean_std_join, false, {1}, {2}, {64}),
+    PARITY_ROW(norm_add, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
+    PARITY_ROW_OF(norm_freeze, true, norm_add_make, norm_add_run, {33, 5}),
+    PARITY_ROW(norm_join, false, {2, 1}, {4, 17}, {8, 40}),
+    PARITY_ROW(norm_apply, true, {1, 1}, {7, 3}, {4096, 17}, {300, 64}),
+    PARITY_ROW(reward_scale, false, {1, 1}, {64, 300}, {7, 1}, {64, 300, 1}),
+    PARITY_ROW(mean_std_join, false, {1}, {2}, {64}),
 };
 #define N_CASES (sizeof cases / sizeof cases[0])
 
