@@ -135,13 +135,18 @@ def test_one_event_of_two_signals_is_one_request(folder):
         assert (folder / ("%d.db.checkpoints" % i) / "a-0.ckpt").exists()
 
 
+def runs_attempt(store, attempt):
+    """Is one trial running, in this attempt? The store is read once: between two reads the trial may end."""
+    return [trial["attempt"] for trial in running(store)] == [attempt]
+
+
 def test_killed_from_outside_a_trial_runs_again(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 3, "--runs-per-device", 1)
     for attempt in (1, 2):
-        wait_for(lambda: running(store) and running(store)[0]["attempt"] == attempt and children(process.pid), process)
+        wait_for(lambda: runs_attempt(store, attempt) and children(process.pid), process)
         os.kill(children(process.pid)[0], signal.SIGKILL)
-    wait_for(lambda: running(store) and running(store)[0]["attempt"] == 3 and children(process.pid), process)
+    wait_for(lambda: runs_attempt(store, 3) and children(process.pid), process)
     equal(rows(store, "number, state, losses"), [(0, "running", 2)])
     os.kill(children(process.pid)[0], signal.SIGKILL)
     wait_for(lambda: [trial["number"] for trial in running(store)][:1] == [1], process)
