@@ -8,8 +8,8 @@ measure  trains a config of examples/fast-gpu/ with N seeds (10), each in a proc
          until the policy is trained (start_s + cost_s of `trawl train --json`), and until the process has ended, without its
          evaluation. The policy then plays 10,000 episodes in the same process. With --warm-bench the same seeds once more as
          trials of a process that lives on. The first process is not counted: it fills the page cache and the cache of plans.
-tune     sweeps a config of bench/tune/ for S seconds (60), trains the cheapest promising configs of its front with N seeds, and
-         writes the cheapest that reaches the perf with nine seeds of ten to DIR/CASE.ini. The stores stay in DIR.
+tune     sweeps a config of examples/fast-gpu/ over SEARCHED for S seconds (60), trains the cheapest promising configs of its front
+         with N seeds, and writes the cheapest that reaches the perf with nine seeds of ten to DIR/CASE.ini. The stores stay in DIR.
 
 Prints Markdown tables. Exit code 1 when a case misses its aim.
 """
@@ -26,6 +26,26 @@ import measure
 
 # seconds from process start until the policy is trained, median: the aim
 CASES = {"breakout": 1.0, "pong": 0.5, "cartpole": 0.35, "memory": 0.35, "squared": 0.35}
+SEARCHED = {  # by tune: distribution, min, max
+    "breakout": {"policy.hidden_size": "pow2 32 128", "train.total_timesteps": "log 30M 90M", "train.learning_rate": "log 0.01 0.08",
+                 "train.gamma": "logit 0.95 0.99", "train.gae_lambda": "logit 0.93 0.99", "train.ent_coef": "log 2e-3 2e-2",
+                 "train.clip_coef": "linear 0.2 0.7", "train.vf_coef": "linear 1 5", "train.replay_ratio": "linear 0.5 1.3",
+                 "train.minibatch_size": "pow2 16384 65536", "train.total_agents": "pow2 1024 8192"},
+    "pong": {"policy.hidden_size": "pow2 32 64", "policy.num_layers": "linear 1 3", "train.total_timesteps": "log 1M 8M",
+             "train.learning_rate": "log 0.02 0.2", "train.gamma": "logit 0.96 0.995", "train.gae_lambda": "logit 0.9 0.998",
+             "train.ent_coef": "log 1e-5 1e-2", "train.clip_coef": "linear 0.2 0.8", "train.vf_coef": "linear 1 6",
+             "train.replay_ratio": "log 0.5 4", "train.minibatch_size": "pow2 4096 32768", "train.total_agents": "pow2 512 4096"},
+    "cartpole": {"train.total_timesteps": "log 150k 2M", "train.learning_rate": "log 0.005 0.1", "train.gamma": "logit 0.97 0.998",
+                 "train.gae_lambda": "logit 0.9 0.99", "train.ent_coef": "log 1e-4 2e-2", "train.clip_coef": "linear 0.1 0.5",
+                 "train.vf_coef": "linear 0.3 3", "train.replay_ratio": "log 1 8", "train.minibatch_size": "pow2 1024 16384",
+                 "train.total_agents": "pow2 128 1024"},
+    "memory": {"train.total_timesteps": "log 150k 2M", "train.learning_rate": "log 0.01 0.15", "train.ent_coef": "log 1e-3 3e-2",
+               "train.replay_ratio": "log 1 4", "train.minibatch_size": "pow2 2048 32768", "train.total_agents": "pow2 512 2048"},
+    "squared": {"policy.hidden_size": "pow2 64 128", "train.total_timesteps": "log 1M 6M", "train.learning_rate": "log 0.01 0.1",
+                "train.gae_lambda": "logit 0.95 0.998", "train.ent_coef": "log 1e-2 1e-1", "train.clip_coef": "linear 0.1 0.5",
+                "train.vf_coef": "log 0.1 2", "train.replay_ratio": "log 0.5 3", "train.minibatch_size": "pow2 4096 32768",
+                "train.total_agents": "pow2 512 4096"},
+}
 PERF = 0.95
 EPISODES = 10000
 CANDIDATES = 8  # that are trained again, at most
@@ -96,8 +116,12 @@ def candidates_of(arguments, store, case):
 
 
 def tune_case(arguments, case):
-    store = os.path.join(arguments.out, case + ".db")
-    subprocess.run([arguments.trawl, "sweep", bench_file("tune", f"{case}.ini"), "--store", store, "--name", case, "--quiet",
+    store, space = os.path.join(arguments.out, case + ".db"), os.path.join(arguments.out, case + "-space.ini")
+    with open(space, "w", encoding="utf-8") as out:
+        out.write("[train]\ndevice = cuda\neval_episodes = 2000\n[sweep]\nmethod = pareto\nmetric = perf\nn_init = 10\n")
+        for key, searched in SEARCHED[case].items():
+            out.write("[sweep.%s]\ndistribution = %s\nmin = %s\nmax = %s\n" % (key, *searched.split()))
+    subprocess.run([arguments.trawl, "sweep", bench_file("examples", "fast-gpu", f"{case}.ini"), space, "--store", store, "--name", case, "--quiet",
                     "--wall-time", f"{arguments.wall_time}s", "--runs-per-device", str(arguments.lanes)], check=True,
                    stdout=subprocess.DEVNULL)
     for trial in candidates_of(arguments, store, case):
