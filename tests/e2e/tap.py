@@ -1,7 +1,7 @@
 """tap.py - a tiny TAP harness and helpers around the trawl binary for the end-to-end tests.
 
-A test is a function whose name starts with test_; it gets a fresh directory and fails by raising. Usage of a test
-program: test_x.py TRAWL [NAME ...].
+A test is a function whose name starts with test_; it gets a fresh directory and fails by raising. A module's before_each()
+is called before each of its tests.
 """
 import contextlib
 import json
@@ -167,6 +167,7 @@ def main(module):
         title = name[5:].replace("_", " ")
         begin = time.monotonic()
         try:
+            getattr(module, "before_each", lambda: None)()
             f(pathlib.Path(folder))
             print("ok %d - %s" % (i, title), flush=True)
         except Skip as reason:

@@ -1,11 +1,8 @@
-#!/usr/bin/env python3
 """test_asked.py - a sweep runs what its config asks for: steps, the search space, and trials of other studies."""
 import json
 import pathlib
 import shlex
-import sys
 
-import tap
 from tap import TINY, equal, fails, run, show, write
 
 SPACES = pathlib.Path(__file__).parent / "spaces"
@@ -218,7 +215,3 @@ max = 60k
             key, side = flag[len("--sweep."):].rsplit(".", 1)
             equal(searched(folder)[key][side], float(value))
             assert float(value) != old[key][side]
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

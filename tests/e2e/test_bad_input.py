@@ -9,7 +9,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -486,7 +485,3 @@ def test_little_address_space_is_said_and_no_hang(folder):
 
 def test_worker_is_not_for_people(folder):
     fails("worker", code=2, says="trawl sweep")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -229,7 +229,3 @@ def test_a_clients_reports_are_branches(folder):
         s.tell(t, score=0.5, cost=9)
         found = branches_of(show(store, "a")["trials"], t["trial"])
         equal([(b["env_steps"], b["score"], b["cost_s"], b["state"]) for b in found], [(30, 0.2, 3, "done"), (40, 0.3, 4, "done"), (80, 0.4, 8, "done")])
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -5,7 +5,6 @@ import re
 import signal
 import sqlite3
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import asking
@@ -305,7 +304,3 @@ def test_a_running_controller_does_them_too(folder):
     daemon.terminate()
     equal(daemon.wait(tap.PATIENCE_S), 0)
     run("check", store)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

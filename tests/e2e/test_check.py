@@ -2,7 +2,6 @@
 import json
 import shutil
 import sqlite3
-import sys
 
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
@@ -89,7 +88,3 @@ def test_a_backup_of_a_sweep_that_runs(folder):
     fails("backup", store, folder / "b0.db", code=1, says="exists already")
     fails("backup", store, store, code=1, says="exists already")
     equal(sorted(p.name for p in folder.glob("*.part*")), [])
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

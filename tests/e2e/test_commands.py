@@ -3,9 +3,7 @@ import csv
 import io
 import json
 import re
-import sys
 
-import tap
 from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
 
 RESULT_KEYS = {"score", "perf", "env_steps", "cost_s", "steps_per_s"}
@@ -316,7 +314,3 @@ def test_bench(folder):
     run("bench", "train", folder / "t.ini", "--seconds", "0.02", "--repeats", 1, "--train.total_timesteps", 1)  # by time
     fails("bench", "train", code=2, says="missing")
     fails("bench", "nothing", "cartpole", code=2, says="'nothing'")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -5,7 +5,6 @@ import shlex
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 
 import tap
@@ -196,7 +195,3 @@ def test_bad_input(folder):
     assert not (folder / "none.db").exists()
     for command in ("stop", "pause", "continue", "add", "priority"):
         assert "examples:" in run(command, "--help")[0]
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,10 +1,8 @@
 """The controller's data: other studies and their spaces, and the kind of cost in the config."""
 import os
 import re
-import sys
 import time
 
-import tap
 from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
 
 PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto")
@@ -91,7 +89,3 @@ def test_show_says_what_was_learned(folder):
     assert "Take trial" in out and "share of the variance" in out, out
     sweep(folder, "b", PARETO, "--trials", 1, "-q")
     equal(show(folder / "s.db", "b")["insight"]["note"], "too few finished trials for an estimate")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

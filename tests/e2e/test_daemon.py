@@ -9,7 +9,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import time
 
 import tap
@@ -229,7 +228,3 @@ def test_studies_beyond_the_places_wait_their_turn(folder):
     with contextlib.closing(sqlite3.connect(store)) as db:
         equal(db.execute("SELECT count(*), min(state), max(state) FROM trial").fetchone(), (1 + 2 * n, "done", "done"))
         equal(db.execute("SELECT DISTINCT end_rule FROM study").fetchall(), [("trials",)])
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,7 +1,6 @@
 """trawl extend: a finished trial is trained for more steps from its kept checkpoint, as a trial of its own."""
 import json
 import sqlite3
-import sys
 
 import asking
 import tap
@@ -132,7 +131,3 @@ def test_a_running_controller_extends(folder):
     equal((new["score"], new["env_steps"]), (trained_from_the_start(folder, store, 3)["perf"], 12288))
     daemon.terminate()
     daemon.communicate(timeout=tap.PATIENCE_S)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -5,7 +5,7 @@ The tests play the controller. Tests named cuda need a GPU and are skipped with 
 import os
 import re
 import signal
-import sys
+
 import tap
 import worker
 from tap import TRAWL, equal
@@ -367,7 +367,3 @@ def test_cuda_lost_device_of_several(folder):
         assert "hangs" in log.read_text(), log.read_text()
     finally:
         w.kill()
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -3,7 +3,6 @@ import json
 import re
 import signal
 import sqlite3
-import sys
 
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
@@ -105,7 +104,3 @@ def test_bad_input(folder):
                        (("--sweep.target", "high"), "sweep.target"), (("--sweep.priority", "0"), "sweep.priority")):
         fails("sweep", config, "--store", folder / "s.db", "--name", "a", *args, code=2, says=says)
     assert not (folder / "s.db").exists()
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """test_outcomes.py - limits of outcomes and a third objective, from the config to the files that leave a study: programs, clients of
 ask/tell, and Trawl's own trainer."""
 import contextlib
@@ -7,7 +6,6 @@ import http.client
 import io
 import json
 import sqlite3
-import sys
 
 import asking
 import tap
@@ -229,7 +227,3 @@ max = 16
     equal(sorted(sizes.values()), [sizes[k] for k in sorted(sizes)])  # more units, more memory
     fails("sweep", folder / "tiny.ini", "--store", folder / "t.db", "--name", "u", "--sweep.limit.memry.max", "3", code=2,
           says=["did you mean 'memory'?"])
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -2,9 +2,7 @@
 rank that hangs costs a trial and is named."""
 import json
 import re
-import sys
 
-import tap
 from tap import TINY_SWEEP, equal, fails, run, show, write
 
 RUN = ("train", "cartpole", "--train.device", "cpu", "--train.total_timesteps", "20k", "--train.eval_episodes", 16, "-q", "--json")
@@ -86,7 +84,3 @@ max = 0.01
     assert sum(t["state"] == "done" for t in trials) >= 3, trials
     (folder / "hung").unlink()
     fails("train", config, "-q", code=1, says="has not come back for 1 s")
-
-
-if __name__ == "__main__":
-    sys.exit(tap.main(sys.modules[__name__]))

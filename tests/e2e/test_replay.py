@@ -8,7 +8,6 @@ import random
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 
 import asking
@@ -144,7 +143,3 @@ def test_another_order_of_results_is_noticed(folder):
     assert first["params"] != first["now_params"]
     fails("replay", "a", "--store", store, code=1, says="the first is trial %d" % first["trial"])
     fails("replay", "b", "--store", store, code=1, says="b")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -6,7 +6,6 @@ import re
 import signal
 import sqlite3
 import statistics
-import sys
 
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, start, write
@@ -203,7 +202,3 @@ def test_bad_input(folder):
     fails("rerun", "a", "--trial", 0, "--seeds", 5000, "--store", store, code=2, says="--seeds")
     fails("rerun", "a", "--trial", 0, "--seeds", 5, "-o", folder / "x", "--store", store, code=2, says="-o")
     fails("rerun", "a", "--trial", 0, "--store", folder / "none.db", code=1, says="no store")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -5,7 +5,6 @@ import pathlib
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 
 import tap
@@ -236,7 +235,3 @@ def test_checkpoints_of_the_front_are_kept(folder):
         run("eval", f, "--episodes", 2)
     run("sweep", config, "--store", folder / "t.db", "--name", "a", "--trials", 3, "-q")
     assert not (folder / "t.db.checkpoints").exists()
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -5,11 +5,9 @@ import math
 import os
 import signal
 import sqlite3
-import sys
 import time
 import zlib
 
-import tap
 from tap import PATIENCE_S, TINY, TINY_SWEEP, equal, fails, run, show, start, write
 
 # Many agents and few steps: 128 of each, of episodes that last 200.
@@ -263,7 +261,3 @@ def test_nothing_to_learn_is_refused(folder):
     text = TINY.replace("horizon = 16", "horizon = 1").replace("minibatch_size = 256", "minibatch_size = 1")
     fails("train", write(folder, "t.ini", text), "-q", code=2, says=["minibatch_size 1", "norm_adv"])
     run("train", write(folder, "t.ini", text), "-q", "--train.norm_adv", "false")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

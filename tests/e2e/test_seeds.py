@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """test_seeds.py - studies that train each configuration under several seeds (sweep.seeds) or on several games (sweep.envs): which
 runs there are, what is shown of them, and that kills, other clients and single commands change nothing of it."""
 import collections
@@ -6,7 +5,6 @@ import csv
 import io
 import json
 import statistics
-import sys
 
 import asking
 import tap
@@ -233,7 +231,3 @@ def test_wrong_games(folder):
     write(folder, "train.sh", "echo TRAWL score=1")
     config = write(folder, "own.ini", (CONFIG % 4).replace("{argv}", "{env} {argv}"))
     tap.fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says="{env} is no parameter")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,19 +1,13 @@
-#!/usr/bin/env python3
 """test_agent.py - `trawl agent`: programs of all kinds as trials of a study, beside a server or a store; stops, crashes, networks
 that are away, and what a killed agent leaves."""
-import contextlib
 import http.server
 import json
 import os
-import pathlib
 import signal
-import socket
 import sqlite3
 import sys
 import threading
-import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from asking import OUTSIDE, Server, daemon, served, state_of, submit
 from tap import equal, fails, is_gone, run, show, start, wait_for, write
@@ -255,7 +249,3 @@ def test_wrong_usage(folder):
             assert "trawl: " in message
         equal(show(store, "a")["trials"][0]["state"], "queued")  # whatever was asked for was given back
         assert all(x["losses"] == 0 for x in show(store, "a")["trials"] if "losses" in x)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """test_ask.py - trials that are trained elsewhere: ask, report, tell, enqueue and add over HTTP, with clients that repeat themselves,
 fall silent or come late, and with a controller and a server that are killed in between."""
 import http.client
@@ -8,17 +7,13 @@ import pathlib
 import re
 import signal
 import sqlite3
-import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import asking
 import tap
 from asking import OUTSIDE, Server, daemon, state_of
 from tap import equal, run, show, start, wait_for, write
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "examples"))
-from trawl_client import Refused, Study  # noqa: E402
+from trawl_client import Refused, Study
 
 # Nobody here plays: clients make the scores up.
 ASKED = tap.TINY + """
@@ -405,7 +400,3 @@ def test_an_openly_asked_sweep_of_its_own(folder):
     equal(s.ok("a/trials:ask", {"client": "a"})["state"], "ended")
     s.end()
     equal([x["state"] for x in show(store, "a")["trials"]], ["done"] * 4)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """test_ask_soak.py - 8 agents and 2 Python clients train a study while agents, server and controller are killed at random and the
 server stalls: every result that was told is there once, none is doubled, and the study completes.
 
@@ -7,7 +6,6 @@ TRAWL_ASK_TRIALS in the environment: how many trials (40; tools/nightly: 200). T
 import collections
 import json
 import os
-import pathlib
 import random
 import signal
 import sqlite3
@@ -15,12 +13,10 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from asking import OUTSIDE, Server, daemon, state_of, submit
-from tap import equal, run, show, start, write
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "examples"))
-from trawl_client import Study  # noqa: E402
+from tap import equal, run, show, write
+from trawl_client import Study
 
 TRIALS = int(os.environ.get("TRAWL_ASK_TRIALS", "40"))
 SEED = int(os.environ.get("TRAWL_ASK_SEED", str(time.time_ns() % 1000000)))
@@ -166,7 +162,3 @@ def test_kills_and_stalls(folder):
     print("# seed %d: %d trials done, %d lost, %d late results kept; killed: %s; %.0f s" % (
         SEED, n_done, n_lost, n_late, ", ".join("%s %d" % x for x in sorted(chaos.counts.items())), time.monotonic() - begun))
     assert n_done > TRIALS / 2 and chaos.counts, (n_done, chaos.counts)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -6,10 +6,8 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import equal, fails, is_gone, run, show, start, trials_now, wait_for, write
 
@@ -755,7 +753,3 @@ def test_examples(folder):
     assert "[sweep.param.num_steps]" in text and "\nenv-id = CartPole-v1\n" in text, text
     again = write(folder / "examples" / "own", "again.ini", text)
     equal(run("sweep", again, "--print-config", cwd=folder, env=env)[0], text)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,6 +1,6 @@
 """trainers.py - two trainers of others, tuned as they stand: CleanRL's PPO with one more print line, and Stable-Baselines3's.
 
-For tools/nightly, which installs their packages; not part of `meson test`. usage: trainers.py TRAWL [NAME ...], with
+For tools/nightly, which installs their packages; not part of `meson test`. usage: run_tests.py trainers.py TRAWL [NAME ...], with
 TRAWL_TRAINERS_PYTHON, a Python that has torch, gymnasium, tyro, tensorboard and stable-baselines3, and TRAWL_CLEANRL, the file cleanrl/ppo.py.
 TRAWL_TRAINERS_TRIALS: of each (8)."""
 import json
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from asking import Server
 from tap import equal, run, show, write
@@ -18,6 +17,8 @@ from tap import equal, run, show, write
 EXAMPLES = pathlib.Path(__file__).parents[3] / "examples" / "own"
 PYTHON, CLEANRL = os.environ.get("TRAWL_TRAINERS_PYTHON"), os.environ.get("TRAWL_CLEANRL")
 TRIALS, TRIAL_S = int(os.environ.get("TRAWL_TRAINERS_TRIALS", "8")), 600
+if not PYTHON or not CLEANRL:
+    sys.exit("trainers.py: TRAWL_TRAINERS_PYTHON and TRAWL_CLEANRL are needed; tools/nightly sets them")
 LEARNED = 80  # a random policy's episodes have a return of 22 on average; CartPole's best is 500
 PRINTED = "print(f\"global_step={global_step}, episodic_return={info['episode']['r']}\")"
 # The one line more, in the block of the line above, as examples/own/ppo_cartpole.ini has it.
@@ -76,9 +77,3 @@ def test_stable_baselines3(folder):
     trials = tune(folder, config(folder, "sb3_cartpole.ini", ("max = 100000", "max = 20000")))
     for t in trials:
         assert t["env_steps"] >= t["params"]["param.total_timesteps"], t
-
-
-if __name__ == "__main__":
-    if not PYTHON or not CLEANRL:
-        sys.exit("trainers.py: TRAWL_TRAINERS_PYTHON and TRAWL_CLEANRL are needed; tools/nightly sets them")
-    tap.main(sys.modules[__name__])

@@ -8,9 +8,7 @@ import pathlib
 import sqlite3
 import struct
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, write
 
@@ -187,7 +185,3 @@ def test_tensorboard_itself_reads_the_same_curves(folder):
     seen = [{tag: [tuple(p) for p in points] for tag, points in json.loads(line).items()} for line in done.stdout.splitlines()]
     equal(seen[0], {tag: [p[:2] for p in points] for tag, points in read_events(logs).items()})
     equal(seen[1:], [want[n] for n in sorted(want)])
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -9,10 +9,8 @@ import pathlib
 import socket
 import sqlite3
 import subprocess
-import sys
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, write
 
@@ -223,7 +221,3 @@ def test_optuna_dashboard_shows_the_same_front(folder):
     equal(sorted(t["number"] for t in page["best_trials"]), single_front(trials))
     equal([t.get("values") for t in page["trials"]],
           [[t["score"], t["cost_s"]] if t["state"] == "done" and not t["dropped"] else None for t in trials])
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

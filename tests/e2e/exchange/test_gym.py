@@ -7,15 +7,12 @@ import functools
 import json
 import mmap
 import os
-import pathlib
 import re
 import shlex
 import socket
 import struct
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import equal, fails, run, show, write
 
@@ -577,7 +574,3 @@ def test_the_commands_of_the_page(folder):
             words += ["--steps", "200"]
         run(*words[1:], *(["--trials", 3, "-q"] if words[1] == "sweep" else []), cwd=folder, env=environment)
     equal([t["state"] for t in show(folder / "corridor.db", "first")["trials"]], ["done"] * 3)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

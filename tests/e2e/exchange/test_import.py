@@ -6,9 +6,7 @@ import os
 import pathlib
 import sqlite3
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, write
 
@@ -217,7 +215,3 @@ def test_a_storage_that_optuna_made(folder):
         want = dict(params, **{"train.anneal_lr": str(params["train.anneal_lr"]).lower()})
         assert all(abs(t["params"][k] - v) < 1e-9 if isinstance(v, float) else t["params"][k] == v for k, v in want.items()), (t, want)
         equal((t["score"], t["cost_s"]), tuple(values) if values else (None, t["cost_s"]))
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

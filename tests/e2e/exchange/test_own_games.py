@@ -2,14 +2,11 @@
 import fcntl
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import equal, show, write
 
@@ -617,7 +614,3 @@ void puf_log(Log *log, Dict *out) { dict_set(out, "perf", log->perf); dict_set(o
     out, _ = run("train", "./masked.so", "--env.length", 6, "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)
     result = json.loads(out)
     equal((result["score"], result["perf"], result["ep_length"]), (7, 1, 6))
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

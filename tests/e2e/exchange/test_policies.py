@@ -5,12 +5,9 @@ import json
 import math
 import os
 import pathlib
-import shutil
 import struct
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import equal, fails, run, write
 
@@ -566,7 +563,3 @@ def check_onnx(name, line, row, sizes):
         likeliest = max(range(size), key=lambda i: (line["columns"][at + i] if allowed[i] else -math.inf, -i))
         equal(row["action"][j], likeliest)
         at += size
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,11 +1,7 @@
 """Configs of PufferLib on the command line: several files, one message, errors, sweeps; and hints of other mistakes."""
 import os
-import pathlib
 import re
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import tap
 from tap import TINY, equal, fails, run, show, write
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "study", "dialect", "puffer")
@@ -115,7 +111,3 @@ def test_hints_name_what_helps(folder):
     fails("train", "cartpole", "--train.device", "gpuu", code=2, says="allowed is one of auto, cpu, cuda")
     err = fails("train", "--resume", path, "--train.optimizer", "adam", code=2, says="made with train.optimizer muon, this run has adam")
     assert "number of the choice" not in err
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

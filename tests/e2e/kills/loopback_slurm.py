@@ -3,16 +3,13 @@ folder. Partition low gives way to partition high, with 15 s of grace."""
 import contextlib
 import getpass
 import os
-import pathlib
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from loopback_ssh import free_port
 

@@ -2,13 +2,10 @@
 import contextlib
 import getpass
 import os
-import pathlib
 import shutil
 import socket
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 
 

@@ -16,10 +16,8 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from asking import OUTSIDE, Server, submit
 from tap import TINY_SWEEP, equal, run, show, start, trials_now, wait_for, write
@@ -483,7 +481,3 @@ def test_the_machine_sleeps(folder):
     process.communicate(timeout=120)
     equal(process.returncode, 0)
     equal([(t["state"], t["attempt"]) for t in show(store, "a")["trials"]], [("done", 1)] * 6)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -5,17 +5,14 @@ or changed, and in the end every trial is done.
 TRAWL_KILLS: number of kills (50; 1000 in the nightly run).
 """
 import os
-import pathlib
 import random
 import re
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, equal, run, trials_now, write
 
@@ -234,7 +231,3 @@ def test_kills_and_worse_at_random_moments(folder):
     rows = finished_rows(store)
     for key, row in seen.items():
         equal(rows[key], row)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -11,15 +11,11 @@ import random
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, equal, run, write
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "store"))
-import postgres  # noqa: E402
+import postgres
 
 N_KILLS = int(os.environ.get("TRAWL_NODE_KILLS", 24))
 PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2") + """
@@ -277,7 +273,3 @@ def test_branches_come_with_a_result(folder):
     equal(sorted(branches()), sorted(("branch %d" % number,) for number, n in told for _ in range(n or 0)))
     equal(json.loads(run("replay", "a", "--store", store, "--json")[0])["differences"], [])
     run("check", store)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -2,13 +2,10 @@
 import contextlib
 import json
 import os
-import pathlib
 import signal
 import sqlite3
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, children, equal, run, show, start, trials_now, wait_for, write
 
@@ -265,7 +262,3 @@ def study_now(store, column):
         return study(store, column)
     except (sqlite3.OperationalError, TypeError):
         return 0
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

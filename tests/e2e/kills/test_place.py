@@ -2,13 +2,10 @@
 import fcntl
 import json
 import os
-import pathlib
 import re
 import sqlite3
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, equal, errors, fails, run, show, start, trials_now, wait_for, write
 
@@ -170,7 +167,3 @@ def test_a_pipe_for_a_lock_or_a_store(folder):
     fails("sweep", write(folder, "a.ini", TINY_SWEEP), "--store", folder / "s.db", "--name", "a", code=1, says="is not a file")
     os.mkfifo(folder / "p.db")
     fails("sweep", folder / "a.ini", "--store", folder / "p.db", "--name", "a", code=1, says="is not a file")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -13,17 +13,13 @@ import re
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "store"))
-import postgres  # noqa: E402
+import postgres
 
 N_KILLS = int(os.environ.get("TRAWL_PG_KILLS", 12))
 LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 50k")
@@ -461,7 +457,3 @@ def test_kills_lose_and_double_nothing(folder):
     for process in pair:
         process.communicate(timeout=tap.PATIENCE_S)
     assert "is whole" in run("check", store)[0]
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -12,10 +12,8 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import loopback_ssh
 import tap
 import test_kill
@@ -329,7 +327,3 @@ def kill_at_random(folder, cluster, kind, events, n):
 
 def test_kills_at_random_moments_lose_and_double_nothing(folder):
     kill_at_random(folder, loopback_ssh.Sshd(folder), Remote, ("controller", "ssh", "worker"), N_KILLS)
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

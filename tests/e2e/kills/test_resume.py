@@ -3,10 +3,8 @@ import json
 import os
 import pathlib
 import signal
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, trials_now, wait_for, write
 
@@ -192,7 +190,3 @@ def test_new_limits_on_resume(folder):
     equal(len(show(store, "a")["trials"]), 100)
     fails("sweep", "--resume", "a", "--store", store, "--seed", 9, code=2, says="seed")
     fails("sweep", "--resume", "a", "--store", store, "--trials", 10**6 + 1, code=2, says="--trials")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -1,16 +1,12 @@
 """Workers as jobs of a real Slurm on loopback: a sweep, a preemption, a controller that is a batch job itself, and kill -9 of controller,
 srun, worker and slurmd."""
+import atexit
 import os
-import pathlib
-import random
 import signal
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import loopback_slurm
 import tap
-import test_kill
 import test_remote
 from tap import TINY_SWEEP, equal, run, show, start, wait_for, write
 
@@ -22,6 +18,7 @@ running = []  # one Slurm for all tests: it takes seconds to start
 def slurm():
     if not running:
         running.append(loopback_slurm.Slurm())
+        atexit.register(running[0].end)
     return running[0]
 
 
@@ -147,11 +144,3 @@ class Jobs(test_remote.Remote):
 
 def test_kills_at_random_moments_lose_and_double_nothing(folder):
     test_remote.kill_at_random(folder, slurm(), Jobs, ("controller", "ssh", "worker", "slurmd"), N_KILLS)
-
-
-if __name__ == "__main__":
-    try:
-        tap.main(sys.modules[__name__])
-    finally:
-        for one in running:
-            one.end()

@@ -2,11 +2,8 @@
 models, and one that minimises."""
 
 import json
-import pathlib
-import sys
 import urllib.parse
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from serve_client import make_study, serving
 from tap import equal, run
@@ -84,8 +81,3 @@ def test_every_answer_has_the_form_that_is_stated(folder):
         assert "lacks points" in differs({k: v for k, v in front.items() if k != "points"}, form)
         assert "no integer" in differs({**front, "version": "1"}, form)
         assert differs({**front, "points": [{**front["points"][0], "score": "much"}]}, form)
-
-
-if __name__ == "__main__":
-    import sys
-    tap.main(sys.modules[__name__])

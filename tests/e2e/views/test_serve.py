@@ -8,10 +8,8 @@ import re
 import shlex
 import sqlite3
 import subprocess
-import sys
 import urllib.parse
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from serve_client import S, make_study, serving, big, hardened, open_play, watch, watch_all
 
@@ -316,7 +314,3 @@ def db_trials(store, folder):
                 db.execute("UPDATE trial SET config = ?, checksum = NULL WHERE id = ?", (config, row))
             if path:
                 db.execute("INSERT INTO checkpoint (trial_id, env_steps, path, created_ms) VALUES (?, 512, ?, 1)", (row, path))
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -8,13 +8,11 @@ import random
 import re
 import shutil
 import socket
-import sys
 import tempfile
 import threading
 import time
 import urllib.parse
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from serve_client import S, serving, big, control, hardened
 
@@ -314,7 +312,3 @@ def test_ports_and_usage(folder):
     tap.fails("serve", "--bind", "no.such.host.invalid", code=2, says="--bind")
     tap.fails("serve", "--open", "perhaps", code=2, says="yes or no")
     assert "--control" in tap.run("serve", "--help")[0]
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

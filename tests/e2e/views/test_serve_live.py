@@ -6,10 +6,8 @@ import os
 import pathlib
 import signal
 import sqlite3
-import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from serve_client import S, make_study, Server, serving, big, Stream, control
 
@@ -192,7 +190,3 @@ def test_a_report_that_is_asked_for_at_the_end_does_not_abort(folder):
             t.join()
         tap.equal(process.returncode, 0)
         assert "suspended" not in err, err
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

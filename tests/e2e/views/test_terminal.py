@@ -1,17 +1,14 @@
 """The live views on a terminal of 80 columns: they fit, they end at the right place, and the cursor is restored."""
 import fcntl
 import os
-import pathlib
 import pty
 import re
 import select
 import signal
 import struct
-import sys
 import termios
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tap
 from tap import TINY, TINY_SWEEP, equal, write
 
@@ -159,7 +156,3 @@ def test_killed_by_the_second_interrupt_shows_the_cursor(folder):
     equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 130)
     os.close(fd)
     assert written.rindex(b"\x1b[?25h") > written.rindex(b"\x1b[?25l")
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

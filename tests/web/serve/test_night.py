@@ -20,7 +20,6 @@ import threading
 import time
 import urllib.parse
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "e2e"), str(pathlib.Path(__file__).resolve().parent)]
 import browser
 import tap
 
@@ -302,7 +301,3 @@ def test_pages_come_back_after_every_kind_of_failure(folder):
         tap.equal(b.run("window.mark"), 1)
     finally:
         b.close()
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])

@@ -18,7 +18,6 @@ import tempfile
 import time
 import urllib.parse
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "e2e"), str(pathlib.Path(__file__).resolve().parent)]
 import browser
 import record
 import tap
@@ -780,17 +779,4 @@ def test_pages_that_were_left_hold_no_stream(_):
     clean()
 
 
-def fresh(test):
-    """Leaves the page of an earlier test first: its late requests and console output belong to that test."""
-    @functools.wraps(test)
-    def with_clean_page(folder):
-        leave()
-        test(folder)
-    return with_clean_page
-
-
-if __name__ == "__main__":
-    for name_, function_ in list(globals().items()):
-        if name_.startswith("test_") and callable(function_):
-            globals()[name_] = fresh(function_)
-    tap.main(sys.modules[__name__])
+before_each = leave  # late requests and console output of a page belong to the test that opened it

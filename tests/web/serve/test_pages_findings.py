@@ -5,14 +5,13 @@ import json
 import re
 import shutil
 import sqlite3
-import sys
 import urllib.parse
 import urllib.request
 
 import test_pages as pages  # ends here where there is no browser
 import tap
 from tap import equal, run
-from test_pages import SHOTS, Server, clean, go, leave, page, path, text
+from test_pages import SHOTS, Server, before_each, clean, go, leave, path, text
 
 SEEDED = tap.TINY_SWEEP.replace("method = sobol", "method = sobol\nconfirm = 0")
 
@@ -225,10 +224,3 @@ def test_a_run_and_its_branches_are_a_line(folder):
     assert all(costs[a] <= costs[b] for line in lines for a, b in zip(line, line[1:])), (lines, costs)
     assert "one run and its branches" in text(".legend")
     clean(other.origin)
-
-
-if __name__ == "__main__":
-    for name_, function_ in list(globals().items()):
-        if name_.startswith("test_") and callable(function_):
-            globals()[name_] = pages.fresh(function_)
-    tap.main(sys.modules[__name__])

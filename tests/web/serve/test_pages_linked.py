@@ -3,13 +3,11 @@ what a reader without eyes, a mouse or colours needs of every page."""
 
 import json
 import re
-import sys
 import urllib.parse
 
 import test_pages as pages  # ends here where there is no browser
-import tap
 from tap import equal
-from test_pages import FRONT_STILL, STUDY, TABLE_READY, TRIALS, VIEWS, clean, go, page, path, point, text, tip, trials, trials_column
+from test_pages import FRONT_STILL, STUDY, TABLE_READY, TRIALS, VIEWS, before_each, clean, go, page, path, point, text, tip, trials, trials_column
 
 
 def test_one_selection_links_all_views(_):
@@ -220,10 +218,3 @@ def test_no_label_is_cut_at_an_edge(_):
     b.run("document.querySelector('main').append(Object.assign(document.createElement('p'), {textContent: 'a label that is cut', style: 'width: 40px; overflow: hidden; white-space: nowrap'}))")
     assert any(f.startswith("cut") for f in b.run(CUT))
     pages.leave()
-
-
-if __name__ == "__main__":
-    for name_, function_ in list(globals().items()):
-        if name_.startswith("test_") and callable(function_):
-            globals()[name_] = pages.fresh(function_)
-    tap.main(sys.modules[__name__])

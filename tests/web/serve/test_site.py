@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "e2e"), str(pathlib.Path(__file__).resolve().parent)]
 import browser
 import tap
 from tap import equal, run
@@ -193,8 +192,3 @@ def test_what_is_no_site_is_not_written_into(folder):
     run("report", "one", "one", "--store", made()[0], "--site", folder / "twice")
     equal([p.name for p in (folder / "twice" / "data").glob("s*") if p.is_dir()], ["s0"])  # named twice, it is there once
     assert "no study 'none'" in run("report", "none", "--store", made()[0], "--site", folder / "other", code=1)[1]
-
-
-
-if __name__ == "__main__":
-    tap.main(sys.modules[__name__])
