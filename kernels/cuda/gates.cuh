@@ -13,7 +13,7 @@ static __device__ __forceinline__ float num_sigmoid_inverse(float x)
 
 /* The sigmoids 1 / (1 + e^-x) of a cell's three gates. They share one reciprocal, because the special function unit is
  * what bounds a cell; the end at 2^40 keeps the product of three finite, and the sigmoid there is 9.1e-13. Off by at
- * most 5e-7 (test_cuda_linear.c). */
+ * most 5e-7 (test_cuda_sigmoid.c). */
 static __device__ __forceinline__ void num_sigmoids(float *a, float *b, float *c)
 {
     float ea = num_sigmoid_inverse(*a), eb = num_sigmoid_inverse(*b), ec = num_sigmoid_inverse(*c);

@@ -22,6 +22,7 @@ struct buf {
     enum buf_role role;
     size_t n; /* numbers, or bytes of BUF_BYTES */
     size_t shift; /* numbers by which it is off the alignment of device memory */
+    double tolerance; /* 0: the precision's */
     void *start; /* as the CPU has it; owned */
     void *cpu, *got, *again; /* what the devices made of it, as each has it; owned */
     void *mem, *dev; /* device memory, owned; the first number in it */
@@ -52,7 +53,7 @@ struct parity_case {
     bool has_acts; /* differs with the precision */
     void (*make)(struct parity *p, const size_t *s);
     void (*run)(struct kern *k, const struct call *c);
-    size_t shapes[16][5]; /* ends at a row that begins with 0 */
+    size_t shapes[24][5]; /* ends at a row that begins with 0 */
 };
 
 /* ---- buffers ---- */
@@ -141,6 +142,19 @@ TEST_UNUSED static void parity_bytes(struct parity *p, const char *name, enum bu
 TEST_UNUSED static void parity_shift(struct parity *p, size_t numbers)
 {
     p->bufs[p->n_bufs - 1].shift = numbers;
+}
+
+/* All activations do. */
+TEST_UNUSED static void parity_shift_acts(struct parity *p, size_t numbers)
+{
+    for (size_t i = 0; i < p->n_bufs; i++)
+        p->bufs[i].shift = p->bufs[i].kind == BUF_ACT ? numbers : p->bufs[i].shift;
+}
+
+/* The tensor added last is computed in f32, whatever the precision. */
+TEST_UNUSED static void parity_f32(struct parity *p)
+{
+    p->bufs[p->n_bufs - 1].tolerance = PARITY_F32;
 }
 
 /* ---- running ---- */
@@ -254,10 +268,9 @@ TEST_UNUSED static void parity_compare_floats(const struct parity *p, const stru
 
 TEST_UNUSED static void parity_compare(const struct parity *p)
 {
-    double tolerance = p->bf16 ? PARITY_BF16 : PARITY_F32;
-
     for (size_t i = 0; i < p->n_bufs; i++) {
         const struct buf *b = &p->bufs[i];
+        double tolerance = b->tolerance > 0.0 ? b->tolerance : p->bf16 ? PARITY_BF16 : PARITY_F32;
         if (b->start == NULL || b->role == BUF_SCRATCH)
             continue;
         switch (b->kind) {

@@ -13,6 +13,7 @@
 static void weights_cast_make(struct parity *p, const size_t *s)
 {
     parity_add(p, "w", BUF_ACT, BUF_OUT, s[0]);
+    parity_f32(p); /* rounded to the nearest, as the host rounds */
     parity_normal(p, "params", BUF_F32, BUF_IN, s[0], 1.0f);
 }
 
@@ -22,9 +23,11 @@ static void weights_cast_run(struct kern *k, const struct call *c)
         OPS(k)->copy(k, c->p[0], c->p[1], c->s[0] * sizeof(float));
     else
         OPS(k)->weights_cast(k, c->p[0], (const float *)c->p[1], c->s[0]);
+    for (size_t i = 0; IS_CPU(k) && parity.bf16 && i < c->s[0]; i++)
+        ((float *)c->p[0])[i] = bf16_value(bf16_bits(((float *)c->p[0])[i]));
 }
 
-/* M, N, K, 4 bias + act, 8: a token holds a NaN, which no activation may swallow */
+/* M, N, K, 4 bias + act, 8: a token holds a NaN, which no activation may swallow; shift */
 static void linear_forward_make(struct parity *p, const size_t *s)
 {
     size_t M = s[0], N = s[1], K = s[2];
@@ -39,6 +42,7 @@ static void linear_forward_make(struct parity *p, const size_t *s)
         parity_normal(p, "b", BUF_ACT, BUF_IN, N, 1.0f);
     else
         parity_none(p);
+    parity_shift_acts(p, s[4]);
 }
 
 static void linear_forward_run(struct kern *k, const struct call *c)
@@ -48,7 +52,7 @@ static void linear_forward_run(struct kern *k, const struct call *c)
     OPS(k)->linear_forward(k, &l);
 }
 
-/* M, N, K, act + 4 dx + 8 db + 16 add_dx + 32 add_dw */
+/* M, N, K, act + 4 dx + 8 db + 16 add_dx + 32 add_dw, shift */
 static void linear_backward_make(struct parity *p, const size_t *s)
 {
     size_t M = s[0], N = s[1], K = s[2], how = s[3];
@@ -68,6 +72,7 @@ static void linear_backward_make(struct parity *p, const size_t *s)
         y[i] = y[i] < 0.0f ? 0.0f : y[i];
     parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
     parity_normal(p, "w", BUF_ACT, BUF_IN, N * K, 0.3f);
+    parity_shift_acts(p, s[4]);
 }
 
 static void linear_backward_run(struct kern *k, const struct call *c)
@@ -82,13 +87,15 @@ static void linear_backward_run(struct kern *k, const struct call *c)
     OPS(k)->linear_backward(k, &l);
 }
 
-/* M, O, H */
+/* M, O, H, 0, shift */
 static void heads_forward_make(struct parity *p, const size_t *s)
 {
     parity_add(p, "out", BUF_F32, BUF_OUT, s[0] * s[1]);
+    parity_f32(p);
     parity_normal(p, "x", BUF_ACT, BUF_IN, s[0] * s[2], 1.0f);
     parity_normal(p, "w", BUF_F32, BUF_IN, s[1] * s[2], 0.2f);
     parity_normal(p, "b", BUF_F32, BUF_IN, s[1], 1.0f);
+    parity_shift_acts(p, s[4]);
 }
 
 static void heads_forward_run(struct kern *k, const struct call *c)
@@ -98,16 +105,19 @@ static void heads_forward_run(struct kern *k, const struct call *c)
                .out = c->p[0], .x = c->p[1], .w = c->p[2], .b = c->p[3], .M = c->s[0], .O = c->s[1], .H = c->s[2]});
 }
 
-/* M, O, H, add_dw */
+/* M, O, H, add_dw, shift */
 static void heads_backward_make(struct parity *p, const size_t *s)
 {
     size_t M = s[0], O = s[1], H = s[2];
     parity_add(p, "dx", BUF_ACT, BUF_OUT, M * H);
     parity_result(p, "dw", BUF_F32, O * H, s[3] != 0);
+    parity_f32(p);
     parity_result(p, "db", BUF_F32, O, s[3] != 0);
+    parity_f32(p);
     parity_normal(p, "dout", BUF_F32, BUF_IN, M * O, 0.1f);
     parity_normal(p, "x", BUF_ACT, BUF_IN, M * H, 1.0f);
     parity_normal(p, "w", BUF_F32, BUF_IN, O * H, 0.2f);
+    parity_shift_acts(p, s[4]);
 }
 
 static void heads_backward_run(struct kern *k, const struct call *c)
@@ -378,8 +388,8 @@ static void rng_advance_run(struct kern *k, const struct call *c)
     OPS(k)->rng_advance(k, (struct rng *)c->p[0], c->s[0]);
 }
 
-/* T, N, B: items of 1, 4, 2, 472, 7 and 512 bytes a row */
-static const size_t gather_bytes[] = {1, 4, 2, 472, 7, 512};
+/* T, N, B: items of so many bytes a row; every second one has a step more */
+static const size_t gather_bytes[] = {1, 4, 2, 472, 7, 512, 3, 8, 12, 16, 33, 236};
 #define N_GATHER (sizeof gather_bytes / sizeof gather_bytes[0])
 
 static void gather_make(struct parity *p, const size_t *s)
@@ -388,8 +398,8 @@ static void gather_make(struct parity *p, const size_t *s)
     for (size_t i = 0; i < s[2]; i++)
         idx[i] = (int32_t)rng_below(&p->rng, (uint32_t)s[1]);
     for (size_t i = 0; i < N_GATHER; i++) {
-        size_t n = s[0] * s[1] * gather_bytes[i];
-        parity_add(p, "dst", BUF_BYTES, BUF_OUT, s[0] * s[2] * gather_bytes[i]);
+        size_t T = s[0] + i % 2, n = T * s[1] * gather_bytes[i];
+        parity_add(p, "dst", BUF_BYTES, BUF_OUT, T * s[2] * gather_bytes[i]);
         uint8_t *src = (uint8_t *)parity_add(p, "src", BUF_BYTES, BUF_IN, n);
         for (size_t j = 0; j < n; j++)
             src[j] = (uint8_t)rng_u32(&p->rng);
@@ -400,7 +410,7 @@ static void gather_run(struct kern *k, const struct call *c)
 {
     struct kern_gather_item items[N_GATHER];
     for (size_t i = 0; i < N_GATHER; i++)
-        items[i] = (struct kern_gather_item){c->p[1 + 2 * i], c->p[2 + 2 * i], gather_bytes[i], c->s[0]};
+        items[i] = (struct kern_gather_item){c->p[1 + 2 * i], c->p[2 + 2 * i], gather_bytes[i], c->s[0] + i % 2};
     OPS(k)->gather(
         k, &(struct kern_gather){.items = items, .n_items = N_GATHER, .idx = c->p[0], .N = c->s[1], .B = c->s[2]});
 }
@@ -562,14 +572,24 @@ static void adam_run(struct kern *k, const struct call *c)
     OPS(k)->adam(k, &l);
 }
 
-/* Which tensors, how */
-static const struct kern_tensor muon_sets[][6] = {
+/* Which tensors, how, 1: the gradient has parts of low rank */
+static const struct kern_tensor muon_sets[][8] = {
     {{0, 1, 1, true}},
     {{0, 128, 118, true}, {15104, 128, 1, false}, {15232, 384, 128, true}, {64384, 5, 128, true}, {65024, 5, 1, false}},
     {{0, 7, 33, true}, {231, 33, 7, true}, {462, 65, 64, true}, {4622, 3, 1, false}, {4625, 130, 257, true}},
     {{0, 96, 32, true}, {3072, 96, 32, true}, {6144, 96, 32, true}, {9216, 96, 32, true}, {12288, 32, 118, true}},
+    {{0, 31, 90, true},
+     {2790, 90, 31, true},
+     {5580, 1, 17, true},
+     {5597, 17, 2, true},
+     {5631, 5, 128, true},
+     {6271, 1, 1, true},
+     {6272, 33, 1, false},
+     {6305, 64, 64, true}},
+    {{0, 256, 118, true}, {30208, 256, 1, false}, {30464, 768, 256, true}, {227072, 20, 256, true}},
+    {{0, 512, 118, true}, {60416, 1536, 512, true}, {846848, 200, 300, true}, {906848, 301, 199, true}},
 };
-static const size_t muon_counts[] = {1, 5, 5, 5};
+static const size_t muon_counts[] = {1, 5, 5, 5, 8, 4, 4};
 
 static void muon_make(struct parity *p, const size_t *s)
 {
@@ -579,6 +599,8 @@ static void muon_make(struct parity *p, const size_t *s)
     p->call.tensors = tensors;
     p->call.n_tensors = count;
     add_optimiser(p, n, s[1]);
+    for (size_t i = 0; s[2] != 0 && i < n; i++) /* g was added last */
+        ((float *)p->bufs[p->n_bufs - 1].start)[i] += 0.02f * (float)(i % 13);
     parity_add(p, "scratch", BUF_BYTES, BUF_SCRATCH, kern_muon_scratch_bytes(tensors, count));
 }
 
@@ -611,10 +633,13 @@ static void random_bytes(struct parity *p, const char *name, enum buf_role role,
         x[i] = (uint8_t)rng_u32(&p->rng);
 }
 
+/* bytes, and those by which dst and src are off an address of 256 */
 static void copy_make(struct parity *p, const size_t *s)
 {
     random_bytes(p, "dst", BUF_INOUT, s[0] + 9); /* what lies past the end must stay */
+    parity_shift(p, s[1]);
     random_bytes(p, "src", BUF_IN, s[0]);
+    parity_shift(p, s[2]);
 }
 
 static void zero_run(struct kern *k, const struct call *c)
@@ -631,6 +656,8 @@ static void copy_run(struct kern *k, const struct call *c)
 static void sum_rows_make(struct parity *p, const size_t *s)
 {
     parity_normal(p, "x", BUF_F32, BUF_INOUT, s[0] * s[1], 1.0f);
+    if (s[0] < 5) /* what ranks add up: the same sums everywhere */
+        p->bufs[0].tolerance = 1e-12;
 }
 
 static void sum_rows_run(struct kern *k, const struct call *c)
@@ -668,13 +695,20 @@ static const struct parity_case cases[] = {
     PARITY_ROW(weights_cast, true, {1}, {7}, {4098}, {70001}),
     PARITY_ROW(linear_forward, true, {1, 1, 1, 0}, {3, 5, 7, 5}, {17, 33, 9, 6}, {64, 128, 118, 5}, {4096, 128, 118, 5},
                {257, 384, 128, 0}, {1000, 37, 40, 4}, {2050, 130, 66, 1}, {64, 128, 118, 8 + 5}, {64, 128, 118, 8 + 1},
-               {17, 33, 9, 8 + 5}, {64, 128, 118, 8 + 6}),
+               {17, 33, 9, 8 + 5}, {64, 128, 118, 8 + 6}, {77, 64, 4, 4}, {129, 96, 32, 5}, {1, 128, 118, 6},
+               {65, 33, 17, 2}, {257, 7, 5, 5}, {4096, 512, 256, 6}, {500, 128, 1, 5}, {130, 128, 118, 5, 1},
+               {130, 64, 24, 6, 3}),
     PARITY_ROW(linear_backward, true, {1, 1, 1, 12}, {3, 5, 7, 13}, {17, 33, 9, 14}, {64, 128, 118, 9},
                {4096, 128, 118, 4 + 8 + 1}, {257, 384, 128, 4 + 16}, {1000, 37, 40, 4 + 8 + 16 + 32 + 1},
-               {2050, 130, 66, 4 + 32 + 2}),
-    PARITY_ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}, {70, 5, 128}),
+               {2050, 130, 66, 4 + 32 + 2}, {77, 64, 4, 12}, {129, 96, 32, 4 + 8 + 16 + 32 + 1}, {1, 128, 118, 14},
+               {65, 33, 17, 13}, {257, 7, 5, 8 + 32}, {4096, 512, 256, 14}, {500, 128, 1, 4 + 8 + 16 + 32 + 1},
+               {130, 128, 118, 4 + 8 + 16 + 32 + 1, 1}, {130, 64, 24, 14, 3}),
+    PARITY_ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}, {70, 5, 128},
+               {1000, 1, 1}, {333, 2, 7}, {1000, 3, 32}, {333, 9, 64}, {1000, 13, 96}, {333, 17, 128}, {1000, 20, 200},
+               {333, 23, 512}, {1000, 5, 128, 0, 1}, {16384, 4, 128}),
     PARITY_ROW(heads_backward, true, {1, 2, 1}, {3, 5, 7, 1}, {4096, 5, 128, 0}, {1001, 25, 64, 1}, {130, 68, 33, 0},
-               {70, 5, 128, 1}),
+               {70, 5, 128, 1}, {1000, 1, 1, 1}, {333, 2, 7, 1}, {1000, 3, 32}, {333, 9, 64, 1}, {1000, 13, 96},
+               {333, 17, 128, 1}, {1000, 20, 200}, {333, 23, 512, 1}, {1000, 5, 128, 0, 1}, {16384, 4, 128}),
     PARITY_ROW(sample, false, {1, 0, 0}, {33, 1, 1}, {4096, 0, 0}, {1001, 2, 1}, {500, 3, 0}, {500, 1, 3}, {77, 2, 2},
                {1000, 4, 0}, {300, 6, 0}, {64, 4, 2}, {64, 6, 2}, {333, 7, 1}, {70, 8, 0}, {200, 9, 0}, {150, 10, 1}),
     PARITY_ROW(step_post, false, {1, 0}, {33, 1}, {4099, 1}, {4096, 0}),
@@ -697,16 +731,18 @@ static const struct parity_case cases[] = {
                {5, 41, 8, 2}, {5, 30, 9, 12}, {6, 33, 10, 5}),
     PARITY_ROW(minibatch_stats, false, {1, 0}, {3, 1}, {2, 100}, {2, 1, 1}),
     PARITY_ROW(grad_norm, false, {1, 0}, {67, 0}, {70001, 0}, {1000001, 0}, {4096, 1}, {4096, 2}),
-    PARITY_ROW(adam, false, {1, 0}, {67, 0}, {70001, 0}, {4096, 1}, {4096, 2}),
-    PARITY_ROW(muon, false, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {2, 1}, {2, 2}),
+    PARITY_ROW(adam, false, {1, 0}, {13, 0}, {67, 0}, {1093, 0}, {70001, 0}, {4096, 1}, {4096, 2}),
+    PARITY_ROW(muon, false, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {2, 1}, {2, 2}, {5, 0}, {6, 0}, {7, 0}, {2, 0, 1},
+               {4, 0, 1}, {5, 0, 1}, {6, 0, 1}, {7, 0, 1}, {7, 1}, {7, 2}),
     PARITY_ROW(optimiser_tick, false, {1, 0}, {1, 1}, {1, 2}),
-    PARITY_ROW_OF(zero, false, copy_make, zero_run, {1}, {77}, {4096}, {100003}),
-    PARITY_ROW(copy, false, {1}, {77}, {4096}, {100003}),
-    PARITY_ROW(sum_rows, false, {1, 5}, {3, 1}, {16, 4099}, {2, 70001}),
+    PARITY_ROW_OF(zero, false, copy_make, zero_run, {1}, {77}, {4096}, {100003}, {18, 2}, {1200, 4}, {58001, 2}),
+    PARITY_ROW(copy, false, {1}, {77}, {4096}, {100003}, {2, 2}, {20, 2, 0}, {1202, 0, 2}, {58000, 4}, {58001, 0, 4}),
+    PARITY_ROW(sum_rows, false, {1, 5}, {3, 1}, {4, 777}, {16, 4099}, {2, 70001}),
     PARITY_ROW_OF(pack_rows, false, rows_make, pack_rows_run, {1, 4, 100}, {37, 12, 30}, {4096, 472, 2}, {5001, 7, 90},
-                  {4096, 512, 0}),
+                  {4096, 512, 0}, {1001, 1, 25}, {2001, 13, 50}, {3001, 40, 75}, {4001, 121, 100}, {5000, 256, 1}),
     PARITY_ROW_OF(unpack_rows, false, rows_make, unpack_rows_run, {1, 4, 100}, {37, 12, 30}, {4096, 472, 2},
-                  {5001, 7, 90}, {4096, 512, 0}),
+                  {5001, 7, 90}, {4096, 512, 0}, {1001, 1, 25}, {2001, 13, 50}, {3001, 40, 75}, {4001, 121, 100},
+                  {5000, 256, 1}),
 };
 #define N_CASES (sizeof cases / sizeof cases[0])
 

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(root, "tests", "style"))
 
 import style  # noqa: E402: it runs cases
 
-TESTS = ["test_parity", "test_parity_nets", "test_parity_norm", "test_cuda_linear", "test_cuda_env", "test_cuda_rollout", "trainer_test_cuda"]
+TESTS = ["test_parity", "test_parity_nets", "test_parity_norm", "test_cuda_sigmoid", "test_cuda_env", "test_cuda_rollout", "trainer_test_cuda"]
 # Lists two tests, or runs one.
 TEST = """#!/bin/sh
 for last; do :; done
@@ -84,7 +84,7 @@ def test_sanitizer():
 def test_parity():
     with tempfile.TemporaryDirectory() as at:
         machine = Machine(at)
-        assert "test_cuda_linear bf16" in machine.check("--only", "parity", code=0)
+        assert "test_cuda_sigmoid bf16" in machine.check("--only", "parity", code=0)
         assert "trainer_test_cuda_ranks" in machine.check("--only", "ranks", code=1)  # it is missing
         plant(os.path.join(at, "trainer_test_cuda_ranks"), TEST)
         assert "1 of 1 met" in machine.check("--only", "ranks", code=0)
