@@ -25,6 +25,7 @@
     "program:s? note:s? tags:s? created_ms:n started_ms:n finished_ms:n promise_seeds:i resume_command:s? version:i"
 #define COLUMNS                                                                                                        \
     "number:i state:s score:n perf:n cost:n cost_s:n device_s:n env_steps:n on_front:b origin:s? seed:n attempt:n "    \
+    "deaths:i losses:i "                                                                                               \
     "device:s? slot:s? cost_method:s? reason:s? created_ms:n started_ms:n finished_ms:n live_score:n live_s:n "        \
     "score_se:n eval_episodes:n eval_unfinished:n eval_s:n start_s:n program:s? vector_units:s? dropped:s? note:s? "   \
     "tags:s? expected:n expected_lo:n expected_hi:n n_seeds:n env:s? objective:n infeasible:s?"

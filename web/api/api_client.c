@@ -11,13 +11,12 @@
 
 #include <string.h>
 
-enum status api_client(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status api_client(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const char *verb = strrchr(r->target.segments[r->target.n_segments - 1], ':') + 1; /* the route has one */
     cJSON *json = NULL;
 
-    answer->no_store = true;
+    r->answer->no_store = true;
     TRY(ask_body_check(ask_verb_find(verb), r->body, err));
     TRY(s->set.ask(s->set.store_path, verb, r->study, r->trial, r->body, &json, err));
     api_put_json(out, json);
@@ -45,8 +44,7 @@ static cJSON *lease_json(const struct lease *l)
     return json;
 }
 
-enum status api_leases(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status api_leases(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct reader reader = {0};
     struct study study = {0};
@@ -55,7 +53,7 @@ enum status api_leases(struct serve *s, const struct request *r, struct answer *
     size_t n = 0;
     enum status rc;
 
-    answer->no_store = true;
+    r->answer->no_store = true;
     TRY(serve_reader_take(s, &reader, err));
     rc = store_study_find(reader.store, r->study, &study, err);
     if (rc == ST_OK)

@@ -16,7 +16,7 @@
 #include "study/findings/node_list.h"
 #include "study/findings/timeline.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/models.h"
 #include "web/serve/data/page_study.h"
 #include "web/serve/request.h"
@@ -34,8 +34,7 @@
 
 /* Best, promise and front are those of every other answer; the bounds to widen are the model's, which may be of fewer
  * trials. */
-enum status api_briefing(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                         struct error *err)
+enum status api_briefing(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct gp_insight *insight = NULL;
     struct model_entry *e;
@@ -60,7 +59,7 @@ enum status api_briefing(struct serve *s, const struct request *r, struct answer
     serve_unlock(s);
     briefing_free(&b);
     mem_free(insight);
-    answer->no_store = state != MODEL_READY;
+    r->answer->no_store = state != MODEL_READY;
     json_add_str(json, "study", r->study);
     json_add_str(json, "model", model_state_name(state));
     api_put_json(out, json);
@@ -75,40 +74,28 @@ static void put_calibration(const struct study_view *v, const struct calibration
     struct foresight f;
 
     foresight_make(v, &f);
-    strbuf_add(out, "{\"study\":");
-    put_str(out, v->study.name);
-    strbuf_addf(out,
-                ",\"inside\":%zu,\"left_out\":%zu,\"columns\":[\"trial\",\"n_seeds\",\"predicted\",\"lo\",\"hi\","
-                "\"score\"],\"rows\":[",
-                c->n_inside, c->n_left_out);
+    put_json(
+        out,
+        "{'study':%s,'inside':%zu,'left_out':%zu,'columns':['trial','n_seeds','predicted','lo','hi','score'],'rows':[",
+        v->study.name, c->n_inside, c->n_left_out);
     for (size_t i = 0; i < c->n; i++) {
         const struct calibration_row *row = &c->rows[i];
-        const double values[] = {row->predicted, row->lo, row->hi, row->score};
-        strbuf_addf(out, "%s[%zu,%zu", i > 0 ? ",\n" : "\n", row->trial, row->n_seeds);
-        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
-            strbuf_add(out, ",");
-            put_f64(out, values[k]);
-        }
-        strbuf_add(out, "]");
+        put_json(out, i > 0 ? ",\n[%zu,%zu,%g,%g,%g,%g]" : "\n[%zu,%zu,%g,%g,%g,%g]", row->trial, row->n_seeds,
+                 row->predicted, row->lo, row->hi, row->score);
     }
-    strbuf_addf(out, "],\"proposals\":{\"trials\":%zu,\"scores_inside\":%zu,\"costs_inside\":%zu,\"score_z\":", f.n,
-                f.n_score, f.n_cost);
-    put_f64(out, f.n > 0 ? f.score_z : (double)NAN);
-    strbuf_add(out, ",\"cost_z\":");
-    put_f64(out, f.n > 0 ? f.cost_z : (double)NAN);
-    strbuf_add(out, ",\"text\":");
-    put_str(out, foresight_text(&f, text));
-    strbuf_add(out, "}}\n");
+    put_json(
+        out,
+        "],'proposals':{'trials':%zu,'scores_inside':%zu,'costs_inside':%zu,'score_z':%g,'cost_z':%g,'text':%s}}\n",
+        f.n, f.n_score, f.n_cost, f.n > 0 ? f.score_z : (double)NAN, f.n > 0 ? f.cost_z : (double)NAN,
+        foresight_text(&f, text));
 }
 
-enum status api_calibration(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                            struct error *err)
+enum status api_calibration(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct study_view *v = mem_alloc(sizeof *v); /* large */
     struct calibration c = {0};
     enum status rc = study_view_open(s->set.store_path, r->study, v, err);
 
-    (void)answer;
     if (rc == ST_OK) {
         calibration_make(v, &c);
         put_calibration(v, &c, out);
@@ -134,23 +121,12 @@ static void keep_within(const struct study_view *v, struct seed_stats *q)
 
 static void put_stats(const struct seed_stats *q, struct strbuf *out)
 {
-    const struct {
-        const char *key;
-        double value;
-    } rows[] = {{"mean", q->mean},     {"sd", q->sd},         {"mean_lo", q->mean_lo}, {"mean_hi", q->mean_hi},
-                {"iqm", q->iqm},       {"iqm_lo", q->iqm_lo}, {"iqm_hi", q->iqm_hi},   {"low", q->low},
-                {"middle", q->middle}, {"high", q->high},     {"min", q->min},         {"max", q->max}};
-
-    strbuf_addf(out, "{\"n\":%zu", q->n);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        put_key(out, rows[i].key);
-        put_f64(out, rows[i].value);
-    }
-    strbuf_add(out, "}");
+    put_json(out, "{'n':%zu,'mean':%g,'sd':%g,'mean_lo':%g,'mean_hi':%g,'iqm':%g,'iqm_lo':%g,'iqm_hi':%g,", q->n,
+             q->mean, q->sd, q->mean_lo, q->mean_hi, q->iqm, q->iqm_lo, q->iqm_hi);
+    put_json(out, "'low':%g,'middle':%g,'high':%g,'min':%g,'max':%g}", q->low, q->middle, q->high, q->min, q->max);
 }
 
-enum status api_seeds(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                      struct error *err)
+enum status api_seeds(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
     const struct study_view *v;
@@ -158,7 +134,6 @@ enum status api_seeds(struct serve *s, const struct request *r, struct answer *a
     double *scores;
     size_t n = 0;
 
-    (void)answer;
     if (p == NULL)
         return err->status;
     v = &p->view;
@@ -168,22 +143,14 @@ enum status api_seeds(struct serve *s, const struct request *r, struct answer *a
         return rc;
     }
     scores = mem_array(v->n, sizeof *scores);
-    strbuf_add(out, "{\"study\":");
-    put_str(out, v->study.name);
-    strbuf_addf(out, ",\"trial\":%lld,\"columns\":[\"trial\",\"state\",\"seed\",\"score\",\"cost\"],\"rows\":[",
-                (long long)r->trial);
+    put_json(out, "{'study':%s,'trial':%lld,'columns':['trial','state','seed','score','cost'],'rows':[", v->study.name,
+             (long long)r->trial);
     for (size_t i = 0, rows = 0; i < v->n; i++) {
         if (!study_view_same_point(v, i, (size_t)r->trial) || v->env[i] != v->env[r->trial]) /* of one game */
             continue;
-        strbuf_addf(out, "%s[%zu,", rows++ > 0 ? "," : "", i);
-        put_str(out, trial_state_name(v->trials[i].state));
-        strbuf_add(out, ",");
-        put_i64(out, v->trials[i].seed);
-        strbuf_add(out, ",");
-        put_f64(out, v->trials[i].score);
-        strbuf_add(out, ",");
-        put_f64(out, study_view_trial_cost(v, &v->trials[i]));
-        strbuf_add(out, "]");
+        put_json(out, rows++ > 0 ? ",[%zu,%s,%lld,%g,%g]" : "[%zu,%s,%lld,%g,%g]", i,
+                 trial_state_name(v->trials[i].state), (long long)v->trials[i].seed, v->trials[i].score,
+                 study_view_trial_cost(v, &v->trials[i]));
         if (v->gp[i].state == GP_TRIAL_DONE)
             scores[n++] = v->trials[i].score;
     }
@@ -294,8 +261,7 @@ static void add_curve(cJSON *row, struct store *store, const char *metric)
     mem_free(points);
 }
 
-enum status api_lanes(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                      struct error *err)
+enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
     cJSON *json, *running, *row, *timeline, *nodes = NULL;
@@ -306,7 +272,7 @@ enum status api_lanes(struct serve *s, const struct request *r, struct answer *a
 
     if (p == NULL)
         return err->status;
-    answer->no_store = true;
+    r->answer->no_store = true;
     json = cJSON_CreateObject();
     is_alive = strcmp(page_study_state(p, s->has_writer), "interrupted") != 0;
     metric = mem_strdup(p->view.study.metric);
@@ -350,8 +316,7 @@ static enum status read_names(const struct request *r, cJSON **ret_names, struct
     return ST_OK;
 }
 
-enum status api_compare(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                        struct error *err)
+enum status api_compare(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct study_view *views[COMPARISON_MAX] = {NULL};
     struct comparison *c = mem_alloc(sizeof *c);
@@ -359,7 +324,6 @@ enum status api_compare(struct serve *s, const struct request *r, struct answer 
     size_t n = 0;
     enum status rc = read_names(r, &names, err);
 
-    (void)answer;
     for (const cJSON *name = rc == ST_OK ? names->child : NULL; name != NULL && rc == ST_OK; name = name->next) {
         views[n] = mem_alloc(sizeof **views);
         rc = study_view_open(s->set.store_path, name->valuestring, views[n++], err);

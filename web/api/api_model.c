@@ -29,13 +29,13 @@ static enum status study_now(struct serve *s, const struct request *r, int64_t *
 
 /* Under the models' lock: the answer is head and body (taken), or the head alone when there is no model. */
 static void answer_model(const struct request *r, enum model_state state, const struct model_entry *e, cJSON *body,
-                         struct answer *answer, struct strbuf *out)
+                         struct strbuf *out)
 {
     cJSON *json = cJSON_CreateObject();
 
-    answer->no_store = state != MODEL_READY;
+    r->answer->no_store = state != MODEL_READY;
     if (state == MODEL_COMPUTING)
-        answer->status = MHD_HTTP_ACCEPTED;
+        r->answer->status = MHD_HTTP_ACCEPTED;
     json_add_str(json, "study", r->study);
     json_add_str(json, "model", model_state_name(state));
     if (e != NULL && e->version > 0)
@@ -53,7 +53,7 @@ static void answer_model(const struct request *r, enum model_state state, const 
 
 /* of: one of study_model's bodies. */
 static enum status answer_part(struct serve *s, const struct request *r, cJSON *of(const struct study_model *),
-                               struct answer *answer, struct strbuf *out, struct error *err)
+                               struct strbuf *out, struct error *err)
 {
     struct model_entry *e;
     enum model_state state;
@@ -64,27 +64,24 @@ static enum status answer_part(struct serve *s, const struct request *r, cJSON *
     state = models_lock(s->models, r->study, settled, &e);
     if (state >= MODEL_STALE)
         body = of(e->model);
-    answer_model(r, state, e, body, answer, out);
+    answer_model(r, state, e, body, out);
     models_unlock(s->models);
     return ST_OK;
 }
 
-enum status api_insight(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                        struct error *err)
+enum status api_insight(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    return answer_part(s, r, study_model_insight, answer, out, err);
+    return answer_part(s, r, study_model_insight, out, err);
 }
 
-enum status api_model_front(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                            struct error *err)
+enum status api_model_front(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    return answer_part(s, r, study_model_front, answer, out, err);
+    return answer_part(s, r, study_model_front, out, err);
 }
 
-enum status api_model_next(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                           struct error *err)
+enum status api_model_next(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    return answer_part(s, r, study_model_next, answer, out, err);
+    return answer_part(s, r, study_model_next, out, err);
 }
 
 /* What a slice or a contour goes over and through. */
@@ -127,7 +124,7 @@ static enum status find_place(const struct page_study *p, const struct request *
 }
 
 static enum status answer_place(struct serve *s, const struct request *r, const char *param, const char *y,
-                                struct answer *answer, struct strbuf *out, struct error *err)
+                                struct strbuf *out, struct error *err)
 {
     struct page_study *p = serve_lock_study(s, r->study, err);
     struct place place = {.param = param, .y = y};
@@ -146,28 +143,26 @@ static enum status answer_place(struct serve *s, const struct request *r, const 
         rc = y != NULL ? study_model_contour(e->model, param, y, place.trial, &body, err)
                        : study_model_slice(e->model, param, place.trial, &body, err);
     if (rc == ST_OK)
-        answer_model(r, state, e, body, answer, out);
+        answer_model(r, state, e, body, out);
     models_unlock(s->models);
     return rc;
 }
 
-enum status api_model_slice(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                            struct error *err)
+enum status api_model_slice(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const char *param = target_query(&r->target, "param");
 
     if (param == NULL)
         return FAIL(err, ST_USAGE, "no param; name a searched parameter, `space` of the study lists them");
-    return answer_place(s, r, param, NULL, answer, out, err);
+    return answer_place(s, r, param, NULL, out, err);
 }
 
-enum status api_model_contour(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                              struct error *err)
+enum status api_model_contour(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const char *x = target_query(&r->target, "x"), *y = target_query(&r->target, "y");
 
     if (x == NULL || y == NULL)
         return FAIL(err, ST_USAGE, "no %s; name two searched parameters, x and y, `space` of the study lists them",
                     x == NULL ? "x" : "y");
-    return answer_place(s, r, x, y, answer, out, err);
+    return answer_place(s, r, x, y, out, err);
 }

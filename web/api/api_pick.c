@@ -11,7 +11,7 @@
 #include "study/view/study_view.h"
 #include "web/report/report.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
@@ -74,34 +74,15 @@ static void put_pick(const struct page_study *p, const struct picked *picked, bo
     const struct trial *t = &p->view.trials[picked->trial];
     char text[PROMISE_TEXT_MAX];
 
-    strbuf_add(out, "{\"study\":");
-    put_str(out, p->view.study.name);
-    strbuf_addf(out, ",\"version\":%lld,\"rule\":", (long long)p->version);
-    put_str(out, picked->rule);
-    strbuf_addf(out, ",\"trial\":%zu,\"state\":", picked->trial);
-    put_str(out, trial_state_name(t->state));
-    put_key(out, "score");
-    put_f64(out, t->score);
-    put_key(out, "cost");
-    put_f64(out, study_view_trial_cost(&p->view, &p->view.trials[picked->trial]));
-    put_key(out, "cost_s");
-    put_f64(out, t->cost_s);
-    put_key(out, "model");
-    put_str(out, page_study_advice_state(p));
+    put_json(out,
+             "{'study':%s,'version':%lld,'rule':%s,'trial':%zu,'state':%s,'score':%g,'cost':%g,'cost_s':%g,'model':%s,",
+             p->view.study.name, (long long)p->version, picked->rule, picked->trial, trial_state_name(t->state),
+             t->score, study_view_trial_cost(&p->view, t), t->cost_s, page_study_advice_state(p));
     put_promise(out, &picked->promise);
-    put_key(out, "promise");
-    put_str(out, promise_text(&picked->promise, text));
-    put_key(out, "cost_text");
-    put_str(out, promise_cost_text(&picked->promise, p->view.search.cost, text));
-    strbuf_addf(out, ",\"supported\":%s,\"note\":", supported ? "true" : "false");
-    put_str(out, picked->note);
-    put_key(out, "params");
-    strbuf_add(out, "{");
-    for (size_t k = 0; k < p->view.search.space.dim; k++) {
-        put_key(out, p->view.search.space.params[k].key);
-        page_study_put_param(p, picked->trial, k, out);
-    }
-    strbuf_add(out, "}");
+    put_json(out, ",'promise':%s", promise_text(&picked->promise, text));
+    put_json(out, ",'cost_text':%s,'supported':%i,'note':%s,'params':",
+             promise_cost_text(&picked->promise, p->view.search.cost, text), supported, picked->note);
+    page_study_put_params(p, picked->trial, out);
 }
 
 /* Picks; with `out`, what is known of the trial goes there. */
@@ -161,21 +142,17 @@ static enum status put_export(struct serve *s, const struct request *r, const st
     return rc;
 }
 
-enum status api_pick(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                     struct error *err)
+enum status api_pick(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct picked picked = {0};
     struct strbuf line;
 
-    (void)answer;
     TRY(pick(s, r, &picked, out, err));
     strbuf_init(&line, SERVE_BODY_BYTES);
     bool ok = put_export(s, r, &picked, EXPORT_ARGS, &line, NULL) == ST_OK;
-    put_key(out, "train_command");
-    api_put_line(out, ok ? &line : NULL);
+    api_put_train_command(out, ok ? &line : NULL);
     strbuf_free(&line);
     api_put_export_command(s, r->study, picked.rule, out);
-    strbuf_add(out, "}\n");
     return ST_OK;
 }
 
@@ -198,8 +175,7 @@ static char *disposition(const char *study, const char *what, const char *suffix
     return taken;
 }
 
-enum status api_export(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status api_export(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const char *format = target_query(&r->target, "format");
     static const char *const suffixes[] = {[EXPORT_INI] = "ini", [EXPORT_JSON] = "json", [EXPORT_ARGS] = "sh"};
@@ -213,8 +189,8 @@ enum status api_export(struct serve *s, const struct request *r, struct answer *
     TRY(pick(s, r, &picked, NULL, err));
     TRY(put_export(s, r, &picked, kind, out, err));
     snprintf(what, sizeof what, "-%zu", picked.trial);
-    answer->type = kind == EXPORT_JSON ? "application/json" : "text/plain; charset=utf-8";
-    answer->disposition = disposition(r->study, what, suffixes[kind]);
+    r->answer->type = kind == EXPORT_JSON ? "application/json" : "text/plain; charset=utf-8";
+    r->answer->disposition = disposition(r->study, what, suffixes[kind]);
     return ST_OK;
 }
 
@@ -233,8 +209,7 @@ static enum status write_report(const struct serve *s, const char *study, enum r
     return rc;
 }
 
-enum status api_report(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status api_report(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     static const struct {
         const char *name, *type;
@@ -253,30 +228,28 @@ enum status api_report(struct serve *s, const struct request *r, struct answer *
     if (i == n)
         return FAIL(err, ST_USAGE, "format is '%.20s'; html, svg, csv, json, pdf and png are known", name);
     TRY(write_report(s, r->study, formats[i].format, out, err));
-    answer->type = formats[i].type;
+    r->answer->type = formats[i].type;
     /* The report has its style inside, and no script. */
-    answer->csp = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
-                  "frame-ancestors 'none'; sandbox";
+    r->answer->csp =
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'; sandbox";
     if (formats[i].format != REPORT_HTML && formats[i].format != REPORT_SVG)
-        answer->disposition = disposition(r->study, "", formats[i].name);
+        r->answer->disposition = disposition(r->study, "", formats[i].name);
     return ST_OK;
 }
 
 /* -- /control -- */
 
-enum status api_control(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                        struct error *err)
+enum status api_control(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     char *message = NULL;
 
-    answer->no_store = true;
+    r->answer->no_store = true;
     if (json_get_str(r->body, "action") == NULL)
         return FAIL(err, ST_USAGE,
                     "the body has no action; pause, continue, stop, add, priority, retry and confirm are known");
     TRY(s->set.control(s->set.store_path, r->study, r->body, &message, err));
-    strbuf_add(out, "{\"ok\":true,\"message\":");
-    put_str(out, message);
-    strbuf_add(out, "}\n");
+    put_json(out, "{'ok':%i,'message':%s}\n", true, message);
     mem_free(message);
     return ST_OK;
 }

@@ -6,7 +6,7 @@
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
@@ -24,8 +24,7 @@ void api_put_json(struct strbuf *out, cJSON *json)
     mem_free(text);
 }
 
-enum status api_version(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                        struct error *err)
+enum status api_version(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const char *slash = store_is_address(s->set.store_path) ? NULL : strrchr(s->set.store_path, '/');
     cJSON *json = cJSON_CreateObject();
@@ -36,7 +35,7 @@ enum status api_version(struct serve *s, const struct request *r, struct answer 
     pthread_rwlock_rdlock(&s->data);
     memcpy(problem, s->store_error, sizeof problem);
     pthread_rwlock_unlock(&s->data);
-    answer->no_store = true;
+    r->answer->no_store = true;
     json_add_str(json, "program", s->set.program);
     json_add_str(json, "version", s->set.version);
     json_add_str(json, "commit", s->set.commit);
@@ -53,12 +52,10 @@ enum status api_version(struct serve *s, const struct request *r, struct answer 
     return ST_OK;
 }
 
-enum status api_studies(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                        struct error *err)
+enum status api_studies(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     cJSON *json = cJSON_CreateObject(), *list;
 
-    (void)answer;
     (void)err;
     pthread_rwlock_rdlock(&s->data);
     json_add_i64(json, "version", r->version);
@@ -71,14 +68,12 @@ enum status api_studies(struct serve *s, const struct request *r, struct answer 
     return ST_OK;
 }
 
-enum status api_study(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                      struct error *err)
+enum status api_study(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
     cJSON *json, *space = NULL, *reference;
     enum status rc;
 
-    (void)answer;
     if (p == NULL)
         return err->status;
     json = page_study_summary(p, s->has_writer);

@@ -8,7 +8,7 @@
 #include "study/view/study_view.h"
 #include "web/api/trial_config.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
@@ -26,17 +26,12 @@
 /* The trial as /trials shows it, as one object. */
 static void put_columns(const struct page_study *p, size_t i, struct strbuf *out)
 {
-    strbuf_add(out, "{");
     for (int k = 0; k < api_n_columns(); k++) {
-        put_key(out, api_column_name(p, k));
+        put_json(out, k > 0 ? ",%s:" : "{%s:", api_column_name(p, k));
         api_put_column(p, i, k, out);
     }
-    strbuf_add(out, "},\"params\":{");
-    for (size_t k = 0; k < p->view.search.space.dim; k++) {
-        put_key(out, p->view.search.space.params[k].key);
-        page_study_put_param(p, i, k, out);
-    }
-    strbuf_add(out, "}");
+    strbuf_add(out, "},\"params\":");
+    page_study_put_params(p, i, out);
 }
 
 /* Head of the answer out of what was read last; study and id for what has to be read now. */
@@ -58,14 +53,11 @@ static enum status put_known(struct serve *s, const struct request *r, int64_t a
         if (ret_metric != NULL)
             *ret_metric = mem_strdup(p->view.study.metric);
         if (out != NULL) {
-            strbuf_add(out, "{\"study\":");
-            put_str(out, p->view.study.name);
-            strbuf_addf(out, ",\"version\":%lld,\"trial\":", (long long)p->version);
-            put_columns(p, (size_t)r->trial, out);
             struct promise promise;
             study_view_promise(&p->view, (size_t)r->trial, &promise);
-            put_key(out, "belief");
-            strbuf_add(out, "{");
+            put_json(out, "{'study':%s,'version':%lld,'trial':", p->view.study.name, (long long)p->version);
+            put_columns(p, (size_t)r->trial, out);
+            strbuf_add(out, ",\"belief\":{");
             put_promise(out, &promise);
             strbuf_add(out, "}");
         }
@@ -76,11 +68,11 @@ static enum status put_known(struct serve *s, const struct request *r, int64_t a
 
 /* -- /trials/N -- */
 
-void api_put_line(struct strbuf *out, struct strbuf *line)
+void api_put_train_command(struct strbuf *out, struct strbuf *line)
 {
     while (line != NULL && line->len > 0 && line->text[line->len - 1] == '\n')
         line->text[--line->len] = '\0';
-    put_str(out, line != NULL ? line->text : NULL);
+    put_json(out, ",'train_command':%s", line != NULL ? line->text : NULL);
 }
 
 void api_put_export_command(const struct serve *s, const char *study, const char *rule, struct strbuf *out)
@@ -95,8 +87,7 @@ void api_put_export_command(const struct serve *s, const char *study, const char
     strbuf_add_shell(&line, serve_store_path(s, store));
     strbuf_add(&line, " --pick ");
     strbuf_add_shell(&line, rule);
-    put_key(out, "export_command");
-    put_str(out, line.text);
+    put_json(out, ",'export_command':%s}\n", line.text);
     strbuf_free(&line);
 }
 
@@ -107,8 +98,7 @@ static void put_train_command(const struct study *study, const struct trial *tri
 
     strbuf_init(&line, SERVE_BODY_BYTES);
     bool ok = export_build(study, trial, &none, EXPORT_ARGS, &line, NULL) == ST_OK;
-    put_key(out, "train_command");
-    api_put_line(out, ok ? &line : NULL);
+    api_put_train_command(out, ok ? &line : NULL);
     strbuf_free(&line);
 }
 
@@ -128,11 +118,10 @@ static enum status put_config(const struct request *r, struct store *store, int6
         rc = trial_config_rows(&trial, against >= 0 ? &other : NULL, &rows, err);
     if (rc == ST_OK) {
         char *text = json_print(rows, false);
-        put_key(out, "config");
+        strbuf_add(out, ",\"config\":");
         put_json_text(out, text);
         mem_free(text);
-        put_key(out, "against");
-        put_f64(out, against >= 0 ? (double)against : (double)NAN);
+        put_json(out, ",'against':%g", against >= 0 ? (double)against : (double)NAN);
         put_train_command(&study, &trial, out);
     }
     cJSON_Delete(rows);
@@ -149,10 +138,8 @@ static enum status put_names(struct store *store, int64_t id, struct strbuf *out
 
     TRY(store_metric_names(store, id, &names, &n, err));
     strbuf_add(out, "[");
-    for (size_t i = 0; i < n; i++) {
-        strbuf_add(out, i > 0 ? "," : "");
-        put_str(out, names[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        put_json(out, i > 0 ? ",%s" : "%s", names[i]);
     strbuf_add(out, "]");
     store_names_free(names, n);
     return ST_OK;
@@ -166,21 +153,13 @@ static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf
 
     TRY(store_checkpoint_path(store, id, &path, err));
     exists = path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    put_key(out, "checkpoint");
-    if (path == NULL) {
-        strbuf_add(out, "null");
-    } else {
-        strbuf_add(out, "{\"path\":");
-        put_str(out, path);
-        strbuf_addf(out, ",\"exists\":%s,\"bytes\":", exists ? "true" : "false");
-        put_f64(out, exists ? (double)st.st_size : (double)NAN);
-        strbuf_add(out, "}");
-    }
-    put_key(out, "can_play");
-    strbuf_add(out, exists ? "true" : "false");
-    put_key(out, "play_note");
-    put_str(
-        out,
+    if (path == NULL)
+        strbuf_add(out, ",\"checkpoint\":null");
+    else
+        put_json(out, ",'checkpoint':{'path':%s,'exists':%i,'bytes':%g}", path, exists,
+                 exists ? (double)st.st_size : (double)NAN);
+    put_json(
+        out, ",'can_play':%i,'play_note':%s", exists,
         exists ? NULL
         : path == NULL
             ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them (branches have none)"
@@ -189,22 +168,20 @@ static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf
     return ST_OK;
 }
 
-enum status api_trial(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                      struct error *err)
+enum status api_trial(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     int64_t against = -1, study_id = 0, id = 0;
     struct reader reader = {0};
     char rule[48];
     enum status rc;
 
-    (void)answer;
     TRY(target_i64(&r->target, "against", 0, INT32_MAX, &against, err));
     TRY(put_known(s, r, against, &study_id, &id, NULL, out, err));
     rc = serve_reader_take(s, &reader, err);
     if (rc == ST_OK)
         rc = put_config(r, reader.store, study_id, against, out, err);
     if (rc == ST_OK) {
-        put_key(out, "metrics");
+        strbuf_add(out, ",\"metrics\":");
         rc = put_names(reader.store, id, out, err);
     }
     if (rc == ST_OK)
@@ -214,7 +191,6 @@ enum status api_trial(struct serve *s, const struct request *r, struct answer *a
         return rc;
     snprintf(rule, sizeof rule, "trial=%lld", (long long)r->trial);
     api_put_export_command(s, r->study, rule, out);
-    strbuf_add(out, "}\n");
     return ST_OK;
 }
 
@@ -228,12 +204,12 @@ static void put_axis(struct strbuf *out, const struct thin *points, size_t n, in
 {
     static const char *const names[] = {"env_steps", "wall_s", "value"};
 
-    put_key(out, names[axis]);
-    strbuf_add(out, "[");
-    for (size_t i = 0; i < n; i++) {
-        strbuf_add(out, i > 0 ? "," : "");
-        put_f64(out, axis == 0 ? points[i].env_steps : axis == 1 ? points[i].wall_s : points[i].value);
-    }
+    put_json(out, axis > 0 ? ",%s:[" : "%s:[", names[axis]);
+    for (size_t i = 0; i < n; i++)
+        put_json(out, i > 0 ? ",%g" : "%g",
+                 axis == 0   ? points[i].env_steps
+                 : axis == 1 ? points[i].wall_s
+                             : points[i].value);
     strbuf_add(out, "]");
 }
 
@@ -266,8 +242,7 @@ static enum status put_curve(struct store *store, int64_t id, const char *name, 
     TRY(store_curve(store, id, name, &all, &n, err));
     points = mem_array(n < max ? n : max, sizeof *points);
     n = thin_out(all, n, max, points);
-    put_key(out, name);
-    strbuf_add(out, "{");
+    put_json(out, "%s:{", name);
     for (int axis = 0; axis < 3; axis++)
         put_axis(out, points, n, axis);
     strbuf_add(out, "}");
@@ -288,14 +263,14 @@ static enum status put_curves(struct store *store, int64_t id, const char *names
             return FAIL(err, ST_USAGE, "metrics: give at most %d names with commas between", CURVES_MAX);
         memcpy(name, at, n);
         name[n] = '\0';
+        strbuf_add(out, n_curves > 0 ? "," : "");
         TRY(put_curve(store, id, name, max, out, err));
         at += n + (at[n] == ',');
     }
     return ST_OK;
 }
 
-enum status api_curves(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status api_curves(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const char *names = target_query(&r->target, "metrics");
     int64_t points = 500, study_id = 0, id = 0;
@@ -303,13 +278,10 @@ enum status api_curves(struct serve *s, const struct request *r, struct answer *
     char *metric = NULL;
     enum status rc;
 
-    (void)answer;
     TRY(target_i64(&r->target, "points", 2, CURVE_POINTS_MAX, &points, err));
     TRY(put_known(s, r, -1, &study_id, &id, &metric, NULL, err));
     rc = serve_reader_take(s, &reader, err);
-    strbuf_addf(out, "{\"study\":");
-    put_str(out, r->study);
-    strbuf_addf(out, ",\"trial\":%lld,\"names\":", (long long)r->trial);
+    put_json(out, "{'study':%s,'trial':%lld,'names':", r->study, (long long)r->trial);
     if (rc == ST_OK)
         rc = put_names(reader.store, id, out, err);
     strbuf_add(out, ",\"curves\":{");
@@ -327,15 +299,13 @@ enum status api_curves(struct serve *s, const struct request *r, struct answer *
 
 /* -- /log -- */
 
-enum status api_log(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                    struct error *err)
+enum status api_log(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     int64_t bytes = 65536, study_id = 0, id = 0;
     struct trial trial = {0};
     struct reader reader = {0};
     enum status rc;
 
-    (void)answer;
     TRY(target_i64(&r->target, "bytes", 1, 1 << 20, &bytes, err));
     TRY(put_known(s, r, -1, &study_id, &id, NULL, NULL, err));
     rc = serve_reader_take(s, &reader, err);
@@ -348,14 +318,11 @@ enum status api_log(struct serve *s, const struct request *r, struct answer *ans
     size_t n = strlen(text), skip = n > (size_t)bytes ? n - (size_t)bytes : 0;
     while (skip > 0 && skip < n && ((unsigned char)text[skip] & 0xc0) == 0x80)
         skip++; /* not in the middle of a character */
-    strbuf_addf(out, "{\"trial\":%lld,\"available\":%s,\"bytes\":%zu,\"truncated\":%s,\"note\":", (long long)r->trial,
-                trial.log_tail != NULL ? "true" : "false", n, skip > 0 ? "true" : "false");
-    put_str(out, trial.log_tail != NULL
-                     ? NULL
-                     : "the last lines are kept of trials whose program failed or whose worker died");
-    strbuf_add(out, ",\"text\":");
-    put_str(out, text + skip);
-    strbuf_add(out, "}\n");
+    put_json(out, "{'trial':%lld,'available':%i,'bytes':%zu,'truncated':%i,'note':%s,'text':%s}\n", (long long)r->trial,
+             trial.log_tail != NULL, n, skip > 0,
+             trial.log_tail != NULL ? NULL
+                                    : "the last lines are kept of trials whose program failed or whose worker died",
+             text + skip);
     trial_free(&trial);
     return ST_OK;
 }

@@ -8,7 +8,8 @@
 #include "study/findings/believed.h"
 #include "study/view/promise.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
+#include "web/text/trial_field.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
@@ -22,198 +23,129 @@
 #define LIMIT_MAX 20000
 #define POINTS_MAX 2000
 
-/* -- columns -- */
+/* -- columns: what the store keeps, what is made of it, the parameters -- */
 
-enum column {
-    COL_NUMBER,
-    COL_STATE,
-    COL_SCORE,
-    COL_PERF,
-    COL_COST,
-    COL_COST_S,
-    COL_DEVICE_S,
-    COL_ENV_STEPS,
-    COL_ON_FRONT,
-    COL_ORIGIN,
-    COL_SEED,
-    COL_ATTEMPT,
-    COL_DEVICE,
-    COL_SLOT,
-    COL_COST_METHOD,
-    COL_REASON,
-    COL_CREATED,
-    COL_STARTED,
-    COL_FINISHED,
-    COL_LIVE_SCORE,
-    COL_LIVE_S,
-    COL_SCORE_SE,
-    COL_EVAL_EPISODES,
-    COL_EVAL_UNFINISHED,
-    COL_EVAL_S,
-    COL_START_S,
-    COL_PROGRAM,
-    COL_VECTOR_UNITS,
-    COL_DROPPED,
-    COL_NOTE,
-    COL_TAGS,
-    COL_EXPECTED,
-    COL_EXPECTED_LO,
-    COL_EXPECTED_HI,
-    COL_N_SEEDS,
-    COL_ENV,
-    COL_OBJECTIVE,
-    COL_INFEASIBLE,
+enum made {
+    MADE_STATE = TRIAL_FIELDS,
+    MADE_COST,
+    MADE_ON_FRONT,
+    MADE_LIVE_SCORE,
+    MADE_LIVE_S,
+    MADE_EXPECTED,
+    MADE_EXPECTED_LO,
+    MADE_EXPECTED_HI,
+    MADE_N_SEEDS,
+    MADE_ENV,
+    MADE_OBJECTIVE,
+    MADE_INFEASIBLE,
     COLUMNS
 };
-static const char *const column_names[COLUMNS] = {
-    "number",      "state",      "score",       "perf",         "cost",          "cost_s",
-    "device_s",    "env_steps",  "on_front",    "origin",       "seed",          "attempt",
-    "device",      "slot",       "cost_method", "reason",       "created_ms",    "started_ms",
-    "finished_ms", "live_score", "live_s",      "score_se",     "eval_episodes", "eval_unfinished",
-    "eval_s",      "start_s",    "program",     "vector_units", "dropped",       "note",
-    "tags",        "expected",   "expected_lo", "expected_hi",  "n_seeds",       "env",
-    "objective",   "infeasible"};
+static const char *const made_names[COLUMNS - TRIAL_FIELDS] = {"state",   "cost",     "on_front",    "live_score",
+                                                               "live_s",  "expected", "expected_lo", "expected_hi",
+                                                               "n_seeds", "env",      "objective",   "infeasible"};
 
-static bool is_text(int column)
-{
-    return column == COL_STATE || column == COL_ORIGIN || column == COL_DEVICE || column == COL_SLOT ||
-           column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS ||
-           column == COL_DROPPED || column == COL_NOTE || column == COL_TAGS || column == COL_ENV ||
-           column == COL_INFEASIBLE;
-}
+/* Of one column: a text (NULL: none) or a number (NaN: none). */
+struct value {
+    bool is_text;
+    const char *text;
+    double number;
+    char own[300]; /* of a text that is made here */
+};
 
-static const char *column_text(const struct page_study *p, size_t i, int column)
-{
-    const struct trial *t = &p->view.trials[i];
-
-    switch (column) {
-    case COL_STATE:
-        return trial_state_name(t->state);
-    case COL_ORIGIN:
-        return t->origin;
-    case COL_DEVICE:
-        return t->device;
-    case COL_SLOT:
-        return t->slot;
-    case COL_COST_METHOD:
-        return t->cost_method;
-    case COL_PROGRAM:
-        return t->program != NULL ? t->program : p->view.study.program;
-    case COL_VECTOR_UNITS:
-        return t->kernels;
-    case COL_DROPPED:
-        return t->dropped;
-    case COL_NOTE:
-        return t->note;
-    case COL_TAGS:
-        return t->tags;
-    case COL_ENV:
-        return study_view_env(&p->view, i);
-    default:
-        return t->reason;
-    }
-}
-
-static double time_value(int64_t ms)
-{
-    return ms > 0 ? (double)ms : (double)NAN;
-}
-
-/* What is believed of trial i, NaN where nothing is. */
-static double column_expected(const struct page_study *p, size_t i, int column)
+/* What is believed of trial i; NaN where nothing is. */
+static double expected_number(const struct page_study *p, size_t i, int column)
 {
     struct promise promise;
 
     study_view_promise(&p->view, i, &promise);
-    return column == COL_N_SEEDS       ? (double)promise.n_seeds
-           : !promise.is_known         ? (double)NAN
-           : column == COL_EXPECTED    ? promise.score
-           : column == COL_EXPECTED_LO ? promise.lo
-                                       : promise.hi;
+    return column == MADE_N_SEEDS       ? (double)promise.n_seeds
+           : !promise.is_known          ? (double)NAN
+           : column == MADE_EXPECTED    ? promise.score
+           : column == MADE_EXPECTED_LO ? promise.lo
+                                        : promise.hi;
 }
 
-/* Column COLUMNS + k: parameter k. */
-static double column_number(const struct page_study *p, size_t i, int column)
+static void made_value(const struct page_study *p, size_t i, int column, struct value *ret)
 {
     const struct trial *t = &p->view.trials[i];
-    bool live = t->state == TRIAL_RUNNING;
+    const struct last_report *live = t->state == TRIAL_RUNNING ? &p->live[i] : NULL;
 
     switch (column) {
-    case COL_NUMBER:
-        return (double)t->number;
-    case COL_SCORE:
-        return t->score;
-    case COL_PERF:
-        return t->perf;
-    case COL_COST:
-        return study_view_trial_cost(&p->view, &p->view.trials[i]);
-    case COL_COST_S:
-        return t->cost_s;
-    case COL_DEVICE_S:
-        return t->device_s;
-    case COL_ENV_STEPS:
-        return (double)(live ? p->live[i].env_steps : t->env_steps);
-    case COL_ON_FRONT:
-        return p->view.on_front[i];
-    case COL_SEED:
-        return (double)t->seed;
-    case COL_ATTEMPT:
-        return (double)t->attempt;
-    case COL_CREATED:
-        return time_value(t->created_ms);
-    case COL_STARTED:
-        return time_value(t->started_ms);
-    case COL_FINISHED:
-        return time_value(t->finished_ms);
-    case COL_LIVE_SCORE:
-        return live ? p->live[i].score : (double)NAN;
-    case COL_SCORE_SE:
-        return t->score_se;
-    case COL_EVAL_EPISODES:
-        return (double)t->eval_episodes;
-    case COL_EVAL_UNFINISHED:
-        return (double)t->eval_unfinished;
-    case COL_EVAL_S:
-        return t->eval_s;
-    case COL_START_S:
-        return t->start_s;
-    case COL_EXPECTED:
-    case COL_EXPECTED_LO:
-    case COL_EXPECTED_HI:
-    case COL_N_SEEDS:
-        return column_expected(p, i, column);
-    case COL_OBJECTIVE:
-        return study_view_third(&p->view, i);
-    case COL_LIVE_S:
-        return live ? p->live[i].wall_s : (double)NAN;
+    case MADE_STATE:
+        *ret = (struct value){.is_text = true, .text = trial_state_name(t->state)};
+        break;
+    case MADE_ENV:
+        *ret = (struct value){.is_text = true, .text = study_view_env(&p->view, i)};
+        break;
+    case MADE_INFEASIBLE: /* the limit that it breaks, in words */
+        ret->is_text = true;
+        study_view_explain_limit(&p->view, i, ret->own, sizeof ret->own);
+        ret->text = ret->own[0] != '\0' ? ret->own : NULL;
+        break;
+    case MADE_COST:
+        ret->number = study_view_trial_cost(&p->view, t);
+        break;
+    case MADE_ON_FRONT:
+        ret->number = p->view.on_front[i];
+        break;
+    case MADE_LIVE_SCORE:
+        ret->number = live != NULL ? live->score : (double)NAN;
+        break;
+    case MADE_LIVE_S:
+        ret->number = live != NULL ? live->wall_s : (double)NAN;
+        break;
+    case MADE_OBJECTIVE:
+        ret->number = study_view_third(&p->view, i);
+        break;
     default:
-        return p->view.x[i][column - COLUMNS];
+        ret->number = expected_number(p, i, column);
     }
 }
 
-/* Which limit it breaks, in words; null: it breaks none, or has not ended. */
-static void put_infeasible(const struct study_view *v, size_t i, struct strbuf *out)
+static bool is_named(int column, const char *name)
 {
-    char text[300];
+    return column < TRIAL_FIELDS && strcmp(trial_fields[column].name, name) == 0;
+}
 
-    study_view_explain_limit(v, i, text, sizeof text);
-    put_str(out, text[0] != '\0' ? text : NULL);
+/* Column COLUMNS + k: parameter k. */
+static void column_value(const struct page_study *p, size_t i, int column, struct value *ret)
+{
+    const struct trial *t = &p->view.trials[i];
+
+    ret->is_text = column < TRIAL_FIELDS && trial_fields[column].kind == FIELD_TEXT;
+    if (column >= COLUMNS)
+        ret->number = p->view.x[i][column - COLUMNS];
+    else if (column >= TRIAL_FIELDS)
+        made_value(p, i, column, ret);
+    else if (is_named(column, "program") && t->program == NULL)
+        ret->text = p->view.study.program;
+    else if (ret->is_text)
+        ret->text = trial_field_text(&trial_fields[column], t);
+    else if (is_named(column, "env_steps") && t->state == TRIAL_RUNNING)
+        ret->number = (double)p->live[i].env_steps;
+    else
+        ret->number = trial_field_number(&trial_fields[column], t);
 }
 
 void api_put_column(const struct page_study *p, size_t i, int column, struct strbuf *out)
 {
-    if (column >= COLUMNS)
+    struct value value;
+
+    if (column >= COLUMNS) {
         page_study_put_param(p, i, (size_t)(column - COLUMNS), out);
-    else if (column == COL_INFEASIBLE)
-        put_infeasible(&p->view, i, out);
-    else if (is_text(column))
-        put_str(out, column_text(p, i, column));
-    else if (column == COL_ON_FRONT)
-        strbuf_add(out, p->view.on_front[i] ? "true" : "false");
-    else if (column == COL_SEED)
-        put_i64(out, p->view.trials[i].seed);
+        return;
+    }
+    if (is_named(column, "seed")) { /* all of its digits */
+        put_trial_field(out, &trial_fields[column], &p->view.trials[i]);
+        return;
+    }
+    column_value(p, i, column, &value);
+    if (column == MADE_ON_FRONT)
+        put_json(out, "%i", value.number != 0);
+    else if (value.is_text)
+        put_str(out, value.text);
     else
-        put_f64(out, column_number(p, i, column));
+        put_f64(out, value.number);
 }
 
 int api_n_columns(void)
@@ -223,7 +155,9 @@ int api_n_columns(void)
 
 const char *api_column_name(const struct page_study *p, int column)
 {
-    return column < COLUMNS ? column_names[column] : p->view.search.space.params[column - COLUMNS].key;
+    return column < TRIAL_FIELDS ? trial_fields[column].name
+           : column < COLUMNS    ? made_names[column - TRIAL_FIELDS]
+                                 : p->view.search.space.params[column - COLUMNS].key;
 }
 
 static int column_find(const struct page_study *p, const char *name, size_t n)
@@ -306,7 +240,7 @@ static enum status read_listing(struct listing *l, const struct target *t, struc
     TRY(target_bool(t, "front", &l->front_only, err));
     TRY(read_states(l, target_query(t, "state"), err));
     TRY(read_fields(l, target_query(t, "fields"), err));
-    l->sort = sort != NULL ? column_find(l->p, sort, strlen(sort)) : COL_NUMBER;
+    l->sort = sort != NULL ? column_find(l->p, sort, strlen(sort)) : 0; /* the number */
     if (l->sort < 0)
         return FAIL(err, ST_USAGE, "sort: no column '%.60s'; /studies/NAME/trials shows them", sort);
     if (order != NULL && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
@@ -315,25 +249,22 @@ static enum status read_listing(struct listing *l, const struct target *t, struc
     return ST_OK;
 }
 
+/* Rows without a value come last in both orders. */
 static int compare_rows(const void *pa, const void *pb, void *ctx)
 {
     const struct listing *l = ctx;
     size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
+    struct value va, vb;
     int by;
 
-    if (is_text(l->sort)) {
-        const char *ta = column_text(l->p, a, l->sort), *tb = column_text(l->p, b, l->sort);
-        if (ta == NULL || tb == NULL)
-            by = (ta == NULL) != (tb == NULL) ? (ta == NULL ? 1 : -1) : 0;
-        else
-            by = l->descending ? strcmp(tb, ta) : strcmp(ta, tb);
-    } else {
-        double xa = column_number(l->p, a, l->sort), xb = column_number(l->p, b, l->sort);
-        if (isnan(xa) || isnan(xb))
-            by = (isnan(xa) != 0) - (isnan(xb) != 0);
-        else
-            by = l->descending ? (xb > xa) - (xb < xa) : (xa > xb) - (xa < xb);
-    }
+    column_value(l->p, a, l->sort, &va);
+    column_value(l->p, b, l->sort, &vb);
+    bool no_a = va.is_text ? va.text == NULL : isnan(va.number), no_b = vb.is_text ? vb.text == NULL : isnan(vb.number);
+    if (no_a || no_b)
+        by = no_a - no_b;
+    else
+        by = (l->descending ? -1 : 1) *
+             (va.is_text ? strcmp(va.text, vb.text) : (va.number > vb.number) - (va.number < vb.number));
     return by != 0 ? by : (a > b) - (a < b);
 }
 
@@ -345,15 +276,13 @@ static void select_rows(struct listing *l)
     for (size_t i = 0; i < p->view.n; i++)
         if (l->states[p->view.trials[i].state] && (!l->front_only || p->view.on_front[i]) && p->changed[i] > l->since)
             l->rows[l->n++] = i;
-    if (l->sort != COL_NUMBER || l->descending)
+    if (l->sort != 0 || l->descending)
         qsort_r(l->rows, l->n, sizeof *l->rows, compare_rows, l);
 }
 
 static void put_head(const struct page_study *p, struct strbuf *out)
 {
-    strbuf_add(out, "{\"study\":");
-    put_str(out, p->view.study.name);
-    strbuf_addf(out, ",\"version\":%lld", (long long)p->version);
+    put_json(out, "{'study':%s,'version':%lld", p->view.study.name, (long long)p->version);
 }
 
 static void put_listing(const struct listing *l, struct strbuf *out)
@@ -361,13 +290,8 @@ static void put_listing(const struct listing *l, struct strbuf *out)
     int64_t end = l->offset + l->limit < (int64_t)l->n ? l->offset + l->limit : (int64_t)l->n;
 
     put_head(l->p, out);
-    strbuf_addf(out, ",\"total\":%zu,\"offset\":%lld,\"limit\":%lld,\"next_offset\":", l->n, (long long)l->offset,
-                (long long)l->limit);
-    if (end < (int64_t)l->n)
-        put_i64(out, end);
-    else
-        strbuf_add(out, "null");
-    strbuf_add(out, ",\"columns\":[");
+    put_json(out, ",'total':%zu,'offset':%lld,'limit':%lld,'next_offset':%g,'columns':[", l->n, (long long)l->offset,
+             (long long)l->limit, end < (int64_t)l->n ? (double)end : (double)NAN);
     for (size_t k = 0; k < l->n_columns; k++) {
         strbuf_add(out, k > 0 ? "," : "");
         put_str(out, api_column_name(l->p, l->columns[k]));
@@ -384,13 +308,11 @@ static void put_listing(const struct listing *l, struct strbuf *out)
     strbuf_add(out, "]}\n");
 }
 
-enum status api_trials(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status api_trials(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct listing l = {.p = serve_lock_study(s, r->study, err)};
     enum status rc;
 
-    (void)answer;
     if (l.p == NULL)
         return err->status;
     rc = read_listing(&l, &r->target, err);
@@ -404,6 +326,11 @@ enum status api_trials(struct serve *s, const struct request *r, struct answer *
 }
 
 /* -- /hypervolume -- */
+
+static double time_value(int64_t ms)
+{
+    return ms > 0 ? (double)ms : (double)NAN;
+}
 
 static void put_hypervolume(const struct page_study *p, int64_t points, struct strbuf *out)
 {
@@ -434,37 +361,21 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
             if (rows[at].state == GP_TRIAL_DONE && !(rows[at].score <= expected_best))
                 expected_best = rows[at].score;
         }
-        strbuf_addf(out, "%s[%zu,", k > 0 ? "," : "", counts[k]);
-        put_time(out, last_ms);
-        strbuf_add(out, ",");
-        put_f64(out, last_ms > 0 && p->started_ms > 0 ? (double)(last_ms - p->started_ms) / 1e3 : (double)NAN);
-        strbuf_add(out, ",");
-        put_f64(out, cost_s);
-        strbuf_add(out, ",");
-        put_f64(out, volumes[k]);
-        strbuf_add(out, ",");
-        put_f64(out, study_view_score(&p->view, best));
-        strbuf_add(out, ",");
-        put_f64(out, expected[k]);
-        strbuf_add(out, ",");
-        put_f64(out, study_view_score(&p->view, expected_best));
-        strbuf_add(out, "]");
+        put_json(out, k > 0 ? ",[%zu,%g,%g,%g,%g,%g,%g,%g]" : "[%zu,%g,%g,%g,%g,%g,%g,%g]", counts[k],
+                 time_value(last_ms),
+                 last_ms > 0 && p->started_ms > 0 ? (double)(last_ms - p->started_ms) / 1e3 : (double)NAN, cost_s,
+                 volumes[k], study_view_score(&p->view, best), expected[k], study_view_score(&p->view, expected_best));
     }
-    strbuf_add(out, "],\"reference\":{\"cost\":");
-    put_f64(out, p->view.ref.cost);
-    strbuf_add(out, ",\"score\":");
-    put_f64(out, study_view_score(&p->view, p->view.ref.score));
-    strbuf_add(out, "}}\n");
+    put_json(out, "],'reference':{'cost':%g,'score':%g}}\n", p->view.ref.cost,
+             study_view_score(&p->view, p->view.ref.score));
     mem_free(rows);
 }
 
-enum status api_hypervolume(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                            struct error *err)
+enum status api_hypervolume(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     int64_t points = 240;
     const struct page_study *p;
 
-    (void)answer;
     TRY(target_i64(&r->target, "points", 2, POINTS_MAX, &points, err));
     p = serve_lock_study(s, r->study, err);
     if (p == NULL)
@@ -486,17 +397,13 @@ static void put_place(const struct page_study *p, const char *place, struct strb
 {
     bool first = true;
 
-    put_str(out, place);
-    strbuf_add(out, ",\"columns\":[\"trial\",\"state\",\"started_ms\",\"finished_ms\"],\"rows\":[");
+    put_json(out, "{'device':%s,'columns':['trial','state','started_ms','finished_ms'],'rows':[", place);
     for (size_t i = 0; i < p->view.n; i++) {
         const struct trial *t = &p->view.trials[i];
         if (t->started_ms == 0 || place_of(t) == NULL || strcmp(place_of(t), place) != 0)
             continue;
-        strbuf_addf(out, "%s[%zu,", first ? "" : ",", i);
-        put_str(out, trial_state_name(t->state));
-        strbuf_addf(out, ",%lld,", (long long)t->started_ms);
-        put_time(out, t->finished_ms);
-        strbuf_add(out, "]");
+        put_json(out, first ? "[%zu,%s,%lld,%g]" : ",[%zu,%s,%lld,%g]", i, trial_state_name(t->state),
+                 (long long)t->started_ms, time_value(t->finished_ms));
         first = false;
     }
     strbuf_add(out, "]}");
@@ -504,14 +411,12 @@ static void put_place(const struct page_study *p, const char *place, struct strb
 
 #define PLACES_MAX 256
 
-enum status api_timeline(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                         struct error *err)
+enum status api_timeline(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
     const char *places[PLACES_MAX];
     size_t n = 0;
 
-    (void)answer;
     if (p == NULL)
         return err->status;
     for (size_t i = 0; i < p->view.n; i++) {
@@ -523,13 +428,9 @@ enum status api_timeline(struct serve *s, const struct request *r, struct answer
             places[n++] = place;
     }
     put_head(p, out);
-    strbuf_add(out, ",\"from_ms\":");
-    put_time(out, p->started_ms);
-    strbuf_add(out, ",\"to_ms\":");
-    put_time(out, p->finished_ms);
-    strbuf_add(out, ",\"devices\":[");
+    put_json(out, ",'from_ms':%g,'to_ms':%g,'devices':[", time_value(p->started_ms), time_value(p->finished_ms));
     for (size_t k = 0; k < n; k++) {
-        strbuf_add(out, k > 0 ? ",\n{\"device\":" : "\n{\"device\":");
+        strbuf_add(out, k > 0 ? ",\n" : "\n");
         put_place(p, places[k], out);
     }
     strbuf_add(out, "]}\n");

@@ -54,31 +54,27 @@ static void find_ranges(const struct comparison *c, double *lo, double *hi, doub
 static void draw_steps(struct strbuf *out, const struct chart *chart, const struct compared *s)
 {
     for (size_t k = 0; k < s->n_front; k++) {
-        svg_to(out, k == 0 ? "<path class=\"front\" d=\"M" : "H", axis_at(&chart->x, s->front[k].cost));
-        svg_to(out, k == 0 ? " " : "V", axis_at(&chart->y, s->front[k].score));
+        put_xml(out, k == 0 ? "<path class=\"front\" d=\"M%g %g" : "H%gV%g", axis_at(&chart->x, s->front[k].cost),
+                axis_at(&chart->y, s->front[k].score));
     }
-    if (s->n_front > 0) {
-        svg_to(out, "H", chart->x.to);
-        strbuf_add(out, "\"/>\n");
-    }
+    if (s->n_front > 0)
+        put_xml(out, "H%g\"/>\n", chart->x.to);
 }
 
 static void draw_point(struct strbuf *out, const struct chart *chart, const struct compared *s,
                        const struct compared_point *p)
 {
-    char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], lo[HUMAN_TEXT_MAX], hi[HUMAN_TEXT_MAX];
+    bool has_range = isfinite(p->lo) && isfinite(p->hi);
+    char text[HUMAN_TEXT_MAX];
     double x = axis_at(&chart->x, p->cost);
 
-    if (isfinite(p->lo) && isfinite(p->hi))
+    if (has_range)
         svg_line(out, x, axis_at(&chart->y, p->lo), x, axis_at(&chart->y, p->hi), "range");
-    svg_to(out, "<circle r=\"5\" cx=\"", x);
-    svg_to(out, "\" cy=\"", axis_at(&chart->y, p->score));
-    strbuf_add(out, "\"><title>");
-    text_escape(out, s->view->study.name);
-    strbuf_addf(out, ", trial %lld: %s at %s", (long long)s->view->trials[p->trial].number, text_number(p->score, a),
-                text_cost(s->view, p->cost, b));
-    if (isfinite(p->lo) && isfinite(p->hi))
-        strbuf_addf(out, ", 95 %% %s to %s", text_number(p->lo, lo), text_number(p->hi, hi));
+    put_xml(out, "<circle r=\"5\" cx=\"%g\" cy=\"%g\"><title>%s, trial %lld: %e at %s", x, axis_at(&chart->y, p->score),
+            s->view->study.name, (long long)s->view->trials[p->trial].number, p->score,
+            text_cost(s->view, p->cost, text));
+    if (has_range)
+        put_xml(out, ", 95 %% %e to %e", p->lo, p->hi);
     strbuf_add(out, "</title></circle>\n");
 }
 
@@ -139,19 +135,14 @@ static void draw_chart(struct strbuf *out, const struct comparison *c)
 static void write_head_row(struct strbuf *out, const struct comparison *c)
 {
     strbuf_add(out, "<div class=\"scroll\"><table>\n<thead><tr><th></th>");
-    for (size_t i = 0; i < c->n; i++) {
-        strbuf_add(out, "<th>");
-        text_escape(out, c->studies[i].view->study.name);
-        strbuf_add(out, "</th>");
-    }
+    for (size_t i = 0; i < c->n; i++)
+        put_xml(out, "<th>%s</th>", c->studies[i].view->study.name);
     strbuf_add(out, "</tr></thead>\n<tbody>\n");
 }
 
 static void write_cell(struct strbuf *out, const char *text)
 {
-    strbuf_add(out, "<td>");
-    text_escape(out, text != NULL ? text : "\xe2\x80\x93");
-    strbuf_add(out, "</td>");
+    put_xml(out, "<td>%s</td>", text != NULL ? text : "\xe2\x80\x93");
 }
 
 static void write_rows(struct strbuf *out, const struct comparison *c, const struct report_row *rows, size_t n)
@@ -192,27 +183,24 @@ static void write_differences(struct strbuf *out, const struct comparison *c)
 enum status report_write_comparison(struct strbuf *out, const struct comparison *c, const struct report_row *rows,
                                     size_t n, struct error *err)
 {
-    strbuf_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
-                    "name=\"color-scheme\" content=\"light dark\">\n<title>");
+    struct strbuf title;
+
+    strbuf_init(&title, 1u << 16);
     for (size_t i = 0; i < c->n; i++) {
-        strbuf_add(out, i > 0 ? ", " : "");
-        text_escape(out, c->studies[i].view->study.name);
+        strbuf_add(&title, i == 0 ? "" : ", ");
+        strbuf_add(&title, c->studies[i].view->study.name);
     }
-    strbuf_addf(out, " \xe2\x80\x93 Trawl comparison</title>\n<style>%s%s%s%s</style>\n</head>\n<body>\n<main>\n<h1>",
-                report_style_colors, report_style_chart, report_style_page, style);
-    for (size_t i = 0; i < c->n; i++) {
-        strbuf_add(out, i == 0 ? "" : i + 1 < c->n ? ", " : " and ");
-        text_escape(out, c->studies[i].view->study.name);
-    }
+    html_begin(out, title.text, "Trawl comparison", style);
+    strbuf_free(&title);
+    strbuf_add(out, "<h1>");
+    for (size_t i = 0; i < c->n; i++)
+        put_xml(out, i == 0 ? "%s" : i + 1 < c->n ? ", %s" : " and %s", c->studies[i].view->study.name);
     strbuf_add(out, "</h1>\n<p class=\"soft small\">The front of each study as its models expect it of fresh runs; the "
                     "lines at its members are intervals of 95 %.</p>\n<div class=\"card\">\n");
     draw_chart(out, c);
     strbuf_add(out, "</div>\n");
     write_rows(out, c, rows, n);
     write_differences(out, c);
-    strbuf_add(out, "<footer>Written by ");
-    text_escape(out, program_text);
-    strbuf_add(out, ".</footer>\n</main>\n</body>\n</html>\n");
+    html_end(out);
     return strbuf_status(out, "the comparison", err);
 }

@@ -7,6 +7,7 @@
 #include "study/view/promise.h"
 #include "study/view/study_view.h"
 #include "web/report/report.h"
+#include "web/text/trial_field.h"
 
 #include <math.h>
 #include <string.h>
@@ -79,10 +80,22 @@ static void csv_f64(struct strbuf *out, double value)
         strbuf_add(out, num_format_f64(value, buf));
 }
 
-static void csv_time(struct strbuf *out, int64_t ms)
+static void csv_trial_field(struct strbuf *out, const struct trial_field *field, const struct trial *trial)
 {
-    if (ms != 0)
-        strbuf_addf(out, "%lld", (long long)ms);
+    if (field->kind == FIELD_TEXT)
+        csv_text(out, trial_field_text(field, trial));
+    else if (field->kind == FIELD_F64)
+        csv_f64(out, trial_field_number(field, trial));
+    else if (field->kind == FIELD_I64 || trial_field_i64(field, trial) != 0)
+        strbuf_addf(out, "%lld", (long long)trial_field_i64(field, trial));
+}
+
+/* Do state and on_front stand after this field? */
+static const char *csv_after(size_t field)
+{
+    const char *name = trial_fields[field].name;
+
+    return strcmp(name, "number") == 0 ? "state" : strcmp(name, "origin") == 0 ? "on_front" : NULL;
 }
 
 /* Finished, in a study that has limits. */
@@ -117,27 +130,12 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
     struct promise p;
 
     TRY(report_params_parse(trial, &params, err));
-    strbuf_addf(out, "%lld,%s,", (long long)trial->number, trial_state_name(trial->state));
-    csv_f64(out, trial->score);
-    strbuf_add(out, ",");
-    csv_f64(out, trial->perf);
-    strbuf_add(out, ",");
-    csv_f64(out, trial->cost_s);
-    strbuf_add(out, ",");
-    csv_f64(out, trial->device_s);
-    strbuf_addf(out, ",%lld,%lld,%lld,", (long long)trial->env_steps, (long long)trial->seed,
-                (long long)trial->attempt);
-    csv_text(out, trial->origin);
-    strbuf_addf(out, ",%s,", v->on_front[i] ? "true" : "false");
-    csv_text(out, trial->device);
-    strbuf_add(out, ",");
-    csv_text(out, trial->reason);
-    strbuf_add(out, ",");
-    csv_time(out, trial->created_ms);
-    strbuf_add(out, ",");
-    csv_time(out, trial->started_ms);
-    strbuf_add(out, ",");
-    csv_time(out, trial->finished_ms);
+    for (size_t k = 0; k < TRIAL_FIELDS_OF_CSV; k++) {
+        strbuf_add(out, k > 0 ? "," : "");
+        csv_trial_field(out, &trial_fields[k], trial);
+        if (csv_after(k) != NULL)
+            strbuf_addf(out, ",%s", k == 0 ? trial_state_name(trial->state) : v->on_front[i] ? "true" : "false");
+    }
     report_promise(v, i, &p);
     const double known[] = {p.mean, p.is_known ? p.score : (double)NAN, p.lo, p.hi, p.start_s};
     strbuf_addf(out, ",%zu", p.n_seeds);
@@ -179,10 +177,10 @@ enum status report_write_csv(struct strbuf *out, const struct study_view *v, str
     const char *needed[OUTCOMES_MAX];
     size_t n_outcomes = outcomes_needed(&v->search.outcomes, needed);
 
-    strbuf_add(
-        out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
-             "started_ms,finished_ms,n_seeds,seeds_mean,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,"
-             "dropped");
+    for (size_t k = 0; k < TRIAL_FIELDS_OF_CSV; k++)
+        strbuf_addf(out, "%s%s%s%s", k > 0 ? "," : "", trial_fields[k].name, csv_after(k) != NULL ? "," : "",
+                    csv_after(k) != NULL ? csv_after(k) : "");
+    strbuf_add(out, ",n_seeds,seeds_mean,score_mean,score_lo,score_hi,start_s,score_se,eval_episodes,dropped");
     if (v->search.outcomes.n_limits > 0)
         strbuf_add(out, ",feasible");
     for (size_t k = 0; k < n_outcomes; k++) {
@@ -201,28 +199,25 @@ enum status report_write_csv(struct strbuf *out, const struct study_view *v, str
 
 /* -- JSON -- */
 
-static void add_f64(cJSON *object, const char *key, double value)
-{
-    if (isnan(value))
-        json_add_str(object, key, NULL);
-    else
-        json_add_f64(object, key, value);
-}
-
-static void add_time(cJSON *object, const char *key, int64_t ms)
-{
-    add_f64(object, key, ms == 0 ? (double)NAN : (double)ms);
-}
-
 /* What is expected of fresh runs; null where nothing is known. */
 static void add_promise(cJSON *object, const struct promise *p)
 {
     json_add_i64(object, "n_seeds", (int64_t)p->n_seeds);
-    add_f64(object, "seeds_mean", p->mean);
-    add_f64(object, "score_mean", p->is_known ? p->score : (double)NAN);
-    add_f64(object, "score_lo", p->lo);
-    add_f64(object, "score_hi", p->hi);
-    add_f64(object, "cost_mean", p->is_known ? p->cost : (double)NAN);
+    add_number(object, "seeds_mean", p->mean);
+    add_number(object, "score_mean", p->is_known ? p->score : (double)NAN);
+    add_number(object, "score_lo", p->lo);
+    add_number(object, "score_hi", p->hi);
+    add_number(object, "cost_mean", p->is_known ? p->cost : (double)NAN);
+}
+
+static void json_add_trial_field(cJSON *object, const struct trial_field *field, const struct trial *trial)
+{
+    if (field->kind == FIELD_TEXT)
+        json_add_str(object, field->name, trial_field_text(field, trial));
+    else if (field->kind == FIELD_I64)
+        json_add_i64(object, field->name, trial_field_i64(field, trial));
+    else
+        add_number(object, field->name, trial_field_number(field, trial));
 }
 
 /* Takes params. */
@@ -241,40 +236,15 @@ static cJSON *trial_to_json(const struct study_view *v, size_t i, cJSON *params)
     }
     json_add(object, "params", params);
     add_promise(object, &p);
-    add_f64(object, "score", trial->score);
-    add_f64(object, "perf", trial->perf);
-    add_f64(object, "cost_s", trial->cost_s);
-    add_f64(object, "device_s", trial->device_s);
-    json_add_i64(object, "env_steps", trial->env_steps);
-    json_add_i64(object, "seed", trial->seed);
-    json_add_i64(object, "attempt", trial->attempt);
-    json_add_str(object, "origin", trial->origin);
+    for (size_t k = 1; k < TRIAL_FIELDS; k++) /* after the number */
+        json_add_trial_field(object, &trial_fields[k], trial);
     json_add_bool(object, "on_front", v->on_front[i]);
-    json_add_str(object, "device", trial->device);
-    json_add_str(object, "reason", trial->reason);
-    add_time(object, "created_ms", trial->created_ms);
-    add_time(object, "started_ms", trial->started_ms);
-    add_time(object, "finished_ms", trial->finished_ms);
-    json_add_str(object, "slot", trial->slot);
-    json_add_str(object, "cost_method", trial->cost_method);
-    json_add_i64(object, "deaths", trial->deaths);
-    json_add_i64(object, "losses", trial->losses);
-    add_f64(object, "propose_s", trial->propose_s);
+    add_number(object, "propose_s", trial->propose_s);
     json_add_str(object, "log_tail", trial->log_tail);
-    add_f64(object, "score_se", trial->score_se);
-    json_add_i64(object, "eval_episodes", trial->eval_episodes);
-    json_add_i64(object, "eval_unfinished", trial->eval_unfinished);
-    add_f64(object, "eval_s", trial->eval_s);
-    add_f64(object, "start_s", trial->start_s);
-    json_add_str(object, "program", trial->program);
-    json_add_str(object, "vector_units", trial->kernels);
     if (judges_limits(v, i))
         json_add_bool(object, "feasible", !study_view_breaks_limit(v, i));
     if (trial->outcomes != NULL && json_parse(trial->outcomes, strlen(trial->outcomes), &outcomes, NULL) == ST_OK)
         json_add(object, "outcomes", outcomes);
-    json_add_str(object, "dropped", trial->dropped);
-    json_add_str(object, "note", trial->note);
-    json_add_str(object, "tags", trial->tags);
     return object;
 }
 
@@ -288,7 +258,7 @@ static void add_counts(cJSON *object, const struct study_view *v)
 
 static void add_number_of(cJSON *object, const char *key, const struct study_view *v, size_t i)
 {
-    add_f64(object, key, i < v->n ? (double)v->trials[i].number : (double)NAN);
+    add_number(object, key, i < v->n ? (double)v->trials[i].number : (double)NAN);
 }
 
 /* The picks, each with what is expected of it. */
@@ -300,11 +270,11 @@ static void add_picks(cJSON *object, const struct study_view *v)
     if (best < v->n)
         report_promise(v, best, &p);
     add_number_of(object, "best", v, best);
-    add_f64(object, "best_score", p.score);
-    add_f64(object, "best_lo", p.lo);
-    add_f64(object, "best_hi", p.hi);
+    add_number(object, "best_score", p.score);
+    add_number(object, "best_lo", p.lo);
+    add_number(object, "best_hi", p.hi);
     json_add_i64(object, "best_seeds", (int64_t)p.n_seeds);
-    add_f64(object, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
+    add_number(object, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
     add_number_of(object, "knee", v, report_pick(v, GP_KNEE));
 }
 
@@ -324,22 +294,22 @@ static void add_study(cJSON *root, const struct study_view *v, cJSON *space)
     json_add_str(object, "direction", study_direction(study));
     json_add_i64(object, "seed", study->seed);
     json_add_i64(object, "trials_max", study->limits.trials_max);
-    add_f64(object, "budget_s", study->limits.budget_s);
+    add_number(object, "budget_s", study->limits.budget_s);
     json_add_str(object, "program", study->program);
     json_add_i64(object, "created_ms", study->created_ms);
     json_add_str(object, "note", study->note);
     json_add_str(object, "tags", study->tags);
     add_counts(object, v);
     add_picks(object, v);
-    add_f64(object, "cost_s", cost_s);
+    add_number(object, "cost_s", cost_s);
     json_add_str(object, "cost_unit", study_cost_unit(v->search.cost));
-    add_f64(object, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
+    add_number(object, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
     json_add_str(object, "config", study->config);
     reference = cJSON_AddObjectToObject(object, "reference");
-    add_f64(reference, "cost", v->ref.cost); /* in that unit */
-    add_f64(reference, "score", study_view_score(v, v->ref.score));
+    add_number(reference, "cost", v->ref.cost); /* in that unit */
+    add_number(reference, "score", study_view_score(v, v->ref.score));
     if (study_view_has_third(v))
-        add_f64(reference, "objective", outcomes_third(&v->search.outcomes, v->ref.third));
+        add_number(reference, "objective", outcomes_third(&v->search.outcomes, v->ref.third));
     if (space != NULL)
         json_add(object, "space", space);
 }

@@ -41,14 +41,12 @@ static void attained_steps(struct strbuf *out, const struct comparison *c, const
         double score = which == 0 ? a->best : which == 1 ? a->middle : a->worst;
         if (isnan(score))
             continue;
-        svg_to(out, begun ? "H" : "<path d=\"M", axis_at(x, a->cost));
-        svg_to(out, begun ? "V" : " ", axis_at(y, score));
+        put_xml(out, begun ? "H%gV%g" : "<path d=\"M%g %g", axis_at(x, a->cost), axis_at(y, score));
         begun = true;
     }
     if (!begun)
         return;
-    svg_to(out, "H", x->to);
-    strbuf_addf(out, "\" class=\"%s\"/>\n", class_name);
+    put_xml(out, "H%g\" class=\"%s\"/>\n", x->to, class_name);
 }
 
 /* Between the scores of a quarter and of three quarters; down to the edge where fewer attain any. */
@@ -61,12 +59,11 @@ static void attained_band(struct strbuf *out, const struct comparison *c, const 
         double left = axis_at(x, a->cost), right = k + 1 < c->n_attained ? axis_at(x, a[1].cost) : x->to;
         if (isnan(a->best))
             continue;
-        svg_to(out, "M", left);
-        svg_to(out, " ", axis_at(y, a->best));
-        svg_to(out, "H", right);
-        svg_to(out, "V", !isnan(a->worst) ? axis_at(y, a->worst) : maximize ? y->from : y->to);
-        svg_to(out, "H", left);
-        strbuf_add(out, "Z");
+        put_xml(out, "M%g %gH%gV%gH%gZ", left, axis_at(y, a->best), right,
+                !isnan(a->worst) ? axis_at(y, a->worst)
+                : maximize       ? y->from
+                                 : y->to,
+                left);
     }
     strbuf_add(out, "\" class=\"band\"/>\n");
 }
@@ -216,13 +213,6 @@ static enum status draw_study(struct strbuf *out, struct study_view *view, const
     return rc;
 }
 
-static void length(struct strbuf *out, const char *name, double pt)
-{
-    char buf[HUMAN_TEXT_MAX];
-
-    strbuf_addf(out, " %s=\"%spt\"", name, text_number(pt, buf));
-}
-
 enum status report_write_figure(struct study_view *const *views, size_t n, const struct figure *figure,
                                 struct strbuf *out, struct error *err)
 {
@@ -241,10 +231,8 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
         rc = strbuf_status(&chart, "the figure", err);
     height_pt = figure->width_pt * height / width;
     if (rc == ST_OK) {
-        strbuf_addf(&svg, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\"", width, height);
-        length(&svg, "width", figure->width_pt);
-        length(&svg, "height", height_pt);
-        strbuf_add(&svg, ">\n<style>");
+        put_xml(&svg, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" width=\"%ept\" height=\"%ept\">\n<style>", width,
+                height, figure->width_pt, height_pt);
         report_style_flat(&svg);
         strbuf_addf(&svg, "%s</style>\n%s</svg>\n", figure_style, chart.text);
         rc = strbuf_status(&svg, "the figure", err);

@@ -81,12 +81,8 @@ static double value_at(const struct curves *c, const struct run *run, double at)
 
 static void path(struct strbuf *out, const struct curves *c, const double *x, const double *y, size_t n)
 {
-    for (size_t k = 0; k < n; k++) {
-        strbuf_add(out, k == 0 ? "M" : "L");
-        svg_number(out, axis_at(&c->x, x[k]));
-        strbuf_add(out, " ");
-        svg_number(out, axis_at(&c->y, y[k]));
-    }
+    for (size_t k = 0; k < n; k++)
+        put_xml(out, k == 0 ? "M%g %g" : "L%g %g", axis_at(&c->x, x[k]), axis_at(&c->y, y[k]));
 }
 
 /* Middle and quartiles where all runs have values. */
@@ -129,11 +125,8 @@ static void draw_group(struct strbuf *out, const struct curves *c, const struct 
     for (size_t k = 0; k < g->n; k++) {
         strbuf_add(out, "<path d=\"");
         for (size_t p = 0; p < g->runs[k].n; p++) {
-            double x = place(c, &g->runs[k].points[p]);
-            strbuf_add(out, p > 0 ? "L" : "M");
-            svg_number(out, axis_at(&c->x, x));
-            strbuf_add(out, " ");
-            svg_number(out, axis_at(&c->y, g->runs[k].points[p].value));
+            const struct curve_point *at = &g->runs[k].points[p];
+            put_xml(out, p > 0 ? "L%g %g" : "M%g %g", axis_at(&c->x, place(c, at)), axis_at(&c->y, at->value));
         }
         strbuf_addf(out, "\" class=\"%s\"/>\n", has_band ? "run" : "step");
     }

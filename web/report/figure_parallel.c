@@ -54,12 +54,8 @@ static void draw_trial(struct strbuf *out, const struct report *report, size_t i
     size_t n = report->view->search.space.dim + 2;
 
     strbuf_add(out, "<path d=\"");
-    for (size_t k = 0; k < n; k++) {
-        strbuf_add(out, k == 0 ? "M" : "L");
-        svg_number(out, axis_at(&axes[k], row_value(report, i, k)));
-        strbuf_add(out, " ");
-        svg_number(out, row_y(k));
-    }
+    for (size_t k = 0; k < n; k++)
+        put_xml(out, k == 0 ? "M%g %g" : "L%g %g", axis_at(&axes[k], row_value(report, i, k)), row_y(k));
     strbuf_addf(out, "\" class=\"%s\"/>\n",
                 i == report->best           ? "chosen"
                 : report->view->on_front[i] ? "member"
@@ -96,14 +92,13 @@ void draw_parallel(struct strbuf *out, const struct report *report, int width, i
     size_t n = v->search.space.dim + 2;
     double from = width < 480 ? width * 0.4 : 190.0, to = width - 24.0;
     struct axis axes[SPACE_MAX_DIM + 2];
-    char text[HUMAN_TEXT_MAX];
 
     for (size_t k = 0; k < n; k++)
         row_axis(report, k, from, to, &axes[k]);
     svg_open(out, width, height, "chart", "Parameters, cost and score of every trial");
     for (int pass = 0; pass < 3; pass++) { /* the best on top; thousands of others leave their density to be seen */
         double opacity = pass > 0 ? 1.0 : fmin(fmax(40.0 / (double)report->n_plotted, 0.03), OTHER_OPACITY);
-        strbuf_addf(out, "<g stroke-opacity=\"%s\">\n", text_number(opacity, text));
+        put_xml(out, "<g stroke-opacity=\"%e\">\n", opacity);
         for (size_t i = 0; i < v->n; i++)
             if (report->plotted[i] && pass == (i == report->best ? 2 : v->on_front[i] ? 1 : 0))
                 draw_trial(out, report, i, axes);
@@ -115,7 +110,7 @@ void draw_parallel(struct strbuf *out, const struct report *report, int width, i
     svg_text(out, 34.0, 17.0, "legend", "best");
     svg_line(out, 80.0, 13.0, 98.0, 13.0, "member");
     svg_text(out, 104.0, 17.0, "legend", "front");
-    strbuf_addf(out, "<g stroke-opacity=\"%s\">", text_number(OTHER_OPACITY, text));
+    put_xml(out, "<g stroke-opacity=\"%e\">", OTHER_OPACITY);
     svg_line(out, 154.0, 13.0, 172.0, 13.0, "other");
     strbuf_add(out, "</g>\n");
     svg_text(out, 178.0, 17.0, "legend", "others");

@@ -14,13 +14,25 @@
 #include <stdio.h>
 #include <string.h>
 
+void html_begin(struct strbuf *out, const char *title, const char *kind, const char *style)
+{
+    put_xml(out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+            "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
+            "<title>%s \xe2\x80\x93 %s</title>\n",
+            title, kind);
+    strbuf_addf(out, "<style>%s%s%s%s</style>\n</head>\n<body>\n<main>\n", report_style_colors, report_style_chart,
+                report_style_page, style);
+}
+
+void html_end(struct strbuf *out)
+{
+    put_xml(out, "<footer>Written by %s.</footer>\n</main>\n</body>\n</html>\n", program_text);
+}
+
 static void tile(struct strbuf *out, const char *value, const char *text)
 {
-    strbuf_add(out, "<div class=\"tile\"><b>");
-    text_escape(out, value);
-    strbuf_add(out, "</b><span>");
-    text_escape(out, text);
-    strbuf_add(out, "</span></div>\n");
+    put_xml(out, "<div class=\"tile\"><b>%s</b><span>%s</span></div>\n", value, text);
 }
 
 /* "cost of the best in a warm worker, 0.55 s from process start" */
@@ -52,12 +64,8 @@ static void pick_tiles(struct strbuf *out, const struct report *report, size_t i
                  (long long)v->trials[i].number, promise_interval_text(p, b));
     else
         snprintf(text, sizeof text, "%s of %s (trial %lld)", v->study.metric, what, (long long)v->trials[i].number);
-    strbuf_add(out, "<div class=\"tile\"><b>");
-    text_escape(out, text_number(p->score, a));
-    strbuf_add(out, "</b><span>");
-    text_escape(out, text);
-    strbuf_addf(out, "</span><span class=\"seen%s\">%s</span></div>\n", p->n_seeds > 1 ? "" : " once",
-                promise_seeds_text(p, b));
+    put_xml(out, "<div class=\"tile\"><b>%e</b><span>%s</span><span class=\"seen%s\">%s</span></div>\n", p->score, text,
+            p->n_seeds > 1 ? "" : " once", promise_seeds_text(p, b));
     tile(out, text_cost(v, p->cost, a), cost_words(report, i, what, text));
 }
 
@@ -73,42 +81,30 @@ static void write_summary(struct strbuf *out, const struct report *report)
     const struct study *study = &v->study;
     char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], also[600];
 
-    strbuf_add(out, "<h1>");
-    text_escape(out, study->name);
-    strbuf_addf(out, "</h1>\n<p>%zu trial%s: %zu done", v->n, v->n == 1 ? "" : "s", report->n_state[TRIAL_DONE]);
+    put_xml(out, "<h1>%s</h1>\n<p>%zu trial%s: %zu done", study->name, v->n, v->n == 1 ? "" : "s",
+            report->n_state[TRIAL_DONE]);
     add_count(out, report->n_state[TRIAL_FAILED], "failed");
     add_count(out, report->n_state[TRIAL_STOPPED], "stopped early");
     add_count(out, report->n_state[TRIAL_LOST], "lost");
     add_count(out, report->n_state[TRIAL_RUNNING], "running");
     add_count(out, report->n_state[TRIAL_QUEUED], "queued");
-    strbuf_addf(out, ". %zu on the front of cost against ", report->n_front);
-    text_escape(out, study->metric);
-    if (study_view_has_third(v)) {
-        strbuf_add(out, " and ");
-        text_escape(out, v->search.outcomes.third);
-    }
+    put_xml(out, ". %zu on the front of cost against %s", report->n_front, study->metric);
+    if (study_view_has_third(v))
+        put_xml(out, " and %s", v->search.outcomes.third);
     if (v->search.outcomes.n_limits > 0)
         strbuf_addf(out, ", %zu infeasible", study_view_count_infeasible(v));
     outcomes_text(&v->search.outcomes, also, sizeof also);
-    if (also[0] != '\0') {
-        strbuf_add(out, " (");
-        text_escape(out, also);
-        strbuf_add(out, ")");
-    }
-    strbuf_add(out, ".</p>\n<p class=\"soft small\">");
-    strbuf_addf(out, "Method ");
-    text_escape(out, study->method);
-    strbuf_addf(out, ", seed %lld, %s is better. Started %s", (long long)study->seed,
-                study->maximize ? "higher" : "lower",
-                text_time(study->created_ms > 0 ? study->created_ms : report->first_ms, a));
+    if (also[0] != '\0')
+        put_xml(out, " (%s)", also);
+    put_xml(out, ".</p>\n<p class=\"soft small\">Method %s, seed %lld, %s is better. Started %s", study->method,
+            (long long)study->seed, study->maximize ? "higher" : "lower",
+            text_time(study->created_ms > 0 ? study->created_ms : report->first_ms, a));
     if (report->last_ms > 0)
-        strbuf_addf(out, ", last trial %s", text_time(report->last_ms, a));
-    strbuf_add(out, ". ");
-    text_escape(out, study->program);
-    strbuf_add(out, ".");
+        put_xml(out, ", last trial %s", text_time(report->last_ms, a));
+    put_xml(out, ". %s.", study->program);
     if (isfinite(report->propose_median_s))
-        strbuf_addf(out, " Choosing a trial took %s (median), at most %s.", format_seconds(report->propose_median_s, a),
-                    format_seconds(report->propose_max_s, b));
+        put_xml(out, " Choosing a trial took %s (median), at most %s.", format_seconds(report->propose_median_s, a),
+                format_seconds(report->propose_max_s, b));
     strbuf_add(out, "</p>\n<div class=\"tiles\">\n");
     pick_tiles(out, report, report->best, "best");
     if (report->knee != report->best)
@@ -124,11 +120,8 @@ static void write_sentence(struct strbuf *out, const struct report *report,
 
     strbuf_init(&line, 1 << 16);
     text(report->view, &report->briefing, &line);
-    if (line.len > 0) {
-        strbuf_add(out, "<p>");
-        text_escape(out, line.text);
-        strbuf_add(out, "</p>\n");
-    }
+    if (line.len > 0)
+        put_xml(out, "<p>%s</p>\n", line.text);
     strbuf_free(&line);
 }
 
@@ -138,20 +131,15 @@ static void write_briefing(struct strbuf *out, const struct report *report)
     const struct study *study = &report->view->study;
 
     strbuf_add(out, "<div class=\"card briefing\">\n");
-    if (study->end_text != NULL) {
-        strbuf_addf(out, "<p>%s: ", study->state == STUDY_ENDED ? "Ended" : "Paused");
-        text_escape(out, study->end_text);
-        strbuf_add(out, ".</p>\n");
-    }
+    if (study->end_text != NULL)
+        put_xml(out, "<p>%s: %s.</p>\n", study->state == STUDY_ENDED ? "Ended" : "Paused", study->end_text);
     write_sentence(out, report, briefing_take_text);
     write_sentence(out, report, briefing_next_text);
     for (size_t k = 0; k < report->briefing.failures.n_rules; k++) {
         struct strbuf rule;
         strbuf_init(&rule, 1 << 12);
         failure_rule_text(report->view, &report->briefing.failures.rules[k], &rule);
-        strbuf_add(out, "<p>");
-        text_escape(out, rule.text);
-        strbuf_add(out, ".</p>\n");
+        put_xml(out, "<p>%s.</p>\n", rule.text);
         strbuf_free(&rule);
     }
     strbuf_add(out, "</div>\n");
@@ -164,8 +152,7 @@ static void write_key(struct strbuf *out, const char *key)
         size_t n = strcspn(at, "._");
         n += at[n] != '\0';
         snprintf(part, sizeof part, "%.*s", (int)n, at);
-        text_escape(out, part);
-        strbuf_add(out, "<wbr>");
+        put_xml(out, "%s<wbr>", part);
         at += n;
     }
 }
@@ -175,28 +162,25 @@ static void write_front_row(struct strbuf *out, const struct report *report, siz
     const struct study_view *v = report->view;
     const struct trial *trial = &v->trials[index];
     bool best = index == report->best, knee = index == report->knee;
-    char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
+    char b[HUMAN_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
     const struct promise *p = &report->promises[index];
     const cJSON *params = report->params[index];
     struct strbuf value;
 
-    strbuf_addf(out, "<tr%s><td>%lld", best || knee ? " class=\"special\"" : "", (long long)trial->number);
-    strbuf_addf(out, "%s%s</td>", best ? "<span class=\"tag\">best</span>" : "",
-                knee ? "<span class=\"tag\">knee</span>" : "");
+    strbuf_addf(out, "<tr%s><td>%lld%s%s</td>", best || knee ? " class=\"special\"" : "", (long long)trial->number,
+                best ? "<span class=\"tag\">best</span>" : "", knee ? "<span class=\"tag\">knee</span>" : "");
     if (p->is_known)
-        strbuf_addf(out, "<td>%s</td><td>%s</td>", text_number(p->score, a), promise_interval_text(p, seeds));
+        put_xml(out, "<td>%e</td><td>%s</td>", p->score, promise_interval_text(p, seeds));
     strbuf_addf(out, "<td%s>%s</td>", p->n_seeds > 1 ? "" : " class=\"once\"", promise_seeds_text(p, seeds));
-    strbuf_addf(out, "<td class=\"soft\">%s</td><td>%s</td>", text_number(trial->score, a), text_cost(v, p->cost, b));
+    put_xml(out, "<td class=\"soft\">%e</td><td>%s</td>", trial->score, text_cost(v, p->cost, b));
     if (study_view_has_third(v))
-        strbuf_addf(out, "<td>%s</td>", text_number(study_view_expected_third(v, index), c));
-    strbuf_addf(out, "<td>%s</td>", text_number((double)trial->env_steps, c));
+        put_xml(out, "<td>%e</td>", study_view_expected_third(v, index));
+    put_xml(out, "<td>%e</td>", (double)trial->env_steps);
     strbuf_init(&value, 1 << 16);
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
         report_param_text(&value, params, v->search.space.params[k].key, true);
-        strbuf_add(out, "<td>");
-        text_escape(out, value.text);
-        strbuf_add(out, "</td>");
+        put_xml(out, "<td>%s</td>", value.text);
     }
     if (value.status != ST_OK)
         out->status = value.status;
@@ -246,9 +230,7 @@ static void write_importance(struct strbuf *out, const struct report *report)
         return;
     strbuf_add(out, "<h2>What matters</h2>\n<p class=\"soft small\">");
     if (!report_has_insight(report->view)) {
-        strbuf_add(out, "Not known yet: ");
-        text_escape(out, insight->note);
-        strbuf_add(out, ".</p>\n");
+        put_xml(out, "Not known yet: %s.</p>\n", insight->note);
         return;
     }
     strbuf_add(out,
@@ -256,11 +238,9 @@ static void write_importance(struct strbuf *out, const struct report *report)
                "the thin line is two standard deviations.</p>\n<figure class=\"importance\">\n");
     draw_importance(out, report, 700, NULL);
     strbuf_add(out, "</figure>\n");
-    if (insight->score_note != NULL || insight->cost_note != NULL) {
-        strbuf_add(out, "<p class=\"soft small\">");
-        text_escape(out, insight->score_note != NULL ? insight->score_note : insight->cost_note);
-        strbuf_add(out, ".</p>\n");
-    }
+    if (insight->score_note != NULL || insight->cost_note != NULL)
+        put_xml(out, "<p class=\"soft small\">%s.</p>\n",
+                insight->score_note != NULL ? insight->score_note : insight->cost_note);
 }
 
 /* Where the best values may lie outside of what was searched. */
@@ -277,16 +257,14 @@ static void write_advice(struct strbuf *out, const struct report *report)
         char bound[NUM_TEXT_MAX], suggested[NUM_TEXT_MAX]; /* exact: 0.99999 must not read 1 */
         if (edge->side == 0)
             continue;
-        strbuf_add(out, "<p class=\"edge\">");
-        text_escape(out, p->key);
-        strbuf_addf(out,
-                    ": %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s, "
-                    "which the study takes with all its trials when it is continued with <code>--sweep.",
-                    edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
-                    num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
-                    num_format_f64(edge->suggested, suggested));
-        text_escape(out, p->key);
-        strbuf_addf(out, ".%s %s</code>.</p>\n", edge->side < 0 ? "min" : "max", suggested);
+        put_xml(
+            out,
+            "<p class=\"edge\">%s: %zu of %zu trials that the model expects on the front lie at its %s bound %s; try "
+            "%s = %s, which the study takes with all its trials when it is continued with "
+            "<code>--sweep.%s.%s %s</code>.</p>\n",
+            p->key, edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
+            num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
+            num_format_f64(edge->suggested, suggested), p->key, edge->side < 0 ? "min" : "max", suggested);
     }
 }
 
@@ -302,9 +280,8 @@ static void write_strips(struct strbuf *out, const struct report *report)
         "<h2>Parameters</h2>\n<p class=\"soft small\">Score against each searched parameter, over its whole range; "
         "trials on the front are filled.</p>\n<div class=\"strips\">\n");
     for (size_t k = 0; k < space->dim; k++) {
-        strbuf_add(out, "<figure><figcaption>");
-        text_escape(out, space->params[k].key);
-        strbuf_addf(out, " <small>%s</small></figcaption>\n", scales[space->params[k].scale]);
+        put_xml(out, "<figure><figcaption>%s <small>%s</small></figcaption>\n", space->params[k].key,
+                scales[space->params[k].scale]);
         draw_strip(out, report, k);
         strbuf_add(out, "</figure>\n");
     }
@@ -319,21 +296,15 @@ static void write_failures(struct strbuf *out, const struct report *report)
     if (f->n == 0)
         return;
     strbuf_add(out, "<h2>Why trials failed</h2>\n<ul>\n");
-    for (size_t k = 0; k < f->n_reasons; k++) {
-        strbuf_addf(out, "<li>%zu\xc3\x97 ", f->reasons[k].n);
-        text_escape(out, f->reasons[k].text);
-        strbuf_add(out, "</li>\n");
-    }
+    for (size_t k = 0; k < f->n_reasons; k++)
+        put_xml(out, "<li>%zu\xc3\x97 %s</li>\n", f->reasons[k].n, f->reasons[k].text);
     if (f->n_other > 0)
         strbuf_addf(out, "<li>%zu\xc3\x97 for other reasons</li>\n", f->n_other);
     strbuf_add(out, "</ul>\n");
     strbuf_init(&ini, 1 << 16);
     failures_ini(report->view, f, &ini);
-    if (ini.len > 0) {
-        strbuf_add(out, "<p>Lines of a config that keep the next study away from there:</p>\n<pre>");
-        text_escape(out, ini.text);
-        strbuf_add(out, "</pre>\n");
-    }
+    if (ini.len > 0)
+        put_xml(out, "<p>Lines of a config that keep the next study away from there:</p>\n<pre>%s</pre>\n", ini.text);
     strbuf_free(&ini);
 }
 
@@ -344,11 +315,10 @@ static void write_command(struct strbuf *out, const struct report *report, const
 
     strbuf_init(&line, 1 << 16);
     report_command(&line, report, before, after);
-    text_escape(out, line.text);
+    put_xml(out, "%s\n", line.text);
     if (line.status != ST_OK)
         out->status = line.status;
     strbuf_free(&line);
-    strbuf_add(out, "\n");
 }
 
 /* A pick that was seen once may have been luck. */
@@ -387,21 +357,13 @@ static void write_next(struct strbuf *out, const struct report *report)
     strbuf_add(out, "<p>Continue the search (limits are totals, trials that are there count):</p>\n<pre>");
     strbuf_init(&line, 1 << 16);
     study_resume_command(v, report->store_path, &line);
-    text_escape(out, line.text);
+    put_xml(out, "%s\n</pre>\n", line.text);
     strbuf_free(&line);
-    strbuf_add(out, "\n</pre>\n");
 }
 
 void report_write_html(struct strbuf *out, const struct report *report)
 {
-    const struct study_view *v = report->view;
-
-    strbuf_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
-                    "name=\"color-scheme\" content=\"light dark\">\n<title>");
-    text_escape(out, v->study.name);
-    strbuf_addf(out, " \xe2\x80\x93 Trawl report</title>\n<style>%s%s%s</style>\n</head>\n<body>\n<main>\n",
-                report_style_colors, report_style_chart, report_style_page);
+    html_begin(out, report->view->study.name, "Trawl report", "");
     write_summary(out, report);
     write_briefing(out, report);
     strbuf_add(out, "<div class=\"card\">\n");
@@ -421,7 +383,5 @@ void report_write_html(struct strbuf *out, const struct report *report)
     write_advice(out, report);
     write_strips(out, report);
     write_failures(out, report);
-    strbuf_add(out, "<footer>Written by ");
-    text_escape(out, program_text);
-    strbuf_add(out, ".</footer>\n</main>\n</body>\n</html>\n");
+    html_end(out);
 }

@@ -13,14 +13,6 @@
 #define STRIP_WIDTH 300
 #define STRIP_HEIGHT 190
 
-static void path_to(struct strbuf *out, char command, double x, double y)
-{
-    strbuf_addf(out, "%c", command);
-    svg_number(out, x);
-    strbuf_add(out, " ");
-    svg_number(out, y);
-}
-
 void draw_hypervolume(struct strbuf *out, const struct report *report)
 {
     struct axis x, y;
@@ -35,14 +27,9 @@ void draw_hypervolume(struct strbuf *out, const struct report *report)
     svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Hypervolume of the front over trials");
     svg_frame(out, &x, &y, false);
     if (hi > 0.0) {
-        strbuf_add(out, "<path d=\"");
-        path_to(out, 'M', axis_at(&x, 0.0), axis_at(&y, 0.0));
-        for (size_t i = 0; i < report->n_hv; i++) {
-            strbuf_add(out, "H");
-            svg_number(out, axis_at(&x, (double)report->hv_trials[i]));
-            strbuf_add(out, "V");
-            svg_number(out, axis_at(&y, report->hv[i]));
-        }
+        put_xml(out, "<path d=\"M%g %g", axis_at(&x, 0.0), axis_at(&y, 0.0));
+        for (size_t i = 0; i < report->n_hv; i++)
+            put_xml(out, "H%gV%g", axis_at(&x, (double)report->hv_trials[i]), axis_at(&y, report->hv[i]));
         strbuf_add(out, "\" class=\"step\"/>\n");
     } else {
         svg_text(out, (x.from + x.to) / 2.0, (y.from + y.to) / 2.0, "empty mid", "Nothing beyond the reference yet.");
@@ -73,19 +60,10 @@ void draw_best_by_cost(struct strbuf *out, const struct report *report)
             double score = report->promises[i].score; /* of its one run, where nothing is known */
             if (!report->plotted[i] || !study_better(&v->study, score, best))
                 continue;
-            if (isnan(best)) {
-                path_to(out, 'M', axis_at(&x, spent), axis_at(&y, score));
-            } else {
-                strbuf_add(out, "H");
-                svg_number(out, axis_at(&x, spent));
-                strbuf_add(out, "V");
-                svg_number(out, axis_at(&y, score));
-            }
+            put_xml(out, isnan(best) ? "M%g %g" : "H%gV%g", axis_at(&x, spent), axis_at(&y, score));
             best = score;
         }
-        strbuf_add(out, "H");
-        svg_number(out, axis_at(&x, spent));
-        strbuf_add(out, "\" class=\"step\"/>\n");
+        put_xml(out, "H%g\" class=\"step\"/>\n", axis_at(&x, spent));
     } else {
         svg_text(out, (x.from + x.to) / 2.0, (y.from + y.to) / 2.0, "empty mid", "No trial is done yet.");
     }
@@ -131,17 +109,13 @@ void draw_strip(struct strbuf *out, const struct report *report, size_t param)
     for (size_t i = 0; i < v->n; i++) {
         if (!report->plotted[i] || v->on_front[i])
             continue;
-        path_to(out, 'M', axis_at(&x, v->gp[i].x[param]), axis_at(&y, v->trials[i].score));
-        strbuf_add(out, "h0");
+        put_xml(out, "M%g %gh0", axis_at(&x, v->gp[i].x[param]), axis_at(&y, v->trials[i].score));
     }
     strbuf_add(out, "\" class=\"dots\"/>\n");
     for (size_t i = 0; i < report->n_front; i++) {
         const struct trial *trial = &v->trials[report->front[i]];
-        strbuf_add(out, "<circle cx=\"");
-        svg_number(out, axis_at(&x, v->gp[report->front[i]].x[param]));
-        strbuf_add(out, "\" cy=\"");
-        svg_number(out, axis_at(&y, trial->score));
-        strbuf_addf(out, "\" r=\"4.5\" class=\"front\"><title>trial %lld</title></circle>\n", (long long)trial->number);
+        put_xml(out, "<circle cx=\"%g\" cy=\"%g\" r=\"4.5\" class=\"front\"><title>trial %lld</title></circle>\n",
+                axis_at(&x, v->gp[report->front[i]].x[param]), axis_at(&y, trial->score), (long long)trial->number);
     }
     strbuf_add(out, "</svg>\n");
 }
@@ -185,11 +159,8 @@ void draw_importance(struct strbuf *out, const struct report *report, int width,
             double effect = isfinite(imp->effect) ? imp->effect : 0.0,
                    sd = isfinite(imp->effect_sd) ? imp->effect_sd : 0.0;
             double top = y + side * 11.0;
-            strbuf_addf(out, "<rect x=\"%d\" y=\"", left);
-            svg_number(out, top);
-            strbuf_add(out, "\" width=\"");
-            svg_number(out, axis_at(&x, effect) - x.from);
-            strbuf_addf(out, "\" height=\"9\" class=\"bar%s\"/>\n", side == 0 ? "" : " cost");
+            put_xml(out, "<rect x=\"%d\" y=\"%g\" width=\"%g\" height=\"9\" class=\"bar%s\"/>\n", left, top,
+                    axis_at(&x, effect) - x.from, side == 0 ? "" : " cost");
             svg_line(out, axis_at(&x, effect - 2.0 * sd), top + 4.5, axis_at(&x, effect + 2.0 * sd), top + 4.5,
                      "whisker");
         }

@@ -113,15 +113,8 @@ static void paragraph(struct pages *p, const char *text)
 /* A chart of `width` x `height` of its own units, drawn by the caller between the two. */
 static void frame_open(struct pages *p, double x, double y, double w, double width, double height)
 {
-    strbuf_add(&p->svg, "<svg x=\"");
-    svg_number(&p->svg, x);
-    strbuf_add(&p->svg, "\" y=\"");
-    svg_number(&p->svg, y);
-    strbuf_add(&p->svg, "\" width=\"");
-    svg_number(&p->svg, w);
-    strbuf_add(&p->svg, "\" height=\"");
-    svg_number(&p->svg, w * height / width);
-    strbuf_addf(&p->svg, "\" viewBox=\"0 0 %d %d\">\n", (int)width, (int)height);
+    put_xml(&p->svg, "<svg x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %d %d\">\n", x, y, w,
+            w * height / width, (int)width, (int)height);
 }
 
 static void frame_close(struct pages *p)

@@ -47,9 +47,6 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
  * come are null, infinities the strings of base/text/json.h. The caller deletes it (cJSON_Delete). */
 enum status report_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
 
-/* As text of HTML or XML, or of an attribute in quotes; invalid UTF-8 is replaced. NULL is "". */
-void text_escape(struct strbuf *out, const char *text);
-
 struct comparison;
 struct report_row { /* of a table with a column for each study; texts are borrowed, NULL: unknown */
     const char *what;

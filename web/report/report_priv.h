@@ -9,6 +9,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/briefing.h"
+#include "web/text/put.h"
 
 struct promise;
 struct search;
@@ -99,9 +100,6 @@ void draw_importance(struct strbuf *out, const struct report *report, int width,
 void axis_of_param(struct axis *axis, const struct search *search, size_t param, double from, double to);
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label);
-void svg_number(struct strbuf *out, double value); /* one decimal */
-void svg_to(struct strbuf *out, const char *before,
-            double at); /* a text, and then a number: a path's corner, an attribute */
 void svg_text(struct strbuf *out, double x, double y, const char *class_name, const char *text); /* escaped */
 void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name);
 void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x);
@@ -132,6 +130,9 @@ void report_write_tex(struct strbuf *out, const struct report *report);
 
 /* -- formats: html.c, data.c -- */
 void report_write_html(struct strbuf *out, const struct report *report);
+/* A page's head, up to <main>; style: CSS besides the report's. And its end. */
+void html_begin(struct strbuf *out, const char *title, const char *kind, const char *style);
+void html_end(struct strbuf *out);
 enum status report_write_csv(struct strbuf *out, const struct study_view *v, struct error *err) MUST_USE;
 enum status report_write_json(struct strbuf *out, const struct study_view *v, struct error *err) MUST_USE;
 /* The trial's params, parsed: ST_CORRUPT when they are no JSON object. NULL when it has none; the caller deletes. */

@@ -13,53 +13,20 @@
 
 #define LABELS_MAX 64
 
-void svg_number(struct strbuf *out, double value)
-{
-    char buf[HUMAN_TEXT_MAX];
-
-    text_fixed(value, 1, buf);
-    size_t n = strlen(buf);
-    if (n > 2 && strcmp(buf + n - 2, ".0") == 0)
-        buf[n - 2] = '\0';
-    strbuf_add(out, buf);
-}
-
-void svg_to(struct strbuf *out, const char *before, double at)
-{
-    strbuf_add(out, before);
-    svg_number(out, at);
-}
-
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label)
 {
-    strbuf_addf(out, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" class=\"%s\" role=\"img\" aria-label=\"", width,
-                height, class_name);
-    text_escape(out, label);
-    strbuf_add(out, "\">\n");
+    put_xml(out, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" class=\"%s\" role=\"img\" aria-label=\"%s\">\n",
+            width, height, class_name, label);
 }
 
 void svg_text(struct strbuf *out, double x, double y, const char *class_name, const char *text)
 {
-    strbuf_add(out, "<text x=\"");
-    svg_number(out, x);
-    strbuf_add(out, "\" y=\"");
-    svg_number(out, y);
-    strbuf_addf(out, "\" class=\"%s\">", class_name);
-    text_escape(out, text);
-    strbuf_add(out, "</text>\n");
+    put_xml(out, "<text x=\"%g\" y=\"%g\" class=\"%s\">%s</text>\n", x, y, class_name, text);
 }
 
 void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name)
 {
-    strbuf_add(out, "<path d=\"M");
-    svg_number(out, x1);
-    strbuf_add(out, " ");
-    svg_number(out, y1);
-    strbuf_add(out, "L");
-    svg_number(out, x2);
-    strbuf_add(out, " ");
-    svg_number(out, y2);
-    strbuf_addf(out, "\" class=\"%s\"/>\n", class_name);
+    put_xml(out, "<path d=\"M%g %gL%g %g\" class=\"%s\"/>\n", x1, y1, x2, y2, class_name);
 }
 
 void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x)
@@ -90,13 +57,10 @@ struct front_chart {
     bool has_lane;
 };
 
-static void place_start(struct strbuf *out, const char *shape, double x, double y, const char *class_name)
+/* A mark at x, y; its element stays open: "<path transform=... class=..." */
+static void begin_mark(struct strbuf *out, double x, double y, const char *class_name, const char *path)
 {
-    strbuf_addf(out, "<%s transform=\"translate(", shape);
-    svg_number(out, x);
-    strbuf_add(out, " ");
-    svg_number(out, y);
-    strbuf_addf(out, ")\" class=\"%s\"", class_name);
+    put_xml(out, "<path transform=\"translate(%g %g)\" class=\"%s\" d=\"%s\"", x, y, class_name, path);
 }
 
 static void tooltip(struct strbuf *out, const struct front_chart *chart, size_t i)
@@ -104,33 +68,27 @@ static void tooltip(struct strbuf *out, const struct front_chart *chart, size_t 
     const struct report *report = chart->report;
     const struct study_view *v = report->view;
     const struct trial *trial = &v->trials[i];
-    char promise[PROMISE_TEXT_MAX], a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX], broken[300];
+    double cost = study_view_trial_cost(v, trial);
+    char text[PROMISE_TEXT_MAX], broken[300];
 
     if (chart->layout == FRONT_PRINT)
         return;
-    strbuf_addf(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
+    put_xml(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
     if (!isnan(trial->score))
-        strbuf_addf(out, "\nscore %s in its run", text_number(trial->score, a));
+        put_xml(out, "\nscore %e in its run", trial->score);
     if (v->on_front[i] && report->promises[i].is_known)
-        strbuf_addf(out, "\nexpected %s", promise_text(&report->promises[i], promise));
-    if (!isnan(study_view_trial_cost(v, &v->trials[i])))
-        strbuf_addf(out, "\ncost %s", text_cost(v, study_view_trial_cost(v, &v->trials[i]), b));
+        put_xml(out, "\nexpected %s", promise_text(&report->promises[i], text));
+    if (!isnan(cost))
+        put_xml(out, "\ncost %s", text_cost(v, cost, text));
     if (trial->env_steps > 0 && v->search.cost != SEARCH_COST_STEPS)
-        strbuf_addf(out, "\n%s env steps", text_number((double)trial->env_steps, c));
-    if (isfinite(study_view_third(v, i))) {
-        strbuf_add(out, "\n");
-        text_escape(out, v->search.outcomes.third);
-        strbuf_addf(out, " %s", text_number(study_view_third(v, i), c));
-    }
-    if (trial->reason != NULL) {
-        strbuf_add(out, "\n");
-        text_escape(out, trial->reason);
-    }
+        put_xml(out, "\n%e env steps", (double)trial->env_steps);
+    if (isfinite(study_view_third(v, i)))
+        put_xml(out, "\n%s %e", v->search.outcomes.third, study_view_third(v, i));
+    if (trial->reason != NULL)
+        put_xml(out, "\n%s", trial->reason);
     study_view_explain_limit(v, i, broken, sizeof broken);
-    if (broken[0] != '\0') {
-        strbuf_add(out, "\ninfeasible: ");
-        text_escape(out, broken);
-    }
+    if (broken[0] != '\0')
+        put_xml(out, "\ninfeasible: %s", broken);
     strbuf_add(out, "</title>");
 }
 
@@ -144,14 +102,9 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
         const struct trial *trial = &v->trials[i];
         if (!report->plotted[i] || (v->on_front[i] && !report->promises[i].is_known))
             continue;
-        strbuf_add(out, "<circle cx=\"");
-        svg_number(out, axis_at(&chart->x, study_view_trial_cost(v, &v->trials[i])));
-        strbuf_add(out, "\" cy=\"");
-        svg_number(out, axis_at(&chart->y, trial->score));
-        strbuf_addf(out, "\" r=\"3.5\"%s>",
-                    v->on_front[i]                  ? " class=\"own\""
-                    : study_view_breaks_limit(v, i) ? " class=\"over\""
-                                                    : "");
+        put_xml(out, "<circle cx=\"%g\" cy=\"%g\" r=\"3.5\"", axis_at(&chart->x, study_view_trial_cost(v, trial)),
+                axis_at(&chart->y, trial->score));
+        strbuf_add(out, v->on_front[i] ? " class=\"own\">" : study_view_breaks_limit(v, i) ? " class=\"over\">" : ">");
         if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
             tooltip(out, chart, i);
         strbuf_add(out, "</circle>\n");
@@ -178,29 +131,19 @@ static void draw_steps(struct strbuf *out, const struct front_chart *chart, bool
     bool begun = false;
     double best = 0.0;
 
-    strbuf_add(out, "<path d=\"M");
-    svg_number(out, front_x(chart, report->front[0]));
-    strbuf_add(out, " ");
-    svg_number(out, worst);
+    put_xml(out, "<path d=\"M%g %g", front_x(chart, report->front[0]), worst);
     for (size_t i = 0; i < report->n_front; i++) { /* members that are level within noise make no step down */
         double at = front_y(chart, report->front[i]);
         if (begun && (report->view->study.maximize ? at >= best : at <= best))
             continue;
         begun = true;
         best = at;
-        strbuf_add(out, "H");
-        svg_number(out, front_x(chart, report->front[i]));
-        strbuf_add(out, "V");
-        svg_number(out, at);
+        put_xml(out, "H%gV%g", front_x(chart, report->front[i]), at);
     }
-    strbuf_add(out, "H");
-    svg_number(out, chart->x.to);
-    if (area) {
-        strbuf_add(out, "V");
-        svg_number(out, worst);
-        strbuf_add(out, "Z");
-    }
-    strbuf_addf(out, "\" class=\"%s\"/>\n", area ? "reach" : "step");
+    put_xml(out, "H%g", chart->x.to);
+    if (area)
+        put_xml(out, "V%gZ", worst);
+    put_xml(out, "\" class=\"%s\"/>\n", area ? "reach" : "step");
 }
 
 struct box {
@@ -262,7 +205,6 @@ static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
     }
 }
 
-/* A member seen once is open, a confirmed one filled. */
 /* The member's rank in the third objective: the smallest number 3.5, the largest 9. */
 static double third_radius(const struct report *report, size_t i)
 {
@@ -274,6 +216,7 @@ static double third_radius(const struct report *report, size_t i)
     return 3.5 + 5.5 * (double)below / fmax((double)report->n_front - 1.0, 1.0);
 }
 
+/* A member seen once is open, a confirmed one filled. */
 static void draw_front_points(struct strbuf *out, const struct front_chart *chart)
 {
     const struct report *report = chart->report;
@@ -281,19 +224,17 @@ static void draw_front_points(struct strbuf *out, const struct front_chart *char
     for (size_t i = 0; i < report->n_front; i++) {
         size_t at = report->front[i];
         bool special = at == report->best || at == report->knee;
-        strbuf_add(out, "<circle cx=\"");
-        svg_number(out, front_x(chart, at));
-        strbuf_add(out, "\" cy=\"");
-        svg_number(out, front_y(chart, at));
-        strbuf_add(out, "\" r=\"");
-        svg_number(out, study_view_has_third(report->view) ? third_radius(report, at) : special ? 7.0 : 5.5);
-        strbuf_addf(out, "\" class=\"front%s\">", report->promises[at].n_seeds > 1 ? "" : " once");
+        put_xml(out, "<circle cx=\"%g\" cy=\"%g\" r=\"%g\" class=\"front%s\">", front_x(chart, at), front_y(chart, at),
+                study_view_has_third(report->view) ? third_radius(report, at)
+                : special                          ? 7.0
+                                                   : 5.5,
+                report->promises[at].n_seeds > 1 ? "" : " once");
         tooltip(out, chart, at);
         strbuf_add(out, "</circle>\n");
     }
 }
 
-static const char cross_path[] = " d=\"M-4-4L4 4M-4 4L4-4\"", triangle_path[] = " d=\"M-4.5-3.5H4.5L0 4.5Z\"";
+static const char cross_path[] = "M-4-4L4 4M-4 4L4-4", triangle_path[] = "M-4.5-3.5H4.5L0 4.5Z";
 
 static void draw_lane(struct strbuf *out, const struct front_chart *chart)
 {
@@ -306,8 +247,8 @@ static void draw_lane(struct strbuf *out, const struct front_chart *chart)
             continue;
         double cost = study_view_trial_cost(v, &v->trials[i]),
                x = cost > 0.0 ? axis_at(&chart->x, cost) : chart->x.from;
-        place_start(out, "path", x, chart->lane_y, stopped ? "stopped" : "failed");
-        strbuf_addf(out, "%s>", stopped ? triangle_path : cross_path);
+        begin_mark(out, x, chart->lane_y, stopped ? "stopped" : "failed", stopped ? triangle_path : cross_path);
+        strbuf_add(out, ">");
         tooltip(out, chart, i);
         strbuf_add(out, "</path>\n");
     }
@@ -328,15 +269,12 @@ static void legend_item(struct strbuf *out, const struct front_chart *chart, dou
     legend_place(chart, x, at_y, strlen(text));
     double y = *at_y;
     if (strncmp(mark, "front", 5) == 0 || strcmp(mark, "dominated") == 0 || strcmp(mark, "over") == 0) {
-        strbuf_addf(out, "<g class=\"%s\"><circle cx=\"", mark[0] == 'o' ? "dominated" : mark);
-        svg_number(out, *x + 5.0);
-        strbuf_add(out, "\" cy=\"");
-        svg_number(out, y - 4.5);
-        strbuf_addf(out, "\" r=\"%s\" class=\"%s\"/></g>\n", mark[0] == 'f' ? "5.5" : "3.5",
-                    mark[0] == 'd' ? "dot" : mark);
+        put_xml(out, "<g class=\"%s\"><circle cx=\"%g\" cy=\"%g\" r=\"%s\" class=\"%s\"/></g>\n",
+                mark[0] == 'o' ? "dominated" : mark, *x + 5.0, y - 4.5, mark[0] == 'f' ? "5.5" : "3.5",
+                mark[0] == 'd' ? "dot" : mark);
     } else {
-        place_start(out, "path", *x + 5.0, y - 4.5, mark);
-        strbuf_addf(out, "%s/>\n", mark[0] == 's' ? triangle_path : cross_path);
+        begin_mark(out, *x + 5.0, y - 4.5, mark, mark[0] == 's' ? triangle_path : cross_path);
+        strbuf_add(out, "/>\n");
     }
     svg_text(out, *x + 15.0, y, "legend", text);
     *x += 15.0 + 6.9 * (double)strlen(text) + 16.0;

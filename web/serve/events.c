@@ -12,7 +12,7 @@
 #include "base/text/num.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/serve_priv.h"
 
 #include <microhttpd.h>
@@ -225,10 +225,7 @@ static void greet(struct stream *s, const char *last_id, const char *program, in
         strbuf_addf(&s->out, "id: %" PRId64 "-%" PRId64 "\nevent: reset\ndata: {}\n\n", e->boot_ms, s->at - 1);
     strbuf_addf(&s->out, "id: %" PRId64 "-%" PRId64 "\nevent: hello\ndata: {\"version\":%lld,\"program\":", e->boot_ms,
                 s->at - 1, (long long)version);
-    put_str(&s->out, program);
-    strbuf_add(&s->out, ",\"store\":");
-    put_str(&s->out, store_error);
-    strbuf_add(&s->out, "}\n\n");
+    put_json(&s->out, "%s,'store':%s}\n\n", program, store_error);
 }
 
 struct MHD_Response *events_response(struct events *e, struct MHD_Connection *connection, const char *study,

@@ -4,10 +4,10 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
-#include "web/report/report.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
+#include "web/text/put.h"
 
 #include <microhttpd.h>
 #include <zlib.h>
@@ -60,8 +60,7 @@ static enum status put_asset(const struct asset *asset, struct answer *answer, s
     return ST_OK;
 }
 
-enum status page_asset(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status page_asset(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct asset *asset;
     char name[256];
@@ -75,23 +74,22 @@ enum status page_asset(struct serve *s, const struct request *r, struct answer *
     asset = asset_find(name);
     if (asset == NULL)
         return FAIL(err, ST_NOTFOUND, "no asset '%.60s'; / is the page", name);
-    return put_asset(asset, answer, err);
+    return put_asset(asset, r->answer, err);
 }
 
 /* -- pages without script -- */
 
 static void begin_page(struct strbuf *out, const char *title)
 {
-    strbuf_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\n<title>");
-    text_escape(out, title);
-    strbuf_add(out, " – Trawl</title>\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                    "<meta name=\"color-scheme\" content=\"light dark\">\n"
-                    "<link rel=\"icon\" href=\"/assets/icon.svg\" type=\"image/svg+xml\">\n"
-                    "<link rel=\"stylesheet\" href=\"/assets/style.css\"></head>\n<body>\n<header class=\"top\">"
-                    "<a class=\"brand\" href=\"/\"><img src=\"/assets/icon.svg\" width=\"22\" height=\"22\" alt=\"\"> "
-                    "Trawl</a></header>\n<main class=\"plain\"><section class=\"card\">\n<h1>");
-    text_escape(out, title);
-    strbuf_add(out, "</h1>\n");
+    put_xml(out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\n<title>%s – Trawl</title>\n"
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+            "<meta name=\"color-scheme\" content=\"light dark\">\n"
+            "<link rel=\"icon\" href=\"/assets/icon.svg\" type=\"image/svg+xml\">\n"
+            "<link rel=\"stylesheet\" href=\"/assets/style.css\"></head>\n<body>\n<header class=\"top\">"
+            "<a class=\"brand\" href=\"/\"><img src=\"/assets/icon.svg\" width=\"22\" height=\"22\" alt=\"\"> "
+            "Trawl</a></header>\n<main class=\"plain\"><section class=\"card\">\n<h1>%s</h1>\n",
+            title, title);
 }
 
 static void end_page(struct strbuf *out)
@@ -102,14 +100,9 @@ static void end_page(struct strbuf *out)
 void page_failure(struct strbuf *out, int status, const char *error, const char *hint)
 {
     begin_page(out, status == MHD_HTTP_NOT_FOUND ? "Not found" : "This did not work");
-    strbuf_add(out, "<p>");
-    text_escape(out, error);
-    strbuf_add(out, ".</p>\n");
-    if (hint != NULL) {
-        strbuf_add(out, "<p class=\"soft\">");
-        text_escape(out, hint);
-        strbuf_add(out, ".</p>\n");
-    }
+    put_xml(out, "<p>%s.</p>\n", error);
+    if (hint != NULL)
+        put_xml(out, "<p class=\"soft\">%s.</p>\n", hint);
     strbuf_add(out, "<p><a class=\"button\" href=\"/\">All studies</a></p>\n");
     end_page(out);
 }
@@ -150,7 +143,7 @@ static char *without_token(const char *uri)
     return text;
 }
 
-static void let_in(const struct serve *s, struct answer *answer, const char *next)
+static void let_in(const struct serve *s, const struct request *r, const char *next)
 {
     struct strbuf text;
     char name[32];
@@ -158,35 +151,31 @@ static void let_in(const struct serve *s, struct answer *answer, const char *nex
     access_cookie_name(s, name, sizeof name);
     strbuf_init(&text, 512);
     strbuf_addf(&text, "%s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict", name, s->token, COOKIE_DAYS * 86400);
-    answer->cookie = strbuf_take(&text);
+    r->answer->cookie = strbuf_take(&text);
     strbuf_free(&text);
-    answer->location = mem_strdup(own_address(next));
-    answer->status = MHD_HTTP_SEE_OTHER;
-    answer->no_store = true;
+    r->answer->location = mem_strdup(own_address(next));
+    r->answer->status = MHD_HTTP_SEE_OTHER;
+    r->answer->no_store = true;
 }
 
-static void put_login(struct answer *answer, struct strbuf *out, const char *next, bool wrong)
+static void put_login(const struct request *r, struct strbuf *out, const char *next, bool wrong)
 {
-    answer->status = MHD_HTTP_UNAUTHORIZED;
-    answer->no_store = true;
+    r->answer->status = MHD_HTTP_UNAUTHORIZED;
+    r->answer->no_store = true;
     begin_page(out, "Token");
     if (wrong)
         strbuf_add(out, "<p role=\"alert\" class=\"warn\">That is not the token.</p>\n");
-    strbuf_add(
-        out,
-        "<p>This server needs the token that <code>trawl serve</code> printed when it began: open the address that "
-        "stands there, or put the token in here. This browser then keeps it.</p>\n"
-        "<form method=\"post\" action=\"/login\"><input type=\"hidden\" name=\"next\" value=\"");
-    text_escape(out, own_address(next));
-    strbuf_add(
-        out,
-        "\"><label for=\"token\">Token</label><input id=\"token\" type=\"password\" name=\"token\" required autofocus "
-        "autocomplete=\"current-password\"><button class=\"primary\">Continue</button></form>\n");
+    put_xml(out,
+            "<p>This server needs the token that <code>trawl serve</code> printed when it began: open the address that "
+            "stands there, or put the token in here. This browser then keeps it.</p>\n"
+            "<form method=\"post\" action=\"/login\"><input type=\"hidden\" name=\"next\" value=\"%s\"><label "
+            "for=\"token\">Token</label><input id=\"token\" type=\"password\" name=\"token\" required autofocus "
+            "autocomplete=\"current-password\"><button class=\"primary\">Continue</button></form>\n",
+            own_address(next));
     end_page(out);
 }
 
-enum status page_login(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status page_login(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     bool here = r->target.n_segments == 1 && strcmp(r->target.segments[0], "login") == 0;
     struct target form = {0};
@@ -194,10 +183,10 @@ enum status page_login(struct serve *s, const struct request *r, struct answer *
     struct strbuf text;
 
     (void)err;
-    answer->no_store = true;
+    r->answer->no_store = true;
     if (s->token[0] == '\0') {
-        answer->status = MHD_HTTP_SEE_OTHER;
-        answer->location = mem_strdup(own_address(next));
+        r->answer->status = MHD_HTTP_SEE_OTHER;
+        r->answer->location = mem_strdup(own_address(next));
         return ST_OK;
     }
     if (r->form != NULL) { /* has the form of a query */
@@ -210,15 +199,14 @@ enum status page_login(struct serve *s, const struct request *r, struct answer *
         strbuf_free(&text);
     }
     if (token != NULL && access_is_token(s, token))
-        let_in(s, answer, next);
+        let_in(s, r, next);
     else
-        put_login(answer, out, next, r->form != NULL);
+        put_login(r, out, next, r->form != NULL);
     target_free(&form);
     return ST_OK;
 }
 
-enum status page_index(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                       struct error *err)
+enum status page_index(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct asset *asset = asset_find("index.html");
     const char *token = target_query(&r->target, "token");
@@ -226,13 +214,13 @@ enum status page_index(struct serve *s, const struct request *r, struct answer *
     if (token != NULL && s->token[0] != '\0') {
         char *next = without_token(r->uri);
         if (access_is_token(s, token))
-            let_in(s, answer, next);
+            let_in(s, r, next);
         else
-            put_login(answer, out, next, true);
+            put_login(r, out, next, true);
         mem_free(next);
         return ST_OK;
     }
     if (asset == NULL)
         return FAIL(err, ST_NOTFOUND, "this program was built without pages; the API is at /api/v1/");
-    return put_asset(asset, answer, err);
+    return put_asset(asset, r->answer, err);
 }

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/policy_play.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
@@ -125,9 +125,7 @@ static void emit_end(struct play *p, const char *reason)
     struct strbuf data;
 
     strbuf_init(&data, SERVE_BODY_BYTES);
-    strbuf_add(&data, "{\"reason\":");
-    put_str(&data, reason);
-    strbuf_add(&data, "}");
+    put_json(&data, "{'reason':%s}", reason);
     (void)emit(p, "end", &data);
     strbuf_free(&data);
 }
@@ -150,25 +148,15 @@ static void put_begin(struct strbuf *data, const struct policy_play *game, int64
     double width, height;
 
     policy_play_size(game, &width, &height);
-    strbuf_add(data, "{\"env\":");
-    put_str(data, policy_play_env(game));
-    strbuf_add(data, ",\"width\":");
-    put_f64(data, width);
-    strbuf_add(data, ",\"height\":");
-    put_f64(data, height);
-    strbuf_addf(data, ",\"fps\":%lld,\"checkpoint\":", (long long)fps);
-    put_str(data, checkpoint);
-    strbuf_add(data, "}");
+    put_json(data, "{'env':%s,'width':%g,'height':%g,'fps':%lld,'checkpoint':%s}", policy_play_env(game), width, height,
+             (long long)fps, checkpoint);
 }
 
 static void put_frame(struct strbuf *data, const struct player_frame *f, const struct strbuf *draw)
 {
     strbuf_clear(data);
-    strbuf_addf(data, "{\"step\":%lld,\"episode\":%lld,\"score\":", (long long)f->step, (long long)f->episode);
-    put_f64(data, f->ep_return);
-    strbuf_add(data, ",\"reward\":");
-    put_f64(data, f->reward);
-    strbuf_add(data, ",\"draw\":");
+    put_json(data, "{'step':%lld,'episode':%lld,'score':%g,'reward':%g,'draw':", (long long)f->step,
+             (long long)f->episode, f->ep_return, f->reward);
     strbuf_add(data, draw->text);
     strbuf_add(data, "}");
 }
@@ -176,13 +164,8 @@ static void put_frame(struct strbuf *data, const struct player_frame *f, const s
 static void put_episode(struct strbuf *data, const struct player_frame *f)
 {
     strbuf_clear(data);
-    strbuf_addf(data, "{\"episode\":%lld,\"score\":", (long long)f->episode);
-    put_f64(data, f->score);
-    strbuf_add(data, ",\"perf\":");
-    put_f64(data, f->perf);
-    strbuf_add(data, ",\"length\":");
-    put_f64(data, f->ep_length);
-    strbuf_add(data, "}");
+    put_json(data, "{'episode':%lld,'score':%g,'perf':%g,'length':%g}", (long long)f->episode, f->score, f->perf,
+             f->ep_length);
 }
 
 static void play_on(struct play *p, struct policy_play *game, struct strbuf *data, struct strbuf *draw)
@@ -378,12 +361,12 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
 
 /* -- kept -- */
 
-static void put_base64(struct strbuf *out, const struct strbuf *bytes)
+static void put_base64(struct strbuf *out, const char *key, const struct strbuf *bytes)
 {
     char *text = mem_alloc(BASE64_TEXT_BYTES(bytes->len));
 
     base64_encode(bytes->text, bytes->len, text);
-    put_str(out, text);
+    put_json(out, ",%s:%s", key, text);
     mem_free(text);
 }
 
@@ -401,10 +384,8 @@ static bool put_policy(struct policy_play *game, struct strbuf *out)
     strbuf_init(&settings, SERVE_BODY_BYTES);
     ok = policy_play_export(game, &policy, &settings, NULL) == ST_OK;
     if (ok) {
-        put_key(out, "policy");
-        put_base64(out, &policy);
-        put_key(out, "settings");
-        put_base64(out, &settings);
+        put_base64(out, "policy", &policy);
+        put_base64(out, "settings", &settings);
     }
     strbuf_free(&policy);
     strbuf_free(&settings);

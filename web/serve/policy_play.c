@@ -1,15 +1,14 @@
 /* policy_play.c - a trial's policy playing: the game is stepped on one CPU thread and drawn after each decision. */
 #include "web/serve/policy_play.h"
 
-#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
 #include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "web/serve/play_child.h"
+#include "web/text/put.h"
 
 #include <math.h>
 
@@ -78,14 +77,6 @@ void policy_play_size(const struct policy_play *p, double *ret_width, double *re
         play_child_size(p->child, ret_width, ret_height);
 }
 
-static void put_number(struct strbuf *out, double value)
-{
-    char buf[NUM_TEXT_MAX];
-
-    strbuf_add(out, ",");
-    strbuf_add(out, num_format_f64(isfinite(value) ? rint(value * 100) / 100 : 0.0, buf));
-}
-
 static void put_mark(struct strbuf *out, const struct env_mark *m)
 {
     static const struct {
@@ -93,16 +84,13 @@ static void put_mark(struct strbuf *out, const struct env_mark *m)
         int n;
     } kinds[] = {[ENV_RECT] = {"r", 4}, [ENV_CIRCLE] = {"c", 3}, [ENV_LINE] = {"l", 5}, [ENV_TEXT] = {"t", 3}};
 
-    strbuf_addf(out, "[\"%s\"", kinds[m->kind].word);
+    put_json(out, "[%s", kinds[m->kind].word);
     for (int i = 0; i < kinds[m->kind].n; i++)
-        put_number(out, m->a[i]);
-    if (m->kind == ENV_TEXT) {
-        strbuf_addf(out, ",%d,%d,", m->align, (int)m->colour);
-        json_write_str(out, m->text);
-        strbuf_add(out, "]");
-    } else {
-        strbuf_addf(out, ",%d]", (int)m->colour);
-    }
+        put_json(out, ",%g", isfinite(m->a[i]) ? rint(m->a[i] * 100) / 100 : 0.0);
+    if (m->kind == ENV_TEXT)
+        put_json(out, ",%d,%d,%s]", m->align, (int)m->colour, m->text);
+    else
+        put_json(out, ",%d]", (int)m->colour);
 }
 
 enum status policy_play_step(struct policy_play *p, struct strbuf *draw, struct player_frame *ret_frame,

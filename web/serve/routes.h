@@ -1,5 +1,5 @@
 /* routes.h - the table of paths, and the functions that answer them.
- * A route_fn writes its body into `out` and sets the headers in `answer`; what it fails with becomes a status of HTTP
+ * A route_fn writes its body into `out` and sets the headers in r->answer; what it fails with becomes a status of HTTP
  * and a JSON message. r and all that it points to are the caller's. */
 #ifndef WEB_SERVE_ROUTES_H
 #define WEB_SERVE_ROUTES_H
@@ -24,13 +24,13 @@ struct request {
     int64_t trial; /* of the path, or -1 */
     struct MHD_Connection *connection;
     cJSON *body; /* of a POST; borrowed */
+    struct answer *answer; /* its status and headers */
     const char *form; /* body of a ROUTE_FORM's POST; NULL: GET */
     int64_t settled; /* settled of the study */
     int64_t version; /* s->version when the request came: what the answer may be kept for */
 };
 
-typedef enum status route_fn(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
-                             struct error *err);
+typedef enum status route_fn(struct serve *s, const struct request *r, struct strbuf *out, struct error *err);
 
 enum route_kind {
     ROUTE_CACHED, /* kept until the data change */
@@ -70,8 +70,8 @@ route_fn page_index, page_asset, page_login; /* pages.c */
 /* A page for people that says what failed; hint: NULL is fine. */
 void page_failure(struct strbuf *out, int status, const char *error, const char *hint);
 void api_put_json(struct strbuf *out, cJSON *json); /* the JSON, which is taken, as the body */
-void api_put_line(struct strbuf *out, struct strbuf *line); /* as a string without its last newline; NULL: null */
-/* "export_command": `trawl export` of this rule, from any directory. */
+void api_put_train_command(struct strbuf *out, struct strbuf *line); /* without the last newline; NULL: null */
+/* "export_command", `trawl export` of this rule from any directory, and the end of the answer. */
 void api_put_export_command(const struct serve *s, const char *study, const char *rule, struct strbuf *out);
 /* Columns of /trials; those from api_n_columns() on are the parameters. */
 int api_n_columns(void);

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/models.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
@@ -295,11 +295,7 @@ static enum MHD_Result send_failure(struct MHD_Connection *connection, int statu
         page_failure(&out, status, error, semicolon != NULL ? semicolon + 2 : NULL);
         return send_text(connection, a, &out, allow);
     }
-    strbuf_add(&out, "{\"error\":");
-    put_str(&out, error);
-    strbuf_add(&out, ",\"hint\":");
-    put_str(&out, semicolon != NULL ? semicolon + 2 : NULL);
-    strbuf_add(&out, "}\n");
+    put_json(&out, "{'error':%s,'hint':%s}\n", error, semicolon != NULL ? semicolon + 2 : NULL);
     return send_text(connection, a, &out, allow);
 }
 
@@ -420,7 +416,8 @@ static enum status make_answer(struct serve *s, const struct route *route, struc
         return ST_OK;
     a = answer_create(MHD_HTTP_OK, route->type != NULL ? route->type : "application/json");
     strbuf_init(&out, SERVE_REPLY_BYTES);
-    rc = route->run(s, r, a, &out, err);
+    r->answer = a;
+    rc = route->run(s, r, &out, err);
     if (rc == ST_OK && a->bytes == NULL)
         rc = answer_finish(a, &out, err);
     strbuf_free(&out);

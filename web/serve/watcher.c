@@ -18,7 +18,7 @@
 #include "store/store.h"
 #include "study/view/promise.h"
 #include "web/serve/events.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/data/page_study.h"
 
 #include <errno.h>

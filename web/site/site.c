@@ -14,7 +14,7 @@
 #include "base/os/file.h"
 #include "base/mem.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve.h"
 #include "web/site/site_priv.h"
@@ -75,13 +75,6 @@ static void put_encoded(struct strbuf *uri, const char *text)
         strbuf_addf(uri, "%%%02X", (unsigned char)*text);
 }
 
-static void put_refused(struct strbuf *out, const char *why)
-{
-    strbuf_add(out, "{\"refused\":");
-    put_str(out, why);
-    strbuf_add(out, "}");
-}
-
 static enum status take(struct site *w, const char *uri, struct strbuf *out, struct error *err)
 {
     for (;;) {
@@ -124,12 +117,11 @@ void site_add(struct site *w, const char *key, const char *tail, struct strbuf *
     strbuf_init(&answer, SITE_MAX_BYTES);
     if (out->text[out->len - 1] != '{')
         strbuf_add(out, ",\n");
-    put_str(out, key);
-    strbuf_add(out, ":");
+    put_json(out, "%s:", key);
     if (site_take(w, tail, &answer, &err) == ST_OK)
         strbuf_add(out, answer.text);
     else
-        put_refused(out, err.text);
+        put_json(out, "{'refused':%s}", err.text);
     strbuf_free(&answer);
 }
 
@@ -364,7 +356,7 @@ static void put_compare(struct site *w, struct strbuf *out)
         strbuf_add(out, "null");
     else if (take(w, uri.text, out, &err) != ST_OK) {
         out->len = from;
-        put_refused(out, err.text);
+        put_json(out, "{'refused':%s}", err.text);
     }
     strbuf_free(&names);
     strbuf_free(&uri);
@@ -385,9 +377,7 @@ static enum status write_index(struct site *w, struct error *err)
     put_compare(w, &out);
     strbuf_add(&out, ",\"folders\":{");
     for (size_t i = 0; i < w->set->n_studies; i++) {
-        strbuf_add(&out, i > 0 ? "," : "");
-        put_str(&out, w->set->studies[i]);
-        strbuf_addf(&out, ":\"s%zu\"", i);
+        put_json(&out, i > 0 ? ",%s:'s%zu'" : "%s:'s%zu'", w->set->studies[i], i);
     }
     strbuf_add(&out, "}};\n");
     if (rc == ST_OK)

@@ -2,7 +2,7 @@
  * So that a study of 10,000 trials stays of some 50 MB: a value of a config that is as in trial 0 is the number of its
  * row there, and all metrics are kept of the trials that people look at; of the others the study's metric. */
 #include "base/mem.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/playing.h"
 #include "web/site/site_priv.h"
 

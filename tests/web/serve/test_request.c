@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 #include "web/serve/request.h"
 
 static void refused(const char *raw, enum status want, const char *says)
@@ -240,7 +240,7 @@ static void test_json_texts(void **state)
     put_f64(&out, -3.0);
     put_f64(&out, (double)__builtin_inf());
     put_f64(&out, (double)__builtin_nan(""));
-    put_i64(&out, INT64_MAX);
+    put_json(&out, "%lld", (long long)INT64_MAX);
     assert_string_equal(out.text, "0.1-3\"inf\"null\"9223372036854775807\"");
     strbuf_free(&out);
 }

@@ -18,7 +18,7 @@
 #include "study/view/promise.h"
 #include "study/view/resume_command.h"
 #include "study/view/study_view.h"
-#include "web/serve/data/json_text.h"
+#include "web/text/put.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +61,15 @@ void page_study_put_param(const struct page_study *p, size_t i, size_t k, struct
         put_f64(out, x);
 }
 
+void page_study_put_params(const struct page_study *p, size_t i, struct strbuf *out)
+{
+    for (size_t k = 0; k < p->view.search.space.dim; k++) {
+        put_json(out, k > 0 ? ",%s:" : "{%s:", p->view.search.space.params[k].key);
+        page_study_put_param(p, i, k, out);
+    }
+    strbuf_add(out, p->view.search.space.dim > 0 ? "}" : "{}");
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
@@ -73,25 +82,11 @@ static bool is_final(enum trial_state state)
 
 void put_promise(struct strbuf *out, const struct promise *p)
 {
-    const struct {
-        const char *key;
-        double value;
-    } rows[] = {{"score_mean", p->is_known ? p->score : (double)NAN},
-                {"score_lo", p->lo},
-                {"score_hi", p->hi},
-                {"seeds_mean", p->mean},
-                {"cost_mean", p->is_known ? p->cost : (double)NAN},
-                {"cost_lo", p->cost_lo},
-                {"cost_hi", p->cost_hi},
-                {"score_noise_sd", p->noise_sd},
-                {"start_s", p->start_s}};
-
-    put_key(out, "n_seeds");
-    put_i64(out, (int64_t)p->n_seeds);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        put_key(out, rows[i].key);
-        put_f64(out, rows[i].value);
-    }
+    put_json(out,
+             "'n_seeds':%zu,'score_mean':%g,'score_lo':%g,'score_hi':%g,'seeds_mean':%g,'cost_mean':%g,'cost_lo':%g,",
+             p->n_seeds, p->is_known ? p->score : (double)NAN, p->lo, p->hi, p->mean,
+             p->is_known ? p->cost : (double)NAN, p->cost_lo);
+    put_json(out, "'cost_hi':%g,'score_noise_sd':%g,'start_s':%g", p->cost_hi, p->noise_sd, p->start_s);
 }
 
 const char *page_study_advice_state(const struct page_study *p)

@@ -74,7 +74,8 @@ void put_promise(struct strbuf *out, const struct promise *promise);
 const char *page_study_state(const struct page_study *p, bool has_writer);
 cJSON *page_study_counts(const struct page_study *p);
 cJSON *page_study_summary(const struct page_study *p, bool has_writer); /* an element of /studies */
-/* The value of parameter k of trial i as JSON. */
+/* The value of parameter k of trial i as JSON; all of them as an object. */
 void page_study_put_param(const struct page_study *p, size_t i, size_t k, struct strbuf *out);
+void page_study_put_params(const struct page_study *p, size_t i, struct strbuf *out);
 
 #endif

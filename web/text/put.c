@@ -1,0 +1,202 @@
+/* put.c - values as JSON and markup have them, and formats that hold them. */
+#include "web/text/put.h"
+
+#include "base/text/human.h"
+#include "base/text/json.h"
+#include "base/text/num.h"
+#include "base/text/strbuf.h"
+#include "base/text/words.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* -- JSON -- */
+
+static void put_char(struct strbuf *out, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    char escape[] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], '\0'};
+
+    strbuf_add(out, c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '\t' ? "\\t" : escape);
+}
+
+void put_str(struct strbuf *out, const char *text)
+{
+    size_t n, len;
+
+    if (text == NULL) {
+        strbuf_add(out, "null");
+        return;
+    }
+    strbuf_add_n(out, "\"", 1);
+    n = strlen(text);
+    for (size_t i = 0; i < n; i += len) {
+        unsigned char c = (unsigned char)text[i];
+        len = utf8_length(text + i, n - i);
+        if (len == 0) {
+            strbuf_add(out, "\xef\xbf\xbd");
+            len = 1;
+        } else if (c < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f) {
+            put_char(out, c); /* '<' too: harmless even where a page is foolish with it */
+        } else {
+            strbuf_add_n(out, text + i, len);
+        }
+    }
+    strbuf_add_n(out, "\"", 1);
+}
+
+void put_f64(struct strbuf *out, double value)
+{
+    char buf[NUM_TEXT_MAX];
+
+    if (isnan(value))
+        strbuf_add(out, "null");
+    else if (isinf(value))
+        strbuf_add(out, value > 0 ? "\"inf\"" : "\"-inf\"");
+    else if (value == rint(value) && fabs(value) < 1e15)
+        strbuf_addf(out, "%lld", (long long)value);
+    else
+        strbuf_add(out, num_format_f64(value, buf));
+}
+
+static void put_i64(struct strbuf *out, int64_t value)
+{
+    bool exact = value <= (1ll << 53) && value >= -(1ll << 53);
+
+    strbuf_addf(out, exact ? "%lld" : "\"%lld\"", (long long)value);
+}
+
+void put_json_text(struct strbuf *out, const char *text)
+{
+    for (const char *at = text; *at != '\0';) {
+        size_t n = strcspn(at, "<>&");
+        strbuf_add_n(out, at, n);
+        at += n;
+        if (*at != '\0')
+            put_char(out, (unsigned char)*at++);
+    }
+}
+
+void add_number(cJSON *object, const char *key, double value)
+{
+    if (isnan(value))
+        json_add_str(object, key, NULL);
+    else
+        json_add_f64(object, key, value);
+}
+
+/* -- markup -- */
+
+/* Bytes of the character at text, or 0 when it is no UTF-8 or none that XML allows (control characters, U+FFFE,
+ * U+FFFF). */
+static size_t xml_length(const char *text)
+{
+    size_t n = utf8_length(text, strnlen(text, 4));
+
+    if (n == 1)
+        return ((unsigned char)text[0] >= 0x20 && text[0] != 0x7f) || text[0] == '\t' || text[0] == '\n' ? 1 : 0;
+    return n == 3 && (memcmp(text, "\xef\xbf\xbe", 3) == 0 || memcmp(text, "\xef\xbf\xbf", 3) == 0) ? 0 : n;
+}
+
+static void put_escaped(struct strbuf *out, const char *text)
+{
+    const char *at = text != NULL ? text : "";
+
+    while (*at != '\0') {
+        size_t n = xml_length(at);
+        const char *entity = *at == '&'    ? "&amp;"
+                             : *at == '<'  ? "&lt;"
+                             : *at == '>'  ? "&gt;"
+                             : *at == '"'  ? "&quot;"
+                             : *at == '\'' ? "&#39;"
+                                           : NULL;
+        if (entity != NULL)
+            strbuf_add(out, entity);
+        else if (n == 0)
+            strbuf_add(out, "\xef\xbf\xbd"); /* the replacement character */
+        else
+            strbuf_add_n(out, at, n);
+        at += n > 0 ? n : 1;
+    }
+}
+
+static void put_place(struct strbuf *out, double value)
+{
+    char buf[HUMAN_TEXT_MAX];
+    size_t n = strlen(text_fixed(value, 1, buf));
+
+    if (n > 2 && strcmp(buf + n - 2, ".0") == 0)
+        buf[n - 2] = '\0';
+    strbuf_add(out, buf);
+}
+
+/* -- formats -- */
+
+/* Writes the value of the conversion after '%', and returns what follows it. */
+static const char *put_value(struct strbuf *out, const char *at, bool is_json, va_list *args)
+{
+    char buf[HUMAN_TEXT_MAX];
+
+    if (strncmp(at, "lld", 3) == 0 || strncmp(at, "zu", 2) == 0) {
+        int64_t value = *at == 'l' ? va_arg(*args, long long) : (int64_t)va_arg(*args, size_t);
+        if (is_json)
+            put_i64(out, value);
+        else
+            strbuf_addf(out, "%lld", (long long)value);
+        return at + (*at == 'l' ? 3 : 2);
+    }
+    switch (*at) {
+    case 's':
+        (is_json ? put_str : put_escaped)(out, va_arg(*args, const char *));
+        break;
+    case 'g':
+        (is_json ? put_f64 : put_place)(out, va_arg(*args, double));
+        break;
+    case 'e':
+        strbuf_add(out, text_number(va_arg(*args, double), buf));
+        break;
+    case 'd':
+        strbuf_addf(out, "%d", va_arg(*args, int));
+        break;
+    case 'i':
+        strbuf_add(out, va_arg(*args, int) ? "true" : "false");
+        break;
+    default: /* "%%" */
+        strbuf_add(out, "%");
+    }
+    return at + 1;
+}
+
+static void put_format(struct strbuf *out, const char *fmt, bool is_json, va_list *args)
+{
+    for (const char *at = fmt; *at != '\0';) {
+        size_t n = strcspn(at, is_json ? "%'" : "%");
+        strbuf_add_n(out, at, n);
+        at += n;
+        if (*at == '\'') {
+            strbuf_add(out, "\"");
+            at++;
+        } else if (*at == '%') {
+            at = put_value(out, at + 1, is_json, args);
+        }
+    }
+}
+
+void put_json(struct strbuf *out, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    put_format(out, fmt, true, &args);
+    va_end(args);
+}
+
+void put_xml(struct strbuf *out, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    put_format(out, fmt, false, &args);
+    va_end(args);
+}
