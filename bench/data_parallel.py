@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """data_parallel.py - steps a second of one training on 1, 2, 4 ... devices (train.devices), with the same batch for each.
 
-usage: bench/data_parallel.py TRAWL [--devices 1,2,4] [--device cuda] [--repeats 5] [--seconds 1s] [--out FILE] [SETTING ...]
+usage: bench/data_parallel.py TRAWL [--devices 1,2,4] [--device cuda] [--repeats 5] [--seconds 1s] [--out FILE.csv] [SETTING ...]
 A SETTING is CONFIG[,section.key=value]...; without one those of SETTINGS. For N devices train.total_agents and
 train.minibatch_size are N times the setting's, so that every device has as much to do as a single one. `times` is the rate
 over that of one device: the aim on four GPUs is 3.6. With --device cpu it only shows that everything runs: devices share
 the cores.
 """
 
-import argparse
-import json
-import subprocess
+import configparser
 import sys
 
 import measure
@@ -21,40 +19,19 @@ SETTINGS = [
     "examples/pong-gpu.ini",
 ]
 AIM = {2: 1.8, 4: 3.6}
-SIZES = ("train.total_agents", "train.minibatch_size")
-
-
-def resolved(trawl, words):
-    """The config's own sizes, as the program reads them."""
-    text = subprocess.run([trawl, "train", *words, "--print-config"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    section, sizes = "", {}
-    for line in text.splitlines():
-        line = line.split(";")[0].strip()
-        if line.startswith("["):
-            section = line.strip("[]")
-        elif "=" in line:
-            key, value = (part.strip() for part in line.split("=", 1))
-            if section + "." + key in SIZES:
-                sizes[section + "." + key] = int(float(value.replace("_", "").replace("k", "e3").replace("M", "e6")))
-    return sizes
 
 
 def rate(arguments, setting, n):
-    path, *pairs = setting.split(",")
-    words = [path]
-    for pair in pairs:
-        key, value = pair.split("=", 1)
-        words += ["--" + key, value]
-    for key, value in resolved(arguments.trawl, words).items():
-        words += ["--" + key, str(value * n)]
-    run = measure.run_json([arguments.trawl, "bench", "train", *words, "--train.device", arguments.device,
-                            "--train.devices", str(n), "--repeats", str(arguments.repeats), "--seconds", str(arguments.seconds), "--json"])
-    return run["steps_per_s"], run["steps_per_s_min"], run["steps_per_s_max"]
+    words, config = measure.setting_words(setting), configparser.ConfigParser(interpolation=None)
+    config.read_string(measure.resolved(arguments.trawl, words))
+    for key in ("total_agents", "minibatch_size"):
+        words += ["--train." + key, str(n * config.getint("train", key))]
+    return measure.run_json([arguments.trawl, "bench", "train", *words, "--train.device", arguments.device,
+                             "--train.devices", str(n), "--repeats", str(arguments.repeats), "--seconds", arguments.seconds, "--json"])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("settings", nargs="*", default=SETTINGS)
     parser.add_argument("--devices", default="1,2,4")
     parser.add_argument("--device", default="cuda")
@@ -62,26 +39,18 @@ def main():
     parser.add_argument("--seconds", default="1s")
     parser.add_argument("--out")
     arguments = parser.parse_intermixed_args()
-    counts = [int(n) for n in arguments.devices.split(",")]
-    rows = []
-    print(measure.place(arguments.trawl) + "\n")
-    print("| setting | devices | steps/s (least to most) | times |\n|---|---|---|---|")
+    about, rows = measure.place(arguments.trawl), []
+    print(about + "\n\n| setting | devices | steps/s (least to most) | times |\n|---|---|---|---|")
     for setting in arguments.settings:
         one = None
-        for n in counts:
-            median, least, most = rate(arguments, setting, n)
-            one = one or median / n  # of the first count, which is 1 unless --devices says otherwise
-            times = median / one
-            row = {"setting": setting, "devices": n, "steps_per_s": median, "least": least, "most": most, "times": times}
-            if n in AIM and arguments.device == "cuda":
-                row["aim"] = AIM[n]
-                row["reached"] = times >= AIM[n]
-            rows.append(row)
-            print("| %s | %d | %.4g (%.4g to %.4g) | %.2f |" % (setting, n, median, least, most, times), flush=True)
-    if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
-    return 0
+        for n in map(int, arguments.devices.split(",")):
+            run = rate(arguments, setting, n)
+            one = one or run["steps_per_s"] / n  # of the first count, which is 1 unless --devices says otherwise
+            rows.append({"setting": setting, "devices": n, "steps_per_s": run["steps_per_s"], "least": run["steps_per_s_min"],
+                         "most": run["steps_per_s_max"], "times": run["steps_per_s"] / one, "aim": AIM.get(n) if arguments.device == "cuda" else None})
+            print("| {setting} | {devices} | {steps_per_s:.4g} ({least:.4g} to {most:.4g}) | {times:.2f} |".format(**rows[-1]), flush=True)
+            if arguments.out:
+                measure.result_table.write(arguments.out, about, rows)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,14 @@ A SETTING is CONFIG[,section.key=value]...; without one those of SETTINGS. For e
 trains `trials` of each setting back to back, each lane given the next as soon as it is free; the first of each lane are
 not counted. Cost is what the worker reports (docs/cuda.md), its ratio that to the mean of one lane.
 """
-import argparse
-import json
 import os
+import re
 import statistics
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "tests", "e2e"), HERE]
-import measure as place  # noqa: E402
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e")]
+import measure  # noqa: E402
 import worker  # noqa: E402
 
 SETTINGS = [
@@ -29,37 +27,14 @@ SETTINGS = [
 ]
 
 
-def load(setting, **more):
-    """The text of a setting's config with its values in place of the file's."""
-    path, *pairs = setting.split(",")
-    values = dict(pair.split("=", 1) for pair in pairs) | more
-    lines, section, seen = [], "", set()
-    for line in open(path).read().splitlines():
-        if line.startswith("["):
-            section = line.strip("[] ")
-        key = section + "." + line.split("=")[0].strip()
-        if "=" in line and not line.startswith(";") and key in values:
-            line = "%s = %s" % (key.split(".", 1)[1], values[key])
-            seen.add(key)
-        lines.append(line)
-    for key in sorted(values.keys() - seen):
-        part, name = key.split(".", 1)
-        at = next((i for i, line in enumerate(lines) if line.strip() == "[%s]" % part), None)
-        if at is None:
-            lines += ["[%s]" % part]
-            at = len(lines) - 1
-        lines.insert(at + 1, "%s = %s" % (name, values[key]))
-    return "\n".join(lines) + "\n"
-
-
-def train(w, setting, lanes, trials, first):
-    """Results of `trials` trials after one in each lane, and the seconds that they took."""
+def train(w, setting, text, lanes, trials, first):
+    """text: the setting's config. Results of `trials` trials after one in each lane, and the seconds that they took."""
     ids = iter(range(first, first + lanes + trials))
 
     def give():
         trial = next(ids, None)
         if trial is not None:
-            w.run(trial, load(setting, **{"train.seed": trial - first + 1}))
+            w.run(trial, re.sub(r"(?m)^seed = .*$", f"seed = {trial - first + 1}", text))
 
     for _ in range(lanes):
         give()
@@ -83,14 +58,15 @@ def rest(w):
     w.results.clear()
 
 
-def measure(trawl, device, lanes, settings, trials):
-    w = worker.Worker(trawl, load(settings[0]), lanes=lanes, device=device)
+def measure_lanes(trawl, device, lanes, settings, trials):
+    texts = [measure.resolved(trawl, measure.setting_words(setting)) for setting in settings]
+    w = worker.Worker(trawl, texts[0], lanes=lanes, device=device)
     if w.reason:
         raise SystemExit(w.reason)
     rows, first = [], 0
     try:
-        for setting in settings:
-            results, seconds = train(w, setting, lanes, max(trials, 3 * lanes), first)
+        for setting, text in zip(settings, texts):
+            results, seconds = train(w, setting, text, lanes, max(trials, 3 * lanes), first)
             first += 1000
             beats = w.messages("alive")
             rows.append({
@@ -133,9 +109,10 @@ def flat(row):
 
 def drift(trawl, device, setting):
     """Seconds of a million steps in each tenth of a run alone."""
-    w = worker.Worker(trawl, load(setting), lanes=1, device=device)
+    text = measure.resolved(trawl, measure.setting_words(setting) + ["--train.log_interval_s", "0.01"])
+    w = worker.Worker(trawl, text, lanes=1, device=device)
     try:
-        w.run(1, load(setting, **{"train.log_interval_s": "0.01"}))
+        w.run(1, text)
         total = w.result(1)["env_steps"]
         points = [(m["env_steps"], m["wall_s"]) for m in w.messages("metrics")]
     finally:
@@ -149,8 +126,7 @@ def drift(trawl, device, setting):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("trawl")
+    p = measure.parser(__doc__)
     p.add_argument("settings", nargs="*")
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--lanes", default="1,2,4,8")
@@ -165,11 +141,11 @@ def main():
         return
     rows = []
     for lanes in map(int, a.lanes.split(",")):
-        device, more = measure(a.trawl, a.device, lanes, settings, a.trials)
+        device, more = measure_lanes(a.trawl, a.device, lanes, settings, a.trials)
         rows += more
     table(rows)
     if a.out:
-        place.result_table.write(a.out, f"{device}; {place.place(a.trawl)}", [flat(row) for row in rows])
+        measure.result_table.write(a.out, f"{device}; {measure.place(a.trawl)}", [flat(row) for row in rows])
 
 
 if __name__ == "__main__":

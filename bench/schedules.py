@@ -8,22 +8,21 @@ schedule's mean at its own best rate, and its distance to the cosine's.
 usage: schedules.py TRAWL OUT.csv --games squared,pong --jobs 2 [--limit-s 300]
        schedules.py TRAWL OUT.csv --games breakout-gpu --schedules cosine=1/2/4,adam-tail30=0.03/0.1/0.3
 """
-import argparse
 import collections
 import concurrent.futures
 import csv
 import itertools
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import time
 
+import measure
 from measure import result_table
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(measure.ROOT)
 SCHEDULES = {
     "cosine": {},
     "hold": {"decay_share": 0},
@@ -115,8 +114,7 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--games", default="squared,cartpole")
     parser.add_argument("--schedules", default=",".join(SCHEDULES))
@@ -137,7 +135,7 @@ def main():
             for r in itertools.product([game], GAMES[game][1], [name],
                                        map(float, own.split("/") if own else options.factors.split(",")), [seed])]
     runs = [r for r in runs if r not in known]
-    from_s, trawl = time.monotonic(), os.path.abspath(options.trawl)
+    from_s, trawl = time.monotonic(), options.trawl
     with options.out.open("a", newline="") as file, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         writer = csv.DictWriter(file, FIELDS)
         if not rows:

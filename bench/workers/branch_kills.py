@@ -6,7 +6,7 @@ and the sweep is continued. When a study has had its share of the kills it runs 
 once, in ascending order, and has failed only where its workers were killed too often; `trawl check` finds nothing; `trawl rerun` of each branch gives the same score, standard error and steps, to the bit.
 One line of JSON a study. Exit code 1 when something differs.
 
-usage: branch_kills.py TRAWL [--kills 300] [--each 15] [--seed 1]
+usage: bench/workers/branch_kills.py TRAWL [--kills 300] [--each 15] [--seed 1]
 """
 import argparse
 import json

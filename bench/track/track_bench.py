@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """track_bench.py - what trackers cost: memory of a large upload, and training beside a tracker that never answers.
 
-usage: bench/track_bench.py TRAWL upload [ROWS] | blackhole [PAIRS]
+usage: bench/track/track_bench.py TRAWL upload [ROWS] | blackhole [PAIRS]
 upload: a store with ROWS rows (1000000) in one run is sent by `trawl sync` to the fake W&B server of the tests, which runs in
 this process; prints seconds and the most memory that trawl took. blackhole: the same short trainings in turn without a
 tracker and with one at a port that takes connections and says nothing; prints steps per second of each and the exit times.
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "track"))
 from fake_wandb import KEY, FakeWandb  # noqa: E402
 from faults import BlackHole  # noqa: E402

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""track_rates.py - do sweeps of many short runs stay within what servers allow? usage: bench/track_rates.py TRAWL [RUNS]
+"""track_rates.py - do sweeps of many short runs stay within what servers allow? usage: bench/track/track_rates.py TRAWL [RUNS]
 [--out FILE]
 
 A sweep of RUNS (1000) runs of some 0.05 s each is sent to the tests' servers of W&B, MLflow, Trackio and a webhook while it
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("trawl")
 parser.add_argument("runs", nargs="?", type=int, default=1000)

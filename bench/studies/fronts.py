@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """fronts.py - a front of each game from one short sweep, trained again under fresh seeds, beside a published front.
 
-usage: bench/fronts.py TRAWL PUBLISHED.csv GAME=CONFIG[,LIBRARY.so] ... -o OUT.csv [--seconds 60] [--seeds 5] [--points 6] [--levels OUT2.csv]
+usage: bench/studies/fronts.py TRAWL PUBLISHED.csv GAME=CONFIG[,LIBRARY.so] ... -o OUT.csv [--seconds 60] [--seeds 5] [--points 6] [--levels OUT2.csv]
 
 PUBLISHED.csv has the columns env, perf and seconds (of training, one run each). CONFIG is a sweep's; with LIBRARY.so the game is
 that library's. Each game is swept for --seconds of wall time on the device that is there, --lanes runs at a time; --points
@@ -9,7 +9,6 @@ members of its front, evenly spread by score, are trained --seeds times, one pro
 from process start to the end of training, and of perf. For each perf of the published front that row of ours is sought which
 reaches it soonest; OUT2.csv has a row for each game: at how many of those levels ours is sooner, and what is reached at all.
 """
-import argparse
 import csv
 import json
 import os
@@ -19,8 +18,8 @@ import sys
 import tempfile
 import time
 
-import measure
-from measure import result_table
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import measure  # noqa: E402
 
 FRESH_SEED = 1_000_000_007
 
@@ -73,8 +72,7 @@ def one(args, folder, game, config, library):
         return rows
     for member in spread(front, args.points):
         ini = os.path.join(folder, f"{game}-{member['number']}.ini")
-        subprocess.run([args.trawl, "export", game, "--store", store, "--pick", f"trial={member['number']}", "-o", ini], check=True,
-                       stderr=subprocess.DEVNULL)
+        measure.export(args.trawl, store, game, f"trial={member['number']}", ini)
         runs = [train(args.trawl, ini, FRESH_SEED + k) for k in range(args.seeds)]
         rows.append({"game": game, "trials": n_trials, "trial": member["number"], "seconds": f"{statistics.median(r[0] for r in runs):.3f}",
                      "perf": f"{statistics.median(r[1] for r in runs):.4f}", "perf_low": f"{min(r[1] for r in runs):.4f}",
@@ -97,8 +95,7 @@ def beside(published, rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("published")
     parser.add_argument("games", nargs="+")
     parser.add_argument("-o", "--output", required=True)
@@ -108,7 +105,6 @@ def main():
     parser.add_argument("--points", type=int, default=6)
     parser.add_argument("--lanes", type=int, default=1)
     args = parser.parse_args()
-    args.trawl = os.path.abspath(args.trawl)
     where, rows, levels = measure.place(args.trawl), [], []
     with tempfile.TemporaryDirectory() as folder:
         for word in args.games:
@@ -119,8 +115,8 @@ def main():
             if mine:
                 levels.append({"game": game, **beside(published_front(args.published, game), mine)})
                 print(json.dumps(levels[-1]), flush=True)
-            result_table.write(args.output, where, rows)
-            result_table.write(args.levels, where, levels)
+            measure.result_table.write(args.output, where, rows)
+            measure.result_table.write(args.levels, where, levels)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,18 @@
 """Do picks keep their promise? Sweeps each game, exports best, knee, cost<=X and score>=Y, trains each of the four files under
 fresh seeds, and counts how many have the mean of those runs inside the 95 % interval that the export stated.
 
-    bench/picks.py build/sweep/trawl -o bench/results/picks.csv      minutes on two cores
+    bench/studies/picks.py build/sweep/trawl -o picks.csv      minutes on two cores
 
 X is the middle of the front's expected costs (geometric), Y the lower end of the interval of the member that is nearest to it.
 """
-import argparse
 import json
 import math
 import os
-import subprocess
+import sys
 import tempfile
 
-import measure
-from measure import result_table
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import measure  # noqa: E402
 
 COMMON = """
 [sweep]
@@ -58,7 +57,7 @@ def rules_of(trials):
 
 def check(trawl, store, study, rule, seeds):
     ini = store + ".ini"
-    subprocess.run([trawl, "export", study, "--store", store, "--pick", rule, "-o", ini], check=True, stderr=subprocess.DEVNULL)
+    measure.export(trawl, store, study, rule, ini)
     pick = measure.run_json([trawl, "export", study, "--store", store, "--pick", rule, "--format", "json"])
     fresh = [measure.run_json([trawl, "train", ini, "--json", "-q", "--train.seed", str(FRESH_SEED + k)])["perf"] for k in range(seeds)]
     mean = sum(fresh) / seeds
@@ -68,8 +67,7 @@ def check(trawl, store, study, rule, seeds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("-o", "--output", help="a CSV table; none: stdout alone")
     parser.add_argument("--games", default=",".join(GAMES))
     parser.add_argument("--trials", type=int, default=40)
@@ -77,19 +75,18 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the studies")
     parser.add_argument("--confirm", default="0.2", help="sweep.confirm")
     options = parser.parse_args()
-    trawl, where, rows = os.path.abspath(options.trawl), measure.place(options.trawl), []
+    trawl, where, rows = options.trawl, measure.place(options.trawl), []
     with tempfile.TemporaryDirectory() as folder:
         for game in options.games.split(","):
             config, store = os.path.join(folder, game + ".conf.ini"), os.path.join(folder, game + ".db")
             write_config(config, game)
-            subprocess.run([trawl, "sweep", config, "--store", store, "--name", game, "--trials", str(options.trials), "--seed",
-                            str(options.seed), "--sweep.confirm", options.confirm, "-q"], check=True, stdout=subprocess.DEVNULL)
-            trials = measure.run_json([trawl, "show", game, "--store", store, "--json"])["trials"]
+            trials = measure.sweep(trawl, config, store, game, "--trials", str(options.trials), "--seed", str(options.seed),
+                                   "--sweep.confirm", options.confirm)
             for rule in rules_of(trials):
                 rows.append({"game": game, **check(trawl, store, game, rule, options.seeds)})
                 print(json.dumps(rows[-1]), flush=True)
     if options.output:
-        result_table.write(options.output, where, rows)
+        measure.result_table.write(options.output, where, rows)
     print(f"{sum(r['kept'] for r in rows)} of {len(rows)} picks keep their stated 95 % interval")
 
 

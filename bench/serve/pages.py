@@ -2,19 +2,19 @@
 """pages.py - how fast the pages of `trawl serve` are with a large study: first paint, the front drawn, frames while zooming,
 pointing, brushing and scrolling, memory. Headless Chromium without a GPU, so a person's browser is faster.
 
-bench/pages.py TRAWL [TRIALS [RUNS]]
+bench/serve/pages.py TRAWL [TRIALS [RUNS]]
 """
 
 import os
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "web" / "serve"))
-import browser
-import record
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "web" / "serve"), str(ROOT / "bench")]
+import browser  # noqa: E402
+import measure  # noqa: E402
+import record  # noqa: E402
 
 # Calls step(k) in each frame for n frames; milliseconds of every frame.
 FRAMES = """(async () => {
@@ -25,20 +25,10 @@ FRAMES = """(async () => {
 })()"""
 
 
-def processor_s(pid):
-    """Processor time of a process and all below it: beside other work it says more than the clock."""
-    try:
-        fields = pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
-        below = [int(c) for task in pathlib.Path("/proc/%d/task" % pid).iterdir() for c in (task / "children").read_text().split()]
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(map(processor_s, below))
-
-
 def frames(b, what, step, n=90):
-    before = processor_s(b.process.pid)
+    before = measure.cpu_s(b.process.pid, below=True)
     mean, p95 = b.run(FRAMES % (n, step))
-    used = 1000 * (processor_s(b.process.pid) - before) / n
+    used = 1000 * (measure.cpu_s(b.process.pid, below=True) - before) / n
     print("%-30s %6.1f frames/s   95 %% within %5.1f ms   %5.1f ms of processor a frame" % (what, 1000 / mean, p95, used), flush=True)
 
 
@@ -48,10 +38,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         store = pathlib.Path(folder) / "big.db"
         record.record(trawl, store, "big", n)
-        server = subprocess.Popen([trawl, "serve", "--store", str(store), "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        server, port = measure.serve(trawl, store)
         b = browser.Browser()
         try:
-            origin = re.search(r"http://[^/\s]+", server.stdout.readline()).group(0)
+            origin = "http://127.0.0.1:%d" % port
             print("%d trials, load %.1f on %d cores" % (n, os.getloadavg()[0], os.cpu_count()))
             paints, fronts = [], []
             for k in range(runs):

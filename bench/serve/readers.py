@@ -3,7 +3,7 @@
 readers, in turn; and the processor time of the server. A reader does what an open page of the study does: it listens to the
 events, and reads the study and its changed trials when one comes.
 
-bench/readers.py TRAWL [READERS [ROUNDS [TRIALS]]]
+bench/serve/readers.py TRAWL [READERS [ROUNDS [TRIALS]]]
 """
 
 import asyncio
@@ -15,6 +15,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import measure  # noqa: E402
 
 CONFIG = """
 [env]
@@ -65,11 +68,6 @@ async def read_pages(port, counts):
         writer.close()
 
 
-def cpu_s(pid):
-    fields = pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 async def sweep(trawl, folder, round_no, n_readers, n_trials):
     """(steps a second, processor seconds of the server, events and reads)"""
     store = pathlib.Path(folder, "s%d-%d.db" % (round_no, n_readers))
@@ -81,17 +79,18 @@ async def sweep(trawl, folder, round_no, n_readers, n_trials):
     if n_readers:
         while not store.exists():
             await asyncio.sleep(0.02)
-        server = await asyncio.create_subprocess_exec(trawl, "serve", "--store", store, "--port", "0", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        port = int(re.search(rb":(\d+)/", await server.stdout.readline()).group(1))
+        server, port = measure.serve(trawl, store)
         readers = [asyncio.create_task(read_pages(port, counts)) for _ in range(n_readers)]
     await run.wait()
     if server:
-        used = cpu_s(server.pid)
+        used = measure.cpu_s(server.pid)
         for task in readers:
             task.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
         server.terminate()
-        await server.wait()
+        server.wait()
+    if n_readers and not counts["events"]:
+        sys.exit("the readers got no event")
     db = sqlite3.connect(store)
     steps, seconds, wall = db.execute("SELECT sum(env_steps), sum(cost_s), (max(finished_ms) - min(started_ms)) / 1000.0 FROM trial WHERE state = 'done'").fetchone()
     db.close()

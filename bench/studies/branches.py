@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 """branches.py - does a front come sooner when each run gives several of its points (sweep.branches)?
 
-usage: bench/branches.py TRAWL -o OUT.csv [--games squared,cartpole,memory] [--runs 16] [--studies 3] [--seeds 3]
+usage: bench/studies/branches.py TRAWL -o OUT.csv [--games squared,cartpole,memory] [--runs 16] [--studies 3] [--seeds 3]
 
 Each study is run twice, with as many runs: by runs of one length each under the cosine, and with 4 branches under the schedule without
 an end (train.decay_steps searched from half of the shortest run to half of the longest, rates up to 4 times as high). Cost is counted in env steps, so a busy machine changes
 nothing. From each the best at three costs is exported (cost<=X) and trained under fresh seeds; a row has their mean.
 """
-import argparse
 import json
 import math
 import os
-import subprocess
+import sys
 import tempfile
 
-import measure
-import picks
-from measure import result_table
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import measure  # noqa: E402
+import picks  # noqa: E402
 
 
 def config_of(game, branches):
@@ -35,31 +34,27 @@ def study(args, folder, game, branches, seed):
     ini, store = os.path.join(folder, "s.ini"), os.path.join(folder, f"{game}-{branches}-{seed}.db")
     with open(ini, "w", encoding="utf-8") as out:
         out.write(config_of(game, branches))
-    subprocess.run([args.trawl, "sweep", ini, "--store", store, "--name", "s", "--trials", str(args.runs), "--seed", str(seed), "-q"], check=True,
-                   stdout=subprocess.DEVNULL)
-    trials = measure.run_json([args.trawl, "show", "s", "--store", store, "--json"])["trials"]
+    trials = measure.sweep(args.trawl, ini, store, "s", "--trials", str(args.runs), "--seed", str(seed))
     spent = sum(t["env_steps"] for t in trials if not t["origin"].startswith("branch"))
     least, most = picks.GAMES[game][3]
     means = []
     for k in (1, 2, 3):
         limit = least * (most / least) ** (k / 3)
-        subprocess.run([args.trawl, "export", "s", "--store", store, "--pick", f"cost<={limit:.0f}", "-o", ini], check=True, stderr=subprocess.DEVNULL)
+        measure.export(args.trawl, store, "s", f"cost<={limit:.0f}", ini)
         runs = [measure.run_json([args.trawl, "train", ini, "--json", "-q", "--train.seed", str(picks.FRESH_SEED + i)])["perf"] for i in range(args.seeds)]
         means.append(sum(runs) / len(runs))
     return spent, means
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--games", default="squared,cartpole,memory")
     parser.add_argument("--runs", type=int, default=16)
     parser.add_argument("--studies", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    args.trawl, rows = os.path.abspath(args.trawl), []
-    where = measure.place(args.trawl)
+    where, rows = measure.place(args.trawl), []
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(1, args.studies + 1):
             for game in args.games.split(","):
@@ -68,7 +63,7 @@ def main():
                     rows.append({"game": game, "seed": seed, "branches": branches, "msteps": f"{spent / 1e6:.3f}",
                                  "perf_cheap": f"{means[0]:.4f}", "perf_middle": f"{means[1]:.4f}", "perf_full": f"{means[2]:.4f}"})
                     print(json.dumps(rows[-1]), flush=True)
-                    result_table.write(args.output, where, rows)
+                    measure.result_table.write(args.output, where, rows)
 
 
 if __name__ == "__main__":
