@@ -61,10 +61,15 @@ TEST_UNUSED static struct kern *test_kern(size_t n_threads)
     return k;
 }
 
+/* Memory that lives until the program ends; large tensors may be given back by mem_free. */
 TEST_UNUSED static void *test_alloc(size_t n, size_t size)
 {
+    static void **all; /* so that checkers of leaks find them */
+    static size_t n_all, cap;
     void *p = mem_array(n, size);
-    assert_non_null(p);
+
+    MEM_ROOM(all, n_all, cap);
+    all[n_all++] = p;
     return p;
 }
 #define NEW(type, n) ((type *)test_alloc((n), sizeof(type)))

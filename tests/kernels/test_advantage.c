@@ -31,13 +31,6 @@ static struct rollout rollout_make(size_t T, size_t N, float p_end)
     return r;
 }
 
-static void rollout_free(struct rollout *r)
-{
-    mem_free(r->rewards), mem_free(r->values), mem_free(r->boot), mem_free(r->log_ratio), mem_free(r->adv),
-        mem_free(r->ret);
-    mem_free(r->terms), mem_free(r->truncs);
-}
-
 static double delta_f64(const struct rollout *r, size_t t, size_t n, bool vtrace)
 {
     size_t i = t * r->N + n;
@@ -77,7 +70,6 @@ static void check_rollout(struct kern *k, struct rollout *r, bool vtrace)
     kern_ops(k)->advantage(k, &l);
     check_close("adv", r->adv, adv, n, 1e-6);
     check_close("ret", r->ret, ret, n, 1e-6);
-    mem_free(adv), mem_free(ret);
 }
 
 static void agrees_with_the_sum(void **state)
@@ -91,7 +83,6 @@ static void agrees_with_the_sum(void **state)
             check_rollout(k, &r, true);
             r.hyper.rho_clip = r.hyper.c_clip = 1.0f;
             check_rollout(k, &r, false);
-            rollout_free(&r);
             kern_close(k);
         }
 }
@@ -111,8 +102,6 @@ static void ratio_one_is_plain_gae(void **state)
     check_rollout(k, &r, true);
     assert_memory_equal(plain, r.adv, 20 * 40 * sizeof(float));
     assert_memory_equal(ret, r.ret, 20 * 40 * sizeof(float));
-    mem_free(plain), mem_free(ret);
-    rollout_free(&r);
     kern_close(k);
 }
 
@@ -130,7 +119,6 @@ static void lambda_one_is_the_return(void **state)
             want = (double)r.rewards[t * 5 + n] + (double)r.hyper.gamma * want;
         check_number("return", (double)r.ret[n], want, 1e-5);
     }
-    rollout_free(&r);
     kern_close(k);
 }
 
@@ -151,7 +139,6 @@ static void mean_and_deviation(void **state)
         kern_ops(k)->mean_std(k, got, x, n);
         check_number("mean", (double)got[0], mean, 1e-7);
         check_number("std", (double)got[1], sqrt(sq / (double)n), 1e-7);
-        mem_free(x);
     }
     kern_close(k);
 }
@@ -220,7 +207,6 @@ static void shuffle_is_the_order_of_draws(void **state)
         qsort(want, n, sizeof *want, order_key);
         kern_ops(k)->segments_shuffle(k, got, &order_rng, n);
         assert_memory_equal(got, want, n * sizeof *got);
-        mem_free(got), mem_free(want);
     }
     kern_close(k);
 }
@@ -246,7 +232,6 @@ static void priority_follows_the_formula(void **state)
         for (size_t n = 0; n < N; n++)
             check_number("prob", (double)prob[n], (w[n] + 1e-6) / (total + 1e-6), 1e-6);
     }
-    mem_free(adv);
     kern_close(k);
 }
 
@@ -308,7 +293,6 @@ static void gather_takes_columns(void **state)
             for (size_t at = 0; at < T; at++)
                 for (size_t b = 0; b < B; b++)
                     assert_memory_equal(dst + (at * B + b) * w, src + (at * N + (size_t)idx[b]) * w, w);
-            mem_free(src), mem_free(dst);
             kern_close(k);
         }
 }
@@ -338,7 +322,6 @@ static void pack_and_unpack_are_inverse(void **state)
     assert_memory_equal(back, src, N * W);
     kern_ops(k)->zero(k, back, 5);
     assert_true(back[4] == 0 && memcmp(back + 5, src + 5, N * W - 5) == 0);
-    mem_free(src), mem_free(flag);
     kern_close(k);
 }
 

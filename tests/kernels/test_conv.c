@@ -53,12 +53,6 @@ static struct grid grid_make(size_t M, struct kern_conv s)
     return g;
 }
 
-static void grid_free(struct grid *g)
-{
-    mem_free(g->x), mem_free(g->w), mem_free(g->b), mem_free(g->x64), mem_free(g->w64), mem_free(g->b64);
-    mem_free(g->y64);
-}
-
 static void *scratch_make(struct kern *k, const struct kern_conv *s)
 {
     return test_alloc(kern_conv_scratch_bytes(k, s) + 1, 1);
@@ -98,8 +92,6 @@ static void forward_agrees_with_f64(void **state)
                 l.y = y;
                 kern_ops(k)->conv_forward(k, &l);
                 check_close("y", y, g.y64, g.n_y, 2e-6);
-                mem_free(y), mem_free(scratch);
-                grid_free(&g);
                 kern_close(k);
             }
 }
@@ -152,9 +144,6 @@ static void gradient_is_finite_differences(void **state)
             kern_ops(k)->conv_backward(k, &l);
             for (size_t j = 0; j < g.n_w; j++)
                 check_number("dw twice", (double)dw[j], 2.0 * (double)dw_once[j], 1e-5);
-            mem_free(dy), mem_free(back), mem_free(y), mem_free(dx), mem_free(dw), mem_free(db), mem_free(dw_once);
-            mem_free(scratch);
-            grid_free(&g);
             kern_close(k);
         }
 }
@@ -194,9 +183,6 @@ static void bytes_are_widened(void **state)
             }
             assert_memory_equal(y, y8, g.n_y * sizeof *y);
             assert_memory_equal(dw[0], dw[1], g.n_w * sizeof *dw[0]);
-            mem_free(bytes), mem_free(y), mem_free(y8), mem_free(dy), mem_free(dw[0]), mem_free(dw[1]), mem_free(db);
-            mem_free(scratch), mem_free(wide);
-            grid_free(&g);
             kern_close(k);
         }
 }
@@ -223,8 +209,6 @@ static void relu_stops_the_gradient(void **state)
         n_stopped += y[i] == 0.0f;
     }
     assert_in_range(n_stopped, g.n_y / 10, g.n_y * 9 / 10);
-    mem_free(dy), mem_free(back), mem_free(y), mem_free(dw), mem_free(db), mem_free(scratch);
-    grid_free(&g);
     kern_close(k);
 }
 

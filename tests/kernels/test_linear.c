@@ -62,8 +62,6 @@ static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_ac
     check_close("dw", dw, dw_ref, N * K, 5e-6);
     if (bias)
         check_close("db", db, db_ref, N, 5e-6);
-    mem_free(x), mem_free(w), mem_free(b), mem_free(dy), mem_free(y), mem_free(dx), mem_free(dw), mem_free(db);
-    mem_free(y_ref), mem_free(dy_ref), mem_free(dx_ref), mem_free(dw_ref), mem_free(db_ref);
 }
 
 static void agrees_with_plain_loops(void **state)
@@ -127,8 +125,6 @@ static void one_source(struct kern *k, size_t M, size_t N, size_t K, size_t row,
     check_close("y", y, y_ref, M * N, 2e-6);
     ops->linear_backward(k, &l);
     check_close("dw", dw, dw_ref, N * K, 5e-6);
-    mem_free(x8), mem_free(x), mem_free(plain), mem_free(w), mem_free(dy), mem_free(y), mem_free(dw);
-    mem_free(y_ref), mem_free(dw_ref), mem_free(wide);
 }
 
 static void sources_are_widened(void **state)
@@ -150,7 +146,6 @@ static double loss_f64(const float *x, const float *w, const float *b, const flo
     double *y = forward_f64(x, w, b, M, N, K, KERN_ACT_TANH), sum = 0.0;
     for (size_t i = 0; i < M * N; i++)
         sum += y[i] * (double)r[i];
-    mem_free(y);
     return sum;
 }
 
@@ -189,8 +184,6 @@ static void gradients_are_finite_differences(void **state)
         check_number("dw", (double)dw[i], difference(&w[i], x, w, b, r, M, N, K), 1e-5);
     for (size_t i = 0; i < N; i++)
         check_number("db", (double)db[i], difference(&b[i], x, w, b, r, M, N, K), 1e-5);
-    mem_free(x), mem_free(w), mem_free(b), mem_free(r), mem_free(dy), mem_free(y), mem_free(dx), mem_free(dw),
-        mem_free(db);
     kern_close(k);
 }
 
@@ -212,14 +205,11 @@ static void same_bytes_twice(void **state)
             l.dx = dx, l.dw = dw, l.db = db, l.dy = dy, l.y = y, l.x = x, l.w = w;
             kern_ops(k)->linear_backward(k, &l);
             got[run][0] = dx, got[run][1] = dw, got[run][2] = db;
-            mem_free(x), mem_free(w), mem_free(dy), mem_free(y);
             kern_close(k);
         }
         assert_memory_equal(got[0][0], got[1][0], M * K * sizeof(float));
         assert_memory_equal(got[0][1], got[1][1], N * K * sizeof(float));
         assert_memory_equal(got[0][2], got[1][2], N * sizeof(float));
-        for (int i = 0; i < 6; i++)
-            mem_free(got[i / 3][i % 3]);
     }
 }
 
@@ -245,8 +235,6 @@ static void blocks_add_up(void **state)
     dw_ref = test_f64(dw, N * K), db_ref = test_f64(db, N);
     check_close("dw", dw2, dw_ref, N * K, 1e-6);
     check_close("db", db2, db_ref, N, 1e-6);
-    mem_free(x), mem_free(w), mem_free(dy), mem_free(dw), mem_free(db), mem_free(dw2), mem_free(db2);
-    mem_free(dw_ref), mem_free(db_ref);
     kern_close(k);
 }
 

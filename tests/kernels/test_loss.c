@@ -132,7 +132,6 @@ static struct batch batch_of_bins(int n_heads, const int *sizes, size_t T, size_
     for (size_t i = 0; i < B; i++)
         b.weight[i] += 1.5f;
     if (!weighted) {
-        mem_free(b.weight);
         b.weight = NULL;
     }
     b.mask = masked ? test_flags(&rng, b.M * b.A, 0.6f) : NULL;
@@ -160,13 +159,6 @@ static struct batch batch_make(int n_heads, const int *sizes, size_t T, size_t B
                                float vf_clip)
 {
     return batch_of_bins(n_heads, sizes, T, B, masked, weighted, norm, vf_clip, 0);
-}
-
-static void batch_free(struct batch *b)
-{
-    mem_free(b->out), mem_free(b->out64), mem_free(b->adv), mem_free(b->ret), mem_free(b->old_value),
-        mem_free(b->weight);
-    mem_free(b->mask), mem_free(b->actions), mem_free(b->old_logp);
 }
 
 static struct kern_loss loss_of(const struct batch *b, float *dout, struct kern_stats *stats)
@@ -254,7 +246,6 @@ static void check_loss(struct kern *k, struct batch *b)
         check_number("log ratio", (double)log_ratio[at], token_logp_f64(b, m, &entropy) - (double)b->old_logp[m], 3e-6);
         assert_true(log_ratio[at + 1] == 0.0f);
     }
-    mem_free(dout), mem_free(again), mem_free(log_ratio), mem_free(idx), mem_free(want);
 }
 
 static void loss_and_gradient_agree_with_f64(void **state)
@@ -271,7 +262,6 @@ static void loss_and_gradient_agree_with_f64(void **state)
                              : v % 3 == 1 ? batch_make(3, three, 5, 7, masked, weighted, norm, vf_clip)
                                           : batch_make(1, wide, 3, 3, masked, weighted, norm, vf_clip);
             check_loss(k, &b);
-            batch_free(&b);
             kern_close(k);
         }
 }
@@ -300,8 +290,6 @@ static void bins_agree_with_f64(void **state)
             (void)bins_f64(&b, b.out64 + m * b.O + b.A, 0.0, &mean);
             check_number("value", (double)value[m], mean, 2e-6);
         }
-        mem_free(logp), mem_free(value), mem_free(actions);
-        batch_free(&b);
         kern_close(k);
     }
 }
@@ -336,8 +324,6 @@ static void parts_add_up(void **state)
     check_number("policy loss", two.policy_loss, one.policy_loss, 1e-9);
     check_number("last kl", two.last_kl, one.last_kl, 1e-9);
     check_number("err sq", two.err_sq, one.err_sq, 1e-9);
-    mem_free(whole), mem_free(parts), mem_free(want);
-    batch_free(&b);
     kern_close(k);
 }
 
@@ -411,8 +397,6 @@ static void loss_that_is_not_finite_reaches_the_norm(void **state)
         assert_true(isnan(norm));
         assert_int_equal(stats.nonfinite, 1);
         assert_true(stats.grad_norm == 0.0);
-        mem_free(dout);
-        batch_free(&b);
         kern_close(k);
     }
 }
@@ -528,7 +512,6 @@ static void sampling_follows_the_softmax(void **state)
             assert_memory_not_equal(actions, again, N * 2 * sizeof *actions);
             kern_close(other);
         }
-        mem_free(out), mem_free(logp), mem_free(value), mem_free(masks), mem_free(actions), mem_free(again);
         kern_close(k);
     }
 }

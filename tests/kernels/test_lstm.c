@@ -38,7 +38,6 @@ static void forward_f64(struct seq *s)
                 s->out64[at * H + j] = h[j];
             }
         }
-    mem_free(pre);
 }
 
 static struct seq seq_make(size_t T, size_t B, size_t H)
@@ -54,13 +53,6 @@ static struct seq seq_make(size_t T, size_t B, size_t H)
     s.gates64 = test_f64(s.gates, n * 4), s.w64 = test_f64(s.w, 4 * H * H), s.state64 = test_f64(s.state, B * 2 * H);
     s.out64 = NEW(double, n), s.after64 = NEW(double, B * 2 * H);
     return s;
-}
-
-static void seq_free(struct seq *s)
-{
-    mem_free(s->gates), mem_free(s->w), mem_free(s->state), mem_free(s->reset), mem_free(s->out), mem_free(s->h_prev);
-    mem_free(s->c_prev), mem_free(s->gates64), mem_free(s->w64), mem_free(s->state64), mem_free(s->out64);
-    mem_free(s->after64);
 }
 
 static struct kern_lstm layer_of(const struct seq *s)
@@ -115,8 +107,6 @@ static void sequence_and_steps_agree_with_f64(void **state)
                 check_close("step", out, s.out64 + at * row, row, 2e-6);
             }
             check_close("carried", carried, s.after64, row * 2, 2e-6);
-            mem_free(carried), mem_free(gates), mem_free(out);
-            seq_free(&s);
             kern_close(k);
         }
 }
@@ -194,8 +184,6 @@ static void gradient_is_finite_differences(void **state)
                    .dw = dw, .dy = s.gates, .x = s.h_prev, .w = s.w, .M = s.T * s.B, .N = 4 * s.H, .K = s.H});
         for (size_t i = 0; i < 4 * s.H * s.H; i++)
             check_number("dw_hh", (double)dw[i], difference(&s, &s.w64[i], dout), 4e-6);
-        mem_free(dout), mem_free(dstate), mem_free(dw);
-        seq_free(&s);
         kern_close(k);
     }
 }
@@ -221,8 +209,6 @@ static void threads_do_not_matter(void **state)
     l.dstate = dstate, l.dout = dout;
     kern_ops(three)->lstm_backward(three, &l);
     check_close("dgates", b.gates, want, n * 4, 1e-6);
-    mem_free(dout), mem_free(dstate), mem_free(want);
-    seq_free(&a), seq_free(&b);
     kern_close(one), kern_close(three);
 }
 

@@ -46,12 +46,6 @@ static struct seq seq_make(size_t T, size_t B, size_t H)
     return s;
 }
 
-static void seq_free(struct seq *s)
-{
-    mem_free(s->gates), mem_free(s->x), mem_free(s->h0), mem_free(s->reset), mem_free(s->out), mem_free(s->h);
-    mem_free(s->gates64), mem_free(s->x64), mem_free(s->h064), mem_free(s->out64), mem_free(s->h64);
-}
-
 static struct kern_mingru layer_of(const struct seq *s)
 {
     return (struct kern_mingru){.T = s->T,
@@ -90,8 +84,6 @@ static void sequence_and_steps_agree_with_f64(void **state)
                 assert_memory_equal(out, s.out + at * row, row * sizeof(float));
                 assert_memory_equal(carried, s.h + at * row, row * sizeof(float));
             }
-            mem_free(carried), mem_free(out);
-            seq_free(&s);
             kern_close(k);
         }
 }
@@ -157,8 +149,6 @@ static void gradient_is_finite_differences(void **state)
         l.dx = dout;
         kern_ops(k)->mingru_backward(k, &l);
         assert_memory_equal(dout, dx, n * sizeof(float));
-        mem_free(dout), mem_free(dx), mem_free(dgates);
-        seq_free(&s);
         kern_close(k);
     }
 }
@@ -194,8 +184,6 @@ static void groups_do_not_matter(void **state)
                 carry[b * H + j] = s.reset[at] ? 0.0 : dh * (1.0 - z);
             }
     check_close("dgates", dgates, want, n * 3, 2e-6);
-    mem_free(dout), mem_free(dx), mem_free(dgates), mem_free(carry), mem_free(want);
-    seq_free(&s);
     kern_close(k);
 }
 

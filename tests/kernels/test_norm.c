@@ -61,7 +61,6 @@ static void parts_add_up_to_all_rows(void **state)
         assert_memory_equal(first, y, N * D * sizeof *y);
         kern_close(k);
     }
-    mem_free(x), mem_free(first), mem_free(y);
 }
 
 /* Rows that several ranks have added, each to sums of its own, joined: what all rows give; and again without new rows. */
@@ -97,7 +96,6 @@ static void joined_parts_are_all_rows(void **state)
     kern_ops(k)->norm_join(k, &norm);
     assert_memory_equal(sums, first, sizeof sums);
     kern_close(k);
-    mem_free(x), mem_free(before), mem_free(all);
 }
 
 static void far_values_are_clipped(void **state)
@@ -148,7 +146,6 @@ static void rewards_are_divided(void **state)
         column(all, (part + 1) * T * N, 1, 0, &mean, &std);
         for (size_t i = 0; i < T * N; i++)
             check_number("reward", (double)rewards[i], (double)given[i] / (double)std, 1e-5);
-        mem_free(rewards), mem_free(given), mem_free(terms), mem_free(truncs);
     }
     kern_close(k);
 }
@@ -207,10 +204,8 @@ static void novelty_is_that_of_the_covariance(void **state)
             for (size_t i = 0; i < F * F; i++)
                 c[i] += f[i / F] * f[i % F];
         }
-        mem_free(obs), mem_free(rewards), mem_free(given), mem_free(reset);
         kern_close(k);
     }
-    mem_free(known), mem_free(projection), mem_free(covariance);
 }
 
 int main(void)

@@ -25,7 +25,6 @@ static void norm_and_nonfinite(void **state)
             assert_true(isnan(norm));
             assert_int_equal(stats.nonfinite, 1);
             check_number("stats", stats.grad_norm, sqrt(sum), 1e-9);
-            mem_free(g);
             kern_close(k);
         }
 }
@@ -66,12 +65,10 @@ static void adam_is_as_published(void **state)
                     w64[i] -= lr * (double)h.weight_decay * w64[i];
                     w64[i] -= lr * (m64[i] / (1.0 - pow(b1, s))) / (sqrt(v64[i] / (1.0 - pow(b2, s))) + (double)h.eps);
                 }
-                mem_free(g);
             }
             check_close("w", w, w64, N, 1e-6);
             check_close("m", m, m64, N, 1e-6);
             check_close("v", v, v64, N, 1e-5);
-            mem_free(w), mem_free(m), mem_free(v), mem_free(w64), mem_free(m64), mem_free(v64);
             kern_close(k);
         }
 }
@@ -111,7 +108,6 @@ static void orthogonalise(double *x, size_t rows, size_t cols)
         for (size_t i = 0; i < n; i++)
             x[i] = coef[step][0] * x[i] + coef[step][1] * sx[i] + coef[step][2] * ssx[i];
     }
-    mem_free(xt), mem_free(s), mem_free(sx), mem_free(ssx);
 }
 
 static size_t muon_scratch_floats(size_t rows, size_t cols)
@@ -162,11 +158,9 @@ static void muon_matrix_is_as_published(void **state)
                 orthogonalise(u, rows, cols);
                 for (size_t j = 0; j < n; j++)
                     w64[j] = w64[j] * (1.0 - 0.05 * 0.02) - 0.05 * gain * u[j];
-                mem_free(g);
             }
             check_close("m", m, m64, n, 1e-6);
             check_close("w", w, w64, n, 2e-5);
-            mem_free(w), mem_free(m), mem_free(scratch), mem_free(w64), mem_free(m64), mem_free(u);
             kern_close(k);
         }
 }
@@ -196,7 +190,6 @@ static void muon_update_is_near_orthogonal(void **state)
             near += s > 0.75;
         }
         assert_true(near >= side - side / 10); /* the smallest few of a square one may still be on their way */
-        mem_free(w), mem_free(m), mem_free(g), mem_free(scratch), mem_free(sv), mem_free(rest);
         kern_close(k);
     }
 }
@@ -211,7 +204,6 @@ static void muon_of_no_gradient_is_no_update(void **state)
     muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, 2, 3);
     for (int i = 0; i < 6; i++)
         assert_true(w[i] == (float)(i + 1));
-    mem_free(scratch);
     kern_close(k);
 }
 
@@ -232,7 +224,6 @@ static void muon_vector_takes_u(void **state)
     }
     check_close("w", w, w64, N, 1e-6);
     check_close("m", m, m64, N, 1e-6);
-    mem_free(w), mem_free(m), mem_free(g), mem_free(w64), mem_free(m64);
     kern_close(k);
 }
 
@@ -261,8 +252,6 @@ static void skipped_steps_touch_nothing(void **state)
         assert_memory_equal(m, m0, N * sizeof *m);
         assert_memory_equal(vv, v0, N * sizeof *vv);
         assert_int_equal(step, 3);
-        mem_free(w), mem_free(m), mem_free(vv), mem_free(g), mem_free(scratch), mem_free(w0), mem_free(m0),
-            mem_free(v0);
         kern_close(k);
     }
 }
@@ -283,11 +272,9 @@ static void same_bytes_twice(void **state)
             got[run] = test_normal(&rng, N, 1.0f);
             kern_ops(k)->grad_norm(k, &norm, &stats, g, N);
             muon_matrix(k, got[run], m, g, &norm, scratch, &stats, &h, ROWS, COLS);
-            mem_free(m), mem_free(g), mem_free(scratch);
             kern_close(k);
         }
         assert_memory_equal(got[0], got[1], N * sizeof(float));
-        mem_free(got[0]), mem_free(got[1]);
     }
 }
 
