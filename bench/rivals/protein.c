@@ -7,10 +7,9 @@
  * - the parameter of the steps is the first whose key ends in total_timesteps, total_steps, steps or epoch;
  * - "near -0.8": -0.8 +- 0.05 uniform; "reduced steps": lower by up to 0.5, uniform;
  * - "pruned front": from its expensive end on, points whose gain in scaled score is less than half their rise in scaled
- * cost
- *   over the point before are dropped, until one is not;
+ *   cost over the point before are dropped, until one is not;
  * - targets .16 ... 1: .16 .32 .48 .64 .80 1, their noise of sd 0.05;
- * - the kernel: linear + Matern-3/2, lengths start at ln 2 in the box [-1, 1]; noise prior as CARBS's;
+ * - the kernel: linear + Matern-3/2, lengths start at ln 2 in the box [-1, 1]; noise prior LogNormal(ln 0.01, 0.5);
  * - Adam's state is kept between calls there. Here a proposal is a function of the history: each call makes the 50
  *   steps from the start, with a step size of 1e-3 times the number of calls so far (at most 50), the same travel;
  * - its extra points along learning curves and its early stop are not here: a history has one result a trial;
@@ -189,7 +188,7 @@ static enum status fit(const struct protein *p, struct models *m, struct error *
 
 /* The best candidate that was not tried; false when all were. */
 static bool best_candidate(struct protein *p, const struct models *m, const double *centres, size_t n_centres,
-                           double aim, double cap, const struct seen *seen, double *work, double *ret_x)
+                           double aim, double cap, const struct seen *seen, double *ret_x)
 {
     size_t dim = p->space->dim;
     double v[BLOCK * SPACE_MAX_DIM], score[BLOCK], cost[BLOCK], x[SPACE_MAX_DIM], best = -INFINITY;
@@ -198,8 +197,8 @@ static bool best_candidate(struct protein *p, const struct models *m, const doub
         for (size_t i = 0; i < PER_CENTRE; i++)
             for (size_t j = 0; j < dim; j++)
                 v[i * dim + j] = clip(centres[c * dim + j] + HALF_WIDTH * (2.0 * rng_f64(&p->rng) - 1.0));
-        rival_gp_predict(&m->score, v, PER_CENTRE, work, score, NULL);
-        rival_gp_predict(&m->cost, v, PER_CENTRE, work, cost, NULL);
+        rival_gp_predict(&m->score, v, PER_CENTRE, score);
+        rival_gp_predict(&m->cost, v, PER_CENTRE, cost);
         for (size_t i = 0; i < PER_CENTRE; i++) {
             double value = score[i] * (1.0 - fabs(aim - cost[i]));
             if (!(cost[i] < cap) || !(value > best))
@@ -240,43 +239,44 @@ static enum status search(struct suggester *s, struct protein *p, const struct s
     scale(p);
     double *centres = mem_array2(p->n + N_TOP, dim, sizeof *centres);
     thin(p);
-    double *work = mem_array2(BLOCK, p->n, sizeof *work);
     enum status rc = fit(p, &m, err);
     if (rc == ST_OK) {
         if (s->settings.max_cost > 0.0)
             cap = (log(s->settings.max_cost) - p->cost_min) / p->cost_span;
         size_t n = find_centres(p, centres);
-        *found = best_candidate(p, &m, centres, n, aim, cap, seen, work, ret_x);
+        *found = best_candidate(p, &m, centres, n, aim, cap, seen, ret_x);
     }
     rival_gp_free(&m.score);
     rival_gp_free(&m.cost);
     mem_free(centres);
-    mem_free(work);
     return rc;
 }
 
-enum status protein_next(struct suggester *s, const struct gp_history *history, const struct seen *seen, int64_t number,
-                         struct suggestion *ret, struct error *err)
+enum status protein_next(struct suggester *s, const struct gp_history *history, int64_t number, struct suggestion *ret,
+                         struct error *err)
 {
     struct protein p = {.space = &s->space,
                         .steps = space_steps_param(&s->space),
                         .rng = rng_split(rng_split(s->root, (uint64_t)number), SUGGEST_STREAM_CANDIDATES)};
+    struct seen seen;
     bool found = false;
     enum status rc = ST_OK;
-    strcpy(ret->origin, "protein");
+    *ret = (struct suggestion){.origin = "protein"};
+    seen_create(&seen, &s->space, history);
     if (number >= N_DESIGN) {
         collect(&p, history);
         if (p.n >= 2)
-            rc = search(s, &p, seen, number, &found, ret->x, err);
+            rc = search(s, &p, &seen, number, &found, ret->x, err);
         if (rc == ST_NUMERIC) { /* no model of these data: the design continues */
             error_clear(err);
             rc = ST_OK;
         }
     }
-    if (rc == ST_OK && !found) {
+    if (rc == ST_OK && (!found || !suggest_is_allowed(s, ret->x))) {
         strcpy(ret->origin, "sobol");
-        rc = design(s, &p, seen, number, ret->x, err);
+        rc = design(s, &p, &seen, number, ret->x, err);
     }
+    seen_free(&seen);
     mem_free(p.rows);
     return rc;
 }

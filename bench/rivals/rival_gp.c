@@ -1,4 +1,4 @@
-/* rival_gp.c - the Gaussian process that CARBS and Protein describe: linear plus Matern-3/2 kernel with a length in
+/* rival_gp.c - the Gaussian process that Protein describes: linear plus Matern-3/2 kernel with a length in
  * each dimension, hyper-parameters by a few steps of Adam on the likelihood. Invariant: nothing random; predictions
  * need rival_gp_factor after the last change of rows or theta. */
 #include "bench/rivals/rivals.h"
@@ -14,27 +14,7 @@
 #define NOISE_SD 0.5
 #define JITTER_FIRST 1e-8
 #define JITTER_LAST 1e-2
-#define SD_MIN 1e-6
 #define TAU 6.283185307179586
-
-const char *const rival_names[2] = {[RIVAL_PROTEIN] = "protein", [RIVAL_CARBS] = "carbs"};
-
-enum status rival_next(enum rival rival, struct suggester *s, const struct gp_history *history, int64_t number,
-                       struct suggestion *ret, struct error *err)
-{
-    struct seen seen;
-    memset(ret, 0, sizeof *ret);
-    seen_create(&seen, &s->space, history);
-    enum status rc = rival == RIVAL_PROTEIN ? protein_next(s, history, &seen, number, ret, err)
-                                            : carbs_next(s, history, &seen, number, ret, err);
-    if (rc == ST_OK && !suggest_is_allowed(s, ret->x)) { /* neither asks */
-        memset(ret, 0, sizeof *ret);
-        strcpy(ret->origin, "sobol");
-        rc = suggest_design_sobol(s, &seen, number, ret->x, err);
-    }
-    seen_free(&seen);
-    return rc;
-}
 
 double rival_normal(struct rng *rng)
 {
@@ -190,24 +170,13 @@ enum status rival_gp_factor(struct rival_gp *gp, struct error *err)
     return ST_OK;
 }
 
-void rival_gp_predict(const struct rival_gp *gp, const double *x, size_t m, double *work, double *ret_mean,
-                      double *ret_sd)
+void rival_gp_predict(const struct rival_gp *gp, const double *x, size_t m, double *ret_mean)
 {
-    size_t n = gp->n, ld = gp->n_max;
     double inv_sq[SPACE_MAX_DIM];
     inverse_squares(gp, inv_sq);
     for (size_t p = 0; p < m; p++) {
-        for (size_t j = 0; j < n; j++)
-            work[p * ld + j] = covariance(gp, inv_sq, x + p * gp->dim, gp->x + j * gp->dim, NULL);
-        ret_mean[p] = cblas_ddot((int)n, work + p * ld, 1, gp->alpha, 1);
-    }
-    if (!ret_sd)
-        return;
-    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)m, (int)n, 1.0, gp->chol, (int)ld,
-                work, (int)ld);
-    for (size_t p = 0; p < m; p++) {
-        double prior = covariance(gp, inv_sq, x + p * gp->dim, x + p * gp->dim, NULL);
-        double known = cblas_ddot((int)n, work + p * ld, 1, work + p * ld, 1);
-        ret_sd[p] = sqrt(fmax(prior - known, SD_MIN * SD_MIN));
+        ret_mean[p] = 0.0;
+        for (size_t j = 0; j < gp->n; j++)
+            ret_mean[p] += covariance(gp, inv_sq, x + p * gp->dim, gp->x + j * gp->dim, NULL) * gp->alpha[j];
     }
 }

@@ -1,23 +1,14 @@
-/* rivals.h - the methods `protein` and `carbs`, to measure `pareto` against (bench/sweep/README.md), and what they
- * share: a small Gaussian process of the kind both describe, and the box [-1, 1]^dim that both search. */
+/* rivals.h - the method `protein`, to measure `pareto` against (bench/sweep/README.md): a small Gaussian process of the kind
+ * that it describes, and the box [-1, 1]^dim that it searches. */
 #ifndef BENCH_RIVALS_RIVALS_H
 #define BENCH_RIVALS_RIVALS_H
 
 #include "gp/gp_priv.h"
 
-enum rival { RIVAL_PROTEIN, RIVAL_CARBS };
-extern const char *const rival_names[2];
-
 /* The method's point for trial `number`, as suggester_next gives one. suggester: of the space, seed and settings; its
  * own method is not asked. Pure: (suggester's settings, history, number) decide. */
-enum status rival_next(enum rival rival, struct suggester *suggester, const struct gp_history *history, int64_t number,
-                       struct suggestion *ret_suggestion, struct error *err) MUST_USE;
-
-/* One method each; seen holds the history's points. */
-enum status protein_next(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
-                         int64_t number, struct suggestion *ret_suggestion, struct error *err) MUST_USE;
-enum status carbs_next(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
-                       int64_t number, struct suggestion *ret_suggestion, struct error *err) MUST_USE;
+enum status protein_next(struct suggester *suggester, const struct gp_history *history, int64_t number,
+                         struct suggestion *ret_suggestion, struct error *err) MUST_USE;
 
 /* ---- rival_gp.c ---- */
 
@@ -43,9 +34,7 @@ double rival_gp_objective(struct rival_gp *gp, double *ret_gradient);
 /* Adam in theta, `steps` steps of this size. */
 void rival_gp_fit(struct rival_gp *gp, int steps, double size);
 enum status rival_gp_factor(struct rival_gp *gp, struct error *err) MUST_USE; /* before predicting */
-/* m points (m, dim); work (m, n_max); ret_sd may be NULL. Of the function, without noise. */
-void rival_gp_predict(const struct rival_gp *gp, const double *x, size_t m, double *work, double *ret_mean,
-                      double *ret_sd);
+void rival_gp_predict(const struct rival_gp *gp, const double *x, size_t m, double *ret_mean); /* m points (m, dim) */
 
 double rival_normal(struct rng *rng);
 void rival_to_box(const struct space *space, const double *x, double *ret_v); /* natural values to [-1, 1] */

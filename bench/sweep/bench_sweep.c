@@ -101,12 +101,10 @@ static enum status find_method(const char *name, struct play_method *ret, struct
     size_t length = suffix != NULL && suffix[strlen(UNLIMITED)] == '\0' ? (size_t)(suffix - name) : strlen(name);
 
     *ret = (struct play_method){.own = SUGGEST_SOBOL, .ignores_limit = name[length] != '\0'};
-    for (int i = 0; i < 2; i++)
-        if (strcmp(name, rival_names[i]) == 0) {
-            ret->is_rival = true;
-            ret->rival = (enum rival)i;
-            return ST_OK;
-        }
+    if (strcmp(name, "protein") == 0) {
+        ret->is_protein = true;
+        return ST_OK;
+    }
     for (int i = 0; *at != '\0'; i++) {
         size_t n = strcspn(at, "|");
         if (length == n && strncmp(at, name, n) == 0) {
@@ -115,8 +113,7 @@ static enum status find_method(const char *name, struct play_method *ret, struct
         }
         at += n + (at[n] == '|');
     }
-    return FAIL(err, ST_USAGE, "bench: no method '%s'; one of %s|%s|%s", name, suggest_method_names(), rival_names[0],
-                rival_names[1]);
+    return FAIL(err, ST_USAGE, "bench: no method '%s'; one of %s|protein", name, suggest_method_names());
 }
 
 /* ---- sweep ---- */
@@ -124,7 +121,7 @@ static enum status find_method(const char *name, struct play_method *ret, struct
 struct sweep_bench {
     const char *problems, *methods, *data, *fronts, *taught_by;
     int64_t trials, parallel, seeds, first_seed, taught, branches;
-    bool json, reversed;
+    bool json, reversed, rows;
 };
 
 /* Sums over the seeds of what a line of the table shows. */
@@ -172,15 +169,23 @@ static void tally_print(const struct tally *t, const char *problem, const char *
 
 #define SOURCE_SEED 1000000 /* added to a study's seed: that of the study that teaches it */
 
-static enum status play_source(const struct sweep_bench *b, const struct problem *problem, int64_t seed,
+/* The study that teaches: of the same problem, or of another with the same parameters. */
+struct teacher {
+    const struct problem *problem;
+    double scale, offset; /* of its scores */
+    bool is_other;
+};
+
+static enum status play_source(const struct sweep_bench *b, const struct teacher *teacher, int64_t seed,
                                struct play *ret_source, struct error *err)
 {
-    play_init(ret_source, problem, "pareto", (uint64_t)(seed + SOURCE_SEED), (size_t)b->taught, 1);
-    ret_source->reversed = b->reversed;
+    play_init(ret_source, teacher->problem, "pareto", (uint64_t)(seed + SOURCE_SEED), (size_t)b->taught, 1);
+    ret_source->scale = teacher->scale;
+    ret_source->offset = teacher->offset;
     return play_run(ret_source, (struct play_method){.own = SUGGEST_PARETO}, err);
 }
 
-static enum status play_one(const struct sweep_bench *b, const struct problem *problem, const struct problem *teacher,
+static enum status play_one(const struct sweep_bench *b, const struct problem *problem, const struct teacher *teacher,
                             const struct known *known, const char *method, int64_t seed, struct tally *tally,
                             struct error *err)
 {
@@ -193,6 +198,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
     study.branches = (size_t)b->branches;
     rc = b->taught > 0 ? play_source(b, teacher, seed, &source, err) : ST_OK;
     study.source = b->taught > 0 ? &source : NULL;
+    study.takes_starts = teacher->is_other && !b->rows;
     if (rc == ST_OK)
         rc = play_run(&study, id, err);
     if (rc == ST_OK) {
@@ -210,19 +216,37 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
     return rc;
 }
 
+/* other: an open problem, or one that has no ops. Another's scores are brought to this problem's range; what is reversed is
+ * mirrored between a middling and the best score. */
+static enum status find_teacher(const struct sweep_bench *b, const struct problem *problem, const struct problem *other,
+                                const struct known *known, struct teacher *ret, struct error *err)
+{
+    struct known theirs = *known;
+    bool is_other = other->ops != NULL;
+
+    if (is_other && other->space.dim != problem->space.dim)
+        return FAIL(err, ST_USAGE,
+                    "bench: %s has %zu parameters and %s has %zu; only the same ones can be carried over", other->name,
+                    other->space.dim, problem->name, problem->space.dim);
+    if (is_other)
+        TRY(known_load(&theirs, b->fronts, other->name, err));
+    double range = known->best_score - known->ref_score, sign = b->reversed ? -1.0 : 1.0;
+    *ret = (struct teacher){.problem = is_other ? other : problem, .is_other = is_other};
+    ret->scale = sign * range / (theirs.best_score - theirs.ref_score);
+    ret->offset = (b->reversed ? known->best_score : known->ref_score) - ret->scale * theirs.ref_score;
+    return ST_OK;
+}
+
 static enum status play_problem(const struct sweep_bench *b, const char *name, const struct names *methods,
                                 struct error *err)
 {
     struct problem problem, other = {0};
     struct known known;
+    struct teacher teacher = {0};
     enum status rc = problem_open(&problem, name, b->data, err);
 
     if (rc == ST_OK && b->taught_by != NULL)
         rc = problem_open(&other, b->taught_by, b->data, err);
-    if (rc == ST_OK && other.ops != NULL && other.space.dim != problem.space.dim)
-        rc = FAIL(err, ST_USAGE, "bench: %s has %zu parameters and %s has %zu; only the same ones can be carried over",
-                  b->taught_by, other.space.dim, name, problem.space.dim);
-
     if (rc == ST_NOTFOUND && err != NULL) {
         log_warn("%s skipped: %s", name, err->text);
         error_clear(err);
@@ -230,10 +254,12 @@ static enum status play_problem(const struct sweep_bench *b, const char *name, c
     }
     if (rc == ST_OK)
         rc = known_load(&known, b->fronts, name, err);
+    if (rc == ST_OK)
+        rc = find_teacher(b, &problem, &other, &known, &teacher, err);
     for (size_t m = 0; rc == ST_OK && m < methods->n; m++) {
         struct tally tally = {0};
         for (int64_t seed = b->first_seed; rc == ST_OK && seed < b->first_seed + b->seeds; seed++) {
-            rc = play_one(b, &problem, other.ops != NULL ? &other : &problem, &known, methods->v[m], seed, &tally, err);
+            rc = play_one(b, &problem, &teacher, &known, methods->v[m], seed, &tally, err);
             if (rc == ST_OK && signals_stop())
                 rc = FAIL(err, ST_INTERRUPTED, "stopped; finished studies were printed");
         }
@@ -294,7 +320,7 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &b.problems, "P,...", "problems below, or all (all)"},
         {"method", 0, CLI_TEXT, &b.methods, "M,...",
-         "methods of sweep.method, protein or carbs; with -unlimited: blind to a problem's limit (pareto)"},
+         "methods of sweep.method, or protein; with -unlimited: blind to a problem's limit (pareto)"},
         {"trials", 0, CLI_INT, &b.trials, "N", "trials of a study (150)"},
         {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},
@@ -304,7 +330,9 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
         {"taught", 0, CLI_INT, &b.taught, "N", "finished trials of an earlier study that teach each study (0)"},
         {"taught-by", 0, CLI_TEXT, &b.taught_by, "P",
          "problem of that earlier study, with the same parameters (the same)"},
-        {"reversed", 0, CLI_FLAG, &b.reversed, NULL, "that study's scores are negated: it teaches the opposite"},
+        {"reversed", 0, CLI_FLAG, &b.reversed, NULL,
+         "that study's scores are mirrored between a middling and the best score: it teaches the opposite"},
+        {"rows", 0, CLI_FLAG, &b.rows, NULL, "its trials teach, as those of the same game, also where it is another"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
         {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
         {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a study, one a line"},

@@ -23,8 +23,12 @@ void play_init(struct play *study, const struct problem *problem, const char *me
 {
     size_t dim = problem->space.dim;
 
-    *study = (struct play){
-        .problem = problem, .method = method, .seed = seed, .max_trials = max_trials, .parallel = parallel};
+    *study = (struct play){.problem = problem,
+                           .method = method,
+                           .seed = seed,
+                           .max_trials = max_trials,
+                           .parallel = parallel,
+                           .scale = 1.0};
     study->trials = mem_array(max_trials, sizeof *study->trials);
     study->order = mem_array(max_trials, sizeof *study->order);
     study->x = mem_array2(max_trials, dim, sizeof *study->x);
@@ -48,8 +52,7 @@ static void draw(const struct play *study, size_t number, const double *x, struc
     struct rng rng = rng_split(rng_split(rng_seed(study->seed), STREAM_DRAW), number);
 
     study->problem->ops->draw(study->problem, x, &rng, ret);
-    if (study->reversed)
-        ret->score = -ret->score;
+    ret->score = study->offset + study->scale * ret->score;
 }
 
 void play_start(struct play *study, const double *x, double now)
@@ -188,8 +191,8 @@ static enum status ask(const struct play *study, struct play_method method, stru
     size_t n = suggester_batch_size(study->parallel), left = study->max_trials - study->n_started;
 
     *ret_n = 1;
-    return method.is_rival
-               ? rival_next(method.rival, suggester, history, (int64_t)study->n_started, ret, err)
+    return method.is_protein
+               ? protein_next(suggester, history, (int64_t)study->n_started, ret, err)
                : suggester_batch(suggester, history, (int64_t)study->n_started, n < left ? n : left, ret, ret_n, err);
 }
 
@@ -209,7 +212,7 @@ enum status play_run(struct play *study, struct play_method method, struct error
 
     study->sees_limit = study->problem->has_limit && !method.ignores_limit;
     history = history_of(study, rows, 0);
-    if (study->source != NULL && study->source->problem != study->problem)
+    if (study->source != NULL && study->takes_starts)
         take_starts(study->source, &history, &starts);
     else if (study->source != NULL)
         take_source(study->source, &history, &taught);

@@ -23,10 +23,10 @@ struct play {
     double *latency_s; /* (n_started) time of each proposal */
     size_t n_latency;
     size_t *row; /* (n_started) of each in the history that methods see */
-    bool reversed; /* what is good is bad: a source that misleads */
+    double scale, offset; /* a score counts as offset + scale * score */
     size_t branches; /* shorter runs that each run gives on its way, at no cost of their own */
-    const struct play *
-        source; /* its finished trials teach this study, or where its problem is another one, its front starts it; NULL: none */
+    const struct play *source; /* an earlier study; NULL: none */
+    bool takes_starts; /* of its front, as from another game; else its finished trials teach this study */
 };
 
 void play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed, size_t max_trials,
@@ -36,11 +36,10 @@ void play_free(struct play *study);
 size_t play_length_param(const struct space *space);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);
-/* A method of the product, or one of bench/rivals. */
+/* A method of the product, or bench/rivals/protein.c. */
 struct play_method {
     enum suggest_method own;
-    bool is_rival;
-    enum rival rival;
+    bool is_protein;
     bool ignores_limit; /* it does not see the problem's limit, which counts all the same */
 };
 /* Plays the whole study. */
