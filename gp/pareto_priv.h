@@ -68,8 +68,7 @@ enum status pareto_load_model(struct pareto_search *search, struct model *model,
 
 /* ---- trust.c ---- */
 
-#define TRUST_RUNS 4 /* own runs from which on another study's are compared with them */
-/* The history, without the other study's runs where own runs contradict them. Borrows all of it. */
+/* The history, without the other study's runs unless own runs confirm them. Borrows all of it. */
 struct gp_history trust_history(const struct space *space, const struct gp_history *history);
 
 /* ---- pareto_limits.c ---- */

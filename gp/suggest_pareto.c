@@ -31,11 +31,9 @@ static size_t count_points(const struct gp_history *history, size_t dim, bool do
     return n;
 }
 
-/* misled: another study's runs chose the first points of its own, and are not believed any more. */
-static bool in_design_phase(const struct suggester *s, const struct gp_history *history, bool misled)
+static bool in_design_phase(const struct suggester *s, const struct gp_history *history)
 {
-    size_t n_other = 0, n_init = s->settings.n_init + (misled ? TRUST_RUNS : 0), need = n_init / 2 < 2 ? 2 : n_init / 2,
-           dim = s->space.dim;
+    size_t n_other = 0, n_init = s->settings.n_init, need = n_init / 2 < 2 ? 2 : n_init / 2, dim = s->space.dim;
     for (size_t i = 0; i < history->n_other; i++) /* another study's finished runs spare the design */
         n_other += history->other[i].state == GP_TRIAL_DONE;
     if (n_other >= n_init)
@@ -108,7 +106,7 @@ enum status suggest_pareto(struct suggester *suggester, const struct gp_history 
                            int64_t number, struct suggestion *ret, struct error *err)
 {
     const struct gp_history trusted = trust_history(&suggester->model_space, all), *history = &trusted;
-    bool found = false, designs = in_design_phase(suggester, history, trusted.n_other < all->n_other);
+    bool found = false, designs = in_design_phase(suggester, history);
     enum status rc = ST_OK;
     if (designs && take_start(suggester, history, seen, number, ret->x)) {
         strcpy(ret->origin, "from");
@@ -140,7 +138,7 @@ enum status suggest_pareto_many(struct suggester *suggester, const struct gp_his
 {
     const struct gp_history trusted = trust_history(&suggester->model_space, all), *history = &trusted;
     *ret_n = 0;
-    if (in_design_phase(suggester, history, trusted.n_other < all->n_other))
+    if (in_design_phase(suggester, history))
         return ST_OK;
     struct pareto_search *s = mem_alloc(sizeof *s);
     struct candidate *c = mem_array(n, sizeof *c);

@@ -1,87 +1,103 @@
-/* trust.c - does another study's evidence hold here? Its runs alone are learned, and what they let expect at the points of
- * this study's own runs is compared with what those gave, by rank: units and offsets do not matter. Invariant: a function
- * of space and history alone, so that trust comes back when later runs agree. */
+/* trust.c - does another study's evidence hold here? Two predictions of each own run, in their order, by one kernel: from the
+ * other study's runs and the own runs before it, and from the own runs before it alone. The sum of the differences of their
+ * log densities is the log Bayes factor of "the other study teaches", but that no run counts for more than COUNT_MAX.
+ * Above ENOUGH its runs count. Until then all is as without it, so that a study that misleads costs nothing.
+ * Invariant: a function of space and history alone, so that trust comes back when later runs agree. */
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
 
+#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
 #define OTHER_MAX 96 /* runs of the other study that are learned, spread evenly: those that a fit looks at */
-#define RANK_MIN 0.3 /* below this rank correlation the other study teaches nothing */
+#define OWN_MAX 96 /* the first own runs, which decide */
+#define FIT_EVALS 40
+#define COUNT_MAX 3.0 /* a run that failed to learn by bad luck is no proof */
+#define ENOUGH 1.1 /* ln 3: three times as likely */
+#define NEAR_SD 0.2 /* of the scores' deviation: by so much studies that agree differ */
 
-/* Middle ranks of equals. */
-static void ranks(const double *values, size_t n, double *ret)
+static bool has_ended(const struct gp_trial *t)
 {
-    for (size_t i = 0; i < n; i++) {
-        ret[i] = 0.0;
-        for (size_t j = 0; j < n; j++)
-            ret[i] += values[j] < values[i] ? 1.0 : values[j] == values[i] ? 0.5 : 0.0;
-    }
+    return (t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE) && !t->is_branch;
 }
 
-/* Spearman's, 0 where all values of a side are equal. */
-static double rank_correlation(const double *a, const double *b, size_t n)
+/* The other study's model, from its runs alone, with space for the own runs. False: they have none. */
+static bool learn_other(const struct space *space, const struct gp_history *history, struct model *m)
 {
-    double *rank = mem_array2(n, 2, sizeof *rank), *rank_b = rank + n, mid = 0.5 * (double)n, ab = 0, aa = 0, bb = 0;
-    ranks(a, n, rank);
-    ranks(b, n, rank_b);
+    size_t n_all = 0, n = 0, dim = space->dim;
+    const struct gp_trial **all = mem_array(history->n_other, sizeof *all);
+    for (size_t i = 0; i < history->n_other; i++)
+        if (history->other[i].state == GP_TRIAL_DONE && observations_inside(space, history->other[i].x))
+            all[n_all++] = &history->other[i];
+    n = n_all < OTHER_MAX ? n_all : OTHER_MAX;
+    double *u = mem_array2(n, dim, sizeof *u), *rows = mem_array2(n, 3, sizeof *rows);
+    double *mean = rows, *ss = rows + n, *repeats = rows + 2 * n;
     for (size_t i = 0; i < n; i++) {
-        ab += (rank[i] - mid) * (rank_b[i] - mid);
-        aa += (rank[i] - mid) * (rank[i] - mid);
-        bb += (rank_b[i] - mid) * (rank_b[i] - mid);
+        const struct gp_trial *t = all[i * n_all / n];
+        space_to_unit(space, t->x, u + i * dim);
+        mean[i] = t->score;
+        ss[i] = 0.0;
+        repeats[i] = 1.0;
     }
-    mem_free(rank);
-    return aa > 0.0 && bb > 0.0 ? ab / sqrt(aa * bb) : 0.0;
-}
-
-/* What the other study's runs let expect at the points of own runs, ret (n); false: they have no model. */
-static bool expected(const struct space *space, const struct gp_history *history, const struct gp_trial *const *own,
-                     size_t n, double *ret)
-{
-    size_t n_rows = history->n_other < OTHER_MAX ? history->n_other : OTHER_MAX;
-    struct gp_trial *rows = mem_array(n_rows, sizeof *rows);
-    struct pareto_search *s = mem_alloc(sizeof *s);
-    double u[SPACE_MAX_DIM];
-    for (size_t i = 0; i < n_rows; i++)
-        rows[i] = history->other[i * history->n_other / n_rows];
-    const struct gp_history theirs = {.n = n_rows,
-                                      .trials = rows,
-                                      .has_score_bounds = history->has_score_bounds,
-                                      .score_min = history->score_min,
-                                      .score_max = history->score_max};
-    bool ok = pareto_models_init(s, space, &theirs, 0, false, NULL, NULL) == ST_OK;
-    double *cross = ok ? mem_array(s->score.ld, sizeof *cross) : NULL;
-    for (size_t i = 0; ok && i < n; i++) {
-        space_to_unit(space, own[i]->x, u);
-        model_predict_mean(&s->score, u, 1, cross, &ret[i]);
-    }
-    mem_free(cross);
-    pareto_search_free(s);
-    mem_free(s);
+    model_init(m, space, n + OWN_MAX);
+    model_set_data(m, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats, .smooth = true});
+    mem_free(all);
+    mem_free(u);
     mem_free(rows);
-    return ok;
+    model_fit(m, FIT_EVALS, OTHER_MAX);
+    return n > 0 && !m->constant && model_factor(m, NULL) == ST_OK;
+}
+
+/* Puts own runs (n, in order) after the first n_before rows and factors. ret (n): the log density of each, given the rows
+ * before it. */
+static bool predict_own(const struct space *space, struct model *m, size_t n_before, const struct gp_trial *const *own,
+                        size_t n, double *ret)
+{
+    double u[SPACE_MAX_DIM];
+    m->n = n_before + n;
+    for (size_t i = 0; i < n; i++) {
+        space_to_unit(space, own[i]->x, u);
+        for (size_t c = 0; c < m->dim; c++)
+            m->x[c * m->ld + n_before + i] = u[c];
+        m->y[n_before + i] = (own[i]->score - m->y_mean) / m->y_sd;
+        m->share[n_before + i] = 1.0 + NEAR_SD * NEAR_SD / m->noise;
+    }
+    if (model_factor(m, NULL) != ST_OK)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const double *row = m->inverse + (n_before + i) * m->ld;
+        double z = cblas_ddot((int)(n_before + i + 1), row, 1, m->y, 1);
+        ret[i] = log(row[n_before + i]) - 0.5 * z * z;
+    }
+    return true;
+}
+
+/* The log Bayes factor; 0: nothing is known. */
+static double evidence(const struct space *space, const struct gp_history *history)
+{
+    const struct gp_trial *own[OWN_MAX];
+    double with[OWN_MAX], without[OWN_MAX], sum = 0.0;
+    struct model m = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < history->n && n < OWN_MAX; i++)
+        if (has_ended(&history->trials[i]))
+            own[n++] = &history->trials[i];
+    bool known = n > 0 && learn_other(space, history, &m);
+    for (size_t j = 0; known && j < m.n; j++)
+        m.share[j] = 1.0 / OTHER_WEIGHT;
+    if (known && predict_own(space, &m, m.n, own, n, with) && predict_own(space, &m, 0, own, n, without))
+        for (size_t i = 0; i < n; i++)
+            sum += fmin(fmax(with[i] - without[i], -COUNT_MAX), COUNT_MAX);
+    model_free(&m);
+    return sum;
 }
 
 struct gp_history trust_history(const struct space *space, const struct gp_history *history)
 {
     struct gp_history ret = *history;
-    size_t n = 0;
-    if (history->n_other == 0)
-        return ret;
-    const struct gp_trial **own = mem_array(history->n + 1, sizeof *own);
-    double *values = mem_array2(history->n + 1, 2, sizeof *values), *there = values + history->n + 1;
-    for (size_t i = 0; i < history->n; i++) {
-        const struct gp_trial *t = &history->trials[i];
-        if ((t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_INFEASIBLE) && !t->is_branch) {
-            values[n] = t->score;
-            own[n++] = t;
-        }
-    }
-    if (n >= TRUST_RUNS && expected(space, history, own, n, there) && rank_correlation(values, there, n) < RANK_MIN)
+    if (history->n_other > 0 && !(evidence(space, history) > ENOUGH))
         ret.n_other = 0;
-    mem_free(own);
-    mem_free(values);
     return ret;
 }

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define CLIP_SPREADS 5.0
-#define OTHER_WEIGHT 0.5 /* of a run of another study: twice the noise */
 
 struct entry {
     const double *x;
@@ -60,8 +59,7 @@ static double clip_limit(const struct gp_history *history, double *work)
     return limit < q50 ? limit : -INFINITY;
 }
 
-/* Snapping would move a point from outside to a bound, where its outputs are wrong. */
-static bool inside(const struct space *space, const double *x)
+bool observations_inside(const struct space *space, const double *x)
 {
     for (size_t i = 0; i < space->dim; i++) {
         const struct space_param *p = &space->params[i];
@@ -190,7 +188,7 @@ void observations_init(struct observations *obs, const struct space *space, cons
     double limit = clip_limit(history, work);
     struct mean_ss known = {0}; /* all scores, by Welford: no sum can overflow */
     for (size_t i = 0; i < n; i++)
-        if (inside(space, trial_at(history, i)->x))
+        if (observations_inside(space, trial_at(history, i)->x))
             add_trial(obs, trial_at(history, i), obs->group[i], i < history->n, limit, &known);
     for (size_t i = 0; i < history->n && known.n > 0.0; i++) /* a point that both failed and worked counts as working */
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)

@@ -8,6 +8,7 @@ struct mean_ss {
     double n, mean, ss; /* count, mean, sum of squared deviations */
 };
 
+#define OTHER_WEIGHT 0.5 /* of a run of another study: twice the noise */
 #define OBSERVATIONS_FAILED_MIN 3 /* failed runs from which on the chance of failing is modelled */
 
 struct observations {
@@ -33,6 +34,8 @@ struct observations {
 };
 
 void observations_init(struct observations *obs, const struct space *space, const struct gp_history *history);
+/* Snapping would move a point from outside to a bound, where its outputs are wrong. */
+bool observations_inside(const struct space *space, const double *x);
 void observations_free(struct observations *obs);
 
 #endif

@@ -37,6 +37,12 @@ static inline struct space_param param_of(const char *key, enum space_scale scal
     return p;
 }
 
+static inline double noise(struct rng *r) /* N(0, 1) */
+{
+    double u = 1.0 - rng_f64(r);
+    return sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * rng_f64(r));
+}
+
 /* dim linear parameters in [0, 1]. */
 static inline struct space unit_space(size_t dim)
 {

@@ -6,12 +6,6 @@
 #include <gsl/gsl_cdf.h>
 #include <stdlib.h>
 
-static double normal(struct rng *r)
-{
-    double u = 1.0 - rng_f64(r);
-    return sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * rng_f64(r));
-}
-
 #define POINTS_MAX 12
 
 /* A front, and its reference, to be minimised. */
@@ -86,7 +80,7 @@ static void test_against_monte_carlo(void **state)
         }
         for (int k = 0; k < draws; k++) {
             for (size_t i = 0; i < p.n_objectives; i++)
-                y[i] = m[i] + s[i] * normal(&r);
+                y[i] = m[i] + s[i] * noise(&r);
             double v = gain(&p, y);
             sum += v;
             sq += v * v;

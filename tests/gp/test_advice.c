@@ -8,11 +8,6 @@ static struct gp_trial trials[N_MAX];
 static double xs[N_MAX][SPACE_MAX_DIM];
 static struct gp_history history;
 
-static double noise(struct rng *r)
-{
-    return sqrt(-2.0 * log(1.0 - rng_f64(r))) * cos(2.0 * M_PI * rng_f64(r));
-}
-
 /* x0: how far a run gets, cost rises with it. Runs scatter by 0.2 in the middle, by 0.002 at either end. */
 static double truth(double x)
 {

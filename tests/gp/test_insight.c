@@ -8,11 +8,6 @@ static double xs[N_MAX][SPACE_MAX_DIM];
 
 typedef void truth(const double *x, struct rng *r, double *ret_score, double *ret_cost);
 
-static double noise(struct rng *r)
-{
-    return sqrt(-2.0 * log(1.0 - rng_f64(r))) * cos(2.0 * M_PI * rng_f64(r));
-}
-
 static struct gp_history sample(const struct space *space, size_t n, truth *fn)
 {
     struct design design;

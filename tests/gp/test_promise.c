@@ -12,11 +12,6 @@
 static struct gp_trial trials[N_RUNS];
 static double xs[N_RUNS][SPACE_MAX_DIM];
 
-static double noise(struct rng *r)
-{
-    return sqrt(-2.0 * log(1.0 - rng_f64(r))) * cos(2.0 * M_PI * rng_f64(r));
-}
-
 static double run_score(const double *x, struct rng *r)
 {
     double lead =
