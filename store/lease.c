@@ -243,20 +243,45 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
     return store_end(store, rc, what, err);
 }
 
-enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json, struct error *err)
+static enum status put_told(struct store *store, int64_t lease_id, size_t sql, const char *json, const char *what,
+                            struct error *err)
 {
-    static const char what[] = "recording a late result";
     struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql(store, SQL_LEASE_LATE, &stmt, err);
+    rc = store_sql(store, sql, &stmt, err);
     if (rc == ST_OK) {
         db_bind_i64(stmt, 1, lease_id);
-        db_bind_text(stmt, 2, told_json);
+        db_bind_text(stmt, 2, json);
         rc = store_lease_change(store, stmt, lease_id, what, err);
     }
     return store_end(store, rc, what, err);
+}
+
+enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json, struct error *err)
+{
+    return put_told(store, lease_id, SQL_LEASE_LATE, told_json, "recording a late result", err);
+}
+
+#define BRANCHES_BEGIN "{\"branches\":" /* SQL_LEASE_LATE knows it too */
+
+bool lease_has_result(const struct lease *lease)
+{
+    return lease->told != NULL && strncmp(lease->told, BRANCHES_BEGIN, strlen(BRANCHES_BEGIN)) != 0;
+}
+
+enum status store_lease_put_branches(struct store *store, int64_t lease_id, const char *branches_json,
+                                     struct error *err)
+{
+    size_t size = strlen(branches_json) + sizeof BRANCHES_BEGIN + 1;
+    char *json = mem_alloc(size);
+
+    snprintf(json, size, BRANCHES_BEGIN "%s}", branches_json);
+    enum status rc = put_told(store, lease_id, SQL_LEASE_BRANCHES, json, "recording branches", err);
+    mem_free(json);
+    store_hint(store, STORE_HINT_RESULTS);
+    return rc;
 }
 
 enum status store_lease_release(struct store *store, int64_t lease_id, enum lease_state state,

@@ -122,7 +122,9 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_LEASE_EXTEND] = "UPDATE lease SET until_ms = ?2, seq = CASE WHEN seq < ?3 THEN ?3 ELSE seq END "
                          "WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_TELL] = "UPDATE lease SET state = 'told', told = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
-    [SQL_LEASE_LATE] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND told IS NULL",
+    [SQL_LEASE_LATE] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND "
+                       "(told IS NULL OR told LIKE '{\"branches\":%')",
+    [SQL_LEASE_BRANCHES] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_END] = "UPDATE lease SET state = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_EXPIRED] = "SELECT count(*) FROM lease WHERE trial_id = ?1 AND state = 'expired'",
 

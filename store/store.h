@@ -355,8 +355,11 @@ struct lease {
     char client[LEASE_CLIENT_MAX], token[LEASE_TOKEN_MAX];
     int64_t given_ms, until_ms, ended_ms; /* ended_ms 0: open */
     int64_t seq; /* of its client's last report; -1: none */
-    char *told; /* owned; JSON: the result as its client reported it, too late unless the state is 'told'; NULL: none */
+    char
+        *told; /* owned; JSON: the result as its client reported it, too late unless the state is 'told'; or, before it,
+                 * the branches of a node's attempt; NULL: none */
 };
+bool lease_has_result(const struct lease *lease); /* told is more than branches */
 void lease_free(struct lease *lease); /* what it owns; NULL-safe */
 void lease_list_free(struct lease *leases, size_t n);
 /* queued -> running, and a lease of trial_id for client under token until until_ms; the rest is filled in. ST_EXISTS
@@ -379,6 +382,10 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
 /* What came of an expired or returned lease: kept, and not the trial's result. ST_EXISTS: there is one already. */
 enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json,
                                   struct error *err) MUST_USE;
+/* Of an open lease (ST_EXISTS): the branches that a node's attempt has had so far, [{...}, ...]. They stay if it ends
+ * without a result. */
+enum status store_lease_put_branches(struct store *store, int64_t lease_id, const char *branches_json,
+                                     struct error *err) MUST_USE;
 /* open -> expired or returned; its trial is queued again, or lost when LEASES_OF_TRIAL of its leases have expired. */
 enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_state state,
                             enum trial_state *ret_trial_state, struct error *err) MUST_USE;

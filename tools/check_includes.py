@@ -50,22 +50,17 @@ ALSO = [
 CIRCLES = {
     ("gp", "gp/model"): "the public face is one header",
     ("store", "store/postgres"): "a connection is part of its store, which the store's files use by one header",
-    ("sweep/controller", "sweep/launch"): "one event loop and its objects: a worker process has slots, a slot has a trial in flight",
-    ("sweep/controller/devices", "sweep/launch"): "the same event loop",
-    ("sweep/controller/trial", "sweep/launch"): "the same event loop",
-    ("sweep/controller", "sweep/controller/devices"): "the same event loop",
-    ("sweep/controller", "sweep/controller/trial"): "the same event loop",
-    ("sweep/controller/devices", "sweep/controller/trial"): "the same event loop",
+    ("sweep/controller", "sweep/controller/trial"): "one event loop and its objects: a study has trials in flight",
     ("sweep/control", "sweep/show"): "what is shown comes over the socket when another process runs the study",
 }
 # circles of files, and why
 FILE_CIRCLES = [
-    # one event loop and its objects
-    ["sweep/controller/trial/checkpoints", "sweep/controller/devices/device_class", "sweep/controller/devices/devices", "sweep/controller/trial/flight",
-     "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/sched_study",
-     "sweep/controller/devices/supervise", "sweep/controller/trial/reports", "sweep/controller/trial/track_rows",
-     "sweep/controller/leases", "sweep/controller/nodes", "sweep/controller/trial/course",
-     "sweep/launch/worker_process", "sweep/launch/memory_groups", "sweep/launch/remote_devices", "sweep/launch/slurm_nodes"],
+    ["sweep/controller/device_fits", "sweep/controller/leases", "sweep/controller/nodes", "sweep/controller/sched_study",
+     "sweep/controller/scheduler", "sweep/controller/stop_rules", "sweep/controller/store_watch",
+     "sweep/controller/trial/checkpoints", "sweep/controller/trial/course", "sweep/controller/trial/flight"],  # one event loop and its objects
+    ["sweep/launch/slot", "sweep/launch/worker_process"],  # a worker has slots
+    ["sweep/launch/supervise", "sweep/launch/workers"],  # all workers, and what decides their health
+    ["sweep/launch/devices", "sweep/launch/remote_devices"],  # a list, and the entries of it that are elsewhere
     ["sweep/worker/lane", "sweep/worker/lane_files", "sweep/worker/lane_messages", "sweep/worker/lane_pool", "sweep/worker/lane_program"],  # a worker and its lanes
     ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",
      "web/serve/answer_cache"],  # the server and what its threads share

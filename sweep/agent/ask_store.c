@@ -15,10 +15,11 @@
 #include "study/view/study_view.h"
 #include "sweep/agent/store_study.h"
 #include "sweep/controller/trial/checkpoints.h"
-#include "sweep/controller/devices/device_class.h"
+#include "sweep/launch/device_class.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/trial/track_rows.h"
+#include "sweep/launch/device_spec.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -187,11 +188,14 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
 {
     int64_t version = 0, n_expired;
     double now_s = clock_mono_s();
+    const cJSON *device = cJSON_GetObjectItemCaseSensitive(body, "device");
     struct store_study *order[STORE_STUDIES_MAX];
+    struct device_spec spec = {0};
     size_t n = 0;
 
-    snprintf(c->device_class, sizeof c->device_class, "%s",
-             text_of(cJSON_GetObjectItemCaseSensitive(body, "device"), "class"));
+    snprintf(spec.name, sizeof spec.name, "%s", text_of(device, "spec"));
+    snprintf(spec.label, sizeof spec.label, "%s", spec.name);
+    snprintf(c->device_class, sizeof c->device_class, "%s", text_of(device, "class"));
     if (c->claimed.id != 0)
         return answer_claim(c, body, ret_answer, err);
     bool news = store_hint_take(c->store, STORE_HINT_TRIALS) || c->hinted;
@@ -203,7 +207,7 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
         c->asked_s = now_s;
         c->hinted = false;
         TRY(store_leases_expire(c->store, &n_expired, err));
-        TRY(store_studies_order(&c->studies, c->store, c->device_class, order, &n, err));
+        TRY(store_studies_order(&c->studies, c->store, &spec, c->device_class, order, &n, err));
         for (size_t i = 0; i < n; i++) {
             struct error none = {0};
             enum status rc = claim(c, order[i], body, &none);
@@ -273,10 +277,15 @@ static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_an
     if (rc == ST_OK && strcmp(type, "checkpoint") == 0 && path != NULL &&
         json_get_i64(message, "env_steps", &env_steps))
         rc = store_checkpoint_add(c->store, lease.trial_id, env_steps, path, err);
-    if (rc == ST_OK && strcmp(type, "anew") == 0) {
+    if (rc == ST_OK && strcmp(type, "again") == 0) {
         log_warn("%s: trial %lld begins again: %s", s->view.study.name, (long long)lease.number,
                  text_of(message, "reason"));
         rc = store_trial_clear(c->store, lease.trial_id, err);
+    }
+    if (rc == ST_OK && strcmp(type, "branches") == 0) {
+        char *branches = json_print(cJSON_GetObjectItemCaseSensitive(message, "branches"), false);
+        rc = store_lease_put_branches(c->store, lease.id, branches, err);
+        mem_free(branches);
     }
     lease_free(&lease);
     if (rc != ST_OK)
@@ -304,7 +313,7 @@ static enum status tell_result(struct ask_store *c, struct store_study *s, const
                                const cJSON *message, struct error *err)
 {
     struct run_result *run = mem_alloc(sizeof *run);
-    char *told = json_print(message, false), class[DEVICE_CLASS_MAX];
+    char *text = json_print(message, false), class[DEVICE_CLASS_MAX];
     enum status rc;
 
     device_class_of(text_of(message, "device"), class);
@@ -314,11 +323,11 @@ static enum status tell_result(struct ask_store *c, struct store_study *s, const
     rc = run_result_settle(run, &s->view, c->store, lease->trial_id, message, err);
     if (rc == ST_OK) {
         const struct trial_result *r = run_result_texts(run);
-        rc = store_lease_tell(c->store, lease->id, r, told, track_rows_result(s->rows, r), err);
+        rc = store_lease_tell(c->store, lease->id, r, text, track_rows_result(s->rows, r), err);
     }
     mem_free(run->outcomes);
     mem_free(run);
-    mem_free(told);
+    mem_free(text);
     return rc;
 }
 
@@ -335,11 +344,11 @@ static enum status tell_late(struct ask_store *c, const cJSON *message, struct l
     if (lease->state == LEASE_TOLD)
         return ST_OK;
     *ret_late = true;
-    if (lease->told != NULL || message == NULL)
+    if (lease_has_result(lease) || message == NULL)
         return ST_OK;
-    char *told = json_print(message, false);
-    rc = store_lease_tell_late(c->store, lease->id, told, err);
-    mem_free(told);
+    char *text = json_print(message, false);
+    rc = store_lease_tell_late(c->store, lease->id, text, err);
+    mem_free(text);
     return rc;
 }
 

@@ -1,8 +1,8 @@
-/* node.c - the main thread of `trawl node`: its workers and what they report. It never waits for the store.
+/* node.c - the main thread of `trawl node`: gives its workers the trials that the slots' threads got, and takes what
+ * they report. Supervision is that of a controller's workers (sweep/launch/workers.h). It never waits for the store.
  *
  * A round: start workers that may start, give lanes the trials that their threads got, wait for a worker, take in what
- * came, look after silence and hangs.
- * Invariant: a slot asks for a trial only while its worker has its device open. */
+ * came, look after silence and hangs. */
 #include "sweep/agent/node.h"
 
 #include "base/os/clock.h"
@@ -15,10 +15,9 @@
 #include "sweep/agent/agent_settings.h"
 #include "sweep/agent/node_beat.h"
 #include "sweep/agent/node_slots.h"
-#include "sweep/controller/devices/devices.h"
-#include "sweep/controller/devices/health.h"
-#include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/launch/devices.h"
+#include "sweep/launch/supervise.h"
+#include "sweep/launch/workers.h"
 #include "sweep/signals.h"
 
 #include <poll.h>
@@ -27,263 +26,81 @@
 #include <unistd.h>
 
 #define ROUND_MS 25
-#define SILENCE_S 30 /* of a worker, which sends a sign of life each second */
-#define HELLO_S 60
 
 struct node_run {
     const struct node_settings *set;
     struct agent_settings agent; /* for the slots' threads */
-    struct worker *workers; /* (n_workers) */
-    struct node_slot *slots; /* (n_slots) */
-    size_t n_workers, n_slots;
+    struct workers workers;
+    struct node_slot *slots; /* (n_slots) by the index of the worker's slot */
+    size_t n_slots;
     char *config; /* what workers open their devices for; owned */
-    struct pollfd *fds; /* (2 n_workers) */
+    struct pollfd *fds; /* two for each worker */
     struct http_cancel cancel;
     struct node_beat *beat;
-    struct node_slot *culprit; /* whose worker is killed for it; NULL: none */
     double now_s, busy_s; /* when a slot had a trial last */
-    bool quitting;
     struct error err;
 };
-
-static struct node_slot *slots_of(struct node_run *r, const struct worker *w)
-{
-    struct node_slot *slot = r->slots;
-
-    while (slot->worker != w)
-        slot++;
-    return slot; /* its lanes follow each other */
-}
-
-/* ---- workers ---- */
-
-static void died(struct node_run *r, struct worker *w, const char *how)
-{
-    struct node_slot *slots = slots_of(r, w);
-    int n = 0;
-
-    for (int lane = 0; lane < w->spec.lanes; lane++) {
-        node_slot_hold(&slots[lane], true, NULL);
-        n += node_slot_runs(&slots[lane]);
-    }
-    for (int lane = 0; lane < w->spec.lanes; lane++) {
-        enum node_guilt guilt = n == 1 || r->culprit == &slots[lane] ? NODE_GUILTY : NODE_LOST;
-        if (w->leaving || w->lost)
-            guilt = NODE_INNOCENT;
-        else if (w->outside)
-            guilt = NODE_LOST;
-        node_slot_died(&slots[lane], guilt, how, r->now_s);
-    }
-    r->culprit = NULL;
-    if (r->quitting || w->released)
-        return;
-    snprintf(w->last_death, sizeof w->last_death, "%s", how);
-    if (w->refused)
-        (void)FAIL(&r->err, ST_DEVICE, "%s", how);
-    switch (health_death(&w->health, w->started_s,
-                         w->outside && !w->killed ? HEALTH_OUTSIDE
-                         : !w->was_ready          ? HEALTH_HOPELESS
-                                                  : HEALTH_CRASH,
-                         r->now_s)) {
-    case HEALTH_QUARANTINED:
-        log_warn(
-            "%s: its worker died again and again, the last time: %s; it is left alone for some minutes, continuing",
-            w->spec.label, how);
-        break;
-    case HEALTH_RETRY:
-        log_warn("%s: the worker ended (%s), another one starts", w->spec.label, how);
-        break;
-    case HEALTH_SAME:
-        break;
-    }
-}
-
-static void start_workers(struct node_run *r)
-{
-    for (size_t i = 0; i < r->n_workers && !r->quitting; i++) {
-        struct worker *w = &r->workers[i];
-        struct error why = {0};
-        if (w->state != WORKER_DOWN || !health_may_start(&w->health, r->now_s))
-            continue;
-        w->health.quarantined = false;
-        if (worker_spawn(w, &why) != ST_OK)
-            died(r, w, why.text);
-    }
-}
 
 /* "AMD EPYC, NVIDIA H200": each kind once. */
 static void report_devices(struct node_run *r)
 {
+    const struct worker *v = r->workers.v;
     char text[256] = "";
     size_t n = 0;
 
-    for (size_t i = 0; i < r->n_workers; i++)
-        if (r->workers[i].device[0] != '\0' && strstr(text, r->workers[i].device) == NULL && n < sizeof text)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n > 0 ? ", " : "", r->workers[i].device);
+    for (size_t i = 0; i < r->workers.n; i++)
+        if (v[i].device[0] != '\0' && strstr(text, v[i].device) == NULL && n < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n > 0 ? ", " : "", v[i].device);
     node_beat_device(r->beat, text);
 }
 
-static void on_hello(struct node_run *r, struct worker *w, const cJSON *message)
+static void take_event(struct node_run *r, const struct workers_event *e)
 {
-    struct node_slot *slots = slots_of(r, w);
-    struct error why = {0};
-    cJSON *device;
-
-    if (worker_take_hello(w, message, &why) != ST_OK) {
-        w->refused = !w->was_ready;
-        worker_kill(w, NULL, why.text);
-        return;
-    }
-    device = cJSON_CreateObject();
-    json_add_str(device, "name", w->device);
-    json_add_str(device, "class", w->device_class);
-    json_add_str(device, "kind", w->kind);
-    json_add_i64(device, "threads", w->threads);
-    json_add_str(device, "vector_units", w->vector_units);
-    for (int lane = 0; lane < w->spec.lanes; lane++)
-        node_slot_hold(&slots[lane], false, device);
-    report_devices(r);
-    cJSON_Delete(device);
-    log_info("%s is ready: %s", w->spec.label, w->device);
-}
-
-/* The slot that runs what the message is about; NULL: none. */
-static struct node_slot *slot_of(struct node_run *r, const struct worker *w, const cJSON *message)
-{
-    struct node_slot *slots = slots_of(r, w);
-    int64_t trial = -1, attempt = -1;
-
-    if (!json_get_i64(message, "trial", &trial) || !json_get_i64(message, "attempt", &attempt))
-        return NULL;
-    for (int lane = 0; lane < w->spec.lanes; lane++)
-        if (slots[lane].trial_id == trial && slots[lane].attempt == attempt && node_slot_runs(&slots[lane]))
-            return &slots[lane];
-    return NULL;
-}
-
-static void on_alive(struct node_run *r, struct worker *w, const cJSON *message)
-{
-    const cJSON *lane;
-
-    cJSON_ArrayForEach(lane, cJSON_GetObjectItemCaseSensitive(message, "lanes"))
-    {
-        struct node_slot *slot = slot_of(r, w, lane);
-        int64_t env_steps = 0, iterations = 0;
-        (void)json_get_i64(lane, "env_steps", &env_steps);
-        (void)json_get_i64(lane, "iterations", &iterations);
-        if (slot != NULL)
-            node_slot_alive(slot, env_steps, iterations, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(lane, "waits")),
-                            r->now_s);
+    switch (e->type) {
+    case WORKERS_READY:
+        log_info("%s is ready: %s", e->worker->spec.label, e->worker->device);
+        report_devices(r);
+        break;
+    case WORKERS_ALIVE:
+        break;
+    case WORKERS_MESSAGE:
+        node_slot_message(&r->slots[e->slot->index], e->message, r->now_s);
+        break;
+    case WORKERS_TRIAL_DIED:
+        node_slot_died(&r->slots[e->slot->index], e->guilt, e->how, r->now_s);
+        break;
     }
 }
 
-static void on_message(struct node_run *r, struct worker *w, const cJSON *message)
+/* No device opens: the first one's reason is the node's. */
+static void check_devices(struct node_run *r)
 {
-    const char *type = json_get_str(message, "type");
-    struct error why = {0};
+    const struct worker *w = r->workers.v;
 
-    w->heard_s = r->now_s;
-    if (type == NULL)
-        return;
-    if (strcmp(type, "greeting") == 0 && w->state == WORKER_STARTING) {
-        if (worker_take_greeting(w, message, &why) == ST_OK)
-            worker_open(w, r->config);
-        else
-            worker_kill(w, NULL, why.text);
-    } else if (strcmp(type, "hello") == 0 && w->state == WORKER_STARTING) {
-        on_hello(r, w, message);
-    } else if (strcmp(type, "alive") == 0) {
-        on_alive(r, w, message);
-    } else if (strcmp(type, "leaving") == 0) {
-        w->leaving = true;
-        for (int lane = 0; lane < w->spec.lanes; lane++)
-            node_slot_hold(&slots_of(r, w)[lane], true, NULL);
-    } else {
-        struct node_slot *slot = slot_of(r, w, message);
-        if (slot != NULL)
-            node_slot_message(slot, message, r->now_s);
-        if (slot != NULL && strcmp(type, "result") == 0 && !w->lost)
-            health_success(&w->health);
-    }
-}
-
-static void read_worker(struct node_run *r, struct worker *w)
-{
-    cJSON *message = NULL;
-    struct error wrong = {0};
-
-    do {
-        if (proto_receive(&w->proto, 0, &message, &wrong) != ST_OK) {
-            worker_kill(w, NULL, wrong.text);
-            return;
-        }
-        if (message == NULL)
-            break;
-        on_message(r, w, message);
-        cJSON_Delete(message);
-    } while (w->state != WORKER_DOWN);
-    if (w->proto.closed)
-        worker_closed(w);
-}
-
-static void check_worker(struct node_run *r, struct worker *w)
-{
-    struct node_slot *slots = slots_of(r, w);
-    char why[200];
-
-    if (w->state == WORKER_STARTING && r->now_s - w->started_s > HELLO_S)
-        worker_kill(w, NULL, "killed, it did not open its device within a minute");
-    if (w->state == WORKER_READY && r->now_s - w->heard_s > SILENCE_S) {
-        w->outside = true;
-        worker_kill(w, NULL, "killed, it gave no sign of life for 30 s");
-    }
-    for (int lane = 0; lane < w->spec.lanes && w->state == WORKER_READY; lane++)
-        if (node_slot_hangs(&slots[lane], r->now_s, why, sizeof why)) {
-            r->culprit = &slots[lane];
-            worker_kill(w, NULL, why);
-        }
-}
-
-static void wait_workers(struct node_run *r)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n_workers; i++) {
-        struct worker *w = &r->workers[i];
-        if (w->state == WORKER_STARTING || w->state == WORKER_READY)
-            r->fds[n++] = (struct pollfd){.fd = w->proto.in_fd, .events = POLLIN};
-        if (w->log_fd >= 0)
-            r->fds[n++] = (struct pollfd){.fd = w->log_fd, .events = POLLIN};
-    }
-    (void)poll(r->fds, (nfds_t)n, ROUND_MS);
+    if (w->refused && supervise_all_quarantined(&r->workers))
+        (void)FAIL(&r->err, ST_DEVICE, "%s", w->last_death);
 }
 
 static void look_after_workers(struct node_run *r)
 {
-    double before_s = r->now_s;
-    char how[SCHED_WHY_MAX];
+    struct workers_event e;
+    int timeout_ms = ROUND_MS;
+    size_t n = workers_poll(&r->workers, r->fds, 0, &timeout_ms);
 
+    (void)poll(r->fds, (nfds_t)n, timeout_ms);
     r->now_s = clock_mono_s();
-    for (size_t i = 0; i < r->n_workers; i++) {
-        struct worker *w = &r->workers[i];
-        if (r->now_s - before_s > 5) /* the program was stopped: no worker is to blame */
-            w->heard_s = w->started_s = r->now_s;
-        if (w->state == WORKER_DOWN)
-            continue;
-        worker_read_log(w);
-        read_worker(r, w);
-        if (w->state == WORKER_DYING && worker_try_reap(w, how, sizeof how))
-            died(r, w, how);
-        else
-            check_worker(r, w);
-    }
+    (void)workers_begin(&r->workers, r->fds, r->now_s);
+    while (workers_next(&r->workers, &e))
+        take_event(r, &e);
+    supervise_round(&r->workers);
+    check_devices(r);
 }
 
 /* ---- life ---- */
 
 static void quit(struct node_run *r)
 {
-    r->quitting = true;
+    r->workers.stopping = true;
     atomic_store(&r->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + AGENT_LAST_CALLS_S)));
     for (size_t i = 0; i < r->n_slots; i++)
         agent_job_quit(&r->slots[i].job);
@@ -324,29 +141,19 @@ static enum status find_config(struct node_run *r, struct error *err)
     return ST_OK;
 }
 
-static void make_slots(struct node_run *r)
+static enum status make_slots(struct node_run *r, struct error *err)
 {
-    const struct devices *d = r->set->devices;
-
-    r->workers = mem_array(d->n, sizeof *r->workers);
-    r->fds = mem_array(2 * d->n, sizeof *r->fds);
-    r->n_workers = d->n;
-    for (size_t i = 0; i < d->n; i++)
-        r->n_slots += (size_t)d->v[i].lanes;
+    TRY(workers_create(&r->workers, r->set->devices, err));
+    r->workers.stays = true;
+    r->fds = mem_array(2 * r->workers.n, sizeof *r->fds);
+    EACH_SLOT (&r->workers, slot)
+        r->n_slots++;
     r->slots = mem_array(r->n_slots, sizeof *r->slots);
-    struct node_slot *slot = r->slots;
-    for (size_t i = 0; i < d->n; i++) {
-        struct worker *w = &r->workers[i];
-        w->spec = d->v[i];
-        w->log_fd = -1;
-        for (int lane = 0; lane < w->spec.lanes; lane++, slot++) {
-            slot->worker = w;
-            slot->named.gpu = -1;
-            char part[16] = "";
-            if (w->spec.lanes > 1)
-                snprintf(part, sizeof part, "/%d", lane);
-            snprintf(slot->named.client, sizeof slot->named.client, "%.60s/%.40s%s", r->set->name, w->spec.label, part);
-        }
+    EACH_SLOT (&r->workers, slot) {
+        struct node_slot *of = &r->slots[slot->index];
+        of->lane = slot;
+        of->named.gpu = -1;
+        snprintf(of->named.client, sizeof of->named.client, "%.60s/%.50s", r->set->name, slot->name);
     }
     r->agent = (struct agent_settings){
         .place.direct = true,
@@ -355,6 +162,7 @@ static void make_slots(struct node_run *r)
         .slots = &r->slots[0].named, /* the first one also reports what an earlier node left */
     };
     snprintf(r->agent.place.store, sizeof r->agent.place.store, "%s", r->set->store);
+    return ST_OK;
 }
 
 /* Slots that train or could begin to. */
@@ -362,8 +170,8 @@ static int64_t n_ready(const struct node_run *r)
 {
     int64_t n = 0;
 
-    for (size_t i = 0; i < r->n_workers && !r->quitting; i++)
-        n += r->workers[i].state == WORKER_READY && !r->workers[i].leaving ? r->workers[i].spec.lanes : 0;
+    for (size_t i = 0; i < r->workers.n && !r->workers.stopping; i++)
+        n += worker_takes_trials(&r->workers.v[i]) ? r->workers.v[i].spec.lanes : 0;
     return n;
 }
 
@@ -377,13 +185,13 @@ static void run_rounds(struct node_run *r, bool *ret_interrupted)
             idle = idle && node_slot_waits(&r->slots[i]);
         r->busy_s = idle ? r->busy_s : r->now_s;
         bool enough = r->set->idle_s > 0 && r->now_s - r->busy_s > r->set->idle_s;
-        if (!r->quitting && (*ret_interrupted || enough || r->err.status != ST_OK))
+        if (!r->workers.stopping && (*ret_interrupted || enough || r->err.status != ST_OK))
             quit(r);
-        start_workers(r);
+        if (!r->workers.stopping)
+            workers_start(&r->workers, INT64_MAX);
         node_beat_ready(r->beat, n_ready(r));
         for (size_t i = 0; i < r->n_slots; i++)
             node_slot_step(&r->slots[i], r->now_s);
-        wait_workers(r);
         look_after_workers(r);
     }
 }
@@ -396,8 +204,10 @@ enum status node_run(const struct node_settings *set, struct error *err)
     size_t n = 0;
 
     r->set = set;
-    make_slots(r);
-    rc = find_config(r, err);
+    rc = make_slots(r, err);
+    if (rc == ST_OK)
+        rc = find_config(r, err);
+    r->workers.config = r->config;
     bool begins = rc == ST_OK && r->config != NULL;
     if (begins)
         rc = node_beat_start(&r->beat, set->store, set->name, set->job, err);
@@ -412,11 +222,10 @@ enum status node_run(const struct node_settings *set, struct error *err)
         quit(r);
     for (size_t i = 0; i < n; i++)
         agent_job_join(&r->slots[i].job);
-    workers_stop(r->workers, r->n_workers);
+    workers_destroy(&r->workers);
     node_beat_stop(r->beat);
     if (rc == ST_OK && r->err.status != ST_OK)
         rc = FAIL(err, r->err.status, "node: %s", r->err.text);
-    mem_free(r->workers);
     for (size_t i = 0; i < r->n_slots; i++)
         cJSON_Delete(r->slots[i].branches);
     mem_free(r->slots);

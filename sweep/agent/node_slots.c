@@ -6,14 +6,12 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "sweep/launch/proto.h"
+#include "sweep/launch/slot.h"
 #include "sweep/launch/worker_process.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define STOP_PATIENCE_S 20
-#define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
 
 /* With the lock: the slot's thread continues. */
 static void hand_result(struct agent_job *job, cJSON *message, const char *state)
@@ -27,50 +25,64 @@ static void hand_result(struct agent_job *job, cJSON *message, const char *state
     agent_job_end(job, result);
 }
 
+/* With the lock: the same where the lane has the trial. */
+static void end(struct node_slot *slot, cJSON *message, const char *state, double now_s)
+{
+    slot_free(slot->lane, now_s);
+    hand_result(&slot->job, message, state);
+}
+
 /* With the lock. */
 static void begin(struct node_slot *slot, double now_s)
 {
     struct agent_job *job = &slot->job;
     const cJSON *run = cJSON_GetObjectItemCaseSensitive(job->answer, "run");
     struct error gone = {0};
-    enum status rc;
+    double hang_s = 0;
 
-    if (job->stop || slot->worker->state != WORKER_READY || slot->worker->leaving) {
+    if (job->stop || !worker_takes_trials(slot->lane->worker)) {
         hand_result(job, NULL, "queued");
         return;
     }
-    slot->given_s = slot->progress_s = now_s;
-    slot->asked_s = slot->gap_s = slot->hang_s = 0;
-    slot->env_steps = slot->iterations = 0;
     cJSON_Delete(slot->branches);
     slot->branches = NULL;
-    slot->trial_id = agent_job_number(job, "id");
-    slot->attempt = agent_job_number(job, "attempt");
-    (void)json_get_f64(job->answer, "hang_s", &slot->hang_s);
+    (void)json_get_f64(job->answer, "hang_s", &hang_s);
     job->state = JOB_RUNS;
     log_info("%s: trial %lld of %s starts", slot->named.client, (long long)agent_job_number(job, "trial"),
              json_get_str(job->answer, "study"));
-    rc = proto_send(&slot->worker->proto, cJSON_Duplicate(run, true), &gone);
-    if (rc == ST_LIMIT)
-        hand_result(job, NULL, "lost");
-    else if (rc != ST_OK)
-        worker_unreachable(slot->worker, rc, gone.text);
+    if (slot_run(slot->lane, agent_job_number(job, "id"), agent_job_number(job, "attempt"), hang_s,
+                 cJSON_Duplicate(run, true), now_s, &gone) != ST_OK)
+        end(slot, NULL, "lost", now_s);
 }
 
 /* With the lock. */
-static void pass_stop(struct node_slot *slot, double now_s)
+static cJSON *device_of(const struct worker *w)
 {
-    cJSON *json = proto_message("stop");
-    struct error gone = {0};
-    enum status rc;
+    cJSON *device = cJSON_CreateObject();
 
-    slot->asked_s = now_s;
-    json_add_i64(json, "trial", slot->trial_id);
-    json_add_i64(json, "attempt", slot->attempt);
-    json_add_bool(json, "checkpoint", slot->job.stop_why[0] == '\0');
-    rc = proto_send(&slot->worker->proto, json, &gone);
-    if (rc != ST_OK)
-        worker_unreachable(slot->worker, rc, gone.text);
+    json_add_str(device, "name", w->device);
+    json_add_str(device, "class", w->device_class);
+    json_add_str(device, "spec", w->spec.name);
+    json_add_str(device, "kind", w->kind);
+    json_add_i64(device, "threads", w->threads);
+    json_add_str(device, "vector_units", w->vector_units);
+    return device;
+}
+
+/* With the lock. */
+static void hold(struct node_slot *slot)
+{
+    bool held = !worker_takes_trials(slot->lane->worker);
+    struct agent_job *job = &slot->job;
+
+    if (held == job->held)
+        return;
+    job->held = held;
+    if (!held) {
+        cJSON_Delete(job->device);
+        job->device = device_of(slot->lane->worker);
+    }
+    pthread_cond_broadcast(&job->changed);
 }
 
 void node_slot_step(struct node_slot *slot, double now_s)
@@ -78,58 +90,24 @@ void node_slot_step(struct node_slot *slot, double now_s)
     struct agent_job *job = &slot->job;
 
     pthread_mutex_lock(&job->lock);
+    hold(slot);
     if (job->state == JOB_GIVEN)
         begin(slot, now_s);
-    if (job->state == JOB_RUNS && job->stop && slot->asked_s == 0 && slot->worker->state == WORKER_READY)
-        pass_stop(slot, now_s);
+    if (job->state == JOB_RUNS && job->stop && slot->lane->asked_s == 0 && slot->lane->worker->state == WORKER_READY)
+        slot_ask_stop(slot->lane, job->stop_why[0] == '\0', now_s);
     pthread_mutex_unlock(&job->lock);
-}
-
-static enum job_state state_of(struct node_slot *slot)
-{
-    pthread_mutex_lock(&slot->job.lock);
-    enum job_state state = slot->job.state;
-    pthread_mutex_unlock(&slot->job.lock);
-    return state;
-}
-
-bool node_slot_runs(struct node_slot *slot)
-{
-    return state_of(slot) == JOB_RUNS;
 }
 
 bool node_slot_waits(struct node_slot *slot)
 {
-    return state_of(slot) == JOB_ASKS;
-}
-
-void node_slot_hold(struct node_slot *slot, bool held, const cJSON *device)
-{
-    struct agent_job *job = &slot->job;
-
-    pthread_mutex_lock(&job->lock);
-    job->held = held;
-    if (device != NULL) {
-        cJSON_Delete(job->device);
-        job->device = cJSON_Duplicate(device, true);
-    }
-    pthread_cond_broadcast(&job->changed);
-    pthread_mutex_unlock(&job->lock);
-}
-
-void node_slot_alive(struct node_slot *slot, int64_t env_steps, int64_t iterations, bool waits, double now_s)
-{
-    if (env_steps > slot->env_steps || iterations > slot->iterations || waits) {
-        if (slot->env_steps > 0 || slot->iterations > 0)
-            slot->gap_s = fmax(slot->gap_s, now_s - slot->progress_s);
-        slot->env_steps = env_steps > slot->env_steps ? env_steps : slot->env_steps;
-        slot->iterations = iterations > slot->iterations ? iterations : slot->iterations;
-        slot->progress_s = now_s;
-    }
+    pthread_mutex_lock(&slot->job.lock);
+    bool waits = slot->job.state == JOB_ASKS;
+    pthread_mutex_unlock(&slot->job.lock);
+    return waits;
 }
 
 /* With the lock. */
-static void take_result(struct node_slot *slot, const cJSON *message)
+static void take_result(struct node_slot *slot, const cJSON *message, double now_s)
 {
     struct agent_job *job = &slot->job;
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
@@ -149,80 +127,57 @@ static void take_result(struct node_slot *slot, const cJSON *message)
     if (slot->branches != NULL)
         json_add(kept, "branches", slot->branches);
     slot->branches = NULL;
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
-        slot->worker->lost = true;
-        snprintf(slot->worker->why, sizeof slot->worker->why, "it lost its device (%.400s)",
-                 reason != NULL ? reason : "");
-    }
-    hand_result(job, kept, stopped && job->stop_why[0] == '\0' ? "queued" : NULL);
+    end(slot, kept, stopped && job->stop_why[0] == '\0' ? "queued" : NULL, now_s);
+}
+
+/* With the lock. */
+static void report(struct node_slot *slot, cJSON *message)
+{
+    cJSON *body = cJSON_CreateObject();
+
+    json_add(body, "message", message);
+    agent_job_report(&slot->job, body);
 }
 
 void node_slot_message(struct node_slot *slot, const cJSON *message, double now_s)
 {
     const char *type = json_get_str(message, "type");
-    struct agent_job *job = &slot->job;
-    int64_t env_steps = 0;
 
-    pthread_mutex_lock(&job->lock);
-    if (job->state != JOB_RUNS || type == NULL) {
-        pthread_mutex_unlock(&job->lock);
-        return;
-    }
+    pthread_mutex_lock(&slot->job.lock);
     if (strcmp(type, "result") == 0) {
-        take_result(slot, message);
-    } else if (strcmp(type, "metrics") == 0 || strcmp(type, "checkpoint") == 0 || strcmp(type, "anew") == 0) {
-        (void)json_get_i64(message, "env_steps", &env_steps);
-        node_slot_alive(slot, env_steps, slot->iterations, false, now_s);
-        cJSON *body = cJSON_CreateObject();
-        json_add(body, "message", cJSON_Duplicate(message, true));
-        agent_job_report(job, body);
-    } else if (strcmp(type, "branch") == 0) {
+        take_result(slot, message, now_s);
+    } else if (strcmp(type, "metrics") == 0 || strcmp(type, "checkpoint") == 0 || strcmp(type, "again") == 0) {
+        report(slot, cJSON_Duplicate(message, true));
+    } else if (strcmp(type, "branch") == 0) { /* with all before it: a report may be dropped */
         slot->branches = slot->branches != NULL ? slot->branches : cJSON_CreateArray();
         cJSON_AddItemToArray(slot->branches, cJSON_Duplicate(message, true));
-        slot->progress_s = now_s;
-    } else if (strcmp(type, "training") == 0 || strcmp(type, "evaluating") == 0) {
-        slot->progress_s = now_s;
+        cJSON *all = proto_message("branches");
+        json_add(all, "branches", cJSON_Duplicate(slot->branches, true));
+        report(slot, all);
     }
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_unlock(&slot->job.lock);
 }
 
-bool node_slot_hangs(struct node_slot *slot, double now_s, char *ret_why, size_t size)
+void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *how, double now_s)
 {
-    double quiet_s = now_s - slot->progress_s;
-
-    if (!node_slot_runs(slot))
-        return false;
-    if (slot->asked_s > 0 && now_s - slot->asked_s > STOP_PATIENCE_S)
-        snprintf(ret_why, size, "killed, it did not stop within %d s", STOP_PATIENCE_S);
-    else if (slot->hang_s > 0 && quiet_s > fmax(slot->hang_s, GAPS * slot->gap_s))
-        snprintf(ret_why, size, "killed, it made no progress for %.0f s (sweep.hang_timeout_s)", quiet_s);
-    else
-        return false;
-    return true;
-}
-
-void node_slot_died(struct node_slot *slot, enum node_guilt guilt, const char *how, double now_s)
-{
-    struct agent_job *job = &slot->job;
     char tail[WORKER_LOG_BYTES + 1], reason[ERROR_TEXT_MAX];
+    const struct slot *lane = slot->lane;
     cJSON *message;
 
-    pthread_mutex_lock(&job->lock);
-    if (job->state == JOB_RUNS) {
-        if (guilt == NODE_GUILTY && !job->quit) {
-            message = proto_message("result");
-            snprintf(reason, sizeof reason, "the worker process died: %.900s", how);
-            json_add_str(message, "state", "failed");
-            json_add_str(message, "reason", reason);
-            json_add_f64(message, "cost_s", now_s - slot->given_s);
-            json_add_i64(message, "env_steps", slot->env_steps);
-            json_add_str(message, "device", slot->worker->device);
-            if (worker_log_tail(slot->worker, tail) != NULL)
-                json_add_str(message, "log_tail", tail);
-            hand_result(job, message, NULL);
-        } else {
-            hand_result(job, NULL, guilt == NODE_LOST && !job->quit ? "lost" : "queued");
-        }
+    pthread_mutex_lock(&slot->job.lock);
+    if (guilt == SLOT_GUILTY && !slot->job.quit) {
+        message = proto_message("result");
+        snprintf(reason, sizeof reason, "the worker process died: %.900s", how);
+        json_add_str(message, "state", "failed");
+        json_add_str(message, "reason", reason);
+        json_add_f64(message, "cost_s", now_s - lane->given_s);
+        json_add_i64(message, "env_steps", lane->env_steps);
+        json_add_str(message, "device", lane->worker->device);
+        if (worker_log_tail(lane->worker, tail) != NULL)
+            json_add_str(message, "log_tail", tail);
+        end(slot, message, NULL, now_s);
+    } else {
+        end(slot, NULL, guilt == SLOT_INNOCENT || slot->job.quit ? "queued" : "lost", now_s);
     }
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_unlock(&slot->job.lock);
 }

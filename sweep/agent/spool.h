@@ -1,5 +1,5 @@
 /* spool.h - results on the disk until they are acknowledged, one file each. Several threads and processes may use one
- * folder: a result that two of them tell counts once. Plain functions. */
+ * folder: a result that two of them send counts once. Plain functions. */
 #ifndef SWEEP_AGENT_SPOOL_H
 #define SWEEP_AGENT_SPOOL_H
 
@@ -19,7 +19,7 @@ struct spooled {
 enum status spool_default(char *buf, size_t size, struct error *err) MUST_USE;
 /* Makes the folder, for its owner alone: a result holds the token of its lease. */
 enum status spool_open(const char *dir, struct error *err) MUST_USE;
-/* On the disk when it returns. place: where it is to be told, without a secret; ret_path: (PATH_MAX). */
+/* On the disk when it returns. place: where it is to be sent, without a secret; ret_path: (PATH_MAX). */
 enum status spool_put(const char *dir, const char *place, const char *study, int64_t trial, const cJSON *body,
                       char *ret_path, struct error *err) MUST_USE;
 /* Those of this place and study that wait; *ret_list: spool_list_free. A file that is damaged is left with a warning. */

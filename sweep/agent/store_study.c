@@ -10,6 +10,7 @@
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "sweep/controller/trial/track_rows.h"
+#include "sweep/launch/devices.h"
 
 #include <math.h>
 #include <string.h>
@@ -99,9 +100,18 @@ static enum status find_class(struct store_study *s, struct store *store, struct
 }
 
 /* As device_class_fits, for a node, which does not know what else may come. */
-static bool fits(const struct store_study *s, const char *class)
+static bool fits(struct store_study *s, const struct device_spec *spec, const char *class)
 {
     const char *costs = s->view.setup->sweep.device_costs;
+    struct error narrow = {0};
+
+    if (!setup_is_program(s->view.setup) &&
+        devices_check_width(spec, &s->view.search, s->view.setup->train.devices, &narrow) != ST_OK) {
+        if (!s->narrow_reported)
+            log_warn("%s: %s; it gets none of this study's trials, continuing", s->view.study.name, narrow.text);
+        s->narrow_reported = true;
+        return false;
+    }
 
     if (class[0] == '\0' || strcmp(costs, DEVICE_COSTS_ANY) == 0 || s->view.search.cost == SEARCH_COST_STEPS ||
         setup_is_program(s->view.setup))
@@ -132,8 +142,9 @@ static bool comes_before(const struct store_study *a, const struct store_study *
            (double)b->n_running / (double)b->view.study.limits.priority;
 }
 
-static enum status take(struct store_studies *studies, struct store *store, struct study *study, const char *class,
-                        struct store_study **order, size_t *n, struct error *err)
+static enum status take(struct store_studies *studies, struct store *store, struct study *study,
+                        const struct device_spec *spec, const char *class, struct store_study **order, size_t *n,
+                        struct error *err)
 {
     struct store_study *s = known(studies, study->id);
     size_t at = *n;
@@ -150,7 +161,7 @@ static enum status take(struct store_studies *studies, struct store *store, stru
     if (s->n_queued == 0)
         return ST_OK;
     TRY(find_class(s, store, err));
-    if (!fits(s, class))
+    if (!fits(s, spec, class))
         return ST_OK;
     for (; at > 0 && comes_before(s, order[at - 1]); at--)
         order[at] = order[at - 1];
@@ -159,8 +170,8 @@ static enum status take(struct store_studies *studies, struct store *store, stru
     return ST_OK;
 }
 
-enum status store_studies_order(struct store_studies *studies, struct store *store, const char *class,
-                                struct store_study **ret_order, size_t *ret_n, struct error *err)
+enum status store_studies_order(struct store_studies *studies, struct store *store, const struct device_spec *spec,
+                                const char *class, struct store_study **ret_order, size_t *ret_n, struct error *err)
 {
     struct study *list = NULL;
     size_t n = 0;
@@ -170,7 +181,7 @@ enum status store_studies_order(struct store_studies *studies, struct store *sto
     TRY(store_study_list(store, &list, &n, err));
     rc = ST_OK;
     for (size_t i = 0; i < n && rc == ST_OK; i++)
-        rc = take(studies, store, &list[i], class, ret_order, ret_n, err);
+        rc = take(studies, store, &list[i], spec, class, ret_order, ret_n, err);
     study_list_free(list, n);
     return rc;
 }

@@ -8,8 +8,9 @@
 
 #include "base/status.h"
 #include "study/view/study_view.h"
-#include "sweep/controller/devices/device_class.h"
+#include "sweep/launch/device_class.h"
 
+struct device_spec;
 struct store;
 struct track_rows;
 
@@ -19,6 +20,7 @@ struct store_study {
     struct study_view view; /* without trials; with its setup */
     struct track_rows *rows; /* NULL: no trackers */
     char device_class[DEVICE_CLASS_MAX]; /* of its earlier trials; "": not known */
+    bool narrow_reported; /* it was logged that its trials need more GPUs than a device has */
     double looked_s; /* when that was looked for last */
     int64_t n_running, n_queued; /* at the last store_studies_order */
 };
@@ -30,9 +32,10 @@ void store_studies_free(struct store_studies *studies);
 /* ST_NOTFOUND: it was removed. */
 enum status store_studies_find(struct store_studies *studies, struct store *store, int64_t study_id,
                                struct store_study **ret_study, struct error *err) MUST_USE;
-/* Those that run and have a queued trial for a device of this kind ("": any), the one with the fewest running trials
- * for its priority first. ret_order: (STORE_STUDIES_MAX), borrowed. */
-enum status store_studies_order(struct store_studies *studies, struct store *store, const char *device_class,
-                                struct store_study **ret_order, size_t *ret_n, struct error *err) MUST_USE;
+/* Those that run and have a queued trial for a worker of this place whose device is of this kind ("": any), the one with
+ * the fewest running trials for its priority first. ret_order: (STORE_STUDIES_MAX), borrowed. */
+enum status store_studies_order(struct store_studies *studies, struct store *store, const struct device_spec *spec,
+                                const char *device_class, struct store_study **ret_order, size_t *ret_n,
+                                struct error *err) MUST_USE;
 
 #endif

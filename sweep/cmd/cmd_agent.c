@@ -3,13 +3,14 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
+#include "store/store.h"
 #include "study/setup/setup.h"
 #include "sweep/agent/agent.h"
 #include "sweep/agent/agent_settings.h"
 #include "sweep/agent/spool.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "sweep/signals.h"
 
 #include <limits.h>

@@ -16,7 +16,7 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/control/socket/control_server.h"
 #include "sweep/control/controller_socket.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "sweep/launch/remote_devices.h"
 #include "sweep/launch/slurm_nodes.h"
 #include "sweep/controller/scheduler.h"
@@ -32,6 +32,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define SESSION_TRIES 50 /* to take the database's lock again after a lost connection */
+#define SESSION_US 100000
 
 struct daemon_cmd {
     const char *store_path, *devices, *log_path;
@@ -135,51 +138,26 @@ static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
     return d->log_path != NULL ? log_file_open(&d->log, d->log_path, d->log_mb << 20, d->log_keep, err) : ST_OK;
 }
 
-static enum status begin(struct daemon_cmd *d, struct error *err)
+/* A scheduler and a socket for the open store. */
+static enum status begin(struct daemon_cmd *d, const struct devices *devices, struct error *err)
 {
     const struct sweep_settings *set = &d->setup->sweep;
-    struct devices *devices = mem_alloc(sizeof *devices);
-    enum status rc = devices_parse(set, d->setup->train.device, devices, err);
 
-    if (rc == ST_OK)
-        rc = open_store_and_log(d, err);
-    if (rc == ST_OK)
-        rc = remote_devices_expand(devices, set, err);
-    if (rc == ST_OK)
-        rc = scheduler_create(&d->sched, devices, err);
-    if (rc == ST_OK)
-        rc = slurm_nodes_create(&d->sched->launcher, set, store_path(d->store), "", err);
-    mem_free(devices);
-    TRY(rc);
+    TRY(scheduler_create(&d->sched, devices, err));
+    TRY(slurm_nodes_create(&d->sched->launcher, set, store_path(d->store), "", err));
     d->sched->stay = true;
     d->sched->store = d->store;
     d->sched->hang_timeout_s = set->hang_timeout_s;
     d->sched->listener = (struct sched_listener){
         .ctx = d, .on_trial_end = on_trial_end, .on_study_end = on_study_end, .on_tick = on_tick};
-    if (d->sched->groups.on)
-        log_info("the memory of workers is limited by cgroups in %s", d->sched->groups.root);
-    else
-        log_info("the memory of workers is limited by RLIMIT_DATA: %s", d->sched->groups.why_not);
     controller_socket_open(&d->socket, d->store, d->sched, true);
     if (d->socket.server == NULL)
         return FAIL(err, ST_IO, "%s: the daemon has no socket, so it would take no commands", d->store_path);
     return ST_OK;
 }
 
-static enum status serve(struct daemon_cmd *d, struct error *err)
+static void end(struct daemon_cmd *d)
 {
-    enum status rc;
-
-    signal(SIGHUP, SIG_IGN); /* it has no terminal to lose */
-    signals_catch();
-    rc = begin(d, err);
-    notify_caller(d, rc != ST_OK ? err : NULL);
-    if (rc == ST_OK) {
-        log_info("serving %s, commands at %s", d->store_path, control_server_address(d->socket.server));
-        rc = take_studies(d, err); /* may wait for space on the disk, which the caller need not */
-    }
-    if (rc == ST_OK)
-        rc = scheduler_run(d->sched, err);
     controller_socket_close(&d->socket);
     if (d->sched != NULL) {
         size_t n = d->sched->n_studies;
@@ -189,13 +167,76 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
         for (size_t i = 0; i < n; i++)
             sched_study_destroy(runs[i]);
     }
+    d->sched = NULL;
+    d->socket = (struct controller_socket){0};
+    store_close(d->store);
+    d->store = NULL;
+}
+
+static enum status run(struct daemon_cmd *d, struct error *err)
+{
+    TRY(take_studies(d, err)); /* may wait for space on the disk, which the caller need not */
+    return scheduler_run(d->sched, err);
+}
+
+/* While the connection to the database was lost, another controller took one of its studies: all begins again without
+ * that one, from the checkpoints of the others' trials. False: another daemon has the store. */
+static bool begin_without_lost(struct daemon_cmd *d, const struct devices *devices, const struct error *lost)
+{
+    struct error why = {0};
+    enum status rc = ST_BUSY;
+
+    for (int i = 0; rc == ST_BUSY && i < SESSION_TRIES && !signals_stop(); i++) { /* until the server missed us */
+        error_clear(&why);
+        rc = store_open_writer(&d->store, d->store_path, &why);
+        if (rc == ST_BUSY)
+            usleep(SESSION_US);
+    }
+    if (rc != ST_OK)
+        return false;
+    log_warn("%s; that study is left to it, and the daemon continues with the others", lost->text);
+    rc = begin(d, devices, &why);
+    if (rc != ST_OK)
+        log_error("%s", why.text);
+    return rc == ST_OK;
+}
+
+static enum status serve(struct daemon_cmd *d, struct error *err)
+{
+    const struct sweep_settings *set = &d->setup->sweep;
+    struct devices *devices = mem_alloc(sizeof *devices);
+    enum status rc;
+
+    signal(SIGHUP, SIG_IGN); /* it has no terminal to lose */
+    signals_catch();
+    rc = devices_parse(set, d->setup->train.device, devices, err);
+    if (rc == ST_OK)
+        rc = open_store_and_log(d, err);
+    if (rc == ST_OK)
+        rc = remote_devices_expand(devices, set, err);
+    if (rc == ST_OK)
+        rc = begin(d, devices, err);
+    notify_caller(d, rc != ST_OK ? err : NULL);
+    if (rc == ST_OK) {
+        const struct memory_groups *groups = &d->sched->workers.groups;
+        log_info("the memory of workers is limited by %s%s",
+                 groups->on ? "cgroups in " : "RLIMIT_DATA: ", groups->on ? groups->root : groups->why_not);
+        log_info("serving %s, commands at %s", d->store_path, control_server_address(d->socket.server));
+        rc = run(d, err);
+    }
+    end(d);
+    while (rc == ST_BUSY && store_is_address(d->store_path) && begin_without_lost(d, devices, err)) {
+        error_clear(err);
+        rc = run(d, err);
+        end(d);
+    }
+    mem_free(devices);
     if (rc == ST_INTERRUPTED) { /* how a daemon ends */
         log_info("asked to stop; running studies continue when a daemon starts again");
         rc = ST_OK;
     } else if (rc != ST_OK && d->log != NULL) { /* else main prints it */
         log_error("%s", err->text);
     }
-    store_close(d->store);
     return rc;
 }
 

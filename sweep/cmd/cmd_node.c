@@ -9,7 +9,7 @@
 #include "sweep/agent/spool.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "sweep/signals.h"
 
 #include <limits.h>

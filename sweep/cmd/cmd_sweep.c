@@ -18,7 +18,7 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/control/handover.h"
 #include "sweep/control/command/submit.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "sweep/launch/remote_devices.h"
 #include "sweep/launch/slurm_nodes.h"
 #include "sweep/controller/scheduler.h"
@@ -353,8 +353,6 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
     if (rc == ST_OK)
         rc = remote_devices_expand(devices, &setup->sweep, err);
-    if (rc == ST_OK && !setup_is_program(setup))
-        rc = devices_check_width(devices, &s->ss->view.search, setup->train.devices, err);
     if (rc == ST_OK)
         rc = scheduler_create(&s->sched, devices, err);
     if (rc == ST_OK)

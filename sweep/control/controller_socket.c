@@ -93,7 +93,7 @@ static enum status add_study(struct controller_socket *sock, const char *name, s
 
     if (sock->daemon && sock->sched->n_studies == SCHED_MAX_STUDIES && !free_study_slot(sock)) {
         sock->waiting = true;
-        scheduler_add_event(sock->sched, "%s waits its turn", name);
+        event_ring_add(&sock->sched->workers.events, "%s waits its turn", name);
         return ST_OK;
     }
     TRY(sched_study_open(&ss, sock->store, name, err));

@@ -7,7 +7,7 @@
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/devices/supervise.h"
+#include "sweep/launch/supervise.h"
 #include "sweep/launch/worker_process.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static const char *slot_state(const struct slot *slot)
     const struct worker *w = slot->worker;
 
     if (slot->flight != NULL)
-        return slot->flight->asked_s > 0 ? "stopping" : "training";
+        return slot->asked_s > 0 ? "stopping" : "training";
     if (supervise_is_quarantined(w) && w->state == WORKER_DOWN)
         return "quarantined";
     if (w->state == WORKER_READY)
@@ -43,7 +43,7 @@ static void take_slot(const struct scheduler *s, const struct slot *slot, struct
         return;
     snprintf(ret->study, sizeof ret->study, "%s", f->ss->view.study.name);
     ret->trial = f->ss->view.trials[f->i].number;
-    ret->env_steps = f->env_steps;
+    ret->env_steps = slot->env_steps;
     ret->elapsed_s = s->now_s - f->start_s;
     ret->score = f->score;
 }
@@ -51,17 +51,17 @@ static void take_slot(const struct scheduler *s, const struct slot *slot, struct
 void sweep_status_take(const struct scheduler *s, struct sched_study *ss, struct sweep_status *ret_status)
 {
     struct sweep_status *st = ret_status;
-    size_t n_events = s->n_events < STATUS_EVENTS ? s->n_events : STATUS_EVENTS;
+    size_t n_events = s->workers.events.n < STATUS_EVENTS ? s->workers.events.n : STATUS_EVENTS;
 
     *st = (struct sweep_status){.pid = getpid(), .fraction = NAN, .wall_s = NAN, .gain = NAN};
-    EACH_SLOT (s, slot) {
+    EACH_SLOT (&s->workers, slot) {
         if (st->n_slots < STATUS_SLOTS)
             take_slot(s, slot, &st->slots[st->n_slots++]);
         else
             st->n_more++;
     }
-    for (size_t k = s->n_events - n_events; k < s->n_events; k++)
-        st->events[st->n_events++] = s->events[k % SCHED_EVENTS];
+    for (size_t k = s->workers.events.n - n_events; k < s->workers.events.n; k++)
+        st->events[st->n_events++] = s->workers.events.v[k % EVENT_RING_SIZE];
     if (ss != NULL) {
         st->fraction = stop_rules_fraction(ss, sched_study_running_s(ss, s), s->now_s);
         st->wall_s = stop_rules_wall_s(ss, s->now_s);

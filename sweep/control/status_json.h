@@ -29,7 +29,7 @@ struct sweep_status {
     size_t n_slots, n_more; /* slots in v; slots beyond them */
     struct status_slot slots[STATUS_SLOTS];
     size_t n_events;
-    struct sched_event events[STATUS_EVENTS]; /* oldest first */
+    struct ring_event events[STATUS_EVENTS]; /* oldest first */
     double fraction, wall_s; /* progress and time at work of one study; NaN: it is not served */
     double gain; /* growth of its hypervolume, share an hour; NaN: too early */
 };

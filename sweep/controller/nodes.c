@@ -11,7 +11,7 @@
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
-#include "sweep/controller/devices/device_class.h"
+#include "sweep/launch/device_class.h"
 #include "sweep/controller/leases.h"
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/sched_study.h"
@@ -39,14 +39,14 @@ bool nodes_took(struct sched_study *ss, size_t i)
 }
 
 /* The shorter runs that the node's result of trial i has. Each is added once, however often it comes by. */
-static enum status take_branches(struct sched_study *ss, size_t i, const char *told, struct error *err)
+static enum status take_branches(struct sched_study *ss, size_t i, const char *text, struct error *err)
 {
     const struct study_view *v = &ss->view;
     cJSON *message = NULL, *branch;
     struct error wrong = {0};
     enum status rc = ST_OK;
 
-    if (told == NULL || json_parse(told, strlen(told), &message, &wrong) != ST_OK)
+    if (text == NULL || json_parse(text, strlen(text), &message, &wrong) != ST_OK)
         return ST_OK;
     cJSON_ArrayForEach(branch, cJSON_GetObjectItemCaseSensitive(message, "branches"))
     {
@@ -88,7 +88,7 @@ static enum status take_branches_of(struct sched_study *ss, size_t i, bool has_t
     TRY(store_lease_list(ss->store, ss->view.trials[i].id, &leases, &n, err));
     rc = ST_OK;
     for (size_t k = 0; k < n && rc == ST_OK; k++) {
-        if (leases[k].state != LEASE_TOLD || !lease_is_of_node(&leases[k]))
+        if (leases[k].told == NULL || !lease_is_of_node(&leases[k]))
             continue;
         if (!has_texts)
             rc = read_texts(ss, i, err);
@@ -112,6 +112,8 @@ static enum status reload(struct scheduler *s, struct sched_study *ss, size_t i,
     TRY(study_view_put(&ss->view, i, &now, err));
     if (after == TRIAL_QUEUED || after == TRIAL_RUNNING) {
         study_view_update(&ss->view, i);
+        if (before == TRIAL_RUNNING)
+            TRY(take_branches_of(ss, i, true, err)); /* that attempt has no result, and what it had on its way counts */
         if (after == TRIAL_QUEUED && before == TRIAL_RUNNING)
             sched_study_report_end(ss, s, i);
         return ST_OK;
@@ -128,7 +130,7 @@ static enum status take_missed_branches(struct sched_study *ss, struct error *er
     size_t n = ss->view.n;
 
     for (size_t i = 0; i < n && ss->setup->sweep.branches > 0; i++)
-        if (ss->view.trials[i].state == TRIAL_DONE && !trial_is_branch(&ss->view.trials[i], NULL))
+        if (ss->view.trials[i].attempt > 0 && !trial_is_branch(&ss->view.trials[i], NULL))
             TRY(take_branches_of(ss, i, false, err));
     return ST_OK;
 }
@@ -140,25 +142,38 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static const struct lease *find(const struct lease *leases, size_t n, int64_t id)
+static struct lease *find(struct lease *leases, size_t n, int64_t id)
 {
     const struct lease key = {.id = id};
 
     return n > 0 ? bsearch(&key, leases, n, sizeof *leases, compare_ids) : NULL;
 }
 
+/* A lease that was kept, as the store has it now. */
+static enum status take_open(struct sched_study *ss, struct held *h, struct lease *now, struct error *err)
+{
+    char *told = h->lease.told;
+
+    h->lease.until_ms = now->until_ms;
+    if (now->told == NULL || (told != NULL && strcmp(told, now->told) == 0))
+        return ST_OK;
+    h->lease.told = now->told;
+    now->told = told;
+    return take_branches(ss, h->i, h->lease.told, err);
+}
+
 /* Leases that have ended, or were kept. */
-static enum status take_ends(struct scheduler *s, struct sched_study *ss, const struct lease *open, size_t n,
+static enum status take_ends(struct scheduler *s, struct sched_study *ss, struct lease *open, size_t n,
                              struct error *err)
 {
     for (size_t k = ss->leases.n; k-- > 0;) {
         struct held *h = &ss->leases.v[k];
-        const struct lease *now = find(open, n, h->lease.id);
+        struct lease *now = find(open, n, h->lease.id);
         size_t i = h->i;
         if (!lease_is_of_node(&h->lease))
             continue;
         if (now != NULL) {
-            h->lease.until_ms = now->until_ms;
+            TRY(take_open(ss, h, now, err));
             continue;
         }
         leases_forget(ss, h);
@@ -188,6 +203,7 @@ static enum status take_claims(struct scheduler *s, struct sched_study *ss, stru
         if (rc != ST_OK)
             break;
         leases_append(ss, &open[k], i, s->now_s);
+        rc = take_branches(ss, i, open[k].told, err);
         open[k].told = NULL; /* the study's now */
         ss->n_started++;
     }

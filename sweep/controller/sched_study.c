@@ -21,8 +21,8 @@
 #include "study/space/trial_check.h"
 #include "study/view/warm_start.h"
 #include "sweep/controller/trial/checkpoints.h"
-#include "sweep/controller/devices/device_class.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/device_class.h"
+#include "sweep/launch/devices.h"
 #include "sweep/controller/trial/flight.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/stop_rules.h"
@@ -422,7 +422,7 @@ static size_t batch_size(const struct sched_study *ss, const struct scheduler *s
     size_t n = ss->n_flights + ss->leases.n + (size_t)s->nodes.waiting;
     int64_t left = stop_rules_trials_left(&ss->view);
 
-    EACH_SLOT (s, slot)
+    EACH_SLOT (&s->workers, slot)
         n += slot->flight == NULL && slot->worker->state == WORKER_READY;
     n = suggester_batch_size(n);
     n = n < at_once ? n : at_once;
@@ -546,7 +546,7 @@ static double sum_flights(const struct sched_study *ss, const struct scheduler *
 {
     double sum = 0;
 
-    EACH_SLOT (s, slot)
+    EACH_SLOT (&s->workers, slot)
         if (slot->flight != NULL && slot->flight->ss == ss)
             sum += cost_s(slot->flight, s->now_s);
     return sum;
@@ -650,8 +650,8 @@ static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struc
              "ranges of the parameters that cost time, or with a larger cap",
              v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
              looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
-    scheduler_add_event(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
-                        cost_text, set->max_cost, unit);
+    event_ring_add(&s->workers.events, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name,
+                   (long long)t->number, cost_text, set->max_cost, unit);
 }
 
 void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t i)
@@ -659,10 +659,10 @@ void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t 
     const struct trial *t = &ss->view.trials[i];
 
     if (t->state == TRIAL_QUEUED)
-        scheduler_add_event(s, "%s: trial %lld is queued again", ss->view.study.name, (long long)t->number);
+        event_ring_add(&s->workers.events, "%s: trial %lld is queued again", ss->view.study.name, (long long)t->number);
     else if (t->state != TRIAL_DONE)
-        scheduler_add_event(s, "%s: trial %lld %s: %s", ss->view.study.name, (long long)t->number,
-                            trial_state_name(t->state), t->reason != NULL ? t->reason : "");
+        event_ring_add(&s->workers.events, "%s: trial %lld %s: %s", ss->view.study.name, (long long)t->number,
+                       trial_state_name(t->state), t->reason != NULL ? t->reason : "");
     if (s->listener.on_trial_end != NULL)
         s->listener.on_trial_end(s->listener.ctx, ss, t);
     warn_of_cap(s, ss, t);

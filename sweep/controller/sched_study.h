@@ -13,7 +13,7 @@
 #include "study/findings/gain.h"
 #include "sweep/controller/leases.h"
 #include "sweep/controller/stop_rules.h"
-#include "sweep/controller/devices/share.h"
+#include "sweep/controller/share.h"
 #include "sweep/proposals/evidence.h"
 
 struct proposer;

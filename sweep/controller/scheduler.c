@@ -14,19 +14,17 @@
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "sweep/controller/trial/checkpoints.h"
-#include "sweep/controller/devices/device_class.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/controller/device_fits.h"
+#include "sweep/launch/devices.h"
 #include "sweep/controller/trial/flight.h"
 #include "sweep/controller/leases.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/devices/share.h"
+#include "sweep/controller/share.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/store_watch.h"
-#include "sweep/controller/devices/supervise.h"
+#include "sweep/launch/supervise.h"
 #include "sweep/controller/trial/track_rows.h"
-#include "sweep/launch/memory_groups.h"
-#include "sweep/launch/proto.h"
 #include "sweep/launch/slurm_nodes.h"
 #include "sweep/launch/worker_process.h"
 #include "sweep/proposals/proposer.h"
@@ -34,97 +32,29 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define TICK_MS 200
-#define OTHER_FDS 256 /* the store, its socket, connections, trackers */
-#define SILENCE_S 30
-#define DYING_TICK_MS 5 /* until the next look at a worker that ends */
-#define STOOD_STILL_S 5 /* between two rounds: the program or the machine was stopped */
-
-void scheduler_add_event(struct scheduler *s, const char *fmt, ...)
-{
-    struct sched_event *e = &s->events[s->n_events++ % SCHED_EVENTS];
-    va_list args;
-
-    e->at_ms = clock_utc_ms();
-    va_start(args, fmt);
-    vsnprintf(e->text, sizeof e->text, fmt, args);
-    va_end(args);
-}
-
-static void init_worker(struct worker *w, const struct device_spec *spec)
-{
-    w->spec = *spec;
-    w->log_fd = -1;
-    for (int lane = 0; lane < spec->lanes; lane++) {
-        w->slots[lane].worker = w;
-        w->slots[lane].lane = lane;
-        if (spec->lanes > 1)
-            snprintf(w->slots[lane].name, sizeof w->slots[lane].name, "%s/%d", spec->label, lane);
-        else
-            snprintf(w->slots[lane].name, sizeof w->slots[lane].name, "%s", spec->label);
-    }
-}
-
-static struct host *host_of(struct scheduler *s, const char *name)
-{
-    for (size_t i = 0; i < s->n_hosts; i++)
-        if (strcmp(s->hosts[i].name, name) == 0)
-            return &s->hosts[i];
-    snprintf(s->hosts[s->n_hosts].name, sizeof s->hosts[s->n_hosts].name, "%s", name);
-    return &s->hosts[s->n_hosts++];
-}
-
-/* A socket and a log for each worker; often 1024 is the limit that a process begins with, and not the one that it may
- * have. */
-static enum status allow_descriptors(size_t n_workers, struct error *err)
-{
-    rlim_t need = 2 * n_workers + OTHER_FDS;
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
-        return ST_OK;
-    if (limit.rlim_max < need)
-        return FAIL(err, ST_LIMIT,
-                    "%zu workers need %llu open files, and %llu are allowed; raise `ulimit -Hn`, or use fewer workers",
-                    n_workers, (unsigned long long)need, (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = need;
-    return setrlimit(RLIMIT_NOFILE, &limit) == 0
-               ? ST_OK
-               : FAIL(err, ST_LIMIT, "cannot allow %llu open files: %s", (unsigned long long)need, strerror(errno));
-}
 
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
 {
-    struct scheduler *s;
+    struct scheduler *s = mem_alloc(sizeof *s);
+    enum status rc = workers_create(&s->workers, devices, err);
 
-    TRY(allow_descriptors(devices->n, err));
-    s = mem_alloc(sizeof *s);
-    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wake_fd < 0) {
+    s->wake_fd = -1;
+    if (rc == ST_OK && (s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        rc = FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
+    if (rc != ST_OK) {
+        workers_destroy(&s->workers);
         mem_free(s);
-        return FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
+        return rc;
     }
-    s->silence_timeout_s = SILENCE_S;
-    s->workers = mem_array(devices->n, sizeof *s->workers);
-    s->hosts = mem_array(devices->n, sizeof *s->hosts);
     s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 2, sizeof *s->fds);
-    s->n_workers = devices->n;
     s->crowded = devices->crowded;
-    memory_groups_open(&s->groups, NULL);
-    for (size_t i = 0; i < s->n_workers; i++) {
-        init_worker(&s->workers[i], &devices->v[i]);
-        s->workers[i].groups = &s->groups;
-        if (devices->v[i].place != PLACE_HERE)
-            s->workers[i].remote = host_of(s, devices->v[i].host);
-    }
-    s->begun_s = s->now_s = clock_mono_s();
+    s->begun_s = s->now_s = s->workers.now_s;
     *ret_scheduler = s;
     return ST_OK;
 }
@@ -147,8 +77,8 @@ void scheduler_destroy(struct scheduler *s)
     if (s == NULL)
         return;
     end_leaving(s, 0, true);
-    workers_stop(s->workers, s->n_workers);
-    EACH_SLOT (s, slot)
+    workers_stop(s->workers.v, s->workers.n);
+    EACH_SLOT (&s->workers, slot)
         flight_forget(slot->flight); /* after a failure; found as running when resumed */
     for (size_t i = 0; i < s->n_studies; i++) { /* its thread writes to wake_fd */
         proposer_destroy(s->studies[i]->proposer);
@@ -156,10 +86,8 @@ void scheduler_destroy(struct scheduler *s)
         checkpoints_end(s->studies[i]);
     }
     slurm_nodes_destroy(s->launcher);
-    memory_groups_close(&s->groups);
+    workers_destroy(&s->workers);
     close(s->wake_fd);
-    mem_free(s->workers);
-    mem_free(s->hosts);
     mem_free(s->fds);
     mem_free(s);
 }
@@ -176,6 +104,8 @@ enum status scheduler_add(struct scheduler *s, struct sched_study *ss, struct er
                     "%s: more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = "
                     "env_steps; this one's cost is time",
                     ss->view.study.name);
+    for (size_t i = 0; i < s->workers.n && !setup_is_program(ss->setup); i++)
+        TRY(devices_check_width(&s->workers.v[i].spec, &ss->view.search, ss->setup->train.devices, err));
     end_leaving(s, ss->view.study.id, false);
     s->store = ss->store;
     TRY(sched_study_begin(ss, s->wake_fd, err));
@@ -215,12 +145,12 @@ void scheduler_pause(struct scheduler *s, struct sched_study *ss, bool paused)
     if (ss->state != SCHED_STUDY_ACTIVE && ss->state != SCHED_STUDY_PAUSED)
         return;
     ss->state = paused ? SCHED_STUDY_PAUSED : SCHED_STUDY_ACTIVE;
-    scheduler_add_event(s, "%s: %s", ss->view.study.name, paused ? "paused" : "continues");
+    event_ring_add(&s->workers.events, "%s: %s", ss->view.study.name, paused ? "paused" : "continues");
 }
 
 static void stop_flights(struct scheduler *s, const struct sched_study *ss, enum flight_stop why)
 {
-    EACH_SLOT (s, slot)
+    EACH_SLOT (&s->workers, slot)
         if (slot->flight != NULL && (ss == NULL || slot->flight->ss == ss))
             flight_ask_stop(slot->flight, why, s->now_s);
 }
@@ -240,7 +170,7 @@ void scheduler_resume(struct scheduler *s, struct sched_study *ss)
         ss->end = (struct study_end){0};
         ss->failures = 0;
         error_clear(&ss->err);
-        scheduler_add_event(s, "%s: continues", ss->view.study.name);
+        event_ring_add(&s->workers.events, "%s: continues", ss->view.study.name);
     }
 }
 
@@ -250,7 +180,7 @@ static void begin_end(struct scheduler *s, struct sched_study *ss, const char *r
     if (text != ss->end.text)
         snprintf(ss->end.text, sizeof ss->end.text, "%.*s", (int)sizeof ss->end.text - 1, text);
     ss->state = SCHED_STUDY_ENDING;
-    scheduler_add_event(s, "%s: ends, %s", ss->view.study.name, ss->end.text);
+    event_ring_add(&s->workers.events, "%s: ends, %s", ss->view.study.name, ss->end.text);
 }
 
 void scheduler_end(struct scheduler *s, struct sched_study *ss, bool requeue, const char *rule, const char *text)
@@ -267,7 +197,7 @@ void scheduler_stop(struct scheduler *s)
 {
     if (s->stopping)
         return;
-    s->stopping = true;
+    s->stopping = s->workers.stopping = true;
     stop_flights(s, NULL, FLIGHT_REQUEUE);
     for (size_t i = 0; i < s->n_studies; i++)
         if (s->studies[i]->state != SCHED_STUDY_ENDED)
@@ -337,7 +267,7 @@ static enum status end_studies(struct scheduler *s, struct error *err)
 
 double slot_utilisation(const struct scheduler *s, const struct slot *slot)
 {
-    double busy_s = slot->busy_s + (slot->flight != NULL ? s->now_s - slot->flight->handed_s : 0);
+    double busy_s = slot->busy_s + (slot->runs ? s->now_s - slot->given_s : 0);
 
     return slot->since_s > 0 && s->now_s > slot->since_s ? busy_s / (s->now_s - slot->since_s) : 0.0 / 0.0;
 }
@@ -345,7 +275,7 @@ double slot_utilisation(const struct scheduler *s, const struct slot *slot)
 /* The device time of its flights so far, of run NULL: of all studies. */
 void scheduler_settle(struct scheduler *s, struct sched_study *ss)
 {
-    EACH_SLOT (s, slot) {
+    EACH_SLOT (&s->workers, slot) {
         struct flight *f = slot->flight;
         if (f == NULL || (ss != NULL && f->ss != ss))
             continue;
@@ -377,6 +307,7 @@ static enum status start_trial(struct scheduler *s, struct slot *slot, struct sc
         return ST_OK;
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", why.text);
+    slot->hang_s = s->hang_timeout_s;
     if (s->listener.on_trial_start != NULL)
         s->listener.on_trial_start(s->listener.ctx, slot->flight);
     return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
@@ -426,21 +357,11 @@ static void start_workers(struct scheduler *s)
         int64_t n = sched_study_wants_slots(s->studies[i]);
         wants = n > INT64_MAX - wants ? INT64_MAX : wants + n;
     }
-    EACH_SLOT (s, slot)
+    EACH_SLOT (&s->workers, slot)
         idle += slot->flight == NULL && !slot->worker->leaving &&
                 (slot->worker->state == WORKER_STARTING ||
                  (slot->worker->state == WORKER_READY && fits_any(s, slot->worker)));
-    for (size_t i = 0; i < s->n_workers && idle < wants; i++) {
-        struct worker *w = &s->workers[i];
-        struct error why = {0};
-        if (!supervise_may_start(s, w))
-            continue;
-        supervise_started(w);
-        if (worker_spawn(w, &why) != ST_OK)
-            supervise_death(s, w, why.text);
-        else
-            idle += w->spec.lanes;
-    }
+    workers_start(&s->workers, wants - idle);
 }
 
 static enum status fill_slots(struct scheduler *s, struct error *err)
@@ -451,9 +372,8 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
         return ST_OK;
     scheduler_settle(s, NULL);
     start_workers(s);
-    EACH_SLOT (s, slot) {
-        if (slot->flight == NULL && slot->worker->state == WORKER_READY && !slot->worker->lost &&
-            !slot->worker->leaving) {
+    EACH_SLOT (&s->workers, slot) {
+        if (slot->flight == NULL && worker_takes_trials(slot->worker)) {
             device_class_report(s, slot->worker);
             TRY(fill_slot(s, slot, err));
         }
@@ -471,42 +391,6 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
 
 /* ---- events ---- */
 
-static struct flight *flight_of(struct worker *w, const cJSON *message)
-{
-    int64_t trial = -1, attempt = -1;
-
-    if (!json_get_i64(message, "trial", &trial) || !json_get_i64(message, "attempt", &attempt))
-        return NULL;
-    for (int lane = 0; lane < w->spec.lanes; lane++) {
-        struct flight *f = w->slots[lane].flight;
-        if (f != NULL && f->trial_id == trial && f->attempt == attempt)
-            return f;
-    }
-    return NULL;
-}
-
-static enum status on_alive(struct scheduler *s, struct worker *w, const cJSON *message, struct error *err)
-{
-    const cJSON *lanes = cJSON_GetObjectItemCaseSensitive(message, "lanes"), *lane;
-
-    (void)json_get_i64(message, "memory_bytes", &w->memory_bytes);
-    (void)json_get_i64(message, "device_memory_bytes", &w->device_memory_bytes);
-    cJSON_ArrayForEach(lane, lanes)
-    {
-        struct flight *f = flight_of(w, lane);
-        int64_t env_steps = 0, iterations = 0;
-        if (f == NULL)
-            continue;
-        (void)json_get_i64(lane, "env_steps", &env_steps);
-        (void)json_get_i64(lane, "iterations", &iterations);
-        flight_progress(f, env_steps, iterations, s->now_s);
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(lane, "waits")))
-            f->progress_s = s->now_s;
-        TRY(flight_alive(f, s->now_s, err));
-    }
-    return ST_OK;
-}
-
 /* What a worker opens its device for: a study that waits, or, when all have enough by now, any. */
 static const char *config_for_worker(const struct scheduler *s)
 {
@@ -516,136 +400,38 @@ static const char *config_for_worker(const struct scheduler *s)
     return s->n_studies > 0 ? s->studies[0]->view.study.config : NULL;
 }
 
-static void on_greeting(const struct scheduler *s, struct worker *w, const cJSON *message)
+static enum status on_event(struct scheduler *s, const struct workers_event *e, struct error *err)
 {
-    const char *config = config_for_worker(s);
-    struct error why = {0};
-
-    if (worker_take_greeting(w, message, &why) != ST_OK) {
-        w->refused = true;
-        worker_kill(w, NULL, why.text);
-    } else if (config != NULL) {
-        worker_open(w, config);
-    } else { /* a daemon whose last study was removed meanwhile */
-        w->leaving = w->released = true;
-        worker_kill(w, NULL, "no study is left");
+    switch (e->type) {
+    case WORKERS_READY:
+        return ST_OK;
+    case WORKERS_ALIVE:
+        for (int lane = 0; lane < e->worker->spec.lanes; lane++)
+            if (e->worker->slots[lane].flight != NULL)
+                TRY(flight_alive(e->worker->slots[lane].flight, s->now_s, err));
+        return ST_OK;
+    case WORKERS_MESSAGE:
+        TRY(flight_message(e->slot->flight, e->message, &s->reports, s->now_s, err));
+        return e->slot->flight->ended ? flight_end(e->slot->flight, s, err) : ST_OK;
+    case WORKERS_TRIAL_DIED:
+        TRY(reports_flush(&s->reports, err));
+        return flight_died(e->slot->flight, s, e->guilt, e->how, err);
     }
+    return ST_OK;
 }
 
-static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message)
-{
-    struct error why = {0};
-
-    if (worker_take_hello(w, message, &why) != ST_OK) {
-        w->refused = true;
-        worker_kill(w, NULL, why.text);
-        return;
-    }
-    for (int lane = 0; lane < w->spec.lanes; lane++)
-        if (w->slots[lane].since_s == 0)
-            w->slots[lane].since_s = s->now_s;
-    scheduler_add_event(s, "%s is ready: %s", w->spec.label, w->device);
-}
-
-static enum status on_message(struct scheduler *s, struct worker *w, const cJSON *message, struct error *err)
-{
-    const char *type = json_get_str(message, "type");
-    struct flight *f;
-
-    w->heard_s = s->now_s;
-    if (type != NULL && strcmp(type, "greeting") == 0 && w->state == WORKER_STARTING) {
-        on_greeting(s, w, message);
-        return ST_OK;
-    }
-    if (type != NULL && strcmp(type, "leaving") == 0) {
-        w->leaving = true;
-        return ST_OK;
-    }
-    if (type != NULL && strcmp(type, "hello") == 0 && w->state == WORKER_STARTING) {
-        on_hello(s, w, message);
-        return ST_OK;
-    }
-    if (type != NULL && strcmp(type, "alive") == 0)
-        return on_alive(s, w, message, err);
-    f = flight_of(w, message);
-    if (f == NULL) {
-        log_debug("a message of %s is about a trial that it does not run; dropped", w->spec.label);
-        return ST_OK;
-    }
-    TRY(flight_message(f, message, &s->reports, s->now_s, err));
-    return f->ended ? flight_end(f, s, err) : ST_OK;
-}
-
-static enum status read_messages(struct scheduler *s, struct worker *w, struct error *err)
-{
-    cJSON *message = NULL;
-    struct error wrong = {0};
-    enum status rc;
-
-    do { /* also what lies in the buffer, which poll does not see */
-        rc = proto_receive(&w->proto, 0, &message, &wrong);
-        if (rc != ST_OK) { /* no valid message: a broken worker costs its trials, the sweep continues */
-            worker_kill(w, NULL, wrong.text);
-            return ST_OK;
-        }
-        if (message == NULL)
-            break;
-        rc = on_message(s, w, message, err);
-        cJSON_Delete(message);
-    } while (rc == ST_OK && w->state != WORKER_DOWN);
-    return rc;
-}
-
-static enum status read_worker(struct scheduler *s, struct worker *w, struct error *err)
+static enum status take_worker_events(struct scheduler *s, struct error *err)
 {
     struct error second = {0}; /* the first failure counts */
-    enum status rc = read_messages(s, w, err), flushed = reports_flush(&s->reports, rc == ST_OK ? err : &second);
+    struct workers_event e;
+    enum status rc = ST_OK, flushed;
 
-    if (rc == ST_OK)
-        rc = flushed;
-    if (rc == ST_OK && w->proto.closed)
-        worker_closed(w);
-    return rc;
-}
-
-/* Its flights end with it: the guilty one fails, the others run again. */
-static enum status end_flights_of(struct scheduler *s, struct worker *w, const char *how, struct error *err)
-{
-    struct flight *culprit = w->culprit;
-    size_t n = 0;
-
-    for (int lane = 0; lane < w->spec.lanes; lane++)
-        n += w->slots[lane].flight != NULL;
-    for (int lane = 0; lane < w->spec.lanes; lane++) {
-        struct flight *f = w->slots[lane].flight;
-        enum flight_guilt guilt = n == 1 ? FLIGHT_GUILTY : FLIGHT_SUSPECT;
-        if (culprit != NULL)
-            guilt = f == culprit ? FLIGHT_GUILTY : FLIGHT_INNOCENT;
-        else if (w->lost || w->leaving || w->cut)
-            guilt = FLIGHT_INNOCENT;
-        else if (w->outside)
-            guilt = FLIGHT_OUTSIDE;
-        if (f != NULL)
-            TRY(flight_died(f, s, guilt, how, err));
-    }
-    if (!s->stopping)
-        supervise_death(s, w, how);
-    return ST_OK;
-}
-
-static enum status reap(struct scheduler *s, struct error *err)
-{
-    char how[SCHED_WHY_MAX];
-
-    for (size_t i = 0; i < s->n_workers; i++) {
-        struct worker *w = &s->workers[i];
-        if (w->state != WORKER_DYING)
-            continue;
-        TRY(read_worker(s, w, err)); /* a result that it sent before it died counts */
-        if (worker_try_reap(w, how, sizeof how))
-            TRY(end_flights_of(s, w, how, err));
-    }
-    return ST_OK;
+    s->workers.config = config_for_worker(s);
+    s->workers.stays = s->stay;
+    while (rc == ST_OK && workers_next(&s->workers, &e))
+        rc = on_event(s, &e, err);
+    flushed = reports_flush(&s->reports, rc == ST_OK ? err : &second);
+    return rc != ST_OK ? rc : flushed;
 }
 
 enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx, struct error *err)
@@ -678,20 +464,7 @@ static enum status wait_events(struct scheduler *s, struct error *err)
     n_watched = n;
     fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
     fds[n++] = (struct pollfd){.fd = s->store != NULL ? store_hint_fd(s->store) : -1, .events = POLLIN};
-    for (size_t i = 0; i < s->n_workers; i++) {
-        struct worker *w = &s->workers[i];
-        w->talks_at = w->logs_at = SIZE_MAX;
-        if (w->state == WORKER_STARTING || w->state == WORKER_READY) {
-            w->talks_at = n;
-            fds[n++] = (struct pollfd){.fd = w->proto.in_fd, .events = POLLIN};
-        }
-        if (w->log_fd >= 0) {
-            w->logs_at = n;
-            fds[n++] = (struct pollfd){.fd = w->log_fd, .events = POLLIN};
-        }
-        if (w->state == WORKER_DYING)
-            timeout_ms = DYING_TICK_MS;
-    }
+    n = workers_poll(&s->workers, fds, n, &timeout_ms);
     if (poll(fds, (nfds_t)n, timeout_ms) < 0 && errno != EINTR)
         return FAIL(err, ST_IO, "cannot wait for the workers: %s", strerror(errno));
     while (read(s->wake_fd, &count, sizeof count) > 0)
@@ -709,19 +482,16 @@ static enum status wait_events(struct scheduler *s, struct error *err)
 
 static enum status take_events(struct scheduler *s, struct error *err)
 {
-    double before_s = s->now_s;
+    double gap_s;
 
     s->now_s = clock_mono_s();
-    if (s->now_s - before_s > STOOD_STILL_S)
-        supervise_slept(s, s->now_s - before_s);
-    for (size_t i = 0; i < s->n_workers; i++) {
-        struct worker *w = &s->workers[i];
-        if (w->logs_at != SIZE_MAX && s->fds[w->logs_at].revents != 0)
-            worker_read_log(w);
-        if (w->talks_at != SIZE_MAX && s->fds[w->talks_at].revents != 0 && w->state != WORKER_DOWN)
-            TRY(read_worker(s, w, err));
+    gap_s = workers_begin(&s->workers, s->fds, s->now_s);
+    if (gap_s > 0) {
+        for (size_t i = 0; i < s->n_studies; i++)
+            leases_slept(s->studies[i], gap_s);
+        event_ring_add(&s->workers.events, "the program stood still for %.0f s", gap_s);
     }
-    TRY(reap(s, err));
+    TRY(take_worker_events(s, err));
     for (size_t i = 0; i < s->n_studies; i++)
         if (s->studies[i]->state != SCHED_STUDY_ENDED) {
             TRY(sched_study_collect(s->studies[i], err));
@@ -742,10 +512,10 @@ static bool is_done(const struct scheduler *s)
 
 static enum status no_device_left(const struct scheduler *s, struct error *err)
 {
-    const struct worker *w = &s->workers[s->n_workers - 1];
+    const struct worker *w = &s->workers.v[s->workers.n - 1];
     const char *study = s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME";
 
-    while (w > s->workers && w->last_death[0] == '\0') /* one of a host that another of its workers found wrong */
+    while (w > s->workers.v && w->last_death[0] == '\0') /* one of a host that another of its workers found wrong */
         w--;
     if (w->refused) /* its greeting or `hello` names the remedy */
         return FAIL(err, ST_DEVICE, "%s", w->last_death);
@@ -766,12 +536,12 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         if (is_done(s))
             break;
         TRY(fill_slots(s, err));
-        if (supervise_all_quarantined(s) && !s->stay && !s->stopping)
+        if (supervise_all_quarantined(&s->workers) && !s->stay && !s->stopping)
             return no_device_left(s, err);
         scheduler_lock_is_free(s);
         TRY(wait_events(s, err));
         TRY(take_events(s, err));
-        supervise_round(s);
+        supervise_round(&s->workers);
         TRY(store_watch_round(s, err));
         TRY(nodes_round(s, err));
         if (s->listener.on_tick != NULL && s->now_s - s->ticked_s >= TICK_MS / 1000.0) {

@@ -19,15 +19,12 @@
 #include "base/status.h"
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/trial/reports.h"
-#include "sweep/controller/devices/share.h"
-#include "sweep/launch/memory_groups.h"
+#include "sweep/controller/share.h"
+#include "sweep/launch/workers.h"
 
 struct devices;
-struct host;
-struct slot;
 struct store;
 struct trial;
-struct worker;
 
 struct flight;
 struct proposer;
@@ -36,18 +33,9 @@ struct sched_study;
 struct slurm_nodes;
 struct track_rows;
 
-#define SCHED_MAX_WORKERS 2048
-#define SCHED_MAX_LANES 64
 #define SCHED_MAX_STUDIES 64
 #define SCHED_MAX_WATCHES 64
 #define LAST_UPLOADS_S 2 /* how long the trackers may take at the end of a daemon; `trawl sync` sends the rest */
-#define SCHED_WHY_MAX 512 /* bytes of the reason of an end */
-#define SCHED_EVENTS 64 /* kept for a view */
-
-struct sched_event {
-    int64_t at_ms;
-    char text[200];
-};
 
 /* Callbacks for a view; any may be NULL. */
 struct sched_listener {
@@ -67,10 +55,7 @@ struct sched_watch {
 };
 
 struct scheduler {
-    struct worker *workers; /* (n_workers) */
-    size_t n_workers;
-    struct host *hosts; /* (n_hosts) of remote workers */
-    size_t n_hosts;
+    struct workers workers;
     struct sched_study *studies[SCHED_MAX_STUDIES]; /* in the order in which they were added */
     size_t n_studies;
     struct sched_watch watches[SCHED_MAX_WATCHES];
@@ -79,7 +64,6 @@ struct scheduler {
     size_t n_leaving;
     struct sched_listener listener;
     double hang_timeout_s; /* no progress for this long is a hang; 0: never */
-    double silence_timeout_s; /* how long a worker, which sends `alive` each second, may be silent */
     int64_t n_waits; /* of one write, for space on the disk; > 1: for some time */
     bool lock_reported; /* it was logged that another program keeps the store locked */
     double lock_last_s; /* end of the wait for a lock, once the program is to end; 0: it is not */
@@ -96,11 +80,8 @@ struct scheduler {
     struct error lost; /* why the store's file is no longer there */
     struct nodes nodes;
     struct slurm_nodes *launcher; /* owned; NULL: none */
-    struct reports reports; /* of the worker that is read */
-    struct memory_groups groups;
+    struct reports reports; /* of this round */
     struct pollfd *fds; /* capacity for every worker, watch and wake_fd */
-    struct sched_event events[SCHED_EVENTS]; /* ring; event k of n_events at k % SCHED_EVENTS */
-    size_t n_events;
 };
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,
                              struct error *err) MUST_USE;
@@ -126,8 +107,6 @@ void scheduler_unwatch(struct scheduler *s, int fd);
 /* Returns when every study has ended (or stay, and scheduler_stop). ST_INTERRUPTED after a signal or scheduler_stop. A
  * study's own failure is in its err and is no failure of the scheduler. */
 enum status scheduler_run(struct scheduler *s, struct error *err) MUST_USE;
-/* Adds an event for the view. */
-void scheduler_add_event(struct scheduler *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* share of its time with a trial; NaN */
 
 #endif

@@ -16,7 +16,7 @@ struct study_view;
  * reads. */
 struct study_end {
     const char *rule; /* static; NULL: it continues */
-    char text[SCHED_WHY_MAX];
+    char text[WORKER_WHY_MAX];
 };
 /* Checks the limits at which trials in flight are stopped too. running_s: training of these so far, which no row counts
  * yet. */

@@ -35,10 +35,10 @@
 /* Reads messages and logs of the workers, kept for later: a checkpoint on a full disk is reported again and again. */
 static void take_in(struct scheduler *s)
 {
-    for (size_t i = 0; i < s->n_workers; i++) {
-        worker_read_log(&s->workers[i]);
-        if (s->workers[i].proto.buf != NULL)
-            proto_take_in(&s->workers[i].proto);
+    for (size_t i = 0; i < s->workers.n; i++) {
+        worker_read_log(&s->workers.v[i]);
+        if (s->workers.v[i].proto.buf != NULL)
+            proto_take_in(&s->workers.v[i].proto);
     }
 }
 
@@ -57,8 +57,9 @@ bool scheduler_wait_for_disk(struct scheduler *s, const char *store_path)
             log_warn("%s: the disk is full; what could not be written is kept and tried again: free some "
                      "space (ending the sweep before that loses it)",
                      store_path);
-        scheduler_add_event(s, s->store != NULL && store_is_away(s->store) ? "the database does not answer, waiting"
-                                                                           : "the disk is full, waiting for space");
+        event_ring_add(&s->workers.events, s->store != NULL && store_is_away(s->store)
+                                               ? "the database does not answer, waiting"
+                                               : "the disk is full, waiting for space");
         if (s->listener.on_tick != NULL) /* shows it */
             s->listener.on_tick(s->listener.ctx);
     }
@@ -74,7 +75,7 @@ bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double
         log_warn("%s: another program keeps the store locked; the sweep waits until it lets go: close it (a database "
                  "browser, a backup)",
                  store_path);
-        scheduler_add_event(s, "another program keeps the store locked, waiting");
+        event_ring_add(&s->workers.events, "another program keeps the store locked, waiting");
         if (s->listener.on_tick != NULL) /* shows it */
             s->listener.on_tick(s->listener.ctx);
     }
@@ -93,14 +94,14 @@ void scheduler_lock_is_free(struct scheduler *s)
         return;
     s->lock_reported = false;
     log_info("the store is no longer locked, the sweep continues");
-    scheduler_add_event(s, "the store is no longer locked");
+    event_ring_add(&s->workers.events, "the store is no longer locked");
 }
 
 void scheduler_disk_is_back(struct scheduler *s)
 {
     if (s->n_waits > 1) {
         log_info("the store can be written again, the sweep continues");
-        scheduler_add_event(s, "the store can be written again");
+        event_ring_add(&s->workers.events, "the store can be written again");
     }
     s->n_waits = 0;
 }
@@ -125,7 +126,7 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
     rc = store_place_check(s->store, &again, &s->lost);
     if (rc == ST_OK && again) {
         log_warn("%s: its lock file was removed; the store is locked again, continuing", store_path(s->store));
-        scheduler_add_event(s, "the store's lock file was removed; locked again");
+        event_ring_add(&s->workers.events, "the store's lock file was removed; locked again");
     }
     if (rc == ST_BUSY) {
         store_let_go(s->store);
@@ -136,7 +137,7 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
     }
     if (rc != ST_OK) {
         log_error("%s; this ends the controller, running trials save their state first", s->lost.text);
-        scheduler_add_event(s, "the store is gone: %.150s", s->lost.text);
+        event_ring_add(&s->workers.events, "the store is gone: %.150s", s->lost.text);
         scheduler_stop(s);
     }
     return ST_OK;

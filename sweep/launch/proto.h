@@ -28,7 +28,7 @@
  *       kind: "cpu" or "cuda"; threads of each lane
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
  *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang
- *   anew {trial, attempt, reason}                           resume_from is missing, damaged or another trial's
+ *   again {trial, attempt, reason}                          it begins from zero: resume_from is missing, damaged or another trial's
  *   training {trial, attempt, env_steps}                    its cost begins, or continues from there
  *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
  *   fetch {trial, attempt, at}                              a remote worker needs its checkpoint from this byte on
@@ -48,7 +48,7 @@
  * ends. With several trials on the device it ends without a result of any: the guilty one is not known. */
 #define PROTO_MAX_BYTES (1u << 20)
 #define PROTO_CHUNK_BYTES (96u << 10) /* of a file in one message: a socket holds it as text */
-#define PROTO_VERSION 5
+#define PROTO_VERSION 6
 
 struct proto {
     int in_fd, out_fd; /* the same: a socket */

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "study/setup/setup.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "sweep/launch/probe.h"
 
 #include <stdio.h>
@@ -55,9 +55,9 @@ static enum status take_count(char *word, int64_t *ret_n, struct error *err)
     if (star == NULL)
         return ST_OK;
     *ret_n = strtoll(star + 1, &end, 10);
-    if (end == star + 1 || *end != '\0' || *ret_n < 1 || *ret_n > SCHED_MAX_WORKERS)
+    if (end == star + 1 || *end != '\0' || *ret_n < 1 || *ret_n > WORKERS_MAX)
         return FAIL(err, ST_CONFIG, "sweep.devices: '%.60s' ends with no number of workers from 1 to %d", word,
-                    SCHED_MAX_WORKERS);
+                    WORKERS_MAX);
     *star = '\0';
     return ST_OK;
 }

@@ -1,12 +1,11 @@
-/* worker_process.c - starts, stops and reaps the worker processes of a controller, and keeps the end of their logs.
+/* worker_process.c - starts, stops and reaps worker processes, and keeps the end of their logs.
  * Invariants: (1) a process is reaped exactly once; (2) no call waits, but workers_stop for a while. */
 #include "sweep/launch/worker_process.h"
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
 #include "base/status.h"
-#include "sweep/controller/devices/device_class.h"
-#include "sweep/controller/trial/flight.h"
+#include "sweep/launch/device_class.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
 #include "sweep/launch/memory_groups.h"
@@ -22,7 +21,7 @@
 #include <unistd.h>
 
 #define STOP_TIMEOUT_S                                                                                                 \
-    3 /* how long a worker may take to end; with REQUEUE_PATIENCE_S less than a batch system's notice */
+    3 /* how long a worker may take to end; with SAVE_PATIENCE_S (slot.c) less than a batch system's notice */
 #define SAVE_TIMEOUT_S 6 /* the same with trials in flight, which save first */
 #define SEND_PATIENCE_MS 2000 /* how long one may take no messages; its socket holds those of many trials */
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
@@ -83,11 +82,7 @@ enum status worker_take_greeting(struct worker *w, const cJSON *message, struct 
 
 void worker_open(struct worker *w, const char *config_text)
 {
-    struct error gone = {0};
-    enum status rc = proto_send(&w->proto, open_message(w, config_text), &gone);
-
-    if (rc != ST_OK)
-        worker_unreachable(w, rc, gone.text);
+    worker_send(w, open_message(w, config_text));
 }
 
 enum status worker_take_hello(struct worker *w, const cJSON *message, struct error *err)
@@ -111,7 +106,7 @@ enum status worker_take_hello(struct worker *w, const cJSON *message, struct err
     return ST_OK;
 }
 
-void worker_kill(struct worker *w, struct flight *culprit, const char *why)
+void worker_kill(struct worker *w, struct slot *culprit, const char *why)
 {
     if (w->pid <= 0)
         return;
@@ -133,14 +128,28 @@ void worker_closed(struct worker *w)
     w->dying_s = clock_mono_s();
 }
 
-void worker_unreachable(struct worker *w, enum status rc, const char *why)
+enum status worker_try_send(struct worker *w, cJSON *message, struct error *err)
 {
-    if (rc != ST_BUSY) { /* it has closed its socket; its exit status gives the reason */
+    struct error gone = {0};
+    enum status rc = proto_send(&w->proto, message, &gone);
+
+    if (rc == ST_LIMIT)
+        return FAIL(err, rc, "%s", gone.text);
+    if (rc == ST_BUSY) { /* it takes nothing */
+        w->outside = true;
+        worker_kill(w, NULL, gone.text);
+    } else if (rc != ST_OK) { /* it has closed its socket; its exit status gives the reason */
         worker_closed(w);
-        return;
     }
-    w->outside = true;
-    worker_kill(w, NULL, why);
+    return ST_OK;
+}
+
+void worker_send(struct worker *w, cJSON *message)
+{
+    struct error why = {0};
+
+    if (worker_try_send(w, message, &why) != ST_OK)
+        worker_kill(w, NULL, why.text);
 }
 
 /* The end of a remote worker, by the exit status of the command that it ran under. ssh ends with 255 when the network
@@ -297,14 +306,26 @@ const char *worker_log_tail(const struct worker *w, char buf[WORKER_LOG_BYTES + 
     return n > 0 ? buf : NULL;
 }
 
+int worker_n_runs(const struct worker *w)
+{
+    int n = 0;
+
+    for (int lane = 0; lane < w->spec.lanes; lane++)
+        n += w->slots[lane].runs;
+    return n;
+}
+
+bool worker_takes_trials(const struct worker *w)
+{
+    return w->state == WORKER_READY && !w->lost && !w->leaving;
+}
+
 /* Trials in flight are asked to write a checkpoint first: they resume from there, whatever ended the controller. */
 static bool ask_to_end(struct worker *w)
 {
     struct error ignored = {0};
-    bool flies = false;
+    bool flies = worker_n_runs(w) > 0;
 
-    for (int lane = 0; lane < w->spec.lanes; lane++)
-        flies = flies || w->slots[lane].flight != NULL;
     if (w->state == WORKER_DYING)
         return false;
     if (flies) {

@@ -186,7 +186,7 @@ static void add_events(const struct status_block *b, size_t max, const struct te
     size_t from = b->status->n_events > max ? b->status->n_events - max : 0;
 
     for (size_t i = from; i < b->status->n_events; i++) {
-        const struct sched_event *e = &b->status->events[i];
+        const struct ring_event *e = &b->status->events[i];
         time_t seconds = (time_t)(e->at_ms / 1000);
         char when[16] = "";
         struct tm tm;

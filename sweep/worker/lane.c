@@ -99,7 +99,7 @@ static enum status lane_resume(struct lane *lane, const struct setup *setup, str
         return ST_OK;
     if (kern_is_lost(lane->session.kern))
         return FAIL(err, ST_DEVICE, "%s", why.text);
-    json = lane_message(lane, "anew");
+    json = lane_message(lane, "again");
     json_add_str(json, "reason", why.text);
     lane_pool_send(lane->pool, json);
     return session_begin(&lane->session, setup, err);

@@ -244,7 +244,7 @@ def test_checkpoints_by_time(folder):
         w.kill()
 
 
-def test_bad_checkpoint_starts_anew(folder):
+def test_bad_checkpoint_starts_again(folder):
     (folder / "bad.ckpt").write_bytes(b"TRAWLCKP and then nothing of use")
     with open(folder / "log", "w") as log:
         w = opened("cpu", 1, stderr=log)
@@ -254,7 +254,7 @@ def test_bad_checkpoint_starts_anew(folder):
                 equal(w.result(i)["state"], "done")
             w.run(7, config(seed=3))
             equal(final(w.result(7)), final(w.result(0)))
-            equal([(m["trial"], path in m["reason"]) for m, path in zip(w.messages("anew"), ("bad.ckpt", "none.ckpt"))],
+            equal([(m["trial"], path in m["reason"]) for m, path in zip(w.messages("again"), ("bad.ckpt", "none.ckpt"))],
                   [(0, True), (1, True)])
             equal(w.close(), 0)
         finally:

@@ -40,7 +40,7 @@ static cJSON *lease_json(const struct lease *l)
     if (l->told == NULL || json_parse(l->told, strlen(l->told), &told, NULL) != ST_OK)
         told = cJSON_CreateNull();
     json_add(json, "told", told);
-    json_add_bool(json, "late", l->told != NULL && l->state != LEASE_TOLD);
+    json_add_bool(json, "late", lease_has_result(l) && l->state != LEASE_TOLD);
     return json;
 }
 

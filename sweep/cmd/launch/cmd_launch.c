@@ -6,7 +6,7 @@
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "sweep/launch/probe.h"
 #include "sweep/launch/remote_devices.h"
 

@@ -17,14 +17,13 @@
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/controller/trial/course.h"
-#include "sweep/controller/devices/device_class.h"
+#include "sweep/launch/device_class.h"
 #include "sweep/controller/trial/overrun.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/devices/share.h"
+#include "sweep/controller/share.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/devices/supervise.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
@@ -52,9 +51,9 @@ static void copy_text(char **ret_copy, const char *text)
 /* A trial that cannot be sent to a worker fails at once, and no worker is to blame. */
 static void refuse(struct flight *f, const char *why)
 {
-    f->told.result = (struct trial_result){
+    f->result.result = (struct trial_result){
         .state = TRIAL_FAILED, .score = NAN, .perf = NAN, .cost_s = 0, .device_s = NAN, .env_steps = 0};
-    snprintf(f->told.reason, sizeof f->told.reason, "it could not be handed to a worker: %.400s", why);
+    snprintf(f->result.reason, sizeof f->result.reason, "it could not be handed to a worker: %.400s", why);
     f->ended = true;
 }
 
@@ -101,9 +100,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     f->ss = ss;
     f->i = i;
     f->slot = slot;
-    f->trial_id = t->id;
-    f->attempt = t->attempt;
-    f->handed_s = f->charged_s = f->start_s = f->progress_s = now_s;
+    f->charged_s = f->start_s = now_s;
     f->score = f->trained_cost_s = NAN;
     f->resumed = resume;
     f->cost_factor = device_costs_factor(ss->setup->sweep.device_costs, w->device_class);
@@ -116,23 +113,9 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
     checkpoint_path(ss, t, path);
     message = run_message(&ss->view, t, store_path(ss->store), path, resume);
-    rc = proto_send(&w->proto, message, &gone);
-    if (rc == ST_LIMIT)
+    if (slot_run(slot, t->id, t->attempt, 0, message, now_s, &gone) != ST_OK)
         refuse(f, gone.text);
-    else if (rc != ST_OK)
-        worker_unreachable(w, rc, gone.text);
     return ST_OK;
-}
-
-void flight_progress(struct flight *f, int64_t env_steps, int64_t iterations, double now_s)
-{
-    if (env_steps <= f->env_steps && iterations <= f->iterations)
-        return;
-    if (f->env_steps > 0 || f->iterations > 0)
-        f->gap_s = fmax(f->gap_s, now_s - f->progress_s);
-    f->env_steps = env_steps > f->env_steps ? env_steps : f->env_steps;
-    f->iterations = iterations > f->iterations ? iterations : f->iterations;
-    f->progress_s = now_s;
 }
 
 static enum status take_metrics(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
@@ -143,7 +126,7 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
     cJSON *wall = cJSON_GetObjectItemCaseSensitive(message, "wall_s"); /* its cost so far */
     if (f->cost_factor != 1 && cJSON_IsNumber(wall))
         cJSON_SetNumberValue(wall, wall->valuedouble * f->cost_factor);
-    if (!report_parse(message, f->trial_id, &report))
+    if (!report_parse(message, f->slot->trial_id, &report))
         return ST_OK; /* of another program: nothing to keep */
     const double wall_s = report.points[0].wall_s;
     for (size_t i = 0; i < report.n; i++)
@@ -153,7 +136,6 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
     if (f->resumed)
         f->saved_s = fmax(wall_s - f->cost_factor * (now_s - f->start_s), 0);
     f->resumed = false;
-    flight_progress(f, report.points[0].env_steps, f->iterations, now_s);
     report.outbox_json = track_rows_metrics(f->ss->track, &report);
     TRY(reports_add(reports, f->ss->store, &report, err));
     TRY(course_take(f->ss, f->i, &report, wall_s, reports, err));
@@ -165,19 +147,18 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
 static enum status take_branch(struct flight *f, const cJSON *message, double now_s, struct error *err)
 {
     const struct study_view *v = &f->ss->view;
-    struct run_result *told = mem_alloc(sizeof *told);
+    struct run_result *run = mem_alloc(sizeof *run);
     enum status rc;
 
-    run_result_read(told, message, v->study.metric, f->cost_factor);
+    run_result_read(run, message, v->study.metric, f->cost_factor);
     if (f->looked_s > 0) /* messages that waited for the store arrive together */
-        f->start_s += fmax(now_s - f->looked_s, isfinite(told->result.eval_s) ? told->result.eval_s : 0);
+        f->start_s += fmax(now_s - f->looked_s, isfinite(run->result.eval_s) ? run->result.eval_s : 0);
     f->looked_s = 0;
-    f->progress_s = now_s;
-    rc = run_result_settle(told, v, f->ss->store, f->trial_id, message, err);
-    if (rc == ST_OK && told->result.state == TRIAL_DONE)
-        rc = sched_study_add_branch(f->ss, f->i, run_result_texts(told), err);
-    mem_free(told->outcomes);
-    mem_free(told);
+    rc = run_result_settle(run, v, f->ss->store, f->slot->trial_id, message, err);
+    if (rc == ST_OK && run->result.state == TRIAL_DONE)
+        rc = sched_study_add_branch(f->ss, f->i, run_result_texts(run), err);
+    mem_free(run->outcomes);
+    mem_free(run);
     return rc;
 }
 
@@ -189,7 +170,7 @@ static enum status begin_again(struct flight *f, const char *reason, struct erro
     f->resumed = false;
     log_warn("%s: trial %lld begins again: %s", f->ss->view.study.name, (long long)trial_of(f)->number,
              reason != NULL ? reason : "its checkpoint cannot be taken");
-    STORE_INSIST(rc, f->ss->store, err, store_trial_clear(f->ss->store, f->trial_id, err));
+    STORE_INSIST(rc, f->ss->store, err, store_trial_clear(f->ss->store, f->slot->trial_id, err));
     return rc;
 }
 
@@ -199,19 +180,17 @@ static enum status begin_again(struct flight *f, const char *reason, struct erro
 static void send_chunk(struct flight *f, const cJSON *message)
 {
     cJSON *json = proto_message("chunk");
-    struct error why = {0}, gone = {0};
+    struct error why = {0};
     int64_t at = 0, next, size;
     char path[PATH_MAX];
 
     checkpoint_path(f->ss, trial_of(f), path);
     (void)json_get_i64(message, "at", &at);
-    json_add_i64(json, "trial", f->trial_id);
-    json_add_i64(json, "attempt", f->attempt);
+    json_add_i64(json, "trial", f->slot->trial_id);
+    json_add_i64(json, "attempt", f->slot->attempt);
     if (file_chunk_add(json, path, at, &next, &size, &why) != ST_OK)
         json_add_str(json, "reason", why.text);
-    enum status rc = proto_send(&f->slot->worker->proto, json, &gone);
-    if (rc != ST_OK)
-        worker_unreachable(f->slot->worker, rc, gone.text);
+    worker_send(f->slot->worker, json);
 }
 
 static void take_chunk(struct flight *f, const cJSON *message)
@@ -244,7 +223,7 @@ static enum status take_checkpoint(struct flight *f, const cJSON *message, doubl
         path = ours;
     }
     f->uploaded = false;
-    STORE_INSIST(rc, f->ss->store, err, store_checkpoint_add(f->ss->store, f->trial_id, env_steps, path, err));
+    STORE_INSIST(rc, f->ss->store, err, store_checkpoint_add(f->ss->store, f->slot->trial_id, env_steps, path, err));
     f->saved_s = flight_cost_s(f, now_s);
     return rc;
 }
@@ -258,34 +237,27 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return take_metrics(f, message, reports, now_s, err);
     TRY(reports_flush(reports, err));
     if (type != NULL && strcmp(type, "training") == 0) {
-        f->trains = true;
-        f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
-    } else if (type != NULL && strcmp(type, "anew") == 0) {
+        f->start_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
+    } else if (type != NULL && strcmp(type, "again") == 0) {
         return begin_again(f, json_get_str(message, "reason"), err);
     } else if (type != NULL && strcmp(type, "evaluating") == 0 &&
                cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "branch"))) {
-        f->looked_s = f->progress_s = now_s;
+        f->looked_s = now_s;
     } else if (type != NULL && strcmp(type, "evaluating") == 0) {
         (void)json_get_f64(message, "cost_s", &f->trained_cost_s);
         f->trained_cost_s *= f->cost_factor;
     } else if (type != NULL && strcmp(type, "fetch") == 0) {
-        f->progress_s = now_s;
         send_chunk(f, message);
     } else if (type != NULL && strcmp(type, "chunk") == 0) {
-        f->progress_s = now_s;
         take_chunk(f, message);
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
         return take_checkpoint(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "branch") == 0) {
         return take_branch(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
-        run_result_read(&f->told, message, f->ss->view.study.metric, f->cost_factor);
+        run_result_read(&f->result, message, f->ss->view.study.metric, f->cost_factor);
         f->ended = true;
-        TRY(run_result_settle(&f->told, &f->ss->view, f->ss->store, f->trial_id, message, err));
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
-            f->slot->worker->lost = true;
-            snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->told.reason);
-        }
+        TRY(run_result_settle(&f->result, &f->ss->view, f->ss->store, f->slot->trial_id, message, err));
     }
     return ST_OK;
 }
@@ -302,29 +274,21 @@ double flight_cost_s(const struct flight *f, double now_s)
 
 double flight_at_risk_s(const struct flight *f, double now_s)
 {
-    return f->trains ? fmax(flight_cost_s(f, now_s) - f->saved_s, 0) : 0;
+    return f->slot->trains ? fmax(flight_cost_s(f, now_s) - f->saved_s, 0) : 0;
 }
 
 void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
 {
-    cJSON *json;
-    struct error gone = {0};
-
-    if (why == FLIGHT_REQUEUE)
-        f->stop = why; /* it will run again, whatever it was to be stopped for */
-    if (f->asked_s > 0 || f->ended || (why != FLIGHT_REQUEUE && isfinite(f->trained_cost_s)))
+    if (why == FLIGHT_REQUEUE) { /* it will run again, whatever it was to be stopped for */
+        f->stop = why;
+        f->slot->saves = true;
+    }
+    if (f->slot->asked_s > 0 || f->ended || (why != FLIGHT_REQUEUE && isfinite(f->trained_cost_s)))
         return; /* trained to its end, it costs no more, and its evaluation has a limit of its own */
     f->stop = why;
-    f->asked_s = now_s;
     if (why == FLIGHT_LIMIT)
-        snprintf(f->told.reason, sizeof f->told.reason, "%s", f->ss->end.text);
-    json = proto_message("stop");
-    json_add_i64(json, "trial", f->trial_id);
-    json_add_i64(json, "attempt", f->attempt);
-    json_add_bool(json, "checkpoint", why == FLIGHT_REQUEUE);
-    enum status rc = proto_send(&f->slot->worker->proto, json, &gone);
-    if (rc == ST_BUSY || rc == ST_IO)
-        worker_unreachable(f->slot->worker, rc, gone.text);
+        snprintf(f->result.reason, sizeof f->result.reason, "%s", f->ss->end.text);
+    slot_ask_stop(f->slot, why == FLIGHT_REQUEUE, now_s);
 }
 
 /* Where the whole program was stopped for a while (Ctrl-Z, a debugger), time is no measure of what the trial costs. */
@@ -333,18 +297,20 @@ static bool overruns(struct flight *f, double now_s)
     const struct study_view *v = &f->ss->view;
     bool by_time = v->search.cost == SEARCH_COST_WALL || v->search.cost == SEARCH_COST_DEVICE;
 
-    return by_time && !f->slept && f->ss->setup->sweep.stop_overruns &&
-           overrun_is_hopeless(v, f->i, flight_cost_s(f, now_s), f->score, f->told.reason, sizeof f->told.reason);
+    return by_time && !f->slot->slept && f->ss->setup->sweep.stop_overruns &&
+           overrun_is_hopeless(v, f->i, flight_cost_s(f, now_s), f->score, f->result.reason, sizeof f->result.reason);
 }
 
 enum status flight_alive(struct flight *f, double now_s, struct error *err)
 {
     const struct worker *w = f->slot->worker;
 
-    TRY(track_rows_system(f->ss->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
-    if (f->stop == FLIGHT_NO_STOP && track_rows_stop(f->ss->track, f->trial_id, f->told.reason, sizeof f->told.reason))
+    TRY(track_rows_system(f->ss->track, f->slot->trial_id, f->slot->env_steps, w->memory_bytes, w->device_memory_bytes,
+                          err));
+    if (f->stop == FLIGHT_NO_STOP &&
+        track_rows_stop(f->ss->track, f->slot->trial_id, f->result.reason, sizeof f->result.reason))
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
-    if (f->stop == FLIGHT_NO_STOP && f->trains && overruns(f, now_s))
+    if (f->stop == FLIGHT_NO_STOP && f->slot->trains && overruns(f, now_s))
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     return ST_OK;
 }
@@ -352,13 +318,10 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
 /* Frees the flight and its slot. */
 static void flight_free(struct flight *f, double now_s)
 {
-    f->slot->busy_s += now_s - f->handed_s;
     share_charge(&f->ss->share, now_s - f->charged_s, (double)f->ss->view.study.limits.priority);
     f->ss->n_flights--;
     f->ss->risk_moved = f->ss->risk_moved || f->ss->at_risk_s > 0;
-    f->slot->flight = NULL;
-    if (f->slot->worker->culprit == f)
-        f->slot->worker->culprit = NULL;
+    slot_free(f->slot, now_s);
     flight_forget(f);
 }
 
@@ -369,7 +332,7 @@ void flight_forget(struct flight *f)
     if (f->upload != NULL)
         file_chunks_drop(f->upload);
     mem_free(f->upload);
-    mem_free(f->told.outcomes);
+    mem_free(f->result.outcomes);
     mem_free(f);
 }
 
@@ -385,7 +348,7 @@ static enum status requeue(struct flight *f, enum trial_requeue why, double now_
     t->losses += why == REQUEUE_LOST;
     f->ss->view.study.lost_s += flight_at_risk_s(f, now_s);
     f->ss->n_queued++;
-    TRY(track_rows_pause(f->ss->track, t->id, f->env_steps, err));
+    TRY(track_rows_pause(f->ss->track, t->id, f->slot->env_steps, err));
     study_view_update(&f->ss->view, f->i);
     return ST_OK;
 }
@@ -398,8 +361,8 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     enum status rc;
 
     if (log_tail != NULL)
-        snprintf(f->told.log_tail, sizeof f->told.log_tail, "%s", log_tail);
-    r = run_result_texts(&f->told);
+        snprintf(f->result.log_tail, sizeof f->result.log_tail, "%s", log_tail);
+    r = run_result_texts(&f->result);
     outbox_row = track_rows_result(f->ss->track, r);
     STORE_INSIST(rc, f->ss->store, err, store_trial_finish(f->ss->store, t->id, r, outbox_row, err));
     TRY(rc);
@@ -418,46 +381,44 @@ static void free_and_report(struct flight *f, struct scheduler *s)
 
 enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
 {
-    if (f->told.result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
+    if (f->result.result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
         TRY(requeue(f, REQUEUE_STOPPED, s->now_s, err));
     else
         TRY(record(f, NULL, err));
-    if (!f->slot->worker->lost)
-        supervise_success(f->slot->worker);
     free_and_report(f, s);
     return ST_OK;
 }
 
-enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt guilt, const char *how,
+enum status flight_died(struct flight *f, struct scheduler *s, enum slot_guilt guilt, const char *how,
                         struct error *err)
 {
     struct worker *w = f->slot->worker;
     char tail[WORKER_LOG_BYTES + 1];
     enum status rc;
 
-    if (f->stop == FLIGHT_REQUEUE || guilt == FLIGHT_INNOCENT) {
+    if (f->stop == FLIGHT_REQUEUE || guilt == SLOT_INNOCENT) {
         rc = requeue(f, REQUEUE_STOPPED, s->now_s, err);
-    } else if (guilt == FLIGHT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS) {
+    } else if (guilt == SLOT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS) {
         rc = requeue(f, REQUEUE_DIED, s->now_s, err);
-    } else if (guilt == FLIGHT_OUTSIDE && trial_of(f)->losses < MAX_LOSSES) {
+    } else if (guilt == SLOT_OUTSIDE && trial_of(f)->losses < MAX_LOSSES) {
         rc = requeue(f, REQUEUE_LOST, s->now_s, err);
     } else {
-        f->told.result = (struct trial_result){.state = TRIAL_FAILED,
-                                               .score = NAN,
-                                               .perf = NAN,
-                                               .device_s = NAN,
-                                               .cost_s = flight_cost_s(f, s->now_s),
-                                               .env_steps = f->env_steps};
-        if (guilt == FLIGHT_GUILTY)
-            snprintf(f->told.reason, sizeof f->told.reason, "the worker process died: %s", how);
-        else if (guilt == FLIGHT_OUTSIDE)
-            snprintf(f->told.reason, sizeof f->told.reason,
+        f->result.result = (struct trial_result){.state = TRIAL_FAILED,
+                                                 .score = NAN,
+                                                 .perf = NAN,
+                                                 .device_s = NAN,
+                                                 .cost_s = flight_cost_s(f, s->now_s),
+                                                 .env_steps = f->slot->env_steps};
+        if (guilt == SLOT_GUILTY)
+            snprintf(f->result.reason, sizeof f->result.reason, "the worker process died: %s", how);
+        else if (guilt == SLOT_OUTSIDE)
+            snprintf(f->result.reason, sizeof f->result.reason,
                      "its worker process was ended from outside %d times, the last time: %s; `trawl retry %s --trial "
                      "%lld` runs it again",
                      MAX_LOSSES + 1, how, f->ss->view.study.name, (long long)trial_of(f)->number);
         else
-            snprintf(f->told.reason, sizeof f->told.reason, "%d worker processes died while they ran it, the last: %s",
-                     MAX_DEATHS, how);
+            snprintf(f->result.reason, sizeof f->result.reason,
+                     "%d worker processes died while they ran it, the last: %s", MAX_DEATHS, how);
         rc = record(f, worker_log_tail(w, tail), err);
     }
     if (rc == ST_OK)

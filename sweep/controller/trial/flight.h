@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "sweep/controller/trial/run_message.h"
+#include "sweep/launch/workers.h"
 
 struct file_chunks;
 struct reports;
@@ -20,34 +21,25 @@ struct slot;
 struct sched_study;
 
 enum flight_stop { FLIGHT_NO_STOP, FLIGHT_REQUEUE, FLIGHT_LIMIT, FLIGHT_EARLY };
-/* The trial's guilt of its worker's death; FLIGHT_OUTSIDE: the worker was killed or frozen from outside. */
-enum flight_guilt { FLIGHT_INNOCENT, FLIGHT_SUSPECT, FLIGHT_GUILTY, FLIGHT_OUTSIDE };
 
 struct flight {
     struct sched_study *ss;
     size_t i; /* index of its trial in run->view */
     struct slot *slot;
-    int64_t trial_id, attempt;
     double charged_s; /* until when its device time is in its study's share */
-    double handed_s, start_s; /* given to the worker; training began (before that: handed_s) */
+    double start_s; /* when training began; before that: when the worker got it */
     double cost_factor; /* by what a second on its device counts (sweep.device_costs) */
-    bool trains; /* the worker has reported that training began */
     double trained_cost_s; /* cost of the whole training, known once the evaluation begins; NaN: not yet */
     double looked_s; /* since when a branch is evaluated, which is no part of its cost; 0: it trains */
-    double asked_s; /* when it was asked to stop; 0: not */
     enum flight_stop stop;
-    int64_t env_steps, iterations;
-    double progress_s; /* when these last moved */
-    double gap_s; /* longest time between two moves */
     double score; /* its metric at the last report; NaN */
     double reported_s; /* its cost at the last report */
     double saved_s; /* the part of its cost that a checkpoint holds */
-    bool slept; /* the program stood still meanwhile (supervise_slept): its cost is more than the training took */
     bool resumed; /* from a checkpoint, whose cost comes with the first report */
     struct file_chunks *upload; /* of a remote worker's checkpoint; NULL: none yet */
     bool uploaded; /* its last chunk has come, and not yet the message that it is one */
     bool ended; /* result is complete */
-    struct run_result told; /* owned */
+    struct run_result result; /* owned */
 };
 /* Afterwards a trial whose message the worker could not take has ended. */
 enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double now_s, struct error *err) MUST_USE;
@@ -61,11 +53,10 @@ double flight_at_risk_s(const struct flight *flight, double now_s); /* the part 
 /* Called now and then while it runs: its worker's memory for the trackers, and whether a user pressed Stop on their
  * pages. */
 enum status flight_alive(struct flight *flight, double now_s, struct error *err) MUST_USE;
-void flight_progress(struct flight *flight, int64_t env_steps, int64_t iterations, double now_s);
 void flight_forget(struct flight *flight); /* frees it and records nothing; NULL is fine */
 /* Both record the trial's end, and free the flight and its slot. how: "killed by signal 9 (Killed)". */
 enum status flight_end(struct flight *flight, struct scheduler *s, struct error *err) MUST_USE;
-enum status flight_died(struct flight *flight, struct scheduler *s, enum flight_guilt guilt, const char *how,
+enum status flight_died(struct flight *flight, struct scheduler *s, enum slot_guilt guilt, const char *how,
                         struct error *err) MUST_USE;
 
 #endif

@@ -189,7 +189,7 @@ static cJSON *params_json(const char *params)
     return json_parse(params, strlen(params), &json, &none) == ST_OK ? json : NULL;
 }
 
-enum status track_rows_start(struct track_rows *h, const struct trial *t, bool anew, struct error *err)
+enum status track_rows_start(struct track_rows *h, const struct trial *t, bool from_zero, struct error *err)
 {
     cJSON *json;
     char name[160];
@@ -198,12 +198,12 @@ enum status track_rows_start(struct track_rows *h, const struct trial *t, bool a
         return ST_OK;
     if (h->single)
         snprintf(name, sizeof name, "%.100s", h->study->name);
-    else if (anew)
+    else if (from_zero)
         snprintf(name, sizeof name, "%.100s-%lld-a%lld", h->study->name, (long long)t->number, (long long)t->attempt);
     else
         snprintf(name, sizeof name, "%.100s-%lld", h->study->name, (long long)t->number);
     json = row_begin("start");
-    if (anew)
+    if (from_zero)
         json_add_bool(json, "anew", true);
     json_add_i64(json, "attempt", t->attempt);
     json_add_i64(json, "number", t->number);

@@ -273,3 +273,29 @@ def test_branches_come_with_a_result(folder):
     equal(sorted(branches()), sorted(("branch %d" % number,) for number, n in told for _ in range(n or 0)))
     equal(json.loads(run("replay", "a", "--store", store, "--json")[0])["differences"], [])
     run("check", store)
+
+
+def test_branches_of_a_preempted_attempt_stay(folder):
+    """With no controller, and while one looks; the attempt that continues adds none twice."""
+    text = LONG.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
+    store, daemon = submit(folder, text.replace("min = 40M", "min = 16384").replace("lease_s = 2", "lease_s = 30"), 1)
+    first = node(folder, store, "n")
+    branches = lambda: query(store, "SELECT env_steps FROM trial WHERE origin = 'branch 0' AND state = 'done' ORDER BY 1")
+    wait_for("a start", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'open'"))
+    kill(daemon)
+    wait_for("a branch", lambda: query(store, "SELECT 1 FROM lease WHERE json_array_length(told, '$.branches') > 0"))
+    kill(first, signal.SIGTERM)
+    equal(first.wait(tap.PATIENCE_S), 130)
+    kept = query(store, "SELECT json_array_length(told, '$.branches') FROM lease WHERE state = 'returned'")[0][0]
+    known = len(branches())  # the daemon may have been killed after it saw the first
+    assert known <= kept, (known, kept)
+    controller(folder, store)
+    wait_for("the branches", lambda: len(branches()) == kept)
+    second = node(folder, store, "n")
+    wait_for("its second attempt", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'open' AND attempt = 2"))
+    wait_for("the other branch", lambda: len(branches()) == 2)
+    equal(query(store, "SELECT state FROM trial WHERE number = 0"), [("running",)])  # it is seen before the run has ended
+    kill(second, signal.SIGTERM)
+    equal(second.wait(tap.PATIENCE_S), 130)
+    equal(len(set(branches())), 2)
+    run("check", store)

@@ -426,6 +426,36 @@ def test_a_controller_that_was_cut_off_gives_way(folder):
     assert "is whole" in run("check", store)[0]
 
 
+def test_a_daemon_that_was_cut_off_keeps_its_other_studies(folder):
+    """Its session ends, and a sweep takes one of its two studies before it is back."""
+    store, config = database(folder, "parted"), write(folder, "s.ini", LONG)
+    for name in "ab":
+        run("sweep", config, "--store", store, "--name", name, "--trials", 1, "-q")
+        run("add", name, "--trials", 100000, "--store", store)
+    both = daemon(store)
+    wait_for(lambda: n_done(store, "a") > 1 and n_done(store, "b") > 1, both)
+    os.kill(both.pid, signal.SIGSTOP)
+    servers[0].sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'trawl %%'")
+    sweep = start("sweep", "--resume", "a", "--store", store, "-q", "--devices", "cpu")
+    n = n_done(store, "a")
+    wait_for(lambda: n_done(store, "a") > n, sweep)
+    os.kill(both.pid, signal.SIGCONT)
+    n = n_done(store, "b")
+    wait_for(lambda: n_done(store, "b") > n + 1, both)
+    n = n_done(store, "a")
+    wait_for(lambda: n_done(store, "a") > n, sweep)
+    sweep.send_signal(signal.SIGINT)
+    equal(sweep.wait(timeout=tap.PATIENCE_S), 130)
+    both.send_signal(signal.SIGTERM)
+    equal(both.wait(timeout=tap.PATIENCE_S), 0)
+    said = both.stderr.read()
+    assert "that study is left to it, and the daemon continues with the others" in said, said[-2000:]
+    for name in "ab":
+        numbers = [t["number"] for t in show(store, name)["trials"]]
+        equal(numbers, list(range(len(numbers))))
+    assert "is whole" in run("check", store)[0]
+
+
 def test_kills_lose_and_double_nothing(folder):
     store, config, rng = database(folder, "killed"), write(folder, "s.ini", TINY_SWEEP), random.Random(7)
     run("sweep", config, "--store", store, "--name", "a", "--trials", 1, "-q")

@@ -17,7 +17,7 @@
 #include "study/setup/setup.h"
 #include "study/space/search.h"
 #include "study/view/study_view.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "study/findings/gain.h"
 
 /* A study of one trial after the other, 100 s each, whose scores rise; before trial `stop` nobody was there for 8 hours. */
@@ -112,6 +112,15 @@ static void core_sets_are_disjoint(void **state)
     mem_free(devices);
 }
 
+/* Of the first worker of the list that is too narrow. */
+static enum status check_widths(const struct devices *devices, const struct search *search, int64_t wanted,
+                                struct error *err)
+{
+    for (size_t i = 0; i < devices->n; i++)
+        TRY(devices_check_width(&devices->v[i], search, wanted, err));
+    return ST_OK;
+}
+
 /* A worker may have several GPUs, each GPU is one worker's, and a search asks for no more than the smallest group has. */
 static void groups_of_gpus(void **state)
 {
@@ -131,19 +140,19 @@ static void groups_of_gpus(void **state)
     OK(search_from_json("{\"params\": [{\"key\": \"train.devices\", \"scale\": \"pow2\", \"int\": true, \"min\": 1, "
                         "\"max\": 3}]}",
                         search, err));
-    FAILS(devices_check_width(devices, search, 1, err), ST_CONFIG, "cuda:6 of sweep.devices has 1 GPU;");
+    FAILS(check_widths(devices, search, 1, err), ST_CONFIG, "cuda:6 of sweep.devices has 1 GPU;");
     devices->n = 2;
-    OK(devices_check_width(devices, search, 1, err)); /* no power of two beyond 2 is in the range */
+    OK(check_widths(devices, search, 1, err)); /* no power of two beyond 2 is in the range */
     search->space.params[0].max = 4;
-    FAILS(devices_check_width(devices, search, 1, err), ST_CONFIG, "up to 4, and cuda:4-5 of sweep.devices has 2 GPUs");
+    FAILS(check_widths(devices, search, 1, err), ST_CONFIG, "up to 4, and cuda:4-5 of sweep.devices has 2 GPUs");
     search_free(search);
     OK(search_from_json("{\"params\": [{\"key\": \"train.devices\", \"scale\": \"categorical\", \"int\": false, "
                         "\"min\": 0, \"max\": 1, \"choices\": [\"4\", \"1\"]}]}",
                         search, err));
-    FAILS(devices_check_width(devices, search, 1, err), ST_CONFIG, "up to 4");
+    FAILS(check_widths(devices, search, 1, err), ST_CONFIG, "up to 4");
     search_free(search);
-    OK(devices_check_width(devices, search, 2, err));
-    FAILS(devices_check_width(devices, search, 4, err), ST_CONFIG, "like cuda:0-3");
+    OK(check_widths(devices, search, 2, err));
+    FAILS(check_widths(devices, search, 4, err), ST_CONFIG, "like cuda:0-3");
     search_destroy(search);
     strcpy(s.devices, "cuda:0-3,cuda:3");
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "a GPU twice, in cuda:0-3 and in cuda:3");

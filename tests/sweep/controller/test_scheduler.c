@@ -24,7 +24,7 @@
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "sweep/controller/trial/flight.h"
 #include "study/findings/gain.h"
 #include "sweep/controller/scheduler.h"
@@ -161,7 +161,7 @@ static void on_trial_end(void *ctx, const struct sched_study *ss, const struct t
 
     (void)trial;
     p->n_ended++;
-    if (p->stop_quarantined && p->sched->workers[0].health.quarantined)
+    if (p->stop_quarantined && p->sched->workers.v[0].health.quarantined)
         scheduler_stop(p->sched);
     if (p->stop_at > 0 && p->n_ended >= p->stop_at &&
         (!p->stop_beside || study_view_count(&ss->view, TRIAL_RUNNING) > 0))
@@ -299,7 +299,7 @@ static void a_worker_that_falls_silent_is_replaced(void **state)
     add_device(p, "mute@1", 1);
     create_study(p, "a", "sobol", 4, 1);
     const struct sched_study *ss = serve(p, "a");
-    p->sched->silence_timeout_s = PATIENCE_S;
+    p->sched->workers.silence_timeout_s = PATIENCE_S;
     OK(scheduler_run(p->sched, err));
     (void)all_done_but(p, ss, -1, 4); /* it was frozen from outside, and its trial runs again */
     for (size_t i = 0; i < 4; i++) {
@@ -412,8 +412,8 @@ static void a_device_that_keeps_failing_is_left_alone(void **state)
     const struct sched_study *ss = serve(p, "a");
     p->stop_quarantined = true;
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
-    assert_true(p->sched->workers[0].health.quarantined);
-    assert_false(p->sched->workers[1].health.quarantined);
+    assert_true(p->sched->workers.v[0].health.quarantined);
+    assert_false(p->sched->workers.v[1].health.quarantined);
     assert_int_equal(study_view_count(&ss->view, TRIAL_FAILED), 0);
     assert_true(study_view_count(&ss->view, TRIAL_DONE) > 0);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "sweep/controller/devices/share.h"
+#include "sweep/controller/share.h"
 
 #define N 4
 #define SLOTS_MAX 8

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "study/setup/setup.h"
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 #include "tests/check.h"
 
 static struct sweep_settings settings(const char *devices)

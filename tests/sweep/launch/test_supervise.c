@@ -1,5 +1,5 @@
-/* test_supervise.c - remote workers at given times: who is spoken to, given back, started again, and who waits for
- * whom. No process and no clock: a scheduler by hand, whose worker is the other end of a socket. */
+/* test_supervise.c - remote workers at given times: which one is pinged, given back, started again, and which waits for
+ * another. No process and no clock: workers by hand, of which one is the other end of a socket. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -15,16 +17,15 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "sweep/controller/trial/flight.h"
-#include "sweep/controller/devices/health.h"
-#include "sweep/controller/scheduler.h"
-#include "sweep/controller/devices/supervise.h"
+#include "sweep/launch/health.h"
+#include "sweep/launch/supervise.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
+#include "sweep/launch/workers.h"
 #include "tests/check.h"
 
 struct place {
-    struct scheduler *s;
+    struct workers *s;
     struct proto theirs; /* of worker 0 */
 };
 
@@ -37,20 +38,23 @@ static void quiet(void *ctx, enum log_level level, const char *line)
 static int set_up(void **state)
 {
     struct place *p = mem_alloc(sizeof *p);
-    struct scheduler *s = mem_alloc(sizeof *s);
+    struct workers *s = mem_alloc(sizeof *s);
 
     log_set_sink(quiet, NULL);
     p->s = s;
-    s->n_workers = 3;
+    s->n = 3;
     s->n_hosts = 1;
-    s->workers = mem_array(3, sizeof *s->workers);
+    s->lane = -1;
+    s->v = mem_array(3, sizeof *s->v);
     s->hosts = mem_array(1, sizeof *s->hosts);
     strcpy(s->hosts[0].name, "node");
     s->now_s = 1000;
     for (int i = 0; i < 3; i++) {
-        struct worker *w = &s->workers[i];
+        struct worker *w = &s->v[i];
         w->spec.lanes = 1;
+        w->talks_at = w->logs_at = SIZE_MAX;
         w->spec.place = PLACE_SLURM;
+        w->slots[0].worker = w;
         w->remote = &s->hosts[0];
         snprintf(w->spec.label, sizeof w->spec.label, "slurm/%d", i);
     }
@@ -63,8 +67,8 @@ static int tear_down(void **state)
     struct place *p = *state;
 
     proto_destroy(&p->theirs);
-    proto_destroy(&p->s->workers[0].proto);
-    mem_free(p->s->workers);
+    proto_destroy(&p->s->v[0].proto);
+    mem_free(p->s->v);
     mem_free(p->s->hosts);
     mem_free(p->s);
     mem_free(p);
@@ -74,7 +78,7 @@ static int tear_down(void **state)
 /* Worker 0 is ready since now, and can be listened to. */
 static struct worker *ready(struct place *p)
 {
-    struct worker *w = &p->s->workers[0];
+    struct worker *w = &p->s->v[0];
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
@@ -96,6 +100,16 @@ static const char *heard(struct place *p)
     snprintf(type, sizeof type, "%s", message != NULL ? json_get_str(message, "type") : "");
     cJSON_Delete(message);
     return type;
+}
+
+/* Its socket is there and closed at the other end, as that of a dead worker. */
+static void ready_to_talk(struct place *p)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    close(fds[1]);
+    proto_create(&p->s->v[0].proto, fds[0], fds[0]);
 }
 
 static void one_without_work_is_given_back(void **state)
@@ -137,7 +151,7 @@ static void a_host_of_ssh_keeps_its_idle_worker(void **state)
 static void a_job_may_wait_for_its_turn(void **state)
 {
     struct place *p = *state;
-    struct worker *w = &p->s->workers[1];
+    struct worker *w = &p->s->v[1];
 
     w->state = WORKER_STARTING;
     w->started_s = p->s->now_s;
@@ -153,7 +167,7 @@ static void a_job_may_wait_for_its_turn(void **state)
 static void one_tries_the_way_for_all(void **state)
 {
     struct place *p = *state;
-    struct worker *w = p->s->workers;
+    struct worker *w = p->s->v;
 
     for (int i = 0; i < 3; i++) { /* the network fails for all three */
         w[i].started_s = 900;
@@ -175,7 +189,7 @@ static void one_tries_the_way_for_all(void **state)
 static void a_host_that_keeps_failing_is_left_alone_with_all_its_workers(void **state)
 {
     struct place *p = *state;
-    struct worker *w = p->s->workers;
+    struct worker *w = p->s->v;
 
     for (int i = 0; i < HEALTH_MAX_DEATHS; i++) {
         w[0].started_s = p->s->now_s;
@@ -199,7 +213,7 @@ static void a_host_that_keeps_failing_is_left_alone_with_all_its_workers(void **
 static void one_that_was_sent_away_is_not_to_blame(void **state)
 {
     struct place *p = *state;
-    struct worker *w = p->s->workers;
+    struct worker *w = p->s->v;
 
     for (int i = 0; i < 2 * HEALTH_MAX_DEATHS; i++) {
         w[0].leaving = w[0].greeted = true;
@@ -218,15 +232,69 @@ static void a_program_that_stood_still_judges_nobody(void **state)
 {
     struct place *p = *state;
     struct worker *w = ready(p);
-    struct flight f = {.progress_s = p->s->now_s, .slot = &w->slots[0]};
+    struct slot *slot = &w->slots[0];
 
-    w->slots[0].flight = &f;
-    p->s->now_s += 3600;
-    supervise_slept(p->s, 3600);
-    assert_true(f.slept); /* what it has cost by the clock is no overrun */
-    assert_true(f.progress_s == p->s->now_s && f.asked_s == 0); /* nor does it hang */
+    slot->worker = w;
+    slot->runs = true;
+    slot->progress_s = p->s->now_s;
+    assert_true(workers_begin(p->s, NULL, p->s->now_s + 3600) == 3600);
+    assert_true(slot->slept); /* what it has cost by the clock is no overrun */
+    assert_true(slot->progress_s == p->s->now_s && slot->asked_s == 0); /* nor does it hang */
     assert_true(w->heard_s == p->s->now_s);
-    w->slots[0].flight = NULL;
+    assert_true(workers_begin(p->s, NULL, p->s->now_s + 1) == 0);
+}
+
+/* Dies with two trials: which of them pays. */
+static void a_death_is_paid_for_by_the_guilty_trial(void **state)
+{
+    static const struct {
+        int culprit; /* lane; -1: unknown */
+        bool outside, leaving, alone;
+        enum slot_guilt guilt[2];
+    } cases[] = {
+        {-1, false, false, true, {SLOT_GUILTY}},
+        {-1, false, false, false, {SLOT_SUSPECT, SLOT_SUSPECT}},
+        {0, false, false, false, {SLOT_GUILTY, SLOT_INNOCENT}},
+        {1, true, false, false, {SLOT_INNOCENT, SLOT_GUILTY}},
+        {-1, true, false, false, {SLOT_OUTSIDE, SLOT_OUTSIDE}},
+        {-1, false, true, false, {SLOT_INNOCENT, SLOT_INNOCENT}},
+    };
+    struct place *p = *state;
+    struct worker *w = &p->s->v[0];
+
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        struct workers_event e;
+        int n = cases[k].alone ? 1 : 2;
+        w->spec.lanes = 2;
+        w->spec.place = PLACE_HERE;
+        w->remote = NULL;
+        w->pid = fork();
+        if (w->pid == 0)
+            _exit(3);
+        assert_true(w->pid > 0);
+        w->state = WORKER_DYING;
+        w->log_fd = -1;
+        w->outside = cases[k].outside;
+        w->leaving = cases[k].leaving;
+        w->culprit = cases[k].culprit >= 0 ? &w->slots[cases[k].culprit] : NULL;
+        for (int lane = 0; lane < n; lane++)
+            w->slots[lane] = (struct slot){.worker = w, .lane = lane, .runs = true};
+        siginfo_t info;
+        assert_int_equal(waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOWAIT), 0); /* it is dead, and not reaped */
+        w->talks_at = w->logs_at = SIZE_MAX;
+        ready_to_talk(p);
+        (void)workers_begin(p->s, NULL, p->s->now_s + 1);
+        for (int lane = 0; lane < n; lane++) {
+            assert_true(workers_next(p->s, &e));
+            assert_int_equal(e.type, WORKERS_TRIAL_DIED);
+            assert_ptr_equal(e.slot, &w->slots[lane]);
+            assert_int_equal(e.guilt, cases[k].guilt[lane]);
+            assert_string_equal(e.how, "ended with exit code 3");
+            slot_free(e.slot, p->s->now_s); /* which forgets the culprit, and not for the trials that follow */
+        }
+        assert_false(workers_next(p->s, &e));
+        assert_int_equal(w->state, WORKER_DOWN);
+    }
 }
 
 int main(void)
@@ -240,6 +308,7 @@ int main(void)
         CASE(a_host_that_keeps_failing_is_left_alone_with_all_its_workers),
         CASE(one_that_was_sent_away_is_not_to_blame),
         CASE(a_program_that_stood_still_judges_nobody),
+        CASE(a_death_is_paid_for_by_the_guilty_trial),
     };
 
     signal(SIGPIPE, SIG_IGN); /* as in the program */

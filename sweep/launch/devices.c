@@ -2,7 +2,7 @@
  * Invariants: (1) a GPU is one worker with a lane for each run; a CPU is a worker of one lane for each run, so that
  * runs do not share a process; (2) cores of CPU workers are disjoint as long as there are enough of them, and they are
  * where cost is time. */
-#include "sweep/controller/devices/devices.h"
+#include "sweep/launch/devices.h"
 
 #include "base/config/opt.h"
 #include "base/os/machine.h"
@@ -13,8 +13,7 @@
 #include "study/space/search.h"
 #include "study/view/study_view.h"
 #include "study/setup/setup.h"
-#include "sweep/controller/devices/device_class.h"
-#include "sweep/controller/scheduler.h"
+#include "sweep/launch/device_class.h"
 #include "sweep/launch/remote_devices.h"
 
 #include <math.h>
@@ -47,9 +46,8 @@ enum status devices_add(struct devices *d, const struct device_spec *spec, struc
             return FAIL(err, ST_CONFIG, "sweep.devices names a GPU twice, in %s and in %s; each is one worker's",
                         d->v[i].label, spec->label);
     }
-    if (d->n == SCHED_MAX_WORKERS)
-        return FAIL(err, ST_CONFIG, "sweep.devices and runs_per_device ask for more than %d workers",
-                    SCHED_MAX_WORKERS);
+    if (d->n == WORKERS_MAX)
+        return FAIL(err, ST_CONFIG, "sweep.devices and runs_per_device ask for more than %d workers", WORKERS_MAX);
     d->v[d->n++] = *spec;
     return ST_OK;
 }
@@ -277,17 +275,17 @@ static int64_t searched_most(const struct search *search, const char *key, int64
     return most;
 }
 
-enum status devices_check_width(const struct devices *devices, const struct search *search, int64_t wanted,
+enum status devices_check_width(const struct device_spec *spec, const struct search *search, int64_t wanted,
                                 struct error *err)
 {
     int first, n;
 
     wanted = searched_most(search, "train.devices", wanted);
-    for (size_t i = 0; i < devices->n; i++)
-        if (device_gpus(devices->v[i].name, &first, &n) && n < wanted)
-            return FAIL(err, ST_CONFIG,
-                        "train.devices is up to %lld, and %s of sweep.devices has %d GPU%s; give each trial a group of "
-                        "that many, like cuda:0-%lld",
-                        (long long)wanted, devices->v[i].label, n, n == 1 ? "" : "s", (long long)wanted - 1);
-    return ST_OK;
+    if (!device_gpus(spec->name, &first, &n) || n >= wanted)
+        return ST_OK;
+    return FAIL(
+        err, ST_CONFIG,
+        "train.devices is up to %lld, and %s of sweep.devices has %d GPU%s; give each trial a group of that many, "
+        "like cuda:0-%lld",
+        (long long)wanted, spec->label, n, n == 1 ? "" : "s", (long long)wanted - 1);
 }

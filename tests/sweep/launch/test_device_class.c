@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "sweep/controller/devices/device_class.h"
+#include "sweep/launch/device_class.h"
 #include "tests/check.h"
 
 static void names_become_kinds(void **state)

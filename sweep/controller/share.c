@@ -1,7 +1,7 @@
 /* share.c - accounts of device time, see share.h.
  * Invariant: among those that wait without a break, the accounts differ by no more than what one flight of each device
  * adds. */
-#include "sweep/controller/devices/share.h"
+#include "sweep/controller/share.h"
 
 #include <math.h>
 
