@@ -547,8 +547,9 @@ enum store_hint {
     STORE_HINT_ANSWERS, /* the controller has answered one */
     STORE_HINTS
 };
-/* From now on, for as long as the store is open, also on connections that are made again. */
+/* From now on, until store_unlisten, also on connections that are made again. */
 enum status store_listen(struct store *store, enum store_hint hint, struct error *err) MUST_USE;
+void store_unlisten(struct store *store); /* to any of them: each NOTIFY wakes every connection that listens */
 int store_hint_fd(const struct store *store); /* to poll for reading; -1: there is none now */
 bool store_hint_take(struct store *store, enum store_hint hint); /* did it come since the last call? */
 /* Waits for it; false: the time is over, or a signal came. A file has none: it waits for the time. */

@@ -30,6 +30,12 @@ enum status store_listen(struct store *store, enum store_hint hint, struct error
     return store->pg != NULL ? pg_listen(store, 1u << hint, err) : ST_OK;
 }
 
+void store_unlisten(struct store *store)
+{
+    if (store->pg != NULL)
+        pg_unlisten(store->pg);
+}
+
 int store_hint_fd(const struct store *store)
 {
     return store->pg != NULL ? pg_hint_fd(store->pg) : -1;

@@ -337,6 +337,13 @@ enum status pg_listen(struct store *store, unsigned hints, struct error *err)
     return listen_now(store, err);
 }
 
+void pg_unlisten(struct pg *pg)
+{
+    pg->listens = pg->came = 0;
+    if (PQstatus(pg->conn) == CONNECTION_OK && !pg->in_transaction)
+        PQclear(PQexec(pg->conn, "UNLISTEN *"));
+}
+
 void pg_send_hint(struct pg *pg, unsigned hint)
 {
     pg->sends |= hint;

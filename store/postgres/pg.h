@@ -62,6 +62,7 @@ PG_ONLY unsigned pg_hints_take(struct pg *pg, unsigned hints); /* of these, thos
 PG_ONLY unsigned pg_hint_wait(struct pg *pg, unsigned hints, double seconds);
 /* Also on later connections. */
 PG_ONLY enum status pg_listen(struct store *store, unsigned hints, struct error *err) MUST_USE;
+PG_ONLY void pg_unlisten(struct pg *pg);
 PG_ONLY void pg_send_hint(struct pg *pg, unsigned hint); /* with the commit of the open transaction */
 
 /* -- pg_stmt.c -- */

@@ -8,6 +8,7 @@
 #include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/space/search.h"
@@ -32,6 +33,8 @@
 #define WAIT_S 0.3 /* until a node without a trial looks again */
 #define HINT_WAIT_S 1 /* the same where a store hints at a new trial */
 #define LOOK_S 2 /* until it looks though nothing seems to have changed */
+#define MISS_S                                                                                                         \
+    0.1 /* how long a hint waits after one that came to nothing; twice as long after each more, up to LOOK_S */
 #define TOKEN_BYTES 16
 #define LOCKED_S 2 /* wait for another program's lock on the store, until the call fails and comes again */
 
@@ -41,8 +44,11 @@ struct ask_store {
     struct store_studies studies;
     struct lease claimed; /* a trial that is ours, and whose answer is not made yet; id 0: none */
     int64_t version; /* of the store when no trial was found last; -1: none */
+    bool listens; /* for hints: while it has no trial */
     bool hinted; /* the store has hinted at a new trial since the last look at it */
-    double asked_s;
+    double asked_s; /* the last look */
+    double miss_s; /* until hints count again after it: many idle clients wake for each trial, and one gets it */
+    struct rng rng;
     char device_class[DEVICE_CLASS_MAX]; /* of the worker that asked last */
 };
 
@@ -52,6 +58,7 @@ struct ask_store *ask_store_create(const char *path)
 
     c->path = path;
     c->version = -1;
+    c->rng = rng_seed((uint64_t)clock_mono_ns() ^ (uint64_t)(uintptr_t)c);
     return c;
 }
 
@@ -60,6 +67,7 @@ static void disconnect(struct ask_store *c)
     store_studies_free(&c->studies);
     store_close(c->store);
     c->store = NULL;
+    c->listens = false;
     c->version = -1;
 }
 
@@ -177,10 +185,13 @@ static cJSON *wait_answer(struct ask_store *c)
     cJSON *answer = cJSON_CreateObject();
     bool hints = store_hint_fd(c->store) >= 0;
 
-    if (hints)
+    if (hints && !c->hinted)
         c->hinted = store_hint_wait(c->store, STORE_HINT_TRIALS, HINT_WAIT_S);
     json_add_str(answer, "state", "running");
-    json_add_f64(answer, "wait_s", hints ? 0.01 : WAIT_S);
+    json_add_f64(answer, "wait_s",
+                 c->hinted ? fmax(c->asked_s + c->miss_s - clock_mono_s(), 0.01)
+                 : hints   ? 0.01
+                           : WAIT_S);
     return answer;
 }
 
@@ -198,21 +209,30 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
     snprintf(c->device_class, sizeof c->device_class, "%s", text_of(device, "class"));
     if (c->claimed.id != 0)
         return answer_claim(c, body, ret_answer, err);
-    bool news = store_hint_take(c->store, STORE_HINT_TRIALS) || c->hinted;
+    if (!c->listens)
+        TRY(store_listen(c->store, STORE_HINT_TRIALS, err));
+    c->listens = true;
+    c->hinted = store_hint_take(c->store, STORE_HINT_TRIALS) || c->hinted;
+    bool news = c->hinted && now_s - c->asked_s >= c->miss_s;
     if (store_hint_fd(c->store) < 0) {
         TRY(store_data_version(c->store, &version, err));
         news = version != c->version;
     }
     if (news || now_s - c->asked_s > LOOK_S) { /* the hint may fail: now and then it looks anyway */
         c->asked_s = now_s;
+        c->miss_s = c->hinted ? fmin(2 * c->miss_s + MISS_S * rng_f64(&c->rng), LOOK_S) : 0;
         c->hinted = false;
         TRY(store_leases_expire(c->store, &n_expired, err));
         TRY(store_studies_order(&c->studies, c->store, &spec, c->device_class, order, &n, err));
         for (size_t i = 0; i < n; i++) {
             struct error none = {0};
             enum status rc = claim(c, order[i], body, &none);
-            if (rc == ST_OK)
+            if (rc == ST_OK) {
+                c->miss_s = 0;
+                c->listens = false;
+                store_unlisten(c->store);
                 return answer_claim(c, body, ret_answer, err);
+            }
             if (rc != ST_NOTFOUND)
                 return FAIL(err, rc, "%s", none.text);
         }
@@ -394,7 +414,6 @@ static enum status call(struct ask_store *c, const char *verb, const cJSON *body
     if (c->store == NULL) {
         TRY(store_open_second(&c->store, c->path, err));
         store_on_locked(c->store, wait_a_little, NULL);
-        TRY(store_listen(c->store, STORE_HINT_TRIALS, err));
     }
     return strcmp(verb, "ask") == 0      ? ask(c, body, ret_answer, err)
            : strcmp(verb, "report") == 0 ? report(c, body, ret_answer, err)
