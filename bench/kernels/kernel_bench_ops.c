@@ -2,23 +2,31 @@
  * flops that it needs at least. Bytes count each tensor once, as read or written; a cache may make them cheaper. */
 #include "bench/kernels/kernel_bench_ops.h"
 
-#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 
 #define N_RANDOM ((size_t)1 << 16) /* numbers that are made; tensors repeat them */
-#define MAX_OWNED_PER_SET 48
 
 /* ---- tensors ---- */
 
-enum status kb_alloc(struct kb *b, void **ret_mem, size_t bytes, struct error *err)
+static void must(enum status rc, const struct error *err)
 {
-    *ret_mem = NULL;
-    if (b->n_owned == b->max_owned)
-        return FAIL(err, ST_INTERNAL, "bench kernels: more tensors than planned");
-    TRY(kern_alloc(b->kern, ret_mem, bytes, "the tensors of the measurement", err));
-    b->owned[b->n_owned++] = *ret_mem;
-    return ST_OK;
+    if (rc == ST_OK)
+        return;
+    fprintf(stderr, "trawl-bench: %s\n", err->text);
+    exit(status_exit_code(rc));
+}
+
+void *kb_alloc(struct kb *b, size_t bytes)
+{
+    struct error err = {0};
+    void *mem = NULL;
+
+    MEM_ROOM(b->owned, b->n_owned, b->max_owned);
+    must(kern_alloc(b->kern, &mem, bytes, "the tensors of the measurement", &err), &err);
+    return b->owned[b->n_owned++] = mem;
 }
 
 struct fill {
@@ -27,61 +35,50 @@ struct fill {
     float *host; /* scratch of n_max numbers */
     void *stage; /* device, n_max f32 */
     size_t n_max;
-    struct error *err;
-    enum status rc; /* the first failure; everything after it does nothing */
 };
 
-static void *fill_alloc(struct fill *f, size_t bytes)
+static void upload(struct kb *b, void *mem, const void *from, size_t bytes)
 {
-    void *mem = NULL;
+    struct error err = {0};
 
-    if (f->rc == ST_OK)
-        f->rc = kb_alloc(f->b, &mem, bytes, f->err);
-    return mem;
+    must(kern_upload(b->kern, mem, from, bytes, &err), &err);
+    must(kern_sync(b->kern, &err), &err); /* what it came from is used again */
 }
 
 static float *fill_f32(struct fill *f, size_t n, float scale)
 {
-    float *mem = (float *)fill_alloc(f, n * sizeof *mem);
+    float *mem = (float *)kb_alloc(f->b, n * sizeof *mem);
 
-    for (size_t i = 0; f->rc == ST_OK && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         f->host[i] = f->random[i % N_RANDOM] * scale;
-    if (f->rc == ST_OK)
-        f->rc = kern_upload(f->b->kern, mem, f->host, n * sizeof *mem, f->err);
-    if (f->rc == ST_OK)
-        f->rc = kern_sync(f->b->kern, f->err); /* host is used again */
+    upload(f->b, mem, f->host, n * sizeof *mem);
     return mem;
 }
 
 static void *fill_act(struct fill *f, size_t n, float scale)
 {
     struct kb *b = f->b;
+    struct error err = {0};
     void *mem;
 
     if (b->ops->act_size == sizeof(float))
         return fill_f32(f, n, scale);
-    mem = fill_alloc(f, n * b->ops->act_size);
-    for (size_t i = 0; f->rc == ST_OK && i < n; i++)
+    mem = kb_alloc(b, n * b->ops->act_size);
+    for (size_t i = 0; i < n; i++)
         f->host[i] = f->random[i % N_RANDOM] * scale;
-    if (f->rc == ST_OK)
-        f->rc = kern_upload(b->kern, f->stage, f->host, n * sizeof(float), f->err);
-    if (f->rc == ST_OK)
-        b->ops->weights_cast(b->kern, mem, (const float *)f->stage, n);
-    if (f->rc == ST_OK)
-        f->rc = kern_sync(b->kern, f->err);
+    upload(b, f->stage, f->host, n * sizeof(float));
+    b->ops->weights_cast(b->kern, mem, (const float *)f->stage, n);
+    must(kern_sync(b->kern, &err), &err);
     return mem;
 }
 
 static uint8_t *fill_flags(struct fill *f, size_t n, size_t one_in)
 {
-    uint8_t *mem = (uint8_t *)fill_alloc(f, n), *host = (uint8_t *)f->host;
+    uint8_t *mem = (uint8_t *)kb_alloc(f->b, n), *host = (uint8_t *)f->host;
 
-    for (size_t i = 0; f->rc == ST_OK && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         host[i] = one_in > 0 && i % one_in == 0;
-    if (f->rc == ST_OK)
-        f->rc = kern_upload(f->b->kern, mem, host, n, f->err);
-    if (f->rc == ST_OK)
-        f->rc = kern_sync(f->b->kern, f->err);
+    upload(f->b, mem, host, n);
     return mem;
 }
 
@@ -105,8 +102,8 @@ static void fill_set(struct fill *f, struct kb_set *s)
     s->rewards = fill_f32(f, TN, 1.0f), s->weight = fill_f32(f, z->N, 1.0f), s->mean_std = fill_f32(f, 2, 1.0f);
     s->known = fill_f32(f, z->N * KERN_NOVELTY_FEATURES * KERN_NOVELTY_FEATURES, 0.0f);
     s->projection = fill_f32(f, (z->D + 1) * KERN_NOVELTY_FEATURES, 1.0f);
-    s->actions = (int32_t *)fill_alloc(f, rows * n_actions);
-    s->actions_all = (int32_t *)fill_alloc(f, TN * n_actions);
+    s->actions = (int32_t *)kb_alloc(f->b, rows * n_actions);
+    s->actions_all = (int32_t *)kb_alloc(f->b, TN * n_actions);
     s->reset = fill_flags(f, TN, 97), s->terms = fill_flags(f, TN, 97), s->truncs = fill_flags(f, TN, 0);
     if (z->has_mask)
         s->mask = fill_flags(f, rows * z->A, 1);
@@ -140,52 +137,46 @@ static void fill_shared(struct fill *f)
         b->tensors[i] = (struct kern_tensor){at, rows[i], cols[i], cols[i] > 1};
         at += rows[i] * cols[i];
     }
-    b->hyper = (struct kern_hyper *)fill_alloc(f, sizeof hyper);
-    b->stats = (struct kern_stats *)fill_alloc(f, sizeof *b->stats);
-    b->part = (struct kern_stats *)fill_alloc(f, sizeof *b->part);
-    b->rng = (struct rng *)fill_alloc(f, sizeof *b->rng);
-    b->perm = (int32_t *)fill_alloc(f, z->N * sizeof *b->perm);
-    b->idx = (int32_t *)fill_alloc(f, z->B * sizeof *b->idx);
+    b->hyper = (struct kern_hyper *)kb_alloc(b, sizeof hyper);
+    b->stats = (struct kern_stats *)kb_alloc(b, sizeof *b->stats);
+    b->part = (struct kern_stats *)kb_alloc(b, sizeof *b->part);
+    b->rng = (struct rng *)kb_alloc(b, sizeof *b->rng);
+    b->perm = (int32_t *)kb_alloc(f->b, z->N * sizeof *b->perm);
+    b->idx = (int32_t *)kb_alloc(f->b, z->B * sizeof *b->idx);
     b->prob = fill_f32(f, z->N, 0.0f);
     b->norm = fill_f32(f, 1, 1.0f);
-    b->scratch = fill_alloc(f, kern_muon_scratch_bytes(b->tensors, 5));
-    b->step = (int64_t *)fill_alloc(f, sizeof *b->step);
-    b->marks = (uint64_t *)fill_alloc(f, 2 * sizeof *b->marks);
-    if (f->rc == ST_OK)
-        f->rc = kern_upload(b->kern, b->hyper, &hyper, sizeof hyper, f->err);
-    if (f->rc == ST_OK)
-        f->rc = kern_sync(b->kern, f->err);
+    b->scratch = kb_alloc(b, kern_muon_scratch_bytes(b->tensors, 5));
+    b->step = (int64_t *)kb_alloc(b, sizeof *b->step);
+    b->marks = (uint64_t *)kb_alloc(b, 2 * sizeof *b->marks);
+    upload(b, b->hyper, &hyper, sizeof hyper);
 }
 
-enum status kb_create(struct kb *b, struct error *err)
+void kb_create(struct kb *b)
 {
     const struct kb_shape *z = &b->shape;
     struct rng rng = rng_seed(1);
     size_t rows = z->N > z->M ? z->N : z->M, wide = 3 * z->H > z->D ? 3 * z->H : z->D;
-    struct fill f = {.b = b, .n_max = rows * wide, .err = err};
+    struct fill f = {.b = b, .n_max = rows * wide};
     size_t TND = z->T * z->N * z->D;
+    struct error err = {0};
 
     f.n_max = (f.n_max > TND ? f.n_max : TND) + z->n_params + N_RANDOM;
-    b->max_owned = 16 + b->n_sets * MAX_OWNED_PER_SET;
-    b->owned = (void **)mem_array(b->max_owned, sizeof *b->owned);
     b->sets = (struct kb_set *)mem_array(b->n_sets, sizeof *b->sets);
     f.random = (float *)mem_array(N_RANDOM, sizeof *f.random);
     f.host = (float *)mem_array(f.n_max, sizeof *f.host);
     if (b->ops->act_size != sizeof(float))
-        f.rc = kern_alloc(b->kern, &f.stage, f.n_max * sizeof(float), "the tensors of the measurement", err);
-    for (size_t i = 0; f.rc == ST_OK && i < N_RANDOM; i++)
+        must(kern_alloc(b->kern, &f.stage, f.n_max * sizeof(float), "the tensors of the measurement", &err), &err);
+    for (size_t i = 0; i < N_RANDOM; i++)
         f.random[i] = 2.0f * rng_f32(&rng) - 1.0f;
     fill_shared(&f);
-    for (size_t i = 0; f.rc == ST_OK && i < b->n_sets; i++)
+    for (size_t i = 0; i < b->n_sets; i++)
         fill_set(&f, &b->sets[i]);
-    if (f.rc == ST_OK && b->ops->segments_shuffle != NULL)
+    if (b->ops->segments_shuffle != NULL)
         b->ops->segments_shuffle(b->kern, b->perm, b->rng, z->N);
-    if (f.rc == ST_OK)
-        f.rc = kern_sync(b->kern, err);
+    must(kern_sync(b->kern, &err), &err);
     kern_free(b->kern, f.stage);
     mem_free(f.random);
     mem_free(f.host);
-    return f.rc;
 }
 
 void kb_destroy(struct kb *b)
@@ -194,9 +185,6 @@ void kb_destroy(struct kb *b)
         kern_free(b->kern, b->owned[i]);
     mem_free(b->owned);
     mem_free(b->sets);
-    b->owned = NULL;
-    b->sets = NULL;
-    b->n_owned = 0;
 }
 
 /* ---- operations ---- */
@@ -228,22 +216,46 @@ static const void *weights(const struct kb *b, const struct kb_set *s, size_t i)
     return b->ops->act_size == sizeof(float) ? (const void *)(s->params + b->tensors[i].offset) : WEIGHT(s, b, i);
 }
 
-RUN(act_encoder)
+/* Layers of the rows of a step (N) or of a minibatch (M). */
+static void encoder_of(struct kb *b, const struct kb_set *s, size_t rows)
 {
-    SHAPE;
-    struct kern_linear l = {.M = z->N, .N = z->H, .K = z->D, .act = KERN_ACT_RELU};
+    struct kern_linear l = {.M = rows, .N = b->shape.H, .K = b->shape.D, .act = KERN_ACT_RELU};
     l.y = s->enc, l.x = s->obs, l.w = weights(b, s, 0), l.b = weights(b, s, 1);
     b->ops->linear_forward(b->kern, &l);
 }
+
+static void gates_of(struct kb *b, const struct kb_set *s, size_t rows)
+{
+    struct kern_linear l = {.M = rows, .N = 3 * b->shape.H, .K = b->shape.H};
+    l.y = s->gates, l.x = s->enc, l.w = weights(b, s, 2);
+    b->ops->linear_forward(b->kern, &l);
+}
+
+static void heads_of(struct kb *b, const struct kb_set *s, size_t rows)
+{
+    struct kern_heads_layer l = {.M = rows, .O = b->shape.O, .H = b->shape.H};
+    l.out = s->pol, l.x = s->out, l.w = s->params + b->tensors[3].offset, l.b = s->params + b->tensors[4].offset;
+    b->ops->heads_forward(b->kern, &l);
+}
+
+static void advantage_of(struct kb *b, const struct kb_set *s, size_t agents, const float *log_ratio)
+{
+    struct kern_advantage l = {.T = b->shape.T, .N = agents, .log_ratio = log_ratio};
+    l.adv = s->adv, l.ret = s->ret, l.rewards = s->rewards, l.values = s->value, l.boot = s->boot, l.terms = s->terms;
+    l.truncs = s->truncs, l.hyper = b->hyper;
+    b->ops->advantage(b->kern, &l);
+}
+
+#define ROWS(NAME, CALL)                                                                                               \
+    RUN(NAME)                                                                                                          \
+    {                                                                                                                  \
+        const struct kb_shape *z = &b->shape;                                                                          \
+        CALL;                                                                                                          \
+    }
+ROWS(act_encoder, encoder_of(b, s, z->N))
 BYTES(act_encoder, a *(N *D + N * H + H * D + H))
 FLOPS(act_encoder, 2 * N * H * D)
-RUN(act_gates)
-{
-    SHAPE;
-    b->ops->linear_forward(
-        b->kern,
-        &(struct kern_linear){.y = s->gates, .x = s->enc, .w = weights(b, s, 2), .M = z->N, .N = 3 * z->H, .K = z->H});
-}
+ROWS(act_gates, gates_of(b, s, z->N))
 BYTES(act_gates, a *(4 * N * H + 3 * H * H))
 FLOPS(act_gates, 6 * N * H * H)
 RUN(act_mingru)
@@ -255,13 +267,7 @@ RUN(act_mingru)
             .out = s->out, .state = s->h, .gates = s->gates, .x = s->enc, .reset = s->reset, .B = z->N, .H = z->H});
 }
 BYTES(act_mingru, 5 * a * N * H + 8 * N * H + N)
-RUN(act_heads)
-{
-    SHAPE;
-    struct kern_heads_layer l = {.M = z->N, .O = z->O, .H = z->H};
-    l.out = s->pol, l.x = s->out, l.w = s->params + b->tensors[3].offset, l.b = s->params + b->tensors[4].offset;
-    b->ops->heads_forward(b->kern, &l);
-}
+ROWS(act_heads, heads_of(b, s, z->N))
 BYTES(act_heads, a *N *H + 4 * (N * O + O * H + O))
 FLOPS(act_heads, 2 * N * O * H)
 RUN(act_sample)
@@ -288,14 +294,7 @@ RUN(act_post)
 }
 BYTES(act_post, 11 * N)
 
-RUN(advantage_all)
-{
-    SHAPE;
-    struct kern_advantage l = {.T = z->T, .N = z->N};
-    l.adv = s->adv, l.ret = s->ret, l.rewards = s->rewards, l.values = s->value, l.boot = s->boot, l.terms = s->terms;
-    l.truncs = s->truncs, l.hyper = b->hyper;
-    b->ops->advantage(b->kern, &l);
-}
+ROWS(advantage_all, advantage_of(b, s, z->N, NULL))
 BYTES(advantage_all, T *N *(4 * 4 + 2) + 4 * N)
 RUN(priority)
 {
@@ -332,22 +331,10 @@ RUN(gather)
                      .items = items, .n_items = sizeof items / sizeof items[0], .idx = b->perm, .N = z->N, .B = z->B});
 }
 BYTES(gather, 2 * M * (D * a + 4 * heads + 12) + 8 * B * H + 4 * B)
-RUN(encoder)
-{
-    SHAPE;
-    struct kern_linear l = {.M = z->M, .N = z->H, .K = z->D, .act = KERN_ACT_RELU};
-    l.y = s->enc, l.x = s->obs, l.w = weights(b, s, 0), l.b = weights(b, s, 1);
-    b->ops->linear_forward(b->kern, &l);
-}
+ROWS(encoder, encoder_of(b, s, z->M))
 BYTES(encoder, a *(M *D + M * H + H * D + H))
 FLOPS(encoder, 2 * M * H * D)
-RUN(gates)
-{
-    SHAPE;
-    b->ops->linear_forward(
-        b->kern,
-        &(struct kern_linear){.y = s->gates, .x = s->enc, .w = weights(b, s, 2), .M = z->M, .N = 3 * z->H, .K = z->H});
-}
+ROWS(gates, gates_of(b, s, z->M))
 BYTES(gates, a *(4 * M * H + 3 * H * H))
 FLOPS(gates, 6 * M * H * H)
 RUN(mingru)
@@ -358,13 +345,7 @@ RUN(mingru)
     b->ops->mingru_forward(b->kern, &l);
 }
 BYTES(mingru, 6 * a * M * H + 4 * B * H + M)
-RUN(heads)
-{
-    SHAPE;
-    struct kern_heads_layer l = {.M = z->M, .O = z->O, .H = z->H};
-    l.out = s->pol, l.x = s->out, l.w = s->params + b->tensors[3].offset, l.b = s->params + b->tensors[4].offset;
-    b->ops->heads_forward(b->kern, &l);
-}
+ROWS(heads, heads_of(b, s, z->M))
 BYTES(heads, a *M *H + 4 * (M * O + O * H + O))
 FLOPS(heads, 2 * M * O * H)
 RUN(segments_keep)
@@ -376,14 +357,7 @@ RUN(segments_keep)
     b->ops->segments_keep(b->kern, &l);
 }
 BYTES(segments_keep, M *(4 * O + 4 * heads + 8 + mask) + 4 * B)
-RUN(advantage)
-{
-    SHAPE;
-    struct kern_advantage l = {.T = z->T, .N = z->B};
-    l.adv = s->adv, l.ret = s->ret, l.rewards = s->rewards, l.values = s->value, l.boot = s->boot, l.terms = s->terms;
-    l.truncs = s->truncs, l.log_ratio = s->ratio, l.hyper = b->hyper;
-    b->ops->advantage(b->kern, &l);
-}
+ROWS(advantage, advantage_of(b, s, z->B, s->ratio))
 BYTES(advantage, M *(5 * 4 + 2) + 4 * B)
 RUN(novelty) /* of the steps whose observation is there */
 {

@@ -57,10 +57,9 @@ struct kb_op {
 extern const struct kb_op kb_ops[];
 extern const size_t kb_n_ops;
 
-/* Tensors with random contents. On failure kb_destroy still has to be called. */
-enum status kb_create(struct kb *b, struct error *err) MUST_USE; /* kern, shape and n_sets are set */
+/* Tensors with random contents; kern, shape and n_sets are set. Without memory the program ends with a message. */
+void kb_create(struct kb *b);
 void kb_destroy(struct kb *b); /* not the device */
-/* Device memory that lives as long as b; NULL in *ret_mem on failure. */
-enum status kb_alloc(struct kb *b, void **ret_mem, size_t bytes, struct error *err) MUST_USE;
+void *kb_alloc(struct kb *b, size_t bytes); /* device memory that lives as long as b */
 
 #endif
