@@ -3,8 +3,7 @@
 
 static const struct opt_def track_defs[] = {
     OPT_ROW_STR(struct track_settings, trackers, "",
-                "Names the experiment trackers that get all reports, with commas: wandb, mlflow, trackio, webhook; "
-                "short: --track."),
+                "Names the experiment trackers that get all reports, with commas: " TRACKER_NAMES "; short: --track."),
     OPT_ROW_BOOL(struct track_settings, offline, "false",
                  "Keeps reports to trackers in the store until `trawl sync`; no connection is made."),
     OPT_ROW_BOOL(struct track_settings, strict, "false",

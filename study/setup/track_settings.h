@@ -7,6 +7,8 @@
 
 #include "base/config/opt.h"
 
+#define TRACKER_NAMES "wandb, mlflow, trackio, webhook" /* for help; web/track/track_check.c has the trackers */
+
 struct track_settings {
     char trackers[OPT_STR_MAX]; /* "wandb,mlflow"; "": none */
     bool offline; /* rows stay in the store for `trawl sync`; no socket is opened */

@@ -534,7 +534,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
          "auto, cpu, cuda:0,cuda:1, ssh:HOST, slurm:gpu=1*N, cmd:COMMAND (sweep.devices)"},
         {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
         {"track", 0, CLI_TEXT, &s.track, "NAMES",
-         "report to experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
+         "report to experiment trackers, with commas: " TRACKER_NAMES " (track.trackers)"},
         {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},
         {"json", 0, CLI_FLAG, &s.json, NULL, "print the study as JSON at the end, like `trawl show --json`"},
         {"print-config", 0, CLI_FLAG, &s.print_config, NULL,

@@ -347,7 +347,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         {"from-policy", 0, CLI_TEXT, &t.from_policy, "FILE",
          "start from the weights of a checkpoint's policy; all else is the config's (train.from_policy)"},
         {"track", 0, CLI_TEXT, &t.trackers, "NAMES",
-         "report to experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
+         "report to experiment trackers, with commas: " TRACKER_NAMES " (track.trackers)"},
         {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
         {"store", 0, CLI_STORE, &t.store_path, "FILE",
          "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
