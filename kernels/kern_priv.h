@@ -79,6 +79,7 @@ extern const struct kern_device cpu_device;
 bool cuda_probe(char *ret_text, size_t size);
 int cuda_count(void);
 size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu */
+void cuda_nccl_fact(char *ret_text, size_t size); /* cuda/nccl.cu: is NCCL found, of which version, and what for */
 extern const struct kern_device cuda_device; /* cuda/device.cu */
 extern const char cuda_env_device_text[]; /* made by envs/plugin/make_header.py */
 #endif

@@ -21,12 +21,12 @@ bool store_may_exist(const char *path)
     return store_is_address(path) || access(path, F_OK) == 0;
 }
 
-/* Bytes of the scheme in SCHEME://...; 0: there is none. */
+/* Bytes of the scheme in SCHEME:...; 0: there is none. */
 static size_t scheme_length(const char *path)
 {
     size_t n = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
 
-    return isalpha((unsigned char)path[0]) && strncmp(path + n, "://", 3) == 0 ? n : 0;
+    return isalpha((unsigned char)path[0]) && path[n] == ':' ? n : 0;
 }
 
 enum status store_address_check(const char *path, struct error *err)
@@ -35,12 +35,13 @@ enum status store_address_check(const char *path, struct error *err)
 
     if (store_is_address(path))
         return pg_address_check(path, err);
-    if (n > 0) /* as a path it would be a file in a folder that nobody has */
-        return FAIL(err, ST_USAGE,
-                    "%s: no kind of store is called '%.*s'; give a file's path, or postgresql://HOST/DATABASE", path,
-                    (int)n, path);
-    if (strncmp(path, "postgresql:", 11) == 0 || strncmp(path, "postgres:", 9) == 0) /* else a file of this name */
+    if (strncmp(path, "postgresql:", 11) == 0 || strncmp(path, "postgres:", 9) == 0)
         return FAIL(err, ST_USAGE, "%s: the address of a database has two slashes: postgresql://HOST/DATABASE", path);
+    if (n > 0)
+        return FAIL(err, ST_USAGE,
+                    "%s: no kind of store is called '%.*s'; give a file's path (./%s is a file of this name), or "
+                    "postgresql://HOST/DATABASE",
+                    path, (int)n, path, path);
     return ST_OK;
 }
 

@@ -36,6 +36,8 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
 enum status store_open_controller(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 /* ST_IO if missing, ST_NOTFOUND if nothing was ever written to it. Sees what was committed when each call began. */
 enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE;
+/* The same; blind: damaged tables are no failure. */
+enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
 const char *store_path(const struct store *store);
 /* Does a process hold the writer's lock of the store at path, or, in PostgreSQL, that of the study of this name (NULL:

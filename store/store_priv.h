@@ -247,8 +247,6 @@ enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
 enum status store_copy_rows(struct store *from, struct store *to, struct store_copied *ret, struct error *err) MUST_USE;
 
 /* -- open.c -- */
-/* store_open_reader; blind: damaged tables are no failure. */
-enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err) MUST_USE;
 
 /* -- lock.c -- */
 /* The path without symbolic links, also of a file that does not exist yet: every name of a store has the same lock.

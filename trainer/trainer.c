@@ -64,21 +64,29 @@ static enum status check_obs(const struct policy_settings *p, const struct env_d
 static enum status check_devices(const struct train_settings *s, const struct env_shape *shape, struct error *err)
 {
     int64_t n = s->devices > 0 ? s->devices : 1, games = s->total_agents / shape->n_agents;
-    int64_t steps = s->shuffle == TRAIN_SHUFFLE_STEPS ? 1 : s->horizon, segments = s->minibatch_size / steps;
+    bool by_steps = s->shuffle == TRAIN_SHUFFLE_STEPS;
+    int64_t steps = by_steps ? 1 : s->horizon, segments = s->minibatch_size / steps;
 
     if (s->devices < 0 || n > KERN_RANKS_MAX)
         return FAIL(err, ST_CONFIG, "train.devices is %" PRId64 ", it must be 1 to %d", s->devices, KERN_RANKS_MAX);
     if (games % n != 0)
         return FAIL(err, ST_CONFIG,
-                    "train.total_agents %" PRId64 " is %" PRId64 " games of %d agents, which train.devices %" PRId64
+                    "train.total_agents %" PRId64 " is %" PRId64 " game%s of %d agent%s, which train.devices %" PRId64
                     " cannot share evenly; try total_agents %" PRId64,
-                    s->total_agents, games, shape->n_agents, n, (games / n + 1) * n * shape->n_agents);
+                    s->total_agents, games, games == 1 ? "" : "s", shape->n_agents, shape->n_agents == 1 ? "" : "s", n,
+                    (games / n + 1) * n * shape->n_agents);
+    if (segments % n != 0 && by_steps)
+        return FAIL(err, ST_CONFIG,
+                    "train.minibatch_size %" PRId64
+                    " (single steps, by train.shuffle) is no multiple of train.devices %" PRId64
+                    ", which share it evenly; try minibatch_size %" PRId64,
+                    s->minibatch_size, n, (segments / n + 1) * n);
     if (segments % n != 0)
         return FAIL(err, ST_CONFIG,
-                    "train.minibatch_size %" PRId64 " is %" PRId64 " segments of %" PRId64
-                    " steps (train.horizon, train.shuffle), which train.devices %" PRId64
-                    " cannot share evenly; try minibatch_size %" PRId64,
-                    s->minibatch_size, segments, steps, n, (segments / n + 1) * n * steps);
+                    "train.minibatch_size %" PRId64 " is %" PRId64 " segment%s of train.horizon %" PRId64
+                    " step%s, which train.devices %" PRId64 " cannot share evenly; try minibatch_size %" PRId64,
+                    s->minibatch_size, segments, segments == 1 ? "" : "s", steps, steps == 1 ? "" : "s", n,
+                    (segments / n + 1) * n * steps);
     return ST_OK;
 }
 
@@ -115,10 +123,10 @@ static enum status check_minibatch(const struct train_settings *s, const struct 
     if (s->minibatch_size / s->horizon > s->total_agents)
         return FAIL(err, ST_CONFIG,
                     "train.minibatch_size %" PRId64 " is %" PRId64 " segments of train.horizon %" PRId64
-                    " steps, more than train.total_agents %" PRId64 "; lower minibatch_size to at most %" PRId64
+                    " step%s, more than train.total_agents %" PRId64 "; lower minibatch_size to at most %" PRId64
                     " or raise total_agents",
-                    s->minibatch_size, s->minibatch_size / s->horizon, s->horizon, s->total_agents,
-                    s->total_agents * s->horizon);
+                    s->minibatch_size, s->minibatch_size / s->horizon, s->horizon, s->horizon == 1 ? "" : "s",
+                    s->total_agents, s->total_agents * s->horizon);
     return ST_OK;
 }
 

@@ -14,6 +14,9 @@ bool word_is_near(const char *misspelt, size_t distance);
 /* The nearest of n names, the first one of equals; NULL when none is near. */
 const char *word_nearest(const char *misspelt, const char *const *names, size_t n);
 
+/* "%lld trial%s" */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+
 /* Does text end in `end`, with something before that? "run.ini" ends in ".ini", ".ini" does not. */
 bool word_ends_in(const char *text, const char *end);
 

@@ -54,7 +54,7 @@ static bool module_version(char *ret_text, size_t size)
 
 static void add_libraries(struct facts *f)
 {
-    char module[64] = "version unknown", why[160];
+    char module[64] = "version unknown", why[160], fact[256];
     int driver = 0, runtime = 0;
     struct blas_lt lt = {};
 
@@ -76,6 +76,8 @@ static void add_libraries(struct facts *f)
     } else {
         add(f, "cudnn", "not used by this build");
     }
+    cuda_nccl_fact(fact, sizeof fact);
+    add(f, "nccl", "%s", fact);
 }
 
 extern "C" size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max)

@@ -30,6 +30,7 @@ extern "C" {
     F(GroupEnd)                                                                                                        \
     F(AllReduce)                                                                                                       \
     F(AllGather)                                                                                                       \
+    F(GetVersion)                                                                                                      \
     F(GetErrorString)
 
 struct cuda_nccl {
@@ -61,6 +62,21 @@ static enum status nccl_load(struct cuda_nccl *nccl, struct error *err)
     NCCL_EACH(TAKE)
 #undef TAKE
     return ST_OK;
+}
+
+extern "C" void cuda_nccl_fact(char *ret_text, size_t size)
+{
+    struct cuda_nccl nccl = {};
+    struct error why = {};
+    int version = 0;
+
+    if (nccl_load(&nccl, &why) != ST_OK)
+        snprintf(ret_text, size, "not found: %s", why.text);
+    else if (nccl.GetVersion(&version) != ncclSuccess)
+        snprintf(ret_text, size, "found, but it names no version");
+    else
+        snprintf(ret_text, size, "%d.%d.%d, joins the GPUs of train.devices", version / 10000, version / 100 % 100,
+                 version % 100);
 }
 
 static enum status nccl_report(const struct cuda_nccl *nccl, ncclResult_t code, const char *what, struct error *err)
@@ -144,6 +160,11 @@ void cuda_exchange(struct kern *k, const struct kern_exchange *e)
 }
 
 #else
+
+extern "C" void cuda_nccl_fact(char *ret_text, size_t size)
+{
+    snprintf(ret_text, size, "not used: built without nccl.h (it joins the GPUs of train.devices)");
+}
 
 enum status cuda_ranks_join(struct kern *kern, struct error *err)
 {

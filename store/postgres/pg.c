@@ -21,6 +21,7 @@
 #define PATIENCE_S 10 /* for a server, where the store's owner does not wait */
 #define FIRST_PAUSE_US 100000
 #define LAST_PAUSE_US 1000000
+#define CONNECTING "connecting"
 
 /* Of each session. The keepalives are the server's, of this connection. */
 static const char session_sql[] =
@@ -87,18 +88,38 @@ static enum status fail_by_state(struct store *store, const char *state, const c
     return FAIL(err, ST_INTERNAL, "%s: %s: %s (SQLSTATE %s)", store->path, what, text, state);
 }
 
+/* No connection, or one that broke. A server that answers and refuses does so with a text of its own. */
+static enum status fail_to_connect(struct store *store, const char *what, struct error *err)
+{
+    const PGconn *conn = store->pg->conn;
+    const char *name = PQdb(conn) != NULL ? PQdb(conn) : "", *host = PQhost(conn), *port = PQport(conn);
+    char buf[400], missing[128];
+    const char *text = conn_text(conn, buf, sizeof buf);
+
+    snprintf(missing, sizeof missing, "database \"%.80s\" does not exist", name);
+    if (strstr(text, missing) != NULL)
+        return FAIL(err, ST_IO, "%s: %s; make it with 'createdb%s%s%s%s -E UTF8 -T template0 %s'", store->path, text,
+                    host != NULL && host[0] != '\0' ? " -h " : "", host != NULL ? host : "",
+                    port != NULL && port[0] != '\0' ? " -p " : "", port != NULL ? port : "", SHELL_WORD(name));
+    if (strstr(PQerrorMessage(conn), "FATAL:  ") != NULL && strcmp(what, CONNECTING) == 0)
+        return FAIL(err, ST_IO,
+                    "%s: the server refuses the connection (%s); check user, password and database, or try "
+                    "again",
+                    store->path, text);
+    return FAIL(err, ST_IO, "%s: %s: the database does not answer (%s); check that it runs and try again", store->path,
+                what, text);
+}
+
 enum status pg_fail(struct store *store, PGresult *res, const char *what, struct error *err)
 {
     struct pg *pg = store->pg;
     const char *state = res != NULL ? PQresultErrorField(res, PG_DIAG_SQLSTATE) : NULL;
     const char *text = res != NULL ? PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY) : NULL;
-    char buf[400];
 
     if (PQstatus(pg->conn) != CONNECTION_OK || state == NULL) {
         pg->lost = pg->in_transaction;
         store->away = true;
-        return FAIL(err, ST_IO, "%s: %s: the database does not answer (%s); check that it runs and try again",
-                    store->path, what, conn_text(pg->conn, buf, sizeof buf));
+        return fail_to_connect(store, what, err);
     }
     return fail_by_state(store, state, text != NULL ? text : "", what, err);
 }
@@ -136,7 +157,7 @@ static enum status set_up(struct store *store, struct error *err)
     pg->generation++;
     pg->n_queued = 0;
     if (PQstatus(pg->conn) != CONNECTION_OK)
-        return pg_fail(store, NULL, "connecting", err);
+        return pg_fail(store, NULL, CONNECTING, err);
     if (PQserverVersion(pg->conn) < 130000)
         return FAIL(err, ST_VERSION, "%s: PostgreSQL 13 or newer is needed, this one is %d", store->path,
                     PQserverVersion(pg->conn) / 10000);
@@ -145,11 +166,11 @@ static enum status set_up(struct store *store, struct error *err)
                     "%s: the database's encoding is %s, and UTF8 is needed: make one with "
                     "'createdb -E UTF8 -T template0 NAME'",
                     store->path, PQparameterStatus(pg->conn, "server_encoding"));
-    enum status rc = simple(store, session_sql, NULL, 0, "connecting", err);
+    enum status rc = simple(store, session_sql, NULL, 0, CONNECTING, err);
     if (rc == ST_OK && pg->listens != 0)
         rc = listen_now(store, err);
     if (rc == ST_OK && pg->role == PG_READER)
-        rc = simple(store, "SET default_transaction_read_only = on", NULL, 0, "connecting", err);
+        rc = simple(store, "SET default_transaction_read_only = on", NULL, 0, CONNECTING, err);
     return rc == ST_OK && pg->role >= PG_STUDIES ? pg_lock(store, err) : rc;
 }
 

@@ -5,6 +5,7 @@
 #include "base/text/human.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/view/resume_command.h"
@@ -236,7 +237,7 @@ static void print_failures(const struct study_view *v, const struct failures *f)
 
     if (f->n == 0)
         return;
-    printf("failed: %zu of %zu trials\n", f->n, v->n);
+    printf("failed: %zu of %zu trial%s\n", f->n, v->n, PLURAL(v->n));
     for (size_t k = 0; k < f->n_reasons; k++)
         printf("  %4zu x  %s (trial %zu)\n", f->reasons[k].n, f->reasons[k].text, f->reasons[k].first);
     if (f->n_other > 0)

@@ -238,9 +238,7 @@ void failure_rule_text(const struct study_view *v, const struct failure_rule *ru
 /* A program's parameters have no section in the file. */
 static void section_of(const char *key, struct strbuf *out)
 {
-    static const char own[] = PROGRAM_SECTION ".";
-
-    strbuf_addf(out, "[sweep.%s]\n", strncmp(key, own, sizeof own - 1) == 0 ? key + sizeof own - 1 : key);
+    strbuf_addf(out, "[sweep.%s]\n", search_param_name(key));
 }
 
 static void choices_ini(const struct study_view *v, const struct failures *f, size_t k, struct strbuf *out)

@@ -3,6 +3,7 @@
 
 #include "base/text/duration.h"
 #include "base/text/num.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 
@@ -104,10 +105,11 @@ enum status limits_check(struct store *store, const struct study *study, const s
     TRY(limits_count_trials(store, study, false, &n, err));
     if (want->trials_max >= n)
         return ST_OK;
-    return FAIL(err, ST_USAGE,
-                "sweep: the study %s has %lld trials already, and --trials (%lld) is the number in all: give more than "
-                "%lld, or leave it out",
-                study->name, (long long)n, (long long)want->trials_max, (long long)n);
+    return FAIL(
+        err, ST_USAGE,
+        "sweep: the study %s has %lld trial%s already, and --trials (%lld) is the number in all: give more than "
+        "%lld, or leave it out",
+        study->name, (long long)n, PLURAL(n), (long long)want->trials_max, (long long)n);
 }
 
 enum status limits_change(struct store *store, struct study *study, const struct limits *want, struct error *err)

@@ -18,15 +18,13 @@
 
 size_t branches_length(const struct setup *setup, const struct search *search)
 {
-    static const char own[] = PROGRAM_SECTION ".";
     const char *name = setup->sweep.branches_length;
     size_t k = 0;
 
     if (!setup_is_program(setup))
         return search_find(search, BRANCHES_STEPS_KEY);
     while (k < search->space.dim &&
-           (strncmp(search->space.params[k].key, own, sizeof own - 1) != 0 ||
-            !words_same_name(search->space.params[k].key + sizeof own - 1, name, strlen(name))))
+           !words_same_name(search_param_name(search->space.params[k].key), name, strlen(name)))
         k++;
     return k;
 }

@@ -46,11 +46,18 @@ void search_destroy(struct search *search)
     mem_free(search);
 }
 
+const char *search_param_name(const char *key)
+{
+    static const char own[] = PROGRAM_SECTION ".";
+
+    return strncmp(key, own, sizeof own - 1) == 0 ? key + sizeof own - 1 : key;
+}
+
 size_t search_find(const struct search *search, const char *key)
 {
     size_t i = 0;
 
-    while (i < search->space.dim && strcmp(search->space.params[i].key, key) != 0)
+    while (i < search->space.dim && strcmp(search_param_name(search->space.params[i].key), search_param_name(key)) != 0)
         i++;
     return i;
 }
@@ -213,7 +220,7 @@ static const char *why_not(const char *key)
     if (strcmp(key, "train.seed") == 0)
         return "each trial has a seed of its own";
     if (strncmp(key, "env.", 4) != 0 && strncmp(key, "policy.", 7) != 0 && strncmp(key, "train.", 6) != 0 &&
-        strncmp(key, PROGRAM_SECTION ".", strlen(PROGRAM_SECTION ".")) != 0)
+        search_param_name(key) == key)
         return "it belongs to no trial, as the options of [env], [policy] and [train] do";
     return NULL;
 }

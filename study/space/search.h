@@ -53,7 +53,10 @@ char *search_run_json(const struct search *search, const double *x, size_t env);
 size_t search_n_games(const char *space_json); /* of a stored space (NULL: none); 1 where there is no list */
 /* Which of envs a trial with these params (NULL: none) trains; 0 where there is one game. */
 size_t search_env(const struct search *search, const char *params_json);
-size_t search_find(const struct search *search, const char *key); /* which parameter; dim: none */
+/* A program's parameter as its users and clients name it, "lr" for the key "param.lr"; other keys are their own names.
+ * Borrowed from key. */
+const char *search_param_name(const char *key);
+size_t search_find(const struct search *search, const char *key); /* which parameter, by key or name; dim: none */
 /* ST_CORRUPT: values that params_json (NULL: none) does not hold are NaN. */
 enum status search_point(const struct search *search, const char *params_json, double *ret_x,
                          struct error *err) MUST_USE;

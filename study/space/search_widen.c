@@ -194,7 +194,7 @@ void search_to_ini(const struct search *search, struct strbuf *out)
     for (size_t i = 0; i < search->space.dim; i++) {
         const struct space_param *p = &search->space.params[i];
         strbuf_addf(out, "\n[sweep.%s]\ndistribution = %s\n", p->key, distribution(p));
-        if (strncmp(p->key, PROGRAM_SECTION ".", strlen(PROGRAM_SECTION ".")) == 0)
+        if (search_param_name(p->key) != p->key)
             strbuf_addf(out, "type = %s\n", type_of(p));
         add_condition(search, p, out);
         if (p->scale == SPACE_CATEGORICAL) {

@@ -121,7 +121,7 @@ static enum difference how_far(const struct opt_def *opt, double a, double b)
 /* Of a program nothing is known but the texts: its command, and the fixed parameters of two studies. */
 static enum difference program_difference(const struct opt_def *opt, const char *key, const char *then, const char *now)
 {
-    bool is_param = strncmp(key, PROGRAM_SECTION ".", strlen(PROGRAM_SECTION ".")) == 0;
+    bool is_param = search_param_name(key) != key;
     double a, b;
 
     if ((!is_param && strcmp(key, "sweep.command") != 0) || strcmp(then, now) == 0)

@@ -266,6 +266,8 @@ static void tell(struct agent_job *job, int64_t trial, const cJSON *body, const 
             if (json_get_bool(answer, "late", &late) && late)
                 log_warn("%s: the result of trial %lld came too late and is not counted; the server keeps it",
                          job->slot->client, (long long)trial);
+            if (json_get_str(answer, "warning") != NULL)
+                log_warn("%s: trial %lld: %s", job->slot->client, (long long)trial, json_get_str(answer, "warning"));
             cJSON_Delete(answer);
             return;
         }

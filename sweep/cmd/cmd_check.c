@@ -4,6 +4,7 @@
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -117,8 +118,9 @@ static enum status backup(const char *from, const char *to, struct error *err)
         (void)unlink(to);
         return rc;
     }
-    log_info("wrote %s: %lld studies, %lld trials, %lld points, checked", to, (long long)v.studies.n,
-             (long long)v.trials.n, (long long)v.points);
+    log_info("wrote %s: %lld stud%s, %lld trial%s, %lld point%s, checked", to, (long long)v.studies.n,
+             v.studies.n == 1 ? "y" : "ies", (long long)v.trials.n, PLURAL(v.trials.n), (long long)v.points,
+             PLURAL(v.points));
     return ST_OK;
 }
 

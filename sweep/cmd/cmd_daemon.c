@@ -88,7 +88,8 @@ static enum status take_studies(struct daemon_cmd *d, struct error *err)
 
     TRY(controller_socket_take_studies(&d->socket, &n, err));
     if (n > 0)
-        log_info("%zu studies continue%s", n, d->socket.waiting ? ", others wait their turn" : "");
+        log_info("%zu stud%s%s", n, n == 1 ? "y continues" : "ies continue",
+                 d->socket.waiting ? ", others wait their turn" : "");
     return ST_OK;
 }
 

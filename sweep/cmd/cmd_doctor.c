@@ -98,6 +98,8 @@ static void look_at_cuda(struct findings *f)
     add(f, "cuda", "%savailable: %s", there ? "" : "not ", reason);
     for (size_t i = 0; i < n; i++)
         add(f, facts[i].key, "%s", facts[i].text);
+    if (n == 0)
+        add(f, "nccl", "not used: built without CUDA (it joins the GPUs of train.devices)");
     add(f, "device_auto", "train.device = auto takes %s", there ? "cuda" : "cpu");
 }
 

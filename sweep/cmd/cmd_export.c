@@ -154,8 +154,8 @@ static enum status export_all(const char *store, const char *study, enum export_
     else if (rc == ST_OK && is_text)
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
-        fprintf(stderr, "wrote %s%zu trials of %s to %s\n", is_text || format == EXPORT_OPTUNA ? "" : "the curves of ",
-                format == EXPORT_CURVES ? n : v->n, v->study.name, path);
+        fprintf(stderr, "wrote %s%zu trial%s of %s to %s\n", is_text || format == EXPORT_OPTUNA ? "" : "the curves of ",
+                format == EXPORT_CURVES ? n : v->n, PLURAL(format == EXPORT_CURVES ? n : v->n), v->study.name, path);
     strbuf_free(&out);
     study_view_free(v);
     mem_free(v);

@@ -7,6 +7,7 @@
 #include "base/text/num.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
@@ -306,9 +307,10 @@ static void print_study(struct study_view *v, const char *store_path)
     if (v->study.tags != NULL)
         printf("tags: %s\n", v->study.tags);
     if (v->n_branches > 0)
-        printf("%zu trials, of which %zu are branches of others; %zu runs", v->n, v->n_branches, study_view_n_runs(v));
+        printf("%zu trials, of which %zu %s of others; %zu run%s", v->n, v->n_branches,
+               v->n_branches == 1 ? "is a branch" : "are branches", study_view_n_runs(v), PLURAL(study_view_n_runs(v)));
     else
-        printf("%zu trials", v->n);
+        printf("%zu trial%s", v->n, PLURAL(v->n));
     if (v->study.limits.trials_max > 0)
         printf(" of %lld", (long long)v->study.limits.trials_max);
     printf(", %s of training", format_seconds(study_view_cost(v), cost));

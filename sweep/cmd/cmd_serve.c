@@ -112,13 +112,14 @@ static void open_browser(const char *url)
         waitpid(pid, NULL, 0);
 }
 
-/* Pages wait for a store that is not there yet, but what is no store at the start never becomes one. */
+/* Pages wait for a store that is not there yet, and report one that is damaged; but what is no store at the start never
+ * becomes one. */
 static enum status check_store(const char *path, struct error *err)
 {
     struct store *store = NULL;
     struct error why = {0};
     struct stat st;
-    enum status rc = store_open_reader(&store, path, &why);
+    enum status rc = store_open_blind(&store, path, true, &why);
 
     store_close(store);
     if (rc == ST_CORRUPT || (rc != ST_OK && stat(path, &st) == 0 && !S_ISREG(st.st_mode)))

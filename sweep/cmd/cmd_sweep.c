@@ -113,11 +113,35 @@ static enum status open_study(struct sweep_cmd *s, const char *name, struct erro
     return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
 }
 
+/* The scheduler with the devices that the study asks for. */
+static enum status take_devices(struct sweep_cmd *s, const struct setup *setup, const struct search *search,
+                                struct error *err)
+{
+    struct devices *devices = mem_alloc(sizeof *devices);
+    enum status rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
+
+    if (rc == ST_OK)
+        rc = remote_devices_expand(devices, &setup->sweep, err);
+    if (rc == ST_OK)
+        rc = scheduler_create(&s->sched, devices, err);
+    mem_free(devices);
+    if (rc == ST_OK)
+        rc = scheduler_check(s->sched, setup, search, err);
+    if (rc == ST_OK)
+        s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
+    return rc;
+}
+
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
     struct submission submission;
-    enum status rc;
+    struct search *search = search_create();
+    enum status rc = search_from_setup(s->setup, search, err);
 
+    if (rc == ST_OK) /* a study of which no trial can run is not stored */
+        rc = take_devices(s, s->setup, search, err);
+    search_destroy(search);
+    TRY(rc);
     TRY(submission_make(s->setup, s->name, s->from, &submission, err));
     rc = s->from != NULL && !store_may_exist(s->store_path)
              ? FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
@@ -125,6 +149,8 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
              : ST_OK;
     if (rc == ST_OK)
         rc = store_open_controller(&s->store, s->store_path, err);
+    if (rc == ST_OK)
+        rc = slurm_nodes_create(&s->sched->launcher, &s->setup->sweep, store_path(s->store), s->name, err);
     if (rc == ST_OK)
         rc = submission_store(s->store, &submission, err);
     if (rc == ST_OK)
@@ -303,6 +329,8 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
         TRY(take_space(s, err));
         take_machine(s);
     }
+    TRY(take_devices(s, s->ss->setup, &s->ss->view.search, err));
+    TRY(slurm_nodes_create(&s->sched->launcher, &s->ss->setup->sweep, store_path(s->store), s->resume, err));
     sweep_new_limits(s, &want);
     return limits_change(s->store, &s->ss->view.study, &want, err);
 }
@@ -347,19 +375,8 @@ static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error
 static enum status schedule(struct sweep_cmd *s, struct error *err)
 {
     const struct setup *setup = s->ss->setup;
-    struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc;
 
-    rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
-    if (rc == ST_OK)
-        rc = remote_devices_expand(devices, &setup->sweep, err);
-    if (rc == ST_OK)
-        rc = scheduler_create(&s->sched, devices, err);
-    if (rc == ST_OK)
-        rc = slurm_nodes_create(&s->sched->launcher, &setup->sweep, store_path(s->store), s->ss->view.study.name, err);
-    mem_free(devices);
-    TRY(rc);
-    s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
     TRY(scheduler_add(s->sched, s->ss, err));
     TRY(sched_study_set_state(s->ss, STUDY_RUNNING, NULL, NULL, err));
     controller_socket_open(&s->socket, s->store, s->sched, false);

@@ -3,6 +3,7 @@
 #include "base/os/clock.h"
 #include "base/config/config.h"
 #include "base/text/duration.h"
+#include "base/os/file.h"
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -39,6 +40,7 @@ struct train_cmd {
     struct dashboard dashboard;
     char *config_text, *label; /* label: config_text as checkpoints have it */
     double last_save_s;
+    bool saved; /* the last save, with the whole training, was made; else save_err has why not */
     struct error save_err;
     struct train_result result;
     struct eval_result eval; /* stopped: there is none */
@@ -107,7 +109,7 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
     json_add_i64(json, "seed", t->setup->train.seed);
     json_add_bool(json, "stopped", r->stopped || interrupted);
     json_add_str(json, "device", kern_device_name(t->session.kern));
-    json_add_str(json, "checkpoint", t->checkpoint);
+    json_add_str(json, "checkpoint", t->saved ? t->checkpoint : NULL);
     json_add_str(json, "program", program_text);
     json_add(json, "profile", session_profile_json(r->window.phase_s));
     json_add_f64(json, "outside", r->window.outside);
@@ -130,7 +132,7 @@ static void print_result(const struct train_cmd *t)
     start_parts_print(&t->start);
     if (isfinite(r->window.outside))
         printf("Python stepped the environment in %.0f %% of that time\n", 100 * r->window.outside);
-    if (t->checkpoint != NULL)
+    if (t->saved)
         printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, SHELL_WORD(t->checkpoint));
 }
 
@@ -157,7 +159,7 @@ static void report_end(struct train_cmd *t, enum status rc, const struct error *
 
     if (rc != ST_OK)
         train_track_result(t->track, TRIAL_FAILED, NULL, NULL, err != NULL ? err->text : NULL);
-    else if (signals_stop() && t->checkpoint != NULL)
+    else if (signals_stop() && t->saved)
         train_track_pause(t->track);
     else if (signals_stop() || by_page)
         train_track_result(t->track, TRIAL_STOPPED, &t->result, &t->eval,
@@ -227,7 +229,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (!t->quiet)
         dashboard_end(&t->dashboard);
     if (rc == ST_OK && t->checkpoint != NULL)
-        rc = trainer_save(t->session.trainer, t->checkpoint, t->label, err);
+        t->saved = trainer_save(t->session.trainer, t->checkpoint, t->label, &t->save_err) == ST_OK;
     if (rc == ST_OK && !t->result.stopped)
         rc = evaluate_policy(t, err);
     report_end(t, rc, err);
@@ -237,9 +239,14 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         cli_print_json(result_json(t, signals_stop()));
     else
         print_result(t);
+    if (t->checkpoint != NULL && !t->saved)
+        return FAIL(err, signals_stop() ? ST_INTERRUPTED : t->save_err.status,
+                    "%sthe result is printed, but the checkpoint could not be saved: %s%s",
+                    signals_stop() ? "interrupted; " : "", t->save_err.text,
+                    file_exists(t->checkpoint) ? "; the file is as the save before left it" : "");
     if (!signals_stop())
         return ST_OK;
-    if (t->checkpoint != NULL)
+    if (t->saved)
         return FAIL(err, ST_INTERRUPTED,
                     "interrupted; the checkpoint is saved, continue with `trawl train --resume %s`",
                     SHELL_WORD(t->checkpoint));

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
@@ -298,7 +299,8 @@ static enum status look(struct scheduler *s, struct error *err)
     STORE_INSIST(rc, s->store, err, store_leases_expire(s->store, &n_expired, err));
     TRY(rc);
     if (n_expired > 0)
-        log_info("%lld trials of nodes that fell silent are queued again, or given up as lost", (long long)n_expired);
+        log_info("%lld trial%s of nodes that fell silent: queued again, or given up as lost", (long long)n_expired,
+                 PLURAL(n_expired));
     for (size_t i = 0; i < s->n_studies; i++)
         if (s->studies[i]->state != SCHED_STUDY_ENDED)
             TRY(look_at(s, s->studies[i], err));

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/space/branches.h"
@@ -624,9 +625,10 @@ enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error 
     if (ss->setup->sweep.max_failures > 0 && ss->failures >= ss->setup->sweep.max_failures && ss->err.status == ST_OK)
         (void)FAIL(
             &ss->err, ST_LIMIT,
-            "%lld trials failed in a row, the last because: %s; fix the config's ranges and start a new study, or "
+            "%lld trial%s failed in a row, the last because: %s; fix the config's ranges and start a new study, or "
             "continue with --resume %s",
-            (long long)ss->failures, t->reason != NULL ? t->reason : "it gave no reason", ss->view.study.name);
+            (long long)ss->failures, PLURAL(ss->failures), t->reason != NULL ? t->reason : "it gave no reason",
+            ss->view.study.name);
     return ST_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
@@ -94,18 +95,27 @@ void scheduler_destroy(struct scheduler *s)
 
 /* ---- studies ---- */
 
+enum status scheduler_check(const struct scheduler *s, const struct setup *setup, const struct search *search,
+                            struct error *err)
+{
+    if (setup_is_program(setup))
+        return ST_OK;
+    if (s->crowded && study_cost_is_time(search->cost))
+        return FAIL(err, ST_CONFIG,
+                    "more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = env_steps; "
+                    "this one's cost is time");
+    for (size_t i = 0; i < s->workers.n; i++)
+        TRY(devices_check_width(&s->workers.v[i].spec, search, setup->train.devices, err));
+    return ST_OK;
+}
+
 enum status scheduler_add(struct scheduler *s, struct sched_study *ss, struct error *err)
 {
     if (s->n_studies == SCHED_MAX_STUDIES)
         return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
                     SCHED_MAX_STUDIES);
-    if (s->crowded && study_cost_is_time(ss->view.search.cost) && !ss->setup->sweep.is_program)
-        return FAIL(err, ST_CONFIG,
-                    "%s: more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = "
-                    "env_steps; this one's cost is time",
-                    ss->view.study.name);
-    for (size_t i = 0; i < s->workers.n && !setup_is_program(ss->setup); i++)
-        TRY(devices_check_width(&s->workers.v[i].spec, &ss->view.search, ss->setup->train.devices, err));
+    if (scheduler_check(s, ss->setup, &ss->view.search, err) != ST_OK)
+        return error_prefix(err, "%s", ss->view.study.name);
     end_leaving(s, ss->view.study.id, false);
     s->store = ss->store;
     TRY(sched_study_begin(ss, s->wake_fd, err));
@@ -222,7 +232,8 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
         leases_ask_stop(ss, end.text);
     } else if (ss->state == SCHED_STUDY_ACTIVE && sched_study_wants(ss) == 0 && ss->n_flights == 0 &&
                ss->leases.n == 0) {
-        snprintf(end.text, sizeof end.text, "the study has its %zu trials", study_view_n_runs(&ss->view));
+        snprintf(end.text, sizeof end.text, "the study has its %zu trial%s", study_view_n_runs(&ss->view),
+                 PLURAL(study_view_n_runs(&ss->view)));
         if (ss->used_up)
             begin_end(s, ss, "space", "no new point of the search space that can be run was found");
         else

@@ -25,6 +25,8 @@
 struct devices;
 struct store;
 struct trial;
+struct setup;
+struct search;
 
 struct flight;
 struct proposer;
@@ -86,6 +88,9 @@ struct scheduler {
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,
                              struct error *err) MUST_USE;
 void scheduler_destroy(struct scheduler *s); /* ends the workers; NULL is fine; studies stay the caller's */
+/* Can its workers run the trials of such a study? Else ST_CONFIG: asked before the study is stored, and by scheduler_add. */
+enum status scheduler_check(const struct scheduler *s, const struct setup *setup, const struct search *search,
+                            struct error *err) MUST_USE;
 /* Trials that were running when an earlier program ended are queued again. ss is the caller's until it was removed or
  * the scheduler is gone. */
 enum status scheduler_add(struct scheduler *s, struct sched_study *ss, struct error *err) MUST_USE;

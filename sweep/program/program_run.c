@@ -5,6 +5,7 @@
 
 #include "base/os/clock.h"
 #include "base/mem.h"
+#include "base/text/words.h"
 #include "study/view/study_view.h"
 #include "sweep/program/guard.h"
 
@@ -25,6 +26,7 @@
 #define BURST 500.0 /* reports that may come at once */
 #define RATE_S 20.0 /* and each second from then on */
 #define QUEUE_MAX 512
+#define CAUSE_MAX 400 /* bytes of the line of its output that a reason names */
 
 extern char **environ;
 
@@ -408,6 +410,39 @@ static void explain_no_cost(const struct program_run *run, char *buf, size_t siz
         given, run->metric);
 }
 
+/* The line of the last Python traceback that names the exception, else the last line that is no report; NULL: none. */
+static const char *find_cause(const char *lines)
+{
+    static const char traceback[] = "Traceback (most recent call last):\n";
+    const char *exception = NULL, *last = NULL;
+    bool in_frames = false;
+    size_t n;
+
+    for (const char *line = lines; *line != '\0'; line += n + (line[n] == '\n')) {
+        n = strcspn(line, "\n");
+        if (strncmp(line, traceback, sizeof traceback - 1) == 0) {
+            in_frames = true;
+        } else if (in_frames && n > 0 && line[0] != ' ') {
+            exception = line;
+            in_frames = false;
+        }
+        if (strspn(line, " \t") < n && !metric_line_is_marked(line, n))
+            last = line;
+    }
+    return exception != NULL ? exception : last;
+}
+
+static void explain_exit(const char *lines, int code, char *buf, size_t size)
+{
+    const char *cause = find_cause(lines);
+    size_t n = 0, length;
+
+    while (cause != NULL && cause[n] != '\0' && cause[n] != '\n' && n < CAUSE_MAX &&
+           (length = utf8_length(cause + n, strlen(cause + n))) > 0)
+        n += length;
+    snprintf(buf, size, "ended with exit code %d%s%.*s", code, n > 0 ? ": " : "", (int)n, cause != NULL ? cause : "");
+}
+
 static void explain_end(const struct program_run *run, struct program_end *end)
 {
     int status = run->guard_end.wait_status;
@@ -425,7 +460,7 @@ static void explain_end(const struct program_run *run, struct program_end *end)
         snprintf(end->reason, sizeof end->reason, "killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != 0)
-        snprintf(end->reason, sizeof end->reason, "ended with exit code %d", WEXITSTATUS(status));
+        explain_exit(end->last_lines, WEXITSTATUS(status), end->reason, sizeof end->reason);
     else if (!run->has_score)
         explain_no_score(run, end->reason, sizeof end->reason);
     else if (run->job.needs_step && !run->has_steps)

@@ -4,6 +4,7 @@
 #include "base/text/duration.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
@@ -49,7 +50,8 @@ static void write_limits(const struct study_view *v, double wall_s, struct strbu
     for (size_t i = 0; i < v->n; i++)
         device_s += isfinite(v->trials[i].device_s) && !v->gp[i].is_branch ? v->trials[i].device_s : 0;
     if (s->limits.trials_max > 0) {
-        strbuf_addf(out, "%lld of %lld trials", (long long)study_view_n_runs(v), (long long)s->limits.trials_max);
+        strbuf_addf(out, "%lld of %lld trial%s", (long long)study_view_n_runs(v), (long long)s->limits.trials_max,
+                    PLURAL(s->limits.trials_max));
         any = true;
     }
     add_limit(out, study_view_cost(v), s->limits.budget_s, "training", &any);
@@ -60,7 +62,7 @@ static void write_limits(const struct study_view *v, double wall_s, struct strbu
         any = true;
     }
     if (!any)
-        strbuf_addf(out, "%zu trials", v->n);
+        strbuf_addf(out, "%zu trial%s", v->n, PLURAL(v->n));
 }
 
 static void add_head(const struct status_block *b, const struct term_style *style, struct strbuf *out)

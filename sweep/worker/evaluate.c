@@ -6,6 +6,7 @@
 #include "base/text/duration.h"
 #include "base/text/json.h"
 #include "base/status.h"
+#include "base/text/words.h"
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
 
@@ -48,7 +49,7 @@ enum status evaluate(struct trainer *trainer, const struct eval_settings *settin
 static const char *episodes_text(const struct eval_result *r, char buf[160])
 {
     if (r->unfinished == 0)
-        snprintf(buf, 160, "%lld episodes", (long long)r->episodes);
+        snprintf(buf, 160, "%lld episode%s", (long long)r->episodes, PLURAL(r->episodes));
     else
         snprintf(buf, 160, "%lld of %lld episodes ended within %lld steps; the others count with what they had",
                  (long long)(r->episodes - r->unfinished), (long long)r->episodes, (long long)r->max_steps);

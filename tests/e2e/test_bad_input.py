@@ -107,19 +107,20 @@ def test_whole_numbers_in_any_form(folder):
 
 
 def test_a_store_of_an_unknown_kind(folder):
-    for scheme in ("mysql", "http", "sqlite", "file", "postgresq"):
-        address = scheme + "://host/x"
+    for address in ("mysql://host/x", "postgresq://host/x", "http://host/x", "redis:x", "file:x.db"):
         for command in (["ls"], ["show", "a"], ["serve"], ["daemon"], ["node"], ["gc"], ["sync"], ["stop", "a"], ["doctor"], ["export", "a"],
                         ["sweep", write(folder, "s.ini", TINY_SWEEP), "--name", "a"], ["sweep", "--resume", "a"],
                         ["import", write(folder, "r.csv", "a\n1\n"), "--study", "a"]):
             fails(*command, "--store", address, code=2, says=[address, "no kind of store", "postgresql://HOST/DATABASE"], cwd=folder)
-        fails("check", address, code=2, says="no kind of store")
+        fails("check", address, code=2, says=["no kind of store", "./" + address])
         fails("backup", address, "y.db", code=2, says="no kind of store", cwd=folder)
         fails("migrate", write(folder, "old.db", ""), address, code=2, says="no kind of store", cwd=folder)
     for address in ("postgresql:", "postgres:/host/x"):
         for command in (["ls"], ["sweep", folder / "s.ini", "--name", "a"]):
             fails(*command, "--store", address, code=2, says=[address, "two slashes: postgresql://HOST/DATABASE"], cwd=folder)
     equal(sorted(p.name for p in folder.iterdir()), ["old.db", "r.csv", "s.ini"])
+    run("sweep", "s.ini", "--name", "a", "--trials", 1, "-q", "--store", "./redis:x", cwd=folder)
+    equal(len(show(folder / "redis:x", "a")["trials"]), 1)
 
 
 def test_serve_refuses_what_never_becomes_a_store(folder):
@@ -184,7 +185,12 @@ def test_sweep_options(folder):
     config = write(folder, "wide.ini", TINY_SWEEP + "[sweep.train.devices]\nmin = 1\nmax = 4\n")
     fails("sweep", config, "--store", folder / "wide.db", "--name", "a", "--devices", "cuda:0-1,cuda:2-5", code=2,
           says=["train.devices is up to 4", "cuda:0-1 of sweep.devices has 2 GPUs"])
+    assert not (folder / "wide.db").exists()
+    fails("sweep", config, "--store", folder / "wide.db", "--name", "a", "--sweep.launcher", "slurm:x", code=2, says="sweep.launcher")
+    equal(json.loads(run("ls", "--store", folder / "wide.db", "--json")[0]), [])
+    run("sweep", config, "--store", folder / "wide.db", "--name", "a", "--trials", 1, "-q")
     fails("sweep", "--resume", "a", "--store", folder / "wide.db", "--devices", "cuda:0", code=2, says="has 1 GPU")
+    equal([study["state"] for study in json.loads(run("ls", "--store", folder / "wide.db", "--json")[0])], ["ended"])
 
 
 def test_duplicate_sections_and_keys(folder):
@@ -218,6 +224,11 @@ def test_sizes_that_do_not_divide(folder):
     fails("train", "squared", "--train.horizon", 60, "--train.minibatch_size", 4096, code=2, says=["4096", "60"])
     fails("train", "squared", "--train.total_agents", 16, "--train.horizon", 16, "--train.minibatch_size", 4096, code=2,
           says="4096")
+    fails("train", "squared", "--train.total_agents", 6, "--train.horizon", 1, "--train.minibatch_size", 5, "--train.devices", 2, code=2,
+          says="5 segments of train.horizon 1 step, which")
+    message = fails("train", "squared", "--policy.core", "none", "--train.shuffle", "steps", "--train.minibatch_size", 33, "--train.devices", 2,
+                    "--train.total_agents", 64, code=2, says=["33 (single steps", "train.devices 2", "try minibatch_size 34"])
+    assert "segment" not in message, message
 
 
 def test_absurd_sizes_are_refused_before_allocating(folder):

@@ -223,9 +223,11 @@ def test_a_programs_reports_are_branches(folder):
 def test_a_clients_reports_are_branches(folder):
     with asking.served(folder, PROGRAM.replace("command = %s train.py {argv}\n", "").replace("devices = cpu", "devices = none"), 20) as (s, store):
         t = s.ask("c")
-        equal(t["params"]["total-steps"], 90)
+        equal(t["params"]["total_steps"], 90)
         for step, score in ((10, 0.1), (30, 0.2), (40, 0.3), (40, 0.3), (80, 0.4), (90, 0.5)):
             s.ok("a/trials/%d:report" % t["trial"], {"lease": t["lease"]["token"], "step": step, "cost": step / 10, "metrics": {"score": score}})
-        s.tell(t, score=0.5, cost=9)
+        said = s.tell(t, score=0.5, cost=7)
+        assert said["counted"] and "the cost, 7, is below the 8 that this run had reported" in said["warning"], said
+        equal(show(store, "a")["trials"][t["trial"]]["cost_s"], 7)
         found = branches_of(show(store, "a")["trials"], t["trial"])
         equal([(b["env_steps"], b["score"], b["cost_s"], b["state"]) for b in found], [(30, 0.2, 3, "done"), (40, 0.3, 4, "done"), (80, 0.4, 8, "done")])

@@ -158,7 +158,7 @@ def test_rm_keeps_a_study_until_gc(folder):
     run("rm", "a", "--undo", *at)
     equal(show(store, "a")["trials"], rows)
     assert (files / "a-1.ckpt").exists()
-    equal(json.loads(run("gc", *at, "--json")[0]), {"dry_run": False, "removed": []})
+    equal(json.loads(run("gc", *at, "--json")[0]), {"dry_run": False, "removed": [], "kept": []})
     run("rm", "a", *at)
     fails("continue", "a~1", *at, code=2, says="is in the trash")
     equal(json.loads(run("gc", "--dry-run", *at, "--json")[0])["removed"], ["a"])
@@ -172,6 +172,22 @@ def test_rm_keeps_a_study_until_gc(folder):
         equal(db.execute("SELECT count(*) FROM trial").fetchone(), (1,))
         equal(db.execute("SELECT count(*) FROM metric WHERE trial_id NOT IN (SELECT id FROM trial)").fetchone(), (0,))
     run("check", store)
+
+
+def test_gc_keeps_what_trackers_have_not_got(folder):
+    store = sweep(folder, "a", 1, "--track", "webhook", "--track.offline", "true", "--track.webhook_url", "http://127.0.0.1:9/")
+    sweep(folder, "b", 1)
+    at = ("--store", store)
+    waiting = sqlite3.connect(store).execute("SELECT count(*) FROM outbox").fetchone()[0]
+    assert waiting > 1, waiting
+    assert "have not got %d rows: --undo and `trawl sync a" % waiting in run("rm", "a", *at)[0]
+    run("rm", "b", *at)
+    out, err = run("gc", "--dry-run", *at)
+    assert "study a would be kept" in out and "study b would be removed" in out and "%d rows" % waiting in err, (out, err)
+    out, err = run("gc", *at, code=1)
+    assert "study a is kept" in out and "study b is removed" in out and "1 study is kept" in err, (out, err)
+    equal(json.loads(run("gc", *at, "--json", code=1)[0]), {"dry_run": False, "removed": [], "kept": ["a"]})
+    equal(json.loads(run("gc", *at, "--json", "--force")[0]), {"dry_run": False, "removed": ["a"], "kept": []})
 
 
 def test_folders_of_programs_follow_their_study(folder):

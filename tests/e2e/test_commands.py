@@ -3,6 +3,8 @@ import csv
 import io
 import json
 import re
+import resource
+import signal
 
 from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
 
@@ -94,6 +96,24 @@ def test_checkpoint_resume_goes_on_to_the_same_end(folder):
     equal(a, b)
     assert a["episodes"] >= 64
     fails("train", config, "--resume", half, code=2, says="not both")
+
+
+def test_a_failed_save_costs_no_result(folder):
+    """The disk is full at the last save: no file can grow beyond 64 bytes."""
+    def full():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+    words = ("train", write(folder, "t.ini", TINY), "-o", folder / "t.ckpt")
+    out, err = run(*words, "-q", "--json", code=1, preexec_fn=full)
+    result = json.loads(out)
+    assert result["perf"] > 0 and result["checkpoint"] is None and result["env_steps"] == 4096, result
+    assert "the result is printed, but the checkpoint could not be saved" in err and "t.ckpt" in err, err
+    equal(sorted(p.name for p in folder.iterdir()), ["t.ini"])
+    run(*words, "-q")
+    before = (folder / "t.ckpt").read_bytes()
+    out, err = run(*words, "-q", code=1, preexec_fn=full)
+    assert "steps/s" in out and "`trawl eval" not in out and "as the save before left it" in err, (out, err)
+    equal((folder / "t.ckpt").read_bytes(), before)
 
 
 def test_sweep_then_ls_and_show(folder):
@@ -299,7 +319,7 @@ def test_envs_and_doctor(folder):
     assert "frameskip" in run("envs", "breakout")[0]
     fails("envs", "brekout", code=2, says="'breakout'")
     data = json.loads(run("doctor", "--json", "--store", folder / "s.db")[0])
-    assert data["usable_cores"] >= 1 and data["store_ok"] and "cuda" in data
+    assert data["usable_cores"] >= 1 and data["store_ok"] and "cuda" in data and "train.devices" in data["nccl"], data
     fails("doctor", "--store", folder / "no" / "s.db", code=1, says="cannot write")
     (folder / "text.db").write_text("this is no store\n" * 100)
     fails("doctor", "--store", folder / "text.db", code=1, says="text.db")

@@ -117,7 +117,7 @@ static enum status find_place(const struct page_study *p, const struct request *
         if (search_find(&p->view.search, keys[i]) == p->view.search.space.dim)
             return FAIL(err, ST_USAGE, "'%.60s' is not searched by %s; `space` of the study lists what is", keys[i],
                         r->study);
-    if (place->y != NULL && strcmp(place->param, place->y) == 0)
+    if (place->y != NULL && search_find(&p->view.search, place->param) == search_find(&p->view.search, place->y))
         return FAIL(err, ST_USAGE, "x and y are both %.60s; name two parameters", place->y);
     place->settled = p->settled;
     return find_at(p, target_query(&r->target, "at"), &place->trial, err);

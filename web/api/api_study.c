@@ -68,6 +68,26 @@ enum status api_studies(struct serve *s, const struct request *r, struct strbuf 
     return ST_OK;
 }
 
+/* The stored space with the names of the other answers. */
+static enum status space_json(const struct page_study *p, cJSON **ret_space, struct error *err)
+{
+    cJSON *param, *when;
+    size_t k = 0;
+
+    TRY(json_parse(p->view.study.space, strlen(p->view.study.space), ret_space, err));
+    cJSON_ArrayForEach(param, cJSON_GetObjectItemCaseSensitive(*ret_space, "params"))
+    {
+        const struct space_param *own = &p->view.search.space.params[k];
+        cJSON_SetValuestring(cJSON_GetObjectItemCaseSensitive(param, "key"), page_param_name(&p->view.search, k));
+        when = cJSON_GetObjectItemCaseSensitive(param, "when");
+        if (when != NULL)
+            cJSON_SetValuestring(cJSON_GetObjectItemCaseSensitive(when, "key"),
+                                 page_param_name(&p->view.search, own->parent));
+        k++;
+    }
+    return ST_OK;
+}
+
 enum status api_study(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
@@ -77,7 +97,7 @@ enum status api_study(struct serve *s, const struct request *r, struct strbuf *o
     if (p == NULL)
         return err->status;
     json = page_study_summary(p, s->has_writer);
-    rc = json_parse(p->view.study.space, strlen(p->view.study.space), &space, err);
+    rc = space_json(p, &space, err);
     json_add(json, "space", space);
     reference = cJSON_AddObjectToObject(json, "reference");
     add_number(reference, "cost", p->view.ref.cost);

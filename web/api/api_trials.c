@@ -25,25 +25,6 @@
 
 /* -- columns: what the store keeps, what is made of it, the parameters -- */
 
-enum made {
-    MADE_STATE = TRIAL_FIELDS,
-    MADE_COST,
-    MADE_ON_FRONT,
-    MADE_LIVE_SCORE,
-    MADE_LIVE_S,
-    MADE_EXPECTED,
-    MADE_EXPECTED_LO,
-    MADE_EXPECTED_HI,
-    MADE_N_SEEDS,
-    MADE_ENV,
-    MADE_OBJECTIVE,
-    MADE_INFEASIBLE,
-    COLUMNS
-};
-static const char *const made_names[COLUMNS - TRIAL_FIELDS] = {"state",   "cost",     "on_front",    "live_score",
-                                                               "live_s",  "expected", "expected_lo", "expected_hi",
-                                                               "n_seeds", "env",      "objective",   "infeasible"};
-
 /* Of one column: a text (NULL: none) or a number (NaN: none). */
 struct value {
     bool is_text;
@@ -156,15 +137,16 @@ int api_n_columns(void)
 const char *api_column_name(const struct page_study *p, int column)
 {
     return column < TRIAL_FIELDS ? trial_fields[column].name
-           : column < COLUMNS    ? made_names[column - TRIAL_FIELDS]
-                                 : p->view.search.space.params[column - COLUMNS].key;
+           : column < COLUMNS    ? page_made_names[column - TRIAL_FIELDS]
+                                 : page_param_name(&p->view.search, (size_t)(column - COLUMNS));
 }
 
 static int column_find(const struct page_study *p, const char *name, size_t n)
 {
     for (int i = 0; i < COLUMNS + (int)p->view.search.space.dim; i++) {
-        const char *own = api_column_name(p, i);
-        if (strlen(own) == n && strncmp(own, name, n) == 0)
+        const char *own = api_column_name(p, i),
+                   *key = i < COLUMNS ? own : p->view.search.space.params[i - COLUMNS].key;
+        if ((strlen(own) == n && strncmp(own, name, n) == 0) || (strlen(key) == n && strncmp(key, name, n) == 0))
             return i;
     }
     return -1;

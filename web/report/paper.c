@@ -5,6 +5,7 @@
 #include "web/report/report_priv.h"
 
 #include "base/text/duration.h"
+#include "base/text/words.h"
 
 #include "study/view/promise.h"
 #include "study/view/resume_command.h"
@@ -165,10 +166,11 @@ static void write_first(struct pages *p)
     svg_text(&p->svg, MARGIN, p->y, "h1", text);
     p->y += 4.0;
     snprintf(text, sizeof text,
-             "%zu trials: %zu done, %zu failed or lost, %zu stopped early; %zu on the front of cost against %.60s (%s "
+             "%zu trial%s: %zu done, %zu failed or lost, %zu stopped early; %zu on the front of cost against %.60s (%s "
              "is better).",
-             v->n, report->n_state[TRIAL_DONE], report->n_state[TRIAL_FAILED] + report->n_state[TRIAL_LOST],
-             report->n_state[TRIAL_STOPPED], report->n_front, v->study.metric, v->study.maximize ? "higher" : "lower");
+             v->n, PLURAL(v->n), report->n_state[TRIAL_DONE],
+             report->n_state[TRIAL_FAILED] + report->n_state[TRIAL_LOST], report->n_state[TRIAL_STOPPED],
+             report->n_front, v->study.metric, v->study.maximize ? "higher" : "lower");
     paragraph(p, text);
     snprintf(text, sizeof text, "Method %.40s, seed %lld. Started %s, last trial %s.", v->study.method,
              (long long)v->study.seed, text_time(v->study.created_ms > 0 ? v->study.created_ms : report->first_ms, a),

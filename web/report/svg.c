@@ -2,6 +2,7 @@
  *
  * Marks differ by shape and not by colour alone: front points are large and filled on a step line, dominated ones small
  * rings, failed trials crosses and stopped ones open triangles in a lane below the plot. */
+#include "base/text/words.h"
 #include "web/report/report_priv.h"
 
 #include "study/view/promise.h"
@@ -386,8 +387,8 @@ void draw_front_sized(struct strbuf *out, const struct report *report, enum fron
     axis_init(&chart.x, SPACE_LOG, is_time, report->cost_lo, report->cost_hi, left, (double)chart.width - 16.0,
               narrow ? 4 : 8);
     axis_init(&chart.y, SPACE_LINEAR, false, report->score_lo, report->score_hi, floor_y, top, narrow ? 5 : 6);
-    snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", report->n_plotted,
-             report->n_front);
+    snprintf(label, sizeof label, "Cost against score of %zu trial%s, %zu of them on the front", report->n_plotted,
+             PLURAL(report->n_plotted), report->n_front);
     svg_open(out, chart.width, chart.height, narrow ? "chart narrow" : alone ? "chart alone" : "chart wide", label);
     if (alone) {
         strbuf_add(out, "<style>");

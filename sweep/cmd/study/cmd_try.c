@@ -65,7 +65,6 @@ static bool is_given(const cJSON *params, const char *key)
 /* The values of the picked trial for all that is not given. */
 static enum status add_base(const struct study_view *v, const char *rule, cJSON *params, struct error *err)
 {
-    static const char own[] = PROGRAM_SECTION ".";
     struct gp_picked picked;
     cJSON *base, *item;
     char *text;
@@ -75,12 +74,11 @@ static enum status add_base(const struct study_view *v, const char *rule, cJSON 
     base = cJSON_Parse(text);
     mem_free(text);
     while ((item = cJSON_DetachItemFromArray(base, 0)) != NULL) {
-        bool of_program = strncmp(item->string, own, sizeof own - 1) == 0;
-        const char *short_key = of_program ? item->string + sizeof own - 1 : item->string;
-        if (is_given(params, item->string) || is_given(params, short_key))
+        const char *name = search_param_name(item->string);
+        if (is_given(params, item->string) || is_given(params, name))
             cJSON_Delete(item);
         else
-            cJSON_AddItemToObject(params, short_key, item);
+            cJSON_AddItemToObject(params, name, item);
     }
     cJSON_Delete(base);
     return ST_OK;

@@ -31,7 +31,7 @@ static size_t find_param(const struct search *s, const char *name)
 {
     size_t k = 0, n = strlen(name);
 
-    while (k < s->space.dim && !words_same_name(ask_param_name(s, k), name, n) &&
+    while (k < s->space.dim && !words_same_name(search_param_name(s->space.params[k].key), name, n) &&
            !words_same_name(s->space.params[k].key, name, n))
         k++;
     return k;
@@ -44,7 +44,7 @@ static enum status unknown_param(const struct search *s, const char *name, struc
 
     strbuf_init(&list, LIST_MAX);
     for (size_t k = 0; k < s->space.dim; k++)
-        strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", ask_param_name(s, k));
+        strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", search_param_name(s->space.params[k].key));
     rc = FAIL(err, ST_USAGE, "params: the study searches no '%.60s'; it searches %s", name, list.text);
     strbuf_free(&list);
     return rc;
@@ -72,7 +72,8 @@ static enum status read_choice(const struct search *s, size_t k, const cJSON *va
     strbuf_init(&list, LIST_MAX);
     for (size_t c = 0; c < p->n_choices; c++)
         strbuf_addf(&list, "%s%s", c > 0 ? ", " : "", s->choices[k][c]);
-    rc = FAIL(err, ST_USAGE, "params: %s is none of its values: %s", ask_param_name(s, k), list.text);
+    rc = FAIL(err, ST_USAGE, "params: %s is none of its values: %s", search_param_name(s->space.params[k].key),
+              list.text);
     strbuf_free(&list);
     return rc;
 }
@@ -89,7 +90,7 @@ static enum status read_number(const struct search *s, size_t k, const cJSON *pa
         return ST_OK;
     char *given = json_print((cJSON *)value, false);
     enum status rc = FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; %.60s is no number of that range",
-                          ask_param_name(s, k), lo, hi, given);
+                          search_param_name(s->space.params[k].key), lo, hi, given);
     mem_free(given);
     return rc;
 }
@@ -122,8 +123,8 @@ static enum status snap(const struct search *s, bool has_run, double *x, struct 
         search_show(s, k, snapped[k], near, sizeof near);
         bool is_active = space_is_active(&s->space, k, x);
         if (!same && is_active && !has_run)
-            return FAIL(err, ST_USAGE, "params: %s can have no such value; the nearest is %s", ask_param_name(s, k),
-                        near);
+            return FAIL(err, ST_USAGE, "params: %s can have no such value; the nearest is %s",
+                        search_param_name(s->space.params[k].key), near);
         if (!same && !is_active)
             x[k] = snapped[k];
     }

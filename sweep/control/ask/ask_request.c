@@ -4,6 +4,7 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
@@ -237,6 +238,27 @@ static enum status read_result(const struct ask *a, const struct search *search,
     return ST_OK;
 }
 
+/* Did a branch of the trial's run, a part of it, cost more than all of it? The result counts all the same. */
+static void warn_of_cost(const struct ask *a, size_t i)
+{
+    const struct study_view *v = &a->ss->view;
+    double cost = study_view_trial_cost(v, &v->trials[i]), most = -INFINITY;
+    char text[240];
+    int64_t of;
+
+    for (size_t k = 0; k < v->n; k++)
+        if (trial_is_branch(&v->trials[k], &of) && of == a->number)
+            most = fmax(most, study_view_trial_cost(v, &v->trials[k]));
+    if (!(cost < most))
+        return;
+    snprintf(text, sizeof text,
+             "the cost, %.6g, is below the %.6g that this run had reported before its end; it counts as it is, report "
+             "the cost of the whole run",
+             cost, most);
+    log_warn("%s: trial %lld: %s", a->name, (long long)a->number, text);
+    json_add_str(a->out, "warning", text);
+}
+
 static enum status record_result(struct ask *a, struct held *held, struct trial_result *result, const char *told,
                                  struct error *err)
 {
@@ -246,10 +268,14 @@ static enum status record_result(struct ask *a, struct held *held, struct trial_
     TRY(read_points(a, result->cost_s, &last, err));
     result->points = last.points;
     result->n_points = last.n;
-    if (held != NULL && held->lease.id == a->lease.id)
+    if (held != NULL && held->lease.id == a->lease.id) {
+        size_t i = held->i;
         rc = leases_tell(a->sched, a->ss, held, result, told, err);
-    else
+        if (rc == ST_OK)
+            warn_of_cost(a, i);
+    } else {
         rc = store_lease_tell(a->store, a->lease.id, result, told, NULL, err);
+    }
     mem_free((void *)last.points);
     return rc;
 }

@@ -18,17 +18,6 @@
 
 #define VALUE_MAX 256
 
-const char *ask_param_name(const struct search *s, size_t k)
-{
-    static const char own[] = PROGRAM_SECTION ".";
-    const struct opt_def *opt = s->opts[k];
-    const char *key = s->space.params[k].key;
-
-    if (strncmp(key, own, sizeof own - 1) != 0)
-        return key;
-    return opt != NULL && opt->written != NULL ? opt->written : key + sizeof own - 1;
-}
-
 static void put_argument(cJSON *argv, const char *name, const char *value)
 {
     char text[CONFIG_KEY_MAX + 2];
@@ -58,16 +47,17 @@ static void put_params(const struct sched_study *ss, size_t i, const struct setu
 
     for (size_t k = 0; k < search->space.dim; k++) {
         const struct space_param *p = &search->space.params[k];
+        const char *name = search_param_name(p->key);
         double x = ss->view.x[i][k];
         if (!space_is_active(&search->space, k, ss->view.x[i]))
             continue; /* it has no effect beside the others */
         search_value_text(search, k, x, text, sizeof text);
         if (p->scale == SPACE_CATEGORICAL)
-            config_add_json_text(params, ask_param_name(search, k), text);
+            config_add_json_text(params, name, text);
         else
-            json_add_f64(params, ask_param_name(search, k), x);
+            json_add_f64(params, name, x);
         if (!setup_is_program(setup))
-            put_argument(argv, ask_param_name(search, k), text);
+            put_argument(argv, name, text);
     }
     if (setup_is_program(setup))
         put_program_argv(setup, argv);

@@ -13,8 +13,6 @@
 struct held;
 struct sched_study;
 
-/* The name by which clients know parameter k of a bound search: of a program's, as its section spells it. */
-const char *ask_param_name(const struct search *search, size_t k);
 /* The answer of ask. */
 enum status ask_trial_put(const struct sched_study *ss, const struct held *held, bool again, cJSON *out,
                           struct error *err) MUST_USE;

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/controller/trial/checkpoints.h"
@@ -116,8 +117,8 @@ static enum status check_no_client(struct store *store, const struct control_com
     TRY(store_lease_list_open(store, study->id, &leases, &n, err));
     lease_list_free(leases, n);
     return n == 0 ? ST_OK
-                  : FAIL(err, ST_USAGE, "%s: agents or clients have %zu trials of %s; wait until they are done",
-                         control_kind_name(c->kind), n, study->name);
+                  : FAIL(err, ST_USAGE, "%s: agents or clients have %zu trial%s of %s; wait until they are done",
+                         control_kind_name(c->kind), n, PLURAL(n), study->name);
 }
 
 /* Files beside the store; to NULL: they are removed. */
@@ -141,6 +142,7 @@ static enum status apply_rm(struct store *store, const struct control_command *c
                             size_t size, struct error *err)
 {
     char name[160];
+    int64_t n_unsent = 0;
 
     if (c->undo) {
         if (study->trashed_ms == 0)
@@ -157,6 +159,11 @@ static enum status apply_rm(struct store *store, const struct control_command *c
     rename_files(store, study->name, name);
     snprintf(text, size, "study %s is in the trash; `trawl rm %s --undo` takes it back, `trawl gc` empties the trash",
              study->name, study->name);
+    TRY(store_outbox_count(store, study->id, NULL, &n_unsent, err));
+    if (n_unsent > 0)
+        snprintf(text + strlen(text), size - strlen(text),
+                 ". Its trackers have not got %lld row%s: --undo and `trawl sync %s` send them", (long long)n_unsent,
+                 PLURAL(n_unsent), study->name);
     return ST_OK;
 }
 

@@ -330,15 +330,23 @@ def test_a_program_of_anybodys(folder):
     with served(folder, OUTSIDE) as (s, store):
         seen = [s.ask("c%d" % i) for i in range(6)]
         for t in seen:
-            equal(set(t["params"]), {"Learning-Rate", "layers", "opt"} | ({"momentum"} if t["params"]["opt"] == "sgd" else set()))
+            equal(set(t["params"]), {"learning_rate", "layers", "opt"} | ({"momentum"} if t["params"]["opt"] == "sgd" else set()))
             equal(t["config"]["param"]["epochs"], 3)
             argv = dict(zip(t["argv"][::2], t["argv"][1::2]))
             equal(("--momentum" in argv, argv["--epochs"], argv["--opt"]), (t["params"]["opt"] == "sgd", "3", t["params"]["opt"]))
-            assert abs(float(argv["--Learning-Rate"]) - t["params"]["Learning-Rate"]) < 1e-9, argv
+            assert abs(float(argv["--Learning-Rate"]) - t["params"]["learning_rate"]) < 1e-9, argv
         equal({t["params"]["opt"] for t in seen}, {"adam", "sgd"})
         s.ok("a/trials:enqueue", {"params": {"learning_rate": 0.05, "opt": "sgd", "momentum": 0.5}})  # as a keyword of Python
-        equal(s.ask("next")["params"], {"Learning-Rate": 0.05, "layers": 4, "opt": "sgd", "momentum": 0.5})
+        equal(s.ask("next")["params"], {"learning_rate": 0.05, "layers": 4, "opt": "sgd", "momentum": 0.5})
         tap.fails("train", folder / "a.ini", code=2, says=["no sweep.command", "trawl agent"])
+        names, at = ["learning_rate", "layers", "opt", "momentum"], "/api/v1/studies/a"
+        equal([p["key"] for p in s.get(at)["space"]["params"]], names)
+        equal(s.get(at)["space"]["params"][3]["when"]["key"], "opt")
+        equal(s.get(at + "/trials?fields=params")["columns"], names)
+        equal(list(s.get(at + "/trials/0", lambda answer: "params" in answer)["params"]), names)
+        for name in ("layers", "param.layers"):
+            equal(s.get(at + "/trials?limit=2&fields=number&sort=" + name), s.get(at + "/trials?limit=2&fields=number&sort=layers"))
+            equal(s.get(at + "/model/slice?at=0&param=" + name, lambda answer: "model" in answer)["model"], "none")
 
 
 def test_steps_as_cost(folder):
@@ -380,7 +388,7 @@ def test_the_python_client_on_numbers_that_are_none(folder):
     with served(folder, OUTSIDE, trials=2) as (s, store):
         scores = iter((math.nan, 0.5))
         for trial in Study(s.url, "a").trials():
-            assert "Learning_Rate" in trial.params, trial.params
+            assert "learning_rate" in trial.params, trial.params
             assert not trial.report(1, score=0.25, loss=math.nan, other=-math.inf)
             assert trial.tell(next(scores), cost=1.0)["counted"]
         t = show(store, "a")["trials"]

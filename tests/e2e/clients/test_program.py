@@ -264,6 +264,16 @@ def test_crash(folder):
     assert "exit code 3" in run("show", "own", "--store", folder / "own.db")[0]
 
 
+def test_the_reason_has_the_exception(folder):
+    write(folder, "broken.py", "import sys\nprint('TRAWL score=0.5 step=1')\n"
+          "def train(rate):\n\n    raise ValueError('a rate of %s is\\ntoo much ñ' % rate)\n"
+          "try:\n    train(2)\nfinally:\n    print('TRAWL score=0.25 step=2', flush=True)\n")
+    one_failed(folder, "python3 broken.py", "ended with exit code 1: ValueError: a rate of 2 is")
+    (folder / "x").mkdir()
+    trial = one_failed(folder / "x", "echo out of memory >&2\necho 'TRAWL score=1'\nexit 7\n", "ended with exit code 7: out of memory")
+    assert trial["reason"].endswith("memory"), trial
+
+
 def test_death_by_signal(folder):
     one_failed(folder, "echo 'TRAWL score=1'\nkill -SEGV $$\n", "killed by signal 11")
 

@@ -58,7 +58,7 @@ def curves(store):
 def test_a_study_is_that_of_a_file(folder):
     store, config = database(folder, "same"), write(folder, "s.ini", TINY_SWEEP)
     for at in (store, folder / "s.db"):
-        run("sweep", config, "--store", at, "--name", "a", "--trials", 5, "--seed", 3, "-q", "--sweep.cost", "env_steps")
+        run("sweep", config, "--store", at, "--name", "a", "--trials", 5, "--seed", 3, "-q", "--sweep.cost", "env_steps", "--sweep.confirm", 0)
     equal(settled(store, "a"), settled(folder / "s.db", "a"))
     assert "is whole" in run("check", store)[0]
     assert "5 trials of 5" in run("show", "a", "--store", store)[0]
@@ -76,7 +76,10 @@ def test_a_study_is_that_of_a_file(folder):
     run("gc", "--store", store)
     equal(ask(store, "SELECT (SELECT count(*) FROM trial), (SELECT count(*) FROM metric)"), [["0", "0"]])
     run("backup", store, folder / "b.db")
-    fails("ls", "--store", store + "&dbname=none_such", code=1, says="none_such")
+    for command in (["ls"], ["sweep", write(folder, "n.ini", TINY_SWEEP), "--name", "a"]):
+        fails(*command, "--store", store + "&dbname=none_such", code=1,
+              says=['database "none_such" does not exist', "createdb -h %s" % servers[0].folder, "template0 none_such"])
+    fails("ls", "--store", store + "&user=nobody", code=1, says=["the server refuses the connection", 'role "nobody" does not exist'])
 
 
 def test_a_damaged_row_is_found(folder):

@@ -87,6 +87,24 @@ def overwrite(path, data):
         file.truncate()
 
 
+def test_a_store_that_is_damaged_at_the_start_is_shown(folder):
+    store = folder / "s.db"
+    make_study(store, "big", 8)
+    db = sqlite3.connect(str(store), isolation_level=None)
+    db.execute("PRAGMA writable_schema = 1")
+    root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'trial'").fetchone()[0]
+    page = db.execute("PRAGMA page_size").fetchone()[0]
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    whole = store.read_bytes()
+    overwrite(store, whole[:(root - 1) * page] + b"\xff" * page + whole[root * page:])
+    with serving(store) as s:
+        tap.wait_for(lambda: s.get("/api/v1/version")["store_error"], s.process)
+        assert "damaged" in s.get("/api/v1/version")["store_error"], s.get("/api/v1/version")
+        overwrite(store, whole)
+        tap.wait_for(lambda: s.ask("/api/v1/studies/big")[0] == 200 and s.get("/api/v1/studies/big")["trials"] == 8, s.process)
+
+
 def test_what_is_no_longer_the_store_is_noticed(folder):
     """A file that keeps its name and its inode, and gets another content, or loses its log."""
     store = folder / "s.db"

@@ -50,6 +50,20 @@ static void reserve(struct page_study *p, size_t n)
     p->cap = cap;
 }
 
+const char *const page_made_names[COLUMNS - TRIAL_FIELDS] = {"state",   "cost",     "on_front",    "live_score",
+                                                             "live_s",  "expected", "expected_lo", "expected_hi",
+                                                             "n_seeds", "env",      "objective",   "infeasible"};
+
+const char *page_param_name(const struct search *search, size_t k)
+{
+    const char *key = search->space.params[k].key, *name = search_param_name(key);
+
+    for (int i = 0; i < COLUMNS; i++)
+        if (strcmp(i < TRIAL_FIELDS ? trial_fields[i].name : page_made_names[i - TRIAL_FIELDS], name) == 0)
+            return key;
+    return name;
+}
+
 void page_study_put_param(const struct page_study *p, size_t i, size_t k, struct strbuf *out)
 {
     const struct search *search = &p->view.search;
@@ -64,7 +78,7 @@ void page_study_put_param(const struct page_study *p, size_t i, size_t k, struct
 void page_study_put_params(const struct page_study *p, size_t i, struct strbuf *out)
 {
     for (size_t k = 0; k < p->view.search.space.dim; k++) {
-        put_json(out, k > 0 ? ",%s:" : "{%s:", p->view.search.space.params[k].key);
+        put_json(out, k > 0 ? ",%s:" : "{%s:", page_param_name(&p->view.search, k));
         page_study_put_param(p, i, k, out);
     }
     strbuf_add(out, p->view.search.space.dim > 0 ? "}" : "{}");

@@ -13,11 +13,30 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
+#include "web/text/trial_field.h"
 
 struct promise;
 struct strbuf;
 
 #define PAGE_STUDY_ENV_MAX 32
+
+/* Columns of a trial after those of trial_fields: what is made of it. */
+enum made {
+    MADE_STATE = TRIAL_FIELDS,
+    MADE_COST,
+    MADE_ON_FRONT,
+    MADE_LIVE_SCORE,
+    MADE_LIVE_S,
+    MADE_EXPECTED,
+    MADE_EXPECTED_LO,
+    MADE_EXPECTED_HI,
+    MADE_N_SEEDS,
+    MADE_ENV,
+    MADE_OBJECTIVE,
+    MADE_INFEASIBLE,
+    COLUMNS
+};
+extern const char *const page_made_names[COLUMNS - TRIAL_FIELDS];
 
 struct last_report { /* of a running trial: its last report */
     int64_t env_steps;
@@ -54,6 +73,9 @@ struct page_news {
     size_t n, cap;
 };
 
+/* The one name of a searched parameter in all answers: a program's without "param.", but for one that is also the name
+ * of a column. */
+const char *page_param_name(const struct search *search, size_t k);
 void page_study_free(struct page_study *p); /* NULL is fine */
 /* Reads a study for the first time. Takes study. */
 enum status page_study_create(struct page_study **ret_study, struct store *store, struct study *study, int64_t version,

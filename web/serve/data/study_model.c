@@ -10,6 +10,7 @@
 #include "study/view/promise.h"
 #include "study/view/study_insight.h"
 #include "study/view/study_view.h"
+#include "web/serve/data/page_study.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static cJSON *param_json(const struct study_model *m, size_t i)
     const struct gp_edge *edge = &in->edges[i];
     cJSON *json = cJSON_CreateObject();
 
-    json_add_str(json, "key", m->view.search.space.params[i].key);
+    json_add_str(json, "key", page_param_name(&m->view.search, i));
     json_add(json, "score", importance_json(&in->score[i]));
     json_add(json, "cost", importance_json(&in->cost[i]));
     json_add_str(json, "leans_on", edge->side == 0 ? NULL : edge->side < 0 ? "min" : "max");
@@ -196,7 +197,7 @@ static void build_front(struct study_model *m)
     for (size_t i = 0; i < n; i++) {
         cJSON *json = belief_json(m, &guesses[i].belief), *params = cJSON_AddObjectToObject(json, "params");
         for (size_t k = 0; k < dim; k++)
-            add_value(params, m->view.search.space.params[k].key, m, k, guesses[i].x[k]);
+            add_value(params, page_param_name(&m->view.search, k), m, k, guesses[i].x[k]);
         cJSON_AddItemToArray(list, json);
     }
     mem_free(x);
@@ -221,7 +222,7 @@ static void build_next(struct study_model *m)
         json_add_str(json, "origin", trials[i].suggestion.origin);
         json_add_str(json, "why", trials[i].why);
         for (size_t k = 0; k < m->view.search.space.dim; k++)
-            add_value(params, m->view.search.space.params[k].key, m, k, trials[i].suggestion.x[k]);
+            add_value(params, page_param_name(&m->view.search, k), m, k, trials[i].suggestion.x[k]);
         cJSON_AddItemToArray(list, json);
     }
     mem_free(trials);
@@ -331,7 +332,7 @@ static cJSON *slice_json(struct study_model *m, size_t k, size_t trial)
     cJSON *json = cJSON_CreateObject(), *list;
     size_t n = slice_points(space, k, m->view.x[trial], x);
 
-    json_add_str(json, "param", space->params[k].key);
+    json_add_str(json, "param", page_param_name(&m->view.search, k));
     json_add_str(json, "scale", scale_names[space->params[k].scale]);
     json_add_i64(json, "at", m->view.trials[trial].number);
     add_value(json, "value", m, k, m->view.x[trial][k]);
@@ -386,7 +387,7 @@ static void add_axis(const struct study_model *m, cJSON *json, const char *name,
 {
     cJSON *axis = cJSON_AddObjectToObject(json, name), *list;
 
-    json_add_str(axis, "param", m->view.search.space.params[k].key);
+    json_add_str(axis, "param", page_param_name(&m->view.search, k));
     json_add_str(axis, "scale", scale_names[m->view.search.space.params[k].scale]);
     add_value(axis, "value", m, k, at);
     list = cJSON_AddArrayToObject(axis, "values");
