@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-#define ENV_API_VERSION 8
+#define ENV_API_VERSION 9
 
 struct env_io;
 struct env_log;
@@ -73,7 +73,10 @@ struct env_def {
     /* Sums (n_numbers) over the episodes since it was last asked, then forgotten; returns how many those were. Not while it
      * is stepped. NULL with n_numbers = 0. */
     double (*take_numbers)(void *states, size_t n_envs, double *ret_sums);
-    bool whole; /* a range is stepped by one call in one thread: for a game that has processes of its own */
+    /* Of a game that has processes of its own: asks them for a step of [from, to), and step_range waits for it. Several
+     * ranges may be asked for before the first is waited for, in the same order. A range is then one call in one thread.
+     * NULL: step_range does it all. */
+    void (*begin_range)(const void *settings, void *states, const struct env_io *io, size_t from, size_t to);
     const void *source; /* the program's: where the game comes from; NULL in built-in ones and in libraries */
 };
 

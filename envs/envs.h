@@ -45,8 +45,11 @@ double env_batch_outside_s(const struct env_batch *batch);
 /* First episodes. obs, mask as in env_io. */
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
 void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env_io *io);
-/* Only instances [from, to); io is still the whole batch's. */
-void env_batch_step_part(struct env_batch *batch, struct pool *pool, const struct env_io *io, size_t from, size_t to);
+/* Only instances [from, to), in two calls; io is still the whole batch's, the same in both. Between them a game with processes
+ * of its own (env_batch_is_outside) steps, and further parts may be begun, which then end in the same order. */
+bool env_batch_is_outside(const struct env_batch *batch);
+void env_batch_begin_part(struct env_batch *batch, const struct env_io *io, size_t from, size_t to);
+void env_batch_end_part(struct env_batch *batch, struct pool *pool, const struct env_io *io, size_t from, size_t to);
 
 /* Sum over instances in index order, then cleared. */
 void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log);

@@ -247,13 +247,13 @@ struct kern_lstm {
 
 /* sample: out, mask -> actions sampled for each head (greedy: argmax), logp summed over heads, value. A head whose mask
  * allows nothing is unmasked, here and in segments_keep and ppo_loss. Agent i draws head j from
- * rng_split(*rng, first + i) at counter rng->counter + j; then rng->counter += n_heads. A number's action is u (greedy:
- * its mean), and reals has what the game gets of it. */
+ * rng_split(*rng, first + i) at counter rng->counter + j; then rng->counter += n_heads, unless agents of the same step are
+ * left (partial). A number's action is u (greedy: its mean), and reals has what the game gets of it. */
 struct kern_sample {
     size_t N;
-    size_t first; /* where several devices share a training's agents: the number of this device's first agent */
+    size_t first; /* the first one's number among all of the step, on all devices */
     const struct kern_heads *heads; /* host memory */
-    bool greedy;
+    bool greedy, partial;
     const float *out; /* (N, O) */
     const uint8_t *mask; /* (N, A) or NULL */
     struct rng *rng; /* device memory */

@@ -4,10 +4,13 @@
 
 #include "base/mem.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define LARGE 1e6f /* an observation or reward beyond it is what training broke down by */
 
 /* Element i of an array of f32 or bf16. */
 static float numeric_at(const void *x, size_t size, size_t i)
@@ -26,20 +29,22 @@ static float numeric_at(const void *x, size_t size, size_t i)
     return value;
 }
 
-/* Copies x (n) of elements of size bytes over and looks; *ret_at: index of the first bad value, n if there is none. */
-static enum status numeric_scan(struct trainer *t, const void *x, size_t size, size_t n, size_t *ret_at,
+/* Copies x (n) of elements of size bytes over and looks; *ret_at: index of the first value that is not finite or beyond
+ * +-most, n if there is none. */
+static enum status numeric_scan(struct trainer *t, const void *x, size_t size, size_t n, float most, size_t *ret_at,
                                 float *ret_value, struct error *err)
 {
     void *host = mem_try_array(n, size);
     size_t i = 0;
 
+    t->n_looked++;
     if (host == NULL)
         return FAIL(err, ST_NUMERIC,
                     "training broke down at env step %" PRId64
                     " (NaN or Inf in loss or gradients); no memory to find where",
                     t->count.env_steps);
     enum status rc = kern_download(t->kern, host, x, n * size, err);
-    while (rc == ST_OK && i < n && isfinite(numeric_at(host, size, i)))
+    while (rc == ST_OK && i < n && fabsf(numeric_at(host, size, i)) <= most)
         i++;
     *ret_at = i;
     *ret_value = rc == ST_OK && i < n ? numeric_at(host, size, i) : 0.0f;
@@ -47,44 +52,69 @@ static enum status numeric_scan(struct trainer *t, const void *x, size_t size, s
     return rc;
 }
 
-static enum status numeric_report_as(struct trainer *t, const char *what, const char *advice, const void *x,
-                                     size_t size, size_t n, struct error *err)
+static enum status numeric_report(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
+                                  struct error *err)
 {
     size_t at = n;
     float value = 0.0f;
 
-    if (n == 0)
-        return ST_OK;
-    t->n_looked++;
-    TRY(numeric_scan(t, x, size, n, &at, &value, err));
+    TRY(numeric_scan(t, x, size, n, FLT_MAX, &at, &value, err));
     if (at == n)
         return ST_OK;
-    return FAIL(err, ST_NUMERIC, "%s is %g at element %zu of %zu, at env step %" PRId64 " (update %" PRId64 "); %s",
-                what, (double)value, at, n, t->count.env_steps, t->count.updates, advice);
+    return FAIL(err, ST_NUMERIC,
+                "%s is %g at element %zu of %zu, at env step %" PRId64 " (update %" PRId64
+                "); try a lower train.learning_rate, a lower train.max_grad_norm or train.reward_clip",
+                what, (double)value, at, n, t->count.env_steps, t->count.updates);
 }
 
-static enum status numeric_report(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
-                                  struct error *err)
+/* Rows of `row` numbers that the game gave, of an observation those from number `first` on. */
+static enum status numeric_report_game(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
+                                       size_t row, size_t first, const char *scale, struct error *err)
 {
-    return numeric_report_as(
-        t, what, "try a lower train.learning_rate, a lower train.max_grad_norm or train.reward_clip", x, size, n, err);
+    size_t at = n;
+    float value = 0.0f;
+
+    if (n > 0)
+        TRY(numeric_scan(t, x, size, n, LARGE, &at, &value, err));
+    if (at == n)
+        return ST_OK;
+    return FAIL(err, ST_NUMERIC,
+                "training broke down at env step %" PRId64 " (update %" PRId64 "): number %zu of %s is %g; %s",
+                t->count.env_steps, t->count.updates, first + at % row, what, (double)value,
+                isfinite(value) ? scale : "the game gave it; `trawl env check` plays the game and looks for the cause");
+}
+
+static enum status numeric_report_observations(struct trainer *t, size_t n, struct error *err)
+{
+    static const char what[] = "an observation", scale[] =
+                                                     "a network learns best from about [-1, 1]: scale it in the game, "
+                                                     "or set policy.norm_obs = true";
+    const struct policy *p = &t->policy;
+    size_t D = p->obs_size, floats = p->n_floats * p->n_frames;
+
+    if (p->byte_scale == 0.0f)
+        return numeric_report_game(t, what, t->mb.obs, t->ops->act_size, n * D, D, 0, scale, err);
+    for (size_t i = 0; i < n && floats > 0; i++) { /* bytes are numbers, whatever they are */
+        const float *end = policy_obs_at(p, t->mb.obs, i + 1);
+        TRY(numeric_report_game(t, what, end - floats, sizeof *end, floats, floats, D - floats, scale, err));
+    }
+    return ST_OK;
 }
 
 enum status numeric_diagnose(struct trainer *t, struct error *err)
 {
-    static const char from_game[] = "the game gave it; `trawl env check` plays the game and looks for the cause";
+    static const char reward[] =
+        "rewards of about 1 are learned from: scale it in the game, or set train.scale_reward = true or "
+        "train.reward_clip";
     struct policy *p = &t->policy;
     struct policy_pass *s = &t->pass;
     size_t M = trainer_segment_steps(t) * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
     char name[64];
 
     t->n_looked = 0;
-    if (p->byte_scale == 0.0f) /* bytes are numbers, whatever they are */
-        TRY(numeric_report_as(t, "observation", from_game, t->mb.obs, a, M * p->obs_size, err));
-    for (size_t i = 0, n = p->n_floats * p->n_frames; p->byte_scale > 0.0f && i < M; i++)
-        TRY(numeric_report_as(t, "observation", from_game, (char *)policy_obs_at(p, t->mb.obs, i + 1) - n * f, f, n,
-                              err));
-    TRY(numeric_report_as(t, "reward", from_game, t->roll.rewards, f, t->horizon * t->n_agents, err));
+    TRY(numeric_report_observations(t, M, err));
+    TRY(numeric_report_game(t, "the rewards", t->roll.rewards, f, t->horizon * t->n_agents, t->n_agents, 0, reward,
+                            err));
     for (size_t i = 0; i < p->n_tensors; i++) {
         snprintf(name, sizeof name, "weight tensor %s", p->names[i]);
         TRY(numeric_report(t, name, t->params + p->tensors[i].offset, f, p->tensors[i].rows * p->tensors[i].cols, err));

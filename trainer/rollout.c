@@ -130,17 +130,18 @@ static void rollout_keep_state(struct trainer *t, float *dst, size_t from, size_
         t->ops->copy(t->kern, dst + l * layer + from * S, t->roll.h + l * layer + from * S, n * S * sizeof(float));
 }
 
-/* boot[step] of the agents that step truncated: only these go through the network, which needs their count here. */
-static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct error *err)
+/* boot[step] of those of the agents [from, from + N) that step truncated: only these go through the network, which needs
+ * their count here. */
+static enum status rollout_bootstrap_some(struct trainer *t, size_t step, size_t from, size_t N, struct error *err)
 {
     struct rollout *r = &t->roll;
-    size_t N = t->n_agents, S = t->policy.state_size;
-    const uint8_t *truncs = r->truncs + step * N;
+    size_t S = t->policy.state_size, layer = t->n_agents * S, at = step * t->n_agents + from;
+    const uint8_t *truncs = r->truncs + at;
     int64_t n = 0;
 
     t->ops->pack_rows(t->kern, &(struct kern_pack){.dst = r->pack_obs,
                                                    .n_packed = r->n_packed,
-                                                   .src = r->final_obs,
+                                                   .src = policy_obs_at(&t->policy, r->final_obs, from),
                                                    .flag = truncs,
                                                    .row_bytes = t->policy.row_bytes,
                                                    .N = N});
@@ -148,17 +149,16 @@ static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct
     if (n == 0)
         return ST_OK;
     for (size_t l = 0; t->policy.recurrent && l < t->policy.n_layers; l++)
-        t->ops->pack_rows(t->kern, &(struct kern_pack){.dst = r->h_tmp + l * N * S,
+        t->ops->pack_rows(t->kern, &(struct kern_pack){.dst = r->h_tmp + l * layer,
                                                        .n_packed = r->n_packed,
-                                                       .src = r->h + l * N * S,
+                                                       .src = r->h + l * layer + from * S,
                                                        .flag = truncs,
                                                        .row_bytes = S * sizeof(float),
                                                        .N = N});
     rollout_value(t, r->tmp_value, r->pack_obs, r->no_reset, 0, (size_t)n);
     t->ops->unpack_rows(
-        t->kern,
-        &(struct kern_pack){
-            .dst = r->boot + step * N, .src = r->tmp_value, .flag = truncs, .row_bytes = sizeof(float), .N = N});
+        t->kern, &(struct kern_pack){
+                     .dst = r->boot + at, .src = r->tmp_value, .flag = truncs, .row_bytes = sizeof(float), .N = N});
     return ST_OK;
 }
 
@@ -231,7 +231,8 @@ static void rollout_decide(struct trainer *t, size_t s, size_t part)
                                                   .mask = r->mask != NULL ? r->mask + at * t->policy.n_logits : NULL,
                                                   .heads = &t->policy.heads,
                                                   .rng = t->rng_sample,
-                                                  .first = t->first_agent,
+                                                  .first = t->first_agent + from,
+                                                  .partial = part + 1 < t->env->n_parts,
                                                   .N = n});
     trainer_phase(t, PHASE_FORWARD);
     t->ops->env_begin(t->kern, t->env, &io, part);
@@ -264,7 +265,7 @@ static enum status rollout_receive(struct trainer *t, size_t s, size_t part, str
         frames_stack(t, policy_obs_at(p, r->final_obs, from), obs, final_obs, NULL, io.truncs + from, n);
     trainer_phase(t, PHASE_ENV);
     if (t->shape.may_truncate && t->direct)
-        TRY(rollout_bootstrap_some(t, s, err));
+        TRY(rollout_bootstrap_some(t, s, from, n, err));
     else if (t->shape.may_truncate)
         rollout_bootstrap_all(t, s, from, n);
     trainer_phase(t, PHASE_FORWARD);

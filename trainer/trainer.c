@@ -54,8 +54,10 @@ static enum status check_obs(const struct policy_settings *p, const struct env_d
     if (p->norm_obs && shape->u8 && shape->n_floats == 0)
         return FAIL(
             err, ST_CONFIG,
-            "policy.norm_obs is true, but %s shows nothing but bytes, which are divided by %g and stay so; set it "
-            "to false",
+            "policy.norm_obs is true, but %s shows nothing but bytes: they are stored as bytes, and the network gets "
+            "them "
+            "divided by %g; normalised ones would need four times the memory; set it to false, or let the game show "
+            "32-bit floats",
             def->name, (double)shape->byte_scale);
     return ST_OK;
 }
@@ -251,8 +253,9 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     obs = policy_obs_at(&t->policy, t->roll.obs, last);
     first = t->roll.frame != NULL ? t->roll.frame : obs;
     t->ops->env_reset(t->kern, t->env, first, t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
-    normalise_freeze(t); /* of no row: everything stays as it is */
+    normalise_freeze(t); /* of no row: everything stays as it is, within the limits */
     normalise_add(t, first, t->n_agents);
+    normalise_apply(t, first, t->n_agents);
     frames_stack(t, obs, NULL, first, NULL, NULL, t->n_agents);
     return ST_OK;
 }

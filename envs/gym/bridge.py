@@ -472,7 +472,7 @@ class Vectors(Share):
                 ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
                 self.put(*halves(ended, self.size[1]), last)
                 self.final_obs[np.array(part)[which]] = ended
-        self.busy_ns[process] = time.perf_counter_ns() - begun
+        self.busy_ns[process] += time.perf_counter_ns() - begun
 
     def close(self):
         for vector, *_ in self.rows:
@@ -516,7 +516,7 @@ class Instances(Share):
             terms.append(bool(ended))
             truncs.append(bool(truncated and not ended))
         self.rewards[part], self.terms[part], self.truncs[part] = rewards, terms, truncs
-        self.busy_ns[process] = time.perf_counter_ns() - begun
+        self.busy_ns[process] += time.perf_counter_ns() - begun
 
     def close(self):
         for env, *_ in self.rows:

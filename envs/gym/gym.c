@@ -244,6 +244,7 @@ static struct gym_env *make(const char *name)
         .shape = gym_shape,
         .reset_range = gym_batch_reset,
         .observe_range = gym_batch_observe,
+        .begin_range = gym_batch_begin,
         .step_range = gym_batch_step,
         .open = gym_batch_open,
         .close = gym_batch_close,
@@ -251,7 +252,6 @@ static struct gym_env *make(const char *name)
         .outside_s = gym_batch_outside_s,
         .number_names = env->names,
         .take_numbers = gym_batch_take_numbers,
-        .whole = true,
     };
     return env;
 }

@@ -1,7 +1,7 @@
 /* gym_batch.c - n instances of an environment of Gymnasium, stepped by helper processes.
  * Invariants: (1) instance i belongs to helper i modulo their number, so that any range of instances keeps all of them
- * busy; (2) the shared memory is written by us between an answer and the next command, and by a helper between a command
- * and its answer, in its own rows; (3) after the first failure no helper is asked again. */
+ * busy; (2) the rows of a range are written by us between an answer and the next command, and by a helper between a command
+ * and its answer; (3) after the first failure no helper is asked again. */
 #include "envs/gym/gym_batch.h"
 
 #include "base/os/machine.h"
@@ -30,7 +30,6 @@ struct gym_batch {
     struct error failed;
     size_t n_info, info_at[ENV_MAX_NUMBERS]; /* numbers of an episode's info: which of the table's they are */
     double info_sums[ENV_MAX_NUMBERS], info_episodes; /* of episodes that a log took, since last asked */
-    _Atomic uint64_t outside_ns; /* of each step what the slowest helper took */
     /* Shared with the helpers. */
     int memory_fd;
     char *memory; /* (bytes) */
@@ -40,7 +39,7 @@ struct gym_batch {
     double *info; /* (n, n_info) of the step that ended an episode */
     char *obs, *final_obs; /* (n) of row_bytes, env_row_bytes */
     uint8_t *terms, *truncs, *idle; /* (n); idle: the step only reset it */
-    uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of the last step */
+    uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of all steps since the reset */
     int64_t *now; /* (n_helpers) the instance that it works on */
 };
 
@@ -236,7 +235,12 @@ enum status gym_batch_failed(const void *states, struct error *err)
 
 double gym_batch_outside_s(const void *states)
 {
-    return 1e-9 * (double)((const struct gym_batch *)states)->outside_ns;
+    const struct gym_batch *b = states;
+    uint64_t longest = 0;
+
+    for (size_t h = 0; h < b->n_helpers; h++)
+        longest = b->busy_ns[h] > longest ? b->busy_ns[h] : longest;
+    return 1e-9 * (double)longest;
 }
 
 static bool has_instances(const struct gym_batch *b, size_t helper, size_t from, size_t to)
@@ -250,16 +254,15 @@ static enum status ask_all(struct gym_batch *b, char what, size_t from, size_t t
     for (size_t h = 0; h < b->n_helpers; h++)
         if (has_instances(b, h, from, to))
             TRY(gym_helper_send(&b->helpers[h], what, from, to, err));
+    return ST_OK;
+}
+
+static enum status wait_all(struct gym_batch *b, char what, size_t from, size_t to, struct error *err)
+{
     for (size_t h = 0; h < b->n_helpers; h++)
         if (has_instances(b, h, from, to))
             TRY(gym_helper_wait(&b->helpers[h], what == 'r' ? "in the reset of" : "in the step of",
                                 b->settings->timeout_s, err));
-    if (what == 's') {
-        uint64_t longest = 0;
-        for (size_t h = 0; h < b->n_helpers; h++)
-            longest = has_instances(b, h, from, to) && b->busy_ns[h] > longest ? b->busy_ns[h] : longest;
-        b->outside_ns += longest;
-    }
     return ST_OK;
 }
 
@@ -293,11 +296,19 @@ static enum status check_numbers(const struct gym_batch *b, size_t from, size_t 
     return ST_OK;
 }
 
-static bool ask(struct gym_batch *b, char what, size_t from, size_t to)
+static void ask(struct gym_batch *b, char what, size_t from, size_t to)
+{
+    if (b->failed.status == ST_OK && ask_all(b, what, from, to, &b->failed) != ST_OK)
+        (void)error_prefix(&b->failed, "%s", b->def->name);
+}
+
+/* False: it failed, now or before. */
+static bool answered(struct gym_batch *b, char what, size_t from, size_t to)
 {
     if (b->failed.status != ST_OK)
         return false;
-    if (ask_all(b, what, from, to, &b->failed) == ST_OK && check_numbers(b, from, to, what == 's', &b->failed) == ST_OK)
+    if (wait_all(b, what, from, to, &b->failed) == ST_OK &&
+        check_numbers(b, from, to, what == 's', &b->failed) == ST_OK)
         return true;
     (void)error_prefix(&b->failed, "%s", b->def->name);
     return false;
@@ -312,8 +323,9 @@ void gym_batch_reset(const void *settings, void *states, struct rng root, size_t
         b->seeds[i] = rng_split(root, i).key & INT32_MAX; /* some environments take no larger one */
         b->tracks[i] = (struct env_track){0};
     }
-    b->outside_ns = 0;
-    (void)ask(b, 'r', from, to);
+    memset(b->busy_ns, 0, b->n_helpers * sizeof *b->busy_ns);
+    ask(b, 'r', from, to);
+    (void)answered(b, 'r', from, to);
 }
 
 void gym_batch_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to)
@@ -367,16 +379,25 @@ double gym_batch_take_numbers(void *states, size_t n_envs, double *ret_sums)
     return episodes;
 }
 
-void gym_batch_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
-                    size_t to)
+void gym_batch_begin(const void *settings, void *states, const struct env_io *io, size_t from, size_t to)
 {
     struct gym_batch *b = states;
     size_t n = to - from, heads = from * b->n_heads;
 
+    (void)settings;
     memcpy(b->actions + heads, io->actions + heads, n * b->n_heads * sizeof *b->actions);
     if (io->reals != NULL)
         memcpy(b->reals + heads, io->reals + heads, n * b->n_heads * sizeof *b->reals);
-    if (!ask(b, 's', from, to))
+    ask(b, 's', from, to);
+}
+
+void gym_batch_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
+                    size_t to)
+{
+    struct gym_batch *b = states;
+    size_t n = to - from;
+
+    if (!answered(b, 's', from, to))
         return;
     memcpy(io->rewards + from, b->rewards + from, n * sizeof *io->rewards);
     memcpy(io->terms + from, b->terms + from, n);

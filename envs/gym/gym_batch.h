@@ -28,6 +28,7 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
 void gym_batch_close(const void *settings, void *states, size_t n_envs);
 void gym_batch_reset(const void *settings, void *states, struct rng root, size_t from, size_t to);
 void gym_batch_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to);
+void gym_batch_begin(const void *settings, void *states, const struct env_io *io, size_t from, size_t to);
 void gym_batch_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
                     size_t to);
 double gym_batch_take_numbers(void *states, size_t n_envs, double *ret_sums);

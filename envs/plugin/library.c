@@ -38,7 +38,7 @@
      29 * sizeof(struct env_picture) + 31 * sizeof(struct env_about) + 37 * offsetof(struct opt_def, offset) +         \
      41 * offsetof(struct opt_def, help) + 43 * offsetof(struct env_shape, low) + 47 * offsetof(struct env_io, obs) +  \
      53 * offsetof(struct env_def, step_range))
-_Static_assert(LAYOUT == 854388 && ENV_API_VERSION == 8,
+_Static_assert(LAYOUT == 854388 && ENV_API_VERSION == 9,
                "the layout of a library's table has changed: raise ENV_API_VERSION, and state the new layout here");
 
 struct known_shape {

@@ -1,4 +1,4 @@
-//! lamp.rs - a game in Rust: the table of trawl_env.h (version 8) filled by hand.
+//! lamp.rs - a game in Rust: the table of trawl_env.h (version 9) filled by hand.
 //!
 //!   trawl env build examples/plugin/lamp.rs
 //!     (or rustc --edition 2021 --crate-type cdylib -O -Cpanic=abort lamp.rs -o lamp.so)
@@ -52,7 +52,7 @@ pub struct Def {
     step_range: extern "C" fn(*const Settings, *mut State, *mut Log, *const Io, usize, usize),
     state_size: usize, track_at: usize, draw: *const c_void, open: *const c_void, close: *const c_void,
     saved_bytes: *const c_void, save: *const c_void, load: *const c_void, failed: *const c_void,
-    outside_s: *const c_void, number_names: *const c_void, n_numbers: usize, take_numbers: *const c_void, whole: bool,
+    outside_s: *const c_void, number_names: *const c_void, n_numbers: usize, take_numbers: *const c_void, begin_range: *const c_void,
     source: *const c_void,
 }
 unsafe impl Sync for Def {}
@@ -143,14 +143,15 @@ static OPTIONS: [OptDef; 1] = [OptDef {
 }];
 static ABOUT: About = About { summary: text(b"press the button of the lamp that is lit\0"), defaults: NONE, n_defaults: 0 };
 static DEF: Def = Def {
-    api_version: 8, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
+    api_version: 9, def_bytes: std::mem::size_of::<Def>() as u32, name: text(b"lamp\0"), about: &ABOUT,
     options: OptTable {
         section: text(b"env\0"), title: text(b"Environment: lamp\0"), defs: OPTIONS.as_ptr(), n_defs: 1,
         settings_size: std::mem::size_of::<Settings>(),
     },
     shape, reset_range: reset, observe_range: observe, step_range: step,
     state_size: std::mem::size_of::<State>(), track_at: 0, draw: NONE, open: NONE, close: NONE, saved_bytes: NONE,
-    save: NONE, load: NONE, failed: NONE, outside_s: NONE, number_names: NONE, n_numbers: 0, take_numbers: NONE, whole: false, source: NONE,
+    save: NONE, load: NONE, failed: NONE, outside_s: NONE, number_names: NONE, n_numbers: 0, take_numbers: NONE, begin_range: NONE,
+    source: NONE,
 };
 
 #[no_mangle]

@@ -98,7 +98,7 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_sample(struct kern *k, const struct kern_sample *s)
 {
     cpu_run(k, s->N, AGENT_GRAIN, sample_part, s);
-    s->rng->counter += (uint64_t)s->heads->n_heads;
+    s->rng->counter += s->partial ? 0 : (uint64_t)s->heads->n_heads;
 }
 
 void cpu_step_post(struct kern *k, const struct kern_step_post *p)

@@ -28,6 +28,8 @@
 struct cpu_env {
     struct kern_env base; /* first: see kern_priv.h */
     struct env_batch *batch;
+    struct env_io io[KERN_ENV_PARTS]; /* of the parts that were begun */
+    size_t n_agents; /* of an instance */
 };
 
 static struct env_batch *batch_of(const struct kern_env *env)
@@ -205,8 +207,10 @@ static enum status cpu_env_create(struct kern *kern, struct kern_env **ret_env, 
         mem_free(env);
         return rc;
     }
-    env->base.n_parts = 1;
-    env->base.part_from[1] = env_batch_agents(env->batch);
+    env->n_agents = env_batch_agents(env->batch) / n_envs;
+    env->base.n_parts = env_batch_is_outside(env->batch) && n_envs >= KERN_ENV_PARTS ? KERN_ENV_PARTS : 1;
+    for (size_t p = 1; p <= env->base.n_parts; p++)
+        env->base.part_from[p] = n_envs * p / env->base.n_parts * env->n_agents;
     *ret_env = &env->base;
     return ST_OK;
 }
@@ -271,23 +275,29 @@ void cpu_env_reset(struct kern *k, struct kern_env *env, void *obs, uint8_t *mas
 
 void cpu_env_begin(struct kern *k, struct kern_env *env, const struct kern_env_io *io, size_t part)
 {
-    (void)part; /* there is one */
-    struct env_io host = {.actions = io->actions,
-                          .reals = io->reals,
-                          .rewards = io->rewards,
-                          .terms = io->terms,
-                          .truncs = io->truncs,
-                          .obs = io->obs,
-                          .final_obs = io->final_obs,
-                          .mask = io->mask};
-    env_batch_step(batch_of(env), cpu_of(k)->pool, &host);
-    if (env_batch_failed(batch_of(env), &cpu_of(k)->failed) != ST_OK)
-        return; /* reported by the next cpu_sync */
+    struct cpu_env *own = (struct cpu_env *)env;
+
+    (void)k;
+    own->io[part] = (struct env_io){.actions = io->actions,
+                                    .reals = io->reals,
+                                    .rewards = io->rewards,
+                                    .terms = io->terms,
+                                    .truncs = io->truncs,
+                                    .obs = io->obs,
+                                    .final_obs = io->final_obs,
+                                    .mask = io->mask};
+    env_batch_begin_part(own->batch, &own->io[part], env->part_from[part] / own->n_agents,
+                         env->part_from[part + 1] / own->n_agents);
 }
 
 void cpu_env_wait(struct kern *k, struct kern_env *env, size_t part)
 {
-    (void)k, (void)env, (void)part;
+    struct cpu_env *own = (struct cpu_env *)env;
+
+    env_batch_end_part(own->batch, cpu_of(k)->pool, &own->io[part], env->part_from[part] / own->n_agents,
+                       env->part_from[part + 1] / own->n_agents);
+    if (env_batch_failed(own->batch, &cpu_of(k)->failed) != ST_OK)
+        return; /* reported by the next cpu_sync */
 }
 
 void cpu_env_observe(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)

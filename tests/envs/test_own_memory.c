@@ -15,7 +15,7 @@ struct counter_settings {
 /* The game counts to its instance's number, adding its action. */
 struct counter {
     int64_t *counts; /* (n) */
-    size_t n, from[8], to[8], n_ranges;
+    size_t n, from[8], to[8], n_ranges, n_begun;
     int n_steps;
 };
 
@@ -89,6 +89,12 @@ static void counter_step(const void *settings, void *states, struct env_log *log
         io->terms[i] = io->truncs[i] = 0;
     }
     counter_observe(settings, states, io->obs, NULL, from, to);
+}
+
+static void counter_begin(const void *settings, void *states, const struct env_io *io, size_t from, size_t to)
+{
+    (void)settings, (void)io, (void)from, (void)to;
+    ((struct counter *)states)->n_begun++;
 }
 
 static size_t counter_saved_bytes(const void *states, size_t n_envs)
@@ -217,14 +223,16 @@ static void test_stepped_as_a_whole(void **unused)
     struct counter *c;
 
     (void)unused;
-    def.whole = true;
+    def.begin_range = counter_begin;
     def.saved_bytes = NULL, def.save = NULL, def.load = NULL;
     assert_int_equal(pool_create(&pool, 3, NULL), ST_OK);
     test_batch_open(&a, &def, &settings, N, 1);
     env_batch_reset(a.batch, pool, a.obs, NULL);
     env_batch_step(a.batch, pool, &a.io);
-    env_batch_step_part(a.batch, pool, &a.io, N / 2, N);
+    env_batch_begin_part(a.batch, &a.io, N / 2, N);
+    env_batch_end_part(a.batch, pool, &a.io, N / 2, N);
     c = last_opened;
+    assert_int_equal(c->n_begun, 2);
     assert_int_equal(c->n_ranges, 2);
     assert_true(c->from[0] == 0 && c->to[0] == N && c->from[1] == N / 2 && c->to[1] == N);
     test_batch_close(&a);

@@ -246,8 +246,8 @@ static void test_a_batch_widens(void **unused)
                                           .final_obs = final_obs[i]};
                 for (int a = 0; a < 6; a++)
                     actions[a] = (a + t) % 3;
-                env_batch_step_part(batch[i], NULL, &io, 0, 4);
-                env_batch_step_part(batch[i], NULL, &io, 4, 6);
+                env_batch_end_part(batch[i], NULL, &io, 0, 4);
+                env_batch_end_part(batch[i], NULL, &io, 4, 6);
                 for (int a = 0; a < 6; a++) /* of others nothing is promised */
                     memset(final_obs[i] + a * OBS, 0, truncs[a] ? 0 : OBS * sizeof(float));
             }

@@ -415,7 +415,7 @@ static void test_numeric_failure_names_its_rank(void **unused)
     ranks_of(t, ranks);
     ((float *)ranks[1]->roll.obs)[t->horizon * ranks[1]->n_agents * t->policy.obs_size] = NAN;
     assert_int_equal(trainer_iterate(t, &why), ST_NUMERIC);
-    assert_non_null(strstr(why.text, "rank 1 of 2: observation is nan"));
+    assert_non_null(strstr(why.text, "rank 1 of 2: training broke down at env step"));
     trainer_destroy(t);
     setup_close(&s);
 }

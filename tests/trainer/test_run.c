@@ -348,13 +348,14 @@ static void test_target_kl(void **unused)
 
 static void test_numeric_failure(void **unused)
 {
-    static const char *const names[] = {"weight tensor core.1.weight", "advantage", "observation"};
+    static const char *const names[] = {"weight tensor core.1.weight", "advantage", "number 0 of an observation is nan",
+                                        "number 2 of an observation is 1e+30"};
 
     (void)unused;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct setup s;
         struct error failure = {0};
-        float bad = i == 0 ? INFINITY : NAN;
+        float bad = i == 0 ? INFINITY : i == 3 ? 1e30f : NAN;
         setup_game(&s, "cartpole", 1);
         struct trainer *t = setup_trainer(&s);
         iterate(t, 2);
@@ -363,10 +364,10 @@ static void test_numeric_failure(void **unused)
         s.train.total_timesteps = 96;
         if (i == 1) /* a discount that is NaN reaches the loss through the advantages */
             t->set.gamma = NAN;
-        if (i == 2)
+        if (i >= 2)
             for (size_t n = 0; n < t->n_agents; n++)
-                OK(kern_upload(s.kern, (float *)t->roll.obs + (t->horizon * t->n_agents + n) * 4, &bad, sizeof bad,
-                               err));
+                OK(kern_upload(s.kern, (float *)t->roll.obs + (t->horizon * t->n_agents + n) * 4 + (i == 3 ? 2 : 0),
+                               &bad, sizeof bad, err));
         assert_int_equal(trainer_iterate(t, &failure), ST_NUMERIC);
         if (strstr(failure.text, names[i]) == NULL || strstr(failure.text, "env step 288") == NULL)
             fail_msg("\"%s\" is not in: %s", names[i], failure.text);

@@ -44,7 +44,7 @@ static __device__ __forceinline__ float normal_draw(struct rng *rng)
 static __global__ void __launch_bounds__(SAMPLE_BLOCK)
     sample_k(int32_t *actions /* (N, n_heads) */, float *reals /* (N, n_heads) or NULL */, float *logp /* (N) */,
              float *value /* (N) */, const float *out /* (N, O) */, const uint8_t *mask /* (N, A) or NULL */,
-             struct kern_heads heads, struct rng *rng, unsigned *ticket, bool greedy, size_t N,
+             struct kern_heads heads, struct rng *rng, unsigned *ticket, bool greedy, bool partial, size_t N,
              size_t first /* its first agent's number */)
 {
     size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * SAMPLE_BLOCK + threadIdx.x;
@@ -91,7 +91,7 @@ static __global__ void __launch_bounds__(SAMPLE_BLOCK)
     }
     logp[i] = sum;
     value[i] = v;
-    if (threadIdx.x == 0 && drawn == gridDim.x - 1)
+    if (threadIdx.x == 0 && drawn == gridDim.x - 1 && !partial)
         rng->counter = parent.counter + (uint64_t)heads.n_heads;
 }
 
@@ -100,8 +100,8 @@ void cuda_sample(struct kern *k, const struct kern_sample *s)
     struct cuda *cuda = cuda_of(k);
 
     sample_k<<<cuda_ceil_div(s->N, SAMPLE_BLOCK), SAMPLE_BLOCK, 0, cuda->stream>>>(
-        s->actions, s->reals, s->logp, s->value, s->out, s->mask, *s->heads, s->rng, cuda->tickets, s->greedy, s->N,
-        s->first);
+        s->actions, s->reals, s->logp, s->value, s->out, s->mask, *s->heads, s->rng, cuda->tickets, s->greedy,
+        s->partial, s->N, s->first);
     cuda_launched(k, "sample");
 }
 

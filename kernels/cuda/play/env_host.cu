@@ -167,7 +167,8 @@ static void CUDART_CB observe_on_host(void *ctx)
 static void CUDART_CB step_on_host(void *ctx)
 {
     struct host_part *part = (struct host_part *)ctx;
-    env_batch_step_part(part->host->batch, part->host->pool, &part->host->io, part->from, part->to);
+    env_batch_begin_part(part->host->batch, &part->host->io, part->from, part->to);
+    env_batch_end_part(part->host->batch, part->host->pool, &part->host->io, part->from, part->to);
 }
 
 static void CUDART_CB logs_on_host(void *ctx)

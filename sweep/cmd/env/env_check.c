@@ -74,7 +74,7 @@ static bool check_random(struct check *c)
     struct env_side s;
     struct rng rng = rng_seed((uint64_t)c->seed);
     struct env_log log;
-    float largest = 0.0f;
+    struct env_largest largest = {0};
     int64_t t = 0;
     bool ok = true;
 
@@ -95,8 +95,11 @@ static bool check_random(struct check *c)
         printf("note   no episode ended within %lld random steps\n", (long long)t);
     if (ok && !isnan(perf) && !(perf >= 0 && perf <= 1 + 1e-6))
         ok = fault("perf is %g on average; it has to lie in [0, 1]", perf);
-    if (ok && largest > LARGE_OBS)
-        printf("note   an observation is as large as %g; a network learns best from about [-1, 1]\n", (double)largest);
+    if (ok && fabsf(largest.value) > LARGE_OBS)
+        printf("note   number %zu of an observation is %g, the largest of all; a network learns best from about [-1, "
+               "1]: scale it in "
+               "the game, or set policy.norm_obs = true\n",
+               largest.number, (double)largest.value);
     if (ok)
         printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %s\n",
                (long long)t, CHECK_ENVS, log.episodes, log.episodes > 0 ? log.ep_length / log.episodes : 0.0,
@@ -113,7 +116,7 @@ static bool check_wild(struct check *c)
     static const int32_t odd[] = {-1, INT32_MIN, INT32_MAX, 1 << 20};
     static const float odd_reals[] = {NAN, -INFINITY, 3e38f, -1e9f};
     struct env_side s;
-    float largest = 0.0f;
+    struct env_largest largest = {0};
     int64_t t = 0;
     bool beyond = c->def->open == NULL, ok = true;
 

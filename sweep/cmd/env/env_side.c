@@ -162,20 +162,21 @@ static bool mask_allows(const struct env_side *s, size_t agent)
     return true;
 }
 
-/* The largest size of a number of an agent's observation in obs; NaN or infinity where one is not finite. */
-static float largest_of(const struct env_side *s, const float *obs, size_t agent)
+/* Looks through an agent's observation in obs; false: a number is not finite. */
+static bool observed(const struct env_side *s, const float *obs, size_t agent, struct env_largest *largest)
 {
-    size_t D = (size_t)s->shape.obs_size;
-    float *numbers = mem_array(D, sizeof *numbers), largest = 0.0f;
+    size_t D = (size_t)s->shape.obs_size, i = 0;
+    float *numbers = mem_array(D, sizeof *numbers);
 
     env_numbers(&s->shape, (const char *)obs + agent * env_row_bytes(&s->shape), 1.0f, numbers);
-    for (size_t i = 0; i < D && isfinite(largest); i++)
-        largest = isfinite(numbers[i]) ? fmaxf(largest, fabsf(numbers[i])) : NAN;
+    for (; i < D && isfinite(numbers[i]); i++)
+        if (fabsf(numbers[i]) > fabsf(largest->value))
+            *largest = (struct env_largest){numbers[i], i};
     mem_free(numbers);
-    return largest;
+    return i == D;
 }
 
-bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
+bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *largest)
 {
     struct error err = {0};
     const char *wrong = NULL;
@@ -184,10 +185,8 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
     if (!guards_stand(s)) /* first: what was overrun is wrong as well */
         wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
-        float largest = largest_of(s, s->obs, a);
         at = a;
-        *largest_obs = fmaxf(*largest_obs, largest);
-        wrong = isfinite(largest) ? NULL : "an observation is no finite number, or was not written";
+        wrong = observed(s, s->obs, a, largest) ? NULL : "an observation is no finite number, or was not written";
     }
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
         at = a;
@@ -199,7 +198,7 @@ bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
             wrong = "an episode was truncated, and the shape does not say may_truncate";
         else if (s->mask != NULL && !mask_allows(s, a))
             wrong = "the mask allows no choice at all, or was not written";
-        if (wrong == NULL && s->truncs[a] == 1 && !isfinite(largest_of(s, s->final_obs, a)))
+        if (wrong == NULL && s->truncs[a] == 1 && !observed(s, s->final_obs, a, largest))
             wrong = "the last observation of a truncated episode is no finite number, or was not written";
     }
     if (wrong == NULL && env_batch_failed(s->batch, &err) != ST_OK)

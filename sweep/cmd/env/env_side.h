@@ -34,8 +34,12 @@ void env_side_step(struct env_side *s, struct pool *pool);
 void env_side_allow(struct env_side *s);
 /* Choices that the mask allows, numbers of their range. */
 void env_side_random(struct env_side *s, struct rng *rng);
+struct env_largest { /* of all observations, by size */
+    float value;
+    size_t number; /* of an observation, from 0 */
+};
 /* After step t: numbers where there should be, no row overrun. False after printing the fault. */
-bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs);
+bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *largest);
 /* Which rows of a differ from the same rows of b, which has as many instances or more; NULL: none. */
 const char *env_side_differs(const struct env_side *a, const struct env_side *b);
 
