@@ -18,6 +18,7 @@
 #include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/status.h"
+#include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/dialect/dialect.h"
@@ -428,6 +429,36 @@ static void each_sweep_searches_what_it_searches_there(void **state)
     }
 }
 
+/* PufferLib's dump of a run's config: all keys of default.ini and of the game's file in one file, each once. mem_free. */
+static char *merged(const char *const *files)
+{
+    struct config *config = config_create();
+    struct strbuf text;
+    char path[512];
+
+    for (size_t i = 0; files[i] != NULL; i++) {
+        snprintf(path, sizeof path, TEST_DATA "%s.ini", files[i]);
+        OK(config_load_file(config, path, err));
+    }
+    strbuf_init(&text, 1 << 20);
+    for (size_t i = 0; i < config_n_items(config); i++) /* a section where its first key is, with all of its keys */
+        for (size_t k = 0; k < config_n_items(config); k++) {
+            struct config_item first = config_item(config, i), item = config_item(config, k);
+            int n = (int)(strrchr(first.key, '.') - first.key);
+            if (first.value == NULL || item.value == NULL || strrchr(item.key, '.') - item.key != n ||
+                strncmp(item.key, first.key, (size_t)n) != 0)
+                continue;
+            if (k < i)
+                break; /* it was written there */
+            if (k == i)
+                strbuf_addf(&text, "[%.*s]\n", n, item.key);
+            if (dialect_find(config, item.key) == k)
+                strbuf_addf(&text, "%s = %s\n", item.key + n + 1, item.value);
+        }
+    config_destroy(config);
+    return strbuf_take(&text);
+}
+
 static void the_cases_in_the_field(void **state)
 {
     static const struct range pendulum[] = {{"train.total_timesteps", OPT_LOG, 8e4, 3e5},
@@ -436,7 +467,9 @@ static void the_cases_in_the_field(void **state)
     struct setup *setup;
 
     (void)state;
-    OK(load((const char *const[]){"merged_pl4_breakout", NULL}, NULL, NULL, &setup, err));
+    char *text = merged((const char *const[]){"default4", "breakout4", NULL});
+    OK(load(NULL, text, NULL, &setup, err));
+    mem_free(text);
     for (size_t i = 0; i < sizeof breakout4 / sizeof breakout4[0]; i++)
         if (!same(config_peek(setup->config, breakout4[i].key), breakout4[i].value))
             fail_msg("%s is %s", breakout4[i].key, config_peek(setup->config, breakout4[i].key));
