@@ -17,6 +17,8 @@
 
 #define TEXT_MAX (1 << 16)
 
+static const char *const next_names[] = {"early", "widen", "continue", "stop"}; /* of enum briefing_next */
+
 /* ---- numbers ---- */
 
 static bool leans(const struct study_view *v, const struct briefing *b)
@@ -72,13 +74,6 @@ void briefing_free(struct briefing *b)
     *b = (struct briefing){0};
 }
 
-const char *briefing_next_name(enum briefing_next next)
-{
-    static const char *const names[] = {"early", "widen", "continue", "stop"};
-
-    return names[next];
-}
-
 /* ---- sentences ---- */
 
 static void add_count(struct strbuf *out, size_t n, const char *one, const char *many)
@@ -86,7 +81,7 @@ static void add_count(struct strbuf *out, size_t n, const char *one, const char 
     strbuf_addf(out, "%zu %s", n, n == 1 ? one : many);
 }
 
-void briefing_gained_text(const struct study_view *v, const struct briefing *b, struct strbuf *out)
+static void gained_text(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
     char now[HUMAN_TEXT_MAX], before[HUMAN_TEXT_MAX];
 
@@ -184,7 +179,7 @@ static void add_place(const struct study_view *v, struct strbuf *out)
     }
 }
 
-void briefing_take_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
+static void take_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
     if (b->best >= v->n)
         return;
@@ -193,7 +188,7 @@ void briefing_take_command(const struct study_view *v, const struct briefing *b,
     strbuf_add(out, " --pick best -o best.ini && trawl train best.ini");
 }
 
-void briefing_next_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
+static void next_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
     if (b->next == BRIEFING_STOP)
         return;
@@ -207,7 +202,7 @@ void briefing_next_command(const struct study_view *v, const struct briefing *b,
     }
 }
 
-void briefing_confirm_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
+static void confirm_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
     if (b->best >= v->n)
         return;
@@ -251,13 +246,13 @@ static void print_failures(const struct study_view *v, const struct failures *f)
 
 void briefing_print(const struct study_view *v, const struct briefing *b)
 {
-    print_sentence(v, b, "\n", briefing_gained_text);
+    print_sentence(v, b, "\n", gained_text);
     print_sentence(v, b, "", briefing_take_text);
-    print_sentence(v, b, "  ", briefing_take_command);
+    print_sentence(v, b, "  ", take_command);
     print_failures(v, &b->failures);
     print_sentence(v, b, "", briefing_next_text);
     if (b->promise.n_seeds < 2)
-        print_sentence(v, b, "  ", briefing_confirm_command);
+        print_sentence(v, b, "  ", confirm_command);
 }
 
 static void add_sentence(cJSON *json, const char *key, const struct study_view *v, const struct briefing *b,
@@ -326,16 +321,16 @@ cJSON *briefing_to_json(const struct study_view *v, const struct briefing *b)
     json_add_f64(gained, "hypervolume_before", b->volume_before);
     json_add_f64(gained, "hypervolume", b->volume);
     add_pick(gained, "best_before", v, b->best_before);
-    add_sentence(gained, "text", v, b, briefing_gained_text);
+    add_sentence(gained, "text", v, b, gained_text);
     take = cJSON_AddObjectToObject(json, "take");
     add_pick(take, "trial", v, b->best);
     add_sentence(take, "text", v, b, briefing_take_text);
-    add_sentence(take, "command", v, b, briefing_take_command);
-    add_sentence(take, "confirm_command", v, b, briefing_confirm_command);
+    add_sentence(take, "command", v, b, take_command);
+    add_sentence(take, "confirm_command", v, b, confirm_command);
     json_add_i64(take, "n_seeds", (int64_t)b->promise.n_seeds);
     json_add(json, "failures", failures_json(v, &b->failures));
     next = cJSON_AddObjectToObject(json, "next");
-    json_add_str(next, "advice", briefing_next_name(b->next));
+    json_add_str(next, "advice", next_names[b->next]);
     json_add_f64(next, "work_s", b->growth.work_s);
     json_add_f64(next, "ahead_s", b->growth.ahead_s);
     if (isfinite(b->growth.share))
@@ -343,6 +338,6 @@ cJSON *briefing_to_json(const struct study_view *v, const struct briefing *b)
     else
         json_add_str(next, "expected_share", NULL);
     add_sentence(next, "text", v, b, briefing_next_text);
-    add_sentence(next, "command", v, b, briefing_next_command);
+    add_sentence(next, "command", v, b, next_command);
     return json;
 }

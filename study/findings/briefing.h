@@ -42,16 +42,9 @@ struct briefing {
 void briefing_make(const struct study_view *view, const struct gp_insight *insight, int64_t since_ms,
                    struct briefing *ret_briefing);
 void briefing_free(struct briefing *briefing);
-const char *briefing_next_name(enum briefing_next next); /* "early", "widen", "continue", "stop" */
 /* Sentences, one a call; nothing is added where there is nothing to state. */
-void briefing_gained_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_take_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 void briefing_next_text(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
-/* The commands: export and train what is to be taken; continue the study, wider where that is the advice; run what is
- * to be taken under fresh seeds. */
-void briefing_take_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
-void briefing_next_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
-void briefing_confirm_command(const struct study_view *view, const struct briefing *briefing, struct strbuf *out);
 /* To stdout, for `trawl show`. */
 void briefing_print(const struct study_view *view, const struct briefing *briefing);
 cJSON *briefing_to_json(const struct study_view *view, const struct briefing *briefing);
