@@ -3,7 +3,8 @@
 usage: bench/gym_speed.py TRAWL PYTHON --out bench/results/gym.csv [--rounds 5] [--seconds 1]
 
 PYTHON has gymnasium, and the packages of the environments: one whose package it lacks is left out. Trawl's number is that of a training: its
-steps by the seconds that it spent stepping (profile/env), with a learning rate so small that the policy stays a random one; Gymnasium's
+steps by the seconds of its rollouts, in which the policy acts for one half while the other is stepped (profile/env and profile/forward), with a
+learning rate so small that the policy stays a random one; Gymnasium's
 are SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment) under random actions, of a vector environment (--env.vector) and
 of EnvPool the loop over their own step. A round measures all one after another; the table has the best round of each, since other programs on the machine only ever slow one down.
 """
@@ -56,7 +57,7 @@ def ours(args, game, n, steps, *words):
                             "--train.learning_rate", "1e-9", "--train.total_agents", str(n), "--train.horizon", "64",
                             "--train.minibatch_size", "512", "--train.total_timesteps", str(steps), "--train.eval_episodes", "1",
                             "--train.eval_max_steps", "64"])
-    return run["env_steps"] / run["profile"]["env"]["ms"] * 1e3
+    return run["env_steps"] / sum(run["profile"][phase]["ms"] for phase in ("env", "forward")) * 1e3
 
 
 def theirs(args, kind, game, n):
