@@ -72,7 +72,7 @@ static size_t branches_of(const struct play *study, size_t number, double *ret_x
 {
     const struct space *space = &study->problem->space;
     const double *x = study->trials[number].x;
-    size_t steps = play_length_param(space), n = 0, dim = space->dim;
+    size_t steps = space_steps_param(space), n = 0, dim = space->dim;
     double last = 0.0, least = steps < dim ? space->params[steps].min : 0.0;
 
     for (size_t k = 0; k < study->branches && steps < dim; k++) {
@@ -87,19 +87,6 @@ static size_t branches_of(const struct play *study, size_t number, double *ret_x
         n += !ret_seen[n].failed;
     }
     return n;
-}
-
-size_t play_length_param(const struct space *space)
-{
-    static const char *const names[] = {"total_timesteps", "total_steps", "epoch"};
-
-    for (size_t i = 0; i < space->dim; i++) {
-        const char *dot = strrchr(space->params[i].key, '.'), *name = dot != NULL ? dot + 1 : space->params[i].key;
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-            if (strcmp(name, names[k]) == 0)
-                return i;
-    }
-    return space->dim;
 }
 
 /* The trial that ends first among those under way; of equals the lower number. */

@@ -32,8 +32,6 @@ struct play {
 void play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed, size_t max_trials,
                size_t parallel);
 void play_free(struct play *study);
-/* The parameter that is the length of a run; dim: none. */
-size_t play_length_param(const struct space *space);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);
 /* A method of the product, or bench/rivals/protein.c. */
