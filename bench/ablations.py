@@ -37,17 +37,13 @@ def policy(**options):
     return [word for key, value in options.items() for word in (f"--policy.{key}", str(value))]
 
 
-# variant: options, in the order of what is wanted first; None: taken out of the program since it was measured
+# variant: options, in the order of what is wanted first
 VARIANTS = {
     "as it is": [],
     "no V-trace": train(vtrace="false"),
-    "V-trace, ratios of the last use": train(vtrace="true"),
-    "V-trace, ratios and values of the last use": None,
-    "V-trace, ratios of now": None,
     "encoder none": policy(encoder_activation="none"),
     "encoder relu": policy(encoder_activation="relu"),
     "encoder tanh": policy(encoder_activation="tanh"),
-    "before: ratios of now, encoder relu": None,
     "priorities off": train(prio_alpha=0),
     "priorities .1": train(prio_alpha=0.1, prio_beta0=0.8),
     "priorities .8": train(prio_alpha=0.8, prio_beta0=0.2),
@@ -57,7 +53,6 @@ VARIANTS = {
     "value clip 1.2": train(vf_clip_coef=1.2),
     "the other optimiser": [],
     "the other optimiser, a third of the rate": [],
-    "state zeroed at each rollout": None,
     "core none": policy(core="none"),
     "core none, encoder none": policy(core="none", encoder_activation="none"),
     "core mlp": policy(core="mlp"),
@@ -109,10 +104,9 @@ def options_of(game, variant):
 
 
 def all_jobs():
-    """(game, variant), what is wanted first first; "V-trace, ratios of the last use" is what every config has."""
+    """(game, variant), what is wanted first first."""
     return [(game, variant) for variant in VARIANTS for game, (_, _, _, _, some, same) in GAMES.items()
-            if VARIANTS[variant] is not None and variant not in same and (some is None or variant in some)
-            and variant != "V-trace, ratios of the last use"]
+            if variant not in same and (some is None or variant in some)]
 
 
 def rows_of(game, variant, made):
