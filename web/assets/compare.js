@@ -1,14 +1,14 @@
-/* compare.js - studies over each other (fronts, hypervolume to one reference, what their configs differ in), and learning curves
+/* compare.js - studies over each other (fronts, hypervolume to one reference, differences of their configs), and learning curves
  * of trials.
  *
  * In the address: trials=STUDY/NUMBER,... and studies=NAME,...; trials of the same parameters (reruns with other
  * seeds) become one series: mean, and a band over the seeds. A study's curve is that of its best config, by all of its seeds. */
 import {get, getSlow, studyPath} from './api.js';
-import {card, empty, fill, h, renew} from './dom.js';
+import {card, empty, fill, h, renew, segments, table} from './dom.js';
 import {compareUrl, parseList, setState, state, studyUrl, trialUrl} from './address.js';
 import {follow} from './live.js';
 import {showFronts} from './charts/fronts.js';
-import {seriesKey, showLines} from './charts/lines.js';
+import {OVER, seriesKey, showLines} from './charts/lines.js';
 import * as fmt from './format.js';
 
 const GRID = 160;
@@ -68,18 +68,15 @@ async function studyTrials(name, ctx) {
 /* Studies beside each other: where each part comes from stands in /compare. */
 function studiesTable(answer) {
   const many = answer.attained.length > 0;
-  return h('div.scroll', {tabindex: '0'}, h('table', null,
-    h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'study'), many && h('th', {scope: 'col'}, 'search'), ['hypervolume', `best, expected ${answer.metric}`, '95 %', 'seeds', 'trials', 'spent'].map((text) => h('th.num', {scope: 'col'}, text)))),
-    h('tbody', null, answer.studies.map((s, k) => h('tr', null, h('td', null, seriesKey(k, h('a', {href: studyUrl(s.study)}, s.study))), many && h('td.soft', null, s.group === s.study ? `seed ${s.seed}` : `as ${s.group}, seed ${s.seed}`),
+  return table(['study', ...(many ? ['search'] : []), ...['hypervolume', `best, expected ${answer.metric}`, '95 %', 'seeds', 'trials', 'spent'].map((num) => ({num}))],
+    answer.studies.map((s, k) => h('tr', null, h('td', null, seriesKey(k, h('a', {href: studyUrl(s.study)}, s.study))), many && h('td.soft', null, s.group === s.study ? `seed ${s.seed}` : `as ${s.group}, seed ${s.seed}`),
       h('td.num', null, fmt.number(s.hypervolume)), h('td.num', null, s.best_trial === undefined ? '–' : h('a', {href: trialUrl(s.study, s.best_trial)}, fmt.number(s.best_score))),
-      h('td.num', null, Number.isFinite(s.best_lo) ? fmt.interval(s.best_lo, s.best_hi) : '–'), h('td.num', null, s.best_seeds > 1 ? s.best_seeds : 'seen once'), h('td.num', null, s.trials), h('td.num', null, fmt.duration(s.cost_s)))))));
+      h('td.num', null, Number.isFinite(s.best_lo) ? fmt.interval(s.best_lo, s.best_hi) : '–'), h('td.num', null, s.best_seeds > 1 ? s.best_seeds : 'seen once'), h('td.num', null, s.trials), h('td.num', null, fmt.duration(s.cost_s)))));
 }
 
 function configTable(answer) {
   if (!answer.differences.length) return h('p.soft', null, 'Their configs are the same.');
-  return h('div.scroll.tall', {tabindex: '0'}, h('table', null,
-    h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'option'), answer.studies.map((s) => h('th', {scope: 'col'}, s.study)))),
-    h('tbody', null, answer.differences.map((row) => h('tr', null, h('td', null, row.key), row.values.map((v) => h('td.wrap', null, v ?? '–')))))));
+  return table(['option', ...answer.studies.map((s) => s.study)], answer.differences.map((row) => h('tr', null, h('td', null, row.key), row.values.map((v) => h('td.wrap', null, v ?? '–')))), {tall: true});
 }
 
 function groups(trials) {
@@ -108,27 +105,25 @@ function recorded(group) {
 function differences(trials) {
   const keys = [...new Set(trials.flatMap((t) => Object.keys(t.params)))].filter((key) => new Set(trials.map((t) => JSON.stringify(t.params[key]))).size > 1);
   const show = (value) => (value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value));
-  return h('div.scroll', {tabindex: '0'}, h('table', null,
-    h('thead', null, h('tr', null, h('th', null, 'trial'), h('th.num', null, 'its run'), h('th.num', null, 'cost'), keys.map((key) => h('th.num', {scope: 'col'}, key.replaceAll('_', '_\u200b'))))),
-    h('tbody', null, trials.map((t) => h('tr', null, h('td', null, h('a', {href: trialUrl(t.study, t.number)}, `${t.study} #${t.number}`)),
-      h('td.num', null, fmt.number(t.trial.score)), h('td.num', null, fmt.duration(t.trial.cost_s)), keys.map((key) => h('td.num', null, show(t.params[key]))))))));
+  return table(['trial', ...['its run', 'cost', ...keys.map((key) => key.replaceAll('_', '_\u200b'))].map((num) => ({num}))],
+    trials.map((t) => h('tr', null, h('td', null, h('a', {href: trialUrl(t.study, t.number)}, `${t.study} #${t.number}`)),
+      h('td.num', null, fmt.number(t.trial.score)), h('td.num', null, fmt.duration(t.trial.cost_s)), keys.map((key) => h('td.num', null, show(t.params[key]))))));
 }
 
 export async function show(main, ctx) {
   const wanted = () => ({trials: parseList(state().get('trials')).map(parseTrial).filter(Boolean), studies: parseList(state().get('studies'))});
   const listEl = h('div.series-list'), chartEl = h('div.chart'), tableEl = h('div'), frontEl = h('div.chart'), studiesEl = h('div'), configEl = h('div');
-  const frontCard = card('Fronts', [frontEl, studiesEl], {note: 'as expected of fresh runs; hypervolume to one common reference'}), configCard = card('What their configs differ in', configEl);
+  const frontCard = card('Fronts', [frontEl, studiesEl], {note: 'as expected of fresh runs; hypervolume to one common reference'}), configCard = card('Differences between their configs', configEl);
   frontCard.hidden = configCard.hidden = true;
   let fronts = null;
   let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps', loaded = [], lacking = [], chart = null;
   const {studies} = await get('/api/v1/studies', null, ctx.signal);
-  const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, text]) => h('label', null,
-    h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, text))));
+  const choose = segments('over what', OVER, over, (key) => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); });
   const study = h('select', {'aria-label': 'study'}, studies.map((s) => h('option', {value: s.name}, s.name))), number = h('input', {type: 'number', min: '0', placeholder: 'its best', 'aria-label': 'trial number; empty: the study'});
   number.style.width = '100px';
   const form = h('form.form', {onsubmit: (event) => { event.preventDefault(); change((trials, names) => (number.value === '' ? [trials, [...names, study.value]] : [[...trials, `${study.value}/${number.value}`], names])); }},
     'Add', study, h('label.soft', null, 'trial ', number), h('button', {type: 'submit'}, 'Add'));
-  fill(main, h('div.page-head', null, h('h1', null, 'Compare')), frontCard, configCard, card('Learning curves', [listEl, chartEl], {extra: choose, note: 'band: one standard deviation over seeds or runs'}), card('Add more', form), card('What these trials differ in', tableEl));
+  fill(main, h('div.page-head', null, h('h1', null, 'Compare')), frontCard, configCard, card('Learning curves', [listEl, chartEl], {extra: choose, note: 'band: one standard deviation over seeds or runs'}), card('Add more', form), card('Differences between these trials', tableEl));
 
   function change(edit) {
     const target = compareUrl(...edit(parseList(state().get('trials')), parseList(state().get('studies'))));

@@ -69,6 +69,39 @@ export function card(title, body, {note, extra, id, wide} = {}) {
     body);
 }
 
+/* Buttons of which one is pressed: choices [[value, text, title]]; on(value). */
+export function segments(label, choices, value, on) {
+  const name = `radio ${label}`;
+  return h('div.segments', {role: 'radiogroup', 'aria-label': label}, choices.map(([key, text, title]) => h('label', {title},
+    h('input', {type: 'radio', name, value: key, checked: key === value, onchange: () => on(key)}), h('span', null, text))));
+}
+
+/* A table that scrolls. heads: texts or {num: text}, a column of numbers; rows: of h('tr'). */
+export function table(heads, rows, {kind = '', tall = false, caption} = {}) {
+  return h(`div.scroll${tall ? '.tall' : ''}`, {tabindex: '0'}, h(`table${kind}`, null, caption && h('caption.sr', null, caption),
+    h('thead', null, h('tr', null, heads.map((head) => (head && head.num !== undefined ? h('th.num', {scope: 'col'}, head.num) : h('th', {scope: 'col'}, head))))), h('tbody', null, rows)));
+}
+
+/* The context of a canvas of this size, in CSS pixels whatever the screen has. */
+export function canvasContext(canvas, width, height) {
+  const scale = Math.min(2, devicePixelRatio || 1), ctx = canvas.getContext('2d');
+  Object.assign(canvas, {width: Math.round(width * scale), height: Math.round(height * scale)});
+  Object.assign(canvas.style, {width: `${width}px`, height: `${height}px`});
+  ctx.setTransform(scale, 0, 0, scale, 0, 0);
+  return ctx;
+}
+
+/* Where the pointer is, from el's corner. */
+export function pointerAt(event, el) {
+  const box = el.getBoundingClientRect();
+  return [event.clientX - box.left, event.clientY - box.top];
+}
+
+/* A key of a legend. */
+export function legendKey(mark, text) {
+  return h('span.key', null, h(`i.mark.${mark}`, {'aria-hidden': 'true'}), text);
+}
+
 export function tile(value, label, title) {
   return h('div.tile', {title}, h('b', null, value), h('span', null, label));
 }

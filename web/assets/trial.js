@@ -1,10 +1,10 @@
 /* trial.js - one trial: its config, curves, result, other seeds of its config, and the commands that repeat it. */
 import {get, studyPath} from './api.js';
-import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
+import {card, command, copyButton, empty, fill, h, segments, table, tile} from './dom.js';
 import {compareUrl, setState, state, studyUrl, trialUrl} from './address.js';
 import {exportButtons} from './exports.js';
 import {follow} from './live.js';
-import {showLines} from './charts/lines.js';
+import {OVER, showLines} from './charts/lines.js';
 import {player} from './play.js';
 import {showSeeds} from './seeds.js';
 import {actor} from './controls.js';
@@ -20,10 +20,9 @@ function configTable(answer, only) {
   const against = answer.against !== null && answer.against !== undefined;
   const rows = (answer.config ?? []).filter((row) => only === 'all' || (only === 'changed' ? row.differs || row.origin === 'searched' : row.against !== undefined && row.against !== row.value));
   if (!rows.length) return empty(only === 'against' ? 'Both trials have the same config.' : 'Everything is as it is by default.');
-  return h('div.scroll', {tabindex: '0'}, h('table.config', null,
-    h('thead', null, h('tr', null, ['option', `trial ${answer.trial.number}`, 'default', against && `trial ${answer.against}`, 'from'].filter(Boolean).map((text) => h('th', {scope: 'col'}, text)))),
-    h('tbody', null, rows.map((row) => h(`tr${row.differs ? '.differs' : ''}${against && row.against !== row.value ? '.against' : ''}`, null,
-      h('td.option', null, row.key), h('td.value', null, row.value), h('td.soft', null, row.default ?? '–'), against && h('td.other', null, row.against ?? '–'), h('td.soft', null, row.origin))))));
+  return table(['option', `trial ${answer.trial.number}`, 'default', against && `trial ${answer.against}`, 'from'].filter(Boolean),
+    rows.map((row) => h(`tr${row.differs ? '.differs' : ''}${against && row.against !== row.value ? '.against' : ''}`, null,
+      h('td.option', null, row.key), h('td.value', null, row.value), h('td.soft', null, row.default ?? '–'), against && h('td.other', null, row.against ?? '–'), h('td.soft', null, row.origin))), {kind: '.config'});
 }
 
 function configCard(data, answer, reload) {
@@ -32,10 +31,10 @@ function configCard(data, answer, reload) {
   const other = h('input', {type: 'number', min: '0', placeholder: 'trial', value: answer.against ?? '', 'aria-label': 'compare with trial number', onchange: () => { setState({against: other.value || null, show: other.value ? 'against' : null}); reload(); }});
   other.style.width = '90px';
   const draw = () => fill(body, configTable(answer, only));
-  const choice = (key, label) => h('label', null, h('input', {type: 'radio', name: 'config-show', value: key, checked: only === key, onchange: () => { only = key; setState({show: key === 'changed' ? null : key}); draw(); }}), h('span', null, label));
   draw();
-  return card('Config', body, {id: 'config', extra: [h('div.segments', {role: 'radiogroup', 'aria-label': 'which options'}, choice('changed', 'Changed'), choice('all', 'All'), answer.against !== null && answer.against !== undefined && choice('against', `Unlike ${answer.against}`)),
-    h('label.soft.small', null, 'against ', other)]});
+  const has = answer.against !== null && answer.against !== undefined;
+  const which = segments('which options', [['changed', 'Changed'], ['all', 'All'], ...(has ? [['against', `Unlike ${answer.against}`]] : [])], only, (key) => { only = key; setState({show: key === 'changed' ? null : key}); draw(); });
+  return card('Config', body, {id: 'config', extra: [which, h('label.soft.small', null, 'against ', other)]});
 }
 
 /* -- curves -- */
@@ -49,8 +48,7 @@ function curvesCard(data, answer, ctx, shown) {
   const main = h('div.chart'), grid = h('div.slices'), bodies = new Map();
   const pick = h('select', {'aria-label': 'which number', onchange: () => { setState({metric: pick.value === first ? null : pick.value}); draw(); }}, names.map((n) => h('option', {value: n}, n)));
   pick.value = names.includes(state().get('metric')) ? state().get('metric') : first;
-  const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, label]) => h('label', null,
-    h('input', {type: 'radio', name: 'curve-over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, label))));
+  const choose = segments('over what', OVER, over, (key) => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); });
   const losses = names.filter((n) => IS_LOSS(n) && !n.startsWith('profile/')).slice(0, 8);
   let turn = 0;
 
@@ -137,11 +135,11 @@ async function takeHome(data, answer, n, ctx) {
   const finished = answer.trial.state === 'done', save = finished && await exportButtons(data.name, n, {trial: n}, 'Download');
   const watch = h('div');
   if (answer.can_play) player(watch, data.name, n, ctx);
-  else fill(watch, h('p.soft', null, answer.play_note || 'No checkpoint, so nothing to watch.'));
-  return [card('Have it again', [command(answer.train_command, 'Copy train line'),
+  else fill(watch, h('p.soft', null, fmt.sentence(answer.play_note || 'no checkpoint, so nothing to watch')));
+  return [card('Train it again', [command(answer.train_command, 'Copy train line'),
     save,
     finished && command(answer.export_command),
-    answer.checkpoint && h('p.soft.small', null, answer.checkpoint.exists ? `Checkpoint ${answer.checkpoint.path}, ${fmt.compact(answer.checkpoint.bytes)} bytes` : `Its checkpoint ${answer.checkpoint.path} is gone.`)]),
+    answer.checkpoint && h('p.soft.small', null, answer.checkpoint.exists ? `Checkpoint ${answer.checkpoint.path}, ${fmt.compact(answer.checkpoint.bytes)} bytes` : `Its checkpoint ${answer.checkpoint.path} is not there any more.`)]),
   card('Watch it play', watch, {id: 'play'})];
 }
 

@@ -1,5 +1,5 @@
-/* compare.c - two or more studies as one page: their fronts in one chart, what they come to, what their configs differ
- * in. */
+/* compare.c - two or more studies as one page: their fronts in one chart, their results, the differences between their
+ * configs. */
 #include "web/report/report.h"
 
 #include "base/text/json.h"
@@ -15,11 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDTH 960
-#define HEIGHT 480
 #define COLORS 6
 
-/* Told apart with every kind of colour blindness; from the seventh on their lines are broken. */
+/* Distinct with every kind of colour blindness; from the seventh on their lines are broken. */
 static const char style[] =
     ":root{--s0:#0b64b8;--s1:#c2410c;--s2:#00755e;--s3:#a34a8b;--s4:#8a6100;--s5:#2b8cc4}"
     "@media(prefers-color-scheme:dark){:root{--s0:#5cb3ff;--s1:#ff9561;--s2:#3fcfae;--s3:#e79bd0;--s4:#e5c05a;--s5:#"
@@ -33,6 +31,7 @@ static const char style[] =
 
 struct chart {
     const struct comparison *c;
+    int width;
     struct axis x, y;
 };
 
@@ -50,7 +49,7 @@ static void find_ranges(const struct comparison *c, double *lo, double *hi, doub
         }
 }
 
-/* What each cost buys: a step up at each member. */
+/* The best score at each cost: a step up at each member. */
 static void draw_steps(struct strbuf *out, const struct chart *chart, const struct compared *s)
 {
     for (size_t k = 0; k < s->n_front; k++) {
@@ -89,46 +88,48 @@ static void draw_study(struct strbuf *out, const struct chart *chart, size_t i)
     strbuf_add(out, "</g>\n");
 }
 
-static void draw_legend(struct strbuf *out, const struct comparison *c)
+/* Returns the base of its last line. */
+static double draw_legend(struct strbuf *out, const struct chart *chart, double left)
 {
-    double x = 62, y = 20;
+    double x = left, y = 20;
 
-    for (size_t i = 0; i < c->n; i++) {
-        const char *name = c->studies[i].view->study.name;
+    for (size_t i = 0; i < chart->c->n; i++) {
         char text[64];
-        snprintf(text, sizeof text, "%.40s", name);
-        if (x + 30 + 7.2 * (double)strlen(text) > WIDTH) {
-            x = 62;
+        snprintf(text, sizeof text, "%.*s", chart->width < 700 ? 24 : 40, chart->c->studies[i].view->study.name);
+        if (x > left && x + 30 + 7.2 * (double)strlen(text) > chart->width) {
+            x = left;
             y += 18;
         }
-        strbuf_addf(out, "<g class=\"study c%zu%s\">", i % COLORS, i < COLORS ? "" : " broken");
+        put_xml(out, "<g class=\"study c%zu%s\">", i % COLORS, i < COLORS ? "" : " broken");
         svg_line(out, x, y - 4, x + 20, y - 4, "front");
         strbuf_add(out, "</g>");
         svg_text(out, x + 26, y, "legend", text);
         x += 44 + 7.2 * (double)strlen(text);
     }
+    return y;
 }
 
-static void draw_chart(struct strbuf *out, const struct comparison *c)
+static void draw_chart(struct strbuf *out, const struct comparison *c, int width, int height)
 {
     const struct study_view *v = c->studies[0].view;
-    bool is_steps = v->search.cost == SEARCH_COST_STEPS;
-    double lo, hi, cost_lo, cost_hi, top = 30.0 + 18.0 * (double)((c->n + 4) / 5);
-    struct chart chart = {.c = c};
-    char text[2 * HUMAN_TEXT_MAX];
+    double lo, hi, cost_lo, cost_hi, left = width < 700 ? 50 : 62;
+    struct chart chart = {.c = c, .width = width};
+    struct strbuf legend;
 
+    strbuf_init(&legend, 1u << 16);
+    double top = draw_legend(&legend, &chart, left) + 28.0;
     find_ranges(c, &lo, &hi, &cost_lo, &cost_hi);
-    axis_init(&chart.x, SPACE_LOG, study_cost_is_time(v->search.cost), cost_lo, cost_hi, 62, WIDTH - 16, 8);
-    axis_init(&chart.y, SPACE_LINEAR, false, lo, hi, HEIGHT - 46, top + 20, 6);
-    svg_open(out, WIDTH, HEIGHT, "chart", "The fronts of the studies, cost against score");
+    axis_init(&chart.x, SPACE_LOG, study_cost_is_time(v->search.cost), cost_lo, cost_hi, left, width - 16,
+              width < 700 ? 4 : 8);
+    axis_init(&chart.y, SPACE_LINEAR, false, lo, hi, height - 46, top + 14, 6);
+    svg_open(out, width, height, width < 700 ? "chart narrow" : "chart wide",
+             "The fronts of the studies, cost against score");
     svg_frame(out, &chart.x, &chart.y, true);
     for (size_t i = 0; i < c->n; i++)
         draw_study(out, &chart, i);
-    draw_legend(out, c);
-    svg_text(out, chart.x.to, HEIGHT - 8, "title end",
-             is_steps ? "env steps of a trial, log scale" : "cost of a trial, log scale");
-    snprintf(text, sizeof text, "%.60s (%s is better)", v->study.metric, v->study.maximize ? "higher" : "lower");
-    svg_text(out, 10, top + 10, "title", text);
+    strbuf_add(out, legend.text);
+    strbuf_free(&legend);
+    svg_titles(out, v, &chart.x, height, 10, top + 4, false);
     strbuf_add(out, "</svg>\n");
 }
 
@@ -147,7 +148,7 @@ static void write_cell(struct strbuf *out, const char *text)
 
 static void write_rows(struct strbuf *out, const struct comparison *c, const struct report_row *rows, size_t n)
 {
-    strbuf_add(out, "<h2>What they come to</h2>\n");
+    strbuf_add(out, "<h2>Results</h2>\n");
     write_head_row(out, c);
     for (size_t k = 0; k < n; k++) {
         strbuf_add(out, "<tr>");
@@ -163,9 +164,9 @@ static void write_differences(struct strbuf *out, const struct comparison *c)
 {
     const cJSON *row, *value;
 
-    strbuf_add(out, "<h2>What their configs differ in</h2>\n");
+    strbuf_add(out, "<h2>Differences between their configs</h2>\n");
     if (c->differences->child == NULL) {
-        strbuf_add(out, "<p>In nothing.</p>\n");
+        strbuf_add(out, "<p>None.</p>\n");
         return;
     }
     write_head_row(out, c);
@@ -197,7 +198,8 @@ enum status report_write_comparison(struct strbuf *out, const struct comparison 
         put_xml(out, i == 0 ? "%s" : i + 1 < c->n ? ", %s" : " and %s", c->studies[i].view->study.name);
     strbuf_add(out, "</h1>\n<p class=\"soft small\">The front of each study as its models expect it of fresh runs; the "
                     "lines at its members are intervals of 95 %.</p>\n<div class=\"card\">\n");
-    draw_chart(out, c);
+    draw_chart(out, c, 960, 480);
+    draw_chart(out, c, 400, 380);
     strbuf_add(out, "</div>\n");
     write_rows(out, c, rows, n);
     write_differences(out, c);

@@ -96,12 +96,7 @@ static void draw_attainment(struct strbuf *out, const struct comparison *c, int 
     double second = 34.0 + 6.4 * (double)strlen(text) + 12.0;
     strbuf_addf(out, "<rect x=\"%d\" y=\"8\" width=\"18\" height=\"11\" class=\"band\"/>\n", (int)second);
     svg_text(out, second + 24.0, 18.0, "legend", "1/4 to 3/4");
-    svg_text(out, x.to, height - 8.0, "title end",
-             v->search.cost == SEARCH_COST_STEPS  ? "env steps of a trial, log scale"
-             : study_cost_is_time(v->search.cost) ? "cost of a trial in seconds, log scale"
-                                                  : "cost of a trial, log scale");
-    snprintf(text, sizeof text, "%.60s (%s is better)", v->study.metric, v->study.maximize ? "higher" : "lower");
-    svg_text(out, 10.0, 46.0, "title", text);
+    svg_titles(out, v, &x, height, 10.0, 46.0, true);
     strbuf_add(out, "</svg>\n");
 }
 
@@ -238,7 +233,7 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
         rc = strbuf_status(&svg, "the figure", err);
     }
     if (rc == ST_OK && figure->format == REPORT_PDF)
-        rc = render_pdf(out, &svg, figure->width_pt, height_pt, views[0]->study.name, err);
+        rc = render_pdf(out, &svg, 1, figure->width_pt, height_pt, views[0]->study.name, err);
     else if (rc == ST_OK && figure->format == REPORT_PNG)
         rc = render_png(out, &svg, figure->width_pt, height_pt, PNG_PIXELS, err);
     else if (rc == ST_OK)

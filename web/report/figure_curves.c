@@ -171,8 +171,7 @@ static void draw_all(struct strbuf *out, struct curves *c, const struct study_vi
         draw_group(out, c, &c->groups[i]);
     draw_legend(out, c, v, width);
     svg_text(out, c->x.to, height - 8.0, "title end", c->over_seconds ? "training time in seconds" : "env steps");
-    snprintf(text, sizeof text, "%.60s (%s is better)", v->study.metric, v->study.maximize ? "higher" : "lower");
-    svg_text(out, 10.0, top - 8.0, "title", text);
+    svg_text(out, 10.0, top - 8.0, "title", svg_metric(v, text));
     strbuf_add(out, "</svg>\n");
 }
 

@@ -237,6 +237,7 @@ static void write_importance(struct strbuf *out, const struct report *report)
                "Share of the variance over the whole space that a parameter explains by itself, as the model sees it; "
                "the thin line is two standard deviations.</p>\n<figure class=\"importance\">\n");
     draw_importance(out, report, 700, NULL);
+    draw_importance(out, report, 360, NULL);
     strbuf_add(out, "</figure>\n");
     if (insight->score_note != NULL || insight->cost_note != NULL)
         put_xml(out, "<p class=\"soft small\">%s.</p>\n",

@@ -134,7 +134,10 @@ void draw_importance(struct strbuf *out, const struct report *report, int width,
     x.lo = 0.0;
     x.hi = 1.0;
     x.n_ticks = 0;
-    svg_open(out, width, height + (title != NULL ? IMPORTANCE_TITLE : 0), "chart",
+    svg_open(out, width, height + (title != NULL ? IMPORTANCE_TITLE : 0),
+             title != NULL ? "chart"
+             : width < 480 ? "chart narrow"
+                           : "chart wide",
              "How much each parameter matters for score and cost");
     strbuf_addf(out, "<rect x=\"%d\" y=\"7\" width=\"14\" height=\"9\" class=\"bar\"/>\n", left);
     svg_text(out, left + 20.0, 16.0, "legend", "score");

@@ -4,6 +4,7 @@
  * A chart is never cut; the table of the front is cut into blocks of columns, with its head on each. */
 #include "web/report/report_priv.h"
 
+#include "base/mem.h"
 #include "base/text/duration.h"
 #include "base/text/words.h"
 
@@ -26,22 +27,18 @@
 
 struct pages {
     const struct report *report;
-    report_page_fn *emit;
-    void *context;
+    struct strbuf *done; /* (n_done) finished pages, owned */
+    size_t n_done, cap_done;
     struct strbuf svg; /* the page being drawn, owned */
     double y;
-    int number;
-    enum status rc; /* first failure: nothing is drawn after it */
-    struct error *err;
 };
 
 static void page_open(struct pages *p)
 {
     char text[160];
 
-    p->number++;
     p->y = MARGIN + 4.0;
-    strbuf_clear(&p->svg);
+    strbuf_init(&p->svg, 256u << 20);
     strbuf_addf(&p->svg,
                 "<svg xmlns=\"" NS_SVG "\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" class=\"chart\">\n<style>",
                 PAGE_WIDTH, PAGE_HEIGHT, PAGE_WIDTH, PAGE_HEIGHT);
@@ -55,17 +52,15 @@ static void page_open(struct pages *p)
     svg_line(&p->svg, MARGIN, PAGE_HEIGHT - 34.0, PAGE_WIDTH - MARGIN, PAGE_HEIGHT - 34.0, "grid");
     snprintf(text, sizeof text, "%.60s, %.60s", p->report->view->study.name, program_text);
     svg_text(&p->svg, MARGIN, PAGE_HEIGHT - 22.0, "body", text);
-    snprintf(text, sizeof text, "page %d", p->number);
+    snprintf(text, sizeof text, "page %zu", p->n_done + 1);
     svg_text(&p->svg, PAGE_WIDTH - MARGIN, PAGE_HEIGHT - 22.0, "body end", text);
 }
 
 static void page_close(struct pages *p)
 {
     strbuf_add(&p->svg, "</svg>\n");
-    if (p->rc == ST_OK)
-        p->rc = strbuf_status(&p->svg, "a page of the report", p->err);
-    if (p->rc == ST_OK)
-        p->rc = p->emit(p->context, &p->svg, p->err);
+    MEM_ROOM(p->done, p->n_done, p->cap_done);
+    p->done[p->n_done++] = p->svg;
 }
 
 static void need(struct pages *p, double height)
@@ -306,7 +301,7 @@ static void write_charts(struct pages *p)
     if (space->dim == 0 || report->n_plotted == 0)
         return;
     heading(p, "Score against each parameter", third * 190.0 / 300.0 + 16.0);
-    for (size_t k = 0; k < space->dim && p->rc == ST_OK; k++) {
+    for (size_t k = 0; k < space->dim; k++) {
         double x = MARGIN + (double)(k % 3) * (third + 12.0);
         if (k % 3 == 0) {
             p->y += k > 0 ? third * 190.0 / 300.0 + 18.0 : 0.0;
@@ -343,17 +338,20 @@ static void write_next(struct pages *p)
     strbuf_free(&command);
 }
 
-enum status report_write_pages(const struct report *report, report_page_fn *emit, void *context, struct error *err)
+enum status report_write_pages(const struct report *report, struct strbuf **ret_pages, size_t *ret_n, struct error *err)
 {
-    struct pages p = {.report = report, .emit = emit, .context = context, .rc = ST_OK, .err = err};
+    struct pages p = {.report = report};
+    enum status rc = ST_OK;
 
-    strbuf_init(&p.svg, 256u << 20);
     page_open(&p);
     write_first(&p);
     write_next(&p);
     write_table(&p);
     write_charts(&p);
     page_close(&p);
-    strbuf_free(&p.svg);
-    return p.rc;
+    for (size_t i = 0; i < p.n_done && rc == ST_OK; i++)
+        rc = strbuf_status(&p.done[i], "a page of the report", err);
+    *ret_pages = p.done;
+    *ret_n = p.n_done;
+    return rc;
 }

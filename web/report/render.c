@@ -11,8 +11,6 @@
 #include <librsvg/rsvg.h>
 #include <math.h>
 
-#define PNG_SCALE 2.0
-
 bool report_can_render(void)
 {
     return true;
@@ -79,55 +77,19 @@ enum status render_png(struct strbuf *out, const struct strbuf *svg, double widt
     return rc;
 }
 
-enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err)
-{
-    struct strbuf svg;
-    enum status rc;
-
-    strbuf_init(&svg, 256u << 20);
-    draw_front(&svg, report, FRONT_FLAT);
-    rc = strbuf_status(&svg, "the chart of the front", err);
-    if (rc == ST_OK)
-        rc = render_png(out, &svg, 960.0, 540.0, PNG_SCALE, err); /* the size of FRONT_FLAT */
-    strbuf_free(&svg);
-    return rc;
-}
-
-enum status render_pdf(struct strbuf *out, const struct strbuf *svg, double width, double height, const char *title,
-                       struct error *err)
+/* Pages of one size, each an SVG. */
+enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n, double width, double height,
+                       const char *title, struct error *err)
 {
     cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(collect, out, width, height);
     cairo_t *cr = cairo_create(surface);
-    enum status rc;
+    enum status rc = ST_OK;
 
     cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
-    rc = draw_svg(cr, svg, width, height, err);
-    cairo_show_page(cr);
-    cairo_destroy(cr);
-    cairo_surface_finish(surface);
-    if (rc == ST_OK)
-        rc = cairo_ok(cairo_surface_status(surface), out, err);
-    cairo_surface_destroy(surface);
-    return rc;
-}
-
-static enum status show_page(void *context, const struct strbuf *svg, struct error *err)
-{
-    cairo_t *cr = context;
-
-    TRY(draw_svg(cr, svg, PAGE_WIDTH, PAGE_HEIGHT, err));
-    cairo_show_page(cr);
-    return ST_OK;
-}
-
-enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err)
-{
-    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(collect, out, PAGE_WIDTH, PAGE_HEIGHT);
-    cairo_t *cr = cairo_create(surface);
-    enum status rc;
-
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, report->view->study.name);
-    rc = report_write_pages(report, show_page, cr, err);
+    for (size_t i = 0; i < n && rc == ST_OK; i++) {
+        rc = draw_svg(cr, &pages[i], width, height, err);
+        cairo_show_page(cr);
+    }
     cairo_destroy(cr);
     cairo_surface_finish(surface);
     if (rc == ST_OK)
@@ -158,22 +120,10 @@ enum status render_png(struct strbuf *out, const struct strbuf *svg, double widt
     return not_built("PNG", err);
 }
 
-enum status render_pdf(struct strbuf *out, const struct strbuf *svg, double width, double height, const char *title,
-                       struct error *err)
+enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n, double width, double height,
+                       const char *title, struct error *err)
 {
-    (void)out, (void)svg, (void)width, (void)height, (void)title;
-    return not_built("PDF", err);
-}
-
-enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err)
-{
-    (void)out, (void)report;
-    return not_built("PNG", err);
-}
-
-enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err)
-{
-    (void)out, (void)report;
+    (void)out, (void)pages, (void)n, (void)width, (void)height, (void)title;
     return not_built("PDF", err);
 }
 

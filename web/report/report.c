@@ -1,10 +1,41 @@
 /* report.c - writes a report in any of its formats. */
 #include "web/report/report.h"
 
+#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "study/view/study_insight.h"
 #include "study/view/study_view.h"
 #include "web/report/report_priv.h"
+
+#define PNG_SCALE 2.0
+
+static enum status write_pdf(struct strbuf *out, const struct report *report, struct error *err)
+{
+    struct strbuf *pages;
+    size_t n;
+    enum status rc = report_write_pages(report, &pages, &n, err);
+
+    if (rc == ST_OK)
+        rc = render_pdf(out, pages, n, PAGE_WIDTH, PAGE_HEIGHT, report->view->study.name, err);
+    for (size_t i = 0; i < n; i++)
+        strbuf_free(&pages[i]);
+    mem_free(pages);
+    return rc;
+}
+
+static enum status write_png(struct strbuf *out, const struct report *report, struct error *err)
+{
+    struct strbuf svg;
+    enum status rc;
+
+    strbuf_init(&svg, 256u << 20);
+    draw_front(&svg, report, FRONT_FLAT);
+    rc = strbuf_status(&svg, "the chart of the front", err);
+    if (rc == ST_OK)
+        rc = render_png(out, &svg, 960.0, 540.0, PNG_SCALE, err); /* the size of FRONT_FLAT */
+    strbuf_free(&svg);
+    return rc;
+}
 
 static enum status write_charts(const struct study_view *view, const char *store_path, enum report_format format,
                                 struct strbuf *out, struct error *err)
@@ -16,9 +47,9 @@ static enum status write_charts(const struct study_view *view, const char *store
     if (format == REPORT_SVG)
         draw_front(out, &report, FRONT_ALONE);
     else if (format == REPORT_PDF)
-        rc = report_write_pdf(out, &report, err);
+        rc = write_pdf(out, &report, err);
     else if (format == REPORT_PNG)
-        rc = report_write_png(out, &report, err);
+        rc = write_png(out, &report, err);
     else
         report_write_html(out, &report);
     report_free(&report);

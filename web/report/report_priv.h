@@ -103,21 +103,22 @@ void svg_open(struct strbuf *out, int width, int height, const char *class_name,
 void svg_text(struct strbuf *out, double x, double y, const char *class_name, const char *text); /* escaped */
 void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name);
 void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x);
+const char *svg_metric(const struct study_view *v, char buf[2 * HUMAN_TEXT_MAX]); /* "score (higher is better)" */
+/* Titles of a chart of cost against score: the cost's at the right below, the metric's at metric_x, metric_y. */
+void svg_titles(struct strbuf *out, const struct study_view *v, const struct axis *x, int height, double metric_x,
+                double metric_y, bool name_seconds);
 
 /* -- pages of paper: paper.c; pictures: render.c -- */
 #define PAGE_WIDTH 595 /* A4 in points */
 #define PAGE_HEIGHT 842
 
-/* Called with each page, an SVG of PAGE_WIDTH x PAGE_HEIGHT. */
-typedef enum status report_page_fn(void *context, const struct strbuf *svg, struct error *err);
-enum status report_write_pages(const struct report *report, report_page_fn *emit, void *context,
+/* The report as pages of PAGE_WIDTH x PAGE_HEIGHT, each an SVG. *ret_pages: (*ret_n) the caller's. */
+enum status report_write_pages(const struct report *report, struct strbuf **ret_pages, size_t *ret_n,
                                struct error *err) MUST_USE;
-enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
-enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
 
-/* An SVG over width x height points (1/72 in) as a file; PNG on white, with that many pixels a point. */
-enum status render_pdf(struct strbuf *out, const struct strbuf *svg, double width, double height, const char *title,
-                       struct error *err) MUST_USE;
+/* SVGs over width x height points (1/72 in) as a file: a page each; PNG on white, with that many pixels a point. */
+enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n, double width, double height,
+                       const char *title, struct error *err) MUST_USE;
 enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,
                        struct error *err) MUST_USE;
 

@@ -46,6 +46,24 @@ void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, b
     svg_line(out, x->from, y->from, x->to, y->from, "axis");
 }
 
+void svg_titles(struct strbuf *out, const struct study_view *v, const struct axis *x, int height, double metric_x,
+                double metric_y, bool name_seconds)
+{
+    char text[2 * HUMAN_TEXT_MAX];
+
+    svg_text(out, x->to, height - 8.0, "title end",
+             v->search.cost == SEARCH_COST_STEPS                  ? "env steps of a trial, log scale"
+             : name_seconds && study_cost_is_time(v->search.cost) ? "cost of a trial in seconds, log scale"
+                                                                  : "cost of a trial, log scale");
+    svg_text(out, metric_x, metric_y, "title", svg_metric(v, text));
+}
+
+const char *svg_metric(const struct study_view *v, char buf[2 * HUMAN_TEXT_MAX])
+{
+    snprintf(buf, 2 * HUMAN_TEXT_MAX, "%.60s (%s is better)", v->study.metric, v->study.maximize ? "higher" : "lower");
+    return buf;
+}
+
 /* -- the front -- */
 
 struct front_chart {
@@ -336,15 +354,8 @@ static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart
     const struct report *report = chart->report;
     char text[2 * HUMAN_TEXT_MAX];
 
-    svg_text(out, chart->x.to, chart->height - 8.0, "title end",
-             report->view->search.cost == SEARCH_COST_STEPS ? "env steps of a trial, log scale"
-             : chart->layout == FRONT_PRINT && study_cost_is_time(report->view->search.cost)
-                 ? "cost of a trial in seconds, log scale"
-                 : "cost of a trial, log scale");
-    snprintf(text, sizeof text, "%.60s%s", report->view->study.metric,
-             report->view->study.maximize ? " (higher is better)" : " (lower is better)");
-    svg_text(out, chart->x.from - (chart->left < 62.0 ? 40.0 : 52.0),
-             chart->y.to - (chart->layout == FRONT_PRINT ? 16.0 : 8.0), "title", text);
+    svg_titles(out, report->view, &chart->x, chart->height, chart->x.from - (chart->left < 62.0 ? 40.0 : 52.0),
+               chart->y.to - (chart->layout == FRONT_PRINT ? 16.0 : 8.0), chart->layout == FRONT_PRINT);
     if (report->n_beyond > 0) {
         snprintf(text, sizeof text, "%zu far worse, drawn at the edge", report->n_beyond);
         svg_text(out, chart->x.to, report->view->study.maximize ? chart->y.from - 6.0 : chart->y.to + 12.0, "note end",

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* -- JSON -- */
@@ -131,16 +132,53 @@ static void put_place(struct strbuf *out, double value)
     strbuf_add(out, buf);
 }
 
+/* -- LaTeX -- */
+
+static void put_tex_text(struct strbuf *out, const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        const char *name = *at == '\\'   ? "\\textbackslash{}"
+                           : *at == '~'  ? "\\textasciitilde{}"
+                           : *at == '^'  ? "\\textasciicircum{}"
+                           : *at == '\n' ? " "
+                                         : NULL;
+        if (name != NULL) {
+            strbuf_add(out, name);
+            continue;
+        }
+        if (strchr("#$%&_{}", *at) != NULL)
+            strbuf_add(out, "\\");
+        strbuf_add_n(out, at, 1);
+    }
+}
+
+static void put_tex_number(struct strbuf *out, double value)
+{
+    char buf[HUMAN_TEXT_MAX];
+    size_t n = strspn(text_number(value, buf), "-0123456789.");
+
+    if (!isfinite(value))
+        strbuf_add(out, "--");
+    else if (buf[n] != 'e')
+        strbuf_addf(out, "$%.*s$%s", (int)n, buf, buf + n); /* "4.1M": the suffix is no variable */
+    else if (strncmp(buf, "1e", 2) == 0)
+        strbuf_addf(out, "$10^{%d}$", atoi(buf + n + 1));
+    else
+        strbuf_addf(out, "$%.*s \\times 10^{%d}$", (int)n, buf, atoi(buf + n + 1));
+}
+
 /* -- formats -- */
 
+enum language { JSON, XML, TEX };
+
 /* Writes the value of the conversion after '%', and returns what follows it. */
-static const char *put_value(struct strbuf *out, const char *at, bool is_json, va_list *args)
+static const char *put_value(struct strbuf *out, const char *at, enum language language, va_list *args)
 {
     char buf[HUMAN_TEXT_MAX];
 
     if (strncmp(at, "lld", 3) == 0 || strncmp(at, "zu", 2) == 0) {
         int64_t value = *at == 'l' ? va_arg(*args, long long) : (int64_t)va_arg(*args, size_t);
-        if (is_json)
+        if (language == JSON)
             put_i64(out, value);
         else
             strbuf_addf(out, "%lld", (long long)value);
@@ -148,13 +186,16 @@ static const char *put_value(struct strbuf *out, const char *at, bool is_json, v
     }
     switch (*at) {
     case 's':
-        (is_json ? put_str : put_escaped)(out, va_arg(*args, const char *));
+        (language == JSON ? put_str : language == XML ? put_escaped : put_tex_text)(out, va_arg(*args, const char *));
         break;
     case 'g':
-        (is_json ? put_f64 : put_place)(out, va_arg(*args, double));
+        (language == JSON ? put_f64 : put_place)(out, va_arg(*args, double));
         break;
     case 'e':
-        strbuf_add(out, text_number(va_arg(*args, double), buf));
+        if (language == TEX)
+            put_tex_number(out, va_arg(*args, double));
+        else
+            strbuf_add(out, text_number(va_arg(*args, double), buf));
         break;
     case 'd':
         strbuf_addf(out, "%d", va_arg(*args, int));
@@ -168,35 +209,38 @@ static const char *put_value(struct strbuf *out, const char *at, bool is_json, v
     return at + 1;
 }
 
-static void put_format(struct strbuf *out, const char *fmt, bool is_json, va_list *args)
+static void put_format(struct strbuf *out, const char *fmt, enum language language, va_list *args)
 {
     for (const char *at = fmt; *at != '\0';) {
-        size_t n = strcspn(at, is_json ? "%'" : "%");
+        size_t n = strcspn(at, language == JSON ? "%'" : "%");
         strbuf_add_n(out, at, n);
         at += n;
         if (*at == '\'') {
             strbuf_add(out, "\"");
             at++;
         } else if (*at == '%') {
-            at = put_value(out, at + 1, is_json, args);
+            at = put_value(out, at + 1, language, args);
         }
     }
 }
 
+#define PUT(language)                                                                                                  \
+    va_list args;                                                                                                      \
+    va_start(args, fmt);                                                                                               \
+    put_format(out, fmt, language, &args);                                                                             \
+    va_end(args)
+
 void put_json(struct strbuf *out, const char *fmt, ...)
 {
-    va_list args;
-
-    va_start(args, fmt);
-    put_format(out, fmt, true, &args);
-    va_end(args);
+    PUT(JSON);
 }
 
 void put_xml(struct strbuf *out, const char *fmt, ...)
 {
-    va_list args;
+    PUT(XML);
+}
 
-    va_start(args, fmt);
-    put_format(out, fmt, false, &args);
-    va_end(args);
+void put_tex(struct strbuf *out, const char *fmt, ...)
+{
+    PUT(TEX);
 }

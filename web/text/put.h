@@ -29,4 +29,8 @@ void add_number(cJSON *object, const char *key, double value); /* json_add_f64 w
  *   %lld, %zu, %d as usual */
 void put_xml(struct strbuf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* LaTeX: %s text, escaped; %e a number, in math mode; "--": unknown.
+ *   %lld, %zu, %d as usual */
+void put_tex(struct strbuf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
 #endif

@@ -97,7 +97,7 @@ static void begin_run(struct mlflow *m, struct track_run *run, const struct trac
             track_flatten(one, put_flat, &f);
         cJSON_Delete(one);
     }
-    put_text(&f, MLFLOW_TAG, "trawl.program", m->program);
+    put_text(&f, MLFLOW_TAG, "trawl.program", m->c.program);
     put_text(&f, MLFLOW_TAG, "trawl.state", "running");
     put_words(&f, cJSON_GetObjectItemCaseSensitive(row->json, "tags"));
     if (reply->verdict == TRACK_DONE)
@@ -197,18 +197,15 @@ static void end_run(struct mlflow *m, struct track_run *run, const struct track_
  * asks to wait is tried a few times, after another failure once more at once. */
 static bool gives_up(struct mlflow *m, struct track_run *run, const struct track_reply *step)
 {
-    struct http_request health = {.method = "GET"};
     struct track_reply ignored = {.verdict = TRACK_DONE};
-    bool asks_to_wait = m->reply.code == 429 || m->reply.code == 503 || m->reply.outcome == HTTP_CANCELLED;
+    bool asks_to_wait = m->c.reply.code == 429 || m->c.reply.code == 503 || m->c.reply.outcome == HTTP_CANCELLED;
     int64_t tries = 0;
     char url[OPT_STR_MAX + 16];
 
     if (step->verdict != TRACK_RETRY)
         return step->verdict != TRACK_DONE;
     snprintf(url, sizeof url, "%s/health", m->settings.url);
-    health.url = url;
-    http_send(m->http, &health, &m->reply);
-    track_reply_http(&ignored, &m->reply);
+    track_client_send(&m->c, (struct http_request){.method = "GET", .url = url}, &ignored);
     if (ignored.verdict != TRACK_DONE)
         return false; /* the whole server is down */
     (void)json_get_i64(run->state, "file_tries", &tries);
@@ -241,7 +238,7 @@ static void put_file(struct mlflow *m, struct track_run *run, const char *name, 
                              .content_type = mime,
                              .timeout_s = FILE_TIMEOUT_S};
     mlflow_request(m, &r, &step);
-    if (m->reply.code >= 500 && m->reply.code != 503) /* perhaps a passing failure */
+    if (m->c.reply.code >= 500 && m->c.reply.code != 503) /* perhaps a passing failure */
         mlflow_request(m, &r, &step);
     strbuf_free(&url);
     if (step.verdict != TRACK_DONE && gives_up(m, run, &step)) {
@@ -258,7 +255,7 @@ static void send_file(struct mlflow *m, struct track_run *run, const struct trac
     const char *name = json_get_str(row->json, "name"), *mime = json_get_str(row->json, "mime"),
                *text = json_get_str(row->json, "text");
 
-    if (m->track->files && name != NULL && text != NULL && mlflow_ensure_run(m, run, row, reply))
+    if (m->c.track->files && name != NULL && text != NULL && mlflow_ensure_run(m, run, row, reply))
         put_file(m, run, name, mime != NULL ? mime : "text/plain", text, reply);
 }
 
@@ -277,11 +274,11 @@ static void send_front(struct mlflow *m, struct track_run *run, const struct tra
     for (size_t i = 0; track_front_names[i].sent != NULL; i++)
         if (json_get_f64(row->json, track_front_names[i].key, &value))
             put_metric(&f, row, trials, track_front_names[i].sent, value);
-    if (m->track->files)
+    if (m->c.track->files)
         put_text(&f, MLFLOW_TAG, "mlflow.loggedArtifacts", "[{\"path\": \"front.json\", \"type\": \"table\"}]");
     if (reply->verdict == TRACK_DONE)
         mlflow_batch_send(m, run, reply);
-    if (reply->verdict != TRACK_DONE || !m->track->files)
+    if (reply->verdict != TRACK_DONE || !m->c.track->files)
         return;
     strbuf_init(&table, 4u << 20);
     strbuf_add(&table, "{\"columns\":");
@@ -340,55 +337,33 @@ static void mlflow_login(void *self, struct track_reply *ret_reply)
     (void)mlflow_ensure_experiment(self, ret_reply);
 }
 
-static const char *mlflow_page(void *self)
-{
-    return ((struct mlflow *)self)->page;
-}
-
 static void mlflow_close(void *self)
 {
     struct mlflow *m = self;
 
-    if (m == NULL)
-        return;
-    http_destroy(m->http);
-    http_reply_free(&m->reply);
-    mlflow_batch_destroy(m->batch);
-    explicit_bzero(m, sizeof *m);
-    mem_free(m);
+    if (m != NULL)
+        mlflow_batch_destroy(m->batch);
+    track_client_close(self);
 }
 
 static enum status mlflow_open(void **ret_self, const struct track_open *open, struct error *err)
 {
-    struct mlflow *m = mem_alloc(sizeof *m);
-    enum status rc;
+    struct mlflow *m = track_client_create(sizeof *m, open);
+    const struct mlflow_settings *s = &m->settings;
+    const char *const secrets[] = {s->secrets[0], s->secrets[1]};
+    enum status rc = mlflow_settings_read(open->settings, open->single ? "trawl" : open->study, &m->settings, m->c.auth,
+                                          sizeof m->c.auth, err);
 
-    *ret_self = NULL;
-    http_reply_init(&m->reply);
-    m->study = open->study;
-    m->key = open->key;
-    m->program = open->program;
-    m->track = open->settings;
-    m->single = open->single;
     m->batch = mlflow_batch_create();
-    rc = mlflow_settings_read(open->settings, open->single ? "trawl" : open->study, &m->settings, err);
-    if (rc == ST_OK) {
-        const struct http_settings http = {.ca_file = m->settings.ca_file,
-                                           .client_cert = m->settings.client_cert,
-                                           .client_key = open->settings->client_key,
-                                           .insecure = m->settings.insecure,
-                                           .user_agent = open->program,
-                                           .cancel = open->cancel};
-        rc = http_create(&m->http, &http, err);
-    }
-    for (size_t i = 0; rc == ST_OK && i < 2; i++)
-        rc = http_hide(m->http, m->settings.secrets[i], err);
-    if (rc != ST_OK) {
+    if (rc == ST_OK)
+        rc = track_client_connect(
+            &m->c, open,
+            (struct http_settings){.ca_file = s->ca_file, .client_cert = s->client_cert, .insecure = s->insecure},
+            secrets, 2, err);
+    *ret_self = rc == ST_OK ? m : NULL;
+    if (rc != ST_OK)
         mlflow_close(m);
-        return rc;
-    }
-    *ret_self = m;
-    return ST_OK;
+    return rc;
 }
 
 const struct tracker_ops track_mlflow_ops = {
@@ -400,5 +375,5 @@ const struct tracker_ops track_mlflow_ops = {
     .close = mlflow_close,
     .login = mlflow_login,
     .send = mlflow_send,
-    .page = mlflow_page,
+    .page = track_client_page,
 };

@@ -14,8 +14,7 @@
 
 struct mlflow_settings {
     char url[OPT_STR_MAX]; /* no slash at the end, no login */
-    char auth[TRACK_SECRET_MAX * 3]; /* "Authorization: ..."; a secret; "": none */
-    char secrets[2][TRACK_SECRET_MAX]; /* parts of it that must never be in a message */
+    char secrets[2][TRACK_SECRET_MAX]; /* parts of the login that must never be in a message */
     const char *auth_source; /* "MLFLOW_TRACKING_TOKEN", for messages */
     char experiment[OPT_STR_MAX * 2]; /* name; "" with an id */
     char experiment_id[MLFLOW_ID_MAX]; /* from MLFLOW_EXPERIMENT_ID; "": by name */
@@ -23,20 +22,16 @@ struct mlflow_settings {
     double timeout_s;
     bool insecure;
 };
-/* [track], environment, ~/.mlflow/credentials, netrc. study: its name. */
+/* [track], environment, ~/.mlflow/credentials, netrc. study: its name. ret_auth: the login as a header; "": none. */
 enum status mlflow_settings_read(const struct track_settings *track, const char *study,
-                                 struct mlflow_settings *ret_settings, struct error *err) MUST_USE;
+                                 struct mlflow_settings *ret_settings, char *ret_auth, size_t auth_size,
+                                 struct error *err) MUST_USE;
 
 struct mlflow {
+    struct track_client c;
     struct mlflow_settings settings;
-    const char *study, *key, *program; /* borrowed */
-    const struct track_settings *track; /* borrowed */
-    struct http *http;
-    struct http_reply reply;
     char experiment_id[MLFLOW_ID_MAX]; /* "": not known yet */
     char parent_id[MLFLOW_ID_MAX]; /* the study's run; "": not known yet */
-    char page[OPT_STR_MAX * 2];
-    bool single; /* a single training: no run of a study */
     bool logged_artifacts; /* it was logged that the server does not accept files */
     struct mlflow_batch *batch;
 };
@@ -44,7 +39,7 @@ struct mlflow {
 /* -- mlflow_runs.c -- */
 
 /* With the login; refusals are explained. */
-void mlflow_request(struct mlflow *m, struct http_request *request, struct track_reply *reply);
+void mlflow_request(struct mlflow *m, const struct http_request *request, struct track_reply *reply);
 /* GET (body NULL) or POST of "runs/log-batch"; the answer is in m->reply.json. */
 void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, struct track_reply *reply);
 /* Did the server answer with this error_code? */

@@ -171,15 +171,15 @@ static void make_body(struct mlflow_batch *b, const char *run_id, size_t from, s
 
 bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *reply)
 {
-    const char *message = json_get_str(m->reply.json, "message");
+    const char *message = json_get_str(m->c.reply.json, "message");
 
-    if (m->reply.code == 400 && message != NULL && strstr(message, "must be in the 'active' state") != NULL) {
+    if (m->c.reply.code == 400 && message != NULL && strstr(message, "must be in the 'active' state") != NULL) {
         track_refuse(reply, TRACK_RUN_REFUSED, "run %s was deleted on the MLflow server; later rows stay in the store",
                      mlflow_run_id(run));
         reply->run_gone = true;
         return true;
     }
-    if (m->reply.code == 404 && mlflow_is_error(m, "RESOURCE_DOES_NOT_EXIST")) {
+    if (m->c.reply.code == 404 && mlflow_is_error(m, "RESOURCE_DOES_NOT_EXIST")) {
         log_warn("mlflow: the server does not know run %s any more (another database?); it continues as a new run, "
                  "continuing",
                  mlflow_run_id(run));
@@ -208,7 +208,7 @@ static void send_range(void *ctx, size_t from, size_t to, struct track_reply *re
     reply->n_requests = 1;
     if (reply->verdict != TRACK_RUN_REFUSED || mlflow_gone(s->m, s->run, reply) || to - from > 1)
         return;
-    if (e->kind == MLFLOW_PARAM && s->m->reply.code == 400) {
+    if (e->kind == MLFLOW_PARAM && s->m->c.reply.code == 400) {
         e->kind = MLFLOW_TAG; /* MLflow never changes a parameter, but a tag */
         send_range(ctx, from, to, reply);
         reply->n_requests++;

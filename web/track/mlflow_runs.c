@@ -15,16 +15,16 @@ static void explain(const struct mlflow *m, const struct http_request *request, 
 {
     char text[sizeof reply->text];
 
-    if (m->reply.elsewhere)
+    if (m->c.reply.elsewhere)
         return;
-    if (m->reply.code == 401 || (m->reply.code == 403 && strstr(reply->text, "Host header") == NULL))
+    if (m->c.reply.code == 401 || (m->c.reply.code == 403 && strstr(reply->text, "Host header") == NULL))
         snprintf(text, sizeof text, "%.700s (login from %s)", reply->text, m->settings.auth_source);
-    else if (m->reply.code == 403)
+    else if (m->c.reply.code == 403)
         snprintf(text, sizeof text,
                  "%.700s; the server accepts only host names that it knows: start it with --allowed-hosts, or give its "
                  "address as 127.0.0.1",
                  reply->text);
-    else if (m->reply.code == 404 && json_get_str(m->reply.json, "error_code") == NULL &&
+    else if (m->c.reply.code == 404 && json_get_str(m->c.reply.json, "error_code") == NULL &&
              strcmp(request->method, "PUT") != 0)
         snprintf(text, sizeof text, "%.700s; there is no MLflow at this address (is the path before /api missing?)",
                  reply->text);
@@ -34,15 +34,9 @@ static void explain(const struct mlflow *m, const struct http_request *request, 
     memcpy(reply->text, text, sizeof text);
 }
 
-void mlflow_request(struct mlflow *m, struct http_request *r, struct track_reply *reply)
+void mlflow_request(struct mlflow *m, const struct http_request *r, struct track_reply *reply)
 {
-    const char *headers[] = {m->settings.auth};
-
-    r->headers = headers;
-    r->n_headers = m->settings.auth[0] != '\0' ? 1 : 0;
-    http_send(m->http, r, &m->reply);
-    track_reply_http(reply, &m->reply);
-    reply->n_requests = 1;
+    track_client_send(&m->c, *r, reply);
     explain(m, r, reply);
 }
 
@@ -69,7 +63,7 @@ void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, 
 
 bool mlflow_is_error(const struct mlflow *m, const char *error_code)
 {
-    const char *code = json_get_str(m->reply.json, "error_code");
+    const char *code = json_get_str(m->c.reply.json, "error_code");
     return code != NULL && strcmp(code, error_code) == 0;
 }
 
@@ -109,7 +103,7 @@ static void experiment_path(const struct mlflow *m, struct strbuf *sb)
 /* False: the answer has no experiment, or a deleted one. */
 static bool read_experiment(struct mlflow *m, struct track_reply *reply)
 {
-    const cJSON *experiment = cJSON_GetObjectItemCaseSensitive(m->reply.json, "experiment");
+    const cJSON *experiment = cJSON_GetObjectItemCaseSensitive(m->c.reply.json, "experiment");
     const char *stage = json_get_str(experiment, "lifecycle_stage");
 
     if (!take_id(json_get_str(experiment, "experiment_id"), m->experiment_id, sizeof m->experiment_id)) {
@@ -124,7 +118,7 @@ static bool read_experiment(struct mlflow *m, struct track_reply *reply)
         m->experiment_id[0] = '\0';
         return false;
     }
-    snprintf(m->page, sizeof m->page, "%s/#/experiments/%s", m->settings.url, m->experiment_id);
+    snprintf(m->c.page, sizeof m->c.page, "%s/#/experiments/%s", m->settings.url, m->experiment_id);
     return true;
 }
 
@@ -158,7 +152,7 @@ bool mlflow_ensure_experiment(struct mlflow *m, struct track_reply *reply)
             }
             return mlflow_add(reply, &step);
         }
-        bool is_missing = m->reply.code == 404 && mlflow_is_error(m, "RESOURCE_DOES_NOT_EXIST");
+        bool is_missing = m->c.reply.code == 404 && mlflow_is_error(m, "RESOURCE_DOES_NOT_EXIST");
         if (!is_missing || m->settings.experiment_id[0] != '\0') {
             if (is_missing)
                 track_refuse(&step, TRACK_REFUSED, "MLFLOW_EXPERIMENT_ID is %s, and the server has no such experiment",
@@ -216,7 +210,7 @@ static const cJSON *search_run(struct mlflow *m, const char *key, struct track_r
     strbuf_free(&body);
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    const cJSON *runs = cJSON_GetObjectItemCaseSensitive(m->reply.json, "runs");
+    const cJSON *runs = cJSON_GetObjectItemCaseSensitive(m->c.reply.json, "runs");
     return cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(runs, 0), "info");
 }
 
@@ -244,15 +238,15 @@ static const cJSON *create_run(struct mlflow *m, const char *key, const char *na
     add_tag(&body, "mlflow.source.name", "trawl");
     add_tag(&body, "mlflow.source.type", "LOCAL");
     add_tag(&body, "mlflow.user", track_env("USER"));
-    add_tag(&body, "mlflow.note.content", m->track->notes);
-    add_tag(&body, "group", m->single ? NULL : m->study);
-    add_tag(&body, "job_type", parent != NULL || m->single ? "train" : "study");
+    add_tag(&body, "mlflow.note.content", m->c.track->notes);
+    add_tag(&body, "group", m->c.single ? NULL : m->c.study);
+    add_tag(&body, "job_type", parent != NULL || m->c.single ? "train" : "study");
     strbuf_add(&body, "]}");
     mlflow_call(m, "runs/create", &body, reply);
     strbuf_free(&body);
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    const cJSON *run = cJSON_GetObjectItemCaseSensitive(m->reply.json, "run");
+    const cJSON *run = cJSON_GetObjectItemCaseSensitive(m->c.reply.json, "run");
     return cJSON_GetObjectItemCaseSensitive(run, "info");
 }
 
@@ -292,8 +286,8 @@ static bool ensure_parent(struct mlflow *m, int64_t ms, struct track_reply *repl
 
     if (m->parent_id[0] != '\0')
         return true;
-    snprintf(key, sizeof key, "%.40s-study", m->key);
-    return find_or_make(m, key, m->study, ms, NULL, m->parent_id, root, sizeof root, reply);
+    snprintf(key, sizeof key, "%.40s-study", m->c.key);
+    return find_or_make(m, key, m->c.study, ms, NULL, m->parent_id, root, sizeof root, reply);
 }
 
 bool mlflow_ensure_run(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply)
@@ -305,7 +299,7 @@ bool mlflow_ensure_run(struct mlflow *m, struct track_run *run, const struct tra
         return true;
     if (name == NULL)
         name = json_get_str(run->state, "name");
-    if (run->trial_id != 0 && !m->single) {
+    if (run->trial_id != 0 && !m->c.single) {
         if (!ensure_parent(m, row->ms, reply))
             return false;
         parent = m->parent_id;

@@ -70,7 +70,7 @@ static void find_login(struct mlflow_settings *s, char *user, char *password)
 }
 
 static enum status read_auth(struct mlflow_settings *s, char *user, char *password, const char *url_origin,
-                             struct error *err)
+                             char *ret_auth, size_t size, struct error *err)
 {
     const char *env_user = track_env("MLFLOW_TRACKING_USERNAME"), *token = track_env("MLFLOW_TRACKING_TOKEN");
     const char *env_password = track_env("MLFLOW_TRACKING_PASSWORD");
@@ -84,7 +84,7 @@ static enum status read_auth(struct mlflow_settings *s, char *user, char *passwo
         if (token[strcspn(token, " \t\r\n\"'")] != '\0')
             return FAIL(err, ST_CONFIG, "mlflow: MLFLOW_TRACKING_TOKEN holds a blank, a quote or a line's end");
         TRY(copy(s->secrets[1], TRACK_SECRET_MAX, token, "MLFLOW_TRACKING_TOKEN", err));
-        snprintf(s->auth, sizeof s->auth, "Authorization: Bearer %s", token);
+        snprintf(ret_auth, size, "Authorization: Bearer %s", token);
         s->auth_source = "MLFLOW_TRACKING_TOKEN";
         return ST_OK;
     } else if (user[0] != '\0') {
@@ -95,8 +95,8 @@ static enum status read_auth(struct mlflow_settings *s, char *user, char *passwo
     if (user[0] == '\0')
         return ST_OK;
     TRY(copy(s->secrets[0], TRACK_SECRET_MAX, password, "the password", err));
-    track_basic_auth(s->auth, sizeof s->auth, user, password);
-    return copy(s->secrets[1], TRACK_SECRET_MAX, s->auth + strlen("Authorization: Basic "), "the login", err);
+    track_basic_auth(ret_auth, size, user, password);
+    return ST_OK;
 }
 
 static enum status read_experiment(const struct track_settings *track, const char *study, struct mlflow_settings *s,
@@ -114,7 +114,7 @@ static enum status read_experiment(const struct track_settings *track, const cha
 }
 
 enum status mlflow_settings_read(const struct track_settings *track, const char *study, struct mlflow_settings *s,
-                                 struct error *err)
+                                 char *ret_auth, size_t auth_size, struct error *err)
 {
     const char *timeout = track_env("MLFLOW_HTTP_REQUEST_TIMEOUT"), *ca = track_env("MLFLOW_TRACKING_SERVER_CERT_PATH"),
                *cert = track_env("MLFLOW_TRACKING_CLIENT_CERT_PATH"), *origin;
@@ -144,7 +144,7 @@ enum status mlflow_settings_read(const struct track_settings *track, const char 
     if (rc == ST_OK)
         rc = read_url(track, s, user, password, &origin, err);
     if (rc == ST_OK)
-        rc = read_auth(s, user, password, origin, err);
+        rc = read_auth(s, user, password, origin, ret_auth, auth_size, err);
     explicit_bzero(user, sizeof user);
     explicit_bzero(password, sizeof password);
     return rc;

@@ -2,6 +2,7 @@
 #include "web/track/track_util.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text/num.h"
 
 #include <curl/curl.h>
@@ -223,14 +224,68 @@ void track_refuse(struct track_reply *reply, enum track_verdict verdict, const c
 
 /* -- requests -- */
 
-enum status track_http_create(struct http **ret_http, const struct track_open *open, struct error *err)
+void *track_client_create(size_t size, const struct track_open *open)
 {
-    const struct http_settings http = {.ca_file = open->settings->ca_file,
-                                       .client_cert = open->settings->client_cert,
-                                       .client_key = open->settings->client_key,
-                                       .user_agent = open->program,
-                                       .cancel = open->cancel};
-    return http_create(ret_http, &http, err);
+    struct track_client *c = mem_alloc(size);
+
+    *c = (struct track_client){.size = size,
+                               .track = open->settings,
+                               .study = open->study,
+                               .key = open->key,
+                               .program = open->program,
+                               .single = open->single};
+    http_reply_init(&c->reply);
+    strbuf_init(&c->body, 16u << 20);
+    return c;
+}
+
+enum status track_client_connect(struct track_client *c, const struct track_open *open, struct http_settings http,
+                                 const char *const *secrets, size_t n, struct error *err)
+{
+    static const char basic[] = "Authorization: Basic ";
+
+    if (http.ca_file == NULL)
+        http.ca_file = c->track->ca_file;
+    if (http.client_cert == NULL)
+        http.client_cert = c->track->client_cert;
+    http.client_key = c->track->client_key;
+    http.user_agent = open->program;
+    http.cancel = open->cancel;
+    TRY(http_create(&c->http, &http, err));
+    for (size_t i = 0; i < n; i++)
+        TRY(http_hide(c->http, secrets[i], err));
+    return strncmp(c->auth, basic, strlen(basic)) == 0 ? http_hide(c->http, c->auth + strlen(basic), err) : ST_OK;
+}
+
+void track_client_close(void *self)
+{
+    struct track_client *c = self;
+
+    if (c == NULL)
+        return;
+    http_destroy(c->http);
+    http_reply_free(&c->reply);
+    strbuf_free(&c->body);
+    explicit_bzero(c, c->size);
+    mem_free(c);
+}
+
+const char *track_client_page(void *self)
+{
+    return ((struct track_client *)self)->page;
+}
+
+void track_client_send(struct track_client *c, struct http_request request, struct track_reply *reply)
+{
+    const char *const login[] = {c->auth};
+
+    if (request.headers == NULL && c->auth[0] != '\0') {
+        request.headers = login;
+        request.n_headers = 1;
+    }
+    http_send(c->http, &request, &c->reply);
+    track_reply_http(reply, &c->reply);
+    reply->n_requests = 1;
 }
 
 void track_send_halving(track_send_fn *send, void *ctx, size_t from, size_t to, struct track_reply *reply)

@@ -37,10 +37,30 @@ void track_url_host(const char *url, bool with_port, char *ret_host, size_t size
 /* "Authorization: Basic ..."; ret holds TRACK_SECRET_MAX * 3. */
 void track_basic_auth(char *ret_header, size_t size, const char *user, const char *password);
 
+/* -- a client: what all of them have, as the first member of each -- */
+
+struct track_client {
+    size_t size; /* of the whole client */
+    const struct track_settings *track; /* this and the texts are borrowed */
+    const char *study, *key, *program;
+    bool single; /* a single training: no run of a study, no group */
+    struct http *http;
+    struct http_reply reply;
+    struct strbuf body;
+    char auth[TRACK_SECRET_MAX * 3]; /* a header; a secret; "": none */
+    char page[OPT_STR_MAX * 4]; /* the study's page for people; "": none */
+};
+void *track_client_create(size_t size, const struct track_open *open);
+/* With the certificates of [track] where http has none; the secrets (n) and the login never stand in a message. */
+enum status track_client_connect(struct track_client *client, const struct track_open *open, struct http_settings http,
+                                 const char *const *secrets, size_t n, struct error *err) MUST_USE;
+void track_client_close(void *client); /* wipes it; as close of struct tracker_ops */
+const char *track_client_page(void *client); /* as page of struct tracker_ops */
+/* Sends a request with the login where it has no headers; its reply in client->reply and, as a verdict, in *reply. */
+void track_client_send(struct track_client *client, struct http_request request, struct track_reply *reply);
+
 /* -- requests -- */
 
-/* With the certificates of [track]; proxies are the environment's. */
-enum status track_http_create(struct http **ret_http, const struct track_open *open, struct error *err) MUST_USE;
 /* Sends entries [from, to) in one request; reply is TRACK_DONE before. A refusal of a single entry (TRACK_RUN_REFUSED)
  * may be turned into a skip by track_skip. */
 typedef void track_send_fn(void *ctx, size_t from, size_t to, struct track_reply *reply);

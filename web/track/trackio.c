@@ -7,8 +7,6 @@
  * final state, and a trial that failed raises an alert. State of a run: {"name", "step"}. */
 #include "web/track/trackio.h"
 
-#include "base/mem.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -18,35 +16,29 @@
 
 /* -- requests -- */
 
-/* The body is in t->body. */
+/* The body is in t->c.body. */
 static void call(struct trackio *t, const char *name, struct track_reply *reply)
 {
     char url[OPT_STR_MAX + 64];
-    const char *headers[] = {t->auth};
-    struct http_request request = {.method = "POST",
-                                   .url = url,
-                                   .headers = headers,
-                                   .n_headers = t->auth[0] != '\0' ? 1 : 0,
-                                   .body = t->body.text,
-                                   .n_body = t->body.len,
-                                   .want_json = true};
 
     *reply = (struct track_reply){.verdict = TRACK_RETRY};
-    if (t->body.status != ST_OK) {
-        track_refuse(reply, TRACK_RUN_REFUSED, "the request has more than %zu bytes", t->body.max);
+    if (t->c.body.status != ST_OK) {
+        track_refuse(reply, TRACK_RUN_REFUSED, "the request has more than %zu bytes", t->c.body.max);
         return;
     }
     snprintf(url, sizeof url, "%s/api/%s", t->settings.url, name);
-    http_send(t->http, &request, &t->reply);
-    track_reply_http(reply, &t->reply);
-    reply->n_requests = 1;
-    if (reply->verdict == TRACK_DONE || t->reply.elsewhere)
+    track_client_send(
+        &t->c,
+        (struct http_request){
+            .method = "POST", .url = url, .body = t->c.body.text, .n_body = t->c.body.len, .want_json = true},
+        reply);
+    if (reply->verdict == TRACK_DONE || t->c.reply.elsewhere)
         return;
-    const char *error = json_get_str(t->reply.json, "error");
+    const char *error = json_get_str(t->c.reply.json, "error");
     char text[sizeof reply->text];
-    if (reply->verdict == TRACK_REFUSED || (t->reply.code == 400 && error != NULL && strstr(error, "write_token")))
+    if (reply->verdict == TRACK_REFUSED || (t->c.reply.code == 400 && error != NULL && strstr(error, "write_token")))
         snprintf(text, sizeof text, "%.700s (token from %s)", reply->text, t->settings.token_source);
-    else if (t->reply.code == 404)
+    else if (t->c.reply.code == 404)
         snprintf(text, sizeof text, "%.700s; is there a Trackio server at this address?", reply->text);
     else
         return;
@@ -57,21 +49,18 @@ static void call(struct trackio *t, const char *name, struct track_reply *reply)
 static bool check_version(struct trackio *t, struct track_reply *reply)
 {
     char url[OPT_STR_MAX + 16];
-    const char *headers[] = {t->auth};
-    const struct http_request request = {.method = "GET",
-                                         .url = url,
-                                         .headers = headers,
-                                         .n_headers = t->settings.is_space && t->auth[0] != '\0' ? 1 : 0,
-                                         .want_json = true};
+    static const char *const none[] = {NULL}; /* the token is for writing alone */
     int64_t version = 0;
 
     snprintf(url, sizeof url, "%s/version", t->settings.url);
-    http_send(t->http, &request, &t->reply);
-    track_reply_http(reply, &t->reply);
-    reply->n_requests = 1;
+    track_client_send(
+        &t->c,
+        (struct http_request){
+            .method = "GET", .url = url, .headers = t->settings.is_space ? NULL : none, .want_json = true},
+        reply);
     if (reply->verdict != TRACK_DONE)
         return false;
-    if (!json_get_i64(t->reply.json, "api_version", &version) || version != 1) {
+    if (!json_get_i64(t->c.reply.json, "api_version", &version) || version != 1) {
         track_refuse(reply, TRACK_REFUSED, "%s: the server speaks version %lld of Trackio's interface, 1 is needed",
                      t->settings.url, (long long)version);
         return false;
@@ -86,13 +75,13 @@ static void trackio_login(void *self, struct track_reply *reply)
     *reply = (struct track_reply){.verdict = TRACK_DONE};
     if (!check_version(t, reply) || t->settings.is_space)
         return;
-    strbuf_clear(&t->body);
-    strbuf_add(&t->body, "{\"args\":[],\"kwargs\":{}}");
+    strbuf_clear(&t->c.body);
+    strbuf_add(&t->c.body, "{\"args\":[],\"kwargs\":{}}");
     call(t, "get_run_mutation_status", reply);
     if (reply->verdict != TRACK_DONE)
         return;
     if (!cJSON_IsTrue(
-            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(t->reply.json, "data"), "allowed")))
+            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(t->c.reply.json, "data"), "allowed")))
         track_refuse(reply, TRACK_REFUSED,
                      "%s does not take the write token from %s; it prints the right one when it starts "
                      "(\"...?write_token=...\"), give it in TRACKIO_WRITE_TOKEN",
@@ -116,11 +105,11 @@ static void send_range(void *ctx, size_t from, size_t to, struct track_reply *re
     int64_t step = s->step;
     size_t n_logs = 0;
 
-    strbuf_clear(&t->body);
-    strbuf_add(&t->body, "{\"args\":[],\"kwargs\":{\"hf_token\":null,\"logs\":[");
+    strbuf_clear(&t->c.body);
+    strbuf_add(&t->c.body, "{\"args\":[],\"kwargs\":{\"hf_token\":null,\"logs\":[");
     for (size_t i = from; i < to; i++)
         n_logs += trackio_add_row(t, s->run, &s->rows[i], &step) ? 1 : 0;
-    strbuf_add(&t->body, "]}}");
+    strbuf_add(&t->c.body, "]}}");
     if (n_logs > 0)
         call(t, "bulk_log", reply);
     if (reply->verdict == TRACK_RUN_REFUSED && to - from == 1) {
@@ -165,50 +154,23 @@ static void trackio_send(void *self, struct track_run *run, const struct track_r
 
 /* -- life -- */
 
-static const char *trackio_page(void *self)
-{
-    return ((struct trackio *)self)->page;
-}
-
-static void trackio_close(void *self)
-{
-    struct trackio *t = self;
-
-    if (t == NULL)
-        return;
-    http_destroy(t->http);
-    http_reply_free(&t->reply);
-    strbuf_free(&t->body);
-    explicit_bzero(t, sizeof *t);
-    mem_free(t);
-}
-
 static enum status trackio_open(void **ret_self, const struct track_open *open, struct error *err)
 {
-    struct trackio *t = mem_alloc(sizeof *t);
-    struct trackio_settings *s;
-    enum status rc;
+    struct trackio *t = track_client_create(sizeof *t, open);
+    struct trackio_settings *s = &t->settings;
+    const char *const secrets[] = {s->token};
+    enum status rc = trackio_settings_read(open->settings, s, err);
 
-    *ret_self = NULL;
-    s = &t->settings;
-    http_reply_init(&t->reply);
-    strbuf_init(&t->body, 16u << 20);
-    t->study = open->study;
-    t->program = open->program;
-    t->single = open->single;
-    rc = trackio_settings_read(open->settings, s, err);
     if (rc == ST_OK)
-        rc = track_http_create(&t->http, open, err);
-    if (rc == ST_OK)
-        rc = http_hide(t->http, s->token, err);
+        rc = track_client_connect(&t->c, open, (struct http_settings){0}, secrets, 1, err);
+    *ret_self = rc == ST_OK ? t : NULL;
     if (rc != ST_OK) {
-        trackio_close(t);
+        track_client_close(t);
         return rc;
     }
-    snprintf(t->auth, sizeof t->auth, "%s%s",
+    snprintf(t->c.auth, sizeof t->c.auth, "%s%s",
              s->is_space ? "Authorization: Bearer " : "X-Trackio-Write-Token: ", s->token);
-    snprintf(t->page, sizeof t->page, "%s/?project=%s", s->url, s->project);
-    *ret_self = t;
+    snprintf(t->c.page, sizeof t->c.page, "%s/?project=%s", s->url, s->project);
     return ST_OK;
 }
 
@@ -218,8 +180,8 @@ const struct tracker_ops track_trackio_ops = {
     .rows_max = ROWS_MAX,
     .bytes_max = BATCH_BYTES_MAX,
     .open = trackio_open,
-    .close = trackio_close,
+    .close = track_client_close,
     .login = trackio_login,
     .send = trackio_send,
-    .page = trackio_page,
+    .page = track_client_page,
 };

@@ -18,14 +18,8 @@ enum status trackio_settings_read(const struct track_settings *track, struct tra
                                   struct error *err) MUST_USE;
 
 struct trackio {
+    struct track_client c;
     struct trackio_settings settings;
-    char auth[TRACK_SECRET_MAX + 64]; /* a header; a secret */
-    char page[OPT_STR_MAX * 2];
-    const char *study, *program; /* borrowed */
-    bool single; /* a single training: no run of a study */
-    struct http *http;
-    struct http_reply reply;
-    struct strbuf body;
 };
 
 /* -- trackio_rows.c: rows of the outbox as Trackio's, into t->body -- */

@@ -23,13 +23,13 @@ static bool time_text(const struct track_row *row, char ret_text[TIME_TEXT_MAX])
 static const char *run_name(const struct trackio *t, const struct track_run *run)
 {
     const char *name = json_get_str(run->state, "name");
-    return name != NULL ? name : run->trial_id == 0 ? t->study : run->key;
+    return name != NULL ? name : run->trial_id == 0 ? t->c.study : run->key;
 }
 
 /* {"project": ..., "metrics": { */
 static void begin_row(struct trackio *t, const struct track_run *run, const struct track_row *row, int64_t step)
 {
-    struct strbuf *sb = &t->body;
+    struct strbuf *sb = &t->c.body;
 
     strbuf_add(sb, sb->text[sb->len - 1] == '[' ? "{\"project\":" : ",{\"project\":");
     json_write_str(sb, t->settings.project);
@@ -69,7 +69,7 @@ static void add_flat(void *ctx, const char *key, const char *value)
 static void add_config(struct trackio *t, const struct track_row *row)
 {
     static const char *const facts[] = {"attempt", "number", "origin", "seed", "device", "metric", "goal", "method"};
-    struct strbuf *sb = &t->body;
+    struct strbuf *sb = &t->c.body;
     char created[TIME_TEXT_MAX], key[64];
 
     strbuf_add(sb, "},\"config\":{");
@@ -83,18 +83,18 @@ static void add_config(struct trackio *t, const struct track_row *row)
         track_json_value(sb, item);
     }
     add_name(sb, "trawl.program");
-    json_write_str(sb, t->program);
-    if (!t->single) {
+    json_write_str(sb, t->c.program);
+    if (!t->c.single) {
         add_name(sb, "trawl.study");
-        json_write_str(sb, t->study);
+        json_write_str(sb, t->c.study);
     }
     if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(row->json, "tags")) > 0) {
         add_name(sb, "tags");
         track_json_value(sb, cJSON_GetObjectItemCaseSensitive(row->json, "tags"));
     }
-    if (!t->single) {
+    if (!t->c.single) {
         add_name(sb, "_Group");
-        json_write_str(sb, t->study);
+        json_write_str(sb, t->c.study);
     }
     add_name(sb, "_Username");
     json_write_str(sb, track_env("USER") != NULL ? track_env("USER") : "");
@@ -186,7 +186,7 @@ static void note_start(struct track_run *run, const struct track_row *row)
 
 bool trackio_add_row(struct trackio *t, struct track_run *run, const struct track_row *row, int64_t *step)
 {
-    struct strbuf *sb = &t->body;
+    struct strbuf *sb = &t->c.body;
     int64_t attempt = 1, trials = 0;
     const char *state = json_get_str(row->json, "state");
 
@@ -242,7 +242,7 @@ bool trackio_make_alert(struct trackio *t, const struct track_run *run, const st
 {
     const char *state = json_get_str(row->json, "state"), *reason = json_get_str(row->json, "reason");
     char at_text[TIME_TEXT_MAX], title[200];
-    struct strbuf *sb = &t->body;
+    struct strbuf *sb = &t->c.body;
     int64_t env_steps = 0;
 
     if (row->type != TRACK_ROW_RESULT || state == NULL || (strcmp(state, "failed") != 0 && strcmp(state, "lost") != 0))

@@ -26,7 +26,7 @@ static void explain(const struct wandb *w, struct track_reply *reply)
 {
     char text[ERROR_TEXT_MAX];
 
-    if (reply->verdict != TRACK_REFUSED || w->reply.elsewhere)
+    if (reply->verdict != TRACK_REFUSED || w->c.reply.elsewhere)
         return;
     snprintf(text, sizeof text, "%.600s (entity %.120s, project %.128s, key from %s)", reply->text,
              w->entity[0] != '\0' ? w->entity : "of the login", w->settings.project, w->settings.key_source);
@@ -36,7 +36,7 @@ static void explain(const struct wandb *w, struct track_reply *reply)
 /* Takes body. */
 static void post(struct wandb *w, const char *url, cJSON *body, bool graphql, struct track_reply *reply)
 {
-    const char *headers[3] = {w->auth};
+    const char *headers[3] = {w->c.auth};
     char user[WANDB_NAME_MAX + 32], email[WANDB_NAME_MAX + 32];
     size_t n = 1;
     char *text = json_print(body, false);
@@ -48,16 +48,16 @@ static void post(struct wandb *w, const char *url, cJSON *body, bool graphql, st
         headers[n++] = user;
     if (graphql && w->settings.email[0] != '\0')
         headers[n++] = email;
-    const struct http_request request = {.method = "POST",
-                                         .url = url,
-                                         .headers = headers,
-                                         .n_headers = n,
-                                         .body = text,
-                                         .n_body = strlen(text),
-                                         .timeout_s = graphql ? w->settings.timeout_s : w->settings.stream_timeout_s,
-                                         .want_json = true};
-    http_send(w->http, &request, &w->reply);
-    track_reply_http(reply, &w->reply);
+    track_client_send(&w->c,
+                      (struct http_request){.method = "POST",
+                                            .url = url,
+                                            .headers = headers,
+                                            .n_headers = n,
+                                            .body = text,
+                                            .n_body = strlen(text),
+                                            .timeout_s = graphql ? w->settings.timeout_s : w->settings.stream_timeout_s,
+                                            .want_json = true},
+                      reply);
     mem_free(text);
 }
 
@@ -74,14 +74,14 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
     snprintf(url, sizeof url, "%s/graphql", w->settings.base_url);
     post(w, url, body, true, reply);
     explain(w, reply);
-    if (reply->verdict == TRACK_RUN_REFUSED && w->reply.code == 404) { /* no such project: all runs are refused */
+    if (reply->verdict == TRACK_RUN_REFUSED && w->c.reply.code == 404) { /* no such project: all runs are refused */
         reply->verdict = TRACK_REFUSED;
         explain(w, reply);
     }
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    data = cJSON_GetObjectItemCaseSensitive(w->reply.json, "data");
-    errors = cJSON_GetObjectItemCaseSensitive(w->reply.json, "errors");
+    data = cJSON_GetObjectItemCaseSensitive(w->c.reply.json, "data");
+    errors = cJSON_GetObjectItemCaseSensitive(w->c.reply.json, "errors");
     if (cJSON_IsObject(data) && (!cJSON_IsArray(errors) || cJSON_GetArraySize(errors) == 0 || data->child != NULL))
         return data;
     const char *why = json_get_str(cJSON_GetArrayItem(errors, 0), "message");
@@ -105,7 +105,7 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
     post(w, url.text, body, false, reply);
     explain(w, reply);
     if (reply->verdict == TRACK_DONE)
-        reply->stop = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(w->reply.json, "stopped"));
+        reply->stop = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(w->c.reply.json, "stopped"));
     strbuf_free(&url);
 }
 
@@ -266,7 +266,7 @@ static void send_file(struct wandb *w, struct track_run *run, const struct track
     const char *text = json_get_str(row->json, "text");
 
     *reply = (struct track_reply){.verdict = TRACK_DONE};
-    if (!w->files || name == NULL || text == NULL)
+    if (!w->c.track->files || name == NULL || text == NULL)
         return;
     if (mime != NULL && strcmp(mime, "image/svg+xml") == 0)
         wandb_picture_send(w, run, row, text, reply);
@@ -284,7 +284,7 @@ static bool is_unknown(const struct wandb *w, const struct track_row *row, const
     bool is_start = row->type == TRACK_ROW_START || row->type == TRACK_ROW_STUDY;
     bool is_file = row->type == TRACK_ROW_FILE || row->type == TRACK_ROW_FRONT;
 
-    return !is_start && w->reply.code == 404 && !w->reply.elsewhere &&
+    return !is_start && w->c.reply.code == 404 && !w->c.reply.elsewhere &&
            (reply->verdict == TRACK_RUN_REFUSED || (is_file && reply->verdict == TRACK_REFUSED));
 }
 
@@ -355,75 +355,39 @@ static void wandb_login(void *self, struct track_reply *ret_reply)
     viewer = cJSON_GetObjectItemCaseSensitive(data, "viewer");
     if (!cJSON_IsObject(viewer)) {
         track_refuse(ret_reply, TRACK_REFUSED, "the login is not known");
-        w->reply.elsewhere = false;
+        w->c.reply.elsewhere = false;
         explain(w, ret_reply);
         return;
     }
     entity = json_get_str(viewer, "entity");
     if (w->entity[0] == '\0' && entity != NULL)
         snprintf(w->entity, sizeof w->entity, "%s", entity);
-    if (w->single)
-        snprintf(w->page, sizeof w->page, "%.250s/%.200s/%.128s", w->settings.app_url, w->entity, w->settings.project);
+    if (w->c.single)
+        snprintf(w->c.page, sizeof w->c.page, "%.250s/%.200s/%.128s", w->settings.app_url, w->entity,
+                 w->settings.project);
     else
-        snprintf(w->page, sizeof w->page, "%.250s/%.200s/%.128s/groups/%.200s", w->settings.app_url, w->entity,
-                 w->settings.project, w->study);
-}
-
-static const char *wandb_page(void *self)
-{
-    return ((struct wandb *)self)->page;
-}
-
-static void wandb_close(void *self)
-{
-    struct wandb *w = self;
-
-    if (w == NULL)
-        return;
-    http_destroy(w->http);
-    http_reply_free(&w->reply);
-    explicit_bzero(w, sizeof *w);
-    mem_free(w);
+        snprintf(w->c.page, sizeof w->c.page, "%.250s/%.200s/%.128s/groups/%.200s", w->settings.app_url, w->entity,
+                 w->settings.project, w->c.study);
 }
 
 static enum status wandb_open(void **ret_self, const struct track_open *open, struct error *err)
 {
-    struct wandb *w = mem_alloc(sizeof *w);
-    enum status rc;
+    struct wandb *w = track_client_create(sizeof *w, open);
+    const char *const secrets[] = {w->settings.api_key};
+    enum status rc = wandb_settings_read(open->settings, &w->settings, err);
 
-    *ret_self = NULL;
-    http_reply_init(&w->reply);
-    w->study = open->study;
-    w->key = open->key;
-    w->program = open->program;
-    w->files = open->settings->files;
-    w->single = open->single;
-    rc = wandb_settings_read(open->settings, &w->settings, err);
     if (rc == ST_OK) {
-        const struct track_settings *t = open->settings;
-        const struct http_settings http = {.ca_file = t->ca_file,
-                                           .client_cert = t->client_cert,
-                                           .client_key = t->client_key,
-                                           .proxy = w->settings.proxy,
-                                           .insecure = w->settings.insecure,
-                                           .user_agent = open->program,
-                                           .cancel = open->cancel};
         *open->ret_mode = w->settings.mode;
         snprintf(w->entity, sizeof w->entity, "%s", w->settings.entity);
-        rc = http_create(&w->http, &http, err);
+        track_basic_auth(w->c.auth, sizeof w->c.auth, "api", w->settings.api_key);
+        rc = track_client_connect(&w->c, open,
+                                  (struct http_settings){.proxy = w->settings.proxy, .insecure = w->settings.insecure},
+                                  secrets, 1, err);
     }
-    if (rc == ST_OK)
-        track_basic_auth(w->auth, sizeof w->auth, "api", w->settings.api_key);
-    if (rc == ST_OK)
-        rc = http_hide(w->http, w->settings.api_key, err);
-    if (rc == ST_OK)
-        rc = http_hide(w->http, w->auth + strlen("Authorization: Basic "), err);
-    if (rc != ST_OK) {
-        wandb_close(w);
-        return rc;
-    }
-    *ret_self = w;
-    return ST_OK;
+    *ret_self = rc == ST_OK ? w : NULL;
+    if (rc != ST_OK)
+        track_client_close(w);
+    return rc;
 }
 
 const struct tracker_ops track_wandb_ops = {
@@ -432,9 +396,9 @@ const struct tracker_ops track_wandb_ops = {
     .rows_max = ROWS_MAX,
     .bytes_max = BATCH_BYTES_MAX,
     .open = wandb_open,
-    .close = wandb_close,
+    .close = track_client_close,
     .login = wandb_login,
     .send = wandb_send,
     .beat = wandb_beat,
-    .page = wandb_page,
+    .page = track_client_page,
 };

@@ -30,17 +30,11 @@ enum status wandb_settings_read(const struct track_settings *track, struct wandb
                                 struct error *err) MUST_USE;
 
 struct wandb {
+    struct track_client c;
     struct wandb_settings settings;
-    const char *study, *key, *program; /* borrowed */
-    struct http *http;
-    struct http_reply reply;
-    char auth[WANDB_KEY_MAX * 2]; /* "Authorization: Basic ..."; a secret */
     char entity[WANDB_NAME_MAX]; /* owner of the runs; "" until the login returned it */
-    bool files;
-    bool single; /* a single training: no group, no run of a study */
     bool conflict; /* the last upsert was answered with 409 */
     bool logged_tag; /* it was logged that a tag is too long */
-    char page[OPT_STR_MAX * 4];
 };
 
 /* -- wandb_lines.c: texts of the file stream -- */

@@ -32,7 +32,7 @@ static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, co
 {
     const cJSON *made = cJSON_GetObjectItemCaseSensitive(answer, "createRunFiles"), *item;
     const cJSON *file = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(made, "files"), 0);
-    const char *to = json_get_str(file, "uploadUrl"), *headers[HEADERS_MAX];
+    const char *to = json_get_str(file, "uploadUrl"), *headers[HEADERS_MAX + 1];
     char url[2048], *copy[HEADERS_MAX];
     size_t n_headers = 0;
 
@@ -50,16 +50,17 @@ static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, co
             n_headers++;
         }
     }
-    const struct http_request request = {.method = "PUT",
-                                         .url = url,
-                                         .headers = headers,
-                                         .n_headers = n_headers,
-                                         .body = bytes,
-                                         .n_body = n,
-                                         .content_type = mime,
-                                         .timeout_s = w->settings.stream_timeout_s};
-    http_send(w->http, &request, &w->reply);
-    track_reply_http(reply, &w->reply);
+    headers[n_headers] = NULL; /* without headers too: no login */
+    track_client_send(&w->c,
+                      (struct http_request){.method = "PUT",
+                                            .url = url,
+                                            .headers = headers,
+                                            .n_headers = n_headers,
+                                            .body = bytes,
+                                            .n_body = n,
+                                            .content_type = mime,
+                                            .timeout_s = w->settings.stream_timeout_s},
+                      reply);
     for (size_t i = 0; i < n_headers; i++)
         mem_free(copy[i]);
 }
@@ -76,7 +77,7 @@ void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, c
             break;
         put_bytes(w, answer, mime, bytes, n, reply);
         n_requests++;
-        if (w->reply.code != 403) /* else it has expired meanwhile */
+        if (w->c.reply.code != 403) /* else it has expired meanwhile */
             break;
     }
     if (reply->verdict == TRACK_REFUSED) /* by the place for files, not for the login */
@@ -175,7 +176,7 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
 {
     char path[96];
     int64_t trials = 0, n_requests;
-    char *table = w->files ? table_text(row->json) : NULL;
+    char *table = w->c.track->files ? table_text(row->json) : NULL;
     bool has_table = false;
 
     (void)json_get_i64(row->json, "trials", &trials);

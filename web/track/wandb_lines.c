@@ -84,7 +84,7 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     strbuf_add(sb, "{");
     cJSON_ArrayForEach(section, config) add_entry(sb, section->string, section);
     strbuf_add(sb, "\"trawl\":{\"value\":{\"study\":");
-    json_write_str(sb, w->study);
+    json_write_str(sb, w->c.study);
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, sent[i]);
         if (item == NULL)
@@ -94,6 +94,6 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     }
     /* Without "t", W&B's own client treats the run as one that never started. */
     strbuf_add(sb, "}},\"_wandb\":{\"value\":{\"cli_version\":");
-    json_write_str(sb, w->program);
+    json_write_str(sb, w->c.program);
     strbuf_add(sb, ",\"t\":{\"1\":[],\"13\":\"linux\"}}}}");
 }

@@ -91,15 +91,15 @@ static cJSON *run_variables(struct wandb *w, const struct track_run *run, const 
     struct strbuf config;
 
     if (run->trial_id == 0)
-        snprintf(shown, sizeof shown, "%s (study)", w->study);
-    else if (w->settings.run_name[0] != '\0' && w->single)
+        snprintf(shown, sizeof shown, "%s (study)", w->c.study);
+    else if (w->settings.run_name[0] != '\0' && w->c.single)
         snprintf(shown, sizeof shown, "%s", w->settings.run_name);
     else
         snprintf(shown, sizeof shown, "%s", name != NULL ? name : run->key);
-    if (w->single)
+    if (w->c.single)
         group = w->settings.run_group[0] != '\0' ? w->settings.run_group : NULL;
     else if (group == NULL)
-        group = w->study;
+        group = w->c.study;
     strbuf_init(&config, 15u << 20);
     wandb_config_text(&config, w, row);
     json_add_str(v, "name", wandb_run_id(run));
@@ -165,7 +165,7 @@ static const cJSON *upsert(struct wandb *w, struct track_run *run, cJSON *variab
     const cJSON *data = wandb_graphql(w, "UpsertBucket", upsert_run, variables, reply), *answer;
 
     if (data == NULL) {
-        if (w->reply.code == 409)
+        if (w->c.reply.code == 409)
             meet_conflict(w, run, reply);
         return NULL;
     }
@@ -238,7 +238,7 @@ void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_
     int64_t lines = 0;
     cJSON *v;
 
-    if (is_new && w->single && w->settings.run_id[0] != '\0' && !continue_run(w, run, reply))
+    if (is_new && w->c.single && w->settings.run_id[0] != '\0' && !continue_run(w, run, reply))
         return;
     v = run_variables(w, run, row);
     track_state_set(run, "shown", json_get_str(v, "displayName")); /* for a server that forgets the run */

@@ -27,15 +27,10 @@
 #define URL_MAX 2048
 
 struct webhook {
+    struct track_client c;
     char url[URL_MAX]; /* the path may be a secret */
-    char auth[TRACK_SECRET_MAX * 3]; /* a header, from a login in the address; "": none */
     char secret[TRACK_SECRET_MAX];
-    const char *study; /* borrowed */
-    bool files;
     bool worked; /* a post was accepted */
-    struct http *http;
-    struct http_reply reply;
-    struct strbuf body;
 };
 
 /* "X-Trawl-Signature: t=...,v1=..." of the body. */
@@ -47,9 +42,9 @@ static void sign(const struct webhook *w, char *ret_header, size_t size)
     int64_t now_s = clock_utc_ms() / 1000;
     size_t at;
 
-    strbuf_init(&text, w->body.len + 64);
+    strbuf_init(&text, w->c.body.len + 64);
     strbuf_addf(&text, "%lld.", (long long)now_s);
-    strbuf_add_n(&text, w->body.text, w->body.len);
+    strbuf_add_n(&text, w->c.body.text, w->c.body.len);
     if (HMAC(EVP_sha256(), w->secret, (int)strlen(w->secret), (const unsigned char *)text.text, text.len, digest,
              &n_digest) == NULL)
         mem_refused(0); /* its only failure */
@@ -71,31 +66,30 @@ static void post(struct webhook *w, struct track_reply *reply)
     const char *headers[2];
     size_t n_headers = 0;
 
-    if (w->body.status != ST_OK) {
-        track_refuse(reply, TRACK_RUN_REFUSED, "the request has more than %zu bytes", w->body.max);
+    if (w->c.body.status != ST_OK) {
+        track_refuse(reply, TRACK_RUN_REFUSED, "the request has more than %zu bytes", w->c.body.max);
         return;
     }
     if (w->secret[0] != '\0') {
         sign(w, signature, sizeof signature);
         headers[n_headers++] = signature;
     }
-    if (w->auth[0] != '\0')
-        headers[n_headers++] = w->auth;
-    const struct http_request request = {.method = "POST",
-                                         .url = w->url,
-                                         .headers = headers,
-                                         .n_headers = n_headers,
-                                         .body = w->body.text,
-                                         .n_body = w->body.len};
-    http_send(w->http, &request, &w->reply);
-    track_reply_http(reply, &w->reply);
-    reply->n_requests = 1;
-    if (reply->verdict == TRACK_DONE && is_page(&w->reply))
+    if (w->c.auth[0] != '\0')
+        headers[n_headers++] = w->c.auth;
+    track_client_send(&w->c,
+                      (struct http_request){.method = "POST",
+                                            .url = w->url,
+                                            .headers = headers,
+                                            .n_headers = n_headers,
+                                            .body = w->c.body.text,
+                                            .n_body = w->c.body.len},
+                      reply);
+    if (reply->verdict == TRACK_DONE && is_page(&w->c.reply))
         track_refuse(reply, w->worked ? TRACK_RETRY : TRACK_REFUSED,
                      "the webhook's address answered with a web page (a login, or another program's address?)");
     else if (reply->verdict == TRACK_DONE)
         w->worked = true;
-    else if (w->reply.code == 404 || w->reply.code == 405 || w->reply.code == 410)
+    else if (w->c.reply.code == 404 || w->c.reply.code == 405 || w->c.reply.code == 410)
         reply->verdict = TRACK_REFUSED; /* the address is refused, not the events */
 }
 
@@ -118,12 +112,12 @@ static void add_event(struct strbuf *sb, const struct track_row *row)
 /* Returns the number of events in the body. */
 static size_t make_body(struct webhook *w, const struct track_run *run, const struct track_row *rows, size_t n)
 {
-    struct strbuf *sb = &w->body;
+    struct strbuf *sb = &w->c.body;
     size_t n_events = 0;
 
     strbuf_clear(sb);
     strbuf_add(sb, "{\"version\":1,\"study\":");
-    json_write_str(sb, w->study);
+    json_write_str(sb, w->c.study);
     strbuf_addf(sb, ",\"run\":\"%s\",\"trial\":", run->key);
     if (run->trial_id != 0)
         strbuf_addf(sb, "%lld", (long long)run->number);
@@ -131,7 +125,7 @@ static size_t make_body(struct webhook *w, const struct track_run *run, const st
         strbuf_add(sb, "null");
     strbuf_add(sb, ",\"events\":[");
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].type == TRACK_ROW_FILE && !w->files)
+        if (rows[i].type == TRACK_ROW_FILE && !w->c.track->files)
             continue;
         add_event(sb, &rows[i]);
         n_events++;
@@ -166,25 +160,6 @@ static void webhook_send(void *self, struct track_run *run, const struct track_r
     reply->n_done = 0; /* all rows or none */
 }
 
-static const char *webhook_page(void *self)
-{
-    (void)self;
-    return "";
-}
-
-static void webhook_close(void *self)
-{
-    struct webhook *w = self;
-
-    if (w == NULL)
-        return;
-    http_destroy(w->http);
-    http_reply_free(&w->reply);
-    strbuf_free(&w->body);
-    explicit_bzero(w, sizeof *w);
-    mem_free(w);
-}
-
 static enum status read_settings(struct webhook *w, const struct track_settings *track, struct error *err)
 {
     const char *origin = track->webhook_url[0] != '\0' ? "track.webhook_url" : "TRAWL_WEBHOOK_URL";
@@ -198,7 +173,7 @@ static enum status read_settings(struct webhook *w, const struct track_settings 
     if (url[strlen(url) - 1] == '/')
         strcat(w->url, "/"); /* the address may need it */
     if (user[0] != '\0')
-        track_basic_auth(w->auth, sizeof w->auth, user, password);
+        track_basic_auth(w->c.auth, sizeof w->c.auth, user, password);
     explicit_bzero(user, sizeof user);
     explicit_bzero(password, sizeof password);
     if (secret != NULL && strlen(secret) >= sizeof w->secret)
@@ -209,32 +184,19 @@ static enum status read_settings(struct webhook *w, const struct track_settings 
 
 static enum status webhook_open(void **ret_self, const struct track_open *open, struct error *err)
 {
-    struct webhook *w = mem_alloc(sizeof *w);
-    const char *path;
-    enum status rc;
+    struct webhook *w = track_client_create(sizeof *w, open);
+    const char *path = NULL;
+    enum status rc = read_settings(w, open->settings, err);
 
-    *ret_self = NULL;
-    http_reply_init(&w->reply);
-    strbuf_init(&w->body, 16u << 20);
-    w->study = open->study;
-    w->files = open->settings->files;
-    rc = read_settings(w, open->settings, err);
-    if (rc == ST_OK)
-        rc = track_http_create(&w->http, open, err);
-    if (rc == ST_OK)
-        rc = http_hide(w->http, w->secret, err);
-    if (rc == ST_OK && w->auth[0] != '\0')
-        rc = http_hide(w->http, w->auth + strlen("Authorization: Basic "), err);
-    if (rc == ST_OK && open->settings->webhook_url[0] == '\0') { /* an address from the environment may be a secret */
+    if (rc == ST_OK && open->settings->webhook_url[0] == '\0') /* an address from the environment may be a secret */
         path = strchr(strstr(w->url, "://") + 3, '/');
-        rc = path != NULL ? http_hide(w->http, path, err) : ST_OK;
-    }
-    if (rc != ST_OK) {
-        webhook_close(w);
-        return rc;
-    }
-    *ret_self = w;
-    return ST_OK;
+    const char *const secrets[] = {w->secret, path != NULL ? path : ""};
+    if (rc == ST_OK)
+        rc = track_client_connect(&w->c, open, (struct http_settings){0}, secrets, 2, err);
+    *ret_self = rc == ST_OK ? w : NULL;
+    if (rc != ST_OK)
+        track_client_close(w);
+    return rc;
 }
 
 const struct tracker_ops track_webhook_ops = {
@@ -243,7 +205,6 @@ const struct tracker_ops track_webhook_ops = {
     .rows_max = ROWS_MAX,
     .bytes_max = BATCH_BYTES_MAX,
     .open = webhook_open,
-    .close = webhook_close,
+    .close = track_client_close,
     .send = webhook_send,
-    .page = webhook_page,
 };

@@ -1,6 +1,8 @@
 /* cloud.js - thousands of marks on a canvas of their own, under a chart of Vega: each mark is stamped from a small picture,
  * which keeps zooming smooth at 10,000 trials; one scene graph item a trial does not. */
 
+import {canvasContext} from '../dom.js';
+
 const STAMP = 14; /* pixels of a stamp's side, before the screen's scale */
 
 function stamp(draw, scale) {
@@ -13,76 +15,38 @@ function stamp(draw, scale) {
   return canvas;
 }
 
+/* Strokes a path with this colour and width. */
+const stroked = (width, path) => (color, alpha) => (ctx) => {
+  Object.assign(ctx, {globalAlpha: alpha, strokeStyle: color, lineWidth: width});
+  ctx.stroke(typeof path === 'string' ? new Path2D(path) : path());
+};
+
+function circle(r) {
+  const path = new Path2D();
+  path.arc(0, 0, r, 0, 2 * Math.PI);
+  return path;
+}
+
+function barred() {
+  const path = circle(3.2);
+  path.addPath(new Path2D('M-3.8 3.8L3.8-3.8'));
+  return path;
+}
+
 export const MARKS = {
-  ring(color, alpha) {
-    return (ctx) => {
-      ctx.globalAlpha = alpha;
-      ctx.strokeStyle = color;
-      ctx.lineWidth = 1.1;
-      ctx.beginPath();
-      ctx.arc(0, 0, 3.2, 0, 2 * Math.PI);
-      ctx.stroke();
-    };
-  },
-  dot(color, alpha, r = 2) {
-    return (ctx) => {
-      ctx.globalAlpha = alpha;
-      ctx.fillStyle = color;
-      ctx.beginPath();
-      ctx.arc(0, 0, r, 0, 2 * Math.PI);
-      ctx.fill();
-    };
+  ring: stroked(1.1, () => circle(3.2)),
+  cross: stroked(1.7, 'M-3.6-3.6L3.6 3.6M-3.6 3.6L3.6-3.6'),
+  barred: stroked(1.2, barred), /* a ring with a bar across */
+  triangle: stroked(1.4, 'M-4-3.2H4L0 4Z'),
+  dot: (color, alpha, r = 2) => (ctx) => {
+    Object.assign(ctx, {globalAlpha: alpha, fillStyle: color});
+    ctx.fill(circle(r));
   },
   /* A dot with a rim. */
-  disc(color, rim, r) {
-    return (ctx) => {
-      ctx.fillStyle = color;
-      ctx.strokeStyle = rim;
-      ctx.lineWidth = 1.3;
-      ctx.beginPath();
-      ctx.arc(0, 0, r, 0, 2 * Math.PI);
-      ctx.fill();
-      ctx.stroke();
-    };
-  },
-  cross(color, alpha) {
-    return (ctx) => {
-      ctx.globalAlpha = alpha;
-      ctx.strokeStyle = color;
-      ctx.lineWidth = 1.7;
-      ctx.beginPath();
-      ctx.moveTo(-3.6, -3.6);
-      ctx.lineTo(3.6, 3.6);
-      ctx.moveTo(-3.6, 3.6);
-      ctx.lineTo(3.6, -3.6);
-      ctx.stroke();
-    };
-  },
-  /* A ring with a bar across. */
-  barred(color, alpha) {
-    return (ctx) => {
-      ctx.globalAlpha = alpha;
-      ctx.strokeStyle = color;
-      ctx.lineWidth = 1.2;
-      ctx.beginPath();
-      ctx.arc(0, 0, 3.2, 0, 2 * Math.PI);
-      ctx.moveTo(-3.8, 3.8);
-      ctx.lineTo(3.8, -3.8);
-      ctx.stroke();
-    };
-  },
-  triangle(color, alpha) {
-    return (ctx) => {
-      ctx.globalAlpha = alpha;
-      ctx.strokeStyle = color;
-      ctx.lineWidth = 1.4;
-      ctx.beginPath();
-      ctx.moveTo(-4, -3.2);
-      ctx.lineTo(4, -3.2);
-      ctx.lineTo(0, 4);
-      ctx.closePath();
-      ctx.stroke();
-    };
+  disc: (color, rim, r) => (ctx) => {
+    Object.assign(ctx, {fillStyle: color, strokeStyle: rim, lineWidth: 1.3});
+    ctx.fill(circle(r));
+    ctx.stroke(circle(r));
   },
 };
 
@@ -99,10 +63,7 @@ export class Cloud {
     this.scale = Math.min(2, window.devicePixelRatio || 1);
     this.width = width;
     this.height = height;
-    this.canvas.width = Math.round(width * this.scale);
-    this.canvas.height = Math.round(height * this.scale);
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
+    canvasContext(this.canvas, width, height);
     this.stamps.clear();
   }
 

@@ -1,6 +1,6 @@
 /* contour.js - the expected score over two parameters, the others as in one trial: a map with lines of equal score, the trials, and
  * the points that the search would try next. */
-import {h} from '../dom.js';
+import {canvasContext, h, pointerAt} from '../dom.js';
 import {axisValue} from '../study/study_data.js';
 import {byColour} from './colour.js';
 import {Cloud, MARKS} from './cloud.js';
@@ -65,12 +65,10 @@ export class Contour {
   py(v) { return TOP + (1 - v) * (this.height - TOP - BOTTOM); }
 
   draw() {
-    const scale = Math.min(2, devicePixelRatio || 1), ctx = this.canvas.getContext('2d'), c = colors();
+    const c = colors();
     this.width = Math.max(240, this.el.clientWidth);
     this.height = Math.min(420, Math.max(280, Math.round(this.width * 0.62)));
-    Object.assign(this.canvas, {width: this.width * scale, height: this.height * scale});
-    Object.assign(this.canvas.style, {width: `${this.width}px`, height: `${this.height}px`});
-    ctx.setTransform(scale, 0, 0, scale, 0, 0);
+    const ctx = canvasContext(this.canvas, this.width, this.height);
     this.drawMap(ctx, c);
     this.drawAxes(ctx, c);
     this.drawDots(c);
@@ -167,13 +165,8 @@ export class Contour {
     });
   }
 
-  at(event) {
-    const box = this.plot.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  }
-
   nearest(event) {
-    const [px, py] = this.at(event);
+    const [px, py] = pointerAt(event, this.plot);
     let best = -1, least = NEAR * NEAR;
     for (const i of this.data.plotted) {
       const d = (this.dotX[i] - px) ** 2 + (this.dotY[i] - py) ** 2;
@@ -184,7 +177,7 @@ export class Contour {
 
   point(event) {
     if (!this.grid) return;
-    const [px, py] = this.at(event), i = this.nearest(event), u = (px - LEFT) / (this.width - LEFT - RIGHT), v = 1 - (py - TOP) / (this.height - TOP - BOTTOM);
+    const [px, py] = pointerAt(event, this.plot), i = this.nearest(event), u = (px - LEFT) / (this.width - LEFT - RIGHT), v = 1 - (py - TOP) / (this.height - TOP - BOTTOM);
     this.tip.hidden = u < 0 || u > 1 || v < 0 || v > 1;
     this.plot.classList.toggle('pointing', i >= 0);
     if (this.tip.hidden) return;

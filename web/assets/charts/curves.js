@@ -1,5 +1,5 @@
 /* curves.js - learning curves of many trials on one canvas; the one under the pointer stands out, a click opens it. */
-import {fill, h} from '../dom.js';
+import {canvasContext, fill, h, pointerAt} from '../dom.js';
 import {nearest, placeTip, tipRow} from './hover.js';
 import {ticks, toUnit} from './scale.js';
 import {colors} from './vega.js';
@@ -50,11 +50,9 @@ export class Curves {
   }
 
   draw() {
-    const scale = Math.min(2, devicePixelRatio || 1), ctx = this.canvas.getContext('2d'), c = colors();
+    const c = colors();
     this.width = Math.max(240, this.el.clientWidth);
-    Object.assign(this.canvas, {width: this.width * scale, height: HEIGHT * scale});
-    Object.assign(this.canvas.style, {width: `${this.width}px`, height: `${HEIGHT}px`});
-    ctx.setTransform(scale, 0, 0, scale, 0, 0);
+    const ctx = canvasContext(this.canvas, this.width, HEIGHT);
     if (!this.curves.length) return;
     ctx.font = '12px system-ui, sans-serif';
     for (const {at, label} of ticks(this.axes[1], 5)) {
@@ -93,7 +91,7 @@ export class Curves {
   }
 
   point(event) {
-    const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top, value = this.axes?.[0].max * (x - LEFT) / (this.width - LEFT - RIGHT);
+    const [x, y] = pointerAt(event, this.canvas), value = this.axes?.[0].max * (x - LEFT) / (this.width - LEFT - RIGHT);
     let best = -1, least = NEAR;
     this.curves.forEach((curve, k) => {
       const at = nearest(curve.x, value), away = Math.hypot(this.px(curve.x[at]) - x, this.py(curve.y[at]) - y);

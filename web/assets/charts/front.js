@@ -7,7 +7,7 @@ import {byColour} from './colour.js';
 import {Cloud, MARKS} from './cloud.js';
 import {placeTip} from './hover.js';
 import {colors, logTicks, mount, SECONDS_LABEL} from './vega.js';
-import {h, fill, renew} from '../dom.js';
+import {fill, h, legendKey, pointerAt, renew} from '../dom.js';
 import * as fmt from '../format.js';
 
 const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14, MOVING_MAX = 500;
@@ -38,19 +38,18 @@ function costRange(data) {
 }
 
 function legend(data, model) {
-  const item = (mark, text) => h('span.key', null, h(`i.mark.${mark}`, {'aria-hidden': 'true'}), text);
   const counts = data.counts;
   return [
-    item('front', `on the front (${data.front.length})`),
-    data.front.some((i) => data.beliefs.get(i).seeds < 2) && item('once', `seen once (${data.front.filter((i) => data.beliefs.get(i).seeds < 2).length})`),
-    data.plotted.length > 0 && item('ring', `single runs (${data.plotted.length})`),
-    data.study.branches > 0 && item('course', 'one run and its branches'),
-    data.infeasible.length > 0 && item('over', `infeasible (${data.infeasible.length})`),
-    data.objective && h('span.key', null, h('i.mark.front.large', {'aria-hidden': 'true'}), `larger: more ${data.objective.metric}`),
-    counts.stopped > 0 && item('triangle', `stopped early (${counts.stopped})`),
-    counts.failed + counts.lost > 0 && item('cross', `failed or lost (${counts.failed + counts.lost})`),
-    data.front.some((i) => data.beliefs.get(i).known) && item('interval', 'fresh seeds, 95 %'),
-    model && item('band', 'front predicted by the model, 95 %')];
+    legendKey('front', `on the front (${data.front.length})`),
+    data.front.some((i) => data.beliefs.get(i).seeds < 2) && legendKey('once', `seen once (${data.front.filter((i) => data.beliefs.get(i).seeds < 2).length})`),
+    data.plotted.length > 0 && legendKey('ring', `single runs (${data.plotted.length})`),
+    data.study.branches > 0 && legendKey('course', 'one run and its branches'),
+    data.infeasible.length > 0 && legendKey('over', `infeasible (${data.infeasible.length})`),
+    data.objective && legendKey('front.large', `larger: more ${data.objective.metric}`),
+    counts.stopped > 0 && legendKey('triangle', `stopped early (${counts.stopped})`),
+    counts.failed + counts.lost > 0 && legendKey('cross', `failed or lost (${counts.failed + counts.lost})`),
+    data.front.some((i) => data.beliefs.get(i).known) && legendKey('interval', 'fresh seeds, 95 %'),
+    model && legendKey('band', 'front predicted by the model, 95 %')];
 }
 
 function laneOf(data) {
@@ -422,10 +421,7 @@ export class FrontChart {
   }
 
   listen() {
-    const at = (event) => {
-      const box = this.plot.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
+    const at = (event) => pointerAt(event, this.plot);
     let start = null, from = null;
     this.overlay.addEventListener('pointermove', (event) => {
       const [x, y] = at(event);

@@ -1,5 +1,5 @@
 /* hover.js - values under the pointer: a tooltip, and for curves a line at the place that it speaks of. */
-import {fill, h} from '../dom.js';
+import {fill, h, pointerAt} from '../dom.js';
 
 const GAP = 14;
 
@@ -22,14 +22,14 @@ export function followX(el, view, what) {
   el.append(line, tip);
   const hide = () => { tip.hidden = line.hidden = true; };
   const show = (event) => {
-    const box = el.getBoundingClientRect(), pad = view.padding(), [ox, oy] = view.origin(), left = pad.left + ox, top = pad.top + oy, scale = view.scale('x');
-    const px = event.clientX - box.left - left, found = px < -6 || px > view.width() + 6 ? null : what(scale.invert(px));
+    const [px0, py] = pointerAt(event, el), pad = view.padding(), [ox, oy] = view.origin(), left = pad.left + ox, top = pad.top + oy, scale = view.scale('x');
+    const px = px0 - left, found = px < -6 || px > view.width() + 6 ? null : what(scale.invert(px));
     if (!found) return hide();
     const at = left + scale(found.x);
     line.hidden = tip.hidden = false;
     Object.assign(line.style, {left: `${at}px`, top: `${top}px`, height: `${view.height()}px`});
     fill(tip, found.parts);
-    placeTip(tip, at, event.clientY - box.top);
+    placeTip(tip, at, py);
   };
   el.addEventListener('pointermove', show);
   el.addEventListener('pointerdown', show);
@@ -43,9 +43,8 @@ export function itemTip(el, parts) {
     if (tip.parentElement !== el) el.append(tip);
     tip.hidden = value === null || value === undefined || value === '';
     if (tip.hidden) return;
-    const box = el.getBoundingClientRect();
     fill(tip, parts(value));
-    placeTip(tip, event.clientX - box.left, event.clientY - box.top);
+    placeTip(tip, ...pointerAt(event, el));
   };
 }
 

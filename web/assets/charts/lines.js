@@ -4,6 +4,9 @@ import * as fmt from '../format.js';
 import {followX, nearest, tipRow} from './hover.js';
 import {colors, DASHES, mount, SECONDS_LABEL, timeTicks} from './vega.js';
 
+/* What curves may be drawn over. */
+export const OVER = [['env_steps', 'Steps'], ['wall_s', 'Seconds']];
+
 /* series: [{label, x: [], y: [], lo: [], hi: [], step}]; opts: {xTitle, yTitle, time (x is seconds), dates (x is ms), whole (x counts things),
  * height, zero}. Returns {destroy()}; a chart that el has already, of as many series, shows the new ones and is returned again. */
 export async function showLines(el, series, options = {}) {

@@ -3,7 +3,7 @@
  * Drag along an axis to keep only the lines that pass there; ranges of several axes go together. Three canvases, from below:
  * all lines, faint, and drawn once; the chosen ones; the axes, drawn once. While a range moves only some of the chosen lines
  * are drawn, and all once it stops, a slice in a frame: brushing stays smooth with thousands of lines. */
-import {fill, h} from '../dom.js';
+import {canvasContext, fill, h} from '../dom.js';
 import {byColour} from './colour.js';
 import {axisValue} from '../study/study_data.js';
 import {fromUnit, ticks, toUnit} from './scale.js';
@@ -61,12 +61,7 @@ export class Parallel {
     this.lastWidth = this.el.clientWidth;
     this.scale = Math.min(2, window.devicePixelRatio || 1);
     this.width = width;
-    for (const canvas of [this.dimCanvas, this.canvas, this.axesCanvas]) {
-      canvas.width = width * this.scale;
-      canvas.height = (TOP + HEIGHT + BOTTOM) * this.scale;
-      canvas.style.width = `${width}px`;
-      canvas.style.height = `${TOP + HEIGHT + BOTTOM}px`;
-    }
+    for (const canvas of [this.dimCanvas, this.canvas, this.axesCanvas]) canvasContext(canvas, width, TOP + HEIGHT + BOTTOM);
     this.inner.style.width = `${width}px`;
     this.inner.style.height = `${TOP + HEIGHT + BOTTOM}px`;
     fill(this.inner, this.dimCanvas, this.canvas, this.axesCanvas);

@@ -1,5 +1,6 @@
 /* timeline.js - the trials of each device over time: a row for each device, on a canvas (10,000 bars are no scene graph's task). */
-import {fill, h} from '../dom.js';
+import {canvasContext, fill, h, pointerAt} from '../dom.js';
+import {placeTip, tipRow} from './hover.js';
 import {colors} from './vega.js';
 import * as fmt from '../format.js';
 
@@ -48,13 +49,9 @@ export class Timeline {
   draw() {
     if (!this.devices || this.el.clientWidth < 60) return;
     const c = colors(), width = this.el.clientWidth, height = TOP + BOTTOM + ROW * Math.max(1, this.devices.length);
-    const scale = Math.min(2, window.devicePixelRatio || 1), ctx = this.canvas.getContext('2d');
+    const ctx = canvasContext(this.canvas, width, height);
     this.left = width < 560 ? 84 : LEFT;
     this.width = width;
-    this.canvas.width = width * scale;
-    this.canvas.height = height * scale;
-    Object.assign(this.canvas.style, {width: `${width}px`, height: `${height}px`});
-    ctx.setTransform(scale, 0, 0, scale, 0, 0);
     ctx.font = '12px system-ui, sans-serif';
     const span = this.to - this.from, room = width - this.left - 8, x = (ms) => this.left + room * (ms - this.from) / span;
     this.x = x;
@@ -80,13 +77,9 @@ export class Timeline {
         const gap = b - a > 3 ? 0.8 : 0;
         ctx.globalAlpha = state === 'done' ? 0.75 : 1;
         ctx.fillStyle = state === 'failed' || state === 'lost' || state === 'cut off' ? c.bad : state === 'stopped' ? c.dim : state === 'running' ? c.model : c.main;
-        if (state === 'failed' || state === 'lost' || state === 'cut off') { /* half height and hatched by shape: distinct without colour */
-          ctx.fillRect(a, y + ROW / 2, b - a - gap, ROW / 2 - 4);
-        } else if (state === 'stopped') {
-          ctx.fillRect(a, y + 4, b - a - gap, ROW / 2 - 4);
-        } else {
-          ctx.fillRect(a, y + 4, b - a - gap, ROW - 8);
-        }
+        /* half of the height for what did not end well: distinct without colour */
+        const lower = state === 'failed' || state === 'lost' || state === 'cut off', half = lower || state === 'stopped';
+        ctx.fillRect(a, lower ? y + ROW / 2 : y + 4, b - a - gap, half ? ROW / 2 - 4 : ROW - 8);
       }
       ctx.globalAlpha = 1;
     });
@@ -94,7 +87,7 @@ export class Timeline {
   }
 
   at(event) {
-    const box = this.canvas.getBoundingClientRect(), px = event.clientX - box.left, device = this.devices?.[Math.floor((event.clientY - box.top - TOP) / ROW)];
+    const [px, py] = pointerAt(event, this.canvas), device = this.devices?.[Math.floor((py - TOP) / ROW)];
     return device?.rows.find(([, , start, end]) => px >= this.x(start) - 1 && px <= Math.max(this.x(start) + 2, this.x(end ?? this.to)));
   }
 
@@ -103,10 +96,9 @@ export class Timeline {
     this.tip.hidden = !bar;
     this.canvas.style.cursor = bar ? 'pointer' : '';
     if (!bar) return;
-    const [trial, state, start, end] = bar, box = this.canvas.getBoundingClientRect();
+    const [trial, state, start, end] = bar;
     fill(this.tip, h('div.tip-head', null, `Trial ${trial}`, h('small', null, ` ${state}`)),
-      h('div', null, h('span', null, 'from'), h('b', null, fmt.clock(start))), h('div', null, h('span', null, 'for'), h('b', null, fmt.duration(((end ?? Date.now()) - start) / 1000))));
-    this.tip.style.left = `${Math.min(event.clientX - box.left + 12, this.width - 190)}px`;
-    this.tip.style.top = `${event.clientY - box.top + 14}px`;
+      tipRow('from', fmt.clock(start)), tipRow('for', fmt.duration(((end ?? Date.now()) - start) / 1000)));
+    placeTip(this.tip, ...pointerAt(event, this.canvas));
   }
 }

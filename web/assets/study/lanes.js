@@ -1,6 +1,6 @@
 /* lanes.js - what runs now: for each slot its trial, live curve, predicted score and end, and the share of time in which it stood idle. */
 import {get, studyPath} from '../api.js';
-import {fill, h} from '../dom.js';
+import {fill, h, table} from '../dom.js';
 import {trialUrl} from '../address.js';
 import {sparkline} from '../charts/seeds.js';
 import * as fmt from '../format.js';
@@ -34,12 +34,9 @@ export async function readLanes(data, signal) {
 export function showLanes(el, data, answer) {
   const alive = answer.state !== 'interrupted', free = answer.slots.filter((s) => !answer.running.some((r) => r.slot === s.slot));
   if (!answer.running.length && !alive) return;
-  fill(el, answer.running.length ? h('div.scroll', {tabindex: '0'}, h('table.lanes', null,
-    h('thead', null, h('tr', null, ['slot', 'trial', 'curve', `${data.metric} now`, 'expected', 'env steps', 'for', alive ? 'ends' : 'cut off', 'idle'].map((text, i) => h(i > 2 ? 'th.num' : 'th', {scope: 'col'}, text)))),
-    h('tbody', null, answer.running.map((r) => row(data, r, answer.slots, alive))))) : h('p.soft', null, 'Nothing runs now.'),
+  fill(el, answer.running.length ? table(['slot', 'trial', 'curve', ...[`${data.metric} now`, 'expected', 'env steps', 'for', alive ? 'ends' : 'cut off', 'idle'].map((num) => ({num}))],
+    answer.running.map((r) => row(data, r, answer.slots, alive)), {kind: '.lanes'}) : h('p.soft', null, 'Nothing runs now.'),
   !alive && h('p.warn', null, 'No controller runs these trials: they were cut off, and run again when the study continues.'),
-  answer.nodes.length > 0 && h('div.scroll', {tabindex: '0'}, h('table.nodes', null,
-    h('thead', null, h('tr', null, ['node', 'state', 'running', 'done', 'heard before', 'where'].map((text, i) => h(i > 1 && i < 5 ? 'th.num' : 'th', {scope: 'col'}, text)))),
-    h('tbody', null, answer.nodes.map(nodeRow)))),
+  answer.nodes.length > 0 && table(['node', 'state', {num: 'running'}, {num: 'done'}, {num: 'silent for'}, 'where'], answer.nodes.map(nodeRow), {kind: '.nodes'}),
   free.length > 0 && h('p.soft.small', null, `Idle before: ${free.map((s) => `${s.slot} ${idle(s)} over ${s.trials} trials`).join(', ')}.`));
 }

@@ -1,7 +1,7 @@
 /* pick.js - pick from the front by highest cost or lowest score, by the rules of `trawl export`.
  * While the slider moves, the choice is made here from the loaded front; the server's answer follows. */
 import {get, studyPath} from '../api.js';
-import {command, fill, h, renew, shellWord} from '../dom.js';
+import {command, fill, h, renew, segments, shellWord} from '../dom.js';
 import {setState, site, state, trialUrl} from '../address.js';
 import {exportButtons} from '../exports.js';
 import * as fmt from '../format.js';
@@ -24,8 +24,7 @@ export class Pick {
     this.output = h('output', {for: 'pick-slider'});
     this.label = h('label', {for: 'pick-slider'});
     this.result = h('div.pick-result', {'aria-live': 'polite'});
-    this.modes = h('div.segments', {role: 'radiogroup', 'aria-label': 'how to pick'}, MODES.map(([key, label, title]) =>
-      h('label', {title}, h('input', {type: 'radio', name: 'pick-mode', value: key, checked: key === this.mode, onchange: () => { this.mode = key; this.value = null; this.update(); this.remember(); }}), h('span', null, label))));
+    this.modes = segments('how to pick', MODES, this.mode, (key) => { this.mode = key; this.value = null; this.update(); this.remember(); });
     this.sliderRow = h('div.slider', null, this.label, this.output, this.slider);
     fill(this.el, this.modes, this.sliderRow, this.result);
   }

@@ -77,7 +77,7 @@ export class Selection {
 
   draw() {
     const {data, mask} = this, n = this.n, chip = (key, text, remove) => h('span.filter-chip', {'data-key': key}, text, h('button', {type: 'button', title: `take the filter on ${key} out`, 'aria-label': `take the filter on ${key} out`, onclick: () => { remove(); this.change(); }}, '×'));
-    this.count.textContent = mask ? `${fmt.integer(n)} of ${fmt.integer(data.n)} trials` : `${fmt.integer(data.n)} trials`;
+    this.count.textContent = mask ? `${fmt.integer(n)} of ${fmt.integer(data.n)} trials` : `${fmt.integer(data.n)} ${data.n === 1 ? 'trial' : 'trials'}`;
     renew(this.chips, this.count,
       [...this.filters].map(([key, range]) => chip(key, `${key === 'score' ? data.metric : key}: ${rangeText(data, key, range)}`, () => this.filters.delete(key))),
       this.states && chip('state', `state: ${[...this.states].join(', ')}`, () => { this.states = null; }),

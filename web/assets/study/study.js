@@ -29,7 +29,7 @@ export function where(ctx) {
 function tiles(data) {
   const s = data.study, c = data.counts, at = (i) => (i >= 0 && i < data.n && data.score[i] !== null ? i : -1);
   const best = at(data.best), knee = at(data.knee);
-  const pick = (i, what, title) => tile(fmt.number(data.place(i).score), [`expected ${data.metric} of the ${what}, trial ${i}`, data.promise(i), data.promisedCost(i)].map((line) => h('span', null, line)), title);
+  const pick = (i, what, title) => tile(fmt.number(data.place(i).score), [`${data.beliefs.get(i)?.known ? 'expected ' : ''}${data.metric} of the ${what}, trial ${i}`, data.promise(i), data.promisedCost(i)].map((line) => h('span', null, line)), title);
   return h('div.tiles', null,
     best >= 0 && pick(best, 'best', `with 95 % the mean of ${s.promise_seeds} runs under fresh seeds lies in the interval`),
     knee >= 0 && knee !== best && pick(knee, 'knee', 'beyond it more cost buys little'),

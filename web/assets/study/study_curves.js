@@ -1,8 +1,9 @@
 /* study_curves.js - learning curves of the chosen trials; without a choice those of the front. */
 import {get, studyPath} from '../api.js';
 import {go, setState, state, trialUrl} from '../address.js';
-import {card, empty, fill, h} from '../dom.js';
+import {card, empty, fill, h, segments} from '../dom.js';
 import {Curves} from '../charts/curves.js';
+import {OVER} from '../charts/lines.js';
 
 const TRIALS_MAX = 60, POINTS = 120, AT_ONCE = 4;
 
@@ -10,8 +11,7 @@ export async function show(el, data, ctx) {
   const {selection} = ctx, chartEl = h('div.chart'), note = h('p.soft.small', {role: 'status'});
   let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps', metric = state().get('metric'), names = [], turn = 0;
   const pick = h('select', {'aria-label': 'which number', onchange: () => { metric = pick.value; setState({metric: metric === names[0] ? null : metric}); kept.clear(); draw(); }});
-  const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, label]) => h('label', null,
-    h('input', {type: 'radio', name: 'curves-over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, label))));
+  const choose = segments('over what', OVER, over, (key) => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); });
   const kept = new Map(); /* trial: curve */
   const chart = new Curves(chartEl, data, {open: (i) => go(trialUrl(data.name, i))});
   fill(el, card('Learning curves', [chartEl, note], {id: 'all-curves', extra: [pick, choose], note: 'of the trials that are chosen; of the front where none are'}));

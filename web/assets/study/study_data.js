@@ -2,6 +2,7 @@
  * Rows have index = number; a row that was not read yet has the state "unknown". */
 import {get, studyPath} from '../api.js';
 import {h} from '../dom.js';
+import {tipRow} from '../charts/hover.js';
 import * as fmt from '../format.js';
 
 const EXPECTED = ['number', 'expected', 'expected_lo', 'expected_hi', 'n_seeds'];
@@ -175,18 +176,18 @@ export class StudyData {
 
   /* A tooltip. */
   describe(i) {
-    const belief = this.onFront[i] ? this.beliefs.get(i) : null, c = this.column, row = (label, value) => h('div', null, h('span', null, label), h('b', null, value));
+    const belief = this.onFront[i] ? this.beliefs.get(i) : null, c = this.column;
     const tag = [i === this.best && 'best', i === this.knee && 'knee', this.onFront[i] && 'on the front'].filter(Boolean).join(', ');
     return [
       h('div.tip-head', null, `Trial ${this.number[i]}`, h('small', null, ` ${tag || this.state[i]}`)),
-      belief?.known && row('expected', fmt.number(belief.score)),
-      belief?.known && row('95 %', fmt.interval(belief.lo, belief.hi)),
-      belief && row('runs', fmt.seeds(belief.seeds, belief.mean)),
-      c.score[i] !== null && row(belief ? `${this.metric} of its run` : this.metric, fmt.number(c.score[i])),
-      c.cost[i] !== null && row('cost', this.costText(i)),
-      this.objective && c.objective[i] !== null && row(this.objective.metric, fmt.number(belief?.objective ?? c.objective[i])),
-      c.env_steps[i] > 0 && row('env steps', fmt.compact(c.env_steps[i])),
-      this.params.slice(0, TIP_PARAMS).map((p) => row(p.key.split('.').at(-1), this.paramText(p.key, i))),
+      belief?.known && tipRow('expected', fmt.number(belief.score)),
+      belief?.known && tipRow('95 %', fmt.interval(belief.lo, belief.hi)),
+      belief && tipRow('runs', fmt.seeds(belief.seeds, belief.mean)),
+      c.score[i] !== null && tipRow(belief ? `${this.metric} of its run` : this.metric, fmt.number(c.score[i])),
+      c.cost[i] !== null && tipRow('cost', this.costText(i)),
+      this.objective && c.objective[i] !== null && tipRow(this.objective.metric, fmt.number(belief?.objective ?? c.objective[i])),
+      c.env_steps[i] > 0 && tipRow('env steps', fmt.compact(c.env_steps[i])),
+      this.params.slice(0, TIP_PARAMS).map((p) => tipRow(p.key.split('.').at(-1), this.paramText(p.key, i))),
       this.params.length > TIP_PARAMS && h('div', null, h('span', null, `and ${this.params.length - TIP_PARAMS} more parameters`)),
       this.why(i) && h('div.tip-why', null, this.why(i).slice(0, 140)),
     ];

@@ -1,6 +1,6 @@
 /* study_front.js - the front and the pick. */
 import {getModel, studyPath} from '../api.js';
-import {add, card, command, empty, fill, h, renew, shellWord} from '../dom.js';
+import {add, card, command, empty, fill, h, renew, shellWord, table} from '../dom.js';
 import {go, setState, state, studyUrl, trialUrl} from '../address.js';
 import {FrontChart} from '../charts/front.js';
 import {Pick} from './pick.js';
@@ -15,12 +15,9 @@ const zoomText = (d) => (d ? [...d.x, ...d.y].map((v) => Number(v.toPrecision(6)
 
 /* The trials of the front, cheapest first: expected score, interval, and the run's own score. */
 function frontTable(data) {
-  const heads = ['trial', `expected ${data.metric}`, '95 %', 'seen', 'its run', 'cost', ...(data.objective ? [data.objective.metric] : []), 'env steps'];
-  return h('div.scroll.tall', {tabindex: '0'}, h('table', null,
-    h('caption.sr', null, 'Trials on the front, cheapest first'),
-    h('thead', null, h('tr', null, heads.map((t, i) => h(i ? 'th.num' : 'th', {scope: 'col'}, t)),
-      data.params.map((p) => h('th.num', {scope: 'col'}, p.key.split('.').at(-1).replaceAll('_', '_\u200b'))))),
-    h('tbody', null, data.front.map((i) => {
+  const heads = [`expected ${data.metric}`, '95 %', 'seen', 'its run', 'cost', ...(data.objective ? [data.objective.metric] : []), 'env steps', ...data.params.map((p) => p.key.split('.').at(-1).replaceAll('_', '_\u200b'))];
+  return table(['trial', ...heads.map((num) => ({num}))],
+    data.front.map((i) => {
       const b = data.beliefs.get(i);
       return h(i === data.best || i === data.knee ? 'tr.special' : 'tr', {'data-key': i},
         h('td', null, h('a', {href: trialUrl(data.name, i)}, `#${i}`), i === data.best && h('span.tag', null, 'best'), i === data.knee && h('span.tag', null, 'knee')),
@@ -29,7 +26,7 @@ function frontTable(data) {
         h('td.num.soft', null, fmt.number(data.score[i])),
         h('td.num', null, fmt.cost(b.cost, data.costUnit)), data.objective && h('td.num', null, fmt.number(b.objective)), h('td.num', null, fmt.compact(data.column.env_steps[i])),
         data.params.map((p) => h('td.num', null, data.paramText(p.key, i))));
-    }))));
+    }), {tall: true, caption: 'Trials on the front, cheapest first'});
 }
 
 /* How far single runs can be relied on, and where the search could be wider: in words. What to take and whether to continue stands in the briefing. */

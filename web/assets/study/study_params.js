@@ -1,6 +1,6 @@
 /* study_params.js - the parameters: importance for score and cost, the score over two and along each of them, and what comes next. */
 import {getModel, studyPath} from '../api.js';
-import {card, empty, fill, h} from '../dom.js';
+import {card, empty, fill, h, legendKey} from '../dom.js';
 import {go, setState, site, state, trialUrl} from '../address.js';
 import {Contour} from '../charts/contour.js';
 import {showImportance} from '../charts/importance.js';
@@ -81,8 +81,8 @@ export async function show(el, data, ctx) {
   choose.value = at;
   const shown = [], {selection} = ctx;
   const over = overTwo(data, ctx, () => choose.value);
-  fill(el, h('div.halves', null, card('What matters', importanceEl, {note: 'share of variance explained by a parameter by itself; line: two standard deviations'}), card('Bounds and notes', notes)), over.el,
-    card('Score along each parameter', [atNote, slicesEl], {note: 'as the model sees it; band: 95 %', extra: h('label.soft.small', null, 'through the ', choose)}));
+  const notesCard = card('Bounds and notes', notes), slicesCard = card('Score along each parameter', [atNote, slicesEl], {note: 'as the model sees it; band: 95 %', extra: h('label.soft.small', null, 'through the ', choose)});
+  fill(el, h('div.halves', null, card('What matters', importanceEl, {note: 'share of variance explained by a parameter by itself; line: two standard deviations'}), notesCard), over.el, slicesCard);
   const clear = () => { for (const chart of shown.splice(0)) chart.destroy(); };
 
   async function draw() {
@@ -91,17 +91,17 @@ export async function show(el, data, ctx) {
     const insight = await getModel(studyPath(data.name, '/insight'), null, ctx.signal);
     if (turn !== draw.turn) return;
     clear();
-    if (insight.model === 'none' || !insight.params) {
-      fill(importanceEl, empty('No model yet.', h('p.soft', null, insight.note || 'It comes with a few finished trials.')));
-      fill(notes);
-      fill(slicesEl);
+    const known = insight.model !== 'none' && !!insight.params;
+    notesCard.hidden = slicesCard.hidden = !known;
+    over.el.hidden = !known || data.params.length < 2;
+    if (!known) {
+      fill(importanceEl, empty('No model yet.', h('p.soft', null, fmt.sentence(insight.note || 'it comes with a few finished trials'))));
       return;
     }
     fill(importanceEl);
     over.begin(insight);
     shown.push(await showImportance(importanceEl, insight, data.metric));
-    const key = (mark, text) => h('span.key', null, h(`i.mark.${mark}`, {'aria-hidden': 'true'}), text);
-    importanceEl.prepend(h('div.legend', null, key('bar-score', data.metric), key('bar-cost', 'cost')));
+    importanceEl.prepend(h('div.legend', null, legendKey('bar-score', data.metric), legendKey('bar-cost', 'cost')));
     const leaning = insight.params.filter((p) => p.leans_on);
     fill(notes, leaning.map((p) => h('p', null, h('b', null, p.key), `: ${p.n_on} of ${p.n_front} trials that the model expects on the front lie at its ${p.leans_on === 'min' ? 'lower' : 'upper'} bound; try ${p.leans_on} = ${fmt.exact(p.try)}: continue with --sweep.${p.key}.${p.leans_on} ${fmt.exact(p.try)}, the trials so far count.`)),
       !leaning.length && h('p', null, 'The front leans on no bound that could be wider.'),

@@ -1,6 +1,6 @@
 /* study_progress.js - what runs now, improvement over time, fresh seeds against predictions, the trials of each device, failures. */
 import {get, getSlow, studyPath} from '../api.js';
-import {card, empty, fill, h, renew} from '../dom.js';
+import {card, empty, fill, h, renew, segments, table} from '../dom.js';
 import {go, setState, state, studyUrl, trialUrl} from '../address.js';
 import {showCalibration} from '../charts/calibration.js';
 import {seriesKey, showLines} from '../charts/lines.js';
@@ -13,9 +13,8 @@ const XTITLE = {trials: 'trials', elapsed_s: 'time since the start', cost_total_
 
 function reasons(data, failures) {
   if (!failures.trials) return h('p.soft', null, 'No trial failed.');
-  return [h('div.scroll', {tabindex: '0'}, h('table', null, h('thead', null, h('tr', null, h('th.num', null, 'trials'), h('th', null, 'why'), h('th', null, 'such as'))),
-    h('tbody', null, failures.reasons.map((r) => h('tr', null, h('td.num', null, r.trials), h('td.wrap', null, r.reason), h('td', null, h('a', {href: trialUrl(data.name, r.first)}, `#${r.first}`)))),
-      failures.other > 0 && h('tr', null, h('td.num', null, failures.other), h('td', null, 'other reasons'), h('td'))))),
+  return [table([{num: 'trials'}, 'why', 'such as'], [failures.reasons.map((r) => h('tr', null, h('td.num', null, r.trials), h('td.wrap', null, r.reason), h('td', null, h('a', {href: trialUrl(data.name, r.first)}, `#${r.first}`)))),
+    failures.other > 0 && h('tr', null, h('td.num', null, failures.other), h('td', null, 'other reasons'), h('td'))]),
   failures.rules.map((rule) => h('p', null, rule)),
   h('p', null, h('a', {href: studyUrl(data.name, {tab: 'trials', state: 'failed'})}, 'All failed trials in the table'))];
 }
@@ -26,8 +25,7 @@ export async function show(el, data, ctx) {
   nowCard.hidden = true;
   let over = OVER.some(([key]) => key === state().get('over')) ? state().get('over') : 'trials', answer = null;
   const shown = new Set();
-  const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, OVER.map(([key, label]) => h('label', null,
-    h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'trials' ? null : key}); draw(); }}), h('span', null, label))));
+  const choose = segments('over what', OVER, over, (key) => { over = key; setState({over: key === 'trials' ? null : key}); draw(); });
   fill(el, nowCard, h('div.halves', null, card('Hypervolume', [hvEl, h('div.legend', null, seriesKey(0, 'expected'), seriesKey(1, 'of single runs'))], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best config so far: ${data.metric}`, [bestEl, h('div.legend', null, seriesKey(0, 'expected, by what is known now'), seriesKey(1, 'best single run, which may be luck'))])),
     card('Predictions against fresh seeds', [fitEl, fitNote, proposalsNote], {id: 'calibration', note: 'each run of a config that had a result before'}),
     card('Devices', timeEl, {note: 'full bars: done; upper half: stopped early; lower half: failed'}), card('Why trials failed', whyEl));
