@@ -19,6 +19,6 @@ export async function showSeeds(el, study, store, n, act, signal) {
         h('dt', null, 'interquartile mean'), h('dd', null, band(answer.all.iqm, answer.all.iqm_lo, answer.all.iqm_hi)),
         h('dt', {title: 'the first run was chosen for its score'}, `without the first run (${answer.fresh.n})`), h('dd', null, band(answer.fresh.mean, answer.fresh.mean_lo, answer.fresh.mean_hi))),
       h('p.small', null, runs.map(([trial, state, seed, score]) => [h('a', {href: trialUrl(study.name, trial), title: `seed ${seed}`}, `#${trial}`), ` ${state === 'done' ? fmt.number(score) : state} `]))]
-      : h('p.soft', null, done ? 'This config has been run once: nothing tells its score from luck.' : 'This config has no result yet.'),
+      : h('p.soft', null, done ? 'This config has been run once: its score may be luck.' : 'This config has no result yet.'),
     waiting > 0 && h('p.soft', null, `${waiting} more ${waiting > 1 ? 'runs are' : 'run is'} queued or running.`), more], {id: 'luck'}));
 }

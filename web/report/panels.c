@@ -38,7 +38,7 @@ void draw_hypervolume(struct strbuf *out, const struct report *report)
     strbuf_add(out, "</svg>\n");
 }
 
-/* In order of trial number: what the study had found, by what is expected of it now, when so much time was spent. */
+/* In order of trial number: the best score found, as it is expected now, over the time spent by then. */
 void draw_best_by_cost(struct strbuf *out, const struct report *report)
 {
     const struct study_view *v = report->view;

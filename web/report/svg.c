@@ -124,7 +124,7 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
         put_xml(out, "<circle cx=\"%g\" cy=\"%g\" r=\"3.5\"", axis_at(&chart->x, study_view_trial_cost(v, trial)),
                 axis_at(&chart->y, trial->score));
         strbuf_add(out, v->on_front[i] ? " class=\"own\">" : study_view_breaks_limit(v, i) ? " class=\"over\">" : ">");
-        if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
+        if (chart->layout != FRONT_NARROW) /* a phone has no pointer that hovers */
             tooltip(out, chart, i);
         strbuf_add(out, "</circle>\n");
     }
@@ -142,7 +142,7 @@ static double front_y(const struct front_chart *chart, size_t i)
     return axis_at(&chart->y, chart->report->promises[i].score);
 }
 
-/* Steps: the best score that so much cost can buy. */
+/* Steps: the best score at each cost. */
 static void draw_steps(struct strbuf *out, const struct front_chart *chart, bool area)
 {
     const struct report *report = chart->report;

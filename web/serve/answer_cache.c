@@ -137,28 +137,18 @@ struct answer *cache_find(struct cache *cache, const char *key, int64_t version)
     return found;
 }
 
-/* The entry of that address, else a free one, else the longest unused. */
+/* The entry of that address, else a free one, else the longest unused. key: NULL: the longest unused. */
 static struct cache_entry *place(struct cache *cache, const char *key)
-{
-    struct cache_entry *best = &cache->entries[0];
-
-    for (size_t i = 0; i < CACHE_ENTRIES; i++) {
-        struct cache_entry *e = &cache->entries[i];
-        if (e->key != NULL && strcmp(e->key, key) == 0)
-            return e;
-        if (best->key != NULL && (e->key == NULL || e->used < best->used))
-            best = e;
-    }
-    return best;
-}
-
-static struct cache_entry *oldest(struct cache *cache)
 {
     struct cache_entry *best = NULL;
 
     for (size_t i = 0; i < CACHE_ENTRIES; i++) {
         struct cache_entry *e = &cache->entries[i];
-        if (e->key != NULL && (best == NULL || e->used < best->used))
+        if (key != NULL && e->key != NULL && strcmp(e->key, key) == 0)
+            return e;
+        if (e->key == NULL && key == NULL)
+            continue;
+        if (best == NULL || (best->key != NULL && (e->key == NULL || e->used < best->used)))
             best = e;
     }
     return best;
@@ -175,7 +165,7 @@ void cache_keep(struct cache *cache, const char *key, struct answer *answer)
     pthread_mutex_lock(&cache->lock);
     drop(cache, place(cache, key));
     while (cache->bytes + bytes > CACHE_BYTES)
-        drop(cache, oldest(cache));
+        drop(cache, place(cache, NULL));
     struct cache_entry *e = place(cache, key);
     atomic_fetch_add(&answer->refs, 1);
     *e = (struct cache_entry){copy, answer, ++cache->tick};

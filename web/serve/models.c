@@ -1,7 +1,7 @@
 /* models.c - the modeller: one thread that computes what the models conclude about a study, when a client asked and the
  * study has news.
  *
- * Invariants: (1) nobody waits for a computation: what is there is given, and marked stale when a newer one is due; (2)
+ * Invariants: (1) no request waits for a computation: it gets the last one, marked stale when a newer one is due; (2)
  * it takes about a tenth of one core at most while a study runs: after a computation of t seconds a study rests 9 t, at
  * least REST_S; the thread yields to others, but not so far that it could stand still for long with the lock; (3) a
  * model is used under `lock` alone, and freed under it. */

@@ -38,7 +38,7 @@ struct store;
 #define SERVE_TOKEN_BYTES 24 /* random bytes of a token */
 
 #define SERVE_READERS 4
-struct readers { /* open connections to the store that nobody uses at the moment */
+struct readers { /* open connections to the store that no request uses at the moment */
     pthread_mutex_t lock;
     struct store *idle[SERVE_READERS];
     size_t n;

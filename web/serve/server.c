@@ -299,6 +299,11 @@ static enum MHD_Result send_failure(struct MHD_Connection *connection, int statu
     return send_text(connection, a, &out, allow);
 }
 
+static enum MHD_Result refuse(struct MHD_Connection *connection, int status, const char *text)
+{
+    return send_failure(connection, status, text, NULL);
+}
+
 /* -- access -- */
 
 static bool is_address(const char *host)
@@ -369,21 +374,19 @@ static bool may_change(struct serve *s, struct MHD_Connection *connection, enum 
     const char *type = header(connection, "Content-Type"), *csrf = header(connection, "X-Trawl-Csrf");
 
     if (s->set.control == NULL)
-        *ret = send_failure(
-            connection, MHD_HTTP_FORBIDDEN,
-            "this server only reads; start `trawl serve` with --control to steer sweeps and to give trials to programs",
-            NULL);
+        *ret = refuse(connection, MHD_HTTP_FORBIDDEN,
+                      "this server only reads; start `trawl serve` with --control to steer sweeps and to give trials "
+                      "to programs");
     else if (!trusted && !origin_is_own(header(connection, "Origin"), header(connection, "Sec-Fetch-Site"),
                                         header(connection, "Host")))
-        *ret = send_failure(
-            connection, MHD_HTTP_FORBIDDEN,
-            "the request comes from another site; programs send 'Origin: http://HOST:PORT' of this server", NULL);
+        *ret = refuse(connection, MHD_HTTP_FORBIDDEN,
+                      "the request comes from another site; programs send 'Origin: http://HOST:PORT' of this server");
     else if (!trusted && (csrf == NULL || !token_equal(s->csrf, csrf)))
-        *ret = send_failure(connection, MHD_HTTP_FORBIDDEN,
-                            "the header X-Trawl-Csrf is missing or wrong; take `csrf` of /api/v1/version", NULL);
+        *ret = refuse(connection, MHD_HTTP_FORBIDDEN,
+                      "the header X-Trawl-Csrf is missing or wrong; take `csrf` of /api/v1/version");
     else if (type == NULL || strncmp(type, "application/json", 16) != 0)
-        *ret = send_failure(connection, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
-                            "the body must be JSON; send Content-Type: application/json", NULL);
+        *ret = refuse(connection, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                      "the body must be JSON; send Content-Type: application/json");
     else
         return true;
     return false;
@@ -456,7 +459,7 @@ static enum MHD_Result send_made(struct MHD_Connection *connection, const char *
         return send_answer(connection, a, NULL);
     if (http_status(err->status) == MHD_HTTP_INTERNAL_SERVER_ERROR)
         log_warn("%.200s could not be answered: %s", uri, err->text);
-    return send_failure(connection, http_status(err->status), err->text, NULL);
+    return refuse(connection, http_status(err->status), err->text);
 }
 
 static enum MHD_Result run_route(struct serve *s, const struct route *route, struct request *r, const char *uri)
@@ -505,15 +508,13 @@ static enum MHD_Result begin_job(struct serve *s, const struct route *route, str
     struct job *job;
 
     if (!take_place(s, route->kind))
-        return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                            route->kind == ROUTE_SLOW ? "another report is being made; try again in a moment"
-                                                      : "too many requests at a time; try again in a moment",
-                            NULL);
+        return refuse(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                      route->kind == ROUTE_SLOW ? "another report is being made; try again in a moment"
+                                                : "too many requests at a time; try again in a moment");
     if (atomic_load(&s->stopping)) { /* serve_destroy looks at the places after it has set this: one of us sees the
                                         other */
         leave_place(s, route->kind);
-        return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is ending; try again in a moment",
-                            NULL);
+        return refuse(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is ending; try again in a moment");
     }
     job = mem_alloc(sizeof *job);
     *job = (struct job){.s = s, .route = route, .r = *r, .uri = x->uri};
@@ -551,7 +552,7 @@ static enum MHD_Result send_stream(struct serve *s, const struct request *r)
     enum status rc = serve_stream_open(s, r, &response, &err);
 
     if (rc != ST_OK)
-        return send_failure(r->connection, http_status(rc), err.text, NULL);
+        return refuse(r->connection, http_status(rc), err.text);
     harden(response, NULL);
     MHD_add_response_header(response, "Content-Type", "text/event-stream");
     MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -575,7 +576,7 @@ static enum MHD_Result run_post(struct serve *s, const struct route *route, stru
         cJSON_Delete(body);
         snprintf(text, sizeof text, "the body is not a JSON object%s%.200s; see docs/http-api.md for what it holds",
                  err.status != ST_OK ? ": " : "", err.text);
-        return send_failure(r->connection, MHD_HTTP_BAD_REQUEST, text, NULL);
+        return refuse(r->connection, MHD_HTTP_BAD_REQUEST, text);
     }
     r->body = body;
     result = route->kind == ROUTE_CLIENT ? begin_job(s, route, r, x) : run_route(s, route, r, x->uri);
@@ -599,36 +600,32 @@ static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection
     enum status rc;
 
     if (!host_is_ours(s, header(connection, "Host")))
-        return send_failure(
-            connection, MHD_HTTP_FORBIDDEN,
-            "this server does not answer under the name in the Host header; use http://localhost, or start "
-            "`trawl serve` with --host NAME",
-            NULL);
+        return refuse(connection, MHD_HTTP_FORBIDDEN,
+                      "this server does not answer under the name in the Host header; use http://localhost, or start "
+                      "`trawl serve` with --host NAME");
     rc = target_parse(&r.target, x->uri, &err);
     if (rc != ST_OK)
-        return send_failure(connection, http_status(rc), err.text, NULL);
+        return refuse(connection, http_status(rc), err.text);
     if (!has_token(s, connection) && !is_open(&r)) {
-        result =
-            wants_page(&r) && reads
-                ? run_route(s, &login_route, &r, x->uri)
-                : send_failure(connection, MHD_HTTP_UNAUTHORIZED,
-                               "the token is missing or wrong; send 'Authorization: Bearer TOKEN' with the one that "
-                               "`trawl serve` printed, or open /login",
-                               NULL);
+        result = wants_page(&r) && reads
+                     ? run_route(s, &login_route, &r, x->uri)
+                     : refuse(connection, MHD_HTTP_UNAUTHORIZED,
+                              "the token is missing or wrong; send 'Authorization: Bearer TOKEN' with the one that "
+                              "`trawl serve` printed, or open /login");
         target_free(&r.target);
         return result;
     }
     r.form = posts ? x->body.text : NULL;
     rc = route_find(s, &r, &route, &err);
     if (rc != ST_OK)
-        result = send_failure(connection, http_status(rc), err.text, NULL);
+        result = refuse(connection, http_status(rc), err.text);
     else if (posts_only(route) ? !posts : !reads && !(route->kind == ROUTE_FORM && posts))
         result = send_failure(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this address does not know that method",
                               posts_only(route)           ? "POST"
                               : route->kind == ROUTE_FORM ? "GET, HEAD, POST"
                                                           : "GET, HEAD");
     else if (x->too_large)
-        result = send_failure(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large; 64 KiB are taken", NULL);
+        result = refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large; 64 KiB are taken");
     else if (route->kind == ROUTE_STREAM && strcmp(method, "HEAD") != 0)
         result = send_stream(s, &r);
     else if (route->kind == ROUTE_STREAM)
@@ -658,8 +655,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
         set_deadline(s, connection, SERVE_REQUEST_S); /* for the body */
         const char *length = header(connection, "Content-Length");
         if (length != NULL && (strlen(length) > 8 || strtoul(length, NULL, 10) > SERVE_BODY_BYTES))
-            return send_failure(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large; 64 KiB are taken",
-                                NULL);
+            return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large; 64 KiB are taken");
         return MHD_YES;
     }
     if (*n_data > 0) {

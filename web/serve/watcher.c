@@ -2,8 +2,8 @@
  * date and publishes what changed; and the pulse, one that sends each stream how old the last look is, and ends
  * connections that take too long.
  *
- * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that nobody writes costs
- * a few cheap questions each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
+ * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that is not written
+ * costs a few cheap queries each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
  * what was read last stays visible until there is something newer; (3) the data lock is held for memory alone: the store
  * is read before it is taken, events are published after it is free; (4) of a file that was replaced, or changed while no
  * process had the store, nothing that was read before is trusted: it is read again from the first trial on. */
@@ -109,8 +109,8 @@ static cJSON *study_news(const struct page_study *p, bool has_writer)
         study_view_promise(&p->view, p->best, &best);
     json_add_str(json, "state", page_study_state(p, has_writer));
     json_add(json, "counts", page_study_counts(p));
-    add_number(json, "hypervolume", p->hypervolume);
-    add_number(json, "best_score", best.score);
+    json_add_number(json, "hypervolume", p->hypervolume);
+    json_add_number(json, "best_score", best.score);
     json_add_f64(json, "cost_s", p->cost_s);
     return json;
 }
@@ -122,8 +122,8 @@ static cJSON *trial_news(const struct page_study *p, size_t i)
 
     json_add_i64(json, "trial", t->number);
     json_add_str(json, "state", trial_state_name(t->state));
-    add_number(json, "score", t->score);
-    add_number(json, "cost", study_view_trial_cost(&p->view, t));
+    json_add_number(json, "score", t->score);
+    json_add_number(json, "cost", study_view_trial_cost(&p->view, t));
     json_add_str(json, "reason", t->reason);
     return json;
 }
@@ -135,8 +135,8 @@ static cJSON *progress_news(const struct page_study *p, size_t i)
 
     json_add_i64(json, "trial", (int64_t)i);
     json_add_i64(json, "env_steps", live->env_steps);
-    add_number(json, "wall_s", live->wall_s);
-    add_number(json, "score", live->score);
+    json_add_number(json, "wall_s", live->wall_s);
+    json_add_number(json, "score", live->score);
     return json;
 }
 

@@ -79,7 +79,7 @@ void put_json_text(struct strbuf *out, const char *text)
     }
 }
 
-void add_number(cJSON *object, const char *key, double value)
+void json_add_number(cJSON *object, const char *key, double value)
 {
     if (isnan(value))
         json_add_str(object, key, NULL);

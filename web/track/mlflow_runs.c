@@ -4,6 +4,8 @@
  * twice without a search in between: a lost answer makes no second run. */
 #include "web/track/mlflow.h"
 
+#include "web/text/put.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -103,7 +105,7 @@ static void experiment_path(const struct mlflow *m, struct strbuf *sb)
 /* False: the answer has no experiment, or a deleted one. */
 static bool read_experiment(struct mlflow *m, struct track_reply *reply)
 {
-    const cJSON *experiment = cJSON_GetObjectItemCaseSensitive(m->c.reply.json, "experiment");
+    const cJSON *experiment = track_get(m->c.reply.json, "experiment");
     const char *stage = json_get_str(experiment, "lifecycle_stage");
 
     if (!take_id(json_get_str(experiment, "experiment_id"), m->experiment_id, sizeof m->experiment_id)) {
@@ -127,9 +129,7 @@ static void create_experiment(struct mlflow *m, struct track_reply *reply)
     struct strbuf body;
 
     strbuf_init(&body, 4096);
-    strbuf_add(&body, "{\"name\":");
-    json_write_str(&body, m->settings.experiment);
-    strbuf_add(&body, "}");
+    put_json(&body, "{'name':%s}", m->settings.experiment);
     mlflow_call(m, "experiments/create", &body, reply);
     strbuf_free(&body);
 }
@@ -210,17 +210,15 @@ static const cJSON *search_run(struct mlflow *m, const char *key, struct track_r
     strbuf_free(&body);
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    const cJSON *runs = cJSON_GetObjectItemCaseSensitive(m->c.reply.json, "runs");
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(runs, 0), "info");
+    const cJSON *runs = track_get(m->c.reply.json, "runs");
+    return track_get(cJSON_GetArrayItem(runs, 0), "info");
 }
 
 static void add_tag(struct strbuf *sb, const char *key, const char *value)
 {
     if (value == NULL || value[0] == '\0')
         return;
-    strbuf_addf(sb, "%s{\"key\":\"%s\",\"value\":", sb->text[sb->len - 1] == '[' ? "" : ",", key);
-    json_write_str(sb, value);
-    strbuf_add(sb, "}");
+    put_json(sb, sb->text[sb->len - 1] == '[' ? "{'key':%s,'value':%s}" : ",{'key':%s,'value':%s}", key, value);
 }
 
 static const cJSON *create_run(struct mlflow *m, const char *key, const char *name, int64_t ms, const char *parent,
@@ -229,9 +227,8 @@ static const cJSON *create_run(struct mlflow *m, const char *key, const char *na
     struct strbuf body;
 
     strbuf_init(&body, 64u << 10);
-    strbuf_addf(&body, "{\"experiment_id\":\"%s\",\"start_time\":%lld,\"run_name\":", m->experiment_id, (long long)ms);
-    json_write_str(&body, name);
-    strbuf_add(&body, ",\"tags\":[");
+    put_json(&body, "{'experiment_id':%s,'start_time':%lld,'run_name':%s,'tags':[", m->experiment_id, (long long)ms,
+             name);
     add_tag(&body, KEY_TAG, key);
     add_tag(&body, "mlflow.runName", name); /* servers before 2.0 know the name by this only */
     add_tag(&body, "mlflow.parentRunId", parent);
@@ -246,8 +243,8 @@ static const cJSON *create_run(struct mlflow *m, const char *key, const char *na
     strbuf_free(&body);
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    const cJSON *run = cJSON_GetObjectItemCaseSensitive(m->c.reply.json, "run");
-    return cJSON_GetObjectItemCaseSensitive(run, "info");
+    const cJSON *run = track_get(m->c.reply.json, "run");
+    return track_get(run, "info");
 }
 
 /* The run of this key, found or made: its id and the place of its files. */
@@ -322,9 +319,9 @@ void mlflow_set_status(struct mlflow *m, struct track_run *run, const char *stat
     struct strbuf body;
 
     strbuf_init(&body, 1024);
-    strbuf_addf(&body, "{\"run_id\":\"%s\",\"status\":\"%s\"", mlflow_run_id(run), status);
+    put_json(&body, "{'run_id':%s,'status':%s", mlflow_run_id(run), status);
     if (end_ms > 0)
-        strbuf_addf(&body, ",\"end_time\":%lld", (long long)end_ms);
+        put_json(&body, ",'end_time':%lld", (long long)end_ms);
     strbuf_add(&body, "}");
     mlflow_call(m, "runs/update", &body, &step);
     strbuf_free(&body);

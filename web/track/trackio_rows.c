@@ -3,6 +3,7 @@
  * Invariant: a row's log id is made of the run's key and its number in the outbox: the row has the same id at every
  * send. */
 #include "base/text/num.h"
+#include "web/text/put.h"
 #include "web/track/trackio.h"
 
 #include <stdio.h>
@@ -31,11 +32,9 @@ static void begin_row(struct trackio *t, const struct track_run *run, const stru
 {
     struct strbuf *sb = &t->c.body;
 
-    strbuf_add(sb, sb->text[sb->len - 1] == '[' ? "{\"project\":" : ",{\"project\":");
-    json_write_str(sb, t->settings.project);
-    strbuf_add(sb, ",\"run\":");
-    json_write_str(sb, run_name(t, run));
-    strbuf_addf(sb, ",\"run_id\":\"%s\",\"log_id\":\"%s:%lld\",\"step\":%lld,\"metrics\":{", run->key, run->key,
+    put_json(sb, sb->text[sb->len - 1] == '[' ? "{'project':%s,'run':%s," : ",{'project':%s,'run':%s,",
+             t->settings.project, run_name(t, run));
+    strbuf_addf(sb, "\"run_id\":\"%s\",\"log_id\":\"%s:%lld\",\"step\":%lld,\"metrics\":{", run->key, run->key,
                 (long long)row->id, (long long)step);
 }
 
@@ -51,6 +50,12 @@ static void add_number(struct strbuf *sb, const char *name, double value)
 {
     add_name(sb, name);
     track_json_number(sb, value);
+}
+
+static void add_text(struct strbuf *sb, const char *name, const char *text)
+{
+    add_name(sb, name);
+    json_write_str(sb, text);
 }
 
 static void add_flat(void *ctx, const char *key, const char *value)
@@ -73,33 +78,28 @@ static void add_config(struct trackio *t, const struct track_row *row)
     char created[TIME_TEXT_MAX], key[64];
 
     strbuf_add(sb, "},\"config\":{");
-    track_flatten(cJSON_GetObjectItemCaseSensitive(row->json, "config"), add_flat, sb);
+    track_flatten(track_get(row->json, "config"), add_flat, sb);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, facts[i]);
+        const cJSON *item = track_get(row->json, facts[i]);
         if (item == NULL)
             continue;
         snprintf(key, sizeof key, "trawl.%s", facts[i]);
         add_name(sb, key);
         track_json_value(sb, item);
     }
-    add_name(sb, "trawl.program");
-    json_write_str(sb, t->c.program);
+    add_text(sb, "trawl.program", t->c.program);
     if (!t->c.single) {
-        add_name(sb, "trawl.study");
-        json_write_str(sb, t->c.study);
+        add_text(sb, "trawl.study", t->c.study);
     }
-    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(row->json, "tags")) > 0) {
+    if (cJSON_GetArraySize(track_get(row->json, "tags")) > 0) {
         add_name(sb, "tags");
-        track_json_value(sb, cJSON_GetObjectItemCaseSensitive(row->json, "tags"));
+        track_json_value(sb, track_get(row->json, "tags"));
     }
     if (!t->c.single) {
-        add_name(sb, "_Group");
-        json_write_str(sb, t->c.study);
+        add_text(sb, "_Group", t->c.study);
     }
-    add_name(sb, "_Username");
-    json_write_str(sb, track_env("USER") != NULL ? track_env("USER") : "");
-    add_name(sb, "_Created");
-    json_write_str(sb, time_text(row, created) ? created : "");
+    add_text(sb, "_Username", track_env("USER") != NULL ? track_env("USER") : "");
+    add_text(sb, "_Created", time_text(row, created) ? created : "");
 }
 
 static void add_markdown_cell(struct strbuf *sb, const cJSON *cell)
@@ -124,10 +124,10 @@ static void add_front(struct strbuf *sb, const cJSON *front)
 
     strbuf_init(&table, 1u << 20);
     strbuf_add(&table, "|");
-    cJSON_ArrayForEach(cell, cJSON_GetObjectItemCaseSensitive(front, "columns")) add_markdown_cell(&table, cell);
+    cJSON_ArrayForEach(cell, track_get(front, "columns")) add_markdown_cell(&table, cell);
     strbuf_add(&table, "\n|");
-    cJSON_ArrayForEach(cell, cJSON_GetObjectItemCaseSensitive(front, "columns")) strbuf_add(&table, "---|");
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(front, "rows"))
+    cJSON_ArrayForEach(cell, track_get(front, "columns")) strbuf_add(&table, "---|");
+    cJSON_ArrayForEach(row, track_get(front, "rows"))
     {
         if (n++ == FRONT_ROWS_MAX)
             break;
@@ -145,7 +145,7 @@ static void add_front(struct strbuf *sb, const cJSON *front)
 
 static void add_values(struct strbuf *sb, const struct track_row *row)
 {
-    const cJSON *values = cJSON_GetObjectItemCaseSensitive(row->json, "values"), *item;
+    const cJSON *values = track_get(row->json, "values"), *item;
     double value;
 
     cJSON_ArrayForEach(item, values)
@@ -153,7 +153,7 @@ static void add_values(struct strbuf *sb, const struct track_row *row)
         if (track_json_is_number(item, &value))
             add_number(sb, item->string, value);
     }
-    if (row->type == TRACK_ROW_METRICS && cJSON_GetObjectItemCaseSensitive(values, "wall_s") == NULL &&
+    if (row->type == TRACK_ROW_METRICS && track_get(values, "wall_s") == NULL &&
         json_get_f64(row->json, "wall_s", &value))
         add_number(sb, "wall_s", value);
 }
@@ -210,11 +210,9 @@ bool trackio_add_row(struct trackio *t, struct track_run *run, const struct trac
         (void)json_get_i64(row->json, "env_steps", step);
         begin_row(t, run, row, *step);
         add_named(sb, track_result_names, row->json);
-        add_name(sb, "result/state");
-        json_write_str(sb, state != NULL ? state : "failed");
+        add_text(sb, "result/state", state != NULL ? state : "failed");
         if (json_get_str(row->json, "reason") != NULL) {
-            add_name(sb, "result/reason");
-            json_write_str(sb, json_get_str(row->json, "reason"));
+            add_text(sb, "result/reason", json_get_str(row->json, "reason"));
         }
         break;
     case TRACK_ROW_FRONT:
@@ -227,8 +225,8 @@ bool trackio_add_row(struct trackio *t, struct track_run *run, const struct trac
     case TRACK_ROW_STUDY_END:
     case TRACK_ROW_PAUSE:
         begin_row(t, run, row, *step);
-        add_name(sb, row->type == TRACK_ROW_PAUSE ? "result/state" : "study/state");
-        json_write_str(sb, row->type == TRACK_ROW_PAUSE ? "paused" : "ended");
+        add_text(sb, row->type == TRACK_ROW_PAUSE ? "result/state" : "study/state",
+                 row->type == TRACK_ROW_PAUSE ? "paused" : "ended");
         break;
     case TRACK_ROW_FILE:
     case TRACK_ROW_UNKNOWN:
@@ -252,17 +250,10 @@ bool trackio_make_alert(struct trackio *t, const struct track_run *run, const st
         return false;
     snprintf(title, sizeof title, "%.120s: %s", run_name(t, run), state);
     strbuf_clear(sb);
-    strbuf_add(sb, "{\"args\":[],\"kwargs\":{\"hf_token\":null,\"alerts\":[{\"project\":");
-    json_write_str(sb, t->settings.project);
-    strbuf_add(sb, ",\"run\":");
-    json_write_str(sb, run_name(t, run));
-    strbuf_addf(sb,
-                ",\"run_id\":\"%s\",\"alert_id\":\"%s:%lld\",\"level\":\"error\",\"step\":%lld,\"timestamp\":\"%s\"",
-                run->key, run->key, (long long)row->id, (long long)env_steps, at_text);
-    strbuf_add(sb, ",\"title\":");
-    json_write_str(sb, title);
-    strbuf_add(sb, ",\"text\":");
-    json_write_str(sb, reason != NULL ? reason : "");
-    strbuf_add(sb, "}]}}");
+    put_json(sb, "{'args':[],'kwargs':{'hf_token':null,'alerts':[{'project':%s,'run':%s,", t->settings.project,
+             run_name(t, run));
+    strbuf_addf(sb, "\"run_id\":\"%s\",\"alert_id\":\"%s:%lld\",", run->key, run->key, (long long)row->id);
+    put_json(sb, "'level':'error','step':%lld,'timestamp':%s,'title':%s,'text':%s}]}}", (long long)env_steps, at_text,
+             title, reason != NULL ? reason : "");
     return true;
 }

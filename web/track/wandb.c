@@ -80,8 +80,8 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
     }
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    data = cJSON_GetObjectItemCaseSensitive(w->c.reply.json, "data");
-    errors = cJSON_GetObjectItemCaseSensitive(w->c.reply.json, "errors");
+    data = track_get(w->c.reply.json, "data");
+    errors = track_get(w->c.reply.json, "errors");
     if (cJSON_IsObject(data) && (!cJSON_IsArray(errors) || cJSON_GetArraySize(errors) == 0 || data->child != NULL))
         return data;
     const char *why = json_get_str(cJSON_GetArrayItem(errors, 0), "message");
@@ -105,7 +105,7 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
     post(w, url.text, body, false, reply);
     explain(w, reply);
     if (reply->verdict == TRACK_DONE)
-        reply->stop = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(w->c.reply.json, "stopped"));
+        reply->stop = cJSON_IsTrue(track_get(w->c.reply.json, "stopped"));
     strbuf_free(&url);
 }
 
@@ -120,7 +120,7 @@ struct chunk {
 
 static void chunk_begin(struct chunk *c, const struct track_run *run)
 {
-    const cJSON *summary = cJSON_GetObjectItemCaseSensitive(run->state, "summary");
+    const cJSON *summary = track_get(run->state, "summary");
 
     *c = (struct chunk){.history = cJSON_CreateArray(),
                         .events = cJSON_CreateArray(),
@@ -140,8 +140,7 @@ static void chunk_row(struct chunk *c, const struct track_run *run, const struct
     if (row->type == TRACK_ROW_SYSTEM)
         wandb_event_line(&line, row, started_ms);
     else
-        wandb_history_line(&line, row, cJSON_GetObjectItemCaseSensitive(row->json, "values"), row->env_steps,
-                           started_ms, c->summary);
+        wandb_history_line(&line, row, track_get(row->json, "values"), row->env_steps, started_ms, c->summary);
     if (line.status != ST_OK)
         c->n_skipped++;
     else
@@ -233,7 +232,7 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
     *reply = (struct track_reply){.verdict = TRACK_DONE};
     chunk_begin(&c, run);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, facts[i]);
+        const cJSON *item = track_get(row->json, facts[i]);
         if (item == NULL || cJSON_IsNull(item))
             continue;
         snprintf(key, sizeof key, "result/%s", facts[i]);
@@ -352,7 +351,7 @@ static void wandb_login(void *self, struct track_reply *ret_reply)
 
     if (data == NULL)
         return;
-    viewer = cJSON_GetObjectItemCaseSensitive(data, "viewer");
+    viewer = track_get(data, "viewer");
     if (!cJSON_IsObject(viewer)) {
         track_refuse(ret_reply, TRACK_REFUSED, "the login is not known");
         w->c.reply.elsewhere = false;

@@ -3,9 +3,7 @@
 #include "base/text/num.h"
 #include "web/track/wandb.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,18 +11,12 @@
 #define RUN_ID_MAX 128
 #define KEY_LENGTH_MIN 40
 
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 /* The first value among Trawl's option, the variable and the settings files. Returns its origin for messages; NULL: not
  * set. */
 static const char *find(const char *ours, const char *our_name, const char *name, const char *file_key, char *ret,
                         size_t size)
 {
-    const char *home = getenv("HOME"), *value = variable(name);
+    const char *home = track_env("HOME"), *value = track_env(name);
     char path[1024];
 
     ret[0] = '\0';
@@ -51,7 +43,7 @@ static enum status read_mode(struct wandb_settings *s, struct error *err)
         enum track_mode mode;
     } words[] = {{"online", TRACK_ONLINE},   {"run", TRACK_ONLINE},     {"shared", TRACK_ONLINE},
                  {"offline", TRACK_OFFLINE}, {"dryrun", TRACK_OFFLINE}, {"disabled", TRACK_DISABLED}};
-    const char *mode = variable("WANDB_MODE");
+    const char *mode = track_env("WANDB_MODE");
 
     s->mode = TRACK_ONLINE;
     for (size_t i = 0; mode != NULL && i < sizeof words / sizeof words[0]; i++)
@@ -67,7 +59,7 @@ static enum status read_urls(const struct track_settings *track, struct wandb_se
 {
     char url[OPT_STR_MAX];
     const char *origin = find(track->wandb_url, "track.wandb_url", "WANDB_BASE_URL", "base_url", url, sizeof url);
-    const char *host, *app = variable("WANDB_APP_URL");
+    const char *host, *app = track_env("WANDB_APP_URL");
     size_t n;
 
     if (origin == NULL)
@@ -109,7 +101,7 @@ static enum status check_key(const struct wandb_settings *s, struct error *err)
 
 static enum status read_key(struct wandb_settings *s, struct error *err)
 {
-    const char *key = variable("WANDB_API_KEY"), *host = strstr(s->base_url, "://") + 3;
+    const char *key = track_env("WANDB_API_KEY"), *host = strstr(s->base_url, "://") + 3;
     char machine[OPT_STR_MAX], login[WANDB_NAME_MAX];
 
     snprintf(machine, sizeof machine, "%.*s", (int)strcspn(host, "/"), host);
@@ -120,7 +112,7 @@ static enum status read_key(struct wandb_settings *s, struct error *err)
         snprintf(s->api_key, sizeof s->api_key, "%s", key);
         return check_key(s, err);
     }
-    if (variable("WANDB_IDENTITY_TOKEN_FILE") != NULL)
+    if (track_env("WANDB_IDENTITY_TOKEN_FILE") != NULL)
         return FAIL(err, ST_CONFIG,
                     "wandb: WANDB_IDENTITY_TOKEN_FILE is not supported; give an API key (WANDB_API_KEY)");
     if (netrc_find(machine, login, sizeof login, s->api_key, sizeof s->api_key)) {
@@ -147,7 +139,7 @@ static enum status check_project(const struct wandb_settings *s, const char *ori
 /* For a single training: runs of a sweep have their own ids and names. */
 static enum status read_run(struct wandb_settings *s, struct error *err)
 {
-    const char *resume = variable("WANDB_RESUME");
+    const char *resume = track_env("WANDB_RESUME");
 
     (void)find(NULL, NULL, "WANDB_RUN_ID", NULL, s->run_id, sizeof s->run_id);
     (void)find(NULL, NULL, "WANDB_NAME", NULL, s->run_name, sizeof s->run_name);
@@ -169,14 +161,14 @@ static enum status read_run(struct wandb_settings *s, struct error *err)
 static void read_proxy(struct wandb_settings *s)
 {
     bool tls = strncasecmp(s->base_url, "https", 5) == 0;
-    const char *proxy = variable(tls ? "WANDB_HTTPS_PROXY" : "WANDB_HTTP_PROXY");
+    const char *proxy = track_env(tls ? "WANDB_HTTPS_PROXY" : "WANDB_HTTP_PROXY");
 
     snprintf(s->proxy, sizeof s->proxy, "%s", proxy != NULL ? proxy : "");
 }
 
 enum status wandb_settings_read(const struct track_settings *track, struct wandb_settings *s, struct error *err)
 {
-    const char *timeout = variable("WANDB_HTTP_TIMEOUT"), *insecure = variable("WANDB_INSECURE_DISABLE_SSL"), *origin;
+    const char *timeout = track_env("WANDB_HTTP_TIMEOUT"), *insecure = track_env("WANDB_INSECURE_DISABLE_SSL"), *origin;
 
     *s = (struct wandb_settings){.timeout_s = 30, .stream_timeout_s = 60};
     TRY(read_mode(s, err));
@@ -189,7 +181,7 @@ enum status wandb_settings_read(const struct track_settings *track, struct wandb
     (void)find(track->notes, "track.notes", "WANDB_NOTES", NULL, s->notes, sizeof s->notes);
     if (find(NULL, NULL, "WANDB_JOB_TYPE", NULL, s->job_type, sizeof s->job_type) == NULL)
         snprintf(s->job_type, sizeof s->job_type, "train");
-    s->env_tags = variable("WANDB_TAGS");
+    s->env_tags = track_env("WANDB_TAGS");
     (void)find(NULL, NULL, "WANDB_USERNAME", NULL, s->username, sizeof s->username);
     (void)find(NULL, NULL, "WANDB_USER_EMAIL", NULL, s->email, sizeof s->email);
     if (timeout != NULL && (!num_parse_f64(timeout, &s->timeout_s) || s->timeout_s <= 0))

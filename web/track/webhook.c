@@ -12,10 +12,12 @@
  * secret. */
 #include "base/os/clock.h"
 #include "base/mem.h"
+#include "web/text/put.h"
 #include "web/track/track_util.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -116,14 +118,8 @@ static size_t make_body(struct webhook *w, const struct track_run *run, const st
     size_t n_events = 0;
 
     strbuf_clear(sb);
-    strbuf_add(sb, "{\"version\":1,\"study\":");
-    json_write_str(sb, w->c.study);
-    strbuf_addf(sb, ",\"run\":\"%s\",\"trial\":", run->key);
-    if (run->trial_id != 0)
-        strbuf_addf(sb, "%lld", (long long)run->number);
-    else
-        strbuf_add(sb, "null");
-    strbuf_add(sb, ",\"events\":[");
+    put_json(sb, "{'version':1,'study':%s,'run':%s,'trial':%g,'events':[", w->c.study, run->key,
+             run->trial_id != 0 ? (double)run->number : (double)NAN);
     for (size_t i = 0; i < n; i++) {
         if (rows[i].type == TRACK_ROW_FILE && !w->c.track->files)
             continue;

@@ -30,7 +30,7 @@ function ofWords(words, n) {
   return {bin: Uint8Array.from({length: n}, (_, i) => (names.includes(words(i)) ? names.indexOf(words(i)) : 255)), colours: names.map((_, k) => c.series[k]), names};
 }
 
-/* {bin (n): a step or 255, colours, legend()}; null: nothing to tell apart. */
+/* {bin (n): a step or 255, colours, legend()}; null: no trial differs. */
 export function colourBy(data, key) {
   const param = data.params.find((p) => p.key === key), label = colourKeys(data).find(([k]) => k === key)?.[1] ?? key;
   const swatch = (colour) => { const mark = h('i.mark', {'aria-hidden': 'true'}); mark.style.background = colour; return mark; };
