@@ -125,15 +125,9 @@ static void add_refusals(cJSON *responses)
         {"409", "the state of the study or of the lease forbids it"},
         {"503", "no controller runs, or it waits; try again (Retry-After)"},
     };
-    static const struct ask_field fields[ASK_FIELDS_MAX] = {{"error", ASK_STR, true, "what is wrong"},
-                                                            {"hint", ASK_STR, false, "what to do"}};
 
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        cJSON *answer = cJSON_AddObjectToObject(responses, refusals[i][0]);
-        json_add_str(answer, "description", refusals[i][1]);
-        add_schema(cJSON_AddObjectToObject(cJSON_AddObjectToObject(answer, "content"), "application/json"), fields,
-                   true);
-    }
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+        add_answer(responses, refusals[i][0], refusals[i][1], "application/json", answer_schema_failure());
 }
 
 static void add_client_operation(cJSON *path, const struct route *route)

@@ -98,6 +98,10 @@ static void linear_ticks(struct axis *axis, size_t n_wanted)
         return;
     for (size_t i = 0; i <= n_wanted + 1; i++)
         add_tick(axis, (first + (double)i) * step, step);
+    if (axis->n_ticks < 2 && n_wanted < AXIS_MAX_TICKS / 2) { /* a round step may be too wide for the range */
+        axis->n_ticks = 0;
+        linear_ticks(axis, 2 * n_wanted);
+    }
 }
 
 /* Round values of a log axis, rising; level 0 are the roundest. */

@@ -3,6 +3,7 @@
  * Blue against vermilion and grey differ for every kind of colour blindness, and shapes differ without colour. */
 #include "web/report/report_priv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char report_style_colors[] =
@@ -13,7 +14,7 @@ const char report_style_colors[] =
     "--axis:#59626d;--main:#5cb3ff;--reach:#5cb3ff1f;--dim:#8b95a1;--bad:#ff9561;--tag:#1d3347}}"
     "@media "
     "print{:root{--paper:#fff;--card:#fff;--ink:#000;--soft:#333;--line:#ddd;--axis:#666;--main:#0b4f94;--dim:#777;"
-    "--reach:#0000000d;--bad:#8f2d00;--tag:#eee}}";
+    "--reach:#0b4f9412;--bad:#8f2d00;--tag:#eee}}";
 
 const char report_style_chart[] =
     ".chart{display:block;width:100%;height:auto;font:13px system-ui,-apple-system,\"Segoe UI\",Roboto,sans-serif}"
@@ -77,18 +78,16 @@ const char report_style_page[] =
 
 /* -- for renderers without variables -- */
 
-static const struct {
-    const char *name, *value;
-} print_colors[] = {{"paper", "#fff"},  {"card", "#fff"},   {"ink", "#000"},       {"soft", "#333"},
-                    {"line", "#ddd"},   {"axis", "#666"},   {"main", "#0b4f94"},   {"dim", "#777"},
-                    {"bad", "#8f2d00"}, {"tag", "#e8eef5"}, {"reach", "#0b4f9412"}};
-
-static const char *print_color(const char *name, size_t n)
+/* The value of a variable in print. */
+static void add_print_color(struct strbuf *out, const char *name, size_t n)
 {
-    for (size_t i = 0; i < sizeof print_colors / sizeof print_colors[0]; i++)
-        if (strlen(print_colors[i].name) == n && strncmp(print_colors[i].name, name, n) == 0)
-            return print_colors[i].value;
-    return "#000";
+    char key[32];
+    const char *at;
+
+    snprintf(key, sizeof key, "--%.*s:", (int)n, name);
+    at = strstr(strstr(report_style_colors, "print{"), key);
+    if (at != NULL)
+        strbuf_add_n(out, at + strlen(key), strcspn(at + strlen(key), ";}"));
 }
 
 void report_style_flat(struct strbuf *out)
@@ -99,7 +98,7 @@ void report_style_flat(struct strbuf *out)
         const char *name = var + strlen("var(--");
         size_t n = strcspn(name, ")");
         strbuf_add_n(out, at, (size_t)(var - at));
-        strbuf_add(out, print_color(name, n));
+        add_print_color(out, name, n);
         at = name + n + (name[n] == ')');
     }
     strbuf_add(out, at);

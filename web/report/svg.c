@@ -397,7 +397,15 @@ void draw_front_sized(struct strbuf *out, const struct report *report, enum fron
     chart.lane_y = bottom - 11.0;
     axis_init(&chart.x, SPACE_LOG, is_time, report->cost_lo, report->cost_hi, left, (double)chart.width - 16.0,
               narrow ? 4 : 8);
-    axis_init(&chart.y, SPACE_LINEAR, false, report->score_lo, report->score_hi, floor_y, top, narrow ? 5 : 6);
+    double lo = report->score_lo, hi = report->score_hi;
+    for (size_t i = 0; i < report->n_front; i++) { /* the good ends of its intervals too; fmin and fmax leave NaN out */
+        const struct promise *p = &report->promises[report->front[i]];
+        if (report->view->study.maximize)
+            hi = fmax(hi, p->hi);
+        else
+            lo = fmin(lo, p->lo);
+    }
+    axis_init(&chart.y, SPACE_LINEAR, false, lo, hi, floor_y, top, narrow ? 5 : 6);
     snprintf(label, sizeof label, "Cost against score of %zu trial%s, %zu of them on the front", report->n_plotted,
              PLURAL(report->n_plotted), report->n_front);
     svg_open(out, chart.width, chart.height, narrow ? "chart narrow" : alone ? "chart alone" : "chart wide", label);

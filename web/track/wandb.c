@@ -148,7 +148,7 @@ static void chunk_row(struct chunk *c, const struct track_run *run, const struct
     strbuf_free(&line);
 }
 
-void wandb_file_lines(cJSON *files, const char *name, int64_t offset, cJSON *content)
+static void add_file_lines(cJSON *files, const char *name, int64_t offset, cJSON *content)
 {
     cJSON *file = cJSON_AddObjectToObject(files, name);
 
@@ -176,13 +176,13 @@ static void chunk_send(struct wandb *w, struct track_run *run, struct chunk *c, 
     summary = cJSON_CreateArray();
     cJSON_AddItemToArray(summary, cJSON_CreateString(text.text));
     strbuf_free(&text);
-    wandb_file_lines(files, "wandb-summary.json", 0, summary);
+    add_file_lines(files, "wandb-summary.json", 0, summary);
     if (n_lines > 0) {
-        wandb_file_lines(files, "wandb-history.jsonl", lines, c->history);
+        add_file_lines(files, "wandb-history.jsonl", lines, c->history);
         c->history = NULL;
     }
     if (n_events > 0) {
-        wandb_file_lines(files, "wandb-events.jsonl", events, c->events);
+        add_file_lines(files, "wandb-events.jsonl", events, c->events);
         c->events = NULL;
     }
     wandb_stream(w, run, body, reply);
@@ -216,6 +216,26 @@ static void send_numbers(struct wandb *w, struct track_run *run, const struct tr
     chunk_send(w, run, &c, reply);
     chunk_free(&c);
     *ret_n = i;
+}
+
+void wandb_line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
+                     struct track_reply *reply)
+{
+    int64_t last = wandb_state_i64(run, "step", -1);
+    struct strbuf line;
+    struct chunk c;
+
+    step = step > last ? step : last + 1;
+    chunk_begin(&c, run);
+    strbuf_init(&line, LINE_MAX_BYTES);
+    wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), c.summary);
+    cJSON_AddItemToArray(c.history, cJSON_CreateString(line.text));
+    chunk_send(w, run, &c, reply);
+    if (reply->verdict == TRACK_DONE)
+        wandb_state_set_i64(run, "step", step);
+    chunk_free(&c);
+    cJSON_Delete(values);
+    strbuf_free(&line);
 }
 
 /* Final facts go into the summary, then the run is complete. */

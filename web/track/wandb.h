@@ -68,8 +68,10 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
 void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply);
 /* The server no longer knows the run: makes it again, once. */
 void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply);
-/* A file of a stream's body: its lines from offset on. Takes content. */
-void wandb_file_lines(cJSON *files, const char *name, int64_t offset, cJSON *content);
+/* Sends one line of the history at a step, or at the first free step after it (W&B's client never sends two lines of one
+ * step), with the summary. Takes values. */
+void wandb_line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
+                     struct track_reply *reply);
 /* Takes body. */
 void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct track_reply *reply);
 const char *wandb_run_id(const struct track_run *run);

@@ -97,8 +97,8 @@ static char *table_text(const cJSON *front)
     cJSON *table = cJSON_CreateObject();
     char *text = NULL;
 
-    if (cJSON_AddItemReferenceToObject(table, "columns", track_get(front, "columns")) &&
-        cJSON_AddItemReferenceToObject(table, "data", track_get(front, "rows")))
+    if (cJSON_AddItemReferenceToObject(table, "columns", cJSON_GetObjectItemCaseSensitive(front, "columns")) &&
+        cJSON_AddItemReferenceToObject(table, "data", cJSON_GetObjectItemCaseSensitive(front, "rows")))
         text = json_print(table, false);
     cJSON_Delete(table);
     return text;
@@ -141,37 +141,6 @@ static cJSON *front_values(const cJSON *front, const char *path, const char *tex
     return values;
 }
 
-/* Sends one line of the history at a step, or at the first free step after it (W&B's client never sends two lines of one
- * step), with the summary. Takes values. */
-static void line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
-                      struct track_reply *reply)
-{
-    int64_t last = wandb_state_i64(run, "step", -1), lines = wandb_state_i64(run, "lines", 0);
-    cJSON *summary = cJSON_Duplicate(track_get(run->state, "summary"), true);
-    cJSON *body = cJSON_CreateObject(), *files = cJSON_AddObjectToObject(body, "files");
-    struct strbuf line, all;
-
-    step = step > last ? step : last + 1;
-    strbuf_init(&line, 1u << 20);
-    strbuf_init(&all, 1u << 20);
-    wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), summary);
-    track_json_bare_value(&all, summary);
-    wandb_file_lines(files, "wandb-history.jsonl", lines, cJSON_CreateStringArray((const char *[]){line.text}, 1));
-    wandb_file_lines(files, "wandb-summary.json", 0, cJSON_CreateStringArray((const char *[]){all.text}, 1));
-    wandb_stream(w, run, body, reply);
-    if (reply->verdict == TRACK_DONE) {
-        wandb_state_set_i64(run, "lines", lines + 1);
-        wandb_state_set_i64(run, "step", step);
-        cJSON_DeleteItemFromObjectCaseSensitive(run->state, "summary");
-        cJSON_AddItemToObject(run->state, "summary", summary);
-    } else {
-        cJSON_Delete(summary);
-    }
-    cJSON_Delete(values);
-    strbuf_free(&line);
-    strbuf_free(&all);
-}
-
 void wandb_front_send(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
 {
     char path[96];
@@ -188,7 +157,7 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
     }
     n_requests = reply->n_requests;
     if (reply->verdict != TRACK_RETRY) { /* a refused table does not hold up the numbers */
-        line_send(w, run, row, front_values(row->json, path, has_table ? table : NULL), trials, reply);
+        wandb_line_send(w, run, row, front_values(row->json, path, has_table ? table : NULL), trials, reply);
         reply->n_requests = n_requests + 1;
     }
     mem_free(table);
@@ -211,7 +180,7 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
     if (reply->verdict == TRACK_DONE) {
         values = cJSON_CreateObject();
         (void)media(values, "study/picture", "html-file", path, page.text, page.len);
-        line_send(w, run, row, values, step, reply);
+        wandb_line_send(w, run, row, values, step, reply);
         reply->n_requests = n_requests + 1;
     }
     strbuf_free(&page);
