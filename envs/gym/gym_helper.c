@@ -214,8 +214,10 @@ enum status gym_helper_send(struct gym_helper *helper, char what, size_t from, s
     char command[9] = {what};
 
     memcpy(command + 1, range, sizeof range);
-    if (send(helper->socket_fd, command, sizeof command, MSG_NOSIGNAL) != (ssize_t)sizeof command)
+    if (send(helper->socket_fd, command, sizeof command, MSG_NOSIGNAL) != (ssize_t)sizeof command &&
+        helper->n_asked == 0)
         return died(helper, "between two steps; last it was", err);
+    helper->n_asked++;
     return ST_OK;
 }
 
@@ -226,6 +228,7 @@ enum status gym_helper_wait(struct gym_helper *helper, const char *what, double 
     struct pollfd polled = {.fd = helper->socket_fd, .events = POLLIN};
     char answer = 0;
 
+    helper->n_asked = helper->n_asked > 0 ? helper->n_asked - 1 : 0; /* the start is answered without a command */
     for (;;) {
         double allowed_s = seen >= 0 || timeout_s > START_S ? timeout_s : START_S;
         double left_s = since_s + allowed_s - clock_mono_s();
