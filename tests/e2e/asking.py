@@ -1,14 +1,12 @@
 """asking.py - what the tests of ask/tell share: a study that only clients train, a daemon and a server beside its store."""
 import contextlib
-import http.client
 import json
-import pathlib
-import re
 import signal
 import subprocess
 
+import serve_client
 import tap
-from tap import equal, run, start, wait_for, write
+from tap import daemon, end, run, start, wait_for, write
 
 # Parameters of no program in particular.
 OUTSIDE = """
@@ -44,49 +42,29 @@ epochs = 3
 """
 
 
-class Server:
+class Server(serve_client.Server):
     """`trawl serve --control` beside a store, and what programs send to it."""
 
-    def __init__(self, store, *more, port=0):
-        self.process = start("serve", "--store", store, "--port", port, "--control", *more, *([] if "--bind" in more else ["--no-token"]))
-        self.url = self.process.stdout.readline().strip()
-        found = re.match(r"http://([^:/]+):(\d+)/(?:\?token=(\w+))?", self.url)
-        assert found, (self.url, self.process.poll())
-        self.port, self.token = int(found.group(2)), found.group(3)
+    def __init__(self, store, *more, **options):
+        super().__init__(store, "--control", *more, **options)
 
     def post(self, path, body, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=tap.PATIENCE_S)
-        text = body if isinstance(body, (str, bytes)) else json.dumps(body)
-        headers = {"Content-Type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
-        with contextlib.closing(connection):
-            connection.request("POST", "/api/v1/studies/" + path, text, headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+        text = body if isinstance(body, (bytes, str)) else json.dumps(body)
+        data = text.encode() if isinstance(text, str) else text
+        status, _, answer = self.request("/api/v1/studies/" + path, "POST", data, **{"Content_Type": "application/json", **headers})
+        return status, json.loads(answer)
 
     def ok(self, path, body, **headers):
         status, answer = self.post(path, body, **headers)
         assert status == 200, (path, body, status, answer)
         return answer
 
-    def get(self, path, holds=lambda answer: True):
-        """The answer, once the server has seen what the controller wrote."""
-        found = []
-
-        def look():
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=tap.PATIENCE_S)
-            with contextlib.closing(connection):
-                connection.request("GET", path)
-                answer = connection.getresponse()
-                found.append(json.loads(answer.read()))
-                return answer.status == 200 and holds(found[-1])
-        wait_for(look)
-        return found[-1]
-
     def ask(self, client, study="a"):
-        """A trial, however long it takes to choose it."""
-        found = []
-        wait_for(lambda: found.append(self.ok(study + "/trials:ask", {"client": client})) or found[-1]["trial"] is not None)
-        return found[-1]
+        """However long it takes to choose it."""
+        def look():
+            answer = self.ok(study + "/trials:ask", {"client": client})
+            return answer["trial"] is not None and answer
+        return wait_for(look)
 
     def report(self, trial, study="a", **body):
         return self.ok("%s/trials/%d:report" % (study, trial["trial"]), {"lease": trial["lease"]["token"], **body})
@@ -94,25 +72,12 @@ class Server:
     def tell(self, trial, study="a", **body):
         return self.ok("%s/trials/%d:tell" % (study, trial["trial"]), {"lease": trial["lease"]["token"], **body})
 
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=tap.PATIENCE_S)
-        equal(self.process.returncode, 0)
-        assert "WARNING: " not in err and "ERROR: " not in err, err
-
-
-def daemon(store):
-    process = start("daemon", "--store", store)
-    wait_for(lambda: pathlib.Path(str(store) + ".sock").exists(), process)
-    return process
-
 
 def submit(folder, store, text, trials=20, name="a"):
     config = write(folder, name + ".ini", text)
     watcher = start("sweep", config, "--store", store, "--name", name, "--trials", trials, "-q")
     wait_for(lambda: subprocess.run([tap.TRAWL, "show", name, "--store", str(store)], capture_output=True).returncode == 0, watcher)
-    watcher.send_signal(signal.SIGINT)  # only watching ends
-    watcher.communicate(timeout=tap.PATIENCE_S)
+    end(watcher, signal.SIGINT, 130)  # only watching ends
 
 
 @contextlib.contextmanager
@@ -124,11 +89,5 @@ def served(folder, text=OUTSIDE, trials=20):
     submit(folder, store, text, trials)
     yield server, store
     server.end()
-    controller.send_signal(signal.SIGTERM)
-    controller.communicate(timeout=tap.PATIENCE_S)
-    equal(controller.returncode, 0)
+    end(controller, signal.SIGTERM)
     run("check", store)
-
-
-def state_of(store):
-    return json.loads(run("ls", "--store", store, "--json")[0])[0]["state"]

@@ -13,20 +13,29 @@ import subprocess
 
 import tap
 
-MAKE_STUDY = os.environ["MAKE_STUDY"]
 S = "/api/v1/studies/big"
 
 
 def make_study(store, name, trials, running=0):
-    subprocess.run([MAKE_STUDY, str(store), name, str(trials), str(running)], check=True)
+    subprocess.run([os.environ["MAKE_STUDY"], str(store), name, str(trials), str(running)], check=True)
 
 
 class Server:
-    def __init__(self, process, url, err):
-        self.process, self.url, self.err = process, url, err
-        self.port = int(re.search(r":(\d+)/", url).group(1))
+    """`trawl serve`; token: where the server wants one, the tests' folders are private."""
 
-    def ask(self, path, method="GET", body=None, host=None, **headers):
+    def __init__(self, store, *args, port=0, token=False, env=None):
+        more = [] if token or "--bind" in args else ["--no-token"]
+        self.process = tap.start("serve", "--store", store, "--port", port, *more, *args, env=env)
+        self.url = self.process.stdout.readline().strip()
+        found = re.match(r"(http://[^:/]+:(\d+))/(?:\?token=(\w+))?", self.url)
+        assert found, (self.url, self.process.stderr.read() if self.process.poll() is not None else "")
+        self.origin, self.port, self.token = found[1], int(found[2]), found[3]
+
+    def end(self):
+        _, err = tap.end(self.process, signal.SIGTERM)
+        assert "ERROR: " not in err and "WARNING: " not in err, err  # of a sanitizer
+
+    def request(self, path, method="GET", body=None, host=None, **headers):
         """Status, headers, body; names of headers have '_' for '-'."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=tap.PATIENCE_S)
         try:
@@ -43,20 +52,24 @@ class Server:
             connection.close()
 
     def get(self, path, want=200, **headers):
-        status, head, body = self.ask(path, **headers)
+        status, head, body = self.request(path, **headers)
         assert status == want, "%s: %d, not %d: %r" % (path, status, want, body[:500])
         return json.loads(body) if head["content-type"].startswith("application/json") else body
 
+    def wait(self, path, holds=lambda answer: True):
+        """The first answer that holds, once there is one: the server follows a store, and models take their time."""
+        def look():
+            status, _, body = self.request(path)
+            answer = json.loads(body) if status == 200 else None
+            return answer is not None and holds(answer) and [answer]
+        return tap.wait_for(look, self.process)[0]
+
     def fails(self, path, want, says, **more):
-        status, head, body = self.ask(path, **more)
+        status, head, body = self.request(path, **more)
         answer = json.loads(body)
         assert status == want and says in answer["error"] + " " + (answer["hint"] or ""), (status, answer)
         hardened(head)
         return answer
-
-    def model(self, path):
-        tap.wait_for(lambda: self.ask(path)[0] == 200 and self.get(path)["model"] == "ready", self.process)
-        return self.get(path)
 
     def raw(self, data, wait=tap.PATIENCE_S):
         """All bytes until the server closes the connection."""
@@ -74,22 +87,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(store, *args, env=None, token=False):
-    """token: where the server wants one; the tests' folders are private."""
-    more = [] if token or "--bind" in args else ["--no-token"]
-    process = tap.start("serve", "--store", store, "--port", "0", *more, *args, env=env)
-    try:
-        url = process.stdout.readline().strip()
-        assert url.startswith("http://"), (url, process.stderr.read() if process.poll() is not None else "")
-        server = Server(process, url, None)
-        yield server
-        assert process.poll() is None, "the server ended: %s" % process.stderr.read()
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        server_err = process.communicate(timeout=tap.PATIENCE_S)[1]
-    tap.equal(process.returncode, 0)
-    assert "ERROR: " not in server_err and "WARNING: " not in server_err, server_err  # of a sanitizer
+def serving(store, *args, **options):
+    server = Server(store, *args, **options)
+    yield server
+    assert server.process.poll() is None, "the server ended: %s" % server.process.stderr.read()
+    server.end()
 
 
 big_store = None
@@ -143,7 +145,7 @@ class Stream:
 def control(s, body, csrf, **more):
     headers = {"Content_Type": "application/json", "Origin": "http://localhost:%d" % s.port, "X_Trawl_Csrf": csrf}
     headers.update(more)
-    status, _, answer = s.ask(S + "/control", method="POST", body=body, **{k: v for k, v in headers.items() if v is not None})
+    status, _, answer = s.request(S + "/control", method="POST", body=body, **{k: v for k, v in headers.items() if v is not None})
     return status, json.loads(answer)
 
 

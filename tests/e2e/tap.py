@@ -8,6 +8,9 @@ import json
 import os
 import pathlib
 import shutil
+import signal
+import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -97,12 +100,49 @@ def start(*args, cwd=None, **more):
 
 
 def wait_for(condition, process=None, timeout=PATIENCE_S):
-    """Waits until condition() holds; the process must not end before."""
+    """Waits until condition() holds, and returns what it returned: what is used afterwards is then read once. Nothing is said of
+    how long that takes, nor of what has happened since. The process must not end before."""
     deadline = time.monotonic() + timeout
-    while not condition():
-        assert process is None or process.poll() is None, "ended early: %r" % (process.communicate(),)
+    while True:
+        over = process is not None and process.poll() is not None  # asked first: what it did last counts
+        found = condition()
+        if found:
+            return found
+        assert not over, "ended early: %r" % (process.communicate(),)
         assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.01)
+
+
+def end(process, number=None, code=0):
+    """Waits for a process, after this signal if there is one; its exit code must be `code`. Returns stdout, stderr."""
+    if number is not None:
+        process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == code, "exit code %d, not %d\nstdout: %s\nstderr: %s" % (process.returncode, code, (out or "")[-2000:], (err or "")[-2000:])
+    return out, err
+
+
+def kill(pid, number=signal.SIGKILL):
+    """Of a process that may just have ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def daemon(store, *args, **more):
+    """A daemon that answers: its socket may be an old one, or not listen yet."""
+    process = start("daemon", "--store", store, *args, **more)
+
+    def answers():
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(str(store) + ".sock") == 0
+    wait_for(answers, process)
+    return process
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def communicate_watched(process, look):
@@ -135,10 +175,36 @@ def is_gone(pid):
         return True
 
 
-def trials_now(store, name):
+def trials_now(store, name="a"):
     """Trials of a study that may not exist yet, read while a sweep runs."""
     done = subprocess.run([TRAWL, "show", name, "--store", str(store), "--json"], capture_output=True, text=True)
     return json.loads(done.stdout)["trials"] if done.returncode == 0 else []
+
+
+def running(store, name="a"):
+    return [t for t in trials_now(store, name) if t["state"] == "running"]
+
+
+def n_done(store, name="a"):
+    return sum(t["state"] == "done" for t in trials_now(store, name))
+
+
+def rows(store, sql, *values):
+    """What SQLite itself reads; [] while there is no store, or no such table yet."""
+    try:
+        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=PATIENCE_S)) as db:
+            return db.execute(sql, values).fetchall()
+    except sqlite3.OperationalError as why:
+        if not str(why).startswith(("no such table", "unable to open")):
+            raise
+        return []
+
+
+def change(store, sql, *values):
+    """Changes a store as no Trawl does, its finished trials too."""
+    with contextlib.closing(sqlite3.connect(store, timeout=PATIENCE_S)) as db, db:
+        db.execute("DROP TRIGGER IF EXISTS trial_finished_is_final")
+        db.execute(sql, values)
 
 
 def write(folder, name, text):
@@ -147,7 +213,12 @@ def write(folder, name, text):
     return path
 
 
-def show(store, name):
+def listed(store):
+    """The first study of `trawl ls`."""
+    return json.loads(run("ls", "--store", store, "--json")[0])[0]
+
+
+def show(store, name="a"):
     return json.loads(run("show", name, "--store", store, "--json")[0])
 
 

@@ -3,14 +3,13 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 
 import asking
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, end, equal, fails, run, show, start, trials_now, wait_for, write
 
 LENGTHS = "\n[sweep.train.total_timesteps]\nmin = 512\nmax = 16384\n"
 SWEEP = TINY_SWEEP.replace("device = cpu", "device = cpu\ndecay_steps = 1000\neval_episodes = 32").replace(
@@ -77,8 +76,7 @@ def test_kills_leave_each_branch_once(folder):
         steps = [b["env_steps"] for b in branches_of(trials, t["number"])]
         equal(steps, sorted(set(steps)))
         assert t["number"] > 0 or len(steps) == 3, steps
-    with sqlite3.connect("file:%s?mode=ro" % store, uri=True) as db:
-        equal(db.execute("SELECT count(*) FROM (SELECT origin, env_steps FROM trial WHERE origin LIKE 'branch %' GROUP BY 1, 2 HAVING count(*) > 1)").fetchone(), (0,))
+    equal(tap.rows(store, "SELECT origin, env_steps FROM trial WHERE origin LIKE 'branch %' GROUP BY 1, 2 HAVING count(*) > 1"), [])
     run("check", store)
 
 
@@ -97,9 +95,7 @@ def test_an_evaluation_is_no_cost_and_begins_again_where_it_was_stopped(folder):
     slow = SWEEP.replace("eval_episodes = 32", "eval_episodes = 3M").replace("branches = 3", "branches = 2")
     process = start("sweep", write(folder, "s.ini", slow), "--store", store, "--name", "a", "--trials", 1, "--budget", "0.3s", "-q")
     wait_for(lambda: len(trials_now(store, "a")) == 2, process)
-    process.send_signal(signal.SIGINT)  # while the second branch is evaluated
-    process.communicate()
-    equal(process.returncode, 130)
+    end(process, signal.SIGINT, 130)  # while the second branch is evaluated
     run("sweep", "--resume", "a", "--store", store, "-q")
     trials = show(store, "a")["trials"]
     equal([(t["state"], t["env_steps"]) for t in trials], [("done", 8192), ("done", 512), ("done", 2048)])

@@ -3,13 +3,12 @@ import json
 import math
 import re
 import signal
-import sqlite3
 import subprocess
 import xml.etree.ElementTree as ET
 
 import asking
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, write
+from tap import TINY_SWEEP, change, end, equal, fails, rows, run, running, show, wait_for, write
 
 
 def sweep(folder, name="a", trials=6, *more):
@@ -68,11 +67,9 @@ def test_a_dropped_trial_is_on_no_front_until_it_counts_again(folder):
     assert "dropped: the machine was busy" in run("show", "a", *at)[0]
     assert [t for t in after["trials"] if t["on_front"]]
     run("check", store)
-    with sqlite3.connect(store) as db:  # by anything but Trawl
-        db.execute("UPDATE mark SET dropped = 'no reason'")
+    change(store, "UPDATE mark SET dropped = 'no reason'")  # by anything but Trawl
     assert "the remark on it does not fit" in "".join(run("check", store, code=1))
-    with sqlite3.connect(store) as db:
-        db.execute("UPDATE mark SET dropped = 'the machine was busy'")
+    change(store, "UPDATE mark SET dropped = 'the machine was busy'")
     run("drop", "a", best, "--undo", *at)
     again = show(store, "a")
     equal([t["on_front"] for t in again["trials"]], [t["on_front"] for t in before["trials"]])
@@ -136,11 +133,9 @@ def test_rename_leaves_the_folder_in_which_a_running_study_saves(folder):
     store = sweep(folder, "a", 1)
     config = write(folder, "long.ini", TINY_SWEEP.replace("4096", "400000000"))
     process = tap.start("sweep", config, "--store", store, "--name", "long", "--trials", 1)
-    tap.wait_for(lambda: [t for t in tap.trials_now(store, "long") if t["state"] == "running"], process)
+    wait_for(lambda: running(store, "long"), process)
     run("rename", "a", "b", "--store", store)
-    process.send_signal(signal.SIGINT)
-    _, log = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 130)
+    _, log = end(process, signal.SIGINT, 130)
     assert (folder / "s.db.checkpoints" / "long-0.ckpt").exists(), log
 
 
@@ -148,7 +143,7 @@ def test_rm_keeps_a_study_until_gc(folder):
     store = sweep(folder, "a", 2, "--sweep.keep", "all")
     at = ("--store", store)
     files = folder / "s.db.checkpoints"
-    rows = show(store, "a")["trials"]
+    before = show(store, "a")["trials"]
     run("rm", "a", *at)
     equal(names(store), [])
     fails("show", "a", *at, code=1, says="no study 'a'")
@@ -156,7 +151,7 @@ def test_rm_keeps_a_study_until_gc(folder):
     fails("rm", "a", "--undo", *at, code=1, says="already has a study 'a'")
     run("rename", "a", "other", *at)
     run("rm", "a", "--undo", *at)
-    equal(show(store, "a")["trials"], rows)
+    equal(show(store, "a")["trials"], before)
     assert (files / "a-1.ckpt").exists()
     equal(json.loads(run("gc", *at, "--json")[0]), {"dry_run": False, "removed": [], "kept": []})
     run("rm", "a", *at)
@@ -167,10 +162,9 @@ def test_rm_keeps_a_study_until_gc(folder):
     fails("rm", "a", "--undo", *at, code=1, says="the trash of")
     fails("rm", "a", *at, code=1, says="no study 'a'")
     assert not list(files.glob("a~*")), list(files.iterdir())
-    with sqlite3.connect(store) as db:
-        equal(db.execute("SELECT name FROM study").fetchall(), [("other",)])
-        equal(db.execute("SELECT count(*) FROM trial").fetchone(), (1,))
-        equal(db.execute("SELECT count(*) FROM metric WHERE trial_id NOT IN (SELECT id FROM trial)").fetchone(), (0,))
+    equal(rows(store, "SELECT name FROM study"), [("other",)])
+    equal(rows(store, "SELECT count(*) FROM trial"), [(1,)])
+    equal(rows(store, "SELECT count(*) FROM metric WHERE trial_id NOT IN (SELECT id FROM trial)"), [(0,)])
     run("check", store)
 
 
@@ -265,10 +259,10 @@ def test_compare_has_one_reference_for_both(folder):
         members = [t["number"] for t in study["trials"] if t["on_front"]]
         equal(sorted(int(n) for n in re.findall("<title>%s, trial ([0-9]+):" % "ab"[i], text)), members)
         assert '<g class="study c%d">' % i in text
-    rows = dict(re.findall("<tr><td>([^<]*)</td>((?:<td>[^<]*</td>)+)</tr>", text))
-    equal(rows["trials"], "<td>4</td><td>6</td>")
-    equal(rows["sweep.seed"], "<td>3</td><td>9</td>")
-    assert "train.gamma" not in rows, rows
+    cells = dict(re.findall("<tr><td>([^<]*)</td>((?:<td>[^<]*</td>)+)</tr>", text))
+    equal(cells["trials"], "<td>4</td><td>6</td>")
+    equal(cells["sweep.seed"], "<td>3</td><td>9</td>")
+    assert "train.gamma" not in cells, cells
     ET.fromstring(re.search("<svg.*?</svg>", text, re.S).group(0))
     (folder / "d.html").mkdir()
     fails("compare", "a", "b", *at, "-o", folder / "d.html", code=1, says="is a directory")
@@ -286,37 +280,35 @@ def test_compare_has_one_reference_for_both(folder):
 def test_pages_show_what_was_dropped_at_once(folder):
     store = sweep(folder, "a", 4)
     server = asking.Server(store)
-    at = server.get("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["total"] == 4)
+    at = server.wait("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["total"] == 4)
     best = next(row[0] for row in at["rows"] if row[3])
     run("drop", "a", best, "--reason", "odd", "--store", store)
     run("note", "a", best, "look again", "--store", store)
-    rows = server.get("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["rows"][best][2] is not None)["rows"]
-    equal(rows[best], [best, "odd", "look again", False])
+    row = server.wait("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["rows"][best][2] is not None)["rows"][best]
+    equal(row, [best, "odd", "look again", False])
     run("drop", "a", best, "--undo", "--store", store)
-    server.get("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["rows"][best][1] is None)
+    server.wait("/api/v1/studies/a/trials?fields=number,dropped,note,on_front", lambda a: a["rows"][best][1] is None)
     server.end()
 
 
 def test_a_running_controller_does_them_too(folder):
     store = sweep(folder, "a", 3)
     config = write(folder, "long.ini", TINY_SWEEP.replace("4096", "400000"))
-    daemon = asking.daemon(store)
+    daemon = tap.daemon(store)
     at = ("--store", store)
     tap.start("sweep", config, *at, "--name", "long", "--trials", 1000)
-    tap.wait_for(lambda: [t for t in tap.trials_now(store, "long") if t["state"] == "running"], daemon)
+    wait_for(lambda: running(store, "long"), daemon)
     fails("rm", "long", *at, code=2, says="the study long is running")
     fails("rename", "long", "short", *at, code=2, says="the study long is running")
     equal(json.loads(run("drop", "a", 1, "--reason", "odd", *at, "--json")[0])["done_by"], "controller")
     run("try", "a", "--train.gamma", 0.9, *at)
-    tap.wait_for(lambda: [t["state"] for t in tap.trials_now(store, "a")][3:] == ["done"], daemon)
+    wait_for(lambda: [t["state"] for t in tap.trials_now(store)][3:] == ["done"], daemon)
     equal(show(store, "a")["trials"][1]["dropped"], "odd")
     run("note", "long", "too long", *at), run("tag", "long", 0, "slow", *at)
     equal(show(store, "long")["study"]["note"], "too long")
     run("stop", "long", *at)
-    tap.wait_for(lambda: not [t for t in tap.trials_now(store, "long") if t["state"] == "running"], daemon)
-    tap.wait_for(lambda: subprocess.run([tap.TRAWL, "rm", "long", *map(str, at)], capture_output=True).returncode == 0, daemon)
+    wait_for(lambda: subprocess.run([tap.TRAWL, "rm", "long", *map(str, at)], capture_output=True).returncode == 0, daemon)
     equal(names(store), ["a"])
     run("gc", *at)
-    daemon.terminate()
-    equal(daemon.wait(tap.PATIENCE_S), 0)
+    end(daemon, signal.SIGTERM)
     run("check", store)

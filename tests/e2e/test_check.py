@@ -1,10 +1,9 @@
 """Checksums for users: every command that shows or uses a damaged result names it; `trawl check` and `trawl backup`."""
 import json
 import shutil
-import sqlite3
+import signal
 
-import tap
-from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, change, end, equal, fails, n_done, run, show, start, wait_for, write
 
 
 def make(folder, name="s.db", trials=4):
@@ -13,17 +12,9 @@ def make(folder, name="s.db", trials=4):
     return store
 
 
-def damage(store, sql):
-    """A change by another program, as a flipped bit in the file."""
-    with sqlite3.connect(store) as db:
-        db.execute("DROP TRIGGER IF EXISTS trial_finished_is_final")
-        db.execute(sql)
-    db.close()
-
-
 def test_every_reader_names_a_damaged_trial(folder):
     store = make(folder)
-    damage(store, "UPDATE trial SET score = score + 0.25 WHERE number = 2")
+    change(store, "UPDATE trial SET score = score + 0.25 WHERE number = 2")
     for args in (["ls"], ["ls", "--json"], ["show", "a"], ["show", "a", "--json"], ["show", "a", "--front"],
                  ["report", "a", "-o", folder / "r.html"], ["report", "a", "--format", "csv"],
                  ["export", "a", "--pick", "best"], ["export", "a", "--pick", "trial=2"], ["rerun", "a", "--trial", 2],
@@ -41,10 +32,10 @@ def test_a_damaged_study_and_curve(folder):
     store = make(folder)
     whole = folder / "whole.db"
     shutil.copy(store, whole)
-    damage(store, "UPDATE study SET seed = seed + 4")
+    change(store, "UPDATE study SET seed = seed + 4")
     fails("show", "a", "--store", store, code=1, says="study 'a' (id 1) is damaged")
     shutil.copy(whole, store)
-    damage(store, "UPDATE metric SET value = coalesce(value, 0) + 1 WHERE trial_id = 3 AND name_id = (SELECT min(name_id) FROM metric)")
+    change(store, "UPDATE metric SET value = coalesce(value, 0) + 1 WHERE trial_id = 3 AND name_id = (SELECT min(name_id) FROM metric)")
     out, _ = run("check", store, code=1)
     equal(out, "damaged: trial 2 of study 'a': 1 of its learning curves do not fit their checksums\n")
     show(store, "a")  # which shows no curve
@@ -55,11 +46,8 @@ def test_check_counts_what_it_read(folder):
     found = json.loads(run("check", store, "--json")[0])
     equal((found["damaged"], found["studies"]["n"], found["trials"]), (0, 1, {"n": 4, "unchecked": 0}))
     assert found["points"] > 0 and found["curves"]["n"] > 0
-    with sqlite3.connect(store) as db:  # as an older Trawl left them
-        db.execute("DROP TRIGGER trial_finished_is_final")
-        db.execute("UPDATE trial SET checksum = NULL WHERE number < 3")
-        db.execute("DELETE FROM curve_sum WHERE trial_id = 1")
-    db.close()
+    change(store, "UPDATE trial SET checksum = NULL WHERE number < 3")  # as an older Trawl left them
+    change(store, "DELETE FROM curve_sum WHERE trial_id = 1")
     out, _ = run("check", store)
     assert "s.db is whole" in out and "4  (3 of them unchecked: written before there were checksums)" in out, out
     equal(len(show(store, "a")["trials"]), 4)
@@ -73,15 +61,14 @@ def test_a_backup_of_a_sweep_that_runs(folder):
     """Many backups while trials end: each is one whole state of the store, and a sweep can continue with it."""
     store = folder / "s.db"
     sweep = start("sweep", write(folder, "a.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 100000, "-q")
-    wait_for(lambda: len(trials_now(store, "a")) > 3, sweep)
+    wait_for(lambda: n_done(store) > 3, sweep)
     counts = []
     for k in range(5):
-        before = sum(t["state"] == "done" for t in trials_now(store, "a"))
+        before = n_done(store)
         _, err = run("backup", store, folder / ("b%d.db" % k))
         assert "checked" in err, err
-        counts.append((before, sum(t["state"] == "done" for t in show(folder / ("b%d.db" % k), "a")["trials"])))
-    sweep.terminate()
-    sweep.communicate(timeout=tap.PATIENCE_S)
+        counts.append((before, n_done(folder / ("b%d.db" % k))))
+    end(sweep, signal.SIGTERM, 130)
     assert all(before <= copied for before, copied in counts), counts
     n = len(show(folder / "b4.db", "a")["trials"])
     run("sweep", "--resume", "a", "--store", folder / "b4.db", "--trials", n + 1, "-q")

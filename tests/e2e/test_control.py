@@ -3,12 +3,11 @@ import json
 import os
 import shlex
 import signal
-import sqlite3
 import subprocess
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, change, end, equal, fails, listed, run, running, show, start, trials_now, wait_for, write
 
 
 def make(folder, *args):
@@ -17,33 +16,26 @@ def make(folder, *args):
     return store
 
 
-def study(store):
-    return json.loads(run("ls", "--store", store, "--json")[0])[0]
-
-
 def test_a_study_without_controller_is_changed_in_the_store(folder):
     store = make(folder)
     out, _ = run("priority", "a", 7, "--store", store)
     assert "has priority 7" in out and "no controller runs it now" in out, out
-    equal(study(store)["priority"], 7)
+    equal(listed(store)["priority"], 7)
     out, _ = run("add", "a", "--trials", 3, "--store", store)
     assert "3 trials more, 5 in all" in out, out
-    equal((study(store)["trials_max"], study(store)["state"]), (5, "running"))
-    db = sqlite3.connect(store)  # a limit that the study has passed: what is added is on top of the trials
-    db.execute("UPDATE study SET trials_max = 1, checksum = NULL")
-    db.commit()
-    db.close()
+    equal((listed(store)["trials_max"], listed(store)["state"]), (5, "running"))
+    change(store, "UPDATE study SET trials_max = 1, checksum = NULL")  # which the study has passed: what is added is on top of the trials
     out, _ = run("add", "a", "--trials", 3, "--store", store)
     assert "3 trials more, 5 in all" in out, out
     out, _ = run("pause", "a", "--store", store)
-    equal(study(store)["state"], "paused")
+    equal(listed(store)["state"], "paused")
     fails("pause", "a", "--store", store, code=2, says="paused already")
     run("continue", "a", "--store", store)
-    equal(study(store)["state"], "running")
+    equal(listed(store)["state"], "running")
     fails("continue", "a", "--store", store, code=2, says="neither paused nor ended")
     answer = json.loads(run("stop", "a", "--store", store, "--json")[0])
     equal((answer["command"], answer["study"], answer["done_by"]), ("stop", "a", "store"))
-    equal((study(store)["state"], study(store)["end_rule"]), ("ended", "user"))
+    equal((listed(store)["state"], listed(store)["end_rule"]), ("ended", "user"))
     fails("stop", "a", "--store", store, code=2, says="has ended already")
     out, _ = run("add", "a", "--trials", 1, "--store", store)
     assert "it is stopped: `trawl continue a --store %s` resumes it" % store in out, out
@@ -65,12 +57,6 @@ def begin(folder, text=LONG, trials=100000):
     return store, process
 
 
-def end(process, code):
-    out, err = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, code)
-    return out, err
-
-
 def test_continue_names_what_ended_a_study(folder):
     """What it prints lets the study continue, whichever limit had ended it."""
     config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
@@ -90,7 +76,7 @@ def test_a_running_study_obeys(folder):
     store, process = begin(folder)
     answer = json.loads(run("pause", "a", "--store", store, "--json")[0])
     equal(answer["done_by"], "controller")
-    equal(study(store)["state"], "paused")
+    equal(listed(store)["state"], "paused")
     wait_for(lambda: "running" not in states(store), process)
     begun = lambda: [s for s in states(store) if s != "queued"]  # a proposal that was on its way may still come
     n = len(begun())
@@ -100,13 +86,13 @@ def test_a_running_study_obeys(folder):
     assert "no controller" not in out, out
     wait_for(lambda: states(store).count("done") > n + 2, process)
     run("priority", "a", 5, "--store", store)
-    equal(study(store)["priority"], 5)
+    equal(listed(store)["priority"], 5)
     fails("continue", "a", "--store", store, code=2, says="neither paused nor ended")
     fails("pause", "b", "--store", store, code=1, says="no study 'b'")
     run("stop", "a", "--store", store)
-    out, _ = end(process, 0)
+    out, _ = end(process)
     assert out.rstrip().endswith("trawl sweep --resume a --store %s" % store), out  # its limits are as good as before
-    equal((study(store)["state"], study(store)["end_rule"]), ("ended", "user"))
+    equal((listed(store)["state"], listed(store)["end_rule"]), ("ended", "user"))
     assert "running" not in states(store)
     assert not (folder / "s.db.sock").exists()
 
@@ -121,13 +107,13 @@ def test_trials_are_added_to_a_running_study(folder):
     answer = json.loads(run("add", "a", "--trials", 2, "--store", store, "--json")[0])
     os.kill(worker, signal.SIGCONT)
     equal(answer["done_by"], "controller")
-    end(process, 0)
+    end(process)
     equal(states(store), ["done"] * 5)
-    equal((study(store)["trials_max"], study(store)["end_rule"]), (5, "trials"))
+    equal((listed(store)["trials_max"], listed(store)["end_rule"]), (5, "trials"))
 
 
 def test_pause_now_frees_the_device(folder):
-    store, process = folder / "s.db", None
+    store = folder / "s.db"
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 3)
     wait_for(lambda: "running" in states(store), process)
@@ -136,18 +122,16 @@ def test_pause_now_frees_the_device(folder):
     equal(states(store), ["queued"])
     run("continue", "a", "--store", store)
     wait_for(lambda: "running" in states(store), process)
-    process.send_signal(signal.SIGTERM)
-    end(process, 130)
+    end(process, signal.SIGTERM, 130)
     equal(states(store), ["queued"])
-    equal((study(store)["state"], study(store)["end_rule"]), ("paused", "interrupted"))
+    equal((listed(store)["state"], listed(store)["end_rule"]), ("paused", "interrupted"))
 
 
 def test_a_controller_that_was_killed_leaves_a_socket_behind(folder):
     store, process = begin(folder)
-    process.kill()
-    process.communicate()
+    end(process, signal.SIGKILL, -9)
     assert (folder / "s.db.sock").exists()
-    equal((study(store)["state"], study(store)["now"]), ("running", "interrupted"))
+    equal((listed(store)["state"], listed(store)["now"]), ("running", "interrupted"))
     assert "continues it" in next(s for s in run("show", "a", "--store", store)[0].splitlines() if s.startswith("state"))
     wait_for(lambda: subprocess.run([tap.TRAWL, "priority", "a", "3", "--store", str(store)],
                                     capture_output=True, text=True).stdout.count("no controller runs it now"))
@@ -156,7 +140,7 @@ def test_a_controller_that_was_killed_leaves_a_socket_behind(folder):
     wait_for(lambda: states(store).count("done") > n, process)
     answer = json.loads(run("stop", "a", "--store", store, "--json")[0])
     equal(answer["done_by"], "controller")
-    end(process, 0)
+    end(process)
 
 
 def test_running_is_said_of_what_a_controller_runs(folder):
@@ -167,17 +151,16 @@ def test_running_is_said_of_what_a_controller_runs(folder):
     equal(now(), ["idle", "ended"])
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
     process = start("sweep", write(folder, "c.ini", text), "--store", store, "--name", "c", "--trials", 3)
-    wait_for(lambda: len(now()) == 3 and "running" in [t["state"] for t in trials_now(store, "c")], process)
+    wait_for(lambda: running(store, "c"), process)
     equal(now(), ["waiting", "ended", "running"])
-    process.send_signal(signal.SIGTERM)
-    end(process, 130)
+    end(process, signal.SIGTERM, 130)
     equal(now(), ["idle", "ended", "paused"])
 
 
 def test_a_resume_that_cannot_begin_leaves_the_study_as_it_was(folder):
     store = make(folder)
     fails("sweep", "--resume", "a", "--store", store, "--trials", 9, "--devices", "cuda:0,cuda:0", code=2, says="twice")
-    equal((study(store)["state"], study(store)["now"], study(store)["end_rule"]), ("ended", "ended", "trials"))
+    equal((listed(store)["state"], listed(store)["now"], listed(store)["end_rule"]), ("ended", "ended", "trials"))
 
 
 def test_bad_input(folder):

@@ -6,43 +6,24 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, end, equal, fails, n_done, rows, run, running, show, start, trials_now, wait_for, write
 
 LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 50k")
 
 
 def begin(folder, *args):
     store = folder / "s.db"
-    process = start("daemon", "--store", store, "--devices", "cpu", *args)
-    wait_for(lambda: socket_answers(store), process)
-    return store, process
+    return store, tap.daemon(store, "--devices", "cpu", *args)
 
 
-def socket_answers(store):
-    with socket.socket(socket.AF_UNIX) as s:  # that it is there is not enough: it may be an old one, or not listen yet
-        return s.connect_ex(str(store) + ".sock") == 0
-
-
-def rows(store):
+def listed(store):
     done = subprocess.run([tap.TRAWL, "ls", "--store", str(store), "--json"], capture_output=True, text=True)
     return {row["name"]: row for row in json.loads(done.stdout)} if done.returncode == 0 else {}
-
-
-def n_done(store, name):
-    return sum(t["state"] == "done" for t in trials_now(store, name))
-
-
-def end(process, number=signal.SIGTERM, code=0):
-    process.send_signal(number)
-    out, err = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, code)
-    return out, err
 
 
 def test_a_study_is_handed_over_and_watched(folder):
@@ -51,15 +32,15 @@ def test_a_study_is_handed_over_and_watched(folder):
     assert "a daemon holds" in err and "4/4" in err, err
     assert "front of cost and perf" in out, out
     equal([t["state"] for t in trials_now(store, "a")], ["done"] * 4)
-    equal(rows(store)["a"]["end_rule"], "trials")
+    equal(listed(store)["a"]["end_rule"], "trials")
     run("sweep", "--resume", "a", "--store", store, "--trials", 6, "-q")
     equal(n_done(store, "a"), 6)
     fails("sweep", "--resume", "a", "--store", store, "--trials", 5, code=2, says=("has 6 trials already", "more than 6"))
-    equal(rows(store)["a"]["trials_max"], 6)
+    equal(listed(store)["a"]["trials_max"], 6)
     fails("sweep", folder / "s.ini", "--store", store, "--name", "a", code=1, says=("already has a study 'a'", "--resume a"))
     fails("sweep", folder / "s.ini", "--store", store, "--name", "b", "--devices", "cpu", code=2, says="chooses the devices")
     fails("sweep", folder / "s.ini", "--resume", "a", "--store", store, "--train.gamma", 0.5, code=2, says="train.gamma")
-    _, err = end(daemon)
+    _, err = end(daemon, signal.SIGTERM)
     assert "a: trial 3 done" in err and "a has ended (trials)" in err, err
     assert not pathlib.Path(str(store) + ".sock").exists()
 
@@ -73,30 +54,28 @@ def test_ranges_become_wider_while_a_daemon_serves(folder):
     wait_for(lambda: n_done(store, "a") > 2, watching)
     run("sweep", "--resume", "a", "--store", store, "--trials", 61, "-q", "--sweep.train.learning_rate.max", 0.5)  # under way, most likely
     equal((highest(), n_done(store, "a")), (0.5, 61))
-    equal(watching.wait(timeout=tap.PATIENCE_S), 0)
+    end(watching)
     run("sweep", "--resume", "a", "--store", store, "--trials", 80, "-q", "--sweep.train.learning_rate.max", 2)  # it has ended
     equal((highest(), n_done(store, "a")), (2, 80))
     rates = [t["params"]["train.learning_rate"] for t in show(store, "a")["trials"]]
     assert max(rates[61:]) > 0.5 >= max(rates[:61]), rates
     fails("sweep", "--resume", "a", "--store", store, "--trials", 90, "--sweep.train.learning_rate.max", 1, code=2, says="become only wider")
-    end(daemon)
+    end(daemon, signal.SIGTERM)
 
 def test_watching_ends_the_study_goes_on(folder):
     store, daemon = begin(folder)
     watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 100000)
     wait_for(lambda: n_done(store, "a") > 0, watcher)
-    watcher.send_signal(signal.SIGINT)
-    _, err = watcher.communicate(timeout=tap.PATIENCE_S)
-    equal(watcher.returncode, 130)
+    _, err = end(watcher, signal.SIGINT, 130)
     assert "the daemon continues a" in err, err
     n = n_done(store, "a")
     wait_for(lambda: n_done(store, "a") > n, daemon)
     run("stop", "a", "--store", store)
-    wait_for(lambda: rows(store)["a"]["state"] == "ended", daemon)
+    wait_for(lambda: listed(store)["a"]["state"] == "ended", daemon)
     n = len(trials_now(store, "a"))
     run("continue", "a", "--store", store)
     wait_for(lambda: len(trials_now(store, "a")) > n, daemon)
-    end(daemon)
+    end(daemon, signal.SIGTERM)
 
 
 def share_by_priority(folder, slots):
@@ -110,8 +89,8 @@ def share_by_priority(folder, slots):
     until = 1e3 * time.time()
     for name in priority:  # what runs may end
         run("pause", name, "--store", store)
-    wait_for(lambda: not any(t["state"] == "running" for name in priority for t in trials_now(store, name)), daemon)
-    end(daemon)
+    wait_for(lambda: not any(running(store, name) for name in priority), daemon)
+    end(daemon, signal.SIGTERM)
     had, longest = {}, 0
     for name in priority:
         trials = [t for t in show(store, name)["trials"][1:] if t["state"] == "done" and t["started_ms"] < until]
@@ -136,10 +115,8 @@ def test_what_ran_goes_on_after_any_end(folder):
     store, daemon = begin(folder)
     watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 100000)
     wait_for(lambda: n_done(store, "a") > 0, watcher)
-    daemon.kill()
-    daemon.communicate()
-    _, err = watcher.communicate(timeout=tap.PATIENCE_S)
-    equal(watcher.returncode, 1)
+    end(daemon, signal.SIGKILL, -9)
+    _, err = end(watcher, code=1)
     assert "continues when one starts again" in err, err
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
         n = n_done(store, "a")
@@ -148,7 +125,7 @@ def test_what_ran_goes_on_after_any_end(folder):
         end(daemon, number, -9 if number == signal.SIGKILL else 0)
     trials = trials_now(store, "a")
     equal([t["number"] for t in trials], list(range(len(trials))))
-    equal(rows(store)["a"]["state"], "running")
+    equal(listed(store)["a"]["state"], "running")
 
 
 def test_the_background(folder):
@@ -178,7 +155,7 @@ def test_log_files_rotate(folder):
     log.write_text("x" * (1 << 20))
     pathlib.Path(str(log) + ".1").write_text("old")
     _, daemon = begin(folder, "--log", log, "--log-mb", 1, "--log-keep", 2)
-    end(daemon)
+    end(daemon, signal.SIGTERM)
     equal(pathlib.Path(str(log) + ".1").stat().st_size, 1 << 20)
     equal(pathlib.Path(str(log) + ".2").read_text(), "old")
     assert "serving" in log.read_text()
@@ -219,12 +196,8 @@ def test_studies_beyond_the_places_wait_their_turn(folder):
         run("continue", "s%d" % i, "--store", store)
     run("sweep", folder / "s.ini", "--store", store, "--name", "last", "--trials", 2, "-q")
 
-    def states():
-        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
-            return dict(db.execute("SELECT name, state FROM study").fetchall())
-    wait_for(lambda: set(states().values()) == {"ended"}, daemon)
-    _, err = end(daemon)
+    wait_for(lambda: rows(store, "SELECT DISTINCT state FROM study") == [("ended",)], daemon)
+    _, err = end(daemon, signal.SIGTERM)
     assert "64 studies continue, others wait their turn" in err, err
-    with contextlib.closing(sqlite3.connect(store)) as db:
-        equal(db.execute("SELECT count(*), min(state), max(state) FROM trial").fetchone(), (1 + 2 * n, "done", "done"))
-        equal(db.execute("SELECT DISTINCT end_rule FROM study").fetchall(), [("trials",)])
+    equal(rows(store, "SELECT count(*), min(state), max(state) FROM trial"), [(1 + 2 * n, "done", "done")])
+    equal(rows(store, "SELECT DISTINCT end_rule FROM study"), [("trials",)])

@@ -1,10 +1,9 @@
 """trawl extend: a finished trial is trained for more steps from its kept checkpoint, as a trial of its own."""
 import json
-import sqlite3
+import signal
 
-import asking
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, write
+from tap import TINY_SWEEP, equal, fails, rows, run, show, write
 
 # Without annealing a training that is extended gives the bytes of one that was that long from the start.
 SAME = TINY_SWEEP.replace("device = cpu", "device = cpu\nanneal_lr = false\nlog_interval_s = 0")
@@ -19,9 +18,8 @@ def sweep(folder, text=SAME, trials=3, keep="all"):
 
 
 def curve(store, number, name="score"):
-    with sqlite3.connect("file:%s?mode=ro" % store, uri=True) as db:
-        return db.execute("SELECT m.env_steps, m.value FROM metric AS m JOIN metric_name AS n ON n.id = m.name_id JOIN trial AS t ON "
-                          "t.id = m.trial_id WHERE n.name = ? AND t.number = ? ORDER BY m.env_steps", (name, number)).fetchall()
+    return rows(store, "SELECT m.env_steps, m.value FROM metric AS m JOIN metric_name AS n ON n.id = m.name_id JOIN trial AS t ON "
+                "t.id = m.trial_id WHERE n.name = ? AND t.number = ? ORDER BY m.env_steps", name, number)
 
 
 def trained_from_the_start(folder, store, number):
@@ -123,11 +121,10 @@ def test_what_cannot_be_extended(folder):
 
 def test_a_running_controller_extends(folder):
     store = sweep(folder)
-    daemon = asking.daemon(store)
+    daemon = tap.daemon(store)
     out = json.loads(run("extend", "a", 2, "--steps", "3x", "--store", store, "--json")[0])
     equal(out["done_by"], "controller")
     tap.wait_for(lambda: show(store, "a")["trials"][3]["state"] == "done", daemon)
     new = show(store, "a")["trials"][3]
     equal((new["score"], new["env_steps"]), (trained_from_the_start(folder, store, 3)["perf"], 12288))
-    daemon.terminate()
-    daemon.communicate(timeout=tap.PATIENCE_S)
+    tap.end(daemon, signal.SIGTERM)

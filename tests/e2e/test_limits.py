@@ -1,21 +1,14 @@
 """Budgets and stop rules: each ends its study, and the store names the rule."""
-import json
 import re
 import signal
-import sqlite3
 
-import tap
-from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
-
-
-def study(store):
-    return json.loads(run("ls", "--store", store, "--json")[0])[0]
+from tap import TINY_SWEEP, change, end, equal, fails, listed, run, running, show, start, wait_for, write
 
 
 def ended_by(folder, rule, *args, text=TINY_SWEEP):
     store = folder / ("%s.db" % rule)
     run("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "-q", *args)
-    row = study(store)
+    row = listed(store)
     equal((row["state"], row["end_rule"]), ("ended", rule))
     assert rule in run("show", "a", "--store", store)[0]
     return store, row
@@ -39,16 +32,12 @@ def test_what_waits_is_told_and_used_later(folder):
     store = folder / "s.db"
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 3)
-    wait_for(lambda: "running" in [t["state"] for t in trials_now(store, "a")], process)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=tap.PATIENCE_S)
+    wait_for(lambda: running(store), process)
+    end(process, signal.SIGTERM, 130)
     stopped = show(store, "a")["trials"][0]
-    db = sqlite3.connect(store)  # the budget is counted from trials that have ended: one has
-    db.execute("UPDATE study SET trials_max = 0, checksum = NULL")
-    db.execute("INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, cost_s, score, created_ms) "
-               "SELECT study_id, 1, 'done', params, config, origin, seed, 1, 1000.0, 0.1, created_ms FROM trial")
-    db.commit()
-    db.close()
+    change(store, "UPDATE study SET trials_max = 0, checksum = NULL")  # the budget is counted from trials that have ended: one has
+    change(store, "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, cost_s, score, created_ms) "
+           "SELECT study_id, 1, 'done', params, config, origin, seed, 1, 1000.0, 0.1, created_ms FROM trial")
     out, _ = run("sweep", "--resume", "a", "--store", store, "--budget", "1s", "-q")
     assert "1 done, 0 failed, 0 stopped, 1 waiting" in out and "ended (budget)" in out, out
     equal([t["state"] for t in show(store, "a")["trials"]], ["queued", "done"])
@@ -71,7 +60,7 @@ def test_target(folder):
     assert "is expected, from 2 runs (target -1000)" in row["end_text"], row
     assert any(t["origin"] == "confirm" for t in trials), trials
     run("sweep", "--resume", "a", "--store", store, "-q", "--target", "1e9", "--trials", len(trials) + 2)
-    equal((study(store)["end_rule"], study(store)["trials"]), ("trials", len(trials) + 2))
+    equal((listed(store)["end_rule"], listed(store)["trials"]), ("trials", len(trials) + 2))
     text = TINY_SWEEP.replace("method = sobol", "method = sobol\ngoal = minimize\nconfirm = 0")
     lower = folder / "lower"
     lower.mkdir()

@@ -1,8 +1,6 @@
 """test_outcomes.py - limits of outcomes and a third objective, from the config to the files that leave a study: programs, clients of
 ask/tell, and Trawl's own trainer."""
-import contextlib
 import csv
-import http.client
 import io
 import json
 import sqlite3
@@ -143,21 +141,6 @@ def test_a_metric_that_nobody_reports(folder):
     assert trials[0]["reason"].startswith("no memry: [sweep.limit.mem] needs it, and the run reported cost, memory, score"), trials
 
 
-def status_of(server, path):
-    """Once the server's models are there."""
-    found = []
-
-    def look():
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=tap.PATIENCE_S)
-        with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Authorization": "Bearer %s" % server.token})
-            answer = connection.getresponse()
-            found.append((answer.status, answer.read()))
-            return answer.status != 202
-    wait_for(look)
-    return found[-1][0]
-
-
 def test_no_trial_keeps_the_limit(folder):
     sweep(folder, trials=6, max="10")
     study = show(folder / "own.db", "own")
@@ -171,7 +154,8 @@ def test_no_trial_keeps_the_limit(folder):
     equal([t["feasible"] for t in show(folder / "own.db", "own")["trials"]], [False] * 8)
     server = asking.Server(folder / "own.db")
     for path, status in (("front", 200), ("insight", 200), ("model/front", 200), ("hypervolume", 200), ("model/slice?param=param.x", 404)):
-        equal((path, status_of(server, "/api/v1/studies/own/" + path)), (path, status))
+        answer = wait_for(lambda: [s for s in [server.request("/api/v1/studies/own/" + path)[0]] if s != 202])  # models take a while
+        equal((path, answer), (path, [status]))
     server.end()
 
 

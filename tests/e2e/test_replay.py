@@ -2,17 +2,14 @@
 of controller and workers, resumes, trials that people left out or gave, and a space that was widened. It notices what differs."""
 import json
 import math
-import os
-import pathlib
 import random
 import signal
-import sqlite3
 import subprocess
 import time
 
 import asking
 import tap
-from tap import TINY_SWEEP, equal, fails, run, write
+from tap import TINY_SWEEP, change, children, end, equal, fails, rows, run, write
 
 PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto") + """
 [sweep.train.total_timesteps]
@@ -22,18 +19,8 @@ max = 16384
 """
 
 
-def rows(store, what):
-    with sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S) as db:
-        found = db.execute(what).fetchall()
-    db.close()
-    return found
-
-
 def finished(store):
-    try:
-        return rows(store, "SELECT count(*) FROM trial WHERE state = 'done'")[0][0]
-    except sqlite3.OperationalError:
-        return 0
+    return len(rows(store, "SELECT 1 FROM trial WHERE state = 'done'"))
 
 
 def replay(store, name="a", code=0):
@@ -41,20 +28,8 @@ def replay(store, name="a", code=0):
     return json.loads(out)
 
 
-def children(pid):
-    out = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout
-    return [int(word) for word in out.split()]
-
-
 def sweep_words(folder, store, *more):
     return ["sweep", *more, "--store", store, "--devices", "cmd*4:%s worker --stdio" % tap.TRAWL]
-
-
-def kill(pid):
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def test_many_workers_kills_and_resumes_replay_to_the_same_bytes(folder):
@@ -68,8 +43,9 @@ def test_many_workers_kills_and_resumes_replay_to_the_same_bytes(folder):
         killed = False
         while finished(store) < until and process.poll() is None:
             time.sleep(0.01)
-            if not killed and finished(store) >= until - 4 and children(process.pid):
-                kill(chance.choice(children(process.pid)))
+            workers = children(process.pid)
+            if not killed and workers and finished(store) >= until - 4:
+                tap.kill(chance.choice(workers))
                 killed = True
         process.kill()
         process.wait()
@@ -100,7 +76,7 @@ def test_proposals_that_are_made_together(folder):
     """Past 16 trials under way a few are proposed at a time, runs that confirm among them; a controller that is killed loses none of its queue."""
     text, chance = PARETO.replace("[sweep]", "[sweep]\ndevices = none\nconfirm = 0.5"), random.Random(7)
     store = folder / "s.db"
-    process, server = asking.daemon(store), asking.Server(store)
+    process, server = tap.daemon(store), asking.Server(store)
     asking.submit(folder, store, text, 200)
     held = [server.ask("client %d" % i) for i in range(40)]
     for k in range(70):
@@ -109,12 +85,9 @@ def test_proposals_that_are_made_together(folder):
         server.tell(told, score=chance.random() * 0.1 - abs(math.log10(x / 0.003)), cost=told["params"]["train.total_timesteps"] / 1000)
         held.append(server.ask("client %d" % (40 + k)))
         if k == 40:
-            process.kill()
-            process.wait()
-            pathlib.Path(str(store) + ".sock").unlink()  # of the one that is gone
-            process = asking.daemon(store)
-    process.kill()
-    process.wait()
+            end(process, signal.SIGKILL, -9)
+            process = tap.daemon(store)
+    end(process, signal.SIGKILL, -9)
     found = replay(store)
     equal(found["differences"], [])
     seen = [json.loads(s) for s, in rows(store, "SELECT seen FROM trial WHERE seen IS NOT NULL ORDER BY number")]
@@ -132,11 +105,7 @@ def test_another_order_of_results_is_noticed(folder):
     seen = json.loads(seen)
     assert seen["ended"], seen
     seen["ended"] = seen["ended"][:-1]  # as if the proposal had not known the last result
-    db = sqlite3.connect(store)
-    db.execute("DROP TRIGGER trial_finished_is_final")
-    db.execute("UPDATE trial SET seen = ?, checksum = NULL WHERE number = ?", (json.dumps(seen), number))
-    db.commit()
-    db.close()
+    change(store, "UPDATE trial SET seen = ?, checksum = NULL WHERE number = ?", json.dumps(seen), number)
     found = replay(store, code=1)
     first = found["differences"][0]  # one result more may leave the next proposal as it was, but not all that follow
     assert first["trial"] >= number, (first, number)

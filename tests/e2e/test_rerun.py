@@ -4,11 +4,9 @@ import math
 import os
 import re
 import signal
-import sqlite3
 import statistics
 
-import tap
-from tap import TINY_SWEEP, equal, fails, run, show, start, write
+from tap import TINY_SWEEP, change, end, equal, rows, fails, run, show, start, write
 
 
 def make(folder, text=TINY_SWEEP, **more):
@@ -35,14 +33,6 @@ def test_the_stored_seed_gives_the_same_bytes(folder):
     assert "equal" in out and "DIFFERENT" not in out, out
     assert json.loads(run("eval", folder / "p.ckpt", "--episodes", 4, "--json")[0])["episodes"] >= 4
     equal(show(store, "a")["trials"], trials)  # the store was only read
-
-
-def change(store, sql, *values):
-    db = sqlite3.connect(store)
-    db.execute("DROP TRIGGER trial_finished_is_final")
-    db.execute(sql, values)
-    db.commit()
-    db.close()
 
 
 def test_another_result_is_told(folder):
@@ -134,8 +124,7 @@ def test_confirming_is_queued(folder):
 
 def test_short_trials_have_whole_curves(folder):
     store = make(folder, TINY_SWEEP.replace("4096", "300k"))
-    db = sqlite3.connect(store)
-    for cost_s, points in db.execute("SELECT t.cost_s, (SELECT COUNT(DISTINCT env_steps) FROM metric m WHERE m.trial_id = t.id) FROM trial t"):
+    for cost_s, points in rows(store, "SELECT t.cost_s, (SELECT COUNT(DISTINCT env_steps) FROM metric m WHERE m.trial_id = t.id) FROM trial t"):
         assert points >= min(18, cost_s / 0.05), (cost_s, points)
 
 
@@ -174,8 +163,7 @@ def test_a_killed_rerun_has_stored_the_runs_that_it_printed(folder):
     store = make(folder, TINY_SWEEP.replace("4096", "100k"))
     process = start("rerun", "a", "--trial", 0, "--store", store, "--seeds", 1000)
     printed = [re.search(r"seed (\d+)", process.stderr.readline()).group(1) for _ in range(2)]
-    process.kill()
-    process.communicate(timeout=tap.PATIENCE_S)
+    end(process, signal.SIGKILL, -9)
     kept = show(store, "a")["trials"][4:]
     equal([str(t["seed"]) for t in kept[:2]], printed)
     equal({t["state"] for t in kept}, {"done"})
@@ -187,9 +175,7 @@ def test_an_interrupt_tells_what_was_trained(folder):
     process = start("rerun", "a", "--trial", 0, "--store", store, "--seeds", 1000)
     for _ in range(2):
         process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 130)
+    out, err = end(process, signal.SIGINT, 130)
     assert "mean" in out and "interrupted after" in err, (out, err)
 
 

@@ -3,12 +3,11 @@ a device that does not open, a trial that needs too much memory."""
 import os
 import pathlib
 import signal
-import sqlite3
 import subprocess
 import time
 
 import tap
-from tap import TINY, TINY_SWEEP, Skip, children, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY, TINY_SWEEP, Skip, children, end, equal, fails, rows, run, running, show, start, trials_now, wait_for, write
 
 LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
 GREEDY = TINY.replace("core = none", "core = mlp") + """
@@ -29,10 +28,6 @@ values = 8, 8192
 CROWD = ("--sweep.cost", "env_steps")  # more trials than cores may run at a time
 
 
-def running(store, name):
-    return [t for t in trials_now(store, name) if t["state"] == "running"]
-
-
 def test_four_slots(folder):
     store = folder / "s.db"
     config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "100k"))
@@ -42,10 +37,9 @@ def test_four_slots(folder):
     done = lambda: [t for t in trials_now(store, "a") if t["state"] == "done"]
     wait_for(lambda: len(done()) >= 16 and {t["slot"] for t in done()} == set(names), process)
     run("pause", "a", "--store", store)  # what runs may end
-    wait_for(lambda: not running(store, "a"), process)
+    wait_for(lambda: not running(store), process)
     run("stop", "a", "--store", store)
-    process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 0)
+    end(process)
     study = show(store, "a")
     trials = [t for t in study["trials"] if t["state"] != "queued"]  # some may wait, proposed ahead
     equal([t["number"] for t in trials], list(range(len(trials))))
@@ -85,33 +79,33 @@ def test_no_more_trials_than_cores_where_cost_is_time(folder):
 def test_slots_of_a_cpu_share_its_cores(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2)
-    wait_for(lambda: len(running(store, "a")) == 2, process)
+    wait_for(lambda: len(running(store)) == 2, process)
     cores = [os.sched_getaffinity(pid) for pid in children(process.pid)]
     equal(len(cores), 2)
     if len(os.sched_getaffinity(0)) > 1:
         assert not cores[0] & cores[1], cores
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 130)
+    end(process, signal.SIGINT, 130)
     equal({t["state"] for t in trials_now(store, "a")}, {"queued"})
 
 
 def test_a_killed_worker_leaves_the_others_alone(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 3, *CROWD)
-    wait_for(lambda: len(running(store, "a")) == 3, process)
-    before = {t["number"]: t["started_ms"] for t in running(store, "a")}
+    wait_for(lambda: len(running(store)) == 3, process)
+    before = {t["number"]: t["started_ms"] for t in running(store)}
     os.kill(children(process.pid)[1], signal.SIGABRT)
-    wait_for(lambda: len(running(store, "a")) == 3 and len(trials_now(store, "a")) == 4, process)
-    trials = trials_now(store, "a")
+
+    def replaced():
+        trials = trials_now(store)
+        return sum(t["state"] == "running" for t in trials) == 3 and len(trials) == 4 and trials
+    trials = wait_for(replaced, process)
     failed = [t for t in trials if t["state"] == "failed"]
     equal(len(failed), 1)
     assert "signal 6" in failed[0]["reason"], failed
     for t in trials:  # the others never noticed
         if t["number"] in before and t["state"] == "running":
             equal((t["attempt"], t["started_ms"]), (1, before[t["number"]]))
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=tap.PATIENCE_S)
+    end(process, signal.SIGTERM, 130)
     equal({t["state"] for t in trials_now(store, "a")}, {"failed", "queued"})
 
 
@@ -119,7 +113,7 @@ def test_a_frozen_worker_is_replaced(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2,
                     "--sweep.hang_timeout_s", 6)  # the other one may be late on a busy machine
-    wait_for(lambda: len(running(store, "a")) == 2, process)
+    wait_for(lambda: len(running(store)) == 2, process)
     worker = children(process.pid)[0]
     again = lambda: [t for t in trials_now(store, "a") if t["attempt"] > 1]
     for _ in range(10):  # one that has not said yet that it lives is not missed: it may go on for a while
@@ -134,9 +128,8 @@ def test_a_frozen_worker_is_replaced(folder):
     (trial,) = again()  # frozen from outside, which is no fault of its own
     assert trial["state"] in ("queued", "running"), trial
     assert tap.is_gone(worker)
-    wait_for(lambda: len(running(store, "a")) == 2, process)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=tap.PATIENCE_S)
+    wait_for(lambda: len(running(store)) == 2, process)
+    end(process, signal.SIGINT, 130)
 
 
 def test_a_device_that_does_not_open_is_left_alone(folder):
@@ -188,11 +181,7 @@ def test_a_limit_that_holds_no_worker_is_named(folder):
 
 
 def curve(store):
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)
-    try:
-        return set(db.execute("SELECT env_steps, name_id, value FROM metric"))
-    finally:
-        db.close()
+    return set(rows(store, "SELECT env_steps, name_id, value FROM metric"))
 
 
 def test_a_killed_trial_goes_on_from_its_checkpoint(folder):

@@ -4,11 +4,9 @@ import json
 import math
 import os
 import signal
-import sqlite3
-import time
 import zlib
 
-from tap import PATIENCE_S, TINY, TINY_SWEEP, equal, fails, run, show, start, write
+from tap import TINY, TINY_SWEEP, change, end, equal, fails, rows, run, show, start, wait_for, write
 
 # Many agents and few steps: 128 of each, of episodes that last 200.
 BREAKOUT = """
@@ -84,9 +82,7 @@ def test_an_evaluation_that_no_episode_ends_in(folder):
     process = start("eval", folder / "p.ckpt", "--max-steps", "1G", "--episodes", 1000000, "--env.length", 1000000)
     while "evaluating: 0 of" not in process.stderr.readline():  # it says that it is alive
         pass
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE_S)
-    equal(process.returncode, 130)
+    end(process, signal.SIGINT, 130)
 
 
 def test_every_metric_may_be_searched_by_but_the_clock(folder):
@@ -96,12 +92,8 @@ def test_every_metric_may_be_searched_by_but_the_clock(folder):
         name = metric.split("/")[1]
         run("sweep", write(folder, "s.ini", text), "--store", store, "--name", name, "--trials", 2, "-q")
         for i, interval in enumerate((0, 1e6)):  # reports come after every rollout, or once
-            db = sqlite3.connect(store)
-            db.execute("DROP TRIGGER IF EXISTS trial_finished_is_final")
-            db.execute("UPDATE trial SET checksum = NULL, config = replace(config, 'log_interval_s = 1', 'log_interval_s = %g') WHERE number = %d" %
-                       (interval, i))
-            db.commit()
-            db.close()
+            change(store, "UPDATE trial SET checksum = NULL, config = replace(config, 'log_interval_s = 1', ?) WHERE number = ?",
+                   "log_interval_s = %g" % interval, i)
             result = json.loads(run("rerun", name, "--trial", i, "--store", store, "--json")[0])
             equal((result["same"], result["now"]["score"]), (True, trials(store, name)[i]["score"]))
     for metric in ("wall_s", "steps_per_s", "profile/env"):
@@ -132,21 +124,8 @@ def interrupted(folder, store, threads=1):
     """Two trials that were stopped at the same time, each with a checkpoint."""
     text = CARTPOLE.replace("threads = 1", "threads = %d" % threads).replace("total_timesteps = 200k", "total_timesteps = 600k\nlog_interval_s = 0.05")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 2, "--runs-per-device", 2, "-q")
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        time.sleep(0.05)
-        if os.path.exists(store):
-            db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
-            try:
-                if db.execute("SELECT count(DISTINCT trial_id) FROM metric").fetchone()[0] == 2:
-                    break
-            except sqlite3.OperationalError:
-                pass
-            finally:
-                db.close()
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE_S)
-    equal(process.returncode, 130)
+    wait_for(lambda: rows(store, "SELECT count(DISTINCT trial_id) FROM metric") == [(2,)], process)
+    end(process, signal.SIGINT, 130)
     equal([t["state"] for t in trials(store)], ["queued", "queued"])
 
 
@@ -168,12 +147,10 @@ def test_a_checkpoint_belongs_to_its_trial(folder):
     for t in trials(store):
         equal(t["state"], "done")
         equal(json.loads(run("rerun", "a", "--store", store, "--trial", t["number"], "--json")[0])["same"], True)
-    db = sqlite3.connect(store)  # one run's curve and no other's: its clock only rises
-    for i in (1, 2):
-        wall = [row[0] for row in db.execute("SELECT wall_s FROM metric WHERE trial_id = ? AND name_id = (SELECT id FROM "
-                                             "metric_name WHERE name = 'perf') ORDER BY env_steps", (i,))]
+    for i in (1, 2):  # one run's curve and no other's: its clock only rises
+        wall = rows(store, "SELECT wall_s FROM metric WHERE trial_id = ? AND name_id = (SELECT id FROM metric_name WHERE name = 'perf') "
+                    "ORDER BY env_steps", i)
         assert wall and wall == sorted(wall), wall
-    db.close()
 
 
 def test_a_missing_checkpoint_is_told_and_a_linked_store_keeps_its_own(folder):
@@ -210,11 +187,7 @@ def test_a_trial_keeps_its_threads_and_names_all_who_made_it(folder):
     assert two["program"].startswith("earlY ") and ", then by trawl " in two["program"], two["program"]
     equal(json.loads(run("rerun", "a", "--store", store, "--trial", 0, "--json")[0])["same"], True)
     assert "; made by earlY " in run("export", "a", "--store", store, "--pick", "trial=1")[0]
-    db = sqlite3.connect(store)
-    db.execute("DROP TRIGGER IF EXISTS trial_finished_is_final")
-    db.execute("UPDATE trial SET checksum = NULL, score = score + 1")
-    db.commit()
-    db.close()
+    change(store, "UPDATE trial SET checksum = NULL, score = score + 1")
     fails("rerun", "a", "--store", store, "--trial", 1, code=1, says="resumed by another build")
 
 
@@ -222,21 +195,8 @@ def test_stopped_in_its_evaluation_a_trial_goes_on_there(folder):
     store = folder / "s.db"
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 4096\neval_episodes = 2M")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 1, "-q")
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        time.sleep(0.05)
-        if os.path.exists(store):
-            db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
-            try:
-                if db.execute("SELECT count(*) FROM metric WHERE env_steps = 4096").fetchone()[0] > 0:
-                    break
-            except sqlite3.OperationalError:
-                pass
-            finally:
-                db.close()
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE_S)
-    equal(process.returncode, 130)
+    wait_for(lambda: rows(store, "SELECT 1 FROM metric WHERE env_steps = 4096"), process)
+    end(process, signal.SIGINT, 130)
     equal([t["state"] for t in trials(store)], ["queued"])
     assert (folder / "s.db.checkpoints" / "a-0.ckpt").exists()
     said = resume(store)

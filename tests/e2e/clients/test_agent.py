@@ -4,13 +4,11 @@ import http.server
 import json
 import os
 import signal
-import sqlite3
 import sys
 import threading
 
-import tap
-from asking import OUTSIDE, Server, daemon, served, state_of, submit
-from tap import equal, fails, is_gone, run, show, start, wait_for, write
+from asking import OUTSIDE, Server, daemon, served, submit
+from tap import end, equal, fails, is_gone, listed, rows, run, running, show, start, wait_for, write
 
 # Reports its learning rate, and obeys the first word that its file `orders` holds.
 TRAINER = """
@@ -19,21 +17,23 @@ args = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 print("args", args, "gpu", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
 print("TRAWL score=%s step=1 loss=0.5" % args["--Learning-Rate"], flush=True)
 orders = pathlib.Path(__file__).with_name("orders")
-if orders.exists():
-    word = orders.read_text().split()[0]
-    if word == "crash":
-        print("out of everything", file=sys.stderr)
-        sys.exit(3)
-    if word in ("wait", "deaf"):
-        import signal
-        if word == "deaf":
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        pathlib.Path(__file__).with_name("pid").write_text(str(os.getpid()))
-        n = 1
-        while orders.exists():
-            n += 1
-            print("TRAWL score=%s step=%d" % (args["--Learning-Rate"], n), flush=True)
-            time.sleep(0.05)
+try:
+    word = orders.read_text()
+except FileNotFoundError:
+    word = ""
+if word == "crash":
+    print("out of everything", file=sys.stderr)
+    sys.exit(3)
+if word == "deaf":
+    import signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if word:
+    pathlib.Path(__file__).with_name("pid").write_text(str(os.getpid()))
+n = 1
+while word and orders.exists():
+    n += 1
+    print("TRAWL score=%s step=%d" % (args["--Learning-Rate"], n), flush=True)
+    time.sleep(0.05)
 print("TRAWL score=%s step=1000 cost=2.5" % args["--Learning-Rate"], flush=True)
 """
 
@@ -48,15 +48,12 @@ def agent(folder, place, *more, words=None, **env):
 
 
 def finished(process, code=0):
-    _, err = process.communicate(timeout=tap.PATIENCE_S)
-    assert process.returncode == code, (process.returncode, err[-2000:])
-    return err
+    return end(process, code=code)[1]
 
 
 def running_program(folder):
     """The process id of the program that waits for its orders."""
-    wait_for(lambda: (folder / "pid").exists() and (folder / "pid").read_text() != "")
-    pid = int((folder / "pid").read_text())
+    pid = int(wait_for(lambda: (folder / "pid").exists() and (folder / "pid").read_text()))
     (folder / "pid").unlink()
     return pid
 
@@ -66,7 +63,11 @@ def test_a_study_from_its_first_trial_to_its_last(folder):
         here = folder / place
         here.mkdir()
         with served(here, trials=6) as (s, store):
-            finished(agent(here, s.url if place == "server" else store, "--jobs", 3))
+            (here / "orders").write_text("wait")
+            process = agent(here, s.url if place == "server" else store, "--jobs", 3)
+            wait_for(lambda: len(running(store)) == 3, process)
+            (here / "orders").unlink()
+            finished(process)
             t = show(store, "a")["trials"]
             equal([x["state"] for x in t], ["done"] * 6)
             for x in t:
@@ -77,9 +78,9 @@ def test_a_study_from_its_first_trial_to_its_last(folder):
             assert "'--epochs': '3'" in log and "gpu None" in log, log
             ini = (here / "runs" / "0" / "config.ini").read_text()
             assert "epochs = 3" in ini, ini
-            curve = s.get("/api/v1/studies/a/trials/0/curves?metrics=score,loss", lambda x: len(x["curves"]["score"]["env_steps"]) == 2)
-            equal(curve["curves"]["score"]["env_steps"], [1, 1000])
-            equal(curve["curves"]["loss"]["value"], [0.5])
+            last = "/api/v1/studies/a/trials/5/curves?metrics=score,loss"  # it began without orders
+            curve = s.wait(last, lambda x: len(x["curves"]["score"]["env_steps"]) == 2)["curves"]
+            equal((curve["score"]["env_steps"], curve["loss"]["value"]), ([1, 1000], [0.5]))
 
 
 def test_each_gpu_has_its_own(folder):
@@ -97,7 +98,7 @@ def test_a_crash_is_a_failed_trial(folder):
         t = show(store, "a")["trials"]
         equal({x["state"] for x in t[:3]}, {"failed"})
         equal(t[0]["reason"], "ended with exit code 3: out of everything")
-        equal(state_of(store), "ended")
+        equal(listed(store)["state"], "ended")
 
 
 def test_a_program_that_is_not_here(folder):
@@ -122,7 +123,7 @@ def test_a_stop_ends_the_program(folder):
             run("stop", "a", "--store", store)
             wait_for(lambda: is_gone(pid), process)
             finished(process)
-            leases = s.get("/api/v1/studies/a/trials/0/leases", lambda x: x["leases"][0]["told"] is not None)["leases"]
+            leases = s.wait("/api/v1/studies/a/trials/0/leases", lambda x: x["leases"][0]["told"] is not None)["leases"]
             equal([(x["state"], x["late"], x["told"]["state"]) for x in leases], [("returned", True, "stopped")])
 
 
@@ -146,8 +147,7 @@ def test_nothing_outlives_a_killed_agent(folder):
         (folder / "orders").write_text("wait")
         process = agent(folder, s.url, "--name", "mine")
         pid = running_program(folder)
-        process.kill()
-        process.wait()
+        end(process, signal.SIGKILL, -9)
         wait_for(lambda: is_gone(pid))
         (folder / "orders").unlink()
         finished(agent(folder, s.url, "--name", "mine"))
@@ -160,12 +160,10 @@ def test_a_result_outlives_the_network(folder):
         (folder / "orders").write_text("wait")
         process = agent(folder, s.url, "--name", "one")
         running_program(folder)
-        s.process.kill()
-        s.process.wait()
+        end(s.process, signal.SIGKILL, -9)
         (folder / "orders").unlink()
         wait_for(lambda: list((folder / "spool").glob("*.told.json")), process)
-        process.kill()
-        process.wait()
+        end(process, signal.SIGKILL, -9)
         s.process = Server(store, port=s.port).process
         finished(agent(folder, s.url, "--name", "two"))
         t = show(store, "a")["trials"]
@@ -209,8 +207,7 @@ def test_lost_answers_double_nothing(folder):
         finished(agent(folder, "http://127.0.0.1:%d" % proxy.server_port, "--jobs", 2))
         proxy.shutdown()
         equal([(x["state"], x["attempt"]) for x in show(store, "a")["trials"]], [("done", 1)] * 6)
-        with sqlite3.connect(store) as db:
-            equal(db.execute("SELECT count(*), count(DISTINCT trial_id) FROM lease").fetchone(), (6, 6))
+        equal(rows(store, "SELECT count(*), count(DISTINCT trial_id) FROM lease"), [(6, 6)])
 
 
 def test_tokens(folder):
@@ -229,8 +226,7 @@ def test_tokens(folder):
     spooled = "".join(p.read_text() for p in (folder / "spool").iterdir())
     assert s.token not in spooled
     s.end()
-    controller.send_signal(signal.SIGTERM)
-    controller.communicate(timeout=tap.PATIENCE_S)
+    end(controller, signal.SIGTERM)
 
 
 def test_wrong_usage(folder):

@@ -1,18 +1,15 @@
 """test_ask.py - trials that are trained elsewhere: ask, report, tell, enqueue and add over HTTP, with clients that repeat themselves,
 fall silent or come late, and with a controller and a server that are killed in between."""
-import http.client
 import json
 import math
-import pathlib
-import re
 import signal
-import sqlite3
 import threading
 
 import asking
+import serve_client
 import tap
-from asking import OUTSIDE, Server, daemon, state_of
-from tap import equal, run, show, start, wait_for, write
+from asking import OUTSIDE, Server, daemon
+from tap import end, equal, listed, rows, run, running, show, start, wait_for, write
 from trawl_client import Refused, Study
 
 # Nobody here plays: clients make the scores up.
@@ -59,13 +56,13 @@ def test_two_clients_ask_and_tell(folder):
         c = s.ask("a")
         equal((c["trial"], c["again"]), (2, False))
         equal(s.tell(c, score=0.25), {"trial": 2, "counted": True, "late": False, "again": False})  # its cost: the time since ask
-        wait_for(lambda: state_of(store) == "ended")
+        wait_for(lambda: listed(store)["state"] == "ended")
         equal(s.ok("a/trials:ask", {"client": "a"})["state"], "ended")
         t = show(store, "a")["trials"]
         equal([x["state"] for x in t], ["done", "failed", "done"])
         equal((t[0]["score"], t[0]["cost_s"], t[0]["env_steps"], t[1]["reason"]), (0.5, 2, 100, "no GPU"))
         assert t[2]["cost_s"] > 0, t[2]
-        equal(s.get("/api/v1/studies/a/trials/0/curves?metrics=perf")["curves"]["perf"]["value"], [0.5])
+        equal(s.wait("/api/v1/studies/a/trials/0/curves?metrics=perf")["curves"]["perf"]["value"], [0.5])
 
 
 def test_what_is_said_twice_counts_once(folder):
@@ -83,7 +80,7 @@ def test_what_is_said_twice_counts_once(folder):
         assert "never changes" in answer["error"], answer
         equal(s.report(a, step=30, metrics={"perf": 1})["stop"], True)
         equal(trial_of(store, 0)["score"], 0.5)
-        curve = s.get("/api/v1/studies/a/trials/0/curves?metrics=perf", lambda x: len(x["curves"]["perf"]["value"]) == 2)["curves"]["perf"]
+        curve = s.wait("/api/v1/studies/a/trials/0/curves?metrics=perf", lambda x: len(x["curves"]["perf"]["value"]) == 2)["curves"]["perf"]
         equal((curve["env_steps"], curve["value"], curve["wall_s"]), ([10, 20], [0.125, 0.25], [1, 2]))
 
 
@@ -104,7 +101,7 @@ def test_silence_puts_back_once_then_loses(folder):
         equal(s.tell(b, score=0.7, cost=1)["late"], True)
         t = trial_of(store, 0)
         equal((t["state"], t["score"]), ("lost", None))
-        leases = s.get("/api/v1/studies/a/trials/0/leases")["leases"]
+        leases = s.wait("/api/v1/studies/a/trials/0/leases")["leases"]
         equal([(x["client"], x["state"], x["late"], x["told"]["score"]) for x in leases],
               [("a", "expired", True, 0.9), ("b", "expired", True, 0.7)])
         assert not any("token" in x for x in leases), leases
@@ -139,7 +136,7 @@ def test_enqueue_and_add(folder):
         s.ok("a/trials:add", {"params": {"train.gamma": 0.86}, "state": "failed", "reason": "diverged"})
         x = trial_of(store, done["trial"])
         equal((x["state"], x["origin"], x["score"], x["cost_s"], x["env_steps"]), ("done", "added", 0.5, 3, 7))
-        s.get("/api/v1/studies/a/front", lambda x: [p["trial"] for p in x["points"]] == [done["trial"]])
+        s.wait("/api/v1/studies/a/front", lambda x: [p["trial"] for p in x["points"]] == [done["trial"]])
         equal(first["trial"], 0)
         # a part of that run: one value is smaller, the run pays for it
         shorter = {"train.gamma": 0.85, "train.learning_rate": 0.001}
@@ -213,7 +210,7 @@ def test_wrong_requests_change_nothing(folder):
         equal(s.post("a/trials:ask", '{"client": "%s"}' % ("x" * 70000))[0], 413)
         equal(show(store, "a")["trials"][0], before)
         equal(s.tell(a, score=1, cost=1)["counted"], True)
-        described = s.get("/api/v1/openapi.json")["paths"]
+        described = s.wait("/api/v1/openapi.json")["paths"]
         tell = described["/api/v1/studies/{study}/trials/{trial}:tell"]["post"]
         schema = tell["requestBody"]["content"]["application/json"]["schema"]
         equal((schema["required"], schema["properties"]["score"]["type"]), (["lease"], "number"))
@@ -224,20 +221,15 @@ def test_who_may_ask(folder):
     store = folder / "s.db"
     controller = daemon(store)
     submit(folder, store)
-    reader = start("serve", "--store", store, "--port", "0", "--no-token")
-    port = int(re.search(r":(\d+)/", reader.stdout.readline()).group(1))
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("POST", "/api/v1/studies/a/trials:ask", '{"client": "a"}', {"Content-Type": "application/json"})
-    equal(connection.getresponse().status, 403)
-    connection.close()
+    reader = serve_client.Server(store)
+    equal(reader.request("/api/v1/studies/a/trials:ask", "POST", b'{"client": "a"}', Content_Type="application/json")[0], 403)
+    reader.end()
     open_server = Server(store, "--bind", "0.0.0.0")
     equal(open_server.post("a/trials:ask", {"client": "a"})[0], 401)
     equal(open_server.post("a/trials:ask", {"client": "a"}, Authorization="Bearer wrong-token-of-24-bytes")[0], 401)
     equal(open_server.ok("a/trials:ask", {"client": "a"}, Authorization="Bearer " + open_server.token)["trial"], 0)
     open_server.end()
-    reader.send_signal(signal.SIGTERM)
-    controller.send_signal(signal.SIGTERM)
-    wait_for(lambda: controller.poll() is not None)
+    end(controller, signal.SIGTERM)
     alone = Server(store)  # nobody runs the store now
     status, answer = alone.post("a/trials:ask", {"client": "a"})
     equal(status, 503)
@@ -254,26 +246,23 @@ def test_nothing_is_lost_by_restarts(folder):
     a, b = s.ask("a"), s.ask("b")
     s.report(a, step=10, metrics={"perf": 0.1}, seq=5)
     for victim in (controller, s.process):
-        victim.kill()
-        victim.wait()
+        end(victim, signal.SIGKILL, -9)
     s = Server(store)
     equal(s.post("a/trials/0:tell", {"lease": a["lease"]["token"], "score": 0.5, "cost": 1})[0], 503)
     controller = daemon(store)
-    wait_for(lambda: s.post("a/trials:ask", {"client": "a"})[0] == 200)
+    wait_for(lambda: s.post("a/trials:ask", {"client": "a"})[0] == 200)  # its socket listens before it serves the studies
     again = s.ask("a")
     equal((again["trial"], again["again"], again["lease"]["token"]), (0, True, a["lease"]["token"]))
     equal(s.report(a, step=10, metrics={"perf": 0.9}, seq=5)["repeat"], True)
     equal(s.tell(a, score=0.5, cost=1)["counted"], True)
-    controller.kill()
-    controller.wait()
-    controller = daemon(store)
+    end(controller, signal.SIGKILL, -9)
+    daemon(store)
     wait_for(lambda: s.post("a/trials:ask", {"client": "b"})[0] == 200)
     equal(s.tell(a, score=0.5, cost=1)["again"], True)
     equal(s.tell(b, score=0.25, cost=1)["counted"], True)
     t = show(store, "a")["trials"]
     equal([(x["state"], x["score"], x["attempt"]) for x in t[:2]], [("done", 0.5, 1), ("done", 0.25, 1)])
-    with sqlite3.connect(store) as db:
-        equal(db.execute("SELECT count(*) FROM lease WHERE state = 'told'").fetchone(), (2,))
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
     run("check", store)
 
 
@@ -303,17 +292,19 @@ def test_a_spent_budget_asks_to_stop(folder):
         a, b = s.ask("a"), s.ask("b")
         equal(s.report(a, step=1, cost=1)["stop"], False)
         s.tell(b, score=0.5, cost=9.5)
-        found = []
-        wait_for(lambda: found.append(s.report(a, step=2, cost=1)) or found[-1]["stop"])
-        assert "budget is spent" in found[-1]["reason"], found[-1]
-        equal(s.tell(a, state="stopped", score=0.25, cost=1, reason=found[-1]["reason"])["counted"], True)
-        wait_for(lambda: state_of(store) == "ended")
+        def stopped():
+            answer = s.report(a, step=2, cost=1)
+            return answer["stop"] and answer
+        answer = wait_for(stopped)
+        assert "budget is spent" in answer["reason"], answer
+        equal(s.tell(a, state="stopped", score=0.25, cost=1, reason=answer["reason"])["counted"], True)
+        wait_for(lambda: listed(store)["state"] == "ended")
         equal([x["state"] for x in show(store, "a")["trials"][:2]], ["stopped", "done"])
 
 
 def test_workers_and_clients_share_a_study(folder):
     with served(folder, ASKED.replace("devices = none\n", "devices = cpu\n").replace("= 4096", "= 3000000"), trials=6) as (s, store):
-        wait_for(lambda: any(x["state"] == "running" for x in show(store, "a")["trials"]))  # the worker's, which takes a while
+        wait_for(lambda: running(store))  # the worker's, which takes a while
         told = set()
         while (answer := s.ok("a/trials:ask", {"client": "a"}))["state"] != "ended":
             if answer["trial"] is not None:
@@ -371,8 +362,7 @@ def test_the_python_client(folder):
         n = 0
         for trial in study.trials():
             if n == 3:  # the port stays
-                s.process.kill()
-                s.process.wait()
+                end(s.process, signal.SIGKILL, -9)
                 threading.Timer(0.5, lambda: setattr(s, "process", Server(store, port=s.port).process)).start()
             assert not trial.report(1, perf=0.1)
             assert trial.tell(trial.params["train.gamma"], cost=1.0)["counted"]
@@ -399,12 +389,11 @@ def test_an_openly_asked_sweep_of_its_own(folder):
     """`trawl sweep` with devices = none waits for clients; without a daemon, too."""
     store = folder / "s.db"
     sweep = start("sweep", write(folder, "a.ini", ASKED), "--store", store, "--name", "a", "--trials", 4)
-    wait_for(lambda: pathlib.Path(str(store) + ".sock").exists(), sweep)
+    wait_for(lambda: rows(store, "SELECT 1 FROM study"), sweep)
     s = Server(store)
     for trial in Study("http://127.0.0.1:%d" % s.port, "a").trials():
         trial.tell(0.5, cost=1.0)
-    out, err = sweep.communicate(timeout=tap.PATIENCE_S)
-    equal(sweep.returncode, 0)
-    equal(s.ok("a/trials:ask", {"client": "a"})["state"], "ended")
+    end(sweep)
+    wait_for(lambda: s.post("a/trials:ask", {"client": "a"})[1].get("state") == "ended")
     s.end()
     equal([x["state"] for x in show(store, "a")["trials"]], ["done"] * 4)

@@ -8,14 +8,13 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import sys
 import threading
 import time
 
 import tap
-from asking import OUTSIDE, Server, daemon, state_of, submit
-from tap import equal, run, show, write
+from asking import OUTSIDE, Server, daemon, submit
+from tap import end, equal, listed, rows, run, show, write
 from trawl_client import Study
 
 TRIALS = int(os.environ.get("TRAWL_ASK_TRIALS", "40"))
@@ -67,12 +66,10 @@ class Chaos:
             self.agents[i].wait()
             self.agents[i] = self.agent(i)
         elif what == "server":
-            self.server.process.kill()
-            self.server.process.wait()
+            end(self.server.process, signal.SIGKILL, -9)
             self.server = Server(self.store, port=self.port)
         elif what == "controller":
-            self.controller.kill()
-            self.controller.wait()
+            end(self.controller, signal.SIGKILL, -9)
             self.controller = daemon(self.store)
         else:
             self.server.process.send_signal(signal.SIGSTOP)
@@ -81,7 +78,7 @@ class Chaos:
 
     def run_until_ended(self):
         deadline = time.monotonic() + max(tap.PATIENCE_S, 10 * SLOW * TRIALS)
-        while state_of(self.store) != "ended":
+        while listed(self.store)["state"] != "ended":
             assert time.monotonic() < deadline, "the study does not end: %s" % show(self.store, "a")["study"]["counts"]
             self.hurt()
             time.sleep(self.random.uniform(0.05, 0.4))
@@ -92,9 +89,8 @@ class Chaos:
         equal(last.returncode, 0)
 
     def end(self):
-        for process in (self.server.process, self.controller):
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=tap.PATIENCE_S)
+        self.server.end()
+        end(self.controller, signal.SIGTERM)
 
 
 def client(port, name, told, errors):
@@ -110,8 +106,7 @@ def client(port, name, told, errors):
 
 
 def check(folder, store, told):
-    with sqlite3.connect("file:%s?mode=ro" % store, uri=True) as db:
-        leases = db.execute("SELECT t.number, l.state, l.told FROM lease AS l JOIN trial AS t ON t.id = l.trial_id").fetchall()
+    leases = rows(store, "SELECT t.number, l.state, l.told FROM lease AS l JOIN trial AS t ON t.id = l.trial_id")
     trials = show(store, "a")["trials"]
     equal(len(trials), TRIALS)
     assert {t["state"] for t in trials} <= {"done", "lost"}, collections.Counter(t["state"] for t in trials)

@@ -6,10 +6,10 @@ import re
 import shutil
 import signal
 import subprocess
-import urllib.request
 
+import serve_client
 import tap
-from tap import equal, fails, is_gone, run, show, start, trials_now, wait_for, write
+from tap import end, equal, fails, is_gone, run, show, start, trials_now, wait_for, write
 
 CONFIG = """
 [sweep]
@@ -59,6 +59,12 @@ def sweep(folder, script, code=0, **more):
     return show(store, "own")["trials"]
 
 
+def again(folder):
+    """The next study of the folder begins with an empty store."""
+    shutil.rmtree(folder / "own.db.runs", ignore_errors=True)
+    (folder / "own.db").unlink(missing_ok=True)
+
+
 def one_failed(folder, script, *says, **more):
     trials = sweep(folder, script, code=1, **more)
     equal([t["state"] for t in trials], ["failed"])
@@ -69,8 +75,7 @@ def one_failed(folder, script, *says, **more):
 
 def running(pidfile):
     """The process that wrote its number there, once it has."""
-    wait_for(lambda: pidfile.exists() and pidfile.read_text().strip().isdigit())
-    return int(pidfile.read_text())
+    return int(wait_for(lambda: pidfile.exists() and pidfile.read_text().strip()))
 
 
 def log_of(folder, number=0):
@@ -282,23 +287,20 @@ def test_no_such_program(folder):
     one_failed(folder, "", "./no-such-program: No such file", config=CONFIG.replace("sh train.sh", "./no-such-program"))
     for command, script, says in (("train.sh", "", "write ./ before it"), ("./train.sh", "", "chmod +x"),
                                   ("./other.sh", "#!/no/such/interpreter\n", "the interpreter that its first line names")):
-        shutil.rmtree(folder / "own.db.runs")
-        (folder / "own.db").unlink()
+        again(folder)
         os.chmod(write(folder, "other.sh", script), 0o755)
         one_failed(folder, "", says, config=CONFIG.replace("sh train.sh", command))
 
 
 def test_no_score(folder):
     one_failed(folder, "echo nothing\n", "no score", "TRAWL score=0.5")
-    shutil.rmtree(folder / "own.db.runs")
-    (folder / "own.db").unlink()
+    again(folder)
     one_failed(folder, "echo 'TRAWL score=[9.] step=3'\necho done\n", "no score", 'its line "TRAWL score=[9.] step=3"')
 
 
 def test_steps_as_cost_need_steps(folder):
     one_failed(folder, "echo 'TRAWL score=1'\n", "no steps", "step=1000", more="cost = env_steps")
-    shutil.rmtree(folder / "own.db.runs")
-    (folder / "own.db").unlink()
+    again(folder)
     equal(sweep(folder, "echo 'TRAWL score=1 step=70'\n", more="cost = env_steps")[0]["env_steps"], 70)
 
 
@@ -307,11 +309,9 @@ def test_a_cost_in_a_unit_of_its_own(folder):
     script = GOOD.replace("n * i, 1 / i", "3600 * n * i, 1 / i")
     one_failed(folder, "echo 'TRAWL score=1'\n", "no cost", "cost=12.5", more="cost = own")
     for cost in ("-1", "nan", "inf", "0"):
-        shutil.rmtree(folder / "own.db.runs")
-        (folder / "own.db").unlink()
+        again(folder)
         one_failed(folder, "echo 'TRAWL score=1 cost=%s'\n" % cost, "it reported cost=%s, which is no finite number above 0" % cost, more="cost = own")
-    shutil.rmtree(folder / "own.db.runs")
-    (folder / "own.db").unlink()
+    again(folder)
     trials = sweep(folder, script, trials=6, more="cost = own")
     store, at = folder / "own.db", ("--store", folder / "own.db")
     for t in trials:
@@ -340,8 +340,7 @@ def test_a_cost_in_a_unit_of_its_own(folder):
 
 def test_not_a_number(folder):
     one_failed(folder, "echo 'TRAWL score=0.5'\necho 'TRAWL score=nan'\n", "score is nan")
-    shutil.rmtree(folder / "own.db.runs")
-    (folder / "own.db").unlink()
+    again(folder)
     one_failed(folder, """echo '{"score": NaN}' >"$TRAWL_METRICS"\n""", "score is nan")
 
 
@@ -459,8 +458,7 @@ def finish(folder, store, lanes=2):
 
 def test_kill_of_the_controller_leaves_no_orphan(folder):
     store, process, pids = sleepers(folder)
-    process.kill()
-    process.wait()
+    end(process, signal.SIGKILL, -9)
     wait_for(lambda: all(map(is_gone, pids)))
     finish(folder, store)
 
@@ -469,16 +467,14 @@ def test_kill_of_a_worker_leaves_no_orphan(folder):
     store, process, pids = sleepers(folder)
     os.kill(tap.children(process.pid)[0], signal.SIGKILL)
     wait_for(lambda: is_gone(pids[0]) or is_gone(pids[2]))
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=tap.PATIENCE_S)
+    end(process, signal.SIGTERM, 130)
     wait_for(lambda: all(map(is_gone, pids)))
     assert [t["state"] for t in trials_now(store, "own")] == ["queued", "queued"]
 
 
 def test_interrupt_stops_the_programs(folder):
     store, process, pids = sleepers(folder)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=tap.PATIENCE_S)
+    end(process, signal.SIGINT, 130)
     assert all(map(is_gone, pids))
     finish(folder, store)
 
@@ -515,12 +511,8 @@ def test_on_the_pages(folder):
     script = """case $* in *'--layers 3'*|*'--layers 1'*) echo it went wrong; exit 1 ;; esac
 echo "TRAWL score=0.5 step=3 own/loss=2" """
     trials = sweep(folder, script, trials=8)
-    process = start("serve", "--store", folder / "own.db", "--port", "0", "--no-token")
-    url = process.stdout.readline().strip()
-
-    def get(path):
-        with urllib.request.urlopen(url + "api/v1/studies/own" + path, timeout=tap.PATIENCE_S) as answer:
-            return json.load(answer)
+    server = serve_client.Server(folder / "own.db")
+    get = lambda path: server.wait("/api/v1/studies/own" + path)
     equal(get("")["env"], "program")
     for number in ([t["state"] for t in trials].index(state) for state in ("done", "failed")):
         rows = {row["key"]: row for row in get("/trials/%d" % number)["config"]}
@@ -531,15 +523,13 @@ echo "TRAWL score=0.5 step=3 own/loss=2" """
         equal(get("/trials/%d/log" % number)["text"], "it went wrong" if failed else "")
         if not failed:
             equal(get("/trials/%d/curves?metrics=own/loss" % number)["curves"]["own/loss"]["value"], [2])
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=tap.PATIENCE_S)
+    server.end()
 
 
 def test_a_daemon_serves_programs_and_trainings(folder):
     """By the same worker: whatever opened it."""
     store = folder / "own.db"
-    daemon = start("daemon", "--store", store, "--devices", "cpu")
-    wait_for(lambda: pathlib.Path(str(store) + ".sock").exists(), daemon)
+    daemon = tap.daemon(store, "--devices", "cpu")
     own = study(folder, GOOD, trials=3)
     tiny = write(folder, "tiny.ini", tap.TINY_SWEEP)
     for i, config in enumerate((own, tiny, own)):
@@ -549,8 +539,7 @@ def test_a_daemon_serves_programs_and_trainings(folder):
         equal("param.layers" in trials[0]["params"], config is own)
     first = show(store, "s0")["trials"]
     equal([(t["params"], t["score"]) for t in first], [(t["params"], t["score"]) for t in show(store, "s2")["trials"]])
-    daemon.send_signal(signal.SIGTERM)
-    daemon.communicate(timeout=tap.PATIENCE_S)
+    end(daemon, signal.SIGTERM)
 
 
 def test_gpus_by_their_own_names(folder):
@@ -626,8 +615,7 @@ min = 1
 max = 1024
 """
     for method in ("random", "pareto"):
-        shutil.rmtree(folder / "own.db.runs", ignore_errors=True)
-        (folder / "own.db").unlink(missing_ok=True)
+        again(folder)
         trials = sweep(folder, "echo TRAWL score=0.$TRAWL_SEED cost=1", trials=20, config=config.replace("random", method),
                        more="require = depth * width <= 3 and opt == sgd and momentum > 0.85")
         points = {tuple(t["params"].values()) for t in trials}

@@ -3,14 +3,11 @@
 For tools/nightly, which installs their packages; not part of `meson test`. usage: run_tests.py trainers.py TRAWL [NAME ...], with
 TRAWL_TRAINERS_PYTHON, a Python that has torch, gymnasium, tyro, tensorboard and stable-baselines3, and TRAWL_CLEANRL, the file cleanrl/ppo.py.
 TRAWL_TRAINERS_TRIALS: of each (8)."""
-import json
 import os
 import pathlib
 import subprocess
 import sys
-import urllib.request
 
-import tap
 from asking import Server
 from tap import equal, run, show, write
 
@@ -37,10 +34,8 @@ def config(folder, name, *replaced):
 def front_of_the_page(store):
     """What the page of the study draws."""
     server = Server(store)
-    with urllib.request.urlopen("http://127.0.0.1:%d/api/v1/studies/a/front" % server.port, timeout=tap.PATIENCE_S) as answer:
-        front = json.load(answer)
-    server.process.terminate()
-    server.process.communicate(timeout=tap.PATIENCE_S)
+    front = server.wait("/api/v1/studies/a/front")
+    server.end()
     return front
 
 

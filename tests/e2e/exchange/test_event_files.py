@@ -5,7 +5,6 @@ import csv
 import json
 import os
 import pathlib
-import sqlite3
 import struct
 import subprocess
 
@@ -96,13 +95,11 @@ def narrow(value):
 def stored_curves(store, study):
     """{trial: {metric: [(step, value)]}} as the store has them, NaN left out."""
     curves = {}
-    with sqlite3.connect("file:%s?mode=ro" % store, uri=True) as db:
-        for trial, name, step, value in db.execute(
-                "SELECT t.number, n.name, m.env_steps, m.value FROM metric AS m JOIN metric_name AS n ON n.id = m.name_id "
-                "JOIN trial AS t ON t.id = m.trial_id JOIN study AS s ON s.id = t.study_id WHERE s.name = ? "
-                "ORDER BY t.number, n.name, m.env_steps", (study,)):
-            if value is not None:
-                curves.setdefault(trial, {}).setdefault(name, []).append((step, narrow(value)))
+    for trial, name, step, value in tap.rows(
+            store, "SELECT t.number, n.name, m.env_steps, m.value FROM metric AS m JOIN metric_name AS n ON n.id = m.name_id "
+            "JOIN trial AS t ON t.id = m.trial_id JOIN study AS s ON s.id = t.study_id WHERE s.name = ? AND m.value IS NOT NULL "
+            "ORDER BY t.number, n.name, m.env_steps", study):
+        curves.setdefault(trial, {}).setdefault(name, []).append((step, narrow(value)))
     return curves
 
 

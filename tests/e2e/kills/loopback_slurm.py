@@ -11,7 +11,6 @@ import tempfile
 import time
 
 import tap
-from loopback_ssh import free_port
 
 SBIN = os.environ["PATH"] + ":/usr/sbin"
 CONF = """ClusterName=loopback
@@ -65,7 +64,7 @@ class Slurm:
         os.chmod(self.at + "/munge.key", 0o600)
         self.host = socket.gethostname().split(".")[0]
         with open(self.at + "/slurm.conf", "w") as conf:
-            conf.write(CONF % {"host": self.host, "user": getpass.getuser(), "at": self.at, "port_ctld": free_port(), "port_d": free_port()})
+            conf.write(CONF % {"host": self.host, "user": getpass.getuser(), "at": self.at, "port_ctld": tap.free_port(), "port_d": tap.free_port()})
         self.env = dict(os.environ, SLURM_CONF=self.at + "/slurm.conf", PATH=SBIN)
         for name in [name for name in self.env if name.startswith("SLURM_") and name != "SLURM_CONF"]:
             del self.env[name]

@@ -9,12 +9,6 @@ import subprocess
 import tap
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Sshd:
     """Hosts node1, node2, ... are this machine. `ssh` is the command that knows them."""
 
@@ -22,7 +16,7 @@ class Sshd:
         binary = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
         if binary is None or shutil.which("ssh") is None:
             raise tap.Skip("sshd and ssh are not installed (openssh-server, openssh-client)")
-        self.folder, self.port = folder, free_port()
+        self.folder, self.port = folder, tap.free_port()
         for name in ("host_key", "key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
         shutil.copy(folder / "key.pub", folder / "authorized")

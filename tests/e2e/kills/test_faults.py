@@ -8,7 +8,6 @@ allocation too, which takes hours.
 import contextlib
 import json
 import os
-import pathlib
 import random
 import re
 import resource
@@ -20,7 +19,7 @@ import time
 
 import tap
 from asking import OUTSIDE, Server, submit
-from tap import TINY_SWEEP, equal, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, end, equal, run, show, start, trials_now, wait_for, write
 
 TRIES = os.environ.get("TRAWL_FAULT_TRIES", "30")
 N_TRIALS = 4
@@ -274,8 +273,7 @@ def test_clients_under_a_clock_that_jumps(folder):
     """A result without a cost, and the budget of those that train, go by the other clock too."""
     store = folder / "s.db"
     env = {**os.environ, "LD_PRELOAD": shim(), "FAULTY": "clock:86400", "FAULTY_COUNT": str(folder / "count")}
-    controller = start("daemon", "--store", store, env=env)
-    wait_for(lambda: pathlib.Path(str(store) + ".sock").exists(), controller)
+    controller = tap.daemon(store, env=env)
     server = Server(store)
     submit(folder, store, OUTSIDE.replace("[sweep]\n", "[sweep]\nbudget = 1h\n"), trials=4)
     for _ in range(4):
@@ -287,8 +285,7 @@ def test_clients_under_a_clock_that_jumps(folder):
     equal([t["state"] for t in trials], ["done"] * 4)
     assert all(0 <= t["cost_s"] < 60 for t in trials), trials
     server.end()
-    controller.send_signal(signal.SIGTERM)
-    controller.communicate(timeout=tap.PATIENCE_S)
+    end(controller, signal.SIGTERM)
 
 
 def cut_the_power(store, dice):
@@ -323,8 +320,7 @@ def test_the_power_fails(folder):
                                        env={**os.environ, "LD_PRELOAD": shim(), "FAULTY": "power:0"})
         n = dice.randint(1, 20)
         wait_for(lambda: len(told_done(folder / "words")) >= n, process)
-        process.kill()
-        process.wait()
+        end(process, signal.SIGKILL, -9)
         told |= told_done(folder / "words")
         cut_the_power(store, dice)
         done = {row[2] for row in finished(store).values()}
@@ -437,16 +433,14 @@ def test_a_daemon_begins_on_a_full_disk(folder):
     daemon = None
 
     def attempts():
-        return [(t["state"], t["attempt"]) for t in show(store, "a")["trials"]]
+        return [(t["state"], t["attempt"]) for t in trials_now(store)]
 
     try:
-        daemon = start("daemon", "--store", store)
-        wait_for((small / "s.db.sock").exists, daemon)
+        daemon = tap.daemon(store)
         watcher = start("sweep", config, "--store", store, "--name", "a", "-q")
-        wait_for(lambda: "a" in run("ls", "--store", store)[0].split() and attempts() == [("running", 1)], daemon)
-        daemon.kill()
-        daemon.wait()
-        watcher.communicate(timeout=tap.PATIENCE_S)
+        wait_for(lambda: attempts() == [("running", 1)], daemon)
+        end(daemon, signal.SIGKILL, -9)
+        end(watcher, code=1)
         with open(small / "ballast", "wb", buffering=0) as ballast, contextlib.suppress(OSError):
             while True:
                 ballast.write(b"x" * 4096)
@@ -471,13 +465,12 @@ def test_the_machine_sleeps(folder):
     store = folder / "s.db"
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1M")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 6)
-    wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "a")), process)
+    wait_for(lambda: tap.n_done(store), process)
     everybody = [process.pid, *tap.children(process.pid)]
     for pid in everybody:
         os.kill(pid, signal.SIGSTOP)
     time.sleep(6)
     for pid in reversed(everybody):
         os.kill(pid, signal.SIGCONT)
-    process.communicate(timeout=120)
-    equal(process.returncode, 0)
+    end(process)
     equal([(t["state"], t["attempt"]) for t in show(store, "a")["trials"]], [("done", 1)] * 6)

@@ -14,7 +14,7 @@ import threading
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, run, trials_now, write
+from tap import TINY_SWEEP, equal, run, running, trials_now, write
 
 N_KILLS = int(os.environ.get("TRAWL_KILLS", 50))
 FINISHED = ("done", "stopped", "failed")
@@ -46,13 +46,6 @@ def finished_rows(store):
         return {key: (row, curves.get(key, 0)) for key, row in rows.items()}
     finally:
         db.close()
-
-
-def kill(pid, number=signal.SIGKILL):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def hold_lock(store, seconds):
@@ -114,18 +107,18 @@ class Sweep:
 
     def worker(self):
         for pid in self.workers:
-            kill(pid)
+            tap.kill(pid)
         self.goes_on()
 
     def both(self):
         for pid in self.workers:
-            kill(pid)
+            tap.kill(pid)
 
     def locked(self):
         """Killed while another program holds the lock, or after that."""
         thread = hold_lock(self.store, self.moments.uniform(0.1, 3))
         for pid in self.workers[:self.moments.randint(0, 1)]:
-            kill(pid)
+            tap.kill(pid)
         time.sleep(self.moments.uniform(0, 1.5))
         if self.moments.random() < 0.5:
             thread.join()
@@ -138,7 +131,7 @@ class Sweep:
 
     def freeze(self, seconds):
         for pid in self.workers:
-            kill(pid, signal.SIGSTOP)
+            tap.kill(pid, signal.SIGSTOP)
         time.sleep(seconds)
 
     def frozen_for_long(self):
@@ -154,7 +147,7 @@ class Sweep:
         self.freeze(self.moments.uniform(0, 1.5))
         if self.moments.random() < 0.5:
             for pid in self.workers:
-                kill(pid, signal.SIGCONT)
+                tap.kill(pid, signal.SIGCONT)
             self.goes_on()
 
     def signals(self):
@@ -163,7 +156,7 @@ class Sweep:
             os.killpg(self.process.pid, number)
             time.sleep(self.moments.choice((0, 0, 0.01, 0.1)))
         equal(self.process.wait(tap.PATIENCE_S), 130)
-        equal([t["number"] for t in trials_now(self.store, "a") if t["state"] == "running"], [])
+        equal(running(self.store), [])
 
     def taken(self):
         """The store is removed; the controller's rescue file takes its place."""

@@ -4,6 +4,7 @@ wait on the disk while the store is locked; a signal saves trials and gives them
 
 TRAWL_NODE_KILLS: number of kills (24).
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ import subprocess
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, run, write
+from tap import TINY_SWEEP, children, end, equal, rows, run, wait_for, write
 import postgres
 
 N_KILLS = int(os.environ.get("TRAWL_NODE_KILLS", 24))
@@ -27,23 +28,6 @@ max = 262144
 LONG = PARETO.replace("min = 2048\nmax = 262144", "min = 40M\nmax = 80M").replace("total_timesteps = 4096", "total_timesteps = 50M")
 
 
-def query(store, what, *values):
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)
-    try:
-        return db.execute(what, values).fetchall()
-    except sqlite3.OperationalError:
-        return []
-    finally:
-        db.close()
-
-
-def wait_for(what, condition):
-    end = time.monotonic() + tap.PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "never came: " + what
-        time.sleep(0.01)
-
-
 def background(folder, name, *words):
     log = open(folder / (name + ".log"), "ab")
     process = subprocess.Popen([tap.TRAWL, *map(str, words)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -52,8 +36,8 @@ def background(folder, name, *words):
     return process
 
 
-def controller(folder, store):
-    return background(folder, "daemon", "daemon", "--store", store, "--devices", "none")
+def controller(store):
+    return tap.daemon(store, "--devices", "none")
 
 
 def node(folder, store, name, *more):
@@ -62,23 +46,20 @@ def node(folder, store, name, *more):
 
 def submit(folder, text, trials):
     store = folder / "s.db"
-    process = controller(folder, store)
-    wait_for("socket", lambda: os.path.exists(str(store) + ".sock"))
+    process = controller(store)
     background(folder, "sweep", "sweep", write(folder, "a.ini", text), "--name", "a", "--trials", trials, "--seed", 3, "--store", store)
-    wait_for("study", lambda: query(store, "SELECT 1 FROM study"))
+    wait_for(lambda: rows(store, "SELECT 1 FROM study"))
     return store, process
 
 
-def children(pid):
-    out = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout
-    return [int(word) for word in out.split()]
-
-
 def is_idle(pid, looks=10):
-    """Has no thread of the process run, or waited for a processor, for half a second (10 looks), but for a sign of life?"""
+    """Has no thread of the process run, or waited for a processor or a disk, for half a second (10 looks), but for a sign of life?"""
     def threads():
-        texts = [path.read_text().rsplit(")", 1)[1].split() for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat")]
-        return any(text[0] == "R" for text in texts), sum(int(text[11]) + int(text[12]) for text in texts)
+        texts = []
+        for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat"):
+            with contextlib.suppress(OSError):  # it has just ended
+                texts.append(path.read_text().rsplit(")", 1)[1].split())
+        return any(text[0] in "RD" for text in texts), sum(int(text[11]) + int(text[12]) for text in texts)
     before, waited = threads()[1], 0
     for _ in range(looks):
         time.sleep(0.05)
@@ -86,14 +67,8 @@ def is_idle(pid, looks=10):
     return waited <= 1 and threads()[1] <= before + 1
 
 
-def kill(process, number=signal.SIGKILL):
-    process.send_signal(number)
-    if number == signal.SIGKILL:
-        process.wait()
-
-
 def ended(store):
-    return query(store, "SELECT number, state, score, attempt FROM trial WHERE state IN ('done', 'stopped', 'failed') ORDER BY 1")
+    return rows(store, "SELECT number, state, score, attempt FROM trial WHERE state IN ('done', 'stopped', 'failed') ORDER BY 1")
 
 
 def shown(store):
@@ -115,111 +90,105 @@ def test_kills_lose_and_double_nothing(folder):
             equal(seen.setdefault(number, rest), rest)
         kills[kind] += 1
         if kind == "controller":
-            kill(daemon)
-            daemon = controller(folder, store)
+            end(daemon, signal.SIGKILL, -9)
+            daemon = controller(store)
         elif kind == "node":
             name = chance.choice(list(nodes))
-            kill(nodes[name])
+            end(nodes[name], signal.SIGKILL, -9)
             nodes[name] = node(folder, store, name, "--runs-per-device", 2)
         else:
             victims = [pid for n in nodes.values() for pid in children(n.pid)]
             for pid in victims[:1]:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                tap.kill(pid)
     assert all(kills.values()), kills
-    wait_for("end", lambda: query(store, "SELECT 1 FROM study WHERE state = 'ended'"))
-    rows = {number: rest for number, *rest in ended(store)}
+    wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
+    now = {number: rest for number, *rest in ended(store)}
     for number, rest in seen.items():
-        equal(rows[number], rest)
-    equal(query(store, "SELECT count(*), count(DISTINCT number) FROM trial"), [(n_trials, n_trials)])
-    states = dict(query(store, "SELECT state, count(*) FROM trial GROUP BY 1"))
+        equal(now[number], rest)
+    equal(rows(store, "SELECT count(*), count(DISTINCT number) FROM trial"), [(n_trials, n_trials)])
+    states = dict(rows(store, "SELECT state, count(*) FROM trial GROUP BY 1"))
     equal(set(states) - {"done", "failed", "lost"}, set())  # lost: two nodes were killed under it
-    told = query(store, "SELECT trial_id, count(*) FROM lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1")
+    told = rows(store, "SELECT trial_id, count(*) FROM lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1")
     equal(told, [])  # one result each
-    equal(states["done"] + states.get("failed", 0), query(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0])
-    equal(query(store, "SELECT count(*) FROM lease WHERE state = 'open'"), [(0,)])
+    equal(states["done"] + states.get("failed", 0), rows(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0])
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'open'"), [(0,)])
     found = json.loads(run("replay", "a", "--store", store, "--json")[0])
     equal((found["differences"], found["unrecorded"]), ([], 0))
     run("check", store)
-    told = query(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0]
-    wait_for("all nodes", lambda: [n["state"] for n in shown(store)] == ["idle", "idle"])
+    told = rows(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0]
+    wait_for(lambda: [n["state"] for n in shown(store)] == ["idle", "idle"])
     equal(([n["name"] for n in shown(store)], sum(n["done"] for n in shown(store))), (["one", "two"], told))
     assert {(n["slots"], n["running"], n["job"]) for n in shown(store)} == {(2, 0, None)}, shown(store)
     assert all(n["host"] and n["device"] and n["started_ms"] <= n["beat_ms"] for n in shown(store)), shown(store)
     assert "\none  " in run("show", "a", "--store", store)[0]
     for n in nodes.values():
-        kill(n, signal.SIGTERM)
-        equal(n.wait(tap.PATIENCE_S), 130)
-    equal(query(store, "SELECT name FROM node"), [])
+        end(n, signal.SIGTERM, 130)
+    equal(rows(store, "SELECT name FROM node"), [])
 
 
 def test_a_stolen_attempt_is_kept_as_late(folder):
     store, _ = submit(folder, PARETO.replace("max = 262144", "max = 1200000").replace("min = 2048", "min = 1M"), 2)
     first = node(folder, store, "first")
-    wait_for("start", lambda: "starts" in (folder / "first.log").read_text())
+    wait_for(lambda: "starts" in (folder / "first.log").read_text())
     worker, = children(first.pid)
-    wait_for("training", lambda: not is_idle(worker, 2))  # "starts" is logged before the worker gets its trial
+    wait_for(lambda: not is_idle(worker, 2))  # "starts" is logged before the worker gets its trial
     os.kill(first.pid, signal.SIGSTOP)  # cut off from the store, while its worker trains on
-    taken = query(store, "SELECT trial_id, attempt FROM lease WHERE state = 'open'")
+    taken = rows(store, "SELECT trial_id, attempt FROM lease WHERE state = 'open'")
     equal(len(taken), 1)
-    wait_for("theft", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'expired'"))
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'expired'"))
     second = node(folder, store, "second")
-    wait_for("result", lambda: query(store, "SELECT 1 FROM trial WHERE state = 'done'"))
-    wait_for("end of the first training", lambda: is_idle(worker))
+    wait_for(lambda: rows(store, "SELECT 1 FROM trial WHERE state = 'done'"))
+    wait_for(lambda: is_idle(worker))
     os.kill(first.pid, signal.SIGCONT)
-    wait_for("end", lambda: query(store, "SELECT 1 FROM study WHERE state = 'ended'"))
-    wait_for("late result", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'expired' AND told IS NOT NULL"))
-    equal(query(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
-    late = json.loads(query(store, "SELECT told FROM lease WHERE state = 'expired'")[0][0])
+    wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'expired' AND told IS NOT NULL"))
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
+    late = json.loads(rows(store, "SELECT told FROM lease WHERE state = 'expired'")[0][0])
     equal(late["type"], "result")
-    equal(query(store, "SELECT attempt, losses FROM trial WHERE id = ?", taken[0][0]), [(2, 1)])
-    kill(second, signal.SIGTERM)
+    equal(rows(store, "SELECT attempt, losses FROM trial WHERE id = ?", taken[0][0]), [(2, 1)])
+    end(second, signal.SIGTERM, 130)
 
 
 def test_results_wait_on_the_disk_while_the_store_is_locked(folder):
-    text = PARETO.replace("lease_s = 2", "lease_s = 600").replace("min = 2048\nmax = 262144", "min = 400k\nmax = 500k")
+    text = PARETO.replace("lease_s = 2", "lease_s = 600").replace("min = 2048\nmax = 262144", "min = 1M\nmax = 1100k")
     store, _ = submit(folder, text, 2)
     lock = sqlite3.connect(store, timeout=tap.PATIENCE_S, isolation_level=None)
     first = node(folder, store, "first")
-    wait_for("start", lambda: "starts" in (folder / "first.log").read_text())
+    wait_for(lambda: "starts" in (folder / "first.log").read_text())
     lock.execute("BEGIN IMMEDIATE")
     spool = folder / "spool"
-    wait_for("spool", lambda: any(p.suffix == ".json" for p in spool.iterdir()) if spool.exists() else False)
+    wait_for(lambda: any(p.suffix == ".json" for p in spool.iterdir()) if spool.exists() else False)
     before = len(ended(store))
-    kill(first)
+    end(first, signal.SIGKILL, -9)
     lock.execute("ROLLBACK")
     lock.close()
     second = node(folder, store, "second")  # tells what the first one left
-    wait_for("result", lambda: len(ended(store)) > before)
-    wait_for("end", lambda: query(store, "SELECT 1 FROM study WHERE state = 'ended'"))
-    equal([p.name for p in spool.iterdir()], [])
-    equal(query(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
-    equal(query(store, "SELECT count(*) FROM lease WHERE state = 'expired'"), [(0,)])  # nothing was trained twice
-    kill(second, signal.SIGTERM)
+    wait_for(lambda: len(ended(store)) > before)
+    wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
+    wait_for(lambda: not list(spool.iterdir()), second)  # what was told is removed after that
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'expired'"), [(0,)])  # nothing was trained twice
+    end(second, signal.SIGTERM, 130)
 
 
 def test_signals_save_and_give_back(folder):
     store, _ = submit(folder, LONG, 1)
     first = node(folder, store, "first")
-    wait_for("curve", lambda: query(store, "SELECT 1 FROM metric"))
-    wait_for("checkpoint", lambda: query(store, "SELECT 1 FROM checkpoint"))
-    kill(first, signal.SIGUSR1)
-    equal(first.wait(tap.PATIENCE_S), 130)
-    equal(query(store, "SELECT state, attempt, deaths, losses FROM trial"), [("queued", 1, 0, 0)])
-    equal(query(store, "SELECT state FROM lease"), [("returned",)])
-    steps = query(store, "SELECT max(env_steps) FROM metric")[0][0]
+    wait_for(lambda: rows(store, "SELECT 1 FROM metric"))
+    wait_for(lambda: rows(store, "SELECT 1 FROM checkpoint"))
+    end(first, signal.SIGUSR1, 130)
+    equal(rows(store, "SELECT state, attempt, deaths, losses FROM trial"), [("queued", 1, 0, 0)])
+    equal(rows(store, "SELECT state FROM lease"), [("returned",)])
+    steps, = rows(store, "SELECT max(env_steps) FROM metric")[0]
     second = node(folder, store, "second")
-    wait_for("continued", lambda: query(store, "SELECT max(env_steps) FROM metric")[0][0] > steps)
-    equal(query(store, "SELECT state, attempt FROM trial"), [("running", 2)])
-    first_point = query(store, "SELECT min(env_steps) FROM metric")[0][0]
+    wait_for(lambda: rows(store, "SELECT 1 FROM metric WHERE env_steps > ?", steps))
+    equal(rows(store, "SELECT state, attempt FROM trial"), [("running", 2)])
+    first_point = rows(store, "SELECT min(env_steps) FROM metric")[0][0]
     assert first_point < steps, "the curve of the first attempt is kept"
     run("stop", "a", "--store", store)  # recalls it: the node stops it, and the study rests
-    wait_for("recall", lambda: query(store, "SELECT 1 FROM trial WHERE state = 'queued'"))
-    wait_for("stop", lambda: "is to stop" in (folder / "second.log").read_text())
-    kill(second, signal.SIGTERM)
-    equal(second.wait(tap.PATIENCE_S), 130)
+    wait_for(lambda: rows(store, "SELECT 1 FROM trial WHERE state = 'queued'"))
+    wait_for(lambda: "is to stop" in (folder / "second.log").read_text())
+    end(second, signal.SIGTERM, 130)
 
 
 def test_nodes_train_on_while_their_database_is_away(folder):
@@ -232,15 +201,15 @@ def test_nodes_train_on_while_their_database_is_away(folder):
         ask = lambda what: server.sql("SET search_path = trawl; " + what, "nodes")
         sweep = background(folder, "sweep", "sweep", write(folder, "a.ini", PARETO), "--name", "a", "--trials", 24, "--seed", 3, "--store", store,
                            "--devices", "none")
-        wait_for("study", lambda: subprocess.run([tap.TRAWL, "show", "a", "--store", store], capture_output=True).returncode == 0)
+        wait_for(lambda: subprocess.run([tap.TRAWL, "show", "a", "--store", store], capture_output=True).returncode == 0)
         nodes = [node(folder, store, name, "--runs-per-device", 2) for name in ("one", "two")]
         done = lambda: int(ask("SELECT count(*) FROM trial WHERE state = 'done'")[0][0])
         for until in (4, 10):
-            wait_for("results", lambda: done() >= until)
+            wait_for(lambda: done() >= until)
             server.stop(signal.SIGKILL)
             time.sleep(chance.uniform(0.3, 1))
             server.start()
-        kill(nodes[0])
+        end(nodes[0], signal.SIGKILL, -9)
         nodes[0] = node(folder, store, "one", "--runs-per-device", 2)
         equal(sweep.wait(tap.PATIENCE_S), 0)
         equal(ask("SELECT count(*), count(DISTINCT number) FROM trial WHERE state IN ('done', 'failed', 'lost')"), [["24", "24"]])
@@ -248,8 +217,7 @@ def test_nodes_train_on_while_their_database_is_away(folder):
         found = json.loads(run("replay", "a", "--store", store, "--json")[0])
         equal((found["differences"], found["unrecorded"]), ([], 0))
         for one in nodes:
-            kill(one, signal.SIGTERM)
-            equal(one.wait(tap.PATIENCE_S), 130)
+            end(one, signal.SIGTERM, 130)
     finally:
         server.close()
 
@@ -257,17 +225,17 @@ def test_nodes_train_on_while_their_database_is_away(folder):
 def test_branches_come_with_a_result(folder):
     """Also where the controller was killed before it saw the result."""
     text = PARETO.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
-    store, daemon = submit(folder, text.replace("min = 2048", "min = 131072"), 3)
+    store, daemon = submit(folder, text.replace("min = 2048\nmax = 262144", "min = 500k\nmax = 1M"), 3)
     node(folder, store, "n")
-    branches = lambda: query(store, "SELECT origin FROM trial WHERE origin LIKE 'branch %' AND state = 'done'")
-    wait_for("a start", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'open'"))
-    kill(daemon)
-    wait_for("a result", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'told' AND token LIKE 'node-%'"))
+    branches = lambda: rows(store, "SELECT origin FROM trial WHERE origin LIKE 'branch %' AND state = 'done'")
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
+    end(daemon, signal.SIGKILL, -9)
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'told' AND token LIKE 'node-%'"))
     equal(branches(), [])
-    controller(folder, store)
-    wait_for("end", lambda: query(store, "SELECT 1 FROM study WHERE state = 'ended'"))
-    runs = query(store, "SELECT number FROM trial WHERE origin NOT LIKE 'branch %' AND state = 'done'")
-    told = query(store, "SELECT trial.number, json_array_length(told, '$.branches') FROM lease JOIN trial ON trial.id = trial_id "
+    controller(store)
+    wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
+    runs = rows(store, "SELECT number FROM trial WHERE origin NOT LIKE 'branch %' AND state = 'done'")
+    told = rows(store, "SELECT trial.number, json_array_length(told, '$.branches') FROM lease JOIN trial ON trial.id = trial_id "
                         "WHERE token LIKE 'node-%' AND lease.state = 'told'")
     assert len(runs) == 3 and any(n for _, n in told), told  # the shortest run of the space has none
     equal(sorted(branches()), sorted(("branch %d" % number,) for number, n in told for _ in range(n or 0)))
@@ -280,22 +248,20 @@ def test_branches_of_a_preempted_attempt_stay(folder):
     text = LONG.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
     store, daemon = submit(folder, text.replace("min = 40M", "min = 16384").replace("lease_s = 2", "lease_s = 30"), 1)
     first = node(folder, store, "n")
-    branches = lambda: query(store, "SELECT env_steps FROM trial WHERE origin = 'branch 0' AND state = 'done' ORDER BY 1")
-    wait_for("a start", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'open'"))
-    kill(daemon)
-    wait_for("a branch", lambda: query(store, "SELECT 1 FROM lease WHERE json_array_length(told, '$.branches') > 0"))
-    kill(first, signal.SIGTERM)
-    equal(first.wait(tap.PATIENCE_S), 130)
-    kept = query(store, "SELECT json_array_length(told, '$.branches') FROM lease WHERE state = 'returned'")[0][0]
+    branches = lambda: rows(store, "SELECT env_steps FROM trial WHERE origin = 'branch 0' AND state = 'done' ORDER BY 1")
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
+    end(daemon, signal.SIGKILL, -9)
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE json_array_length(told, '$.branches') > 0"))
+    end(first, signal.SIGTERM, 130)
+    kept = rows(store, "SELECT json_array_length(told, '$.branches') FROM lease WHERE state = 'returned'")[0][0]
     known = len(branches())  # the daemon may have been killed after it saw the first
     assert known <= kept, (known, kept)
-    controller(folder, store)
-    wait_for("the branches", lambda: len(branches()) == kept)
+    controller(store)
+    wait_for(lambda: len(branches()) == kept)
     second = node(folder, store, "n")
-    wait_for("its second attempt", lambda: query(store, "SELECT 1 FROM lease WHERE state = 'open' AND attempt = 2"))
-    wait_for("the other branch", lambda: len(branches()) == 2)
-    equal(query(store, "SELECT state FROM trial WHERE number = 0"), [("running",)])  # it is seen before the run has ended
-    kill(second, signal.SIGTERM)
-    equal(second.wait(tap.PATIENCE_S), 130)
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open' AND attempt = 2"))
+    wait_for(lambda: len(branches()) == 2)
+    equal(rows(store, "SELECT state FROM trial WHERE number = 0"), [("running",)])  # it is seen before the run has ended
+    end(second, signal.SIGTERM, 130)
     equal(len(set(branches())), 2)
     run("check", store)

@@ -1,40 +1,22 @@
 """Events from outside: other programs' locks on the store, signals of batch systems, workers that are killed or frozen."""
-import contextlib
-import json
 import os
 import signal
 import sqlite3
 import time
 
 import tap
-from tap import TINY_SWEEP, children, equal, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, children, end, equal, rows, run, running, show, start, wait_for, write
 
 LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
 SOME_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 300k")
 
 
-def finish(process):
-    return process.communicate(timeout=tap.PATIENCE_S)
-
-
-def running(store, name="a"):
-    return [t for t in trials_now(store, name) if t["state"] == "running"]
-
-
-def rows(store, columns):
-    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
-        return db.execute("SELECT %s FROM trial ORDER BY number" % columns).fetchall()
-
-
-def study(store, column):
-    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
-        return db.execute("SELECT %s FROM study" % column).fetchone()[0]
-
-
 def curve(store):
-    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
-        return db.execute("SELECT env_steps, wall_s FROM metric JOIN metric_name ON id = name_id WHERE trial_id = 1 AND "
-                          "name = 'train/lr' ORDER BY env_steps").fetchall()
+    return rows(store, "SELECT env_steps, wall_s FROM metric JOIN metric_name ON id = name_id WHERE trial_id = 1 AND name = 'train/lr' ORDER BY env_steps")
+
+
+def trials(store, columns):
+    return rows(store, "SELECT %s FROM trial ORDER BY number" % columns)
 
 
 class Locked:
@@ -49,8 +31,8 @@ class Locked:
         self.db.close()
 
 
-def sweep_with_words(words, *args):
-    """Starts a sweep whose messages go to a file."""
+def logged(words, *args):
+    """A sweep whose messages go to a file."""
     with open(words, "w") as out:
         process = tap.subprocess.Popen([tap.TRAWL, "sweep", *map(str, args)], stdin=tap.subprocess.DEVNULL,
                                        stdout=tap.subprocess.DEVNULL, stderr=out)
@@ -61,8 +43,8 @@ def sweep_with_words(words, *args):
 def test_a_sweep_waits_for_another_programs_lock(folder):
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", SOME_SWEEP)
-    process = sweep_with_words(words, config, "--store", store, "--name", "b", "--trials", 6)
-    wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "b")), process)
+    process = logged(words, config, "--store", store, "--name", "b", "--trials", 6)
+    wait_for(lambda: tap.n_done(store, "b"), process)
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
     tap.fails("pause", "b", "--store", store, code=1, says="another program keeps the store locked")
@@ -77,8 +59,8 @@ def test_a_sweep_waits_for_another_programs_lock(folder):
 def test_what_ends_a_locked_sweep_saves_first(folder):
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", LONG_SWEEP)
-    process = sweep_with_words(words, config, "--store", store, "--name", "a", "--trials", 2)
-    wait_for(lambda: running(store) and len(curve(store)) > 1, process)  # some of it is stored
+    process = logged(words, config, "--store", store, "--name", "a", "--trials", 2)
+    wait_for(lambda: len(curve(store)) > 1, process)  # some of it is stored
     worker = children(process.pid)[0]
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
@@ -94,17 +76,16 @@ def test_what_ends_a_locked_sweep_saves_first(folder):
     wait_for(lambda: len(curve(store)) > len(before) + 2, process)
     after = curve(store)
     equal(after[:len(before)], before)
-    equal(rows(store, "attempt"), [(2,)])
-    process.send_signal(signal.SIGTERM)
-    finish(process)
+    equal(trials(store, "attempt"), [(2,)])
+    end(process, signal.SIGTERM, 130)
 
 
 def test_a_stop_during_a_lock_is_an_interrupt(folder):
     """The lock ends while the sweep waits for its frozen worker; then the sweep writes the reason of its end."""
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", LONG_SWEEP)
-    process = sweep_with_words(words, config, "--store", store, "--name", "a", "--trials", 2)
-    wait_for(lambda: running(store) and len(curve(store)) > 1, process)
+    process = logged(words, config, "--store", store, "--name", "a", "--trials", 2)
+    wait_for(lambda: len(curve(store)) > 1, process)
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
     os.kill(children(process.pid)[0], signal.SIGSTOP)
@@ -112,8 +93,7 @@ def test_a_stop_during_a_lock_is_an_interrupt(folder):
     time.sleep(6)
     other.let_go()
     equal(process.wait(tap.PATIENCE_S), 1)
-    row = json.loads(run("ls", "--store", store, "--json")[0])[0]
-    equal((row["state"], row["end_rule"]), ("paused", "interrupted"))
+    equal(rows(store, "SELECT state, end_rule FROM study"), [("paused", "interrupted")])
 
 
 def test_one_event_of_two_signals_is_one_request(folder):
@@ -121,34 +101,33 @@ def test_one_event_of_two_signals_is_one_request(folder):
                                  (signal.SIGUSR2,))):
         store = folder / ("%d.db" % i)
         process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, start_new_session=True)
-        wait_for(lambda: running(store) and children(process.pid), process)
+        worker_of(process, store, 0)
         for number in numbers:
             os.killpg(process.pid, number)  # workers hear it too
-        _, err = finish(process)
-        equal(process.returncode, 130)
+        _, err = end(process, code=130)
         assert "interrupted" in err, err
-        equal(study(store, "state"), "paused")
-        equal(rows(store, "state, attempt, losses, deaths"), [("queued", 1, 0, 0)])
+        equal(rows(store, "SELECT state FROM study"), [("paused",)])
+        equal(trials(store, "state, attempt, losses, deaths"), [("queued", 1, 0, 0)])
         assert (folder / ("%d.db.checkpoints" % i) / "a-0.ckpt").exists()
 
 
-def runs_attempt(store, attempt):
-    """Is one trial running, in this attempt? The store is read once: between two reads the trial may end."""
-    return [trial["attempt"] for trial in running(store)] == [attempt]
+def worker_of(process, store, number, attempt=1):
+    """The only worker, once it runs this trial; a trial that runs has one."""
+    wait_for(lambda: [(t["number"], t["attempt"]) for t in running(store)] == [(number, attempt)], process)
+    worker, = children(process.pid)
+    return worker
 
 
 def test_killed_from_outside_a_trial_runs_again(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 3, "--runs-per-device", 1)
     for attempt in (1, 2):
-        wait_for(lambda: runs_attempt(store, attempt) and children(process.pid), process)
-        os.kill(children(process.pid)[0], signal.SIGKILL)
-    wait_for(lambda: runs_attempt(store, 3) and children(process.pid), process)
-    equal(rows(store, "number, state, losses"), [(0, "running", 2)])
-    os.kill(children(process.pid)[0], signal.SIGKILL)
-    wait_for(lambda: [trial["number"] for trial in running(store)][:1] == [1], process)
-    process.send_signal(signal.SIGINT)
-    finish(process)
+        os.kill(worker_of(process, store, 0, attempt), signal.SIGKILL)
+    worker = worker_of(process, store, 0, 3)
+    equal(trials(store, "number, state, losses"), [(0, "running", 2)])
+    os.kill(worker, signal.SIGKILL)
+    worker_of(process, store, 1)
+    end(process, signal.SIGINT, 130)
     first = show(store, "a")["trials"][0]
     equal((first["state"], first["attempt"], first["losses"], first["deaths"]), ("failed", 3, 2, 0))
     assert "ended from outside 3 times" in first["reason"] and "signal 9" in first["reason"], first
@@ -158,26 +137,21 @@ def test_a_worker_that_is_frozen_at_once_is_replaced(folder):
     """Stopped at the start of its first trial: silence counts from the beginning."""
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, "--sweep.hang_timeout_s", 0)
-    wait_for(lambda: running(store) and children(process.pid), process)
-    worker = children(process.pid)[0]
+    worker = worker_of(process, store, 0)
     os.kill(worker, signal.SIGSTOP)
     wait_for(lambda: tap.is_gone(worker), process)  # after 30 s
-    wait_for(lambda: rows(store, "state, attempt, losses, deaths")[0] == ("running", 2, 1, 0), process)
-    process.send_signal(signal.SIGINT)
-    finish(process)
-    equal(process.returncode, 130)
+    wait_for(lambda: trials(store, "state, attempt, losses, deaths") == [("running", 2, 1, 0)], process)
+    end(process, signal.SIGINT, 130)
 
 
 def test_a_failed_trial_is_tried_again_as_another(folder):
     store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
     process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3)
-    wait_for(lambda: running(store) and children(process.pid), process)
-    os.kill(children(process.pid)[0], signal.SIGABRT)
-    wait_for(lambda: [t for t in running(store) if t["number"] == 1], process)
-    os.kill(children(process.pid)[0], signal.SIGABRT)
-    wait_for(lambda: [t for t in running(store) if t["number"] == 2], process)
+    for number in (0, 1):
+        os.kill(worker_of(process, store, number), signal.SIGABRT)
+    worker_of(process, store, 2)
     same = "params, config, seed"
-    failed = rows(store, "*")[:2]
+    failed = trials(store, "*")[:2]
     tap.fails("retry", "a", "--trial", 2, "--store", store, code=2, says="trial 2 of a is running")
     tap.fails("retry", "a", "--trial", 9, "--store", store, code=1, says="no trial 9")
     tap.fails("retry", "a", "--store", store, code=2, says="trawl retry a N")
@@ -185,20 +159,19 @@ def test_a_failed_trial_is_tried_again_as_another(folder):
     assert "runs again, as trial 3" in out, out
     again = "trial 0 of a was given again already, as trial 3, which is queued"  # one seed twice would pass for two seeds
     tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
-    process.send_signal(signal.SIGINT)
-    finish(process)
+    end(process, signal.SIGINT, 130)
     tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
     out, _ = run("retry", "a", "--trial", 1, "--store", store)  # written to the store
     assert "as trial 4" in out and "no controller runs it" in out, out
-    equal(study(store, "trials_max"), 5)
-    equal(rows(store, "*")[:2], failed)
-    for old, number in ((0, 3), (1, 4)):
-        equal(rows(store, same)[number], rows(store, same)[old])
-        equal(rows(store, "state, origin")[number], ("queued", "retry"))
+    equal(rows(store, "SELECT trials_max FROM study"), [(5,)])
+    equal(trials(store, "*")[:2], failed)
+    values = trials(store, same)
+    equal(values[3:], values[:2])
+    equal(trials(store, "state, origin")[3:], [("queued", "retry")] * 2)
     process = start("sweep", "--resume", "a", "--store", store, "--runs-per-device", 2, "-q")  # trials 2 and 3 run
     wait_for(lambda: [t["number"] for t in running(store)] == [2, 3], process)
     run("stop", "a", "--store", store)
-    finish(process)
+    end(process, code=1)  # no trial is done
     equal([t["state"] for t in show(store, "a")["trials"]], ["failed", "failed", "queued", "queued", "queued"])
 
 
@@ -209,21 +182,16 @@ def test_pipes_in_the_way_hold_nobody_up(folder):
     tap.fails("sweep", config, "--store", store, "--name", "a", code=1, says="s.db.lock")
     (folder / "s.db.lock").unlink()
     process = start("sweep", config, "--store", store, "--name", "a", "--trials", 1)
-    wait_for(lambda: running(store), process)
-    process.send_signal(signal.SIGTERM)
-    finish(process)
+    worker_of(process, store, 0)
+    end(process, signal.SIGTERM, 130)
     ckpt = folder / "s.db.checkpoints" / "a-0.ckpt"
     ckpt.unlink()
     os.mkfifo(ckpt)
-    with open(folder / "words", "w") as out:
-        process = tap.subprocess.Popen([tap.TRAWL, "sweep", "--resume", "a", "--store", str(store)],
-                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
-        tap.started.append(process)
-    wait_for(lambda: "is no file but a pipe" in (folder / "words").read_text() or "is gone" in (folder / "words").read_text(), process)
-    wait_for(lambda: running(store) and show(store, "a")["trials"][0]["attempt"] == 2, process)
-    process.send_signal(signal.SIGTERM)
-    process.wait(tap.PATIENCE_S)
-    equal(process.returncode, 130)
+    words = folder / "words"
+    process = logged(words, "--resume", "a", "--store", store)
+    wait_for(lambda: "is no file but a pipe" in words.read_text() or "is gone" in words.read_text(), process)
+    worker_of(process, store, 0, 2)
+    end(process, signal.SIGTERM, 130)
 
 
 def test_an_inherited_limit_of_memory_is_told(folder):
@@ -242,23 +210,13 @@ def test_crash_loops_count(folder):
     for limit, column, rule in (("--budget", "lost_s", "budget"), ("--wall-time", "wall_used_s", "wall_time")):
         store = folder / (rule + ".db")
         words = ["sweep", write(folder, "s.ini", LONG_SWEEP), "--name", "a", limit, "7s", "-q"]
-        counted = 0
-        for _ in range(8):
-            process = start(*words, "--store", store)
-            tap.wait_for(lambda: process.poll() is not None or (store.exists() and study_now(store, column) > counted))
-            if process.poll() is not None:
-                break
+        used = lambda: max([0, *(value or 0 for value, in rows(store, "SELECT %s FROM study" % column))])
+        counted, process = 0, start(*words, "--store", store)
+        while wait_for(lambda: process.poll() is not None or used() > counted) and process.poll() is None:  # each life adds something
             process.kill()
-            finish(process)
-            counted = study_now(store, column)
-            words = ["sweep", "--resume", "a", "-q"]
-        equal(process.poll(), 0)
-        equal(study(store, "end_rule"), rule)
+            process.communicate(timeout=tap.PATIENCE_S)
+            counted = used()
+            process = start("sweep", "--resume", "a", "-q", "--store", store)
+        end(process)
+        equal(rows(store, "SELECT end_rule FROM study"), [(rule,)])
         assert counted > 0
-
-
-def study_now(store, column):
-    try:
-        return study(store, column)
-    except (sqlite3.OperationalError, TypeError):
-        return 0

@@ -1,26 +1,28 @@
 """A store that is removed, or gets a second controller, while a sweep writes it: reported results are never lost."""
+import contextlib
 import fcntl
 import json
 import os
 import re
+import signal
 import sqlite3
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, errors, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, end, equal, errors, fails, n_done, run, show, start, trials_now, wait_for, write
 
-def begin(folder, store, n_done=3):
+
+def begin(folder, store):
     """A sweep that has some trials done and many left."""
     sweep = start("sweep", write(folder, "a.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 100000,
                   "--json")
-    wait_for(lambda: sum(t["state"] == "done" for t in trials_now(store, "a")) >= n_done, sweep)
+    wait_for(lambda: n_done(store) >= 3, sweep)
     return sweep
 
 
 def ends_with_rescue(sweep, folder):
     """The sweep fails, names the rescue file, and the file has all reported results. Returns the file."""
-    out, err = sweep.communicate(timeout=tap.PATIENCE_S)
-    equal(sweep.returncode, 1)
+    out, err = end(sweep, code=1)
     lines = errors(err)
     assert any("while the store was in use" in line for line in lines), err
     rescue = re.search(r"every result is in (\S+trawl-rescue-\S+\.db)", lines[-1]).group(1)
@@ -62,8 +64,7 @@ def test_replaced(folder):
     ends_with_rescue(sweep, folder)
     for suffix in ("-wal", "-shm"):  # of the store that was there
         (folder / ("s.db" + suffix)).unlink(missing_ok=True)
-    with sqlite3.connect(store) as other:  # untouched
-        equal(other.execute("SELECT name FROM study").fetchall(), [("b",)])
+    equal(tap.rows(store, "SELECT name FROM study"), [("b",)])  # untouched
 
 
 def test_written_over(folder):
@@ -91,14 +92,11 @@ def test_another_program_may_fold_the_log(folder):
     store = folder / "s.db"
     sweep = begin(folder, store)
     for _ in range(5):
-        with sqlite3.connect(store, timeout=60) as db:
+        with contextlib.closing(sqlite3.connect(store, timeout=tap.PATIENCE_S)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        db.close()
-        n = sum(t["state"] == "done" for t in trials_now(store, "a"))
-        wait_for(lambda: sum(t["state"] == "done" for t in trials_now(store, "a")) > n + 20, sweep)
-    sweep.terminate()
-    _, err = sweep.communicate(timeout=tap.PATIENCE_S)
-    equal((sweep.returncode, "while the store was in use" in err), (130, False))
+        n = n_done(store)
+        wait_for(lambda: n_done(store) > n + 20, sweep)
+    assert "while the store was in use" not in end(sweep, signal.SIGTERM, 130)[1]
     run("check", store)
 
 
@@ -115,9 +113,7 @@ def test_a_lock_file_that_was_removed_is_taken_again(folder):
     wait_for((folder / "s.db.lock").exists, sweep)
     _, err = run("sync", "--store", store, code=1)
     assert "process %d" % sweep.pid in err, err
-    sweep.terminate()
-    _, err = sweep.communicate(timeout=tap.PATIENCE_S)
-    equal(sweep.returncode, 130)
+    _, err = end(sweep, signal.SIGTERM, 130)
     assert "its lock file was removed; the store is locked again" in err, err
 
 
@@ -129,8 +125,7 @@ def test_whoever_lost_the_lock_writes_no_more(folder):
     os.write(ours, b"4711\n")
     fcntl.flock(ours, fcntl.LOCK_EX)
     os.rename(folder / "mine", lock)  # removed and taken, in one instant
-    _, err = sweep.communicate(timeout=tap.PATIENCE_S)
-    equal(sweep.returncode, 1)
+    _, err = end(sweep, code=1)
     assert "in use by another sweep or daemon (process 4711)" in errors(err)[-1], err
     assert lock.exists()  # it is not its own any more
     states = {t["state"] for t in show(store, "a")["trials"]}
@@ -152,8 +147,7 @@ def test_one_controller_whatever_the_name(folder):
     for name in ("s.db", "d/one.db", "two.db"):
         _, err = run("sync", "--store", folder / name, code=1)
         assert "process " + pid in err, err
-    sweep.terminate()
-    sweep.communicate(timeout=tap.PATIENCE_S)
+    end(sweep, signal.SIGTERM, 130)
     os.link(store, folder / "hard.db")
     for name in ("s.db", "hard.db"):
         fails("sweep", "--resume", "a", "--store", folder / name, code=1, says=["2 names (hard links)", "copy"])
@@ -162,8 +156,7 @@ def test_one_controller_whatever_the_name(folder):
     run("ls", "--store", store)
 
 
-def test_a_pipe_for_a_lock_or_a_store(folder):
-    os.mkfifo(folder / "s.db.lock")
-    fails("sweep", write(folder, "a.ini", TINY_SWEEP), "--store", folder / "s.db", "--name", "a", code=1, says="is not a file")
+def test_a_pipe_for_a_store(folder):
+    write(folder, "a.ini", TINY_SWEEP)
     os.mkfifo(folder / "p.db")
     fails("sweep", folder / "a.ini", "--store", folder / "p.db", "--name", "a", code=1, says="is not a file")

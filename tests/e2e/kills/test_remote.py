@@ -10,14 +10,13 @@ import random
 import re
 import resource
 import signal
-import sqlite3
 import subprocess
 import time
 
 import loopback_ssh
 import tap
 import test_kill
-from tap import TINY, TINY_SWEEP, equal, fails, run, show, start, wait_for, write
+from tap import TINY, TINY_SWEEP, end, equal, fails, rows, run, show, start, wait_for, write
 
 N_KILLS = int(os.environ.get("TRAWL_REMOTE_KILLS", 12))
 STDIO = "%s worker --stdio" % tap.TRAWL
@@ -45,10 +44,7 @@ def with_tmp(folder):
 
 def curves(store):
     """What each trial learned, without the clock."""
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
-    rows = db.execute("SELECT number, state, score, perf, env_steps FROM trial ORDER BY number").fetchall()
-    db.close()
-    return rows
+    return rows(store, "SELECT number, state, score, perf, env_steps FROM trial ORDER BY number")
 
 
 def test_trials_over_ssh_have_the_bytes_of_here(folder):
@@ -141,17 +137,9 @@ LONG = TINY.replace("total_timesteps = 4096", "total_timesteps = 2000000").repla
 LONG_SWEEP = LONG + TINY_SWEEP[len(TINY):].replace("method = sobol", "method = sobol\ncheckpoint_interval_s = %s")
 
 
-def n_points(store):
-    """Of all learning curves."""
-    if not store.exists():
-        return 0
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)
-    try:
-        return db.execute("SELECT count(*) FROM metric").fetchone()[0]
-    except sqlite3.OperationalError:  # no table yet
-        return 0
-    finally:
-        db.close()
+def has_points(store):
+    """Of any learning curve."""
+    return rows(store, "SELECT 1 FROM metric LIMIT 1")
 
 
 def sent_away(folder, number, devices, options):
@@ -159,13 +147,10 @@ def sent_away(folder, number, devices, options):
     config = write(folder, "long.ini", LONG_SWEEP % 0)
     process = start("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 1, "--devices", devices, *options,
                     env=with_tmp(folder))
-    wait_for(lambda: remote_workers(folder), process)
-    wait_for(lambda: n_points(folder / "far.db") > 0, process)
+    wait_for(lambda: has_points(folder / "far.db"), process)
     for pid in remote_workers(folder):
         os.kill(pid, number)
-    out, words = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 0)
-    return words
+    return end(process)[1]
 
 
 def test_a_worker_that_is_sent_away_saves_and_the_trial_continues_elsewhere(folder):
@@ -188,14 +173,13 @@ def test_a_warning_signal_is_enough(folder):
 def test_a_cut_connection_costs_the_time_since_the_last_checkpoint(folder):
     """kill -9 of a remote worker's machine: what it sent at the interval is what the next one resumes from."""
     sshd = loopback_ssh.Sshd(folder)
-    config = write(folder, "long.ini", LONG_SWEEP % 1)
+    config = write(folder, "long.ini", LONG_SWEEP % 0.2)
     process = start("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 1, "--devices",
                     "ssh:node1/cpu, ssh:node2/cpu", *sshd.options(), env=with_tmp(folder))
     wait_for(lambda: list(folder.glob("far.db.checkpoints/*.ckpt")), process)
     for pid in tap.children(process.pid):
-        os.kill(pid, signal.SIGKILL)
-    out, words = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 0)
+        tap.kill(pid)
+    _, words = end(process)
     assert "the command that connects to it was killed" in words, words
     trial, = show(folder / "far.db", "a")["trials"]
     equal((trial["state"], trial["attempt"]), ("done", 2))
@@ -222,15 +206,11 @@ def test_unlike_devices_do_not_mix_unless_their_seconds_are_weighed(folder):
 
     def kinds(name, costs, devices, *more, trials=3):
         _, words = run("sweep", *more, "--store", folder / (name + ".db"), "--devices", devices, "--sweep.device-costs", costs, *(() if "--resume" in more else ("--trials", trials)))
-        db = sqlite3.connect("file:%s?mode=ro" % (folder / (name + ".db")), uri=True)
-        rows = db.execute("SELECT device, cost_method, cost_s, device_s FROM trial").fetchall()
-        db.close()
-        return rows, words
+        return rows(folder / (name + ".db"), "SELECT device, cost_method, cost_s, device_s FROM trial"), words
     new = [config, "--name", "a"]
     names = []
     for core in ("Prescott", "Sandybridge"):  # alone, to know their names
-        rows, _ = kinds(core, "alike", unlike % core, *new)
-        names.append(rows[0][0])
+        names.append(kinds(core, "alike", unlike % core, *new)[0][0][0])
     if names[0] == names[1]:
         raise tap.Skip("the vector units of this CPU cannot be chosen by OPENBLAS_CORETYPE: %s" % names[0])
     # the first waits for the second, so that both are there while there are trials
@@ -241,13 +221,13 @@ def test_unlike_devices_do_not_mix_unless_their_seconds_are_weighed(folder):
         marks = folder / ("marks-" + name)
         marks.mkdir()
         return both % (marks, STDIO)
-    rows, words = kinds("alike", "alike", two("alike"), *new, trials=60)
-    equal(len({row[0] for row in rows}), 1)
+    found, words = kinds("alike", "alike", two("alike"), *new, trials=60)
+    equal(len({row[0] for row in found}), 1)
     assert "their times would not compare" in words, words
     first, second = (name[:name.index(" (")] + " (" + name[name.index(", ") + 2:-1] for name in names)  # without their threads
-    rows, _ = kinds("weighed", "%s=1, %s=4" % (first, second), two("weighed"), *new, trials=20)
-    assert {row[1] for row in rows} <= {"wall", "wall x 4"}, rows
-    for device, method, cost_s, device_s in rows:
+    found, _ = kinds("weighed", "%s=1, %s=4" % (first, second), two("weighed"), *new, trials=20)
+    assert {row[1] for row in found} <= {"wall", "wall x 4"}, found
+    for device, method, cost_s, device_s in found:
         equal(cost_s, device_s * (4 if method == "wall x 4" else 1))
         equal("Sandybridge" in device, method == "wall x 4")
     # another machine than before: a warning, and it continues
@@ -291,12 +271,12 @@ class Remote(test_kill.Sweep):
         """Every connection, or one of them."""
         ways = tap.children(self.process.pid)
         for pid in ways if self.moments.random() < 0.5 else ways[:1]:
-            test_kill.kill(pid)
+            tap.kill(pid)
         self.goes_on()
 
     def worker(self):
         for pid in remote_workers(self.folder):
-            test_kill.kill(pid, self.moments.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
+            tap.kill(pid, self.moments.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
         self.goes_on()
 
 

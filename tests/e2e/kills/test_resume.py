@@ -6,17 +6,9 @@ import signal
 import time
 
 import tap
-from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY, TINY_SWEEP, children, end, equal, fails, rows, run, running, show, start, wait_for, write
 
 LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
-
-
-def finish(process):
-    return process.communicate(timeout=tap.PATIENCE_S)
-
-
-def running(store, name):
-    return [t for t in trials_now(store, name) if t["state"] == "running"]
 
 
 def pending(pid, number):
@@ -32,9 +24,7 @@ def test_interrupted_training_saves_and_goes_on(folder):
         process = start("train", config, "-o", ckpt, "--json", "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05)
         while "steps" not in process.stderr.readline():
             assert process.poll() is None
-        process.send_signal(number)
-        out, err = finish(process)
-        equal(process.returncode, 130)
+        out, err = end(process, number, 130)
         result = json.loads(out)
         assert result["stopped"] and 0 < result["env_steps"] < 10**9
         assert "--resume" in tap.errors(err)[0]
@@ -66,9 +56,7 @@ def test_interrupted_training_without_checkpoint_says_so(folder):
     process = start("train", write(folder, "t.ini", TINY), "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05)
     while "steps" not in process.stderr.readline():
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, err = finish(process)
-    equal(process.returncode, 130)
+    _, err = end(process, signal.SIGINT, 130)
     assert "nothing was saved" in err
 
 
@@ -77,19 +65,21 @@ def test_checkpoints_are_written_on_the_way(folder):
     process = start("train", write(folder, "t.ini", TINY), "-o", ckpt, "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05,
                     "--train.checkpoint_interval_s", 0.1)
     wait_for(ckpt.exists, process)
-    process.kill()
-    finish(process)
+    end(process, signal.SIGKILL, -9)
     assert json.loads(run("eval", ckpt, "--episodes", 4, "--json")[0])["episodes"] >= 4
 
 
 def test_interrupted_sweep_goes_on_as_if_never_stopped(folder):
     config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "1M"))
     run("sweep", config, "--store", folder / "whole.db", "--name", "a", "--trials", 6, "--seed", 4, "-q")
-    store = folder / "s.db"
-    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 6, "--seed", 4)
-    wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "a")) and running(store, "a"), process)
-    process.send_signal(signal.SIGINT)
-    out, err = finish(process)
+    store, process = folder / "s.db", None
+    while process is None or process.returncode == 0:  # a sweep that ended before the signal came is begun again
+        for path in folder.glob("s.db*"):
+            path.unlink()
+        process = start("sweep", config, "--store", store, "--name", "a", "--trials", 6, "--seed", 4)
+        wait_for(lambda: rows(store, "SELECT 1 FROM trial WHERE state = 'done'"), process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=tap.PATIENCE_S)
     equal(process.returncode, 130)
     assert "--resume a" in tap.errors(err)[0] and "trawl sweep --resume a" in out
     trials = show(store, "a")["trials"]
@@ -109,16 +99,14 @@ def test_interrupted_sweep_goes_on_as_if_never_stopped(folder):
 def test_second_interrupt_ends_at_once(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2)
-    wait_for(lambda: running(store, "a"), process)
-    worker = children(process.pid)
-    os.kill(worker[0], signal.SIGSTOP)  # a worker that does not obey
+    wait_for(lambda: running(store), process)
+    worker, = children(process.pid)
+    os.kill(worker, signal.SIGSTOP)  # it does not obey
     process.send_signal(signal.SIGINT)
     wait_for(lambda: not pending(process.pid, signal.SIGINT), process)
     time.sleep(2.1)  # sooner it would be the same request (tests/e2e/kills/test_outside.py)
-    process.send_signal(signal.SIGINT)
-    finish(process)
-    equal(process.returncode, 130)
-    wait_for(lambda: tap.is_gone(worker[0]))
+    end(process, signal.SIGINT, 130)
+    wait_for(lambda: tap.is_gone(worker))
     equal([t["state"] for t in show(store, "a")["trials"]], ["running"])  # nobody waited for the worker to obey
 
 
@@ -126,10 +114,10 @@ def test_workers_that_keep_dying_stop_the_sweep(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 30)
     for number in range(5):
-        wait_for(lambda: [t for t in running(store, "a") if t["number"] == number] and children(process.pid), process)
-        os.kill(children(process.pid)[0], signal.SIGABRT)
-    _, err = finish(process)
-    equal(process.returncode, 1)
+        wait_for(lambda: [t for t in running(store) if t["number"] == number], process)
+        worker, = children(process.pid)
+        os.kill(worker, signal.SIGABRT)
+    _, err = end(process, code=1)
     assert "5 worker processes died in a row" in err and "signal 6" in err and "--resume a" in err, err
     equal([t["state"] for t in show(store, "a")["trials"]], ["failed"] * 5)
 
@@ -137,10 +125,9 @@ def test_workers_that_keep_dying_stop_the_sweep(folder):
 def test_worker_dies_with_its_controller(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2)
-    wait_for(lambda: running(store, "a"), process)
-    worker = children(process.pid)[0]
-    process.kill()
-    finish(process)
+    wait_for(lambda: running(store), process)
+    worker, = children(process.pid)
+    end(process, signal.SIGKILL, -9)
     wait_for(lambda: tap.is_gone(worker))
     equal([t["state"] for t in show(store, "a")["trials"]], ["running"])
     config = write(folder, "short.ini", TINY_SWEEP)
@@ -169,10 +156,8 @@ def test_nohup_outlives_its_terminal(folder):
     config, store = write(folder, "s.ini", TINY_SWEEP.replace("4096", "1M")), folder / "s.db"
     process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3,
                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    wait_for(lambda: running(store, "a"), process)
-    process.send_signal(signal.SIGHUP)
-    finish(process)
-    equal(process.returncode, 0)
+    wait_for(lambda: rows(store, "SELECT 1 FROM trial"), process)
+    end(process, signal.SIGHUP)
     equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 3)
 
 

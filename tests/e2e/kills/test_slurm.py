@@ -8,7 +8,7 @@ import time
 import loopback_slurm
 import tap
 import test_remote
-from tap import TINY_SWEEP, equal, run, show, start, wait_for, write
+from tap import TINY_SWEEP, end, equal, run, show, start, wait_for, write
 
 N_KILLS = int(os.environ.get("TRAWL_REMOTE_KILLS", 12)) // 2
 PROGRAM = ["--sweep.remote-program", tap.TRAWL]
@@ -49,9 +49,7 @@ def test_a_job_that_waits_is_cancelled_with_the_sweep(folder):
     process = start("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", folder / "s.db", "--name", "a", "--trials", 2, "--devices",
                     "slurm:cpus-per-task=4/begin=now+1hour", *PROGRAM, env=env_of(s, folder))
     wait_for(lambda: s.jobs("PD"), process)
-    process.send_signal(signal.SIGINT)
-    _, words = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 130)
+    end(process, signal.SIGINT, 130)
     wait_for(lambda: not s.jobs())
 
 
@@ -60,11 +58,10 @@ def test_a_preempted_job_saves_and_its_trial_continues_in_another(folder):
     config = write(folder, "long.ini", test_remote.LONG_SWEEP % 0)
     process = start("sweep", config, "--store", folder / "far.db", "--name", "a", "--trials", 1, "--devices", "slurm:cpus-per-task=1",
                     *PROGRAM, env=env_of(s, folder))
-    wait_for(lambda: test_remote.n_points(folder / "far.db") > 0, process)
+    wait_for(lambda: test_remote.has_points(folder / "far.db"), process)
     first, = s.jobs()
     s.call("srun", "-p", "high", "-n", "4", "true")  # all of the node
-    _, words = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 0)
+    _, words = end(process)
     assert "was sent away, its trials are saved" in words, words
     trial, = show(folder / "far.db", "a")["trials"]
     equal((trial["state"], trial["attempt"]), ("done", 2))
@@ -81,10 +78,9 @@ def test_a_launcher_keeps_as_many_nodes_as_trials_want(folder):
                     "slurm:cpus-per-task=2*5", *PROGRAM, env=dict(env_of(s, folder), XDG_STATE_HOME=str(folder)))
     ours = lambda *state: s.call("squeue", "-h", "-r", "-o", "%j %i", *state).count("trawl-")
     wait_for(lambda: ours() == 2, process)  # of five that may be, two are wanted
-    wait_for(lambda: test_remote.n_points(folder / "far.db") > 0, process)
+    wait_for(lambda: test_remote.has_points(folder / "far.db"), process)
     s.call("srun", "-p", "high", "-n", "4", "true")  # all of the node: both jobs are preempted
-    _, words = process.communicate(timeout=tap.PATIENCE_S)
-    equal(process.returncode, 0)
+    end(process)
     trials = show(folder / "far.db", "a")["trials"]
     equal([t["state"] for t in trials], ["done", "done"])
     assert max(t["attempt"] for t in trials) == 2, trials
@@ -95,8 +91,7 @@ def test_a_launcher_keeps_as_many_nodes_as_trials_want(folder):
     process = start("sweep", config, "--store", folder / "b.db", "--name", "a", "--trials", 3, "--devices", "none", "--sweep.launcher",
                     "slurm:cpus-per-task=4/begin=now+1hour*3", *PROGRAM, env=env_of(s, folder))
     wait_for(lambda: ours("-t", "PD") == 3, process)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=tap.PATIENCE_S)
+    end(process, signal.SIGINT, 130)
     wait_for(lambda: not ours("-t", "PD"))
 
 
@@ -117,7 +112,7 @@ wait $sweep
 """ % {"trawl": tap.TRAWL})
     job = s.call("sbatch", "--parsable", "--chdir", str(folder), "--output", str(folder / "night.log"), str(script))
     assert job.isdigit(), job
-    wait_for(lambda: test_remote.n_points(folder / "night.db") > 0)
+    wait_for(lambda: test_remote.has_points(folder / "night.db"))
     s.call("scancel", "--batch", "--signal=USR1", job)  # as Slurm does before the job's time is over
     wait_for(lambda: "interrupted" in (folder / "night.log").read_text())
     wait_for(lambda: s.call("scontrol", "show", "job", job).find("Restarts=1") > 0)

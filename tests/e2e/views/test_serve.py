@@ -24,7 +24,7 @@ def test_what_a_study_has_found(folder):
         seeds = s.get(s_ + "/trials/%d/seeds" % done[0][0])
         tap.equal([(r[0], r[3]) for r in seeds["rows"]], [(done[0][0], done[0][2])])  # each config ran once
         tap.equal((seeds["all"]["n"], seeds["all"]["iqm"], seeds["all"]["sd"], seeds["fresh"]["n"]), (1, done[0][2], None, 0))
-        tap.wait_for(lambda: s.get(s_ + "/front")["model"] == "ready")
+        s.wait(s_ + "/front", lambda a: a["model"] == "ready")
         rows = s.get(s_ + "/trials?limit=20000&fields=state,n_seeds,expected,expected_lo,expected_hi")["rows"]
         assert all(n == 1 and lo <= mean <= hi and 0 <= lo and hi <= 1 for state, n, mean, lo, hi in rows if state == "done"), rows[:5]
         briefing = s.get(s_ + "/briefing?since_ms=1")
@@ -63,7 +63,7 @@ def test_every_address_of_the_description(folder):
             real = path.replace("{study}", "big").replace("{trial}", "3").replace("{file}", "app.js")
             real = real.replace("{folder}/app.js", "charts/vega.js")
             query = "?param=train.gamma" if path.endswith("/slice") else "?x=train.gamma&y=train.optimizer" if path.endswith("/contour") else "?studies=%5B%22big%22,%22big%22%5D" if path.endswith("/compare") else ""
-            status, head, body = s.ask(real + query)
+            status, head, body = s.request(real + query)
             want = (200, 202) if "model" in path or path.endswith("insight") else (200, 303) if path == "/login" else (200,)
             assert status in want, (real, status, body[:300])
             if not path.endswith("/report"):
@@ -93,10 +93,10 @@ def test_versions_and_studies(folder):
 def test_the_charts(folder):
     """Vega for the pages; the server draws the front too."""
     with serving(big(folder)) as s:
-        status, head, body = s.ask("/assets/vega.js")
+        status, head, body = s.request("/assets/vega.js")
         tap.equal(status, 200)
         assert head["content-type"].startswith("text/javascript") and len(body) > 100000, head
-        status, head, body = s.ask(S + "/report?format=svg")
+        status, head, body = s.request(S + "/report?format=svg")
         tap.equal(status, 200)
         assert head["content-type"].startswith("image/svg+xml") and b"<svg" in body[:200], head
 
@@ -169,7 +169,7 @@ def test_exports_are_those_of_the_command(folder):
     with serving(store) as s:
         for query, rule in rules.items():
             for kind in ("ini", "json", "args"):
-                status, headers, got = s.ask(S + "/export?format=%s&%s" % (kind, query))
+                status, headers, got = s.request(S + "/export?format=%s&%s" % (kind, query))
                 want = subprocess.run([tap.TRAWL, "export", "big", "--store", str(store), "--pick", rule, "--format", kind],
                                       capture_output=True, check=True).stdout
                 tap.equal((status, got, headers["content-disposition"][:26]), (200, want, 'attachment; filename="big-'))
@@ -184,10 +184,10 @@ def test_exports_are_those_of_the_command(folder):
         s.fails(S + "/pick?rule=none", 400, "not known")
         s.fails(S + "/pick?rule=best&trial=3", 400, "both")
         s.fails(S + "/export?format=xml", 400, "xml")
-        _, headers, html = s.ask(S + "/report?format=html")
+        _, headers, html = s.request(S + "/report?format=html")
         assert b"<svg" in html and "sandbox" in headers["content-security-policy"]
         want = subprocess.run([tap.TRAWL, "report", "big", "--store", str(store), "--format", "csv"], capture_output=True, check=True)
-        tap.equal(s.ask(S + "/report?format=csv")[2], want.stdout)
+        tap.equal(s.request(S + "/report?format=csv")[2], want.stdout)
 
 
 def test_models(folder):
@@ -199,10 +199,10 @@ def test_models(folder):
                             ("slice?param=x", "not searched"), ("slice?param=train.gamma&at=-1", "give a trial's number")):
             s.fails(S + "/model/" + wrong, 400, word)
         s.fails(S + "/model/contour?x=train.gamma&y=train.optimizer&at=5000", 404, "5000")
-        first = s.ask(S + "/insight")
+        first = s.request(S + "/insight")
         assert first[0] == 202 and first[1]["retry-after"] == "1", first
         assert s.get("/api/v1/studies")["studies"], "other requests wait for a model"
-        insight = s.model(S + "/insight")
+        insight = s.wait(S + "/insight", lambda a: a["model"] == "ready")
         told = tap.show(store, "big")["insight"]
         tap.equal(insight["recommended"]["trial"], told["recommended"])
         tap.equal(insight["score_noise_sd"], told["score_noise_sd"])
@@ -233,17 +233,17 @@ def test_models(folder):
 def test_caching(folder):
     with serving(big(folder)) as s:
         for path in (S + "/trials?limit=500", "/", "/assets/app.js", "/api/v1/studies"):
-            status, head, plain = s.ask(path)
-            tap.equal(s.ask(path, method="HEAD")[2], b"")
-            tap.equal(s.ask(path, method="HEAD")[1]["content-length"], str(len(plain)))
-            zipped = s.ask(path, Accept_Encoding="br, gzip;q=0.5")
+            status, head, plain = s.request(path)
+            tap.equal(s.request(path, method="HEAD")[2], b"")
+            tap.equal(s.request(path, method="HEAD")[1]["content-length"], str(len(plain)))
+            zipped = s.request(path, Accept_Encoding="br, gzip;q=0.5")
             if len(plain) > 600:
                 tap.equal(zipped[1]["content-encoding"], "gzip")
                 tap.equal(gzip.decompress(zipped[2]), plain)
-            assert "content-encoding" not in s.ask(path, Accept_Encoding="gzip;q=0")[1]
-            again = s.ask(path, If_None_Match='"x", W/' + head["etag"])
+            assert "content-encoding" not in s.request(path, Accept_Encoding="gzip;q=0")[1]
+            again = s.request(path, If_None_Match='"x", W/' + head["etag"])
             tap.equal((again[0], again[2], again[1]["etag"]), (304, b"", head["etag"]))
-            tap.equal(s.ask(path, If_None_Match='"other"')[0], 200)
+            tap.equal(s.request(path, If_None_Match='"other"')[0], 200)
 
 
 def test_names_are_inert(folder):
@@ -253,13 +253,13 @@ def test_names_are_inert(folder):
     with serving(store) as s:
         tap.equal(s.get("/api/v1/studies")["studies"][0]["name"], EVIL)
         for part in ("", "/trials", "/front", "/trials/7", "/trials/7/log", "/pick", "/hypervolume", "/timeline", "/nothing"):
-            status, head, body = s.ask(path + part)
+            status, head, body = s.request(path + part)
             assert b"<" not in body, (part, body[:300])
             assert head["content-type"] == "application/json"
             hardened(head)
-        name = s.ask(path + "/export")[1]["content-disposition"]
+        name = s.request(path + "/export")[1]["content-disposition"]
         assert re.fullmatch(r'attachment; filename="[A-Za-z0-9_-]+\.ini"', name), name
-        assert b"<script>alert" not in s.ask(path + "/report?format=html")[2]
+        assert b"<script>alert" not in s.request(path + "/report?format=html")[2]
 
 
 GAMES = ["breakout", "cartpole", "memory", "pong", "squared"]

@@ -20,7 +20,7 @@ from serve_client import S, serving, big, control, hardened
 def test_hosts(folder):
     with serving(big(folder), "--host", "trawl.example,other.example") as s:
         for host in ("localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8080", "trawl.example", "other.example:443"):
-            tap.equal(s.ask("/api/v1/version", host=host)[0], 200)
+            tap.equal(s.request("/api/v1/version", host=host)[0], 200)
         for host in ("evil.example", "localhost.evil.example", "localhost:", "localhost:x", "127.0.0.1.evil.example", "[::1", "[::1]x",
                      "10.0.0.1", "a" * 300, "localhost@evil.example", "trawl.example."):
             s.fails("/api/v1/version", 403, "Host", host=host)
@@ -31,52 +31,52 @@ def test_hosts(folder):
 def test_a_token_is_needed_elsewhere(folder):
     store = big(folder)
     with serving(store, "--bind", "0.0.0.0") as s:
-        token = re.search(r"token=([0-9a-f]{48})", s.url).group(1)
+        token = s.token
         s.fails("/api/v1/studies", 401, "token")
         for bad in ("", token[:-1], token + "0", token.upper() + "x", "Bearer", "0" * 48):
-            tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + bad)[0], 401)
-            tap.equal(s.ask("/api/v1/studies", Cookie="trawl_%d=%s" % (s.port, bad))[0], 401)
+            tap.equal(s.request("/api/v1/studies", Authorization="Bearer " + bad)[0], 401)
+            tap.equal(s.request("/api/v1/studies", Cookie="trawl_%d=%s" % (s.port, bad))[0], 401)
         for path in ("/", "/study/big", "/api/v1/events", S + "/export", "/nothing"):
-            tap.equal(s.ask(path)[0], 401)
-        tap.equal(s.ask("/assets/style.css")[0], 200)  # of the form, and in every copy of the program
-        tap.equal(s.ask("/api/v1/studies?token=" + token)[0], 401)
-        assert b"<form" in s.ask("/")[2]
-        tap.equal(s.ask("/?token=" + token[:-1] + "x")[0], 401)
-        status, head, _ = s.ask("/?token=" + token)
+            tap.equal(s.request(path)[0], 401)
+        tap.equal(s.request("/assets/style.css")[0], 200)  # of the form, and in every copy of the program
+        tap.equal(s.request("/api/v1/studies?token=" + token)[0], 401)
+        assert b"<form" in s.request("/")[2]
+        tap.equal(s.request("/?token=" + token[:-1] + "x")[0], 401)
+        status, head, _ = s.request("/?token=" + token)
         assert status == 303 and head["location"] == "/" and "HttpOnly" in head["set-cookie"] and "SameSite=Strict" in head["set-cookie"]
         cookie = head["set-cookie"].split(";")[0]
-        tap.equal(s.ask("/api/v1/studies", Cookie="a=b; " + cookie)[0], 200)
-        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + token)[0], 200)
-        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + token, host="evil.example")[0], 403)
-        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + token, host="192.0.2.7:80")[0], 200)
-        form = s.ask("/login", method="POST", body=b"token=" + token.encode())
+        tap.equal(s.request("/api/v1/studies", Cookie="a=b; " + cookie)[0], 200)
+        tap.equal(s.request("/api/v1/studies", Authorization="Bearer " + token)[0], 200)
+        tap.equal(s.request("/api/v1/studies", Authorization="Bearer " + token, host="evil.example")[0], 403)
+        tap.equal(s.request("/api/v1/studies", Authorization="Bearer " + token, host="192.0.2.7:80")[0], 200)
+        form = s.request("/login", method="POST", body=b"token=" + token.encode())
         assert form[0] == 303 and form[1]["set-cookie"].split(";")[0] == cookie
-        tap.equal(s.ask("/login", method="POST", body=b"token=no")[0], 401)
-        tap.equal(s.ask("/login", method="POST", body=b"\xff" * 5000)[0], 401)
+        tap.equal(s.request("/login", method="POST", body=b"token=no")[0], 401)
+        tap.equal(s.request("/login", method="POST", body=b"\xff" * 5000)[0], 401)
     own = tap.write(folder, "token", "correct-horse-battery\n")
     with serving(store, "--bind", "0.0.0.0", "--token-file", own) as s:
         assert "token" not in s.url
-        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer correct-horse-battery")[0], 200)
+        tap.equal(s.request("/api/v1/studies", Authorization="Bearer correct-horse-battery")[0], 200)
     tap.fails("serve", "--store", store, "--token-file", tap.write(folder, "short", "abc"), code=2, says=("16", "openssl"))
 
 
 def login(s, **fields):
-    status, head, body = s.ask("/login", method="POST", body=urllib.parse.urlencode(fields).encode())
+    status, head, body = s.request("/login", method="POST", body=urllib.parse.urlencode(fields).encode())
     return status, head.get("location"), body.decode()
 
 
 def test_the_form_keeps_the_address(folder):
     deep = "/study/a%20b/trial/3?tab=trials&f=cost:1:2"
     with serving(big(folder), "--bind", "0.0.0.0") as s:
-        token = re.search(r"token=([0-9a-f]{48})", s.url).group(1)
-        page = s.ask(deep)[2].decode()
+        token = s.token
+        page = s.request(deep)[2].decode()
         assert 'name="next" value="%s"' % deep.replace("&", "&amp;") in page, page
         tap.equal(login(s, token=token, next=deep)[:2], (303, deep))
         status, _, page = login(s, token="wrong", next=deep)
         assert status == 401 and "That is not the token" in page and deep.replace("&", "&amp;") in page, page
-        tap.equal(s.ask(deep + "&token=" + token)[1]["location"], deep)
-        tap.equal(s.ask("/study/a?token=%s&tab=params" % token)[1]["location"], "/study/a?tab=params")
-        assert 'value="/study/x"' in s.ask("/login?next=%2Fstudy%2Fx")[2].decode()
+        tap.equal(s.request(deep + "&token=" + token)[1]["location"], deep)
+        tap.equal(s.request("/study/a?token=%s&tab=params" % token)[1]["location"], "/study/a?tab=params")
+        assert 'value="/study/x"' in s.request("/login?next=%2Fstudy%2Fx")[2].decode()
         for bad in ("//evil.example", "https://evil.example", "/\\evil.example", "evil", "", "/a\r\nSet-Cookie: a=b", "/<script>\u00e9", "/%s" % ("a" * 5000)):
             status, location, _ = login(s, token=token, next=bad)
             assert (status, location) in ((303, "/"), (401, None)), (bad, status, location)
@@ -87,8 +87,8 @@ def test_a_private_store_needs_a_token_on_the_loopback_too(folder):
     store = big(folder)  # in a folder that others may not enter
     with serving(store, token=True) as s:
         s.fails("/api/v1/studies", 401, "token")
-        token = re.search(r"token=([0-9a-f]{48})", s.url).group(1)
-        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + token)[0], 200)
+        token = s.token
+        tap.equal(s.request("/api/v1/studies", Authorization="Bearer " + token)[0], 200)
     with tempfile.TemporaryDirectory(dir="/tmp") as public:
         os.chmod(public, 0o755)
         copy = pathlib.Path(public, "s.db")
@@ -96,7 +96,7 @@ def test_a_private_store_needs_a_token_on_the_loopback_too(folder):
         for mode, needed in ((0o644, False), (0o640, True), (0o600, True)):
             os.chmod(copy, mode)
             with serving(copy, token=True) as s:
-                tap.equal(s.ask("/api/v1/studies")[0], 401 if needed else 200)
+                tap.equal(s.request("/api/v1/studies")[0], 401 if needed else 200)
                 tap.equal("token" in s.url, needed)
         os.chmod(copy, 0o644)
         with serving(copy, "--bind", "127.0.0.2") as s:
@@ -104,14 +104,14 @@ def test_a_private_store_needs_a_token_on_the_loopback_too(folder):
         with serving(copy, "--token-file", folder / "wanted", token=True) as s:
             said = s.process.stderr.readline() + s.process.stderr.readline()
             assert "--token-file is given, so every request needs its token" in said and "may not read" not in said, said
-            tap.equal(s.ask("/api/v1/studies")[0], 401)
+            tap.equal(s.request("/api/v1/studies")[0], 401)
     file = folder / "made"  # stays when the server is started again
     for _ in range(2):
         with serving(store, "--token-file", file, token=True) as s:
             own = file.read_text().strip()
             assert len(own) == 48 and file.stat().st_mode & 0o777 == 0o600
-            tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + own)[0], 200)
-            tap.equal(s.ask("/api/v1/studies")[0], 401)
+            tap.equal(s.request("/api/v1/studies", Authorization="Bearer " + own)[0], 200)
+            tap.equal(s.request("/api/v1/studies")[0], 401)
     tap.equal(file.read_text().strip(), own)
     tap.fails("serve", "--store", store, "--bind", "0.0.0.0", "--no-token", code=2, says="--no-token")
     tap.fails("serve", "--store", store, "--token-file", file, "--no-token", code=2, says="--no-token")
@@ -127,20 +127,20 @@ def test_the_browser_that_is_opened_gets_a_ticket(folder):
         tap.wait_for(lambda: (folder / "opened").exists(), s.process)
         ticket = re.search(r"token=([0-9a-f]{48})", (folder / "opened").read_text()).group(1)
         assert ticket not in s.url
-        status, head, _ = s.ask("/?token=" + ticket)
+        status, head, _ = s.request("/?token=" + ticket)
         tap.equal(status, 303)
-        tap.equal(s.ask("/api/v1/studies", Cookie=head["set-cookie"].split(";")[0])[0], 200)
-        tap.equal(s.ask("/?token=" + ticket)[0], 401)
-        tap.equal(s.ask("/api/v1/studies", Authorization="Bearer " + ticket)[0], 401)
+        tap.equal(s.request("/api/v1/studies", Cookie=head["set-cookie"].split(";")[0])[0], 200)
+        tap.equal(s.request("/?token=" + ticket)[0], 401)
+        tap.equal(s.request("/api/v1/studies", Authorization="Bearer " + ticket)[0], 401)
 
 
 def test_failures_for_people_are_pages(folder):
     with serving(big(folder)) as s:
         for path, want, says in (("/nothing/here", 404, "All studies"), ("/study/a/", 400, "ends with"), (S + "/export?rule=%3Cb%3E", 400, "&lt;b&gt;")):
-            status, head, body = s.ask(path, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+            status, head, body = s.request(path, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
             hardened(head)
             assert status == want and head["content-type"].startswith("text/html") and says in body.decode() and "<b>" not in body.decode(), (path, status, body)
-            assert s.ask(path)[1]["content-type"].startswith("application/json")
+            assert s.request(path)[1]["content-type"].startswith("application/json")
 
 
 def test_control(folder):
@@ -182,23 +182,23 @@ def test_control(folder):
         tap.equal(control(s, b'{"action": "pause"}', csrf)[0], 200)
         tap.wait_for(lambda: s.get(S)["state"] == "paused")
         tap.equal(control(s, b'{"action": "pause"}', csrf)[0], 409)
-        tap.equal(s.ask(S + "/control")[0], 405)
+        tap.equal(s.request(S + "/control")[0], 405)
 
 
 def test_methods_and_paths(folder):
     with serving(big(folder)) as s:
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"):
-            status, head, _ = s.ask(S, method=method, body=b"")
+            status, head, _ = s.request(S, method=method, body=b"")
             assert status == 405 and head["allow"] == "GET, HEAD", (method, status)
         for path in ("/nothing", "/api", "/api/v1", "/api/v1/", "/api/v2/studies", S + "/", S + "//trials", "/assets", "/assets/",
                      "/assets/../../etc/passwd", "/assets/%2e%2e/%2e%2e/etc/passwd", "/assets/..%2f..%2fetc%2fpasswd", "/../../etc/passwd",
                      "/assets/charts", "/assets/%00", "/assets/app.js%00.png", "/%", "/%zz", "/%ff", "/a/b/c/d/e/f/g/h/i/j", "//",
                      "/api/v1/studies/%2e%2e", "/assets//etc/passwd", "/.git/config", "/assets/charts/../app.js"):
-            status, head, body = s.ask(path)
+            status, head, body = s.request(path)
             assert status in (400, 404) and json.loads(body)["error"], (path, status, body[:200])
             assert b"root:" not in body
         for path in ("/", "/study/big", "/study/x/y?z=1", "/compare?a=1", "/index.html"):
-            assert s.ask(path)[0] == 200 and s.ask(path)[1]["content-type"].startswith("text/html"), path
+            assert s.request(path)[0] == 200 and s.request(path)[1]["content-type"].startswith("text/html"), path
 
 
 def test_malformed_and_oversized_requests(folder):
@@ -229,7 +229,7 @@ def test_malformed_and_oversized_requests(folder):
                 b" 303 " in got[:20], (data[:60], got[:200])
             if b"70000\r\n" in data or len(data) > 90000:
                 assert b" 200 " not in got[:20], data[:60]
-        tap.equal(s.ask("/api/v1/studies")[0], 200)
+        tap.equal(s.request("/api/v1/studies")[0], 200)
 
 
 def test_mutated_requests(folder):
@@ -268,7 +268,7 @@ def test_mutated_requests(folder):
                     while part := c.recv(65536):
                         got += part
             assert got == b"" or re.match(rb"HTTP/1\.[01] (200|206|303|304|4\d\d|501|503|505) ", got), (bytes(data), got[:200])
-        tap.equal(s.ask("/api/v1/studies")[0], 200)
+        tap.equal(s.request("/api/v1/studies")[0], 200)
 
 
 def test_slow_clients_do_not_hold_others_up(folder):
@@ -280,7 +280,7 @@ def test_slow_clients_do_not_hold_others_up(folder):
         for c in readers: # they ask for a lot and take none of it
             c.sendall(b"GET %s/trials?limit=20000&fields=params,number HTTP/1.1\r\nHost: localhost\r\n\r\n" % S.encode() * 20)
         for _ in range(20):
-            tap.equal(s.ask("/api/v1/studies")[0], 200)
+            tap.equal(s.request("/api/v1/studies")[0], 200)
         ended = threading.Event()
 
         def drip():  # a byte now and then, for ever
@@ -301,7 +301,7 @@ def test_slow_clients_do_not_hold_others_up(folder):
             dripper.join()
         for c in slow + readers:
             c.close()
-        tap.equal(s.ask("/api/v1/studies")[0], 200)
+        tap.equal(s.request("/api/v1/studies")[0], 200)
 
 
 def test_ports_and_usage(folder):

@@ -23,12 +23,10 @@ def test_events_of_a_growing_store(folder):
         stream.until("studies")
         seen = stream.until("study", study="two")
         running = "/api/v1/studies/two/trials?state=running&fields=number,live_score,env_steps"
-        tap.wait_for(lambda: s.ask("/api/v1/studies/two")[0] == 200 and s.get("/api/v1/studies/two")["trials"] == 6 and
-                     all(row[1] is not None for row in s.get(running)["rows"]))  # the last trial's curve comes after its row
-        assert s.get("/api/v1/studies")["version"] > before
-        two = s.get("/api/v1/studies/two")
+        two = s.wait("/api/v1/studies/two", lambda a: a["trials"] == 6)
         tap.equal((two["counts"]["running"], two["state"]), (2, "interrupted"))
-        rows = s.get(running)["rows"]
+        rows = s.wait(running, lambda a: all(row[1] is not None for row in a["rows"]))["rows"]  # the last trial's curve comes after its row
+        assert s.get("/api/v1/studies")["version"] > before
         assert [r[0] for r in rows] == [4, 5] and all(r[1] > 0 and r[2] > 0 for r in rows), rows
         only.until("hello")
         tap.equal(only.until("study")[1]["study"], "two")
@@ -55,7 +53,7 @@ def test_a_sweep_is_followed_live(folder):
         tap.run("sweep", config, "--store", folder / "s.db", "--name", "live", "--trials", "3")
         ended = stream.until("study", study="live", state="ended")  # may come with the look that finds the store
         tap.equal(ended[1]["counts"]["done"], 3)
-        tap.equal(s.get("/api/v1/studies/live/trials?fields=state")["rows"], [["done"]] * 3)
+        s.wait("/api/v1/studies/live/trials?fields=state", lambda a: a["rows"] == [["done"]] * 3)
         stream.close()
 
 
@@ -132,12 +130,12 @@ def test_what_is_no_longer_the_store_is_noticed(folder):
                 os.remove(str(store) + suffix)
         overwrite(store, older.read_bytes())
         stream.until("store", ok=True)
-        tap.wait_for(lambda: s.get("/api/v1/studies/big")["trials"] == 5, s.process)
+        s.wait("/api/v1/studies/big", lambda a: a["trials"] == 5)
         tap.equal(s.get(S + "/trials?fields=number")["total"], 5)
         other = folder / "new.db"  # the same path, another file, between two looks
         other.write_bytes(whole)
         os.rename(other, store)
-        tap.wait_for(lambda: s.get("/api/v1/studies/big")["trials"] == 8, s.process)
+        s.wait("/api/v1/studies/big", lambda a: a["trials"] == 8)
         stream.close()
 
 
@@ -160,7 +158,7 @@ def test_the_server_keeps_its_locks_and_its_log(folder):
         log = os.stat(str(store) + "-wal").st_ino
         for path in ("/studies", "/studies/big", "/studies/big/trials/1", "/studies/big/trials/1/curves", "/studies/big/trials/1/log",
                      "/studies/big/pick", "/studies/big/export", "/studies/big/report", "/studies/big/trials/1/leases"):
-            tap.equal(s.ask("/api/v1" + path)[0], 200)
+            tap.equal(s.request("/api/v1" + path)[0], 200)
             assert locks_on(s.process, store), "no lock after " + path
         csrf = s.get("/api/v1/version")["csrf"]
         tap.equal(control(s, b'{"action": "add", "trials": 2}', csrf)[0], 200)
@@ -169,18 +167,15 @@ def test_the_server_keeps_its_locks_and_its_log(folder):
             sweep(*more)
             tap.equal(os.stat(str(store) + "-wal").st_ino, log)  # nobody deletes the log that the server has open
             name, n = [("two", 2), ("big", 4), ("two", 5), ("three", 1)][i]
-            tap.wait_for(lambda: s.ask("/api/v1/studies/" + name)[0] == 200 and s.get("/api/v1/studies/" + name)["counts"]["done"] == n, s.process)
+            s.wait("/api/v1/studies/" + name, lambda a: a["counts"]["done"] == n)
 
 
 def test_an_open_stream_does_not_keep_the_server(folder):
-    process = tap.start("serve", "--store", big(folder), "--port", "0", "--no-token")
-    s = Server(process, process.stdout.readline().strip(), None)
+    s = Server(big(folder))
     streams = [Stream(s) for _ in range(5)]
     for stream in streams:
         stream.next()
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=tap.PATIENCE_S)
-    tap.equal(process.returncode, 0)
+    s.end()
     for stream in streams:
         stream.close()
 
@@ -188,23 +183,20 @@ def test_an_open_stream_does_not_keep_the_server(folder):
 def test_a_report_that_is_asked_for_at_the_end_does_not_abort(folder):
     store = big(folder)
     for _ in range(4):
-        process = tap.start("serve", "--store", store, "--port", "0", "--no-token")
-        s = Server(process, process.stdout.readline().strip(), None)
+        s = Server(store)
         asked = threading.Event()
 
         def ask():
             with contextlib.suppress(OSError, http.client.HTTPException):
                 while True:
-                    if s.ask(S + "/report")[0] in (200, 503):
+                    if s.request(S + "/report")[0] in (200, 503):
                         asked.set()
 
         askers = [threading.Thread(target=ask) for _ in range(4)]
         for t in askers:
             t.start()
         assert asked.wait(tap.PATIENCE_S)
-        process.send_signal(signal.SIGTERM)
-        err = process.communicate(timeout=tap.PATIENCE_S)[1]
+        _, err = tap.end(s.process, signal.SIGTERM)
         for t in askers:
             t.join()
-        tap.equal(process.returncode, 0)
         assert "suspended" not in err, err

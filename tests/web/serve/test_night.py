@@ -13,7 +13,6 @@ import pathlib
 import re
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -48,15 +47,9 @@ SHOWN = """(() => {
 })()"""
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Night:
     def __init__(self, folder):
-        self.folder, self.store, self.port, self.started = folder, folder / "night.db", free_port(), 0
+        self.folder, self.store, self.port, self.started = folder, folder / "night.db", tap.free_port(), 0
         self.config = tap.write(folder, "night.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 600k"))
         self.server = self.sweep = None
         self.tabs, self.slowest = [], 0.0
@@ -93,16 +86,8 @@ class Night:
 
     def truth(self):
         """{study: (state that the page may name, trials, trials done)} as the store has it, and which trial states."""
-        if not self.store.exists():
-            return {}
-        db = sqlite3.connect("file:%s?mode=ro" % self.store, uri=True, timeout=60)
-        try:
-            rows = db.execute("SELECT s.name, s.state, s.trials_max, count(t.id), sum(t.state = 'done'), sum(t.state IN ('running', 'queued')) "
-                              "FROM study s LEFT JOIN trial t ON t.study_id = s.id GROUP BY s.id").fetchall()
-        except sqlite3.OperationalError:  # no table yet
-            rows = []
-        finally:
-            db.close()
+        rows = tap.rows(self.store, "SELECT s.name, s.state, s.trials_max, count(t.id), sum(t.state = 'done'), sum(t.state IN ('running', 'queued')) "
+                                    "FROM study s LEFT JOIN trial t ON t.study_id = s.id GROUP BY s.id")
         return {name: ("over" if state == "ended" or (n >= limit and not open_) else "open", n, done or 0) for name, state, limit, n, done, open_ in rows}
 
     # -- what the tabs show --

@@ -12,7 +12,6 @@ import pathlib
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ import urllib.parse
 
 import browser
 import record
+import serve_client
 import tap
 from tap import equal, run
 
@@ -42,18 +42,13 @@ def workplace():
     return folder
 
 
-class Server:
-    def __init__(self, store, *more, token=False):
-        self.process = subprocess.Popen([tap.TRAWL, "serve", "--store", str(store), "--port", "0", *([] if token else ["--no-token"]), *more],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
-        atexit.register(self.stop)
-        self.url = self.process.stdout.readline().strip()
-        self.origin = re.search(r"http://[^/\s]+", self.url).group(0)
+class Server(serve_client.Server):
+    """One that a later test may use, too."""
 
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            self.process.communicate(timeout=tap.PATIENCE_S)
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        tap.started.remove(self.process)
+        atexit.register(self.process.kill)
 
 
 @functools.lru_cache(None)
@@ -77,11 +72,7 @@ def page():
 
 
 def query(sql, *values):
-    db = sqlite3.connect("file:%s?mode=ro" % recorded(), uri=True)
-    try:
-        return db.execute(sql, values).fetchall()
-    finally:
-        db.close()
+    return tap.rows(recorded(), sql, *values)
 
 
 def trials(where, *values):
@@ -445,7 +436,7 @@ def test_a_policy_plays_on_the_page(folder):
     b.wait("document.querySelector('.play button').textContent === 'Watch it play'")
     clean(other.origin)
     b.open("about:blank")
-    other.stop()
+    other.end()
 
 
 # -- what goes wrong --
@@ -492,7 +483,7 @@ def test_an_empty_store_tells_how_to_begin(folder):
     assert "trawl sweep" in text(".empty .command code")
     clean(other.origin)
     page().open("about:blank")
-    other.stop()
+    other.end()
 
 
 # -- live --
@@ -502,7 +493,7 @@ def test_a_running_sweep_is_followed(folder):
     sweep = tap.start("sweep", config, "--store", store, "--name", "live", "--trials", 100000, "-q")  # more than any machine does meanwhile
     other = None
     try:
-        tap.wait_for(lambda: store.exists() and len(tap.trials_now(store, "live")) > 3, sweep)
+        tap.wait_for(lambda: len(tap.trials_now(store, "live")) > 3, sweep)
         other = Server(store)
         b = go(path("", "live"), FRONT_READY, other.origin)
         b.run("window.mark = 1")
@@ -510,10 +501,7 @@ def test_a_running_sweep_is_followed(folder):
         waits = []
         for _ in range(3):
             before = b.run(done)
-            db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
-            tap.wait_for(lambda: db.execute("SELECT count(*) FROM trial WHERE state = 'done'").fetchone()[0] > before, sweep)
-            now = db.execute("SELECT count(*) FROM trial WHERE state = 'done'").fetchone()[0]
-            db.close()
+            now = tap.wait_for(lambda: next((n for n, in tap.rows(store, "SELECT count(*) FROM trial WHERE state = 'done'") if n > before), None), sweep)
             start = time.monotonic()
             b.wait("%s >= %d" % (done, now), "trial %d on the page" % now)
             waits.append(time.monotonic() - start)
@@ -528,7 +516,7 @@ def test_a_running_sweep_is_followed(folder):
         sweep.kill()
         sweep.communicate()
         if other:
-            other.stop()
+            other.end()
 
 
 def test_a_live_front_keeps_what_people_do(folder):
@@ -537,7 +525,7 @@ def test_a_live_front_keeps_what_people_do(folder):
     sweep = tap.start("sweep", config, "--store", store, "--name", "live", "--trials", 100000, "-q")
     other = None
     try:
-        tap.wait_for(lambda: store.exists() and len(tap.trials_now(store, "live")) > 6, sweep)
+        tap.wait_for(lambda: len(tap.trials_now(store, "live")) > 6, sweep)
         other = Server(store)
         b = go(path("", "live"), FRONT_READY, other.origin)
         done = "Number(document.querySelector('.tiles .tile:last-child b').textContent)"
@@ -573,7 +561,7 @@ def test_a_live_front_keeps_what_people_do(folder):
         sweep.kill()
         sweep.communicate()
         if other:
-            other.stop()
+            other.end()
 
 
 def test_the_buttons_steer_a_sweep(folder):
@@ -583,14 +571,10 @@ def test_the_buttons_steer_a_sweep(folder):
     other = None
 
     def row(column):
-        db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
-        try:
-            return db.execute("SELECT %s FROM study" % column).fetchone()[0]
-        finally:
-            db.close()
+        return tap.rows(store, "SELECT %s FROM study" % column)[0][0]
 
     try:
-        tap.wait_for(lambda: store.exists() and any(t["state"] == "running" for t in tap.trials_now(store, "steer")), sweep)
+        tap.wait_for(lambda: tap.running(store, "steer"), sweep)
         other = Server(store, "--control")
         button = lambda text: ".controls button[title^='%s']" % text
         PAUSE, CONTINUE, STOP, ADD = button("start no new"), button("start trials"), button("end the sweep"), button("raise the limit")
@@ -639,7 +623,7 @@ def test_the_buttons_steer_a_sweep(folder):
         b.wait("document.querySelector('.said')?.textContent.includes('no controller runs it now') && document.querySelector('.said').textContent.includes('--resume steer')")
         clean(other.origin)
         leave()
-        other.stop()
+        other.end()
         other = Server(store)  # and without --control there is nothing to click
         go(path("", "steer"), chip("ended"), other.origin)
         equal(b.run("document.querySelector('.controls')"), None)
@@ -649,7 +633,7 @@ def test_the_buttons_steer_a_sweep(folder):
         sweep.kill()
         sweep.communicate()
         if other:
-            other.stop()
+            other.end()
 
 
 LIMITED = """
@@ -703,7 +687,7 @@ def test_limits_and_a_third_objective(folder):
     b.screenshot(SHOTS / "front-third-axis.png")
     clean(s.origin)
     leave()
-    s.stop()
+    s.end()
 
 
 def test_a_store_that_goes_away_is_told(folder):
@@ -722,7 +706,7 @@ def test_a_store_that_goes_away_is_told(folder):
     b.wait("document.querySelector('#gone').hidden", "it is back")
     clean(other.origin)
     leave()
-    other.stop()
+    other.end()
 
 
 LOOKS = (("light", 1440, 1000, "light"), ("dark", 1440, 1000, "dark"), ("tablet", 1024, 800, "light"), ("phone", 390, 844, "light"), ("phone-dark", 390, 844, "dark"))
@@ -743,7 +727,7 @@ def pictures(name):
 
 def test_the_token_is_asked_for_and_the_address_kept(_):
     other, b = Server(recorded(), token=True), page()
-    token = re.search(r"token=(\w+)", other.url).group(1)
+    token = other.token
     deep = path("/trial/990?against=3")
     b.open(other.origin + deep)
     b.wait("document.querySelector('main form')")
@@ -765,7 +749,7 @@ def test_the_token_is_asked_for_and_the_address_kept(_):
     b.problems()
     b.requests.clear()
     leave()
-    other.stop()
+    other.end()
 
 
 def test_pages_that_were_left_hold_no_stream(_):

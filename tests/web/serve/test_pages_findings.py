@@ -4,13 +4,11 @@ studies, several studies side by side. The numbers are those of the command line
 import json
 import re
 import shutil
-import sqlite3
 import urllib.parse
-import urllib.request
 
 import test_pages as pages  # ends here where there is no browser
 import tap
-from tap import equal, run
+from tap import change, equal, run
 from test_pages import SHOTS, Server, before_each, clean, go, leave, path, text
 
 SEEDED = tap.TINY_SWEEP.replace("method = sobol", "method = sobol\nconfirm = 0")
@@ -20,15 +18,6 @@ def swept(folder, name="s", trials=12, seed=1):
     config = tap.write(folder, "%s.ini" % name, SEEDED.replace("[sweep]\n", "[sweep]\nseed = %d\n" % seed))
     run("sweep", config, "--store", folder / "s.db", "--name", name, "--trials", trials, "-q")
     return folder / "s.db"
-
-
-def change(store, *commands):
-    db = sqlite3.connect(store)
-    db.execute("DROP TRIGGER IF EXISTS trial_finished_is_final")
-    for command in commands:
-        db.execute(command)
-    db.commit()
-    db.close()
 
 
 BRIEFING = "document.querySelector('.briefing:not([hidden]) .part.take')"
@@ -60,16 +49,14 @@ def test_the_briefing_is_what_show_prints(folder):
     b.screenshot(SHOTS / "briefing-light.png", full=False)
     clean(other.origin)
     leave()
-    other.stop()
+    other.end()
 
 
 def test_failures_come_with_the_bound_behind_them(folder):
     store = folder / "night.db"
     shutil.copy(pages.recorded(), store)
     large = "json_extract(params, '$.\"policy.hidden_size\"') >= 32 AND study_id = (SELECT id FROM study WHERE name = '%s')" % pages.STUDY
-    db = sqlite3.connect(store)
-    n = db.execute("SELECT count(*) FROM trial WHERE state IN ('done', 'stopped', 'failed') AND " + large).fetchone()[0]
-    db.close()
+    n, = tap.rows(store, "SELECT count(*) FROM trial WHERE state IN ('done', 'stopped', 'failed') AND " + large)[0]
     change(store, "UPDATE trial SET checksum = NULL, state = 'failed', score = NULL, perf = NULL, reason = 'out of memory: ' || number || ' MB' WHERE " + large)
     other = Server(store)
     b = go(path(), BRIEFING + " && document.querySelector('.part.failed .rule')", other.origin)
@@ -83,7 +70,7 @@ def test_failures_come_with_the_bound_behind_them(folder):
     b.screenshot(SHOTS / "briefing-failures-light.png", full=False)
     clean(other.origin)
     leave()
-    other.stop()
+    other.end()
 
 
 def test_was_it_luck_by_one_click(folder):
@@ -111,13 +98,12 @@ def test_was_it_luck_by_one_click(folder):
     b.wait("[...document.querySelectorAll('.grid-row')].some((r) => r.children[4].textContent === '6')", "six seeds of one config in the table")
     clean(other.origin)
     leave()
-    other.stop()
+    other.end()
     change(store, "UPDATE trial SET checksum = NULL, score = number % 2, perf = number % 2 WHERE origin = 'confirm'")
     other = Server(store)
-    with urllib.request.urlopen("%s/api/v1/studies/s/trials/%d/seeds" % (other.origin, best)) as answer:
-        fresh = json.load(answer)["fresh"]
+    fresh = other.wait("/api/v1/studies/s/trials/%d/seeds" % best)["fresh"]
     equal((fresh["n"], fresh["mean_lo"], fresh["mean_hi"]), (5, 0, 1))  # Student's t goes beyond what perf can be
-    other.stop()
+    other.end()
 
 
 def test_what_runs_now_and_what_was_cut_off(folder):
@@ -125,10 +111,9 @@ def test_what_runs_now_and_what_was_cut_off(folder):
     sweep = tap.start("sweep", config, "--store", store, "--name", "now", "--trials", 3, "-q")
     other = None
     try:
-        tap.wait_for(lambda: store.exists() and any(t["state"] == "running" for t in tap.trials_now(store, "now")), sweep)
+        slot = tap.wait_for(lambda: tap.running(store, "now"), sweep)[0]["slot"]
         other = Server(store)
         b = go(path("?tab=progress", "now"), "document.querySelector('#lanes:not([hidden]) tbody tr')", other.origin)
-        slot = sqlite3.connect("file:%s?mode=ro" % store, uri=True).execute("SELECT slot FROM trial WHERE state = 'running'").fetchone()[0]
         equal(b.run("document.querySelector('#lanes tbody td').textContent"), slot)
         b.wait("document.querySelector('#lanes .spark polyline')", "a live curve")
         b.wait("document.querySelector('.progress-line').textContent.includes('1 running')")
@@ -144,7 +129,7 @@ def test_what_runs_now_and_what_was_cut_off(folder):
         sweep.kill()
         sweep.communicate()
         if other:
-            other.stop()
+            other.end()
 
 
 NAMES = "[...document.querySelectorAll('.studies tbody tr')].map((tr) => tr.dataset.study).join()"
@@ -177,7 +162,7 @@ def test_the_list_of_studies_is_searched_and_sorted(folder):
     b.resize(1400, 1000)
     clean(other.origin)
     leave()
-    other.stop()
+    other.end()
 
 
 def test_studies_side_by_side(folder):
@@ -203,7 +188,7 @@ def test_studies_side_by_side(folder):
     b.problems()  # the browser itself logs the 404
     clean(other.origin)
     leave()
-    other.stop()
+    other.end()
 
 
 def test_a_run_and_its_branches_are_a_line(folder):
