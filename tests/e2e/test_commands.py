@@ -329,7 +329,7 @@ def test_bench(folder):
     data = json.loads(run("bench", "env", "cartpole", "--json", "--seconds", "0.05", "--repeats", 3)[0])
     assert data["steps_per_s"] > 0 and data["steps_per_s_per_core"] > 0 and data["steps_per_s_min"] <= data["steps_per_s"]
     data = json.loads(run("bench", "train", write(folder, "t.ini", TINY), "--json", "--seconds", "0.05", "--repeats", 3)[0])
-    assert data["steps_per_s"] > 0 and data["commit"] and data["device"] and 0 < data["sgemm_share"] < 1.5
+    assert data["steps_per_s"] > 0 and data["commit"] and data["device"] and data["sgemm_share"] > 0
     assert abs(sum(p["percent"] for p in data["profile"].values()) - 100) < 1e-6
     run("bench", "train", folder / "t.ini", "--seconds", "0.02", "--repeats", 1, "--train.total_timesteps", 1)  # by time
     fails("bench", "train", code=2, says="missing")
