@@ -189,10 +189,23 @@ def n_done(store, name="a"):
     return sum(t["state"] == "done" for t in trials_now(store, name))
 
 
+def reader(store):
+    """A connection of SQLite itself, for reading. The log that a killed process left in the middle of its recovery needs one that writes."""
+    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=PATIENCE_S)
+    try:
+        db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as why:
+        db.close()
+        if "readonly" not in str(why):
+            raise
+        db = sqlite3.connect("file:%s?mode=rw" % store, uri=True, timeout=PATIENCE_S)
+    return db
+
+
 def rows(store, sql, *values):
     """What SQLite itself reads; [] while there is no store, or no such table yet."""
     try:
-        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=PATIENCE_S)) as db:
+        with contextlib.closing(reader(store)) as db:
             return db.execute(sql, values).fetchall()
     except sqlite3.OperationalError as why:
         if not str(why).startswith(("no such table", "unable to open")):

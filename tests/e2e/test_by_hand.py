@@ -172,7 +172,7 @@ def test_gc_keeps_what_trackers_have_not_got(folder):
     store = sweep(folder, "a", 1, "--track", "webhook", "--track.offline", "true", "--track.webhook_url", "http://127.0.0.1:9/")
     sweep(folder, "b", 1)
     at = ("--store", store)
-    waiting = sqlite3.connect(store).execute("SELECT count(*) FROM outbox").fetchone()[0]
+    waiting, = rows(store, "SELECT count(*) FROM outbox")[0]
     assert waiting > 1, waiting
     assert "have not got %d rows: --undo and `trawl sync a" % waiting in run("rm", "a", *at)[0]
     run("rm", "b", *at)

@@ -331,13 +331,13 @@ def test_a_program_of_anybodys(folder):
         equal(s.ask("next")["params"], {"learning_rate": 0.05, "layers": 4, "opt": "sgd", "momentum": 0.5})
         tap.fails("train", folder / "a.ini", code=2, says=["no sweep.command", "trawl agent"])
         names, at = ["learning_rate", "layers", "opt", "momentum"], "/api/v1/studies/a"
-        equal([p["key"] for p in s.get(at)["space"]["params"]], names)
-        equal(s.get(at)["space"]["params"][3]["when"]["key"], "opt")
-        equal(s.get(at + "/trials?fields=params")["columns"], names)
-        equal(list(s.get(at + "/trials/0", lambda answer: "params" in answer)["params"]), names)
+        equal([p["key"] for p in s.wait(at)["space"]["params"]], names)
+        equal(s.wait(at)["space"]["params"][3]["when"]["key"], "opt")
+        equal(s.wait(at + "/trials?fields=params")["columns"], names)
+        equal(list(s.wait(at + "/trials/0", lambda answer: "params" in answer)["params"]), names)
         for name in ("layers", "param.layers"):
-            equal(s.get(at + "/trials?limit=2&fields=number&sort=" + name), s.get(at + "/trials?limit=2&fields=number&sort=layers"))
-            equal(s.get(at + "/model/slice?at=0&param=" + name, lambda answer: "model" in answer)["model"], "none")
+            equal(s.wait(at + "/trials?limit=2&fields=number&sort=" + name), s.wait(at + "/trials?limit=2&fields=number&sort=layers"))
+            equal(s.wait(at + "/model/slice?at=0&param=" + name, lambda answer: "model" in answer)["model"], "none")
 
 
 def test_steps_as_cost(folder):

@@ -13,7 +13,6 @@ import re
 import resource
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
 
@@ -49,7 +48,7 @@ def reading(store):
     if not store.exists() or store.stat().st_size == 0:
         yield None
         return
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
+    db = tap.reader(store)
     try:
         equal(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         there = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'trial'").fetchone()

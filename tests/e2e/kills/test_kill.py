@@ -31,7 +31,7 @@ def finished_rows(store):
     """Every column of every finished trial and its curve, read by SQLite itself."""
     if not store.exists():
         return {}
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)
+    db = tap.reader(store)
     try:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'trial'").fetchone():
             return {}

@@ -18,6 +18,7 @@ import tap
 from tap import TINY_SWEEP, children, end, equal, rows, run, wait_for, write
 import postgres
 
+SLOTS = min(2, len(os.sched_getaffinity(0)))
 N_KILLS = int(os.environ.get("TRAWL_NODE_KILLS", 24))
 PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2") + """
 [sweep.train.total_timesteps]
@@ -80,7 +81,7 @@ def test_kills_lose_and_double_nothing(folder):
     chance = random.Random(7)
     n_trials = 4 * N_KILLS  # more than end before the last kill
     store, daemon = submit(folder, PARETO, n_trials)
-    nodes = {name: node(folder, store, name, "--runs-per-device", 2) for name in ("one", "two")}
+    nodes = {name: node(folder, store, name, "--runs-per-device", SLOTS) for name in ("one", "two")}
     seen, kills = {}, {"controller": 0, "node": 0, "worker": 0}
     kinds = [list(kills)[k % 3] for k in range(N_KILLS)]
     chance.shuffle(kinds)
@@ -95,7 +96,7 @@ def test_kills_lose_and_double_nothing(folder):
         elif kind == "node":
             name = chance.choice(list(nodes))
             end(nodes[name], signal.SIGKILL, -9)
-            nodes[name] = node(folder, store, name, "--runs-per-device", 2)
+            nodes[name] = node(folder, store, name, "--runs-per-device", SLOTS)
         else:
             victims = [pid for n in nodes.values() for pid in children(n.pid)]
             for pid in victims[:1]:
@@ -118,7 +119,7 @@ def test_kills_lose_and_double_nothing(folder):
     told = rows(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0]
     wait_for(lambda: [n["state"] for n in shown(store)] == ["idle", "idle"])
     equal(([n["name"] for n in shown(store)], sum(n["done"] for n in shown(store))), (["one", "two"], told))
-    assert {(n["slots"], n["running"], n["job"]) for n in shown(store)} == {(2, 0, None)}, shown(store)
+    assert {(n["slots"], n["running"], n["job"]) for n in shown(store)} == {(SLOTS, 0, None)}, shown(store)
     assert all(n["host"] and n["device"] and n["started_ms"] <= n["beat_ms"] for n in shown(store)), shown(store)
     assert "\none  " in run("show", "a", "--store", store)[0]
     for n in nodes.values():
@@ -202,7 +203,7 @@ def test_nodes_train_on_while_their_database_is_away(folder):
         sweep = background(folder, "sweep", "sweep", write(folder, "a.ini", PARETO), "--name", "a", "--trials", 24, "--seed", 3, "--store", store,
                            "--devices", "none")
         wait_for(lambda: subprocess.run([tap.TRAWL, "show", "a", "--store", store], capture_output=True).returncode == 0)
-        nodes = [node(folder, store, name, "--runs-per-device", 2) for name in ("one", "two")]
+        nodes = [node(folder, store, name, "--runs-per-device", SLOTS) for name in ("one", "two")]
         done = lambda: int(ask("SELECT count(*) FROM trial WHERE state = 'done'")[0][0])
         for until in (4, 10):
             wait_for(lambda: done() >= until)
@@ -210,7 +211,7 @@ def test_nodes_train_on_while_their_database_is_away(folder):
             time.sleep(chance.uniform(0.3, 1))
             server.start()
         end(nodes[0], signal.SIGKILL, -9)
-        nodes[0] = node(folder, store, "one", "--runs-per-device", 2)
+        nodes[0] = node(folder, store, "one", "--runs-per-device", SLOTS)
         equal(sweep.wait(tap.PATIENCE_S), 0)
         equal(ask("SELECT count(*), count(DISTINCT number) FROM trial WHERE state IN ('done', 'failed', 'lost')"), [["24", "24"]])
         equal(ask("SELECT trial_id FROM lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1"), [])

@@ -145,7 +145,8 @@ def test_a_worker_that_is_frozen_at_once_is_replaced(folder):
 
 
 def test_a_failed_trial_is_tried_again_as_another(folder):
-    store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
+    text = LONG_SWEEP.replace("[sweep]\n", "[sweep]\ncost = env_steps\n")  # two run at a time, also on one core
+    store, config = folder / "s.db", write(folder, "s.ini", text)
     process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3)
     for number in (0, 1):
         os.kill(worker_of(process, store, number), signal.SIGABRT)

@@ -97,10 +97,10 @@ def test_a_store_that_is_damaged_at_the_start_is_shown(folder):
     whole = store.read_bytes()
     overwrite(store, whole[:(root - 1) * page] + b"\xff" * page + whole[root * page:])
     with serving(store) as s:
-        tap.wait_for(lambda: s.get("/api/v1/version")["store_error"], s.process)
-        assert "damaged" in s.get("/api/v1/version")["store_error"], s.get("/api/v1/version")
+        said = s.wait("/api/v1/version", lambda a: a["store_error"])["store_error"]
+        assert "damaged" in said, said
         overwrite(store, whole)
-        tap.wait_for(lambda: s.ask("/api/v1/studies/big")[0] == 200 and s.get("/api/v1/studies/big")["trials"] == 8, s.process)
+        s.wait("/api/v1/studies/big", lambda a: a["trials"] == 8)
 
 
 def test_what_is_no_longer_the_store_is_noticed(folder):
