@@ -32,8 +32,9 @@ struct cli {
     const struct cli_opt *opts;
     size_t n_opts;
     int min_words, max_words;
-    const char *words_text; /* what the words are, for messages: "a game or a config file" */
+    const char *words_text; /* what the words are, for messages: "a game or a config file"; NULL: none are needed */
 };
+#define CLI_OPTS(table) .opts = (table), .n_opts = sizeof(table) / sizeof *(table)
 
 struct cli_words {
     const char *v[CLI_MAX_WORDS];

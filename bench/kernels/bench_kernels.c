@@ -332,8 +332,7 @@ enum status bench_kernels(int argc, char **argv, struct error *err)
                  "with what\nits bytes and flops take at the rates of a large copy and a large matrix product.",
         .examples = "  trawl-bench kernels --device cpu --threads 1 --json\n"
                     "  trawl-bench kernels --device cuda --precision bf16 --agents 8192",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .words_text = "no words",
     };
 

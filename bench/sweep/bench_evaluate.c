@@ -204,8 +204,7 @@ enum status bench_evaluate(int argc, char **argv, struct error *err)
                  "  point X1 ... XD [SECONDS]  ok SCORE COST, or: failed COST (SECONDS: what the proposal took)\n"
                  "  end                        the study's measures, as of `trawl-bench sweep --json`",
         .examples = "  echo space | trawl-bench evaluate --problem rl-toy",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

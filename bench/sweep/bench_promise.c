@@ -244,8 +244,7 @@ enum status bench_promise(int argc, char **argv, struct error *err)
             "again under fresh seeds. Printed: picks, how often the mean of 5 fresh runs lies in the stated 95 %\n"
             "interval, the interval's mean width, mean |fresh mean - stated score|, runs of the picked point.",
         .examples = "  trawl-bench promise --problem steep --seeds 50",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

@@ -350,8 +350,7 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
         .about = about,
         .examples = "  trawl-bench sweep --problem rl-toy --method pareto,sobol --trials 60 --seeds 5\n"
                     "  trawl-bench sweep --problem all --data DIR --json > studies.jsonl",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
@@ -403,8 +402,7 @@ enum status bench_front(int argc, char **argv, struct error *err)
         .about = "Searches problems densely on their true values and prints the reference, the best score and the best "
                  "front\nfound, as the JSON that `trawl-bench sweep --fronts` reads.",
         .examples = "  trawl-bench front --data DIR > fronts.json",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

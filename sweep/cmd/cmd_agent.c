@@ -167,8 +167,7 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
                     "  trawl agent my.db first --jobs 4 -- ./train --lr {lr} --out {dir}\n"
                     "  trawl agent http://gpu1:8080 first --devices cuda:all --token-file token.txt -- python train.py "
                     "{argv}",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 2,
         .max_words = 2,
         .words_text = "the address of a server or a store, and a study",

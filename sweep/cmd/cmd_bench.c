@@ -94,8 +94,7 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
         .examples = "  trawl bench env breakout --json\n"
                     "  trawl bench env breakout --device cuda --precision bf16 --envs 32768\n"
                     "  trawl bench train breakout --train.total_agents 1024 --train.horizon 64 --threads 1",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 2,
         .max_words = 2,
         .words_text = "'env NAME' or 'train CONFIG'",

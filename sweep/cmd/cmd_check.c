@@ -69,8 +69,7 @@ enum status cmd_check(int argc, char **argv, struct error *err)
             "Rows of a Trawl without checksums are counted as unchecked. Exit code 1: something is damaged.",
         .examples = "  trawl check runs.db\n"
                     "  trawl check runs.db --json",
-        .opts = opts,
-        .n_opts = 1,
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a store",
@@ -138,7 +137,6 @@ enum status cmd_backup(int argc, char **argv, struct error *err)
         .examples = "  trawl backup runs.db /backup/runs-$(date +%F).db\n"
                     "  trawl backup runs.db copy.db && trawl check copy.db",
         .opts = NULL,
-        .n_opts = 0,
         .min_words = 2,
         .max_words = 2,
         .words_text = "a store and the file to write",

@@ -370,10 +370,7 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
                     "  trawl daemon --store runs.db --devices cuda:all --detach\n"
                     "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"
                     "  systemctl --user start trawl@runs     (examples/trawl@.service)",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
-        .max_words = 0,
-        .words_text = "",
+        CLI_OPTS(opts),
     };
     enum status rc = setup_create(&d.setup, err);
 

@@ -168,9 +168,7 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
                  "whole and can be written. Exit code 1 when a sweep could not run here.",
         .examples = "  trawl doctor\n"
                     "  trawl doctor --store /data/studies.db --json",
-        .opts = opts,
-        .n_opts = 2,
-        .words_text = "",
+        CLI_OPTS(opts),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

@@ -127,8 +127,7 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         .examples = "  trawl eval cartpole.ckpt\n"
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json\n"
                     "  trawl eval pong.ckpt --video pong.gif",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a checkpoint",

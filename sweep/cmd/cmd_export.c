@@ -205,8 +205,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
                     "  trawl export first --format curves -o curves && tensorboard --logdir curves\n"
                     "  trawl export cartpole.ckpt -o cartpole.onnx\n"
                     "  trawl export first --pick best -o first.onnx",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them), or a checkpoint",

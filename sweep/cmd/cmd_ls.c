@@ -189,9 +189,7 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
             "\"state\" of the store.",
         .examples = "  trawl ls --store my.db\n"
                     "  trawl ls --json",
-        .opts = opts,
-        .n_opts = 2,
-        .words_text = "",
+        CLI_OPTS(opts),
     };
     enum status rc;
 
@@ -391,8 +389,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
                  "well what was proposed had been predicted. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them)",

@@ -104,8 +104,7 @@ enum status cmd_node(int argc, char **argv, struct error *err)
         .examples =
             "  trawl daemon --store night.db --devices none --detach && trawl node --store night.db --devices all\n"
             "  trawl node --store night.db --devices cuda:all --runs-per-device 2 --idle 10m",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
     };
     enum status rc;
 

@@ -218,8 +218,7 @@ enum status cmd_report(int argc, char **argv, struct error *err)
                     "  trawl report first --figure front -o front.tex\n"
                     "  trawl report first --store my.db --site first-pages\n"
                     "  trawl report seed1 seed2 seed3 --figure attainment --width 84mm -o attainment.pdf",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = CLI_MAX_WORDS,
         .words_text = "a study's name (`trawl ls` lists them)",

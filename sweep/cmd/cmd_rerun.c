@@ -224,8 +224,7 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
             "that was picked as the best of many was often a lucky one.",
         .examples = "  trawl rerun first --trial 17 --store my.db\n"
                     "  trawl rerun first --trial 17 --store my.db --seeds 10",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them)",

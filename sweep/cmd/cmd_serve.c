@@ -287,9 +287,7 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
         .examples = "  trawl serve --store my.db\n"
                     "  trawl serve --store my.db --port 0 --open yes\n"
                     "  trawl serve --store my.db --bind 0.0.0.0 --token-file token.txt",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
-        .words_text = "",
+        CLI_OPTS(opts),
     };
     enum status rc;
 

@@ -589,9 +589,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         .examples = "  trawl sweep examples/quickstart.ini --store my.db --name first --trials 24\n"
                     "  trawl sweep --resume first --store my.db --trials 48\n"
                     "  trawl sweep --resume first --store my.db --trials 60 --sweep.train.learning_rate.max 0.3",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
-        .min_words = 0,
+        CLI_OPTS(opts),
         .max_words = CLI_MAX_WORDS,
         .words_text = "a config file",
     };

@@ -200,9 +200,7 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
             "and files, as in a sweep.",
         .examples = "  trawl sync --store my.db\n"
                     "  trawl sync first --store my.db --forget mlflow",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
-        .min_words = 0,
+        CLI_OPTS(opts),
         .max_words = 1,
         .words_text = "a study's name",
     };

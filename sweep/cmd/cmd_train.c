@@ -243,7 +243,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         return FAIL(err, signals_stop() ? ST_INTERRUPTED : t->save_err.status,
                     "%sthe result is printed, but the checkpoint could not be saved: %s%s",
                     signals_stop() ? "interrupted; " : "", t->save_err.text,
-                    file_exists(t->checkpoint) ? "; the file is as the save before left it" : "");
+                    file_exists(t->checkpoint) ? "; what the file had before is kept" : "");
     if (!signals_stop())
         return ST_OK;
     if (t->saved)
@@ -378,9 +378,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
                     "  trawl train pong --from-policy easy.ckpt --train.optimizer adam -o hard.ckpt\n"
                     "  trawl train default.ini pong.ini --print-config      configs of PufferLib, in our words\n"
                     "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
-        .min_words = 0,
+        CLI_OPTS(opts),
         .max_words = CLI_MAX_WORDS,
         .words_text = "a game or a config file",
     };

@@ -55,14 +55,17 @@ struct train_track {
 static bool find_path(const struct train_track_options *o, char *ret_path, size_t size)
 {
     int n = -1;
+    const char *here = ""; /* "a:b.ckpt" would be an address */
 
+    if (o->resume != NULL || o->checkpoint != NULL)
+        here = store_address_check(o->resume != NULL ? o->resume : o->checkpoint, NULL) != ST_OK ? "./" : "";
     if (o->store_path != NULL)
         n = snprintf(ret_path, size, "%s", o->store_path);
-    else if (o->resume != NULL && (n = snprintf(ret_path, size, "%s.track.db", o->resume)) > 0 && (size_t)n < size &&
-             file_exists(ret_path))
+    else if (o->resume != NULL && (n = snprintf(ret_path, size, "%s%s.track.db", here, o->resume)) > 0 &&
+             (size_t)n < size && file_exists(ret_path))
         return true;
     else if (o->checkpoint != NULL)
-        n = snprintf(ret_path, size, "%s.track.db", o->checkpoint);
+        n = snprintf(ret_path, size, "%s%s.track.db", here, o->checkpoint);
     else
         n = snprintf(ret_path, size, "trawl-train-%lld-%ld.track.db", (long long)clock_utc_ms(), (long)getpid());
     return n > 0 && (size_t)n < size;

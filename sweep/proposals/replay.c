@@ -111,11 +111,6 @@ void replay_close(struct replay *r)
     mem_free(r);
 }
 
-size_t replay_size(const struct replay *r)
-{
-    return r->n;
-}
-
 /* The view gets trial i, of which nothing is known yet. */
 static enum status append(struct replay *r, size_t i, struct error *err)
 {

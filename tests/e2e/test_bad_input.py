@@ -121,6 +121,9 @@ def test_a_store_of_an_unknown_kind(folder):
     equal(sorted(p.name for p in folder.iterdir()), ["old.db", "r.csv", "s.ini"])
     run("sweep", "s.ini", "--name", "a", "--trials", 1, "-q", "--store", "./redis:x", cwd=folder)
     equal(len(show(folder / "redis:x", "a")["trials"]), 1)
+    run("train", "s.ini", "-o", "a:b.ckpt", "--track", "webhook", "--track.offline", "true", "--track.webhook_url", "http://127.0.0.1:9/",
+        "-q", cwd=folder)
+    assert (folder / "a:b.ckpt.track.db").exists()
 
 
 def test_serve_refuses_what_never_becomes_a_store(folder):
@@ -179,7 +182,7 @@ def test_sweep_options(folder):
     fails("sweep", config, "--store", folder / "s.db", code=2, says="--name")
     fails("sweep", config, "--store", folder / "s.db", "--name", "a b/c", code=2, says="a b/c")
     for name in ("-a", ".", "\u00e9", "<b>", "x" * 101):
-        fails("sweep", config, "--store", folder / "s.db", "--name=" + name, code=2, says="--name")
+        fails("sweep", config, "--store", folder / "s.db", "--name=" + name, code=2, says="is no name")
     fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--resume", "a", code=2, says="not both")
     fails("sweep", "--store", folder / "s.db", "--name", "a", code=2, says="config")
     config = write(folder, "wide.ini", TINY_SWEEP + "[sweep.train.devices]\nmin = 1\nmax = 4\n")

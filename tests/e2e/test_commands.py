@@ -112,7 +112,7 @@ def test_a_failed_save_costs_no_result(folder):
     run(*words, "-q")
     before = (folder / "t.ckpt").read_bytes()
     out, err = run(*words, "-q", code=1, preexec_fn=full)
-    assert "steps/s" in out and "`trawl eval" not in out and "as the save before left it" in err, (out, err)
+    assert "steps/s" in out and "`trawl eval" not in out and "what the file had before is kept" in err, (out, err)
     equal((folder / "t.ckpt").read_bytes(), before)
 
 

@@ -62,8 +62,7 @@ static enum status env_describe_command(int argc, char **argv, struct error *err
             "child process for this, so that they never load a library themselves.",
         .examples = "  trawl env describe ./my_game.so\n"
                     "  trawl env describe pong",
-        .opts = opts,
-        .n_opts = 1,
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a game's name, or the path of its library",

@@ -157,9 +157,7 @@ enum status cmd_envs(int argc, char **argv, struct error *err)
         .examples = "  trawl envs breakout\n"
                     "  trawl envs ./my_game.so\n"
                     "  trawl envs --json",
-        .opts = opts,
-        .n_opts = 1,
-        .min_words = 0,
+        CLI_OPTS(opts),
         .max_words = 1,
         .words_text = "a game's name, or the path of its library",
     };

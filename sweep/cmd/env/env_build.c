@@ -334,8 +334,7 @@ enum status env_build(int argc, char **argv, struct error *err)
             "All others are stepped by the host.",
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
-        .opts = opts,
-        .n_opts = 3,
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a header, a source file or a folder",

@@ -387,8 +387,7 @@ enum status env_check(int argc, char **argv, struct error *err)
             "It runs in a child process: a crash or a hang is a fault like others. Exit code 1: there are faults.",
         .examples = "  trawl env check ./my_game.so\n"
                     "  trawl env check pong --env.frameskip 4 --steps 100000",
-        .opts = opts,
-        .n_opts = 3,
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a game's name, or the path of its library",

@@ -98,8 +98,7 @@ enum status env_play(int argc, char **argv, struct error *err)
             "games of libraries.",
         .examples = "  yes | trawl env play my_game.ckpt | head -100\n"
                     "  trawl env play my_game.ckpt --greedy      then press Enter for each decision",
-        .opts = opts,
-        .n_opts = 2,
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a checkpoint",

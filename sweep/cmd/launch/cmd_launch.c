@@ -109,8 +109,7 @@ enum status cmd_launch(int argc, char **argv, struct error *err)
         .examples = "  trawl launch check gpu1 gpu2\n"
                     "  trawl launch check slurm:gpu=1/partition=short\n"
                     "  trawl launch check 'cmd:docker run -i --gpus all trawl trawl worker --stdio'",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 2,
         .max_words = CLI_MAX_WORDS,
         .words_text = "the word check and hosts or devices",

@@ -248,8 +248,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
         .examples = "  trawl compare first second --store my.db\n"
                     "  trawl compare first first --other their.db --score 0.9\n"
                     "  trawl compare first second --store my.db -o compare.html",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 2,
         .max_words = 2,
         .words_text = "one of two studies",

@@ -269,14 +269,21 @@ static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
     }
 }
 
-static enum status control_main(enum control_kind kind, int argc, char **argv, struct error *err)
+enum status cmd_control(int argc, char **argv, struct error *err)
 {
-    struct control_cmd c = {.command = {.kind = kind, .trial = -1}, .store_path = "trawl.db"};
+    struct control_cmd c = {.command = {.trial = -1}, .store_path = "trawl.db"};
+    enum control_kind kind = (enum control_kind)0;
+
+    while (kind < CONTROL_KINDS && strcmp(argv[0], control_kind_name(kind)) != 0)
+        kind = (enum control_kind)(kind + 1);
+    if (kind == CONTROL_KINDS || control_texts[kind].synopsis == NULL)
+        return FAIL(err, ST_INTERNAL, "no command '%s'", argv[0]);
+    c.command.kind = kind;
     struct cli_opt opts[OPTS_MAX] = {{"store", 0, CLI_STORE, &c.store_path, "FILE", "the store (trawl.db)"},
                                      {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"}};
     const struct control_text *text = &control_texts[kind];
     const struct cli cli = {
-        .name = control_kind_name(kind),
+        .name = argv[0],
         .synopsis = text->synopsis,
         .about = text->about,
         .examples = text->examples,
@@ -288,69 +295,4 @@ static enum status control_main(enum control_kind kind, int argc, char **argv, s
     };
 
     return run(&c, &cli, argc, argv, err);
-}
-
-enum status cmd_stop(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_STOP, argc, argv, err);
-}
-
-enum status cmd_pause(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_PAUSE, argc, argv, err);
-}
-
-enum status cmd_continue(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_CONTINUE, argc, argv, err);
-}
-
-enum status cmd_add(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_ADD, argc, argv, err);
-}
-
-enum status cmd_priority(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_PRIORITY, argc, argv, err);
-}
-
-enum status cmd_retry(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_RETRY, argc, argv, err);
-}
-
-enum status cmd_confirm(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_CONFIRM, argc, argv, err);
-}
-
-enum status cmd_extend(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_EXTEND, argc, argv, err);
-}
-
-enum status cmd_drop(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_DROP, argc, argv, err);
-}
-
-enum status cmd_rename(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_RENAME, argc, argv, err);
-}
-
-enum status cmd_note(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_NOTE, argc, argv, err);
-}
-
-enum status cmd_tag(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_TAG, argc, argv, err);
-}
-
-enum status cmd_rm(int argc, char **argv, struct error *err)
-{
-    return control_main(CONTROL_RM, argc, argv, err);
 }

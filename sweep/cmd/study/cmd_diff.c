@@ -126,8 +126,7 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
         .about = "Shows in which values the configs of two trials of a study differ, with their scores and costs.",
         .examples = "  trawl diff first 3 17 --store my.db\n"
                     "  trawl diff first 3 17 --json",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 3,
         .max_words = 3,
         .words_text = "a study's name, or one of two trials",

@@ -111,9 +111,7 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
             "trackers have not got is kept (exit code 1): `trawl rm NAME --undo` and `trawl sync NAME` send them.",
         .examples = "  trawl gc --dry-run --store my.db\n"
                     "  trawl gc --older 72h --store my.db",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
-        .words_text = "",
+        CLI_OPTS(opts),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

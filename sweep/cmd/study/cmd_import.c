@@ -353,8 +353,7 @@ enum status cmd_import(int argc, char **argv, struct error *err)
                     "  trawl import wandb.csv --study mine --config my.ini --score eval/return\n"
                     "  trawl import optuna.db --study mine --config my.ini --store new.db\n"
                     "  trawl import logs/breakout --study puffer --config breakout.ini --store my.db",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a file or a folder",

@@ -40,8 +40,7 @@ enum status cmd_migrate(int argc, char **argv, struct error *err)
             "Checkpoints are files of their own: copy STORE.checkpoints too, if trials are to resume from them.",
         .examples = "  trawl migrate runs.db postgresql://db/trawl\n"
                     "  trawl migrate postgresql://db/trawl runs.db",
-        .opts = opts,
-        .n_opts = 1,
+        CLI_OPTS(opts),
         .min_words = 2,
         .max_words = 2,
         .words_text = "a store and an empty one",

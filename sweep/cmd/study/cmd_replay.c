@@ -128,8 +128,7 @@ enum status cmd_replay(int argc, char **argv, struct error *err)
             "nothing and changes nothing; exit code 1 when a proposal differs.",
         .examples = "  trawl replay first --store my.db\n"
                     "  trawl replay first --json",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a study's name",

@@ -144,8 +144,7 @@ enum status cmd_try(int argc, char **argv, struct error *err)
             "The others are those of the trial that the models recommend, or of --trial.",
         .examples = "  trawl try first --train.learning-rate 0.003 --store my.db\n"
                     "  trawl try first --trial 17 --train.gamma 0.99 --store my.db",
-        .opts = opts,
-        .n_opts = sizeof opts / sizeof opts[0],
+        CLI_OPTS(opts),
         .min_words = 1,
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them)",

@@ -97,6 +97,10 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
     if (text != NULL && strlen(text) >= sizeof c.text)
         return FAIL(err, ST_USAGE, "%s: the text has %zu bytes; up to %d are possible", control_kind_name(c.kind),
                     strlen(text), CONTROL_TEXT_MAX - 1);
+    for (const char *at = text; at != NULL && *at != '\0'; at++) /* it is printed to terminals */
+        if (((unsigned char)*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f)
+            return FAIL(err, ST_USAGE, "%s: the text has a control character; write it in letters",
+                        control_kind_name(c.kind));
     snprintf(c.text, sizeof c.text, "%s", text != NULL ? text : "");
     TRY(json_take_f64(json, "budget_s", &c.budget_s, err));
     if (c.trials < 0 || c.trials > SWEEP_TRIALS_MAX)

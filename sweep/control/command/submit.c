@@ -30,7 +30,7 @@ enum status study_name_check(const char *command, const char *name, struct error
         return ST_OK;
     return FAIL(
         err, ST_USAGE,
-        "%s: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, beginning with a letter, "
+        "%s: '%.120s' is no name: up to 100 letters, digits, '.', '_' and '-' make a name, beginning with a letter, "
         "digit or '_'",
         command, name);
 }
