@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 #define CUDA_WORKSPACE_BYTES ((size_t)32 << 20) /* of cuBLASLt; what NVIDIA advises for Hopper */
-#define CUDA_PARTIALS_BYTES ((size_t)1 << 20) /* partial sums of one reduction at a time, in stream order */
+#define CUDA_PARTIALS_BYTES ((size_t)4 << 20) /* partial sums of one reduction at a time, in stream order */
 #define CUDA_WIDE_BYTES                                                                                                \
     ((size_t)32 << 20) /* of struct kern_source: stays in the L2 cache until a product has read it */
 #define CUDA_TICKETS 16

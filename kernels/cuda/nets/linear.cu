@@ -140,6 +140,8 @@ static void act_gradient(struct kern *k, T *dy, const T *y, float *db, size_t M,
         x *= 2;
     stripe = cuda_ceil_div(M, STRIPES);
     stripe = stripe > BLOCK / x * 4 ? stripe : BLOCK / x * 4;
+    while (cuda_ceil_div(M, stripe) * N * sizeof *partials > CUDA_WORKSPACE_BYTES)
+        stripe *= 2;
     n_stripes = cuda_ceil_div(M, stripe);
     act_gradient_k<T, V><<<dim3(cuda_ceil_div(N, x * V), n_stripes), dim3(x, BLOCK / x), 0, cuda->stream>>>(
         dy, y, db == NULL ? NULL : partials, M, N, stripe, act);
