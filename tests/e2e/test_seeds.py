@@ -111,7 +111,7 @@ def test_clients_get_seeds_too(folder):
         seeds = collections.defaultdict(set)
         for k in range(8):
             trial = server.ask("c%d" % (k % 2))
-            seeds[trial["params"]["Learning-Rate"]].add(trial["seed"])
+            seeds[trial["params"]["learning_rate"]].add(trial["seed"])
             server.tell(trial, score=trial["params"]["layers"] + 0.01 * k, cost=trial["params"]["layers"])
         equal(sorted(map(len, seeds.values()))[-1], 2)
         wait_for(lambda: all(t["state"] == "done" for t in show(store, "a")["trials"]))
