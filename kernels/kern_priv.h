@@ -74,14 +74,13 @@ void kern_part_end(struct kern *kern, const char *name, double *from_s);
 
 extern const struct kern_device cpu_device;
 
-#ifdef TRAWL_HAVE_CUDA
-/* cuda/probe.cu: true when a device answers; text is its description, or the reason why none does. */
+/* Only in builds with the CUDA toolkit. cuda/probe.cu: true when a device answers; text is its description, or the reason
+ * why none does. */
 bool cuda_probe(char *ret_text, size_t size);
 int cuda_count(void);
 size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu */
 void cuda_nccl_fact(char *ret_text, size_t size); /* cuda/nccl.cu: is NCCL found, of which version, and what for */
 extern const struct kern_device cuda_device; /* cuda/device.cu */
 extern const char cuda_env_device_text[]; /* made by envs/plugin/make_header.py */
-#endif
 
 #endif
