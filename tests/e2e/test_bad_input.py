@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-import time
 
 import tap
 from tap import TINY, TINY_SWEEP, Skip, equal, fails, run, show, write
@@ -380,16 +379,10 @@ def test_second_sweep_on_a_store_in_use(folder):
     config = write(folder, "sweep.ini", TINY_SWEEP)
     store = folder / "s.db"
     first = tap.start("sweep", config, "--store", store, "--name", "a", "--trials", 100000)
-    try:
-        while not store.exists() or subprocess.run([tap.TRAWL, "show", "a", "--store", str(store)], capture_output=True).returncode:
-            assert first.poll() is None, first.communicate()
-            time.sleep(0.02)
-        fails("sweep", config, "--store", store, "--name", "b", "--trials", 1, code=1, says=str(first.pid))
-        fails("sweep", "--resume", "a", "--store", store, code=1, says=str(first.pid))
-    finally:
-        first.send_signal(signal.SIGINT)
-        first.communicate(timeout=tap.PATIENCE_S)
-    equal(first.returncode, 130)
+    tap.wait_for(lambda: tap.trials_now(store), first)
+    fails("sweep", config, "--store", store, "--name", "b", "--trials", 1, code=1, says=str(first.pid))
+    fails("sweep", "--resume", "a", "--store", store, code=1, says=str(first.pid))
+    tap.end(first, signal.SIGINT, 130)
     equal([s["name"] for s in json.loads(run("ls", "--store", store, "--json")[0])], ["a"])
 
 
