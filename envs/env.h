@@ -6,7 +6,8 @@
  *   struct NAME_settings   read-only options of the batch (doubles, int64_t, bool: filled from its option table)
  *   struct NAME_state      one instance, fixed size, plain bytes: copying it saves it; begins with nothing special
  *                          but a member `struct rng rng`
- *   NAME_shape(settings, ret_shape)                    sizes of its tensors; cannot fail within the options' ranges
+ *   NAME_shape(settings, ret_shape)                    sizes of its tensors, where they differ from env_shape_plain;
+ *                                                      cannot fail within the options' ranges
  *   NAME_reset(settings, state)                        new episode; draws from state->rng; keeps state->rng
  *   NAME_step(settings, state, actions, step)          one agent decision for all its agents; actions that are numbers
  *                                                      lie in step->reals
@@ -117,6 +118,14 @@ struct env_shape {
      * has no mask. */
     float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS];
 };
+
+/* What NAME_shape begins with, which sets what differs: one agent, one component of an action, a plain list of f32. */
+ENV_FN void env_shape_plain(struct env_shape *ret_shape)
+{
+    ret_shape->n_agents = ret_shape->n_heads = 1;
+    ret_shape->channels = ret_shape->height = ret_shape->width = ret_shape->n_floats = 0;
+    ret_shape->has_mask = ret_shape->may_truncate = ret_shape->agents_end = ret_shape->u8 = false;
+}
 
 /* n_numbers numbers in memory, all of them bytes but for the last n_floats: bytes, then up to 3 unused ones, then f32. */
 ENV_FN size_t env_mixed_bytes(size_t n_numbers, size_t n_floats)

@@ -30,7 +30,7 @@
 #endif
 #define LOOP_SHAPE(shape)                                                                                              \
     struct env_shape shape;                                                                                            \
-    shape.n_floats = 0; /* most games have none */                                                                     \
+    env_shape_plain(&shape);                                                                                           \
     LOOP(_shape)(settings, &shape)
 
 struct LOOP(_instance) {
@@ -233,7 +233,8 @@ static enum status LOOP(_check_shape)(const struct env_def *def, const void *set
     const bool agents_end = false;
 #endif
     (void)def;
-    *ret_shape = (struct env_shape){0}; /* a game sets what it has */
+    *ret_shape = (struct env_shape){0};
+    env_shape_plain(ret_shape);
     LOOP(_shape)((const struct LOOP(_settings) *)settings, ret_shape);
     if (ret_shape->u8 != bytes || ret_shape->agents_end != agents_end)
         return FAIL(

@@ -76,11 +76,7 @@ ENV_FN void breakout_shape(const struct breakout_settings *settings, struct env_
 {
     (void)settings;
     ret_shape->obs_size = BREAKOUT_OBS;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 3;
-    ret_shape->has_mask = false;
-    ret_shape->may_truncate = false;
 }
 
 /* -- the life of a ball -- */

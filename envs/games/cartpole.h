@@ -32,10 +32,7 @@ ENV_FN void cartpole_shape(const struct cartpole_settings *settings, struct env_
 {
     (void)settings;
     ret_shape->obs_size = CARTPOLE_OBS;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 2;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

@@ -40,13 +40,8 @@ ENV_FN void connect4_shape(const struct connect4_settings *settings, struct env_
     ret_shape->channels = 1;
     ret_shape->height = CONNECT4_ROWS;
     ret_shape->width = CONNECT4_COLS;
-    ret_shape->u8 = false;
-    ret_shape->agents_end = false;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = CONNECT4_COLS;
     ret_shape->has_mask = true;
-    ret_shape->may_truncate = false;
 }
 
 /* ---- the board ---- */

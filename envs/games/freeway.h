@@ -53,14 +53,7 @@ ENV_FN void freeway_shape(const struct freeway_settings *settings, struct env_sh
 {
     (void)settings;
     ret_shape->obs_size = FREEWAY_OBS;
-    ret_shape->channels = ret_shape->height = ret_shape->width = 0;
-    ret_shape->u8 = false;
-    ret_shape->agents_end = false;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 3;
-    ret_shape->has_mask = false;
-    ret_shape->may_truncate = false;
 }
 
 /* ---- the levels: a decimal digit for each lane, lane 0 first ---- */

@@ -35,11 +35,7 @@ ENV_FN void g2048_shape(const struct g2048_settings *settings, struct env_shape 
     ret_shape->width = G2048_SIDE;
     ret_shape->u8 = true;
     ret_shape->byte_scale = settings->one_hot ? 1.0f : 16.0f;
-    ret_shape->agents_end = false;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 4;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

@@ -52,12 +52,8 @@ ENV_FN void go_shape(const struct go_settings *settings, struct env_shape *ret_s
     ret_shape->height = ret_shape->width = n;
     ret_shape->u8 = true;
     ret_shape->byte_scale = 1.0f;
-    ret_shape->agents_end = false;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = n * n + 1;
     ret_shape->has_mask = true;
-    ret_shape->may_truncate = false;
 }
 
 /* ---- the board ---- */

@@ -41,11 +41,7 @@ ENV_FN void maze_shape(const struct maze_settings *settings, struct env_shape *r
     ret_shape->width = MAZE_VIEW;
     ret_shape->u8 = true;
     ret_shape->byte_scale = 1.0f;
-    ret_shape->agents_end = false;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 4;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

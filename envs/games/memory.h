@@ -22,11 +22,7 @@ ENV_FN void memory_shape(const struct memory_settings *settings, struct env_shap
 {
     (void)settings;
     ret_shape->obs_size = 1;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 2;
-    ret_shape->has_mask = false;
-    ret_shape->may_truncate = false;
 }
 
 ENV_FN void memory_reset(const struct memory_settings *settings, struct memory_state *state)

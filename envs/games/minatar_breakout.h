@@ -44,11 +44,7 @@ ENV_FN void minatar_breakout_shape(const struct minatar_breakout_settings *setti
     ret_shape->width = MINATAR_SIDE;
     ret_shape->u8 = true;
     ret_shape->byte_scale = 1.0f;
-    ret_shape->agents_end = false;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 3;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

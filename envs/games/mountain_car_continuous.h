@@ -37,12 +37,9 @@ ENV_FN void mountain_car_continuous_shape(const struct mountain_car_continuous_s
 {
     (void)settings;
     ret_shape->obs_size = MOUNTAIN_CAR_OBS;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 0;
     ret_shape->low[0] = -1.0f;
     ret_shape->high[0] = 1.0f;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

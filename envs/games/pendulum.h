@@ -34,12 +34,9 @@ ENV_FN void pendulum_shape(const struct pendulum_settings *settings, struct env_
 {
     (void)settings;
     ret_shape->obs_size = PENDULUM_OBS;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 0;
     ret_shape->low[0] = (float)-PENDULUM_MAX_TORQUE;
     ret_shape->high[0] = (float)PENDULUM_MAX_TORQUE;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

@@ -51,11 +51,7 @@ ENV_FN void pong_shape(const struct pong_settings *settings, struct env_shape *r
 {
     (void)settings;
     ret_shape->obs_size = PONG_OBS;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 3;
-    ret_shape->has_mask = false;
-    ret_shape->may_truncate = false;
 }
 
 ENV_FN int32_t pong_clamp(int32_t value, int32_t low, int32_t high)

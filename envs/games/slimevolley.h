@@ -58,14 +58,9 @@ ENV_FN void slimevolley_shape(const struct slimevolley_settings *settings, struc
 {
     (void)settings;
     ret_shape->obs_size = 12;
-    ret_shape->n_agents = 1;
     ret_shape->n_heads = 3;
     for (int h = 0; h < 3; h++)
         ret_shape->head_sizes[h] = 2;
-    ret_shape->channels = ret_shape->height = ret_shape->width = 0;
-    ret_shape->u8 = false;
-    ret_shape->agents_end = false;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

@@ -72,10 +72,7 @@ ENV_FN void snake_shape(const struct snake_settings *settings, struct env_shape 
     ret_shape->byte_scale = settings->one_hot ? 1.0f : (float)SNAKE_PLANES;
     ret_shape->agents_end = true;
     ret_shape->n_agents = (int)settings->agents;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 4;
-    ret_shape->has_mask = false;
-    ret_shape->may_truncate = false;
 }
 
 ENV_FN struct env_track *snake_track(struct snake_state *state, int agent)

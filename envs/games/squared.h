@@ -31,11 +31,7 @@ ENV_FN void squared_shape(const struct squared_settings *settings, struct env_sh
     ret_shape->channels = 1;
     ret_shape->height = side;
     ret_shape->width = side;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 5;
-    ret_shape->has_mask = false;
-    ret_shape->may_truncate = false;
 }
 
 ENV_FN void squared_reset(const struct squared_settings *settings, struct squared_state *state)

@@ -58,11 +58,7 @@ ENV_FN void tetris_shape(const struct tetris_settings *settings, struct env_shap
     ret_shape->width = TETRIS_COLS;
     ret_shape->u8 = true;
     ret_shape->byte_scale = 1.0f;
-    ret_shape->agents_end = false;
-    ret_shape->n_agents = 1;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 7;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

@@ -50,11 +50,8 @@ ENV_FN void trash_pickup_shape(const struct trash_pickup_settings *settings, str
     ret_shape->width = TRASH_PICKUP_VIEW;
     ret_shape->u8 = true;
     ret_shape->byte_scale = 1.0f;
-    ret_shape->agents_end = false;
     ret_shape->n_agents = (int)settings->agents;
-    ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 4;
-    ret_shape->has_mask = false;
     ret_shape->may_truncate = true;
 }
 

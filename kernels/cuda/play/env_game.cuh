@@ -71,6 +71,7 @@ struct env_device {
         enum { row_size = gpu::row_size };                                                                             \
         ENV_FN void shape(const settings *s, struct env_shape *ret_shape)                                              \
         {                                                                                                              \
+            env_shape_plain(ret_shape);                                                                                \
             game##_shape(s, ret_shape);                                                                                \
         }                                                                                                              \
         ENV_FN void reset(const settings *s, instance *it, struct rng root, uint64_t i)                                \
