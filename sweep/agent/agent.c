@@ -187,24 +187,6 @@ static void step(struct agent *a, struct agent_job *job)
     pthread_mutex_unlock(&job->lock);
 }
 
-static void quit(struct agent *a, size_t n)
-{
-    a->quitting = true;
-    atomic_store(&a->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + AGENT_LAST_CALLS_S)));
-    for (size_t i = 0; i < n; i++)
-        agent_job_quit(&a->jobs[i]);
-}
-
-/* Have all slots come to their end? The first failure ends the others too. */
-static bool all_over(struct agent *a, size_t n)
-{
-    size_t n_over = 0;
-
-    for (size_t i = 0; i < n; i++)
-        n_over += agent_job_is_over(&a->jobs[i], &a->err);
-    return n_over == n;
-}
-
 enum status agent_run(const struct agent_settings *set, struct error *err)
 {
     struct agent a = {.set = set};
@@ -217,19 +199,20 @@ enum status agent_run(const struct agent_settings *set, struct error *err)
     for (; rc == ST_OK && n < set->n_slots; n++)
         rc = agent_job_start(&a.jobs[n], set, &set->slots[n], (uint64_t)clock_utc_ms() + ((uint64_t)getpid() << 32) + n,
                              &a.cancel, err);
-    if (rc != ST_OK)
-        quit(&a, n);
-    while (!all_over(&a, n)) {
+    a.quitting = rc != ST_OK;
+    if (a.quitting)
+        agent_jobs_quit(a.jobs, n, &a.cancel);
+    while (!agent_jobs_are_over(a.jobs, n, &a.err)) {
         interrupted = interrupted || signals_stop();
-        if (!a.quitting && (interrupted || a.err.status != ST_OK))
-            quit(&a, n);
+        if (!a.quitting && (interrupted || a.err.status != ST_OK)) {
+            a.quitting = true;
+            agent_jobs_quit(a.jobs, n, &a.cancel);
+        }
         for (size_t i = 0; i < n; i++)
             step(&a, &a.jobs[i]);
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
     }
-    for (size_t i = 0; i < n; i++)
-        agent_job_join(&a.jobs[i]);
-    mem_free(a.jobs);
+    agent_jobs_free(a.jobs, n);
     mem_free(a.report);
     if (rc == ST_OK && a.err.status != ST_OK)
         rc = FAIL(err, a.err.status, "agent: %s", a.err.text);

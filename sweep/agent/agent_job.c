@@ -6,6 +6,7 @@
 
 #include "base/os/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "sweep/agent/spool.h"
 #include "web/http/http.h"
 
@@ -18,6 +19,7 @@
 
 #define BACKOFF_MAX 5 /* 2^5 s between two tries at most */
 #define LAST_TRIES_S 10 /* for a result, once the agent is to end */
+#define LAST_CALLS_S 12 /* until the last requests are cut off then */
 #define BEATS 3 /* reports in the time that a lease lasts */
 
 /* Waits until something changes, or for this time. With the lock. */
@@ -387,33 +389,43 @@ void agent_job_end(struct agent_job *job, cJSON *result)
     pthread_cond_signal(&job->changed);
 }
 
-void agent_job_quit(struct agent_job *job)
+void agent_jobs_quit(struct agent_job *jobs, size_t n, struct http_cancel *cancel)
 {
-    pthread_mutex_lock(&job->lock);
-    job->quit = job->stop = true;
-    job->stop_why[0] = '\0';
-    pthread_cond_broadcast(&job->changed);
-    pthread_mutex_unlock(&job->lock);
+    atomic_store(&cancel->deadline_ms, (int64_t)(1000 * (clock_mono_s() + LAST_CALLS_S)));
+    for (size_t i = 0; i < n; i++) {
+        pthread_mutex_lock(&jobs[i].lock);
+        jobs[i].quit = jobs[i].stop = true;
+        jobs[i].stop_why[0] = '\0';
+        pthread_cond_broadcast(&jobs[i].changed);
+        pthread_mutex_unlock(&jobs[i].lock);
+    }
 }
 
-bool agent_job_is_over(struct agent_job *job, struct error *err)
+bool agent_jobs_are_over(struct agent_job *jobs, size_t n, struct error *err)
 {
-    pthread_mutex_lock(&job->lock);
-    bool over = job->state == JOB_OVER;
-    if (err->status == ST_OK && job->err.status != ST_OK)
-        *err = job->err;
-    pthread_mutex_unlock(&job->lock);
-    return over;
+    size_t n_over = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        pthread_mutex_lock(&jobs[i].lock);
+        n_over += jobs[i].state == JOB_OVER;
+        if (err->status == ST_OK && jobs[i].err.status != ST_OK)
+            *err = jobs[i].err;
+        pthread_mutex_unlock(&jobs[i].lock);
+    }
+    return n_over == n;
 }
 
-void agent_job_join(struct agent_job *job)
+void agent_jobs_free(struct agent_job *jobs, size_t n_started)
 {
-    if (job->has_thread)
-        pthread_join(job->thread, NULL);
-    ask_client_destroy(job->client);
-    cJSON_Delete(job->answer);
-    cJSON_Delete(job->reports);
-    cJSON_Delete(job->result);
-    cJSON_Delete(job->device);
-    *job = (struct agent_job){0};
+    for (size_t i = 0; i < n_started; i++) {
+        struct agent_job *job = &jobs[i];
+        if (job->has_thread)
+            pthread_join(job->thread, NULL);
+        ask_client_destroy(job->client);
+        cJSON_Delete(job->answer);
+        cJSON_Delete(job->reports);
+        cJSON_Delete(job->result);
+        cJSON_Delete(job->device);
+    }
+    mem_free(jobs);
 }

@@ -16,7 +16,6 @@ struct ask_client;
 struct program_run;
 
 #define AGENT_REPORTS_MAX 1024 /* that wait for the server or the store */
-#define AGENT_LAST_CALLS_S 12 /* for results, once the agent is to end */
 
 enum job_state {
     JOB_ASKS, /* the thread's: no trial */
@@ -61,10 +60,12 @@ int64_t agent_job_number(const struct agent_job *job, const char *key);
 void agent_job_report(struct agent_job *job, cJSON *body);
 /* With the lock. The trial has ended on this side, and the thread tells the result, which it takes. */
 void agent_job_end(struct agent_job *job, cJSON *result);
-/* Gives the trial back and asks for no other; what it still sends may take AGENT_LAST_CALLS_S. */
-void agent_job_quit(struct agent_job *job);
-/* Has its thread ended? A failure of it becomes *err, where there is none yet. */
-bool agent_job_is_over(struct agent_job *job, struct error *err);
-void agent_job_join(struct agent_job *job); /* after JOB_OVER or job->quit; a zeroed one is fine */
+/* Of all n, whose requests share cancel: */
+/* Trials are given back, and no others are asked for; what is still sent may take AGENT_LAST_CALLS_S. */
+void agent_jobs_quit(struct agent_job *jobs, size_t n, struct http_cancel *cancel);
+/* Have their threads ended? The first failure becomes *err, where there is none yet. */
+bool agent_jobs_are_over(struct agent_job *jobs, size_t n, struct error *err);
+void agent_jobs_free(struct agent_job *jobs,
+                     size_t n_started); /* waits for the threads; after agent_jobs_quit or _are_over */
 
 #endif

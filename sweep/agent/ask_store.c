@@ -18,16 +18,15 @@
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/launch/device_class.h"
 #include "sweep/controller/trial/reports.h"
+#include "sweep/controller/leases.h"
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/device_spec.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define WAIT_S 0.3 /* until a node without a trial looks again */
@@ -35,7 +34,6 @@
 #define LOOK_S 2 /* until it looks though nothing seems to have changed */
 #define MISS_S                                                                                                         \
     0.1 /* how long a hint waits after one that came to nothing; twice as long after each more, up to LOOK_S */
-#define TOKEN_BYTES 16
 #define LOCKED_S 2 /* wait for another program's lock on the store, until the call fails and comes again */
 
 struct ask_store {
@@ -93,31 +91,17 @@ static int64_t lease_ms(const struct store_study *s)
 
 /* ---- ask ---- */
 
-static enum status make_token(char *buf, size_t size, struct error *err)
-{
-    unsigned char bytes[TOKEN_BYTES];
-    size_t n = (size_t)snprintf(buf, size, NODE_TOKEN);
-
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return FAIL(err, ST_IO, "the system gives no random bytes: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        n += (size_t)snprintf(buf + n, size - n, "%02x", bytes[i]);
-    return ST_OK;
-}
-
 /* The trial is ours: from its checkpoint, or from its beginning. */
 static enum status prepare(struct ask_store *c, struct store_study *s, const struct lease *lease, const cJSON *device,
                            struct trial *t, char *checkpoint, bool *ret_resume, struct error *err)
 {
-    char *stored = NULL, *config = NULL;
+    char *config = NULL;
     int64_t threads = 0;
     enum status rc;
 
     TRY(store_trial_find(c->store, s->view.study.id, lease->number, t, err));
     checkpoint_file(c->path, s->view.study.name, t->number, checkpoint);
-    TRY(store_checkpoint_path(c->store, t->id, &stored, err));
-    *ret_resume = (t->attempt > 1 || stored != NULL) && access(checkpoint, R_OK) == 0;
-    mem_free(stored);
+    TRY(checkpoint_to_resume(c->store, s->view.study.name, t, t->attempt - 1, ret_resume, err));
     if (*ret_resume)
         return ST_OK;
     if (t->attempt > 1)
@@ -138,7 +122,7 @@ static enum status claim(struct ask_store *c, struct store_study *s, const cJSON
     struct lease lease = {0};
 
     snprintf(lease.client, sizeof lease.client, "%s", text_of(body, "client"));
-    TRY(make_token(lease.token, sizeof lease.token, err));
+    TRY(lease_make_token(&lease, NODE_TOKEN, err));
     TRY(store_lease_claim(c->store, s->view.study.id, lease_ms(s), &lease, err));
     c->claimed = lease;
     return ST_OK;
@@ -252,25 +236,14 @@ static enum status find_lease(struct ask_store *c, const cJSON *body, struct lea
     return store_studies_find(&c->studies, c->store, lease->study_id, ret_s, err);
 }
 
-/* By what a second on the worker's device counts. */
-static double cost_factor(const struct store_study *s, const char *device_class)
-{
-    double factor = device_costs_factor(s->view.setup->sweep.device_costs, device_class);
-
-    return isnan(factor) ? 1 : factor;
-}
-
 static enum status keep_metrics(struct ask_store *c, struct store_study *s, const struct lease *lease,
                                 const cJSON *message, char *stop, struct error *err)
 {
-    cJSON *wall = cJSON_GetObjectItemCaseSensitive(message, "wall_s");
-    double factor = cost_factor(s, c->device_class);
+    double factor = device_costs_scale(s->view.setup->sweep.device_costs, c->device_class);
     struct metric_report report;
     enum status rc;
 
-    if (factor != 1 && cJSON_IsNumber(wall))
-        cJSON_SetNumberValue(wall, wall->valuedouble * factor);
-    if (!report_parse(message, lease->trial_id, &report))
+    if (!report_parse(message, lease->trial_id, factor, &report))
         return store_lease_keep(c->store, lease->id, lease_ms(s), NULL, stop, err);
     char *row = track_rows_metrics(s->rows, &report);
     report.outbox_json = row;
@@ -337,7 +310,7 @@ static enum status tell_result(struct ask_store *c, struct store_study *s, const
     enum status rc;
 
     device_class_of(text_of(message, "device"), class);
-    run_result_read(run, message, s->view.study.metric, cost_factor(s, class));
+    run_result_read(run, message, s->view.study.metric, device_costs_scale(s->view.setup->sweep.device_costs, class));
     if (run->result.state == TRIAL_STOPPED)
         snprintf(run->reason, sizeof run->reason, "%s", text_of(message, "reason"));
     rc = run_result_settle(run, &s->view, c->store, lease->trial_id, message, err);

@@ -31,7 +31,8 @@ struct node_run {
     const struct node_settings *set;
     struct agent_settings agent; /* for the slots' threads */
     struct workers workers;
-    struct node_slot *slots; /* (n_slots) by the index of the worker's slot */
+    struct node_slot *slots; /* (n_slots) by the index of the worker's slot, like jobs */
+    struct agent_job *jobs;
     size_t n_slots;
     char *config; /* what workers open their devices for; owned */
     struct pollfd *fds; /* two for each worker */
@@ -101,19 +102,7 @@ static void look_after_workers(struct node_run *r)
 static void quit(struct node_run *r)
 {
     r->workers.stopping = true;
-    atomic_store(&r->cancel.deadline_ms, (int64_t)(1000 * (clock_mono_s() + AGENT_LAST_CALLS_S)));
-    for (size_t i = 0; i < r->n_slots; i++)
-        agent_job_quit(&r->slots[i].job);
-}
-
-/* Have all slots come to their end? The first failure ends the others too. */
-static bool all_over(struct node_run *r)
-{
-    size_t n_over = 0;
-
-    for (size_t i = 0; i < r->n_slots; i++)
-        n_over += agent_job_is_over(&r->slots[i].job, &r->err);
-    return n_over == r->n_slots;
+    agent_jobs_quit(r->jobs, r->n_slots, &r->cancel);
 }
 
 /* The config of a study that runs, once there is one. */
@@ -149,9 +138,11 @@ static enum status make_slots(struct node_run *r, struct error *err)
     EACH_SLOT (&r->workers, slot)
         r->n_slots++;
     r->slots = mem_array(r->n_slots, sizeof *r->slots);
+    r->jobs = mem_array(r->n_slots, sizeof *r->jobs);
     EACH_SLOT (&r->workers, slot) {
         struct node_slot *of = &r->slots[slot->index];
         of->lane = slot;
+        of->job = &r->jobs[slot->index];
         of->named.gpu = -1;
         snprintf(of->named.client, sizeof of->named.client, "%.60s/%.50s", r->set->name, slot->name);
     }
@@ -178,7 +169,7 @@ static int64_t n_ready(const struct node_run *r)
 static void run_rounds(struct node_run *r, bool *ret_interrupted)
 {
     r->now_s = r->busy_s = clock_mono_s();
-    while (!all_over(r)) {
+    while (!agent_jobs_are_over(r->jobs, r->n_slots, &r->err)) {
         bool idle = true;
         *ret_interrupted = *ret_interrupted || signals_stop();
         for (size_t i = 0; i < r->n_slots; i++)
@@ -212,16 +203,15 @@ enum status node_run(const struct node_settings *set, struct error *err)
     if (begins)
         rc = node_beat_start(&r->beat, set->store, set->name, set->job, err);
     for (; begins && rc == ST_OK && n < r->n_slots; n++)
-        rc = agent_job_start(&r->slots[n].job, &r->agent, &r->slots[n].named, (uint64_t)getpid() * 4096 + n, &r->cancel,
-                             err);
+        rc =
+            agent_job_start(&r->jobs[n], &r->agent, &r->slots[n].named, (uint64_t)getpid() * 4096 + n, &r->cancel, err);
     if (begins && rc == ST_OK)
         run_rounds(r, &interrupted);
     else
         interrupted = signals_stop();
     if (rc != ST_OK)
         quit(r);
-    for (size_t i = 0; i < n; i++)
-        agent_job_join(&r->slots[i].job);
+    agent_jobs_free(r->jobs, n);
     workers_destroy(&r->workers);
     node_beat_stop(r->beat);
     if (rc == ST_OK && r->err.status != ST_OK)

@@ -29,13 +29,13 @@ static void hand_result(struct agent_job *job, cJSON *message, const char *state
 static void end(struct node_slot *slot, cJSON *message, const char *state, double now_s)
 {
     slot_free(slot->lane, now_s);
-    hand_result(&slot->job, message, state);
+    hand_result(slot->job, message, state);
 }
 
 /* With the lock. */
 static void begin(struct node_slot *slot, double now_s)
 {
-    struct agent_job *job = &slot->job;
+    struct agent_job *job = slot->job;
     const cJSON *run = cJSON_GetObjectItemCaseSensitive(job->answer, "run");
     struct error gone = {0};
     double hang_s = 0;
@@ -73,7 +73,7 @@ static cJSON *device_of(const struct worker *w)
 static void hold(struct node_slot *slot)
 {
     bool held = !worker_takes_trials(slot->lane->worker);
-    struct agent_job *job = &slot->job;
+    struct agent_job *job = slot->job;
 
     if (held == job->held)
         return;
@@ -87,7 +87,7 @@ static void hold(struct node_slot *slot)
 
 void node_slot_step(struct node_slot *slot, double now_s)
 {
-    struct agent_job *job = &slot->job;
+    struct agent_job *job = slot->job;
 
     pthread_mutex_lock(&job->lock);
     hold(slot);
@@ -100,16 +100,16 @@ void node_slot_step(struct node_slot *slot, double now_s)
 
 bool node_slot_waits(struct node_slot *slot)
 {
-    pthread_mutex_lock(&slot->job.lock);
-    bool waits = slot->job.state == JOB_ASKS;
-    pthread_mutex_unlock(&slot->job.lock);
+    pthread_mutex_lock(&slot->job->lock);
+    bool waits = slot->job->state == JOB_ASKS;
+    pthread_mutex_unlock(&slot->job->lock);
     return waits;
 }
 
 /* With the lock. */
 static void take_result(struct node_slot *slot, const cJSON *message, double now_s)
 {
-    struct agent_job *job = &slot->job;
+    struct agent_job *job = slot->job;
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     bool stopped = state != NULL && strcmp(state, "stopped") == 0;
     cJSON *kept = cJSON_Duplicate(message, true);
@@ -136,14 +136,14 @@ static void report(struct node_slot *slot, cJSON *message)
     cJSON *body = cJSON_CreateObject();
 
     json_add(body, "message", message);
-    agent_job_report(&slot->job, body);
+    agent_job_report(slot->job, body);
 }
 
 void node_slot_message(struct node_slot *slot, const cJSON *message, double now_s)
 {
     const char *type = json_get_str(message, "type");
 
-    pthread_mutex_lock(&slot->job.lock);
+    pthread_mutex_lock(&slot->job->lock);
     if (strcmp(type, "result") == 0) {
         take_result(slot, message, now_s);
     } else if (strcmp(type, "metrics") == 0 || strcmp(type, "checkpoint") == 0 || strcmp(type, "again") == 0) {
@@ -155,7 +155,7 @@ void node_slot_message(struct node_slot *slot, const cJSON *message, double now_
         json_add(all, "branches", cJSON_Duplicate(slot->branches, true));
         report(slot, all);
     }
-    pthread_mutex_unlock(&slot->job.lock);
+    pthread_mutex_unlock(&slot->job->lock);
 }
 
 void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *how, double now_s)
@@ -164,8 +164,8 @@ void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *h
     const struct slot *lane = slot->lane;
     cJSON *message;
 
-    pthread_mutex_lock(&slot->job.lock);
-    if (guilt == SLOT_GUILTY && !slot->job.quit) {
+    pthread_mutex_lock(&slot->job->lock);
+    if (guilt == SLOT_GUILTY && !slot->job->quit) {
         message = proto_message("result");
         snprintf(reason, sizeof reason, "the worker process died: %.900s", how);
         json_add_str(message, "state", "failed");
@@ -177,7 +177,7 @@ void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *h
             json_add_str(message, "log_tail", tail);
         end(slot, message, NULL, now_s);
     } else {
-        end(slot, NULL, guilt == SLOT_INNOCENT || slot->job.quit ? "queued" : "lost", now_s);
+        end(slot, NULL, guilt == SLOT_INNOCENT || slot->job->quit ? "queued" : "lost", now_s);
     }
-    pthread_mutex_unlock(&slot->job.lock);
+    pthread_mutex_unlock(&slot->job->lock);
 }

@@ -14,7 +14,7 @@ struct slot;
 
 struct node_slot {
     struct agent_slot named; /* its client's name */
-    struct agent_job job;
+    struct agent_job *job; /* the node's, like lane */
     struct slot *lane; /* its worker's */
     cJSON *branches; /* messages of its trial; owned, NULL: none */
 };

@@ -22,7 +22,6 @@
 #include <sys/random.h>
 
 #define TOKEN_BYTES 16
-#define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 #define SHORT_PROPOSAL_S 0.02 /* a client may wait for such a one */
 #define MAY_WAIT 0.03 /* share of the asks that may find no trial in the queue */
 
@@ -93,36 +92,24 @@ double leases_running_s(const struct sched_study *ss)
  * the next one is there is about r^k. A client alone asks when it has told, and its proposal is to know that result. */
 size_t leases_ahead(const struct sched_study *ss)
 {
-    double propose_s = 0, trial_s = 0, r, n = (double)ss->leases.n + 1;
-    int n_propose = 0, n_trial = 0;
+    double propose_s, trial_s, r, n = (double)ss->leases.n + 1;
 
-    if (ss->leases.n < 2)
+    if (ss->leases.n < 2 || !sched_study_means(ss, true, &propose_s, &trial_s) || propose_s < SHORT_PROPOSAL_S)
         return 0;
-    for (size_t i = ss->view.n; i-- > 0 && (n_propose < MEAN_TRIALS || n_trial < MEAN_TRIALS);) {
-        const struct trial *t = &ss->view.trials[i];
-        if (n_propose < MEAN_TRIALS && isfinite(t->propose_s)) {
-            propose_s += t->propose_s;
-            n_propose++;
-        }
-        if (n_trial < MEAN_TRIALS && t->started_ms > 0 && t->finished_ms > t->started_ms) {
-            trial_s += (double)(t->finished_ms - t->started_ms) / 1000.0;
-            n_trial++;
-        }
-    }
-    if (n_propose == 0 || n_trial == 0 || propose_s / n_propose < SHORT_PROPOSAL_S)
-        return 0;
-    r = n * (propose_s / n_propose) / (trial_s / n_trial);
+    r = n * propose_s / trial_s;
     return (size_t)(r < 1 ? fmin(fmax(ceil(log(MAY_WAIT) / log(r)), 1), n) : n);
 }
 
-static enum status make_token(char *ret_token, size_t size, struct error *err)
+enum status lease_make_token(struct lease *lease, const char *prefix, struct error *err)
 {
     unsigned char bytes[TOKEN_BYTES];
+    const size_t size = sizeof lease->token;
+    size_t n = (size_t)snprintf(lease->token, size, "%s", prefix);
 
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return FAIL(err, ST_IO, "the system gives no random bytes: %s", strerror(errno));
     for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(ret_token + 2 * i, size - 2 * i, "%02x", bytes[i]);
+        n += (size_t)snprintf(lease->token + n, size - n, "%02x", bytes[i]);
     return ST_OK;
 }
 
@@ -140,7 +127,7 @@ static enum status give(struct sched_study *ss, size_t i, const char *client, do
     struct lease lease = {.trial_id = t->id, .study_id = t->study_id, .number = t->number};
     enum status rc;
 
-    TRY(make_token(lease.token, sizeof lease.token, err));
+    TRY(lease_make_token(&lease, "", err));
     snprintf(lease.client, sizeof lease.client, "%s", client);
     lease.until_ms = clock_utc_ms() + (int64_t)(1000 * lease_s(ss));
     STORE_INSIST(rc, ss->store, err, store_lease_give(ss->store, &lease, err));

@@ -27,6 +27,8 @@ struct leases {
     struct held *v; /* (n) owned */
     size_t n, cap;
 };
+/* A token that nobody can guess, after prefix. */
+enum status lease_make_token(struct lease *lease, const char *prefix, struct error *err) MUST_USE;
 void leases_free(struct leases *leases);
 /* Loads the open leases of the store; each has a whole lease time from now, since its client could not report. */
 enum status leases_begin(struct sched_study *ss, double now_s, struct error *err) MUST_USE;

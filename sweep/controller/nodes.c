@@ -34,7 +34,8 @@ bool nodes_took(struct sched_study *ss, size_t i)
     trial_free(&now);
     if (!took || t->state != TRIAL_QUEUED)
         return took;
-    t->state = TRIAL_RUNNING; /* its lease is found at the next look */
+    t->state = TRIAL_RUNNING;
+    ss->lease_unseen = true;
     ss->n_queued--;
     return true;
 }
@@ -42,7 +43,6 @@ bool nodes_took(struct sched_study *ss, size_t i)
 /* The shorter runs that the node's result of trial i has. Each is added once, however often it comes by. */
 static enum status take_branches(struct sched_study *ss, size_t i, const char *text, struct error *err)
 {
-    const struct study_view *v = &ss->view;
     cJSON *message = NULL, *branch;
     struct error wrong = {0};
     enum status rc = ST_OK;
@@ -51,19 +51,11 @@ static enum status take_branches(struct sched_study *ss, size_t i, const char *t
         return ST_OK;
     cJSON_ArrayForEach(branch, cJSON_GetObjectItemCaseSensitive(message, "branches"))
     {
-        struct run_result *run = mem_alloc(sizeof *run);
         char class[DEVICE_CLASS_MAX];
         const char *device = json_get_str(branch, "device");
         device_class_of(device != NULL ? device : "", class);
-        double factor = device_costs_factor(ss->setup->sweep.device_costs, class);
-        run_result_read(run, branch, v->study.metric, isnan(factor) ? 1 : factor);
-        rc = run_result_settle(run, v, ss->store, v->trials[i].id, branch, err);
-        if (rc == ST_OK && run->result.state == TRIAL_DONE)
-            rc = sched_study_add_branch(ss, i, run_result_texts(run), err);
-        mem_free(run->outcomes);
-        mem_free(run);
-        if (rc != ST_OK)
-            break;
+        if (rc == ST_OK)
+            rc = run_branch_take(ss, i, branch, device_costs_scale(ss->setup->sweep.device_costs, class), err);
     }
     cJSON_Delete(message);
     return rc;
@@ -227,7 +219,8 @@ static enum status take_rest(struct scheduler *s, struct sched_study *ss, struct
         if ((state == TRIAL_QUEUED || state == TRIAL_RUNNING) && !pending)
             rc = reload(s, ss, i, err);
         else if (state == TRIAL_QUEUED && heads[k].attempt != ss->view.trials[i].attempt)
-            rc = reload(s, ss, i, err); /* it was given back */
+            rc = reload(s, ss, i, err); /* it was given back, or claimed after the leases were read */
+        ss->lease_unseen = ss->lease_unseen || (state == TRIAL_QUEUED && ss->view.trials[i].state == TRIAL_RUNNING);
     }
     mem_free(heads);
     return rc;
@@ -243,6 +236,7 @@ static enum status look_at(struct scheduler *s, struct sched_study *ss, struct e
         TRY(take_missed_branches(ss, err));
     ss->branches_looked = true;
     TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
+    ss->lease_unseen = false;
     if (n > 0)
         qsort(open, n, sizeof *open, compare_ids);
     rc = take_ends(s, ss, open, n, err);

@@ -517,10 +517,10 @@ enum status sched_study_adopt(struct sched_study *ss, struct error *err)
     return ST_OK;
 }
 
-size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots)
+bool sched_study_means(const struct sched_study *ss, bool by_clock, double *ret_propose_s, double *ret_trial_s)
 {
     const struct study_view *v = &ss->view;
-    double propose_s = 0, trial_s = 0, need;
+    double propose_s = 0, trial_s = 0;
     int n_propose = 0, n_trial = 0;
 
     for (size_t i = v->n; i-- > 0 && (n_propose < MEAN_TRIALS || n_trial < MEAN_TRIALS);) {
@@ -529,14 +529,24 @@ size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots)
             propose_s += t->propose_s;
             n_propose++;
         }
-        if (n_trial < MEAN_TRIALS && t->state == TRIAL_DONE && isfinite(t->cost_s)) {
-            trial_s += t->cost_s;
+        if (n_trial < MEAN_TRIALS && (by_clock ? t->started_ms > 0 && t->finished_ms > t->started_ms
+                                               : t->state == TRIAL_DONE && isfinite(t->cost_s))) {
+            trial_s += by_clock ? (double)(t->finished_ms - t->started_ms) / 1000.0 : t->cost_s;
             n_trial++;
         }
     }
-    if (n_propose == 0 || n_trial == 0 || !(trial_s > 0))
+    *ret_propose_s = propose_s / n_propose;
+    *ret_trial_s = trial_s / n_trial;
+    return n_propose > 0 && trial_s > 0;
+}
+
+size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots)
+{
+    double propose_s, trial_s, need;
+
+    if (!sched_study_means(ss, false, &propose_s, &trial_s))
         return 0;
-    need = (propose_s / n_propose) / (trial_s / n_trial);
+    need = propose_s / trial_s;
     if (need <= (n_slots > 1 ? AHEAD_SHARE_BESIDE : AHEAD_SHARE))
         return 0;
     return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), (double)n_slots); /* slots come free in bursts */

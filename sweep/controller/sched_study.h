@@ -55,6 +55,7 @@ struct sched_study {
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* trials in flight, and in the queue */
     struct leases leases; /* trials that clients outside have: running, and in no flight */
+    bool lease_unseen; /* a node has a trial whose lease the next look at the store finds: the study has not ended */
     char device_class[256]; /* kind of the devices that its trials run on (device_class.h); "": not known yet */
     bool class_settled; /* a worker of this controller has had one of them */
     bool no_workers; /* sweep.devices = none, or no command: only nodes and clients outside get its trials */
@@ -85,6 +86,8 @@ bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_
 enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err) MUST_USE;
 enum status sched_study_collect(struct sched_study *ss,
                                 struct error *err) MUST_USE; /* finished proposals become queued trials */
+/* Means of the last proposals and trials, which took so long by the clock or cost so much. False: there are none yet. */
+bool sched_study_means(const struct sched_study *ss, bool by_clock, double *ret_propose_s, double *ret_trial_s);
 size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots); /* how many trials should wait in the queue */
 double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s);
 /* The part of sched_study_running_s that no checkpoint holds. */

@@ -231,7 +231,7 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
         stop_flights(s, ss, FLIGHT_LIMIT);
         leases_ask_stop(ss, end.text);
     } else if (ss->state == SCHED_STUDY_ACTIVE && sched_study_wants(ss) == 0 && ss->n_flights == 0 &&
-               ss->leases.n == 0) {
+               ss->leases.n == 0 && !ss->lease_unseen) {
         snprintf(end.text, sizeof end.text, "the study has its %zu trial%s", study_view_n_runs(&ss->view),
                  PLURAL(study_view_n_runs(&ss->view)));
         if (ss->used_up)
@@ -256,7 +256,8 @@ static enum status end_study(struct scheduler *s, struct sched_study *ss, struct
  * and a later one would know them. Clients outside keep their trials when the program ends. */
 static bool may_end(const struct scheduler *s, const struct sched_study *ss)
 {
-    return ss->state == SCHED_STUDY_ENDING && ss->n_flights == 0 && (ss->leases.n == 0 || s->stopping) &&
+    return ss->state == SCHED_STUDY_ENDING && ss->n_flights == 0 &&
+           ((ss->leases.n == 0 && !ss->lease_unseen) || s->stopping) &&
            (ss->end.rule != NULL || !proposer_is_busy(ss->proposer));
 }
 

@@ -84,3 +84,10 @@ double device_costs_factor(const char *text, const char *device_class)
             return factor;
     return NAN;
 }
+
+double device_costs_scale(const char *text, const char *device_class)
+{
+    double factor = device_costs_factor(text, device_class);
+
+    return isnan(factor) ? 1 : factor;
+}

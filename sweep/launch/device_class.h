@@ -17,6 +17,8 @@ void device_class_of(const char *device, char buf[DEVICE_CLASS_MAX]);
 enum status device_costs_check(const char *text, struct error *err) MUST_USE;
 /* By what a second on a device of this kind counts: 1, or the factor of a list; NaN: a list without it. Pure. */
 double device_costs_factor(const char *text, const char *device_class);
+/* The same for a trial that runs there all the same: its seconds count as they are. */
+double device_costs_scale(const char *text, const char *device_class);
 bool device_costs_is_list(const char *text); /* neither alike nor any */
 
 #endif

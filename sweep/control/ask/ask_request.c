@@ -166,7 +166,7 @@ static enum status read_points(const struct ask *a, double wall_s, struct metric
     json_add_i64(message, "env_steps", step);
     json_add_f64(message, "wall_s", wall_s);
     cJSON_AddItemReferenceToObject(message, "values", (cJSON *)metrics);
-    (void)report_parse(message, a->lease.trial_id, ret);
+    (void)report_parse(message, a->lease.trial_id, 1, ret);
     cJSON_Delete(message);
     return ST_OK;
 }

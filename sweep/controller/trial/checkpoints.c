@@ -64,22 +64,40 @@ static int64_t number_of(const char *name, const char *study, const char *suffix
     return strcmp(suffix, HALF) == 0 || end[strlen(suffix)] == '\0' ? number : -1;
 }
 
+/* The files of a study, as next_file finds them one by one. */
+struct files {
+    const char *store_path, *study, *suffix;
+    DIR *dir;
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    int64_t number; /* of the trial */
+};
+
+/* False: no more; nothing is open then. */
+static bool next_file(struct files *f)
+{
+    const struct dirent *entry;
+
+    if (f->dir == NULL) {
+        checkpoints_folder(f->store_path, f->folder);
+        f->dir = opendir(f->folder);
+    }
+    while (f->dir != NULL && (entry = readdir(f->dir)) != NULL) {
+        snprintf(f->path, sizeof f->path, "%s/%s", f->folder, entry->d_name);
+        if ((f->number = number_of(entry->d_name, f->study, f->suffix)) >= 0)
+            return true;
+    }
+    if (f->dir != NULL)
+        closedir(f->dir);
+    return false;
+}
+
 /* Files that a worker was writing when it was killed; no worker of the study runs now. */
 static void remove_halves(const struct sched_study *ss)
 {
-    char folder[PATH_MAX], path[2 * PATH_MAX];
-    const struct dirent *entry;
-    DIR *dir;
+    struct files f = {.store_path = store_path(ss->store), .study = ss->view.study.name, .suffix = HALF};
 
-    checkpoints_folder(store_path(ss->store), folder);
-    dir = opendir(folder);
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (number_of(entry->d_name, ss->view.study.name, HALF) >= 0)
-            (void)unlink(path);
-    }
-    if (dir != NULL)
-        closedir(dir);
+    while (next_file(&f))
+        (void)unlink(f.path);
 }
 
 void checkpoints_begin(struct sched_study *ss)
@@ -102,21 +120,21 @@ void checkpoints_end(const struct sched_study *ss)
     (void)rmdir(folder); /* when it is empty */
 }
 
-enum status checkpoint_to_resume(const struct sched_study *ss, const struct trial *trial, bool *ret_there,
-                                 struct error *err)
+enum status checkpoint_to_resume(struct store *store, const char *study, const struct trial *trial,
+                                 int64_t earlier_attempts, bool *ret_there, struct error *err)
 {
     char path[PATH_MAX], *stored = NULL;
 
     *ret_there = false;
-    TRY(store_checkpoint_path(ss->store, trial->id, &stored, err));
-    if (trial->attempt == 0 && stored == NULL) /* only a trial that extends another has one before its first attempt */
+    TRY(store_checkpoint_path(store, trial->id, &stored, err));
+    if (earlier_attempts == 0 && stored == NULL) /* only one that extends another has one before its first attempt */
         return ST_OK;
-    checkpoint_path(ss, trial, path); /* where the store is now; it may have been moved with its folder */
+    checkpoint_file(store_path(store), study, trial->number, path); /* the store may have been moved with its folder */
     /* A file without a row: its controller ended before it could write one. Whose it is, the worker reads in it. */
     *ret_there = access(path, R_OK) == 0;
     if (stored != NULL && !*ret_there)
-        log_warn("%s: trial %lld begins again: its checkpoint %s cannot be read: %s", ss->view.study.name,
-                 (long long)trial->number, path, strerror(errno));
+        log_warn("%s: trial %lld begins again: its checkpoint %s cannot be read: %s", study, (long long)trial->number,
+                 path, strerror(errno));
     mem_free(stored);
     return ST_OK;
 }
@@ -160,64 +178,38 @@ static enum status drop(const struct sched_study *ss, size_t i, struct error *er
 
 enum status checkpoints_prune(const struct sched_study *ss, struct error *err)
 {
-    char folder[PATH_MAX];
-    const struct dirent *entry;
+    struct files f = {.store_path = store_path(ss->store), .study = ss->view.study.name, .suffix = WHOLE};
     enum status rc = ST_OK;
-    DIR *dir;
 
-    checkpoints_folder(store_path(ss->store), folder);
-    dir = opendir(folder);
-    if (dir == NULL)
-        return ST_OK;
-    while (rc == ST_OK && (entry = readdir(dir)) != NULL) {
-        int64_t number = number_of(entry->d_name, ss->view.study.name, WHOLE);
-        if (number >= 0 && number < (int64_t)ss->view.n && !is_wanted(ss, (size_t)number))
-            rc = drop(ss, (size_t)number, err);
-    }
-    closedir(dir);
+    while (next_file(&f)) /* to its end, which closes the folder */
+        if (rc == ST_OK && f.number < (int64_t)ss->view.n && !is_wanted(ss, (size_t)f.number))
+            rc = drop(ss, (size_t)f.number, err);
     return rc;
 }
 
 void checkpoints_rename(const char *store_path, const char *from, const char *to)
 {
-    char folder[PATH_MAX], path[2 * PATH_MAX], now[2 * PATH_MAX];
-    const struct dirent *entry;
-    DIR *dir;
+    struct files f = {.store_path = store_path, .study = from, .suffix = WHOLE};
+    char now[2 * PATH_MAX];
 
-    checkpoints_folder(store_path, folder);
-    dir = opendir(folder);
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        int64_t number = number_of(entry->d_name, from, WHOLE);
-        if (number < 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        snprintf(now, sizeof now, "%s/%.160s-%lld" WHOLE, folder, to != NULL ? to : "", (long long)number);
-        if (to != NULL ? rename(path, now) != 0 : unlink(path) != 0)
-            log_warn("%s: cannot be %s (%s), continuing", path, to != NULL ? "renamed" : "removed", strerror(errno));
+    while (next_file(&f)) {
+        snprintf(now, sizeof now, "%s/%.160s-%lld" WHOLE, f.folder, to != NULL ? to : "", (long long)f.number);
+        if (to != NULL ? rename(f.path, now) != 0 : unlink(f.path) != 0)
+            log_warn("%s: cannot be %s (%s), continuing", f.path, to != NULL ? "renamed" : "removed", strerror(errno));
     }
-    if (dir != NULL)
-        closedir(dir);
-    (void)rmdir(folder); /* when it is empty */
+    (void)rmdir(f.folder); /* when it is empty */
 }
 
 void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes)
 {
-    char folder[PATH_MAX], path[2 * PATH_MAX];
-    const struct dirent *entry;
+    struct files f = {.store_path = store_path, .study = study, .suffix = WHOLE};
     struct stat info;
-    DIR *dir;
 
     *ret_n = 0;
     *ret_bytes = 0;
-    checkpoints_folder(store_path, folder);
-    dir = opendir(folder);
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (number_of(entry->d_name, study, WHOLE) >= 0 && stat(path, &info) == 0) {
+    while (next_file(&f))
+        if (stat(f.path, &info) == 0) {
             (*ret_n)++;
             *ret_bytes += (double)info.st_size;
         }
-    }
-    if (dir != NULL)
-        closedir(dir);
 }

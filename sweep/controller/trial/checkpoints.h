@@ -24,8 +24,8 @@ void checkpoint_path(const struct sched_study *ss, const struct trial *trial, ch
 void checkpoints_begin(struct sched_study *ss); /* creates their folder */
 void checkpoints_end(const struct sched_study *ss); /* removes it when it is empty */
 /* Does a file exist from which the trial can resume? A missing file that the store names is logged. */
-enum status checkpoint_to_resume(const struct sched_study *ss, const struct trial *trial, bool *ret_there,
-                                 struct error *err) MUST_USE;
+enum status checkpoint_to_resume(struct store *store, const char *study, const struct trial *trial,
+                                 int64_t earlier_attempts, bool *ret_there, struct error *err) MUST_USE;
 enum status checkpoints_prune(const struct sched_study *ss, struct error *err) MUST_USE; /* after a trial has ended */
 
 #endif

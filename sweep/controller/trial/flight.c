@@ -84,7 +84,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     cJSON *message;
     enum status rc;
 
-    TRY(checkpoint_to_resume(ss, t, &resume, err));
+    TRY(checkpoint_to_resume(ss->store, ss->view.study.name, t, t->attempt, &resume, err));
     if (!resume && t->attempt == 0) /* a checkpoint names the config that it was made with */
         TRY(settle_config(ss, t, w, err));
     STORE_INSIST(rc, ss->store, err,
@@ -103,9 +103,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     f->charged_s = f->start_s = now_s;
     f->score = f->trained_cost_s = NAN;
     f->resumed = resume;
-    f->cost_factor = device_costs_factor(ss->setup->sweep.device_costs, w->device_class);
-    if (isnan(f->cost_factor)) /* not named: its seconds are no cost */
-        f->cost_factor = 1;
+    f->cost_factor = device_costs_scale(ss->setup->sweep.device_costs, w->device_class);
     ss->n_queued--;
     ss->n_flights++;
     ss->n_started++;
@@ -123,10 +121,7 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
 {
     struct metric_report report;
 
-    cJSON *wall = cJSON_GetObjectItemCaseSensitive(message, "wall_s"); /* its cost so far */
-    if (f->cost_factor != 1 && cJSON_IsNumber(wall))
-        cJSON_SetNumberValue(wall, wall->valuedouble * f->cost_factor);
-    if (!report_parse(message, f->slot->trial_id, &report))
+    if (!report_parse(message, f->slot->trial_id, f->cost_factor, &report))
         return ST_OK; /* of another program: nothing to keep */
     const double wall_s = report.points[0].wall_s;
     for (size_t i = 0; i < report.n; i++)
@@ -146,20 +141,13 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
 /* A shorter run that this one holds becomes a trial; once, whatever attempt comes by. The run continues. */
 static enum status take_branch(struct flight *f, const cJSON *message, double now_s, struct error *err)
 {
-    const struct study_view *v = &f->ss->view;
-    struct run_result *run = mem_alloc(sizeof *run);
-    enum status rc;
+    double eval_s = 0;
 
-    run_result_read(run, message, v->study.metric, f->cost_factor);
+    (void)json_get_f64(message, "eval_s", &eval_s);
     if (f->looked_s > 0) /* messages that waited for the store arrive together */
-        f->start_s += fmax(now_s - f->looked_s, isfinite(run->result.eval_s) ? run->result.eval_s : 0);
+        f->start_s += fmax(now_s - f->looked_s, isfinite(eval_s) ? eval_s : 0);
     f->looked_s = 0;
-    rc = run_result_settle(run, v, f->ss->store, f->slot->trial_id, message, err);
-    if (rc == ST_OK && run->result.state == TRIAL_DONE)
-        rc = sched_study_add_branch(f->ss, f->i, run_result_texts(run), err);
-    mem_free(run->outcomes);
-    mem_free(run);
-    return rc;
+    return run_branch_take(f->ss, f->i, message, f->cost_factor, err);
 }
 
 /* Its worker could not take the checkpoint: what the curve has is not of the run that begins now. */

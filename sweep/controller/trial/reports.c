@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-bool report_parse(const cJSON *message, int64_t trial_id, struct metric_report *ret)
+bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, struct metric_report *ret)
 {
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;
     struct metric_point *points;
@@ -33,7 +33,8 @@ bool report_parse(const cJSON *message, int64_t trial_id, struct metric_report *
     {
         if (item->string == NULL || !json_get_f64(values, item->string, &value))
             continue;
-        *points++ = (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = at, .value = value};
+        *points++ =
+            (struct metric_point){.env_steps = env_steps, .wall_s = wall_s * cost_factor, .name = at, .value = value};
         at = stpcpy(at, item->string) + 1;
     }
     return true;

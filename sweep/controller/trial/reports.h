@@ -16,9 +16,9 @@ struct reports {
     size_t n;
 };
 
-/* Parses a metric message about this trial; nothing of the report points into the message. False: it is not one of our
+/* Parses a metric message about this trial, whose cost counts by this factor; nothing of the report points into the message. False: it is not one of our
  * messages, or holds no number. */
-bool report_parse(const cJSON *message, int64_t trial_id, struct metric_report *ret_report);
+bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, struct metric_report *ret_report);
 /* Takes the report, with its outbox_json (both from mem.h). Anything else about its trial is recorded after
  * reports_flush. */
 enum status reports_add(struct reports *reports, struct store *store, const struct metric_report *report,

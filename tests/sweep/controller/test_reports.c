@@ -19,7 +19,7 @@ static bool parse(const char *text, struct metric_report *ret)
     cJSON *message = NULL;
 
     OK(json_parse(text, strlen(text), &message, err));
-    bool ok = report_parse(message, 7, ret);
+    bool ok = report_parse(message, 7, 1, ret);
     cJSON_Delete(message);
     return ok;
 }
