@@ -1,4 +1,4 @@
-/* agent_job.h - one slot of an agent: its thread asks, reports and tells; the agent's main thread runs the program. What
+/* agent_job.h - one slot of an agent: its thread asks for trials and sends reports and results; the agent's main thread runs the program. What
  * both use is guarded by lock. */
 #ifndef SWEEP_AGENT_AGENT_JOB_H
 #define SWEEP_AGENT_AGENT_JOB_H
@@ -21,7 +21,7 @@ enum job_state {
     JOB_ASKS, /* the thread's: no trial */
     JOB_GIVEN, /* main: is to start the program of answer */
     JOB_RUNS, /* main: the program runs; the thread reports */
-    JOB_ENDED, /* the thread's: it tells result */
+    JOB_ENDED, /* the thread's: it sends the result */
     JOB_OVER /* nobody's: the thread has ended, or is about to */
 };
 
@@ -58,7 +58,7 @@ int64_t agent_job_number(const struct agent_job *job, const char *key);
 /* With the lock. A report waits to be sent (takes body; its lease is added), and past AGENT_REPORTS_MAX the oldest is
  * dropped. */
 void agent_job_report(struct agent_job *job, cJSON *body);
-/* With the lock. The trial has ended on this side, and the thread tells the result, which it takes. */
+/* With the lock. The trial has ended on this side, and the thread sends the result, which it takes. */
 void agent_job_end(struct agent_job *job, cJSON *result);
 /* Of all n, whose requests share cancel: */
 /* Trials are given back, and no others are asked for; what is still sent may take AGENT_LAST_CALLS_S. */

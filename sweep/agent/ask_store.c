@@ -1,4 +1,4 @@
-/* ask_store.c - asks, reports and tells straight into a store.
+/* ask_store.c - trials, reports and results, straight in a store.
  *
  * Invariants: (1) of a trial nothing is written but with its open lease, or as a late result; (2) every call may come
  * again: a result that was stored is acknowledged; (3) after a failure of the store the connection is made again, and

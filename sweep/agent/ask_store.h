@@ -1,4 +1,4 @@
-/* ask_store.h - a client of ask/tell that speaks to nobody: it takes trials of a store by itself and writes what comes
+/* ask_store.h - a client of ask/tell without a server: it takes trials of a store by itself and writes what comes
  * of them, wherever a connection to the store reaches, with a controller or without one. A client owns its connection;
  * one thread. */
 #ifndef SWEEP_AGENT_ASK_STORE_H

@@ -66,7 +66,7 @@ static enum status check_not_run(struct controller_socket *sock, const struct co
                 control_kind_name(c->kind), c->study, c->study);
 }
 
-/* What people say of a trial counts at once. */
+/* What people note on a trial counts at once. */
 static enum status take_drop(struct sched_study *ss, int64_t number, struct error *err)
 {
     struct study_view *v = &ss->view;

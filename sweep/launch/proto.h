@@ -11,7 +11,7 @@
 
 /* controller -> worker
  *   open {config, device, lanes, share?, cores?, memory_bytes?}
- *       device: "auto" (as config says), "cpu", "cuda:1"; share: [i, n], the part of its host's cores
+ *       device: "auto" (as the config has it), "cpu", "cuda:1"; share: [i, n], the part of its host's cores
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
  *        resume_from?, resume_bytes?, branches?, dir}
  *       branches: [env_steps, ...] ascending, at which the run is evaluated on its way

@@ -24,7 +24,7 @@
 #define SSH_OPTIONS                                                                                                    \
     "-T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10 -o ServerAliveCountMax=3 -o LogLevel=ERROR"
 #define SRUN_OPTIONS "--ntasks=1 --nodes=1 --job-name=trawl --signal=USR1@60 --kill-on-bad-exit=1"
-#define PROBE_S 30 /* how long a host may take to say how many GPUs it has */
+#define PROBE_S 30 /* how long a host may take to report its GPUs */
 
 bool remote_devices_is_command(const char *text)
 {

@@ -11,7 +11,7 @@
 #define METRICS_MAX 60 /* of one report */
 #define METRIC_NAME_BYTES 64
 
-/* One report. step and cost are no metrics but say when it was made and what it had cost. */
+/* One report. step and cost are no metrics: when it was made, and what it had cost by then. */
 struct metric_line {
     double step, cost; /* NaN: not given; cost in seconds, or what the program counts */
     bool has_cost; /* one was given, of any value */

@@ -125,9 +125,9 @@ enum status ask_result_read(const cJSON *body, const char *verb, enum search_cos
     (void)json_get_f64(body, "score_se", &r.score_se);
     (void)json_get_i64(body, "eval_episodes", &r.eval_episodes);
     if (r.state == TRIAL_DONE && !isfinite(r.score))
-        return FAIL(err, ST_USAGE, "%s: a trial that is done needs its score; tell \"failed\" if it has none", verb);
+        return FAIL(err, ST_USAGE, "%s: a trial that is done needs its score; report \"failed\" if it has none", verb);
     if (r.state == TRIAL_DONE && fabs(r.score) > STUDY_SCORE_MAX)
-        return FAIL(err, ST_USAGE, "%s: the score is %g; up to %g can be searched by, tell \"failed\"", verb, r.score,
+        return FAIL(err, ST_USAGE, "%s: the score is %g; up to %g can be searched by, report \"failed\"", verb, r.score,
                     STUDY_SCORE_MAX);
     if (cost < 0)
         return FAIL(err, ST_USAGE, "%s: the cost is %g; it cannot be below 0", verb, cost);
