@@ -129,11 +129,12 @@ bool gym_next_number(const char **list, char *name, size_t size)
     return n > 0;
 }
 
+/* Without the lock: a name is there before the number that counts it, and neither is taken back. */
 size_t gym_number_at(const struct env_def *def, const char *name)
 {
-    size_t i = 0;
+    size_t i = 0, n = __atomic_load_n(&def->n_numbers, __ATOMIC_ACQUIRE);
 
-    while (i < def->n_numbers && strcmp(def->number_names[i], name) != 0)
+    while (i < n && strcmp(def->number_names[i], name) != 0)
         i++;
     return i;
 }
@@ -147,8 +148,8 @@ void gym_name_numbers(const struct env_def *def, const void *settings)
     pthread_mutex_lock(&lock);
     while (gym_next_number(&list, name, sizeof name))
         if (gym_number_at(def, name) == def->n_numbers && def->n_numbers < ENV_MAX_NUMBERS) {
-            env->names[env->def.n_numbers] = mem_strdup(name);
-            env->def.n_numbers++;
+            env->names[def->n_numbers] = mem_strdup(name);
+            __atomic_store_n(&env->def.n_numbers, def->n_numbers + 1, __ATOMIC_RELEASE);
         }
     pthread_mutex_unlock(&lock);
 }
