@@ -14,7 +14,7 @@
 #include "study/view/study_view.h"
 #include "sweep/launch/device_class.h"
 #include "sweep/controller/leases.h"
-#include "sweep/controller/trial/run_message.h"
+#include "sweep/controller/trial/course.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/slurm_nodes.h"
@@ -55,7 +55,7 @@ static enum status take_branches(struct sched_study *ss, size_t i, const char *t
         const char *device = json_get_str(branch, "device");
         device_class_of(device != NULL ? device : "", class);
         if (rc == ST_OK)
-            rc = run_branch_take(ss, i, branch, device_costs_scale(ss->setup->sweep.device_costs, class), err);
+            rc = course_take_branch(ss, i, branch, device_costs_scale(ss->setup->sweep.device_costs, class), err);
     }
     cJSON_Delete(message);
     return rc;

@@ -2,6 +2,7 @@
  * its first report there or later, with the steps of that report as its length. */
 #include "sweep/controller/trial/course.h"
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "study/space/branches.h"
@@ -9,6 +10,7 @@
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/reports.h"
+#include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/sched_study.h"
 
 #include <math.h>
@@ -67,4 +69,19 @@ enum status course_take(struct sched_study *ss, size_t i, const struct metric_re
                                   .cost_method = "report",
                                   .device = v->trials[i].device};
     return sched_study_add_branch(ss, i, &result, err);
+}
+
+enum status course_take_branch(struct sched_study *ss, size_t i, const cJSON *message, double cost_factor,
+                               struct error *err)
+{
+    struct run_result *run = mem_alloc(sizeof *run);
+    enum status rc;
+
+    run_result_read(run, message, ss->view.study.metric, cost_factor);
+    rc = run_result_settle(run, &ss->view, ss->store, ss->view.trials[i].id, message, err);
+    if (rc == ST_OK && run->result.state == TRIAL_DONE)
+        rc = sched_study_add_branch(ss, i, run_result_texts(run), err);
+    mem_free(run->outcomes);
+    mem_free(run);
+    return rc;
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/text/json.h"
 #include "base/status.h"
 #include "store/store.h"
 
@@ -14,5 +15,9 @@ struct sched_study;
  * becomes a trial. waiting (NULL: none): reports that are stored before. */
 enum status course_take(struct sched_study *ss, size_t i, const struct metric_report *report, double cost_s,
                         struct reports *waiting, struct error *err) MUST_USE;
+/* A worker's `branch` message about a run: a shorter one that it holds becomes a trial, once, whatever attempt comes
+ * by. */
+enum status course_take_branch(struct sched_study *ss, size_t i, const cJSON *message, double cost_factor,
+                               struct error *err) MUST_USE;
 
 #endif

@@ -147,7 +147,7 @@ static enum status take_branch(struct flight *f, const cJSON *message, double no
     if (f->looked_s > 0) /* messages that waited for the store arrive together */
         f->start_s += fmax(now_s - f->looked_s, isfinite(eval_s) ? eval_s : 0);
     f->looked_s = 0;
-    return run_branch_take(f->ss, f->i, message, f->cost_factor, err);
+    return course_take_branch(f->ss, f->i, message, f->cost_factor, err);
 }
 
 /* Its worker could not take the checkpoint: what the curve has is not of the run that begins now. */

@@ -9,7 +9,6 @@
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
-#include "sweep/controller/sched_study.h"
 #include "sweep/launch/proto.h"
 #include "sweep/program/trial_folders.h"
 
@@ -167,21 +166,6 @@ enum status run_result_settle(struct run_result *run, const struct study_view *v
         snprintf(run->reason, sizeof run->reason, "%s", settled.lacks);
     }
     return ST_OK;
-}
-
-enum status run_branch_take(struct sched_study *ss, size_t i, const cJSON *message, double cost_factor,
-                            struct error *err)
-{
-    struct run_result *run = mem_alloc(sizeof *run);
-    enum status rc;
-
-    run_result_read(run, message, ss->view.study.metric, cost_factor);
-    rc = run_result_settle(run, &ss->view, ss->store, ss->view.trials[i].id, message, err);
-    if (rc == ST_OK && run->result.state == TRIAL_DONE)
-        rc = sched_study_add_branch(ss, i, run_result_texts(run), err);
-    mem_free(run->outcomes);
-    mem_free(run);
-    return rc;
 }
 
 static const char *or_null(const char *text)

@@ -11,7 +11,6 @@
 #include "store/store.h"
 #include "study/view/checkpoint_label.h"
 
-struct sched_study;
 struct study_view;
 
 /* The device that a worker has opened, as its hello states it. */
@@ -43,9 +42,6 @@ void run_result_read(struct run_result *ret, const cJSON *message, const char *m
  * outcomes_settle. */
 enum status run_result_settle(struct run_result *run, const struct study_view *view, struct store *store,
                               int64_t trial_id, const cJSON *message, struct error *err) MUST_USE;
-/* A `branch` message: a shorter run that trial i's holds becomes a trial, once, whatever attempt comes by. */
-enum status run_branch_take(struct sched_study *ss, size_t i, const cJSON *message, double cost_factor,
-                            struct error *err) MUST_USE;
 /* Ready for the store: the result's texts are set, those that are empty as NULL. */
 const struct trial_result *run_result_texts(struct run_result *run);
 
