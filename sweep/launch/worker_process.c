@@ -56,7 +56,7 @@ static void close_log(struct worker *w)
 enum status worker_spawn(struct worker *w, struct error *err)
 {
     w->log_n = w->log_shown = 0;
-    w->lost = w->killed = w->outside = w->greeted = w->leaving = w->released = false;
+    w->garbled = w->lost = w->killed = w->outside = w->greeted = w->leaving = w->released = false;
     w->why[0] = w->host[0] = '\0';
     w->culprit = NULL;
     w->memory_bytes = w->device_memory_bytes = 0;

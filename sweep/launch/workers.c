@@ -140,7 +140,7 @@ double workers_begin(struct workers *ws, const struct pollfd *fds, double now_s)
         if (w->logs_at != SIZE_MAX && fds[w->logs_at].revents != 0)
             worker_read_log(w);
         w->ends = w->state == WORKER_DYING;
-        w->talks = w->ends || (w->talks_at != SIZE_MAX && fds[w->talks_at].revents != 0 && w->state != WORKER_DOWN);
+        w->talks = !w->garbled && (w->ends || (w->talks_at != SIZE_MAX && fds[w->talks_at].revents != 0));
     }
     return gap_s > STOOD_STILL_S ? gap_s : 0;
 }
@@ -257,6 +257,7 @@ static bool read_worker(struct workers *ws, struct worker *w, struct workers_eve
         struct error wrong = {0};
         if (proto_receive(&w->proto, 0, &ws->message, &wrong) != ST_OK) { /* a broken worker costs its trials */
             worker_kill(w, NULL, wrong.text);
+            w->garbled = true;
             w->talks = false;
         } else if (ws->message == NULL) {
             w->talks = false;
