@@ -37,13 +37,17 @@ static struct env_batch *batch_of(const struct kern_env *env)
     return ((const struct cpu_env *)env)->batch;
 }
 
+extern void *blas_memory_alloc(int) __attribute__((weak)); /* OpenBLAS's own, as its products call them */
+extern void blas_memory_free(void *) __attribute__((weak));
+
 /* OpenBLAS maps a work area for each thread at its first product, and tries for ever when a limit on the address space
- * or on data forbids it: so ask for as much before it does. */
-static enum status check_address_space(size_t n_threads, struct error *err)
+ * or on data forbids it. So ask for as much before it does, and let it keep the areas: what is mapped until then, a
+ * policy or a thread's heap, would take their place. */
+static enum status reserve_blas_areas(size_t n_threads, struct error *err)
 {
     struct rlimit limit, data;
     size_t need = n_threads * BLAS_WORK_BYTES;
-    void *area;
+    void *area, **areas;
 
     if (getrlimit(RLIMIT_AS, &limit) != 0 || getrlimit(RLIMIT_DATA, &data) != 0)
         return ST_OK;
@@ -53,10 +57,18 @@ static enum status check_address_space(size_t n_threads, struct error *err)
     area = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (area == MAP_FAILED)
         return FAIL(err, ST_NOMEM,
-                    "OpenBLAS needs %zu MB of address space for %zu threads and the limit is %zu MB in all; raise it "
+                    "OpenBLAS needs %zu MB of address space for %zu thread%s and the limit is %zu MB in all; raise it "
                     "(ulimit -v, or the worker's share of memory) or lower train.threads",
-                    need >> 20, n_threads, (size_t)(limit.rlim_cur >> 20));
+                    need >> 20, n_threads, n_threads == 1 ? "" : "s", (size_t)(limit.rlim_cur >> 20));
     munmap(area, need);
+    if (blas_memory_alloc == NULL || blas_memory_free == NULL)
+        return ST_OK;
+    areas = mem_array(n_threads, sizeof *areas);
+    for (size_t i = 0; i < n_threads; i++)
+        areas[i] = blas_memory_alloc(0);
+    for (size_t i = 0; i < n_threads; i++)
+        blas_memory_free(areas[i]);
+    mem_free(areas);
     return ST_OK;
 }
 
@@ -70,7 +82,7 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
 
     TRY(pool_create(&pool, settings->n_threads, err));
     kern->n_threads = pool_size(pool);
-    rc = check_address_space(kern->n_threads, err);
+    rc = reserve_blas_areas(kern->n_threads, err);
     if (rc != ST_OK) {
         pool_destroy(pool);
         return rc;

@@ -200,7 +200,7 @@ def test_an_inherited_limit_of_memory_is_told(folder):
         raise tap.Skip("a sanitizer maps more than any limit")
     if b"cudaMalloc" in open(tap.TRAWL, "rb").read():
         raise tap.Skip("CUDA's libraries alone need more address space than this limit")
-    done = tap.subprocess.run("ulimit -v 400000; exec '%s' sweep '%s' --store '%s' --name a --trials 1 -q" % (
+    done = tap.subprocess.run("ulimit -v 300000; exec '%s' sweep '%s' --store '%s' --name a --trials 1 -q" % (
         tap.TRAWL, write(folder, "s.ini", TINY_SWEEP), folder / "s.db"), shell=True, capture_output=True, text=True)
     equal(done.returncode, 1)
     assert "ulimit -v" in done.stderr and "worker_memory" not in done.stderr, done.stderr
