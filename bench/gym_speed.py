@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """gym_speed.py - steps a second of Gymnasium's and EnvPool's environments: stepped by Trawl's Python processes, and by their own loops.
 
 usage: bench/gym_speed.py TRAWL PYTHON --out bench/results/gym.csv [--rounds 5] [--seconds 1]

@@ -184,6 +184,16 @@ def rule_named_files(root):
     return found
 
 
+def rule_programs(root):
+    """Scripts start by their name, as pages write them: a first line #! and the permission to execute go together."""
+    def starts(path):
+        with open(os.path.join(root, path), "rb") as script:
+            return script.read(2) == b"#!"
+
+    return [f"{path}: {'not executable, but has' if starts(path) else 'executable, but lacks'} a first line #!"
+            for path in files(root) if starts(path) != os.access(os.path.join(root, path), os.X_OK)]
+
+
 RULES = {
     "no file over 800 lines": rule_length,
     "no locale": rule_locale,
@@ -194,6 +204,7 @@ RULES = {
     "clean text": rule_text,
     "markdown links resolve": rule_links,
     "files that are named exist": rule_named_files,
+    "scripts can be started": rule_programs,
 }
 
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """kills.py - kill -9 of controller, standby, node, worker, postgres and slurmd at random moments: is a result lost or doubled, does a
 device stay idle?
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """many_nodes.py - what a controller with many nodes costs: nodes that sleep (sleeping_nodes.c), straight in a store.
 
 usage: bench/workers/many_nodes.py BUILD [--nodes N ...] [--store ADDRESS] [--trial-s S] [--seconds S] [--method M]

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """many_workers.py - what a controller with many workers costs: workers that sleep (sleeping_worker.c), a store in SQLite.
 
 usage: bench/workers/many_workers.py BUILD [--workers N ...] [--trial-s S] [--seconds S] [--method M]

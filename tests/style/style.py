@@ -112,6 +112,8 @@ def test_planted_rules():
         ("files that are named exist", "docs/a.md", "see `gp/b.c`\n", "a.md:1: gp/b.c: no such file"),
         ("files that are named exist", "gp/a.c", "/* as gp/b*.h does */\n", "gp/b*.h"),
         ("files that are named exist", "docs/a.md", "`docs/a.md`, docs/*.md, docs/NAME.md, x/gp/b.c, https://x.org/docs/b.md\n", None),
+        ("scripts can be started", "bench/a.py", "#!/usr/bin/env python3\n", "bench/a.py: not executable"),
+        ("scripts can be started", "bench/a.py", "import os\n", None),
     ]
     for rule, path, text, want in cases:
         with tempfile.TemporaryDirectory() as at:
