@@ -1,8 +1,9 @@
-/* trust.c - does another study's evidence hold here? Two predictions of each own run, in their order, by one kernel: from the
- * other study's runs and the own runs before it, and from the own runs before it alone. The sum of the differences of their
- * log densities is the log Bayes factor of "the other study teaches", but that no run counts for more than COUNT_MAX.
- * Above ENOUGH its runs count. Until then all is as without it, so that a study costs nothing before runs agree with it.
- * Invariant: a function of space and history alone, so that trust comes back when later runs agree. */
+/* trust.c - does another study's evidence hold here? Two predictions of each own run, in their order, by one kernel:
+ * from the other study's runs and the own runs before it, and from the own runs before it alone. The sum of the
+ * differences of their log densities is the log Bayes factor of "the other study teaches", but that no run counts for
+ * more than COUNT_MAX. Above ENOUGH its runs count. Until then all is as without it, so that a study costs nothing
+ * before runs agree with it. Invariant: a function of space and history alone, so that trust comes back when later runs
+ * agree. */
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
@@ -50,8 +51,8 @@ static bool learn_other(const struct space *space, const struct gp_history *hist
     return n > 0 && !m->constant && model_factor(m, NULL) == ST_OK;
 }
 
-/* Puts own runs (n, in order) after the first n_before rows and factors. ret (n): the log density of each, given the rows
- * before it. */
+/* Puts own runs (n, in order) after the first n_before rows and factors. ret (n): the log density of each, given the
+ * rows before it. */
 static bool predict_own(const struct space *space, struct model *m, size_t n_before, const struct gp_trial *const *own,
                         size_t n, double *ret)
 {

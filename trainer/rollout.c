@@ -130,8 +130,8 @@ static void rollout_keep_state(struct trainer *t, float *dst, size_t from, size_
         t->ops->copy(t->kern, dst + l * layer + from * S, t->roll.h + l * layer + from * S, n * S * sizeof(float));
 }
 
-/* boot[step] of those of the agents [from, from + N) that step truncated: only these go through the network, which needs
- * their count here. */
+/* boot[step] of those of the agents [from, from + N) that step truncated: only these go through the network, which
+ * needs their count here. */
 static enum status rollout_bootstrap_some(struct trainer *t, size_t step, size_t from, size_t N, struct error *err)
 {
     struct rollout *r = &t->roll;

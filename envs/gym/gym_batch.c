@@ -1,7 +1,7 @@
 /* gym_batch.c - n instances of an environment of Gymnasium, stepped by helper processes.
  * Invariants: (1) instance i belongs to helper i modulo their number, so that any range of instances keeps all of them
- * busy; (2) the rows of a range are written by us between an answer and the next command, and by a helper between a command
- * and its answer; (3) after the first failure no helper is asked again. */
+ * busy; (2) the rows of a range are written by us between an answer and the next command, and by a helper between a
+ * command and its answer; (3) after the first failure no helper is asked again. */
 #include "envs/gym/gym_batch.h"
 
 #include "base/os/machine.h"

@@ -1,6 +1,6 @@
-/* agent.h - `trawl agent`: asks a study for trials, runs a program for each, sends reports and results. The settings are the
- * caller's until agent_run returns. The programs belong to the calling thread; each slot has one thread more, which
- * talks to the server. */
+/* agent.h - `trawl agent`: asks a study for trials, runs a program for each, sends reports and results. The settings
+ * are the caller's until agent_run returns. The programs belong to the calling thread; each slot has one thread more,
+ * which talks to the server. */
 #ifndef SWEEP_AGENT_AGENT_H
 #define SWEEP_AGENT_AGENT_H
 

@@ -1,5 +1,5 @@
-/* agent_job.h - one slot of an agent: its thread asks for trials and sends reports and results; the agent's main thread runs the program. What
- * both use is guarded by lock. */
+/* agent_job.h - one slot of an agent: its thread asks for trials and sends reports and results; the agent's main thread
+ * runs the program. What both use is guarded by lock. */
 #ifndef SWEEP_AGENT_AGENT_JOB_H
 #define SWEEP_AGENT_AGENT_JOB_H
 
@@ -60,12 +60,12 @@ int64_t agent_job_number(const struct agent_job *job, const char *key);
 void agent_job_report(struct agent_job *job, cJSON *body);
 /* With the lock. The trial has ended on this side, and the thread sends the result, which it takes. */
 void agent_job_end(struct agent_job *job, cJSON *result);
-/* Of all n, whose requests share cancel: */
-/* Trials are given back, and no others are asked for; what is still sent may take AGENT_LAST_CALLS_S. */
+/* All n, whose requests share cancel, give their trials back and ask for no others; what they still send is cut off after
+ * some seconds. */
 void agent_jobs_quit(struct agent_job *jobs, size_t n, struct http_cancel *cancel);
 /* Have their threads ended? The first failure becomes *err, where there is none yet. */
 bool agent_jobs_are_over(struct agent_job *jobs, size_t n, struct error *err);
-void agent_jobs_free(struct agent_job *jobs,
-                     size_t n_started); /* waits for the threads; after agent_jobs_quit or _are_over */
+/* Waits for the threads, which agent_jobs_quit was called for or which are over. */
+void agent_jobs_free(struct agent_job *jobs, size_t n_started);
 
 #endif

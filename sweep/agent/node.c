@@ -168,7 +168,7 @@ static int64_t n_ready(const struct node_run *r)
 
 static void run_rounds(struct node_run *r, bool *ret_interrupted)
 {
-    r->now_s = r->busy_s = clock_mono_s();
+    r->now_s = r->busy_s = r->workers.now_s = clock_mono_s();
     while (!agent_jobs_are_over(r->jobs, r->n_slots, &r->err)) {
         bool idle = true;
         *ret_interrupted = *ret_interrupted || signals_stop();

@@ -197,9 +197,11 @@ static bool begin_without_lost(struct daemon_cmd *d, const struct devices *devic
         return false;
     log_warn("%s; that study is left to it, and the daemon continues with the others", lost->text);
     rc = begin(d, devices, &why);
-    if (rc != ST_OK)
-        log_error("%s", why.text);
-    return rc == ST_OK;
+    if (rc == ST_OK)
+        return true;
+    log_error("%s", why.text);
+    end(d);
+    return false;
 }
 
 static enum status serve(struct daemon_cmd *d, struct error *err)

@@ -89,7 +89,8 @@ double leases_running_s(const struct sched_study *ss)
 }
 
 /* Asks come at random, r of them in the time of a proposal: the chance that k trials in the queue are all taken before
- * the next one is there is about r^k. A client alone asks when it has sent its result, and its proposal is to know that result. */
+ * the next one is there is about r^k. A client alone asks when it has sent its result, and its proposal is to know that
+ * result. */
 size_t leases_ahead(const struct sched_study *ss)
 {
     double propose_s, trial_s, r, n = (double)ss->leases.n + 1;

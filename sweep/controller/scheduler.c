@@ -540,7 +540,7 @@ static enum status no_device_left(const struct scheduler *s, struct error *err)
 
 enum status scheduler_run(struct scheduler *s, struct error *err)
 {
-    s->now_s = clock_mono_s();
+    s->now_s = s->workers.now_s = clock_mono_s();
     for (;;) {
         if (signals_stop())
             scheduler_stop(s);

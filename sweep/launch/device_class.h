@@ -1,6 +1,6 @@
 /* device_class.h - kinds of devices: cost is time, and seconds of unlike devices do not compare. Pure. */
-#ifndef SWEEP_CONTROLLER_DEVICE_CLASS_H
-#define SWEEP_CONTROLLER_DEVICE_CLASS_H
+#ifndef SWEEP_LAUNCH_DEVICE_CLASS_H
+#define SWEEP_LAUNCH_DEVICE_CLASS_H
 
 #include <stdbool.h>
 #include <stddef.h>

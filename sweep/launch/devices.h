@@ -1,7 +1,7 @@
 /* devices.h - which workers [sweep] devices and runs_per_device ask for. A plain value; a list that cannot be right is
  * ST_CONFIG with the option's name. */
-#ifndef SWEEP_CONTROLLER_DEVICES_H
-#define SWEEP_CONTROLLER_DEVICES_H
+#ifndef SWEEP_LAUNCH_DEVICES_H
+#define SWEEP_LAUNCH_DEVICES_H
 
 #include <stdbool.h>
 #include <stddef.h>

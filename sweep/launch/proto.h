@@ -15,9 +15,9 @@
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
  *        resume_from?, resume_bytes?, branches?, dir}
  *       branches: [env_steps, ...] ascending, at which the run is evaluated on its way
- *       dir: the folder of a trial that a program trains; needs_step, own_cost: what its reports must have; owner: of its checkpoints; checkpoint_end: writes one when the
- *       trial is done; resume_bytes: size of the file resume_from. A remote worker has its own files: of these paths it
- *       takes only that they are given
+ *       dir: the folder of a trial that a program trains; needs_step, own_cost: what its reports must have; owner: of its
+ *       checkpoints; checkpoint_end: writes one when the trial is done; resume_bytes: size of the file resume_from. A
+ *       remote worker has its own files: of these paths it takes only that they are given
  *   chunk {trial, attempt, at, data} or chunk {trial, attempt, reason}    the answer to fetch; data: base64
  *   stop {trial, attempt, checkpoint}
  *   ping                                                    to a remote worker, every few seconds
@@ -28,7 +28,7 @@
  *       kind: "cpu" or "cuda"; threads of each lane
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
  *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang
- *   again {trial, attempt, reason}                          it begins from zero: resume_from is missing, damaged or another trial's
+ *   again {trial, attempt, reason}                          from zero: resume_from is missing, damaged or another trial's
  *   training {trial, attempt, env_steps}                    its cost begins, or continues from there
  *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
  *   fetch {trial, attempt, at}                              a remote worker needs its checkpoint from this byte on

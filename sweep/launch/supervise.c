@@ -156,9 +156,9 @@ bool supervise_may_start(const struct workers *ws, const struct worker *w)
 {
     if (w->state != WORKER_DOWN || !health_may_start(&w->health, ws->now_s))
         return false;
-    if (w->remote == NULL || w->remote->health.deaths == 0)
-        return w->remote == NULL || health_may_start(&w->remote->health, ws->now_s);
-    for (size_t i = 0; i < ws->n; i++) { /* one tries the way that has failed, for all */
+    if (w->remote == NULL)
+        return true;
+    for (size_t i = 0; i < ws->n && w->remote->health.deaths > 0; i++) { /* one tries the failed way, for all */
         const struct worker *other = &ws->v[i];
         if (other->remote == w->remote && other->state == WORKER_STARTING && !other->greeted)
             return false;

@@ -28,7 +28,7 @@ struct workers {
     bool stopping; /* no worker's end is a failure any more */
     const char *config; /* what they open their devices for; the owner's. NULL: nothing, they are sent away */
 
-    double now_s; /* of this round */
+    double now_s; /* of this round; the owner sets it when its rounds begin */
     size_t at; /* the worker that is looked at */
     int lane; /* of it, whose trial is ended next, since it is dead; -1: it is not */
     int n_ran; /* trials that it had */

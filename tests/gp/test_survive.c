@@ -1,5 +1,5 @@
-/* test_survive.c - histories that sweeps do meet and optimisers do not like, and what the model-based method learns from
- * stopped runs, repeats and other studies. */
+/* test_survive.c - histories that sweeps do meet and optimisers do not like, and what the model-based method learns
+ * from stopped runs, repeats and other studies. */
 #include <cblas.h>
 
 #include "tests/gp/gp_test.h"
@@ -296,8 +296,8 @@ static void test_starts_that_mislead_end(void **state)
     assert_string_equal(must(&space, history, 3).origin, "sobol");
 }
 
-/* A study teaches when it predicts own runs better than they predict one another. With one that says the opposite, or the
- * same in another unit, all is as without it; and also before a run has ended. */
+/* A study teaches when it predicts own runs better than they predict one another. With one that says the opposite, or
+ * the same in another unit, all is as without it; and also before a run has ended. */
 static void test_who_says_the_opposite_does_not_teach(void **state)
 {
     (void)state;

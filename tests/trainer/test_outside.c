@@ -1,13 +1,14 @@
-/* test_outside.c - games whose processes step while the policy decides for other agents: half of the batch at a time, the same
- * bytes as when each half is stepped before the policy continues, and the same random numbers as of the batch in one. */
+/* test_outside.c - games whose processes step while the policy decides for other agents: half of the batch at a time,
+ * the same bytes as when each half is stepped before the policy continues, and the same random numbers as of the batch
+ * in one. */
 #include "trainer_test.h"
 
 #include <math.h>
 
 #define ROWS 4096 /* numbers of a tensor, at most */
 
-/* A game of the registry as one that is stepped outside: begin takes the actions, and what the step gives is there when it is
- * waited for. Until then rewards and observations of these rows are nonsense, which nobody may read. */
+/* A game of the registry as one that is stepped outside: begin takes the actions, and what the step gives is there when
+ * it is waited for. Until then rewards and observations of these rows are nonsense, which nobody may read. */
 static const struct env_def *inside;
 static struct env_shape shape;
 static int32_t actions[ROWS];

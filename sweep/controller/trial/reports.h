@@ -16,8 +16,8 @@ struct reports {
     size_t n;
 };
 
-/* Parses a metric message about this trial, whose cost counts by this factor; nothing of the report points into the message. False: it is not one of our
- * messages, or holds no number. */
+/* Parses a metric message about this trial, whose cost counts by this factor; nothing of the report points into the
+ * message. False: it is not one of our messages, or holds no number. */
 bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, struct metric_report *ret_report);
 /* Takes the report, with its outbox_json (both from mem.h). Anything else about its trial is recorded after
  * reports_flush. */

@@ -26,8 +26,8 @@ enum status track_rows_open_single(struct track_rows **ret_rows, struct store *s
 /* Rows alone, for a node: the controller sends them. NULL in *ret_rows: no tracker of the study is registered. */
 enum status track_rows_open_quiet(struct track_rows **ret_rows, struct store *store, const struct study *study,
                                   const struct setup *setup, struct error *err) MUST_USE;
-/* Called after store_trial_start: the first row of an attempt. from_zero: an earlier attempt's curve was dropped; trackers
- * keep it in a run of its own. */
+/* Called after store_trial_start: the first row of an attempt. from_zero: an earlier attempt's curve was dropped;
+ * trackers keep it in a run of its own. */
 enum status track_rows_start(struct track_rows *rows, const struct trial *trial, bool from_zero,
                              struct error *err) MUST_USE;
 /* The outbox_json of a report that has points, the caller's; NULL: none (no trackers, or they lag too far). */

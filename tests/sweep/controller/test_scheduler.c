@@ -248,6 +248,21 @@ static void each_trial_runs_once(void **state)
     assert_int_equal(ss->state, SCHED_STUDY_ENDED);
 }
 
+/* What is done between its creation and its first round may take minutes: no suspended program, no later deadline. */
+static void a_late_start_is_no_standstill(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "ok", 1);
+    create_study(p, "a", "sobol", 1, 1);
+    (void)serve(p, "a");
+    p->sched->workers.now_s -= 3600;
+    OK(scheduler_run(p->sched, err));
+    for (size_t i = 0; i < p->sched->workers.events.n; i++)
+        assert_null(strstr(p->sched->workers.events.v[i].text, "stood still for 36"));
+    assert_true(p->sched->workers.v[0].started_s <= p->sched->now_s);
+}
+
 static void a_crash_costs_its_trial(void **state)
 {
     struct place *p = *state;
@@ -711,6 +726,7 @@ int main(int argc, char **argv)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(each_trial_runs_once),
+        CASE(a_late_start_is_no_standstill),
         CASE(a_crash_costs_its_trial),
         CASE(among_lanes_the_guilty_is_found),
         CASE(a_hang_is_seen_by_its_progress),
