@@ -151,23 +151,33 @@ def channels_first(space):
     return len(space.shape) == 3 and space.shape[0] <= 16 and space.shape[0] < min(space.shape[1:])
 
 
+def as_bytes(x, where):
+    """For a row of bytes: other numbers would lose their fraction or their upper bits in it."""
+    narrow = x.astype(np.uint8)
+    if (narrow != x).any():
+        raise ValueError(f"observation{where}: numbers of {x.dtype} that are no bytes (0 to 255), which its space holds")
+    return narrow
+
+
 def of_box(space, where, keep):
     shape, axes = tuple(space.shape), (1, 2, 0) if channels_first(space) else None
-    many, size = len(shape) != 1, math.prod(space.shape)
+    many, size, kept = len(shape) != 1, math.prod(space.shape), keep and is_bytes(space)
 
     def bind(narrow, wide):
-        row = narrow if keep and is_bytes(space) else wide
+        row = narrow if kept else wide
         scale = 1 / TASK["byte_scale"] if is_bytes(space) and not keep else None
 
         def put(x):
             x = np.asarray(x)
             if x.shape != shape:
                 raise ValueError(f"observation{where} has the shape {x.shape}, its space {shape}")
+            if kept and x.dtype != np.uint8:
+                x = as_bytes(x, where)
             row[:] = (x.transpose(axes) if axes else x).reshape(-1) if many else x
             if scale:
                 np.multiply(row, scale, out=row)
         return put
-    return (size, 0) if keep and is_bytes(space) else (0, size), bind
+    return (size, 0) if kept else (0, size), bind
 
 
 def of_flags(sizes, starts, where):
@@ -275,6 +285,8 @@ def observations(space, keep=None):
         x, rows = np.asarray(x), narrow if kept else wide
         if x.shape[1:] != space.shape:
             raise ValueError(f"observations have the shape {x.shape[1:]}, their space {space.shape}")
+        if kept and x.dtype != np.uint8:
+            x = as_bytes(x, "s")
         rows[:] = (x.transpose(axes) if axes else x).reshape(len(x), -1)
         if scale:
             np.multiply(rows, scale, out=rows)
@@ -302,8 +314,17 @@ def chosen(x, which):
     if isinstance(x, tuple):
         return tuple(chosen(part, which) for part in x)
     if x.dtype == object:  # a batch of observations, each by itself
-        return np.stack([x[i] for i in np.flatnonzero(which)])
+        return stacked([x[i] for i in np.flatnonzero(which)])
     return x[which].copy()
+
+
+def stacked(rows):
+    """A batch of single observations, each a Dict's, a Tuple's or an array."""
+    if isinstance(rows[0], dict):
+        return {key: stacked([row[key] for row in rows]) for key in rows[0]}
+    if isinstance(rows[0], tuple):
+        return tuple(stacked(parts) for parts in zip(*rows))
+    return np.stack(rows)
 
 
 class Vector:

@@ -4,7 +4,6 @@
  * before the fork, and the caller learns whether the daemon started; (4) only the holder of the store writes the log: a
  * second daemon would write into the file of the first. */
 #include "base/config/config.h"
-#include "base/text/duration.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -12,6 +11,7 @@
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
+
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/socket/control_server.h"
@@ -59,7 +59,7 @@ static void on_trial_end(void *ctx, const struct sched_study *ss, const struct t
     (void)ctx;
     if (t->state == TRIAL_DONE)
         log_info("%s: trial %lld done, %s %.6g, cost %s", s->name, (long long)t->number, s->metric, t->score,
-                 format_seconds(t->cost_s, cost));
+                 study_view_cost_text(&ss->view, study_view_trial_cost(&ss->view, t), cost));
     else if (t->state == TRIAL_QUEUED)
         log_info("%s: trial %lld is queued again", s->name, (long long)t->number);
     else

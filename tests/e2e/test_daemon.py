@@ -140,13 +140,13 @@ def test_the_background(folder):
             fails("daemon", "--store", store, *second, code=1, says="in use by another sweep or daemon (process %d)" % pid)
         equal((folder / "s.db.log").read_text(), log)
         assert not (folder / "other.log").exists()
-        run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
+        run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q", "--sweep.cost", "env_steps")
         equal(n_done(store, "a"), 3)
     finally:
         os.kill(pid, signal.SIGTERM)
     wait_for(lambda: tap.is_gone(pid))
     log = (folder / "s.db.log").read_text().splitlines()
-    assert any(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: a: trial 2 done, .*", line) for line in log), log
+    assert any(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: a: trial 2 done, .*, cost \S+ steps", line) for line in log), log
     assert "asked to stop" in log[-1], log
 
 

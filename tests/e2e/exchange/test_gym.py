@@ -128,6 +128,11 @@ class Shown(Guess):
 class Told(Shown):
     def __init__(self):
         super().__init__(told=True, floats=True)
+
+
+class Scaled(Shown):
+    def look(self):
+        return super().look() / 255
 '''
 TINY = ["--train.total_timesteps", "8k", "--train.total_agents", "8", "--train.horizon", "16", "--train.minibatch_size", "128",
         "--train.eval_episodes", "8", "--train.device", "cpu", "--train.threads", "1", "--policy.hidden_size", "8"]
@@ -145,7 +150,7 @@ class Count(gymnasium.vector.VectorEnv):
         self.num_envs, self.mode, self.length, self.cut = num_envs, mode, length, cut
         self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode[mode]}
         self.single_observation_space = spaces.Dict({"at": spaces.Box(-1, 1e6, (2,), np.float32), "even": spaces.Discrete(2)})
-        self.seen = seen  # beside the numbers: a strip of three bytes, the first of which counts the steps
+        self.seen = seen  # beside the numbers: a strip of three bytes, the first of which counts the steps; last observations one by one, as Gymnasium's
         if seen:
             self.single_observation_space["seen"] = spaces.Box(0, 255, (3,), np.uint8)
         self.single_action_space = spaces.Tuple((spaces.Discrete(3, start=5), spaces.Box(-2, 2, (1,), np.float32)))
@@ -176,7 +181,8 @@ class Count(gymnasium.vector.VectorEnv):
         none = np.zeros(self.num_envs, bool)
         self.over = over if self.mode == "NEXT_STEP" else none
         if self.mode == "SAME_STEP" and over.any():
-            info["final_obs"] = self.look()
+            last = self.look()
+            info["final_obs"] = last if not self.seen else np.array([{key: last[key][i] for key in last} for i in range(self.num_envs)])
             self.begin(over)
         return self.look(), np.where(again, 0.0, 1.0), none if self.cut else over, over if self.cut else none, info
 
@@ -486,6 +492,7 @@ def test_what_it_breaks_is_said(folder):
         assert text in message and "gym:boards:Guess" in message, (fault, message)
         if fault in ("raise", "crash"):
             assert "boards.py" in message and re.search(r"in the step of instance \d", message), message
+    fails("train", "gym:boards:Scaled", *mine(folder), *TINY, "-q", code=1, says="numbers of float64 that are no bytes", cwd=folder)
     message = faulty(folder, "hang", more=("--env.timeout_s", "3"))
     assert "no answer within 3 s" in message and "boards.py" in message and "in step" in message, message
     out, err = run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--json", "--env.kwargs", '{"fault": "print"}', cwd=folder)
