@@ -118,7 +118,7 @@ static enum status open_store(struct daemon_cmd *d, struct error *err)
 
     if (rc != ST_BUSY || !store_is_address(d->store_path))
         return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
-    log_info("standing by: %s", why.text);
+    log_info("standing by: %.*s", (int)strcspn(why.text, ";"), why.text); /* without what to do */
     notify_caller(d, NULL);
     while (rc == ST_BUSY) { /* another that waits too may be faster */
         TRY(store_stand_by(d->store_path, NULL, signals_stop, err));
@@ -366,8 +366,8 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
                  "`show` look. Studies that were running when it ended, however that was, continue when it starts\n"
                  "again. On a store in PostgreSQL a second daemon, also on another machine, stands by and takes over\n"
                  "within 10 s when the first ends; studies that a `trawl sweep` runs are left to it for as long as it\n"
-                 "lives. [sweep] options that concern the machine (hang_timeout_s,\n"
-                 "worker_memory) can be given as --sweep.KEY.",
+                 "lives. [sweep] options that concern the machine (hang_timeout_s, worker_memory) can be given as\n"
+                 "--sweep.KEY.",
         .examples = "  trawl daemon --store runs.db\n"
                     "  trawl daemon --store runs.db --devices cuda:all --detach\n"
                     "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"

@@ -102,7 +102,7 @@ static enum status open_study(struct sweep_cmd *s, const char *name, struct erro
     enum status rc = sched_study_open(&s->ss, s->store, name, &why);
 
     while (rc == ST_BUSY && s->standby) {
-        log_info("standing by: %s", why.text);
+        log_info("standing by: %.*s", (int)strcspn(why.text, ";"), why.text); /* without what to do */
         signals_catch();
         TRY(store_stand_by(s->store_path, name, signals_stop, err));
         error_clear(&why);

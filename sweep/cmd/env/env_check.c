@@ -220,7 +220,7 @@ static bool check_saved(struct check *c)
         ok = fault("a saved state that is loaded plays on differently: %s differ; is there memory outside the state?",
                    differs);
     else
-        printf("ok     a saved state that is loaded plays on the same\n");
+        printf("ok     a state that is saved and loaded continues the same game\n");
     env_side_close(&a);
     env_side_close(&b);
     return ok;
