@@ -57,8 +57,7 @@ static void check_silence(const struct workers *ws, struct worker *w)
         worker_kill(w, NULL, why);
     } else if (w->state == WORKER_READY && ws->silence_timeout_s > 0 &&
                ws->now_s - w->heard_s > ws->silence_timeout_s) {
-        snprintf(why, sizeof why, "killed, it sent no heartbeat for %s",
-                 format_seconds(ws->silence_timeout_s, time));
+        snprintf(why, sizeof why, "killed, it sent no heartbeat for %s", format_seconds(ws->silence_timeout_s, time));
         w->outside = true; /* its heartbeat waits for nothing: stopped, or swapped out */
         worker_kill(w, NULL, why);
     }
