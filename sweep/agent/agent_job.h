@@ -50,6 +50,7 @@ struct agent_job {
     int64_t seq; /* of the next report */
 };
 
+/* A job that could not be started is over, and agent_jobs_free counts it. */
 enum status agent_job_start(struct agent_job *job, const struct agent_settings *set, const struct agent_slot *slot,
                             uint64_t seed, struct http_cancel *cancel, struct error *err) MUST_USE;
 const char *agent_job_token(const struct agent_job *job); /* of the lease of its trial */

@@ -3,10 +3,13 @@ that are away, and what a killed agent leaves."""
 import http.server
 import json
 import os
+import pathlib
+import resource
 import signal
 import sys
 import threading
 
+import tap
 from asking import OUTSIDE, Server, daemon, served, submit
 from tap import end, equal, fails, is_gone, listed, rows, run, running, show, start, wait_for, write
 
@@ -227,6 +230,17 @@ def test_tokens(folder):
     assert s.token not in spooled
     s.end()
     end(controller, signal.SIGTERM)
+
+
+def test_a_slot_that_cannot_begin_ends_the_agent(folder):
+    for sanitizer in (b"__asan_init", b"__tsan_init"):
+        if sanitizer in pathlib.Path(tap.TRAWL).read_bytes():
+            raise tap.Skip("a sanitizer needs the address space that this test takes from threads")
+
+    def no_stack_fits():
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 46, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+    fails("agent", "http://127.0.0.1:9", "a", "--jobs", 2, "--spool", folder / "spool", "--", "true", code=1, preexec_fn=no_stack_fits,
+          env=dict(os.environ, OPENBLAS_NUM_THREADS="1"), says="cannot start a thread")
 
 
 def test_wrong_usage(folder):
