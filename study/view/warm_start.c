@@ -314,8 +314,8 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
                  view->history.n_starts);
     } else if (rc == ST_OK) {
         take_trials(&old, setup, view);
-        log_info("%zu of %lld finished trials of %s teach this study", view->history.n_other,
-                 (long long)study_view_count(&old, TRIAL_DONE), old.study.name);
+        log_info("%zu of %lld finished trials of %s teach this study once its own runs confirm them",
+                 view->history.n_other, (long long)study_view_count(&old, TRIAL_DONE), old.study.name);
     }
     study_view_free(&old);
     return rc;

@@ -135,18 +135,20 @@ static enum status take_devices(struct sweep_cmd *s, const struct setup *setup, 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
     struct submission submission;
-    struct search *search = search_create();
-    enum status rc = search_from_setup(s->setup, search, err);
+    struct search *search;
+    enum status rc;
 
+    TRY(submission_make(s->setup, s->name, s->from, &submission, err));
+    search = search_create();
+    rc = search_from_json(submission.study.space, search, err);
+    if (rc == ST_OK)
+        rc = search_bind(search, s->setup, err);
     if (rc == ST_OK) /* a study of which no trial can run is not stored */
         rc = take_devices(s, s->setup, search, err);
     search_destroy(search);
-    TRY(rc);
-    TRY(submission_make(s->setup, s->name, s->from, &submission, err));
-    rc = s->from != NULL && !store_may_exist(s->store_path)
-             ? FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
-                    s->store_path, s->from)
-             : ST_OK;
+    if (rc == ST_OK && s->from != NULL && !store_may_exist(s->store_path))
+        rc = FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
+                  s->store_path, s->from);
     if (rc == ST_OK)
         rc = store_open_controller(&s->store, s->store_path, err);
     if (rc == ST_OK)
