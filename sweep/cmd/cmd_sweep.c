@@ -488,7 +488,7 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
     if (s->target != NULL && !num_parse_f64(s->target, &target))
         return FAIL(err, ST_USAGE, "sweep: --target is '%s', a number is needed", s->target);
     if (s->name != NULL)
-        TRY(study_name_check("sweep", s->name, err));
+        TRY(study_name_check("sweep: --name", s->name, err));
     if (s->trials > SWEEP_TRIALS_MAX)
         return FAIL(err, ST_USAGE, "sweep: --trials is %lld, 0 to %d are possible", (long long)s->trials,
                     SWEEP_TRIALS_MAX);

@@ -126,7 +126,7 @@ enum status train_track_check(const struct setup *setup, const struct train_trac
                    ? ST_OK
                    : FAIL(err, ST_USAGE, "train: --store and --name are for trackers; name some with --track");
     if (o->name != NULL)
-        TRY(study_name_check("train", o->name, err));
+        TRY(study_name_check("train: --name", o->name, err));
     if (!find_path(o, path, sizeof path))
         return FAIL(err, ST_USAGE, "train: the path of the store is too long");
     TRY(check_writable(path, err));

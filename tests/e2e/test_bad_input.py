@@ -181,7 +181,7 @@ def test_sweep_options(folder):
     fails("sweep", config, "--store", folder / "s.db", code=2, says="--name")
     fails("sweep", config, "--store", folder / "s.db", "--name", "a b/c", code=2, says="a b/c")
     for name in ("-a", ".", "\u00e9", "<b>", "x" * 101):
-        fails("sweep", config, "--store", folder / "s.db", "--name=" + name, code=2, says="is no name")
+        fails("sweep", config, "--store", folder / "s.db", "--name=" + name, code=2, says="sweep: --name")
     fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--resume", "a", code=2, says="not both")
     fails("sweep", "--store", folder / "s.db", "--name", "a", code=2, says="config")
     config = write(folder, "wide.ini", TINY_SWEEP + "[sweep.train.devices]\nmin = 1\nmax = 4\n")

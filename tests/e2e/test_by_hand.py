@@ -256,15 +256,18 @@ def test_compare_has_one_reference_for_both(folder):
     text = page.read_text()
     assert "wrote %s" % page in err and text.endswith("</html>\n") and "<script" not in text and "http://" not in text.replace(
         "http://www.w3.org/2000/svg", ""), text[:2000]
-    for i, study in enumerate(studies):  # each member of both fronts, with its study and trial
-        members = [t["number"] for t in study["trials"] if t["on_front"]]
-        equal(sorted(int(n) for n in re.findall("<title>%s, trial ([0-9]+):" % "ab"[i], text)), members)
-        assert '<g class="study c%d">' % i in text
+    charts = re.findall("<svg.*?</svg>", text, re.S)
+    equal(len(charts), 2)  # for a wide and for a narrow window
+    for chart in charts:
+        ET.fromstring(chart)
+        for i, study in enumerate(studies):  # each member of both fronts, with its study and trial
+            members = [t["number"] for t in study["trials"] if t["on_front"]]
+            equal(sorted(int(n) for n in re.findall("<title>%s, trial ([0-9]+):" % "ab"[i], chart)), members)
+            assert '<g class="study c%d">' % i in chart
     cells = dict(re.findall("<tr><td>([^<]*)</td>((?:<td>[^<]*</td>)+)</tr>", text))
     equal(cells["trials"], "<td>4</td><td>6</td>")
     equal(cells["sweep.seed"], "<td>3</td><td>9</td>")
     assert "train.gamma" not in cells, cells
-    ET.fromstring(re.search("<svg.*?</svg>", text, re.S).group(0))
     (folder / "d.html").mkdir()
     fails("compare", "a", "b", *at, "-o", folder / "d.html", code=1, says="is a directory")
     fails("compare", "a", "b", *at, "-o", folder / "x.pdf", code=2, says="x.pdf does not end in .html")

@@ -97,7 +97,7 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
         if (rc != ST_NOTFOUND)
             return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
     }
-    TRY(study_name_check("import", c->study, err));
+    TRY(study_name_check("import: --study", c->study, err));
     TRY(make_submission(c, &submission, err));
     rc = store_open_controller(&store, c->store_path, err);
     if (rc == ST_OK)

@@ -63,7 +63,7 @@ static enum status check_needs(const struct control_command *c, struct error *er
     if (c->kind == CONTROL_DROP && !c->undo && c->text[0] == '\0')
         return FAIL(err, ST_USAGE, "drop: why? --reason TEXT; pages and `trawl show` give it to those who ask later");
     if (c->kind == CONTROL_RENAME)
-        return study_name_check("rename", c->text, err);
+        return study_name_check("rename: new name", c->text, err);
     if (c->kind == CONTROL_TAG)
         return check_tag(c->text, err);
     return ST_OK;

@@ -24,15 +24,14 @@ static bool name_is_fine(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
 }
 
-enum status study_name_check(const char *command, const char *name, struct error *err)
+enum status study_name_check(const char *where, const char *name, struct error *err)
 {
     if (name_is_fine(name))
         return ST_OK;
-    return FAIL(
-        err, ST_USAGE,
-        "%s: '%.120s' is no name: up to 100 letters, digits, '.', '_' and '-' make a name, beginning with a letter, "
-        "digit or '_'",
-        command, name);
+    return FAIL(err, ST_USAGE,
+                "%s '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, beginning with a letter, "
+                "digit or '_'",
+                where, name);
 }
 
 void submission_free(struct submission *submission)

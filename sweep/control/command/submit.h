@@ -24,7 +24,7 @@ cJSON *submission_to_json(const struct submission *submission);
 enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err) MUST_USE;
 /* Adds it to the store. ST_EXISTS: a study of that name exists; the text names the command that resumes it. */
 enum status submission_store(struct store *store, struct submission *submission, struct error *err) MUST_USE;
-/* ST_USAGE, with what makes a name; command: whose --name it is. */
-enum status study_name_check(const char *command, const char *name, struct error *err) MUST_USE;
+/* ST_USAGE, with what makes a name; where it was given: "sweep: --name". */
+enum status study_name_check(const char *where, const char *name, struct error *err) MUST_USE;
 
 #endif
