@@ -1,7 +1,7 @@
 /* trust.c - does another study's evidence hold here? Two predictions of each own run, in their order, by one kernel:
  * from the other study's runs and the own runs before it, and from the own runs before it alone. The sum of the
- * differences of their log densities is the log Bayes factor of "the other study teaches", but that no run counts for
- * more than COUNT_MAX. Above ENOUGH its runs count. Until then all is as without it, so that a study costs nothing
+ * differences of their log densities, of which none counts for more than COUNT_MAX, is the log Bayes factor of "the
+ * other study teaches". Above ENOUGH its runs count. Until then all is as without it, so that a study costs nothing
  * before runs agree with it. Invariant: a function of space and history alone, so that trust comes back when later runs
  * agree. */
 #include "gp/pareto_priv.h"

@@ -86,9 +86,9 @@ static enum status numeric_report_game(struct trainer *t, const char *what, cons
 
 static enum status numeric_report_observations(struct trainer *t, size_t n, struct error *err)
 {
-    static const char what[] = "an observation", scale[] =
-                                                     "a network learns best from about [-1, 1]: scale it in the game, "
-                                                     "or set policy.norm_obs = true";
+    static const char what[] = "an observation";
+    static const char scale[] =
+        "a network learns best from about [-1, 1]: scale it in the game, or set policy.norm_obs = true";
     const struct policy *p = &t->policy;
     size_t D = p->obs_size, floats = p->n_floats * p->n_frames;
 
@@ -104,7 +104,7 @@ static enum status numeric_report_observations(struct trainer *t, size_t n, stru
 enum status numeric_diagnose(struct trainer *t, struct error *err)
 {
     static const char reward[] =
-        "rewards of about 1 are learned from: scale it in the game, or set train.scale_reward = true or "
+        "a network learns best from rewards of about 1: scale them in the game, or set train.scale_reward = true or "
         "train.reward_clip";
     struct policy *p = &t->policy;
     struct policy_pass *s = &t->pass;

@@ -55,9 +55,8 @@ static enum status check_obs(const struct policy_settings *p, const struct env_d
         return FAIL(
             err, ST_CONFIG,
             "policy.norm_obs is true, but %s shows nothing but bytes: they are stored as bytes, and the network gets "
-            "them "
-            "divided by %g; normalised ones would need four times the memory; set it to false, or let the game show "
-            "32-bit floats",
+            "them divided by %g; normalised ones would need four times the memory; set it to false, or let the game "
+            "show 32-bit floats",
             def->name, (double)shape->byte_scale);
     return ST_OK;
 }

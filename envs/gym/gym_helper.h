@@ -25,7 +25,7 @@ int gym_fd_above(int fd);
  * after a failure. */
 enum status gym_helper_start(struct gym_helper *helper, const char *python, const char *task, int memory_fd,
                              struct error *err) MUST_USE;
-/* Whether it takes the command while it has not answered another is left to gym_helper_wait, which knows what it did. */
+/* A command that cannot be sent while an answer is due is no failure here: gym_helper_wait reports what happened. */
 enum status gym_helper_send(struct gym_helper *helper, char what, size_t from, size_t to, struct error *err) MUST_USE;
 /* Waits for its answer. timeout_s counts from the last change of `now`; before its first, and without one, there is time
  * to start Python too. what: "in the step of" or the like. A helper that hangs is killed. */

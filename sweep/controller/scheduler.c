@@ -314,12 +314,11 @@ static enum status start_trial(struct scheduler *s, struct slot *slot, struct sc
     enum status rc;
 
     device_class_settle(ss, slot->worker);
-    rc = flight_start(slot, ss, i, s->now_s, &why);
+    rc = flight_start(slot, ss, i, s->hang_timeout_s, s->now_s, &why);
     if (rc == ST_EXISTS && slot->flight == NULL && nodes_took(ss, i))
         return ST_OK;
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", why.text);
-    slot->hang_s = s->hang_timeout_s;
     if (s->listener.on_trial_start != NULL)
         s->listener.on_trial_start(s->listener.ctx, slot->flight);
     return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;

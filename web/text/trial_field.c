@@ -7,40 +7,41 @@
 
 #include <math.h>
 
-#define FIELD(member, kind)                                                                                            \
-    {                                                                                                                  \
-#member, kind, offsetof(struct trial, member)                                                                  \
-    }
+/* The kind follows from the member's type, so that none is read as another. */
+#define KIND(member)                                                                                                   \
+    _Generic(((struct trial *)NULL)->member, char * : FIELD_TEXT, double : FIELD_F64, int64_t : FIELD_I64)
+#define FIELD(member) #member, KIND(member), offsetof(struct trial, member)
+#define TIME(member) #member, FIELD_TIME, offsetof(struct trial, member)
 
 const struct trial_field trial_fields[TRIAL_FIELDS] = {
-    FIELD(number, FIELD_I64),
-    FIELD(score, FIELD_F64),
-    FIELD(perf, FIELD_F64),
-    FIELD(cost_s, FIELD_F64),
-    FIELD(device_s, FIELD_F64),
-    FIELD(env_steps, FIELD_I64),
-    FIELD(seed, FIELD_I64),
-    FIELD(attempt, FIELD_I64),
-    FIELD(origin, FIELD_TEXT),
-    FIELD(device, FIELD_TEXT),
-    FIELD(reason, FIELD_TEXT),
-    FIELD(created_ms, FIELD_TIME),
-    FIELD(started_ms, FIELD_TIME),
-    FIELD(finished_ms, FIELD_TIME),
-    FIELD(slot, FIELD_TEXT),
-    FIELD(cost_method, FIELD_TEXT),
-    FIELD(deaths, FIELD_I64),
-    FIELD(losses, FIELD_I64),
-    FIELD(score_se, FIELD_F64),
-    FIELD(eval_episodes, FIELD_I64),
-    FIELD(eval_unfinished, FIELD_I64),
-    FIELD(eval_s, FIELD_F64),
-    FIELD(start_s, FIELD_F64),
-    FIELD(program, FIELD_TEXT),
-    {"vector_units", FIELD_TEXT, offsetof(struct trial, kernels)},
-    FIELD(dropped, FIELD_TEXT),
-    FIELD(note, FIELD_TEXT),
-    FIELD(tags, FIELD_TEXT),
+    {FIELD(number)},
+    {FIELD(score)},
+    {FIELD(perf)},
+    {FIELD(cost_s)},
+    {FIELD(device_s)},
+    {FIELD(env_steps)},
+    {FIELD(seed)},
+    {FIELD(attempt)},
+    {FIELD(origin)},
+    {FIELD(device)},
+    {FIELD(reason)},
+    {TIME(created_ms)},
+    {TIME(started_ms)},
+    {TIME(finished_ms)},
+    {FIELD(slot)},
+    {FIELD(cost_method)},
+    {FIELD(deaths)},
+    {FIELD(losses)},
+    {FIELD(score_se)},
+    {FIELD(eval_episodes)},
+    {FIELD(eval_unfinished)},
+    {FIELD(eval_s)},
+    {FIELD(start_s)},
+    {FIELD(program)},
+    {"vector_units", KIND(kernels), offsetof(struct trial, kernels)},
+    {FIELD(dropped)},
+    {FIELD(note)},
+    {FIELD(tags)},
 };
 
 static const void *place(const struct trial_field *f, const struct trial *t)

@@ -97,8 +97,7 @@ static bool check_random(struct check *c)
         ok = fault("perf is %g on average; it has to lie in [0, 1]", perf);
     if (ok && fabsf(largest.value) > LARGE_OBS)
         printf("note   number %zu of an observation is %g, the largest of all; a network learns best from about [-1, "
-               "1]: scale it in "
-               "the game, or set policy.norm_obs = true\n",
+               "1]: scale it in the game, or set policy.norm_obs = true\n",
                largest.number, (double)largest.value);
     if (ok)
         printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %s\n",

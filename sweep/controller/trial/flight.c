@@ -73,7 +73,8 @@ static enum status settle_config(struct sched_study *ss, struct trial *t, const 
     return rc;
 }
 
-enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double now_s, struct error *err)
+enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double hang_s, double now_s,
+                         struct error *err)
 {
     struct worker *w = slot->worker;
     struct trial *t = &ss->view.trials[i];
@@ -111,7 +112,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
     checkpoint_path(ss, t, path);
     message = run_message(&ss->view, t, store_path(ss->store), path, resume);
-    if (slot_run(slot, t->id, t->attempt, 0, message, now_s, &gone) != ST_OK)
+    if (slot_run(slot, t->id, t->attempt, hang_s, message, now_s, &gone) != ST_OK)
         refuse(f, gone.text);
     return ST_OK;
 }

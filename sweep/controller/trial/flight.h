@@ -42,7 +42,8 @@ struct flight {
     struct run_result result; /* owned */
 };
 /* Afterwards a trial whose message the worker could not take has ended. */
-enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double now_s, struct error *err) MUST_USE;
+enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double hang_s, double now_s,
+                         struct error *err) MUST_USE;
 /* Takes a message of the worker about this trial. Metrics wait in reports; before any other message they are stored. */
 enum status flight_message(struct flight *flight, const cJSON *message, struct reports *reports, double now_s,
                            struct error *err) MUST_USE;
