@@ -297,7 +297,7 @@ def test_figures_for_a_paper(folder):
     run("report", "a", "--store", store, "--figure", "front", "-o", folder / "front.tex")
     assert (folder / "front.tex").read_text().count("\\begin{tabular}") == 2
     refused("a", "--figure", "attainment", says="two studies or more")
-    refused("a", "a", "--figure", "attainment", says="is that of a study before it")
+    refused("a", "a", "--figure", "attainment", says="of an earlier study in the list")
     again("d", 6, "--sweep.train.gamma.max", "0.95")
     refused("a", "d", "--figure", "attainment", says="differ in sweep.train.gamma")
     refused("a", "b", "--figure", "front", says="one study")

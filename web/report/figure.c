@@ -124,7 +124,7 @@ static enum status check_one_search(const struct comparison *c, struct error *er
             continue;
         if (key == NULL) /* what remains */
             return FAIL(err, ST_USAGE,
-                        "attainment is over seeds of one search: the seed of %s, %lld, is that of a study before it; "
+                        "attainment is over seeds of one search: %s has the seed %lld of an earlier study in the list; "
                         "leave one of them out, or sweep again with another --sweep.seed",
                         b->name, (long long)b->seed);
         return FAIL(err, ST_USAGE,
