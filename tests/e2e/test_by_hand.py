@@ -111,7 +111,8 @@ def test_notes_and_tags_are_shown(folder):
     fails("tag", "a", "none", "--undo", *at, code=2, says="no tag 'none'")
     fails("note", "a", *at, code=2, says="what?")
     fails("note", "a", "x", "text", *at, code=2, says="'x' is no trial's number")
-    fails("note", "a", "\033[31mred", *at, code=2, says="a control character")
+    for text in ("\033[31mred", "\x9b31mred"):
+        fails("note", "a", text, *at, code=2, says="a control character")
     fails("note", "a", 9, "text", *at, code=1, says="no trial 9")
 
 

@@ -97,8 +97,8 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
     if (text != NULL && strlen(text) >= sizeof c.text)
         return FAIL(err, ST_USAGE, "%s: the text has %zu bytes; up to %d are possible", control_kind_name(c.kind),
                     strlen(text), CONTROL_TEXT_MAX - 1);
-    for (const char *at = text; at != NULL && *at != '\0'; at++) /* it is printed to terminals */
-        if (((unsigned char)*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f)
+    for (const unsigned char *at = (const unsigned char *)text; at != NULL && *at != '\0'; at++) /* for terminals */
+        if ((*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0)) /* C1 too */
             return FAIL(err, ST_USAGE, "%s: the text has a control character; write it in letters",
                         control_kind_name(c.kind));
     snprintf(c.text, sizeof c.text, "%s", text != NULL ? text : "");
