@@ -25,7 +25,7 @@ enum search_cost {
 
 struct search {
     struct space space;
-    char from[104]; /* study of the same store whose trials are evidence for this one; "": none */
+    char from[128]; /* study of the same store whose trials are evidence for this one; "": none */
     struct sweep_envs envs; /* games that each configuration is trained on */
     enum search_cost cost; /* what the study counts as the cost of a trial */
     struct outcomes outcomes; /* what else counts: limits and a third objective */

@@ -303,6 +303,12 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
     if (view->search.from[0] == '\0')
         return ST_OK;
     rc = study_view_load(store, view->search.from, &old, err);
+    if (rc == ST_NOTFOUND) {
+        error_clear(err);
+        log_warn("--from %.*s: that study has been removed from the store; this one continues without its trials",
+                 (int)strcspn(view->search.from, "~"), view->search.from);
+        return ST_OK;
+    }
     if (rc != ST_OK)
         return error_prefix(err, "--from %s", view->search.from);
     rc = study_view_setup(&old, &theirs, err);

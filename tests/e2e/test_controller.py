@@ -29,9 +29,15 @@ def test_from_another_study_with_another_space(folder):
     assert "finished trials of old teach this study" in err, err
     origins = [t["origin"] for t in show(folder / "s.db", "new")["trials"]]
     assert origins[0] == "default" and "ehvi" in origins, origins  # before the design of four ends: old was confirmed
-    _, err = run("sweep", "--resume", "new", "--store", folder / "s.db", "--trials", 4)
-    assert "finished trials of old teach this study" in err, err
-    equal(len(show(folder / "s.db", "new")["trials"]), 4)
+    # also under another name and from the trash; when it is removed, the study continues without it
+    for n, steps, text in ((4, (), "finished trials of old teach"), (5, (("rename", "old", "first"), ("rm", "first")), "finished trials of first~1 teach"),
+                           (6, (("rm", "first", "--undo"),), "finished trials of first teach"),
+                           (7, (("rm", "first"), ("gc",)), "--from first: that study has been removed from the store")):
+        for step in steps:
+            run(*step, "--store", folder / "s.db")
+        _, err = run("sweep", "--resume", "new", "--store", folder / "s.db", "--trials", n)
+        assert text in err, (n, err)
+        equal(len(show(folder / "s.db", "new")["trials"]), n)
 
 
 def test_from_another_game(folder):

@@ -1,9 +1,11 @@
 /* control_remark.c - what people write of a study and its trials, a study's name, and the trash.
- * Invariant: no trial changes; checkpoints and the folders of programs follow the name of their study. */
+ * Invariant: no trial changes; checkpoints, the folders of programs and the studies that learn from it follow the name
+ * of a study. */
 #include "sweep/control/command/control_remark.h"
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/text/json.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "store/store.h"
@@ -128,12 +130,49 @@ static void rename_files(struct store *store, const char *from, const char *to)
     trial_folders_rename(store_path(store), from, to);
 }
 
+/* A study that learns from another one (`from` of its space) names it by the name that it has now. */
+static enum status rename_teacher(struct store *store, const struct study *study, const char *from, const char *to,
+                                  struct error *err)
+{
+    cJSON *space;
+    enum status rc = ST_OK;
+
+    TRY(json_parse(study->space, strlen(study->space), &space, err));
+    const char *name = json_get_str(space, "from");
+    if (name != NULL && strcmp(name, from) == 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(space, "from");
+        json_add_str(space, "from", to);
+        char *text = json_print(space, false);
+        rc = store_study_set_space(store, study->id, text, err);
+        mem_free(text);
+    }
+    cJSON_Delete(space);
+    return rc;
+}
+
+/* What names a study that was `from`: files beside the store, and studies that learn from it. */
+static enum status follow(struct store *store, const char *from, const char *to, struct error *err)
+{
+    enum status rc = ST_OK;
+
+    rename_files(store, from, to);
+    for (int in_trash = 0; in_trash < 2 && rc == ST_OK; in_trash++) {
+        struct study *studies = NULL;
+        size_t n = 0;
+        rc = (in_trash ? store_trash_list : store_study_list)(store, &studies, &n, err);
+        for (size_t i = 0; i < n && rc == ST_OK; i++)
+            rc = rename_teacher(store, &studies[i], from, to, err);
+        study_list_free(studies, n);
+    }
+    return rc;
+}
+
 static enum status apply_rename(struct store *store, const struct control_command *c, const struct study *study,
                                 char *text, size_t size, struct error *err)
 {
     TRY(check_no_client(store, c, study, err));
     TRY(store_study_rename(store, study->id, c->text, err));
-    rename_files(store, study->name, c->text);
+    TRY(follow(store, study->name, c->text, err));
     snprintf(text, size, "study %s is now %.100s", study->name, c->text);
     return ST_OK;
 }
@@ -149,14 +188,14 @@ static enum status apply_rm(struct store *store, const struct control_command *c
             return FAIL(err, ST_USAGE, "rm: the study %s is not in the trash", study->name);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(study->name, "~"), study->name);
         TRY(store_study_restore(store, study, name, err));
-        rename_files(store, study->name, name);
+        TRY(follow(store, study->name, name, err));
         snprintf(text, size, "study %s is back", name);
         return ST_OK;
     }
     TRY(check_no_client(store, c, study, err));
     TRY(store_study_trash(store, study, err));
     snprintf(name, sizeof name, "%.100s~%lld", study->name, (long long)study->id);
-    rename_files(store, study->name, name);
+    TRY(follow(store, study->name, name, err));
     snprintf(text, size, "study %s is in the trash; `trawl rm %s --undo` takes it back, `trawl gc` empties the trash",
              study->name, study->name);
     TRY(store_outbox_count(store, study->id, NULL, &n_unsent, err));
