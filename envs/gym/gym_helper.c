@@ -150,6 +150,7 @@ static bool reap(struct gym_helper *helper, double patience_s, int *ret_state)
             return false;
         usleep(1000);
     }
+    kill(-helper->pid, SIGKILL); /* what an environment had started and left */
     helper->pid = 0;
     return true;
 }

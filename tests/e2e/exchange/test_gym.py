@@ -22,7 +22,7 @@ PYTHON = os.environ.get("TRAWL_GYM_PYTHON") or (os.path.join(SERVERS, "bin", "py
 
 # An environment whose faults its arguments choose. The observation is the number that has to be guessed: 1 for the same choice.
 MINE = '''
-import os, random, time
+import os, random, subprocess, time
 import gymnasium, numpy as np
 from gymnasium import spaces
 
@@ -35,6 +35,8 @@ class Guess(gymnasium.Env):
         self.fault, self.after, self.length, self.steps = fault, after, length, 0
         if fault == "make":
             raise RuntimeError("the board is missing")
+        if fault == "child":
+            subprocess.Popen(["sh", "-c", "sleep 300; : child of " + __file__])
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -497,6 +499,8 @@ def test_what_it_breaks_is_said(folder):
     assert "no answer within 3 s" in message and "boards.py" in message and "in step" in message, message
     out, err = run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--json", "--env.kwargs", '{"fault": "print"}', cwd=folder)
     assert json.loads(out)["env_steps"] == 8000 and "a line for the terminal" in err, (out, err)
+    run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--env.kwargs", '{"fault": "child"}', cwd=folder)
+    tap.wait_for(lambda: subprocess.run(["pgrep", "-f", "child of %s" % folder], capture_output=True).returncode == 1)
     gone(folder)
 
 
