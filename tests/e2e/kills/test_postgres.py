@@ -22,6 +22,7 @@ import postgres
 import serve_client
 
 N_KILLS = int(os.environ.get("TRAWL_PG_KILLS", 12))
+TIMELESS = ["--sweep.cost", "env_steps", "--sweep.confirm", 0]  # which trial is confirmed depends on what each cost, in seconds
 LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 50k")
 TAKEOVER_S = 60  # without the limits on dead connections it would be many minutes; the promise is 10 on a machine that is not busy
 servers = []
@@ -50,7 +51,7 @@ def settled(store, name):
 def test_a_study_is_that_of_a_file(folder):
     store, config = database(folder, "same"), write(folder, "s.ini", TINY_SWEEP)
     for at in (store, folder / "s.db"):
-        run("sweep", config, "--store", at, "--name", "a", "--trials", 5, "--seed", 3, "-q", "--sweep.cost", "env_steps", "--sweep.confirm", 0)
+        run("sweep", config, "--store", at, "--name", "a", "--trials", 5, "--seed", 3, "-q", *TIMELESS)
     equal(settled(store, "a"), settled(folder / "s.db", "a"))
     assert "is whole" in run("check", store)[0]
     assert "5 trials of 5" in run("show", "a", "--store", store)[0]
@@ -127,7 +128,7 @@ def test_a_tracker_gets_all_rows(folder):
 
 def test_both_ways_between_a_file_and_a_database(folder):
     store, file, config = database(folder, "moved"), folder / "a.db", write(folder, "s.ini", TINY_SWEEP)
-    run("sweep", config, "--store", file, "--name", "a", "--trials", 4, "--seed", 3, "-q", "--track", "webhook",
+    run("sweep", config, "--store", file, "--name", "a", "--trials", 4, "--seed", 3, "-q", *TIMELESS, "--track", "webhook",
         "--track.offline", "yes", "--track.webhook_url", "http://127.0.0.1:9/")  # nobody takes its rows
     db = sqlite3.connect(file)
     db.execute("UPDATE study SET note = CAST(x'62c3a4ff' AS TEXT), checksum = NULL")  # a byte that is no UTF-8
