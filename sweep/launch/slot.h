@@ -44,7 +44,7 @@ void slot_take_message(struct slot *slot, const cJSON *message, double now_s);
 void slot_take_alive(struct slot *slot, const cJSON *lane, double now_s); /* its part of an `alive` */
 /* Does it hang, or not stop? ret_why: as a reason to kill its worker. */
 bool slot_hangs(const struct slot *slot, double now_s, char *ret_why, size_t size);
-void slot_slept(struct slot *slot, double gap_s); /* the program stood still for so long */
+void slot_slept(struct slot *slot, double gap_s); /* the program stood still for gap_s */
 void slot_free(struct slot *slot, double now_s); /* its trial has ended */
 
 #endif

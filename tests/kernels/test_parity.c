@@ -388,7 +388,7 @@ static void rng_advance_run(struct kern *k, const struct call *c)
     OPS(k)->rng_advance(k, (struct rng *)c->p[0], c->s[0]);
 }
 
-/* T, N, B: items of so many bytes a row; every second one has a step more */
+/* T, N, B; gather_bytes: the size of a row. Every second item has T + 1 steps. */
 static const size_t gather_bytes[] = {1, 4, 2, 472, 7, 512, 3, 8, 12, 16, 33, 236};
 #define N_GATHER (sizeof gather_bytes / sizeof gather_bytes[0])
 
