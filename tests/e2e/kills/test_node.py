@@ -68,6 +68,19 @@ def is_idle(pid, looks=10):
     return waited <= 1 and threads()[1] <= before + 1
 
 
+def cut_off(process, store):
+    """Stops a node while it holds no lock of the store: what a machine leaves that lost its network."""
+    while True:
+        os.kill(process.pid, signal.SIGSTOP)
+        wait_for(lambda: all(p.read_text().rsplit(")", 1)[1].split()[0] == "T" for p in pathlib.Path("/proc/%d/task" % process.pid).glob("*/stat")))
+        try:
+            with contextlib.closing(sqlite3.connect(store, timeout=5, isolation_level=None)) as db:
+                db.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError:  # the lock was the node's, and would be for ever
+            os.kill(process.pid, signal.SIGCONT)
+
+
 def ended(store):
     return rows(store, "SELECT number, state, score, attempt FROM trial WHERE state IN ('done', 'stopped', 'failed') ORDER BY 1")
 
@@ -133,7 +146,7 @@ def test_a_stolen_attempt_is_kept_as_late(folder):
     wait_for(lambda: "starts" in (folder / "first.log").read_text())
     worker, = children(first.pid)
     wait_for(lambda: not is_idle(worker, 2))  # "starts" is logged before the worker gets its trial
-    os.kill(first.pid, signal.SIGSTOP)  # cut off from the store, while its worker trains on
+    cut_off(first, store)  # its worker trains on
     taken = rows(store, "SELECT trial_id, attempt FROM lease WHERE state = 'open'")
     equal(len(taken), 1)
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'expired'"))
