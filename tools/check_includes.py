@@ -58,8 +58,8 @@ FILE_CIRCLES = [
     ["sweep/controller/device_fits", "sweep/controller/leases", "sweep/controller/nodes", "sweep/controller/sched_study",
      "sweep/controller/scheduler", "sweep/controller/stop_rules", "sweep/controller/store_watch",
      "sweep/controller/trial/checkpoints", "sweep/controller/trial/course", "sweep/controller/trial/flight"],  # one event loop and its objects
-    ["sweep/launch/slot", "sweep/launch/worker_process"],  # a worker has slots
-    ["sweep/launch/supervise", "sweep/launch/workers"],  # all workers, and what decides their health
+    ["sweep/supervise/slot", "sweep/supervise/worker_process"],  # a worker has slots
+    ["sweep/supervise/supervise", "sweep/supervise/workers"],  # all workers, and what decides their health
     ["sweep/launch/devices", "sweep/launch/remote_devices"],  # a list, and the entries of it that are elsewhere
     ["sweep/worker/lane", "sweep/worker/lane_files", "sweep/worker/lane_messages", "sweep/worker/lane_pool", "sweep/worker/lane_program"],  # a worker and its lanes
     ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",

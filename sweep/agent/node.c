@@ -1,5 +1,5 @@
 /* node.c - the main thread of `trawl node`: gives its workers the trials that the slots' threads got, and takes what
- * they report. Supervision is that of a controller's workers (sweep/launch/workers.h). It never waits for the store.
+ * they report. Supervision is that of a controller's workers (sweep/supervise/workers.h). It never waits for the store.
  *
  * A round: start workers that may start, give lanes the trials that their threads got, wait for a worker, take in what
  * came, look after silence and hangs. */
@@ -16,8 +16,8 @@
 #include "sweep/agent/node_beat.h"
 #include "sweep/agent/node_slots.h"
 #include "sweep/launch/devices.h"
-#include "sweep/launch/supervise.h"
-#include "sweep/launch/workers.h"
+#include "sweep/supervise/supervise.h"
+#include "sweep/supervise/workers.h"
 #include "sweep/signals.h"
 
 #include <poll.h>

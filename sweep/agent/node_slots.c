@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/slot.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/slot.h"
+#include "sweep/supervise/worker_process.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "base/text/json.h"
 #include "sweep/agent/agent_job.h"
-#include "sweep/launch/workers.h"
+#include "sweep/supervise/workers.h"
 
 struct slot;
 

@@ -9,7 +9,7 @@
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/launch/memory_groups.h"
+#include "sweep/supervise/memory_groups.h"
 
 #include <cblas.h>
 #include <gsl/gsl_version.h>

@@ -7,8 +7,8 @@
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/launch/supervise.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/supervise.h"
+#include "sweep/supervise/worker_process.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -28,7 +28,7 @@
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/trial/track_rows.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 #include "sweep/proposals/confirm.h"
 #include "sweep/proposals/propose.h"
 #include "sweep/proposals/proposer.h"

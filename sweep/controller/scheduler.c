@@ -24,10 +24,10 @@
 #include "sweep/controller/share.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/store_watch.h"
-#include "sweep/launch/supervise.h"
+#include "sweep/supervise/supervise.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/slurm_nodes.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 #include "sweep/proposals/proposer.h"
 #include "sweep/signals.h"
 

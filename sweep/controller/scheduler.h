@@ -20,7 +20,7 @@
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/share.h"
-#include "sweep/launch/workers.h"
+#include "sweep/supervise/workers.h"
 
 struct devices;
 struct store;

@@ -20,7 +20,7 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 #include "sweep/signals.h"
 
 #include <unistd.h>

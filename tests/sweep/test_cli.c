@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "sweep/cli.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 #include "tests/check.h"
 
 static void times_are_read_and_shown(void **state)

@@ -27,7 +27,7 @@
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 
 #include <limits.h>
 #include <math.h>

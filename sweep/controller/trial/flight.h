@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "sweep/controller/trial/run_message.h"
-#include "sweep/launch/workers.h"
+#include "sweep/supervise/workers.h"
 
 struct file_chunks;
 struct reports;

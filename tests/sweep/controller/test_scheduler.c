@@ -30,7 +30,7 @@
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 
 static const char config_text[] = "[env]\nname = squared\nn = 1\n"
                                   "[policy]\ncore = none\nhidden_size = 8\n"

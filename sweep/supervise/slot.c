@@ -1,9 +1,9 @@
 /* slot.c - progress, hangs and stops of the trial in a slot. */
-#include "sweep/launch/slot.h"
+#include "sweep/supervise/slot.h"
 
 #include "base/text/duration.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 
 #include <math.h>
 #include <stdio.h>

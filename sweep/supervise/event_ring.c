@@ -1,5 +1,5 @@
 /* event_ring.c - a ring of dated lines, of which the oldest is overwritten. */
-#include "sweep/launch/event_ring.h"
+#include "sweep/supervise/event_ring.h"
 
 #include "base/os/clock.h"
 

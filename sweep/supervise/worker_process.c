@@ -1,6 +1,6 @@
 /* worker_process.c - starts, stops and reaps worker processes, and keeps the end of their logs.
  * Invariants: (1) a process is reaped exactly once; (2) no call waits, but workers_stop for a while. */
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/worker_process.h"
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
@@ -8,7 +8,7 @@
 #include "sweep/launch/device_class.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
-#include "sweep/launch/memory_groups.h"
+#include "sweep/supervise/memory_groups.h"
 #include "sweep/launch/proto.h"
 #include "sweep/term.h"
 

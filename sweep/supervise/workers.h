@@ -1,8 +1,8 @@
 /* workers.h - the workers of a controller or of a node: starts them, listens to them, kills those that are silent or
  * hang, starts them again. What becomes of their trials is their owner's: it gives slots trials (slot.h), polls, and
  * takes the events of each round. One thread; no call waits but workers_destroy. */
-#ifndef SWEEP_LAUNCH_WORKERS_H
-#define SWEEP_LAUNCH_WORKERS_H
+#ifndef SWEEP_SUPERVISE_WORKERS_H
+#define SWEEP_SUPERVISE_WORKERS_H
 
 #include <poll.h>
 #include <stdbool.h>
@@ -10,9 +10,9 @@
 
 #include "base/text/json.h"
 #include "base/status.h"
-#include "sweep/launch/event_ring.h"
-#include "sweep/launch/memory_groups.h"
-#include "sweep/launch/worker_process.h"
+#include "sweep/supervise/event_ring.h"
+#include "sweep/supervise/memory_groups.h"
+#include "sweep/supervise/worker_process.h"
 
 struct devices;
 

@@ -3,7 +3,7 @@
  * Invariants: (1) only a group that is the controller's alone is divided, as a systemd unit with Delegate=yes is: no
  * other process is ever moved or limited; (2) a failure here costs the group, never the worker: it keeps to its own
  * limit (worker_limits.c). */
-#include "sweep/launch/memory_groups.h"
+#include "sweep/supervise/memory_groups.h"
 
 #include "base/log.h"
 #include "base/os/machine.h"

@@ -1,7 +1,7 @@
 /* health.h - when a worker, or a host with several, may be started again after it died. Pure: a plain value and the
  * times that it is given. */
-#ifndef SWEEP_LAUNCH_HEALTH_H
-#define SWEEP_LAUNCH_HEALTH_H
+#ifndef SWEEP_SUPERVISE_HEALTH_H
+#define SWEEP_SUPERVISE_HEALTH_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* event_ring.h - the last events of a program, for a view. A plain value; one thread. */
-#ifndef SWEEP_LAUNCH_EVENT_RING_H
-#define SWEEP_LAUNCH_EVENT_RING_H
+#ifndef SWEEP_SUPERVISE_EVENT_RING_H
+#define SWEEP_SUPERVISE_EVENT_RING_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* memory_groups.h - a cgroup for each worker, where the controller's own group holds nothing else. A plain value of the
  * scheduler; what fails costs the limit, never the worker. */
-#ifndef SWEEP_LAUNCH_MEMORY_GROUPS_H
-#define SWEEP_LAUNCH_MEMORY_GROUPS_H
+#ifndef SWEEP_SUPERVISE_MEMORY_GROUPS_H
+#define SWEEP_SUPERVISE_MEMORY_GROUPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

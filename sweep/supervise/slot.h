@@ -1,7 +1,7 @@
 /* slot.h - a lane of a worker and the trial that it runs, as its supervisor sees it: how far it is, when it last moved,
  * when it was asked to stop. A slot belongs to its worker; the thread of the workers. */
-#ifndef SWEEP_LAUNCH_SLOT_H
-#define SWEEP_LAUNCH_SLOT_H
+#ifndef SWEEP_SUPERVISE_SLOT_H
+#define SWEEP_SUPERVISE_SLOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

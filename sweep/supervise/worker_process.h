@@ -1,7 +1,7 @@
 /* worker_process.h - a worker process as its controller or node sees it. Workers belong to a struct workers; its thread.
  * No call waits but workers_stop. */
-#ifndef SWEEP_LAUNCH_WORKER_PROCESS_H
-#define SWEEP_LAUNCH_WORKER_PROCESS_H
+#ifndef SWEEP_SUPERVISE_WORKER_PROCESS_H
+#define SWEEP_SUPERVISE_WORKER_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include "base/text/json.h"
 #include "base/status.h"
 #include "sweep/launch/device_spec.h"
-#include "sweep/launch/health.h"
+#include "sweep/supervise/health.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/slot.h"
+#include "sweep/supervise/slot.h"
 
 struct memory_groups;
 

@@ -6,7 +6,7 @@
  *   HEALTH_OUTSIDE_MAX_S.
  *
  * Invariant: what dies together counts once: eight workers of a host whose network fails are one death of the host. */
-#include "sweep/launch/health.h"
+#include "sweep/supervise/health.h"
 
 #include <math.h>
 

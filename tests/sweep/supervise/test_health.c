@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "sweep/launch/health.h"
+#include "sweep/supervise/health.h"
 
 /* It begins when it may and dies a second later; returns how long it then has to wait. */
 static double die(struct health *h, double *now_s, enum health_verdict wanted)

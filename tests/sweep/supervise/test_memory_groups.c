@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "sweep/launch/memory_groups.h"
+#include "sweep/supervise/memory_groups.h"
 
 static char folder[64], self[32];
 

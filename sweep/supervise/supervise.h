@@ -1,7 +1,7 @@
 /* supervise.h - the health of workers: finds hung ones, delays restarts, quarantines devices. In the thread of the
  * workers; nothing here fails. */
-#ifndef SWEEP_LAUNCH_SUPERVISE_H
-#define SWEEP_LAUNCH_SUPERVISE_H
+#ifndef SWEEP_SUPERVISE_SUPERVISE_H
+#define SWEEP_SUPERVISE_SUPERVISE_H
 
 #include <stdbool.h>
 

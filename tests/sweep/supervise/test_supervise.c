@@ -17,11 +17,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "sweep/launch/health.h"
-#include "sweep/launch/supervise.h"
+#include "sweep/supervise/health.h"
+#include "sweep/supervise/supervise.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
-#include "sweep/launch/workers.h"
+#include "sweep/supervise/worker_process.h"
+#include "sweep/supervise/workers.h"
 #include "tests/check.h"
 
 struct place {

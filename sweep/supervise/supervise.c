@@ -3,16 +3,16 @@
  *
  * Invariant: no worker is killed for our own silence: when the program was suspended (or stopped by a debugger), all
  * deadlines move by that time. */
-#include "sweep/launch/supervise.h"
+#include "sweep/supervise/supervise.h"
 
 #include "base/text/duration.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "sweep/launch/event_ring.h"
-#include "sweep/launch/health.h"
+#include "sweep/supervise/event_ring.h"
+#include "sweep/supervise/health.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/worker_process.h"
-#include "sweep/launch/workers.h"
+#include "sweep/supervise/worker_process.h"
+#include "sweep/supervise/workers.h"
 
 #include <math.h>
 #include <stdio.h>

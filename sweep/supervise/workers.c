@@ -1,14 +1,14 @@
 /* workers.c - the event loop's part that concerns workers: their life from the start to the reaper, and their messages.
  * Invariants: (1) a message about another trial or attempt than the slot's is dropped; (2) what a worker sent before it
  * died is taken before its trials end; (3) the trials of a dead worker are ended before it is started again. */
-#include "sweep/launch/workers.h"
+#include "sweep/supervise/workers.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/os/clock.h"
 #include "sweep/launch/devices.h"
 #include "sweep/launch/proto.h"
-#include "sweep/launch/supervise.h"
+#include "sweep/supervise/supervise.h"
 
 #include <errno.h>
 #include <stdio.h>
