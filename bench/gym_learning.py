@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gym_learning.py - what the examples of examples/gym/ learn, beside published bands, as a table.
 
-usage: bench/gym_learning.py TRAWL PYTHON --out FILE.csv [--seeds 3] [--only NAME ...] [--processes 1]
+usage: bench/gym_learning.py TRAWL PYTHON --out FILE.csv [--seeds 3] [--only NAME ...] [--processes 1] [--jobs 1]
 
 PYTHON has gymnasium[mujoco], minigrid and ale-py; an environment that it lacks is a failure. Trained on one CPU thread; the score is the mean return of
 an evaluation by the trained policy, which draws its actions, over the seeds; the mean of the last tenth of training stands beside it. The bands of MuJoCo are
@@ -11,6 +11,7 @@ loses by 20.7 points of 21 (deviation 0.6). Exit code 1: a score lies below its 
 """
 
 import argparse
+import concurrent.futures
 import os
 import statistics
 import sys
@@ -28,6 +29,11 @@ CASES = [("InvertedPendulum-v4", "hopper.ini", ["--env.name", "gym:InvertedPendu
          ("Pong-v5", "pong.ini", [], 1, -18.0, "above random play, -20.7")]
 
 
+def train(args, case, seed):
+    return measure.run_json([args.trawl, "train", os.path.join(EXAMPLES, case[1]), *case[2], "--env.python", args.python, "--env.processes",
+                             str(args.processes), "--train.device", "cpu", "--train.threads", "1", "--train.seed", str(seed), "--json", "-q"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trawl")
@@ -36,30 +42,30 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help=", ".join(case[0] for case in CASES))
     parser.add_argument("--processes", type=int, default=1, help="Python processes of a training")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time; each takes a core for Trawl and one for each of its processes")
     args = parser.parse_args()
     unknown = set(args.only) - {case[0] for case in CASES}
-    if unknown or args.seeds < 1:
-        parser.error(f"there is no case {min(unknown)}" if unknown else "--seeds must be 1 or more")
+    if unknown or args.seeds < 1 or args.jobs < 1:
+        parser.error(f"there is no case {min(unknown)}" if unknown else "--seeds and --jobs must be 1 or more")
     about, rows, missed = measure.place(args.trawl), [], []
-    for name, example, options, most_seeds, least, source in CASES:
-        if args.only and name not in args.only:
-            continue
-        try:
-            runs = [measure.run_json([args.trawl, "train", os.path.join(EXAMPLES, example), *options, "--env.python", args.python, "--env.processes",
-                                      str(args.processes), "--train.device", "cpu", "--train.threads", "1", "--train.seed", str(seed), "--json", "-q"])
-                    for seed in range(1, min(args.seeds, most_seeds) + 1)]
-        except SystemExit as error:
-            print(f"{name}: {error}", file=sys.stderr, flush=True)
-            missed.append(name)
-            continue
-        scores = [float(run["score"]) for run in runs]
-        rows.append({"env": name, "steps": runs[0]["env_steps"], "seeds": len(runs), "score": statistics.mean(scores), "lowest": min(scores),
-                     "highest": max(scores), "training": statistics.mean(float(run["train"]["score"]) for run in runs),
-                     "seconds": statistics.mean(float(run["cost_s"]) for run in runs), "band_from": least, "band": source})
-        print(rows[-1], flush=True)
-        measure.result_table.write(args.out, about, rows)
-        if not rows[-1]["score"] >= least:
-            missed.append(name)
+    cases = [case for case in CASES if not args.only or case[0] in args.only]
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        trainings = {case[0]: [pool.submit(train, args, case, seed) for seed in range(1, min(args.seeds, case[3]) + 1)] for case in cases}
+        for name, _, _, _, least, source in cases:
+            try:
+                runs = [training.result() for training in trainings[name]]
+            except SystemExit as error:
+                print(f"{name}: {error}", file=sys.stderr, flush=True)
+                missed.append(name)
+                continue
+            scores = [float(run["score"]) for run in runs]
+            rows.append({"env": name, "steps": runs[0]["env_steps"], "seeds": len(runs), "score": statistics.mean(scores), "lowest": min(scores),
+                         "highest": max(scores), "training": statistics.mean(float(run["train"]["score"]) for run in runs),
+                         "seconds": statistics.mean(float(run["cost_s"]) for run in runs), "band_from": least, "band": source})
+            print(rows[-1], flush=True)
+            measure.result_table.write(args.out, about, rows)
+            if not rows[-1]["score"] >= least:
+                missed.append(name)
     if missed:
         sys.exit("not learned, or below their bands: " + ", ".join(missed))
 
