@@ -110,14 +110,20 @@ static void *last_obs(const struct trainer *t)
     return policy_obs_at(&t->policy, t->roll.obs, t->horizon * t->n_agents);
 }
 
-/* All sections but the config's text: the first is the shape. */
-static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct ckpt_shape *shape)
+/* All sections but the config's text, or those of the policy alone: the first is the shape. */
+static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct ckpt_shape *shape, bool policy)
 {
     size_t n = t->policy.n_params * sizeof(float), N = t->n_agents, last = t->horizon * N;
 
     list->n = 0;
     ckpt_list_add(list, "shape", CKPT_HOST, shape, sizeof *shape);
     ckpt_list_add(list, "weights", CKPT_DEVICE, t->params, n);
+    if (t->policy.set.norm_obs) {
+        ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->norm_of.n_numbers * sizeof(double));
+        ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->norm_of.n_numbers * sizeof(float));
+    }
+    if (policy)
+        return;
     ckpt_list_add(list, "moment1", CKPT_DEVICE, t->moment1, n);
     if (t->moment2 != NULL)
         ckpt_list_add(list, "moment2", CKPT_DEVICE, t->moment2, n);
@@ -133,10 +139,6 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
                            t->policy.n_layers * N * t->policy.state_size * sizeof(float), t->policy.n_layers);
     if (t->policy.n_frames > 1)
         ckpt_list_add_part(list, "frames", CKPT_DEVICE, last_obs(t), N * t->policy.row_bytes, 1);
-    if (t->policy.set.norm_obs) {
-        ckpt_list_add(list, "obs_sums", CKPT_DEVICE, t->norm_of.obs_sums, 3 * t->norm_of.n_numbers * sizeof(double));
-        ckpt_list_add(list, "obs_scale", CKPT_DEVICE, t->norm_of.obs_scale, 2 * t->norm_of.n_numbers * sizeof(float));
-    }
     if (t->set.e3b_coef > 0.0) {
         const size_t F = KERN_NOVELTY_FEATURES * sizeof(float);
         ckpt_list_add(list, "novelty_features", CKPT_DEVICE, t->novelty.projection, (t->policy.obs_size + 1) * F);
@@ -317,15 +319,16 @@ struct ckpt_file {
     size_t n;
     char *text;
     size_t text_bytes;
+    bool policy; /* it has the policy alone */
 };
 
-static size_t ckpt_bytes(struct trainer *t, size_t text_bytes)
+static size_t ckpt_bytes(struct trainer *t, const struct ckpt_file *file)
 {
-    size_t n = sizeof(struct ckpt_header) + sizeof(struct ckpt_entry) + ckpt_padded(text_bytes);
+    size_t n = sizeof(struct ckpt_header) + sizeof(struct ckpt_entry) + ckpt_padded(file->text_bytes);
     struct ckpt_shape shape;
     struct ckpt_list list;
 
-    ckpt_list_trainer(&list, t, &shape);
+    ckpt_list_trainer(&list, t, &shape, file->policy);
     for (size_t i = 0; i < list.n; i++)
         n += sizeof(struct ckpt_entry) + ckpt_padded(section_file_bytes(t, &list.sections[i]));
     return n;
@@ -340,14 +343,14 @@ static enum status ckpt_pack_rank(void *ctx, struct trainer *t, struct error *er
     struct ckpt_list list;
     enum status rc = ST_OK;
 
-    if (ckpt_bytes(t, file->text_bytes) != file->n)
+    if (ckpt_bytes(t, file) != file->n)
         return FAIL(
             err, ST_CONFIG,
             "env %s saves another number of bytes here than on rank 0; train.devices needs one that saves the same "
             "number for each instance",
             t->def->name);
     ckpt_shape_fill(t, &shape);
-    ckpt_list_trainer(&list, t, &shape);
+    ckpt_list_trainer(&list, t, &shape, file->policy);
     ckpt_list_add(&list, "config", CKPT_HOST, file->text, file->text_bytes);
     for (size_t i = 0; i < list.n && rc == ST_OK; i++) {
         const struct ckpt_section *section = &list.sections[i];
@@ -373,13 +376,31 @@ static enum status ckpt_pack(struct trainer *t, struct ckpt_file *file, struct e
     struct ckpt_list list;
 
     memcpy(header.magic, CKPT_MAGIC, sizeof header.magic);
-    ckpt_list_trainer(&list, t, &shape);
+    ckpt_list_trainer(&list, t, &shape, file->policy);
     header.n_sections = (uint32_t)list.n + 1; /* and the config */
-    TRY(ranks_run(t, ckpt_pack_rank, file, err));
+    TRY(file->policy ? ckpt_pack_rank(file, t, err) : ranks_run(t, ckpt_pack_rank, file, err));
     memcpy(file->bytes, &header, sizeof header);
     header.crc = ckpt_crc(file->bytes, file->n);
     memcpy(file->bytes, &header, sizeof header);
     return ST_OK;
+}
+
+static enum status ckpt_write(struct trainer *t, bool policy, const char *path, const char *config_text,
+                              struct error *err)
+{
+    struct ckpt_file file = {.text_bytes = strlen(config_text) + 1, .policy = policy};
+    enum status rc;
+
+    file.n = ckpt_bytes(t, &file);
+    file.text = mem_strdup(config_text);
+    file.bytes = mem_try_alloc(file.n);
+    rc = file.bytes != NULL ? ckpt_pack(t, &file, err)
+                            : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, file.n);
+    if (rc == ST_OK)
+        rc = file_write_all(path, file.bytes, file.n, err);
+    mem_free(file.bytes);
+    mem_free(file.text);
+    return rc;
 }
 
 static enum status join_each(void *ctx, struct trainer *t, struct error *err)
@@ -391,7 +412,6 @@ static enum status join_each(void *ctx, struct trainer *t, struct error *err)
 
 enum status trainer_save(struct trainer *t, const char *path, const char *config_text, struct error *err)
 {
-    struct ckpt_file file = {.text_bytes = strlen(config_text) + 1};
     enum status rc;
 
     if (t->failed)
@@ -403,17 +423,15 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     }
     if (t->running)
         trainer_tick(t);
-    file.n = ckpt_bytes(t, file.text_bytes);
-    file.text = mem_strdup(config_text);
-    file.bytes = mem_try_alloc(file.n);
-    rc = file.bytes != NULL ? ckpt_pack(t, &file, err)
-                            : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, file.n);
-    if (rc == ST_OK)
-        rc = file_write_all(path, file.bytes, file.n, err);
-    mem_free(file.bytes);
-    mem_free(file.text);
+    rc = ckpt_write(t, false, path, config_text, err);
     trainer_tick_skip(t);
     return rc;
+}
+
+enum status trainer_save_policy(struct trainer *t, const char *path, const char *config_text, struct error *err)
+{
+    TRY(kern_use(t->kern, err));
+    return ckpt_write(t, true, path, config_text, err);
 }
 
 /* ---- load ---- */
@@ -535,11 +553,17 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
                     "plays its policy; train again, or resume it with the older program",
                     path, header.version, CKPT_VERSION);
     ckpt_shape_fill(t, &mine);
-    ckpt_list_trainer(&list, t, &shape);
+    ckpt_list_trainer(&list, t, &shape, false);
     at = ckpt_find(bytes, n, "shape", &got);
     if (!ckpt_shape_read(&shape, at, got))
         return FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
     TRY(ckpt_shape_compare(path, &shape, &mine, err));
+    if (ckpt_find(bytes, n, "moment1", &got) == NULL)
+        return FAIL(
+            err, ST_CONFIG,
+            "%s: holds a policy alone, of a training that could not be saved whole; begin another training from "
+            "it with --from-policy",
+            path);
     for (size_t i = 1; i < list.n; i++) { /* first look at everything; the shape was looked at */
         at = ckpt_find(bytes, n, list.sections[i].name, &got);
         if (at == NULL || got != section_file_bytes(t, &list.sections[i]))

@@ -233,6 +233,9 @@ void trainer_get_progress(const struct trainer *trainer, int64_t *ret_env_steps,
  * Within a callback of trainer_run too; its time is then not counted. */
 enum status trainer_save(struct trainer *trainer, const char *path, const char *config_text,
                          struct error *err) MUST_USE;
+/* The policy alone, from another thread while the training's hangs in a game; it cannot be resumed. */
+enum status trainer_save_policy(struct trainer *trainer, const char *path, const char *config_text,
+                                struct error *err) MUST_USE;
 /* Everything: weights, optimiser, rng, schedule, env state; the trainer must be of the same shape. Bit-exact resume. */
 enum status trainer_load(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
 /* The same for a training that begins with it: what observations were normalised by comes too, and the game may be

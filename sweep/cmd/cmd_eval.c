@@ -83,7 +83,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     fill_settings(e);
     TRY(session_open(&e->session, e->setup, err));
     TRY(trainer_load_weights(e->session.trainer, checkpoint, err));
-    signals_catch();
+    signals_bound(NULL, NULL);
     TRY(evaluate(e->session.trainer, &e->settings, false, &r, err));
     if (r.stopped)
         return FAIL(err, ST_INTERRUPTED, "interrupted after %lld steps", (long long)r.steps);

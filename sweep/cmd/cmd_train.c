@@ -185,6 +185,25 @@ static enum status evaluate_policy(struct train_cmd *t, struct error *err)
     return evaluate(t->session.trainer, &settings, t->quiet, &t->eval, err);
 }
 
+/* The game hangs: of the training that cannot be saved, the policy. */
+static void save_policy(void *ctx, char *ret_text, size_t size)
+{
+    const struct train_cmd *t = ctx;
+    char path[1024];
+    struct error err = {0};
+
+    if (t->saved)
+        snprintf(ret_text, size, "the training is saved in %s", t->checkpoint);
+    else if (t->checkpoint == NULL)
+        snprintf(ret_text, size, "nothing was saved (no -o FILE was given)");
+    else if (snprintf(path, sizeof path, "%s.policy", t->checkpoint) >= (int)sizeof path ||
+             trainer_save_policy(t->session.trainer, path, t->label, &err) != ST_OK)
+        snprintf(ret_text, size, "nothing was saved: %s", err.text);
+    else
+        snprintf(ret_text, size, "its policy is saved in %s: `trawl eval` plays it, --from-policy begins from it",
+                 path);
+}
+
 /* The maker that its checkpoints name; a resumed run logs what is different now. */
 static enum status label_checkpoints(struct train_cmd *t, struct error *err)
 {
@@ -219,7 +238,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     TRY(label_checkpoints(t, err));
     if (t->log_dir != NULL)
         TRY(curve_log_open(&t->curves, t->setup->env, t->log_dir, t->resume != NULL, err));
-    signals_catch();
+    signals_bound(save_policy, t);
     TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->session.kern), &tracking, err));
     if (!t->quiet)
         dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->session.kern), &t->setup->train);

@@ -251,7 +251,7 @@ void rerun_begin(struct rerun *r)
     r->stored = mem_array(want, sizeof *r->stored);
     for (size_t i = 0; i < want; i++)
         r->stored[i] = -1;
-    signals_catch();
+    signals_bound(NULL, NULL);
 }
 
 enum status rerun_train(struct rerun *r, struct error *err)

@@ -294,6 +294,39 @@ TRAWL_EXPORT const struct env_def *trawl_env(void)
     fails("the basket is lost after step 201", "train", library, "--train.device", "cpu", "-q", code=1)
 
 
+def test_a_step_that_never_ends_does_not_outlive_a_signal(folder):
+    """A game that loops for ever once it is told to: one SIGTERM ends training and evaluation, and the policy stays."""
+    loop = """#include <stdio.h>
+#include <stdlib.h>
+static void loop(void)
+{
+    FILE *file = getenv("LOOP") != NULL ? fopen(getenv("LOOP"), "w") : NULL;
+    if (file != NULL)
+        fclose(file);
+    for (volatile int i = 0; file != NULL;)
+        i = 0;
+}
+"""
+    new_game(folder, change=("state->apple_y++;", "state->apple_y++; loop();"), build=False)
+    (folder / "apples.h").write_text(loop + (folder / "apples.h").read_text())
+    run("env", "build", "apples.h", cwd=folder)
+    steps = ("--train.total_timesteps", "20k", "--train.device", "cpu", "-q")
+    run("train", "./apples.so", *steps, "-o", "whole.ckpt", cwd=folder)
+    hung = [tap.start(*args, cwd=folder, env=dict(os.environ, LOOP=args[0]))
+            for args in (("train", "./apples.so", *steps, "-o", "cut.ckpt"), ("eval", "whole.ckpt"))]
+    for process, name in zip(hung, ("train", "eval")):
+        tap.wait_for((folder / name).exists, process)
+    for process in hung:
+        process.terminate()
+    (_, trained), (_, played) = (tap.end(process, code=130) for process in hung)
+    for err in (trained, played):
+        assert "the game has not come back" in err, err
+    assert "its policy is saved in cut.ckpt.policy" in trained and not (folder / "cut.ckpt").exists(), trained
+    run("eval", "cut.ckpt.policy", cwd=folder)
+    run("train", "./apples.so", *steps, "--from-policy", "cut.ckpt.policy", cwd=folder)
+    fails("holds a policy alone", "train", "--resume", "cut.ckpt.policy", cwd=folder)
+
+
 def test_a_mask_is_declared_twice_and_written(folder):
     new_game(folder, change=("n_heads = 1;", "n_heads = 1; ret_shape->has_mask = true;"), build=False)
     assert "does not define ENV_GAME_HAS_MASK" in said("env", "build", "apples.h", cwd=folder)
