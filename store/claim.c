@@ -3,7 +3,7 @@
  * Invariants: (1) a claim takes a trial from the queue and opens its lease in one transaction, so each attempt has one
  * node; (2) the lease of a node ends by the database's clock alone, in the transaction that compares it with until_ms:
  * a node that is slow and a lease that is kept at the last moment cannot cross; (3) whatever a node writes of a trial,
- * it writes with its open lease, or it is a late result (store_lease_tell_late). */
+ * it writes with its open lease, or it is a late result (store_lease_finish_late). */
 #include "store/store_priv.h"
 
 #include "base/mem.h"

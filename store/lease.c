@@ -1,14 +1,14 @@
 /* lease.c - leases: a client that trains elsewhere has one attempt of a trial until it reports the result or is silent
  * for too long.
  *
- *   open -> told       its result is the trial's
+ *   open -> reported   its result is the trial's
  *     |---> expired    silent: the trial is queued again, after LEASES_OF_TRIAL of its leases lost
  *     '---> returned   given back, or recalled: the trial is queued again
  *   expired, returned: a result that comes now is kept in the lease and changes no trial
  *
  * Invariants: (1) a trial has at most one open lease, and is running while it has; (2) a change of a lease's state and
  * that of its trial are one transaction, with the states that both may come from in its WHERE; (3) a lease is never
- * removed, and what was told of it is written once. When a client's lease ends is the controller's decision, by its own
+ * removed, and its result is written once. When a client's lease ends is the controller's decision, by its own
  * clock: until_ms is for people. A node's lease ends by until_ms and the database's clock (claim.c). */
 #include "store/store_priv.h"
 
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const state_names[LEASE_STATES] = {"open", "told", "expired", "returned"};
+static const char *const state_names[LEASE_STATES] = {"open", "reported", "expired", "returned"};
 
 const char *lease_state_name(enum lease_state state)
 {
@@ -29,7 +29,8 @@ void lease_free(struct lease *lease)
 {
     if (lease == NULL)
         return;
-    mem_free(lease->told);
+    mem_free(lease->result);
+    mem_free(lease->branches);
     *lease = (struct lease){0};
 }
 
@@ -55,7 +56,8 @@ static enum status read_lease(struct store *store, struct db_stmt *stmt, struct 
         snprintf(what, sizeof what, "a lease of the trial with id %lld", (long long)db_i64(stmt, 3));
         return store_damaged(store, what, err);
     }
-    lease->told = db_copy_text(stmt, 12);
+    lease->result = db_copy_text(stmt, 12);
+    lease->branches = db_copy_text(stmt, 15);
     lease->id = db_i64(stmt, 2);
     lease->trial_id = db_i64(stmt, 3);
     lease->attempt = db_i64(stmt, 4);
@@ -128,7 +130,7 @@ enum status store_lease_list(struct store *store, int64_t trial_id, struct lease
 }
 
 /* A part of a transaction, before the trial starts; fills id and attempt. ended_ms 0: it is open. */
-static enum status insert(struct store *store, struct lease *lease, const char *told_json, struct error *err)
+static enum status insert(struct store *store, struct lease *lease, const char *result_json, struct error *err)
 {
     static const char what[] = "recording a lease";
     struct db_stmt *stmt;
@@ -143,7 +145,7 @@ static enum status insert(struct store *store, struct lease *lease, const char *
     db_bind_i64(stmt, 6, lease->until_ms);
     if (lease->ended_ms != 0)
         db_bind_i64(stmt, 7, lease->ended_ms);
-    db_bind_text(stmt, 8, told_json);
+    db_bind_text(stmt, 8, result_json);
     TRY(store_sql_step(store, stmt, &step, what, err));
     lease->id = db_i64(stmt, 0);
     lease->attempt = db_i64(stmt, 1);
@@ -220,8 +222,8 @@ static enum status trial_of(struct store *store, int64_t lease_id, int64_t *ret_
                           : FAIL(err, ST_NOTFOUND, "%s has no lease with id %lld", store->path, (long long)lease_id);
 }
 
-enum status store_lease_tell(struct store *store, int64_t lease_id, const struct trial_result *result,
-                             const char *told_json, const char *outbox_json, struct error *err)
+enum status store_lease_finish(struct store *store, int64_t lease_id, const struct trial_result *result,
+                               const char *result_json, const char *outbox_json, struct error *err)
 {
     static const char what[] = "recording a client's result";
     int64_t trial_id = 0;
@@ -230,10 +232,10 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
 
     TRY(trial_of(store, lease_id, &trial_id, err));
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql(store, SQL_LEASE_TELL, &stmt, err);
+    rc = store_sql(store, SQL_LEASE_FINISH, &stmt, err);
     if (rc == ST_OK) {
         db_bind_i64(stmt, 1, lease_id);
-        db_bind_text(stmt, 2, told_json);
+        db_bind_text(stmt, 2, result_json);
         db_bind_i64(stmt, 3, clock_utc_ms());
         rc = store_lease_change(store, stmt, lease_id, what, err);
     }
@@ -243,8 +245,8 @@ enum status store_lease_tell(struct store *store, int64_t lease_id, const struct
     return store_end(store, rc, what, err);
 }
 
-static enum status put_told(struct store *store, int64_t lease_id, size_t sql, const char *json, const char *what,
-                            struct error *err)
+static enum status put_text(struct store *store, int64_t lease_id, enum store_sql sql, const char *json,
+                            const char *what, struct error *err)
 {
     struct db_stmt *stmt;
     enum status rc;
@@ -256,32 +258,19 @@ static enum status put_told(struct store *store, int64_t lease_id, size_t sql, c
         db_bind_text(stmt, 2, json);
         rc = store_lease_change(store, stmt, lease_id, what, err);
     }
+    store_hint(store, STORE_HINT_RESULTS);
     return store_end(store, rc, what, err);
 }
 
-enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json, struct error *err)
+enum status store_lease_finish_late(struct store *store, int64_t lease_id, const char *result_json, struct error *err)
 {
-    return put_told(store, lease_id, SQL_LEASE_LATE, told_json, "recording a late result", err);
-}
-
-#define BRANCHES_BEGIN "{\"branches\":" /* SQL_LEASE_LATE knows it too */
-
-bool lease_has_result(const struct lease *lease)
-{
-    return lease->told != NULL && strncmp(lease->told, BRANCHES_BEGIN, strlen(BRANCHES_BEGIN)) != 0;
+    return put_text(store, lease_id, SQL_LEASE_LATE, result_json, "recording a late result", err);
 }
 
 enum status store_lease_put_branches(struct store *store, int64_t lease_id, const char *branches_json,
                                      struct error *err)
 {
-    size_t size = strlen(branches_json) + sizeof BRANCHES_BEGIN + 1;
-    char *json = mem_alloc(size);
-
-    snprintf(json, size, BRANCHES_BEGIN "%s}", branches_json);
-    enum status rc = put_told(store, lease_id, SQL_LEASE_BRANCHES, json, "recording branches", err);
-    mem_free(json);
-    store_hint(store, STORE_HINT_RESULTS);
-    return rc;
+    return put_text(store, lease_id, SQL_LEASE_BRANCHES, branches_json, "recording branches", err);
 }
 
 enum status store_lease_release(struct store *store, int64_t lease_id, enum lease_state state,
@@ -330,11 +319,11 @@ enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_st
 }
 
 enum status store_trial_add(struct store *store, struct trial *trial, const struct trial_result *result,
-                            const char *client, const char *key, const char *told_json, const char *outbox_json,
+                            const char *client, const char *key, const char *result_json, const char *outbox_json,
                             struct error *err)
 {
     static const char what[] = "adding a result from elsewhere";
-    struct lease lease = {.state = LEASE_TOLD};
+    struct lease lease = {.state = LEASE_REPORTED};
     struct trial made = *trial;
     enum status rc;
 
@@ -348,11 +337,11 @@ enum status store_trial_add(struct store *store, struct trial *trial, const stru
     if (rc == ST_OK)
         rc = store_trial_finish_part(store, made.id, result, outbox_json, err);
     if (rc == ST_OK) {
-        lease = (struct lease){.trial_id = made.id, .state = LEASE_TOLD, .given_ms = clock_utc_ms()};
+        lease = (struct lease){.trial_id = made.id, .state = LEASE_REPORTED, .given_ms = clock_utc_ms()};
         lease.until_ms = lease.ended_ms = lease.given_ms;
         snprintf(lease.client, sizeof lease.client, "%s", client);
         snprintf(lease.token, sizeof lease.token, "%s", key);
-        rc = insert(store, &lease, told_json, err);
+        rc = insert(store, &lease, result_json, err);
     }
     TRY(store_end(store, rc, what, err));
     *trial = made;

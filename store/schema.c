@@ -262,6 +262,44 @@ static const char migration_11[] =
     ") STRICT, WITHOUT ROWID;"
     "ALTER TABLE lease ADD COLUMN stop TEXT;"; /* why the study asks its client, a node, to end the trial; NULL: it does not */
 
+/* 12: a lease's state and columns get the names that reports have, and the branches of a node's attempt, which stood in the
+ * result's column until there was one, a column of their own. */
+static const char migration_12[] =
+    "ALTER TABLE lease ADD COLUMN branches TEXT CHECK (branches IS NULL OR json_valid(branches));";
+static const char migration_12_lite[] = /* whose checks never change */
+    "ALTER TABLE lease RENAME TO lease_11;"
+    "CREATE TABLE lease ("
+    "  id INTEGER PRIMARY KEY,"
+    "  trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,"
+    "  attempt INTEGER NOT NULL," /* of the trial, that it is for */
+    "  client TEXT NOT NULL,"
+    "  token TEXT NOT NULL UNIQUE,"
+    "  state TEXT NOT NULL CHECK (state IN ('open', 'reported', 'expired', 'returned')),"
+    "  given_ms INTEGER NOT NULL,"
+    "  until_ms INTEGER NOT NULL,"
+    "  ended_ms INTEGER,"
+    "  seq INTEGER NOT NULL DEFAULT -1," /* of the last report */
+    "  result TEXT CHECK (result IS NULL OR json_valid(result))," /* as it came; late unless state is 'reported' */
+    "  checksum INTEGER,"
+    "  stop TEXT,"
+    "  branches TEXT CHECK (branches IS NULL OR json_valid(branches))"
+    ") STRICT;"
+    "INSERT INTO lease SELECT id, trial_id, attempt, client, token, CASE state WHEN 'told' THEN 'reported' ELSE state "
+    "END,"
+    "  given_ms, until_ms, ended_ms, seq, CASE WHEN told LIKE '{\"branches\":%' THEN NULL ELSE told END,"
+    "  CASE WHEN told IS NULL AND state <> 'told' THEN checksum END, stop, json_extract(told, '$.branches') FROM "
+    "lease_11;"
+    "DROP TABLE lease_11;"
+    "CREATE INDEX lease_by_trial ON lease (trial_id);"
+    "CREATE UNIQUE INDEX lease_open ON lease (trial_id) WHERE state = 'open';";
+static const char migration_12_pg[] =
+    "ALTER TABLE lease RENAME COLUMN told TO result;"
+    "ALTER TABLE lease DROP CONSTRAINT lease_state_check;"
+    "UPDATE lease SET branches = (result::json -> 'branches')::text, checksum = NULL,"
+    "  result = CASE WHEN result LIKE '{\"branches\":%' THEN NULL ELSE result END WHERE result IS NOT NULL;"
+    "UPDATE lease SET state = 'reported', checksum = NULL WHERE state = 'told';"
+    "ALTER TABLE lease ADD CONSTRAINT lease_state_check CHECK (state IN ('open', 'reported', 'expired', 'returned'));";
+
 /* both: as SQLite has it, for PostgreSQL translated by pg_translate; lite, pg: after it, for one of them; NULL: nothing. */
 static const struct {
     const char *both, *lite, *pg;
@@ -275,7 +313,8 @@ static const struct {
                   {migration_8, NULL, NULL},
                   {migration_9, NULL, NULL},
                   {migration_10, NULL, NULL},
-                  {migration_11, NULL, NULL}};
+                  {migration_11, NULL, NULL},
+                  {migration_12, migration_12_lite, migration_12_pg}};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 /* What each transaction needs (pg_begin), before the first one, and requests to the controller (mail.c): no part of a

@@ -108,7 +108,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
 
     [SQL_LEASE_INSERT] =
         "INSERT INTO lease (trial_id, attempt, client, token, state, given_ms, until_ms, ended_ms, "
-        "told) SELECT id, attempt + CASE WHEN ?4 = 'open' THEN 1 ELSE 0 END, ?2, ?3, ?4, CAST(?5 AS INTEGER), "
+        "result) SELECT id, attempt + CASE WHEN ?4 = 'open' THEN 1 ELSE 0 END, ?2, ?3, ?4, CAST(?5 AS INTEGER), "
         "CAST(?6 AS INTEGER), CAST(?7 AS INTEGER), ?8 FROM trial "
         "WHERE id = ?1 AND (?4 <> 'open' OR state = 'queued') RETURNING id, attempt",
     [SQL_LEASE_ROW] = "SELECT * FROM lease WHERE id = ?1",
@@ -121,10 +121,11 @@ static const char *const store_sql_text[SQL_COUNT] = {
                            "WHERE trial_id = ?1 ORDER BY lease.id",
     [SQL_LEASE_EXTEND] = "UPDATE lease SET until_ms = ?2, seq = CASE WHEN seq < ?3 THEN ?3 ELSE seq END "
                          "WHERE id = ?1 AND state = 'open'",
-    [SQL_LEASE_TELL] = "UPDATE lease SET state = 'told', told = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
-    [SQL_LEASE_LATE] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND "
-                       "(told IS NULL OR told LIKE '{\"branches\":%')",
-    [SQL_LEASE_BRANCHES] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state = 'open'",
+    [SQL_LEASE_FINISH] =
+        "UPDATE lease SET state = 'reported', result = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
+    [SQL_LEASE_LATE] =
+        "UPDATE lease SET result = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND result IS NULL",
+    [SQL_LEASE_BRANCHES] = "UPDATE lease SET branches = ?2 WHERE id = ?1 AND result IS NULL",
     [SQL_LEASE_END] = "UPDATE lease SET state = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_EXPIRED] = "SELECT count(*) FROM lease WHERE trial_id = ?1 AND state = 'expired'",
 
@@ -144,7 +145,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "SELECT name, host, device, job, slots, started_ms, beat_ms FROM node WHERE beat_ms >= ?1 ORDER BY name",
     [SQL_NODE_TRIALS] =
         "SELECT lease.client, sum(CASE lease.state WHEN 'open' THEN 1 ELSE 0 END), "
-        "sum(CASE lease.state WHEN 'told' THEN 1 ELSE 0 END) FROM lease JOIN trial ON trial.id = lease.trial_id "
+        "sum(CASE lease.state WHEN 'reported' THEN 1 ELSE 0 END) FROM lease JOIN trial ON trial.id = lease.trial_id "
         "WHERE trial.study_id = ?1 AND lease.token LIKE '" NODE_TOKEN "%' GROUP BY lease.client",
     [SQL_NODE_DELETE] = "DELETE FROM node WHERE name = ?1",
     [SQL_NODE_TRIM] = "DELETE FROM node WHERE beat_ms < ?1",

@@ -62,7 +62,7 @@ enum status store_studies_held(struct store *store, bool held, struct held_study
 
 /* -- stores in PostgreSQL (address.c) -- */
 bool store_is_address(const char *path); /* "postgresql://..." or "postgres://..." */
-/* Is there something at the path that could be a store? Of an address only opening it tells: true. */
+/* Is there something at the path that could be a store? Of an address only opening it shows that: true. */
 bool store_may_exist(const char *path);
 /* ST_USAGE: an address that cannot be, has a password, or that this build does not know. Files are fine. */
 enum status store_address_check(const char *path, struct error *err) MUST_USE;
@@ -339,7 +339,7 @@ void mark_list_free(struct trial_mark *marks, size_t n);
 /* -- leases (lease.c): trials that clients train elsewhere. A lease is one client's right to one attempt of a trial -- */
 enum lease_state {
     LEASE_OPEN, /* its trial is running */
-    LEASE_TOLD, /* what its client reported is the trial's result */
+    LEASE_REPORTED, /* what its client reported is the trial's result */
     LEASE_EXPIRED, /* its client was silent for too long */
     LEASE_RETURNED, /* its trial went back into the queue: given back by its client, or recalled by people */
     LEASE_STATES
@@ -357,11 +357,10 @@ struct lease {
     char client[LEASE_CLIENT_MAX], token[LEASE_TOKEN_MAX];
     int64_t given_ms, until_ms, ended_ms; /* ended_ms 0: open */
     int64_t seq; /* of its client's last report; -1: none */
-    char
-        *told; /* owned; JSON: the result as its client reported it, too late unless the state is 'told'; or, before it,
-                 * the branches of a node's attempt; NULL: none */
+    /* JSON, owned; NULL: none. What its client reported, too late unless the state is LEASE_REPORTED; and the branches
+     * that a node's attempt has had so far. */
+    char *result, *branches;
 };
-bool lease_has_result(const struct lease *lease); /* told is more than branches */
 void lease_free(struct lease *lease); /* what it owns; NULL-safe */
 void lease_list_free(struct lease *leases, size_t n);
 /* queued -> running, and a lease of trial_id for client under token until until_ms; the rest is filled in. ST_EXISTS
@@ -378,23 +377,23 @@ enum status store_lease_list(struct store *store, int64_t trial_id, struct lease
  * none). */
 enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq,
                                const struct metric_report *report, struct error *err) MUST_USE;
-/* open -> told, and the trial's result (store_trial_finish), in one transaction. ST_EXISTS when it is not open. */
-enum status store_lease_tell(struct store *store, int64_t lease_id, const struct trial_result *result,
-                             const char *told_json, const char *outbox_json, struct error *err) MUST_USE;
+/* open -> reported, and the trial's result (store_trial_finish), in one transaction. ST_EXISTS when it is not open. */
+enum status store_lease_finish(struct store *store, int64_t lease_id, const struct trial_result *result,
+                               const char *result_json, const char *outbox_json, struct error *err) MUST_USE;
 /* What came of an expired or returned lease: kept, and not the trial's result. ST_EXISTS: there is one already. */
-enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json,
-                                  struct error *err) MUST_USE;
-/* Of an open lease (ST_EXISTS): the branches that a node's attempt has had so far, [{...}, ...]. They stay if it ends
- * without a result. */
+enum status store_lease_finish_late(struct store *store, int64_t lease_id, const char *result_json,
+                                    struct error *err) MUST_USE;
+/* The branches that a node's attempt has had so far, [{...}, ...]; they stay if it ends without a result. ST_EXISTS: it
+ * has its result. */
 enum status store_lease_put_branches(struct store *store, int64_t lease_id, const char *branches_json,
                                      struct error *err) MUST_USE;
 /* open -> expired or returned; its trial is queued again, or lost when LEASES_OF_TRIAL of its leases have expired. */
 enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_state state,
                             enum trial_state *ret_trial_state, struct error *err) MUST_USE;
 /* A trial that was trained elsewhere: inserted (as store_trial_create does) with its result and a lease in the state
- * told, whose token is key, in one transaction. ST_EXISTS when there is a lease of that token. */
+ * reported, whose token is key, in one transaction. ST_EXISTS when there is a lease of that token. */
 enum status store_trial_add(struct store *store, struct trial *trial, const struct trial_result *result,
-                            const char *client, const char *key, const char *told_json, const char *outbox_json,
+                            const char *client, const char *key, const char *result_json, const char *outbox_json,
                             struct error *err) MUST_USE;
 
 /* -- nodes (claim.c): programs that take trials of the store by themselves, and report into it -- */

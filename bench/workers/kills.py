@@ -263,13 +263,13 @@ def check(cluster):
     n, distinct = ask("SELECT count(*), count(DISTINCT number) FROM trawl.trial")[0]
     if n != distinct:
         faults.append("%s trials with %s numbers" % (n, distinct))
-    twice = ask("SELECT trial_id FROM trawl.lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1")
+    twice = ask("SELECT trial_id FROM trawl.lease WHERE state = 'reported' GROUP BY 1 HAVING count(*) > 1")
     if twice:
         faults.append("trials with two results: %s" % twice)
-    told = int(ask("SELECT count(*) FROM trawl.lease WHERE state = 'told'")[0][0])
+    results = int(ask("SELECT count(*) FROM trawl.lease WHERE state = 'reported'")[0][0])
     ended = int(ask("SELECT count(*) FROM trawl.trial WHERE state IN ('done', 'failed', 'stopped')")[0][0])
-    if told != ended:
-        faults.append("%d results of leases, %d trials with one" % (told, ended))
+    if results != ended:
+        faults.append("%d results of leases, %d trials with one" % (results, ended))
     left = [p.name for p in (cluster.folder / "spool").glob("*") if p.suffix != ".tmp"]
     if left:
         faults.append("results that no one took: %s" % left)

@@ -31,7 +31,7 @@ def measure(args, n):
     after, took = cpu_s(sweep.pid), time.monotonic() - from_s
     share = {name: 100 * (after[name] - before[name]) / took for name in after}
     others = ", ".join("%s %.1f %%" % item for item in sorted(share.items(), key=lambda item: -item[1])[:3] if item[1] >= 0.05)
-    words = [one.communicate()[0].split() for one in nodes]  # told N, R a second, B % of the slots busy
+    words = [one.communicate()[0].split() for one in nodes]  # results N, R a second, B % of the slots busy
     rate, busy = sum(float(w[2]) for w in words), sum(float(w[5]) for w in words) / len(words)
     print("| %d | %.1f | %.1f %% | %.1f %% (%s) |" % (n, rate, busy, sum(share.values()), others), flush=True)
     sweep.send_signal(signal.SIGINT)

@@ -2,7 +2,7 @@
  * controller and its database cost with many of them.
  *
  * usage: sleeping_nodes STORE N TRIAL_S SECONDS: each trial sleeps between half and one and a half TRIAL_S and reports
- * 24 points of 12 numbers on its way. Prints trials told and the rate, by the last two thirds of the time. */
+ * 24 points of 12 numbers on its way. Prints results and the rate, by the last two thirds of the time. */
 #include "base/os/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -24,7 +24,7 @@ struct sleeper {
 };
 
 static struct store *store;
-static int64_t study_id, n_told, n_empty, n_tokens;
+static int64_t study_id, n_results, n_empty, n_tokens;
 static struct rng rng;
 
 static void check(enum status rc, const struct error *err)
@@ -52,7 +52,7 @@ static void report(struct sleeper *s, double now_s)
         check(rc, &err);
 }
 
-static void tell(struct sleeper *s)
+static void finish(struct sleeper *s)
 {
     struct error err = {0};
     struct trial_result result = {.state = TRIAL_DONE,
@@ -63,11 +63,11 @@ static void tell(struct sleeper *s)
                                   .env_steps = 24000,
                                   .device = "sleeping",
                                   .cost_method = "wall"};
-    enum status rc = store_lease_tell(store, s->lease.id, &result, "{}", NULL, &err);
+    enum status rc = store_lease_finish(store, s->lease.id, &result, "{}", NULL, &err);
 
     if (rc != ST_EXISTS)
         check(rc, &err);
-    n_told++;
+    n_results++;
     s->lease = (struct lease){0};
 }
 
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
                 busy += s->lease.id != 0;
                 looks++;
             } else {
-                early = n_told;
+                early = n_results;
             }
             if (s->lease.id == 0) {
                 queued = queued && now_s >= s->due_s && claim(s, now_s, trial_s);
@@ -132,14 +132,14 @@ int main(int argc, char **argv)
                 report(s, now_s);
                 s->due_s = s->begun_s + s->cost_s * (s->reports + 1) / (REPORTS + 1);
             } else if (now_s >= s->due_s) {
-                tell(s);
+                finish(s);
                 queued = queued && claim(s, now_s, trial_s);
             }
         }
         usleep(queued ? 2000 : (useconds_t)(WAIT_S * 1e6 / 4));
     }
-    printf("told %lld, %.2f a second, %.1f %% of the slots busy\n", (long long)n_told,
-           (double)(n_told - early) / (seconds * 2 / 3), 100 * busy / looks);
+    printf("results %lld, %.2f a second, %.1f %% of the slots busy\n", (long long)n_results,
+           (double)(n_results - early) / (seconds * 2 / 3), 100 * busy / looks);
     check(store_node_forget(store, node.name, &err), &err);
     store_close(store);
     return 0;

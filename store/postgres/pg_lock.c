@@ -38,7 +38,7 @@ void pg_name_self(char who[PG_WHO_MAX])
     for (char *c = host; *c != '\0'; c++) /* it stands in SQL */
         if (*c == '\'' || *c == '\\')
             *c = '_';
-    /* The last word tells this connection from others of the process. */
+    /* The last word distinguishes this connection from others of the process. */
     snprintf(who, PG_WHO_MAX, "trawl %ld %.31s %x", (long)getpid(), host, (unsigned)(clock_mono_ns() >> 10));
 }
 

@@ -251,10 +251,10 @@ static void send_rest(struct agent_job *job)
     }
 }
 
-/* -- tell -- */
+/* -- results -- */
 
 /* The result in path is sent until it is acknowledged; what is refused is kept for a person. */
-static void tell(struct agent_job *job, int64_t trial, const cJSON *body, const char *path)
+static void send_result(struct agent_job *job, int64_t trial, const cJSON *body, const char *path)
 {
     double give_up_s = INFINITY, wait_s;
     char text[ERROR_TEXT_MAX];
@@ -306,9 +306,9 @@ static void keep_result(struct agent_job *job, char *ret_path)
     ret_path[0] = '\0';
 }
 
-static void tell_result(struct agent_job *job, const char *path)
+static void end_trial(struct agent_job *job, const char *path)
 {
-    tell(job, trial_of(job), job->result, path);
+    send_result(job, trial_of(job), job->result, path);
     pthread_mutex_lock(&job->lock);
     cJSON_Delete(job->result);
     cJSON_Delete(job->answer);
@@ -321,7 +321,7 @@ static void tell_result(struct agent_job *job, const char *path)
 }
 
 /* Results that an earlier agent left are reported first. */
-static void tell_left(struct agent_job *job)
+static void send_left(struct agent_job *job)
 {
     const struct ask_place *place = &job->set->place;
     struct spooled *list = NULL;
@@ -332,7 +332,7 @@ static void tell_left(struct agent_job *job)
                    &why) != ST_OK)
         log_warn("%s, continuing", why.text);
     for (size_t i = 0; i < n; i++)
-        tell(job, list[i].trial, list[i].body, list[i].path);
+        send_result(job, list[i].trial, list[i].body, list[i].path);
     spool_list_free(list, n);
 }
 
@@ -341,13 +341,13 @@ static void *talk(void *ctx)
     struct agent_job *job = ctx;
 
     if (job->slot == &job->set->slots[0])
-        tell_left(job);
+        send_left(job);
     while (ask(job)) {
         char path[PATH_MAX];
         report_until_end(job);
         keep_result(job, path);
         send_rest(job);
-        tell_result(job, path);
+        end_trial(job, path);
         pthread_mutex_lock(&job->lock);
         bool quit = job->quit;
         pthread_mutex_unlock(&job->lock);

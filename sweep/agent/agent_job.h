@@ -43,7 +43,7 @@ struct agent_job {
     char stop_why[ERROR_TEXT_MAX]; /* with stop: the study's reason; "": the trial is to continue elsewhere */
     cJSON *answer; /* of ask, until the result is reported; owned */
     cJSON *reports; /* a list that waits; owned */
-    cJSON *result; /* the body of tell; owned */
+    cJSON *result; /* the body of the trial's `tell` request; owned */
     struct error err; /* why it is over; ST_OK: the study has ended */
 
     struct program_run *run; /* main's, like seq */

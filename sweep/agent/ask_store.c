@@ -253,6 +253,19 @@ static enum status keep_metrics(struct ask_store *c, struct store_study *s, cons
     return rc;
 }
 
+/* Those that a message has. */
+static enum status put_branches(struct ask_store *c, const struct lease *lease, const cJSON *message, struct error *err)
+{
+    const cJSON *branches = cJSON_GetObjectItemCaseSensitive(message, "branches");
+
+    if (branches == NULL)
+        return ST_OK;
+    char *text = json_print(branches, false);
+    enum status rc = store_lease_put_branches(c->store, lease->id, text, err);
+    mem_free(text);
+    return rc;
+}
+
 static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
 {
     const cJSON *message = cJSON_GetObjectItemCaseSensitive(body, "message");
@@ -275,11 +288,8 @@ static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_an
                  text_of(message, "reason"));
         rc = store_trial_clear(c->store, lease.trial_id, err);
     }
-    if (rc == ST_OK && strcmp(type, "branches") == 0) {
-        char *branches = json_print(cJSON_GetObjectItemCaseSensitive(message, "branches"), false);
-        rc = store_lease_put_branches(c->store, lease.id, branches, err);
-        mem_free(branches);
-    }
+    if (rc == ST_OK)
+        rc = put_branches(c, &lease, message, err);
     lease_free(&lease);
     if (rc != ST_OK)
         return rc;
@@ -290,7 +300,7 @@ static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_an
     return ST_OK;
 }
 
-/* ---- tell ---- */
+/* ---- results ---- */
 
 /* The trial goes back into the queue: nothing of it is a result. */
 static enum status give_back(struct ask_store *c, struct store_study *s, const struct lease *lease, bool lost,
@@ -302,8 +312,8 @@ static enum status give_back(struct ask_store *c, struct store_study *s, const s
     return after == TRIAL_QUEUED ? track_rows_pause(s->rows, lease->trial_id, 0, err) : ST_OK;
 }
 
-static enum status tell_result(struct ask_store *c, struct store_study *s, const struct lease *lease,
-                               const cJSON *message, struct error *err)
+static enum status finish_in_time(struct ask_store *c, struct store_study *s, const struct lease *lease,
+                                  const cJSON *message, struct error *err)
 {
     struct run_result *run = mem_alloc(sizeof *run);
     char *text = json_print(message, false), class[DEVICE_CLASS_MAX];
@@ -316,7 +326,7 @@ static enum status tell_result(struct ask_store *c, struct store_study *s, const
     rc = run_result_settle(run, &s->view, c->store, lease->trial_id, message, err);
     if (rc == ST_OK) {
         const struct trial_result *r = run_result_texts(run);
-        rc = store_lease_tell(c->store, lease->id, r, text, track_rows_result(s->rows, r), err);
+        rc = store_lease_finish(c->store, lease->id, r, text, track_rows_result(s->rows, r), err);
     }
     mem_free(run->outcomes);
     mem_free(run);
@@ -325,8 +335,8 @@ static enum status tell_result(struct ask_store *c, struct store_study *s, const
 }
 
 /* The lease has ended: by this result, which comes again, or before it. */
-static enum status tell_late(struct ask_store *c, const cJSON *message, struct lease *lease, bool *ret_late,
-                             struct error *err)
+static enum status finish_late(struct ask_store *c, const cJSON *message, struct lease *lease, bool *ret_late,
+                               struct error *err)
 {
     char token[LEASE_TOKEN_MAX];
     enum status rc;
@@ -334,18 +344,18 @@ static enum status tell_late(struct ask_store *c, const cJSON *message, struct l
     snprintf(token, sizeof token, "%s", lease->token);
     lease_free(lease);
     TRY(store_lease_find(c->store, token, lease, err));
-    if (lease->state == LEASE_TOLD)
+    if (lease->state == LEASE_REPORTED)
         return ST_OK;
     *ret_late = true;
-    if (lease_has_result(lease) || message == NULL)
+    if (lease->result != NULL || message == NULL)
         return ST_OK;
     char *text = json_print(message, false);
-    rc = store_lease_tell_late(c->store, lease->id, text, err);
+    rc = store_lease_finish_late(c->store, lease->id, text, err);
     mem_free(text);
     return rc;
 }
 
-static enum status tell(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
+static enum status finish(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
 {
     const cJSON *message = cJSON_GetObjectItemCaseSensitive(body, "message");
     const char *state = json_get_str(body, "state");
@@ -357,9 +367,11 @@ static enum status tell(struct ask_store *c, const cJSON *body, cJSON **ret_answ
 
     if (rc == ST_OK) {
         rc = state != NULL ? give_back(c, s, &lease, strcmp(state, "lost") == 0, &why)
-                           : tell_result(c, s, &lease, message, &why);
+                           : put_branches(c, &lease, message, &why);
+        if (rc == ST_OK && state == NULL)
+            rc = finish_in_time(c, s, &lease, message, &why);
         if (rc == ST_EXISTS)
-            rc = tell_late(c, state == NULL ? message : NULL, &lease, &late, err);
+            rc = finish_late(c, state == NULL ? message : NULL, &lease, &late, err);
         else if (rc != ST_OK)
             rc = FAIL(err, rc, "%s", why.text);
     }
@@ -390,7 +402,7 @@ static enum status call(struct ask_store *c, const char *verb, const cJSON *body
     }
     return strcmp(verb, "ask") == 0      ? ask(c, body, ret_answer, err)
            : strcmp(verb, "report") == 0 ? report(c, body, ret_answer, err)
-                                         : tell(c, body, ret_answer, err);
+                                         : finish(c, body, ret_answer, err);
 }
 
 enum ask_outcome ask_store_call(struct ask_store *c, const char *verb, const cJSON *body, cJSON **ret_answer,

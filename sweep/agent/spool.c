@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define FILE_MAX (1u << 20)
-#define SUFFIX ".told.json"
+#define SUFFIX ".json"
 #define HALF_WRITTEN                                                                                                   \
     SUFFIX ".tmp." /* by file.h, of a process that was killed in that moment; the trial is trained again */
 #define HALF_WRITTEN_S 3600

@@ -12,7 +12,7 @@
 
 struct spooled {
     int64_t trial;
-    cJSON *body; /* of tell; owned */
+    cJSON *body; /* of the `tell` request; owned */
     char path[PATH_MAX]; /* of its file */
 };
 /* $XDG_STATE_HOME/trawl/agent, or ~/.local/state/trawl/agent. */

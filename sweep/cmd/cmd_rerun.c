@@ -174,7 +174,7 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     rc = train_all(r, err);
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);
-    if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) { /* what was trained is worth telling */
+    if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) { /* what was trained is worth showing */
         kept = keep(r, &why);
         rerun_print_spread(r); /* also what could not be stored */
     }

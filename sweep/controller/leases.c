@@ -1,6 +1,6 @@
-/* leases.c - trials that clients outside train: given, reported, told, taken back.
+/* leases.c - trials that clients outside train: given, reported on, finished, taken back.
  * Invariants: (1) ss->leases are the open leases of the study in the store; (2) their trials are running in the view;
- * (3) a lease ends once: told, expired or returned. */
+ * (3) a lease ends once: reported, expired or returned. */
 #include "sweep/controller/leases.h"
 
 #include "base/os/clock.h"
@@ -200,14 +200,14 @@ void leases_forget(struct sched_study *ss, struct held *h)
     *h = l->v[--l->n];
 }
 
-enum status leases_tell(struct scheduler *s, struct sched_study *ss, struct held *h, const struct trial_result *result,
-                        const char *told_json, struct error *err)
+enum status leases_finish(struct scheduler *s, struct sched_study *ss, struct held *h,
+                          const struct trial_result *result, const char *result_json, struct error *err)
 {
     size_t i = h->i;
     const char *row = track_rows_result(ss->track, result);
     enum status rc;
 
-    STORE_INSIST(rc, ss->store, err, store_lease_tell(ss->store, h->lease.id, result, told_json, row, err));
+    STORE_INSIST(rc, ss->store, err, store_lease_finish(ss->store, h->lease.id, result, result_json, row, err));
     TRY(rc);
     leases_forget(ss, h);
     TRY(sched_study_take_result(ss, i, result, err));

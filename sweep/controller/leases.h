@@ -46,8 +46,8 @@ enum status leases_give(struct scheduler *s, struct sched_study *ss, const char 
 enum status leases_report(struct scheduler *s, struct sched_study *ss, struct held *held, int64_t seq, double cost_s,
                           struct metric_report *report, struct error *err) MUST_USE;
 /* Records the result and ends the lease; held is gone. */
-enum status leases_tell(struct scheduler *s, struct sched_study *ss, struct held *held,
-                        const struct trial_result *result, const char *told_json, struct error *err) MUST_USE;
+enum status leases_finish(struct scheduler *s, struct sched_study *ss, struct held *held,
+                          const struct trial_result *result, const char *result_json, struct error *err) MUST_USE;
 struct held *leases_append(struct sched_study *ss, const struct lease *lease, size_t i, double now_s);
 void leases_forget(struct sched_study *ss, struct held *held); /* it has ended in the store */
 /* LEASE_EXPIRED or LEASE_RETURNED; held is gone. */

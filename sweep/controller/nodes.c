@@ -40,16 +40,16 @@ bool nodes_took(struct sched_study *ss, size_t i)
     return true;
 }
 
-/* The shorter runs that the node's result of trial i has. Each is added once, however often it comes by. */
+/* The shorter runs of a node's attempt of trial i. Each is added once, however often it comes by. */
 static enum status take_branches(struct sched_study *ss, size_t i, const char *text, struct error *err)
 {
-    cJSON *message = NULL, *branch;
+    cJSON *branches = NULL, *branch;
     struct error wrong = {0};
     enum status rc = ST_OK;
 
-    if (text == NULL || json_parse(text, strlen(text), &message, &wrong) != ST_OK)
+    if (text == NULL || json_parse(text, strlen(text), &branches, &wrong) != ST_OK)
         return ST_OK;
-    cJSON_ArrayForEach(branch, cJSON_GetObjectItemCaseSensitive(message, "branches"))
+    cJSON_ArrayForEach(branch, branches)
     {
         char class[DEVICE_CLASS_MAX];
         const char *device = json_get_str(branch, "device");
@@ -57,7 +57,7 @@ static enum status take_branches(struct sched_study *ss, size_t i, const char *t
         if (rc == ST_OK)
             rc = course_take_branch(ss, i, branch, device_costs_scale(ss->setup->sweep.device_costs, class), err);
     }
-    cJSON_Delete(message);
+    cJSON_Delete(branches);
     return rc;
 }
 
@@ -81,13 +81,13 @@ static enum status take_branches_of(struct sched_study *ss, size_t i, bool has_t
     TRY(store_lease_list(ss->store, ss->view.trials[i].id, &leases, &n, err));
     rc = ST_OK;
     for (size_t k = 0; k < n && rc == ST_OK; k++) {
-        if (leases[k].told == NULL || !lease_is_of_node(&leases[k]))
+        if (leases[k].branches == NULL)
             continue;
         if (!has_texts)
             rc = read_texts(ss, i, err);
         has_texts = true;
         if (rc == ST_OK)
-            rc = take_branches(ss, i, leases[k].told, err);
+            rc = take_branches(ss, i, leases[k].branches, err);
     }
     lease_list_free(leases, n);
     return rc;
@@ -145,14 +145,14 @@ static struct lease *find(struct lease *leases, size_t n, int64_t id)
 /* A lease that was kept, as the store has it now. */
 static enum status take_open(struct sched_study *ss, struct held *h, struct lease *now, struct error *err)
 {
-    char *told = h->lease.told;
+    char *known = h->lease.branches;
 
     h->lease.until_ms = now->until_ms;
-    if (now->told == NULL || (told != NULL && strcmp(told, now->told) == 0))
+    if (now->branches == NULL || (known != NULL && strcmp(known, now->branches) == 0))
         return ST_OK;
-    h->lease.told = now->told;
-    now->told = told;
-    return take_branches(ss, h->i, h->lease.told, err);
+    h->lease.branches = now->branches;
+    now->branches = known;
+    return take_branches(ss, h->i, h->lease.branches, err);
 }
 
 /* Leases that have ended, or were kept. */
@@ -196,8 +196,8 @@ static enum status take_claims(struct scheduler *s, struct sched_study *ss, stru
         if (rc != ST_OK)
             break;
         leases_append(ss, &open[k], i, s->now_s);
-        rc = take_branches(ss, i, open[k].told, err);
-        open[k].told = NULL; /* the study's now */
+        rc = take_branches(ss, i, open[k].branches, err);
+        open[k].result = open[k].branches = NULL; /* the study's now */
         ss->n_started++;
     }
     mem_free(held);

@@ -331,14 +331,15 @@ enum status sched_study_queue(struct sched_study *ss, const double *x, const cha
 
 enum status sched_study_add(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
                             const struct trial_result *result, const char *client, const char *key,
-                            const char *told_json, struct error *err)
+                            const char *result_json, struct error *err)
 {
     struct trial trial;
     enum status rc = make_trial(ss, x, env, origin, seed, NAN, &trial, err);
     const char *row = track_rows_result(ss->track, result);
 
     if (rc == ST_OK)
-        STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, client, key, told_json, row, err));
+        STORE_INSIST(rc, ss->store, err,
+                     store_trial_add(ss->store, &trial, result, client, key, result_json, row, err));
     if (rc == ST_OK) {
         study_view_append(&ss->view, &trial, x);
         rc = sched_study_take_result(ss, ss->view.n - 1, result, err);

@@ -65,21 +65,24 @@ static inline int place_remove(void **state)
 /* The first value of a statement that another program runs, -1: none; false: it failed. */
 static inline bool place_run(struct place *place, const char *sql, int *ret_value)
 {
-    char line[1000], out[100] = "";
+    char line[1000], file[80], out[100] = "";
     sqlite3_stmt *stmt = NULL;
     sqlite3 *db = NULL;
     bool ok;
 
     *ret_value = -1;
     if (!place_is_file()) {
-        snprintf(line, sizeof line, "%s -c \"SET search_path = trawl\" -c \"%s\" 2>/dev/null",
-                 getenv("TRAWL_TEST_PSQL"), sql);
-        FILE *psql = popen(line, "r");
-        if (psql == NULL)
+        snprintf(file, sizeof file, "%s/sql", place->dir);
+        snprintf(line, sizeof line, "%s -f %s 2>/dev/null", getenv("TRAWL_TEST_PSQL"), file);
+        FILE *text = fopen(file, "w"), *psql;
+        if (text == NULL || fprintf(text, "SET search_path = trawl;\n%s", sql) < 0 || fclose(text) != 0 ||
+            (psql = popen(line, "r")) == NULL)
             return false;
         if (fgets(out, sizeof out, psql) != NULL)
             *ret_value = atoi(out);
-        return pclose(psql) == 0;
+        ok = pclose(psql) == 0;
+        unlink(file);
+        return ok;
     }
     ok = sqlite3_open(place->path, &db) == SQLITE_OK && sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK;
     if (ok && sqlite3_step(stmt) == SQLITE_ROW)

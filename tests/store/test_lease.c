@@ -54,7 +54,7 @@ static void a_trial_has_one_client(void **state)
     OK(store_lease_list_open(store, study.id, &open, &n, err));
     assert_true(n == 2 && open[0].number == 0 && open[1].number == 1);
     assert_string_equal(open[0].client, "a");
-    assert_true(open[0].seq == -1 && open[0].told == NULL && open[0].until_ms == 60000);
+    assert_true(open[0].seq == -1 && open[0].result == NULL && open[0].until_ms == 60000);
     lease_list_free(open, n);
     FAILS(store_lease_find(store, "token-x", &b, err), ST_NOTFOUND, "no such lease");
     store_close(store);
@@ -71,19 +71,19 @@ static void a_result_is_the_trials_once(void **state)
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
     struct lease a = give(store, t.id, "a", "token-a");
-    FAILS(store_lease_tell(store, a.id, &wrong, "{}", NULL, err), ST_NUMERIC, "finite score");
+    FAILS(store_lease_finish(store, a.id, &wrong, "{}", NULL, err), ST_NUMERIC, "finite score");
     expect(store, study.id, 0, TRIAL_RUNNING, 1); /* and the lease is open as before: */
-    OK(store_lease_tell(store, a.id, &result, "{\"score\":0.5}", "{\"row\":1}", err));
-    FAILS(store_lease_tell(store, a.id, &other, "{\"score\":0.75}", "{\"row\":2}", err), ST_EXISTS, "ended");
-    FAILS(store_lease_tell_late(store, a.id, "{}", err), ST_EXISTS, "ended");
+    OK(store_lease_finish(store, a.id, &result, "{\"score\":0.5}", "{\"row\":1}", err));
+    FAILS(store_lease_finish(store, a.id, &other, "{\"score\":0.75}", "{\"row\":2}", err), ST_EXISTS, "ended");
+    FAILS(store_lease_finish_late(store, a.id, "{}", err), ST_EXISTS, "ended");
     store_close(store);
     OK(store_open_writer(&store, place->path, err));
     t = find(store, study.id, 0);
     assert_true(t.state == TRIAL_DONE && t.score == 0.5 && t.cost_s == 2);
     trial_free(&t);
     OK(store_lease_find(store, "token-a", &found, err));
-    assert_true(found.state == LEASE_TOLD && found.ended_ms > 0 && found.number == 0 && found.study_id == study.id);
-    assert_string_equal(found.told, "{\"score\":0.5}");
+    assert_true(found.state == LEASE_REPORTED && found.ended_ms > 0 && found.number == 0 && found.study_id == study.id);
+    assert_string_equal(found.result, "{\"score\":0.5}");
     lease_free(&found);
     int64_t n_rows;
     OK(store_outbox_count(store, study.id, NULL, &n_rows, err));
@@ -127,18 +127,18 @@ static void silence_puts_back_once_then_loses(void **state)
     assert_true(t.state == TRIAL_LOST && t.attempt == 3 && t.losses == 1 && t.finished_ms > 0);
     assert_string_equal(t.reason, "two clients had it, one after the other, and fell silent");
     /* Late results are kept with their leases, and change nothing. */
-    OK(store_lease_tell_late(store, a.id, "{\"score\":1}", err));
-    FAILS(store_lease_tell_late(store, a.id, "{\"score\":2}", err), ST_EXISTS, "result already");
-    OK(store_lease_tell_late(store, b.id, "{\"score\":3}", err));
-    FAILS(store_lease_tell(store, c.id, &result, "{}", NULL, err), ST_EXISTS, "ended");
+    OK(store_lease_finish_late(store, a.id, "{\"score\":1}", err));
+    FAILS(store_lease_finish_late(store, a.id, "{\"score\":2}", err), ST_EXISTS, "result already");
+    OK(store_lease_finish_late(store, b.id, "{\"score\":3}", err));
+    FAILS(store_lease_finish(store, c.id, &result, "{}", NULL, err), ST_EXISTS, "ended");
     struct lease d = {.trial_id = t.id, .client = "d", .token = "token-d"};
     FAILS(store_lease_give(store, &d, err), ST_EXISTS, "not in the queue");
     expect(store, study.id, 0, TRIAL_LOST, 3);
     OK(store_lease_list(store, t.id, &all, &n, err));
     assert_int_equal(n, 3);
     assert_true(all[0].state == LEASE_EXPIRED && all[1].state == LEASE_RETURNED && all[2].state == LEASE_EXPIRED);
-    assert_true(strcmp(all[0].told, "{\"score\":1}") == 0 && strcmp(all[1].told, "{\"score\":3}") == 0);
-    assert_null(all[2].told);
+    assert_true(strcmp(all[0].result, "{\"score\":1}") == 0 && strcmp(all[1].result, "{\"score\":3}") == 0);
+    assert_null(all[2].result);
     assert_true(all[0].seq == 1 && all[2].attempt == 3);
     lease_list_free(all, n);
     trial_free(&t);
@@ -232,7 +232,7 @@ static void random_clients_double_nothing(void **state)
     struct rng rng = rng_seed(5);
     char tokens[STEPS][16];
     int64_t ids[STEPS], trials[TRIALS];
-    int n_leases = 0, n_told = 0, n_refused = 0;
+    int n_leases = 0, n_results = 0, n_refused = 0;
     struct store_verdict verdict;
 
     OK(store_open_writer(&store, place->path, err));
@@ -252,19 +252,19 @@ static void random_clients_double_nothing(void **state)
             if (rc == ST_OK)
                 ids[n_leases++] = lease.id;
         } else if (what == 3) {
-            rc = store_lease_tell(store, ids[k], &result, "{}", NULL, NULL);
-            n_told += rc == ST_OK;
+            rc = store_lease_finish(store, ids[k], &result, "{}", NULL, NULL);
+            n_results += rc == ST_OK;
         } else if (what == 4) {
-            rc = store_lease_tell_late(store, ids[k], "{}", NULL);
+            rc = store_lease_finish_late(store, ids[k], "{}", NULL);
         } else {
             rc = store_lease_end(store, ids[k], what < 7 ? LEASE_RETURNED : LEASE_EXPIRED, &after, NULL);
         }
         assert_true(rc == ST_OK || rc == ST_EXISTS);
         n_refused += rc == ST_EXISTS;
     }
-    assert_true(n_told >= 3 && n_refused > 50); /* the walk has met both */
-    assert_int_equal(place_count(place, "trial WHERE state = 'done'"), n_told);
-    assert_int_equal(place_count(place, "lease WHERE state = 'told'"), n_told);
+    assert_true(n_results >= 3 && n_refused > 50); /* the walk has met both */
+    assert_int_equal(place_count(place, "trial WHERE state = 'done'"), n_results);
+    assert_int_equal(place_count(place, "lease WHERE state = 'reported'"), n_results);
     assert_int_equal(place_count(place, "trial AS t WHERE state = 'running' AND 1 <> (SELECT count(*) FROM lease WHERE "
                                         "trial_id = t.id AND state = 'open')"),
                      0);
@@ -283,6 +283,66 @@ static void random_clients_double_nothing(void **state)
     store_close(store);
     OK(store_verify(place->path, &verdict, NULL, NULL, err));
     assert_true(verdict.n_damaged == 0 && verdict.leases.n == n_leases && verdict.leases.n_unchecked == 0);
+}
+
+/* Back to version 11, where the branches stood in the column of the result until there was one. */
+static const char *const file_before_12[] = {
+    "DROP TABLE lease",
+    "CREATE TABLE lease (id INTEGER PRIMARY KEY, trial_id INTEGER, attempt INTEGER, client TEXT, token TEXT, state "
+    "TEXT, "
+    "given_ms INTEGER, until_ms INTEGER, ended_ms INTEGER, seq INTEGER, told TEXT, checksum INTEGER, stop TEXT)",
+    "PRAGMA user_version = 11", NULL};
+static const char *const database_before_12[] = {
+    "ALTER TABLE lease DROP CONSTRAINT lease_state_check",
+    "ALTER TABLE lease DROP COLUMN branches",
+    "ALTER TABLE lease RENAME COLUMN result TO told",
+    "ALTER TABLE lease ADD CONSTRAINT lease_state_check CHECK (state IN ('open', 'told', 'expired', 'returned'))",
+    "UPDATE store SET version = 11",
+    NULL};
+static const char leases_before_12[] =
+    "INSERT INTO lease (trial_id, attempt, client, token, state, given_ms, until_ms, ended_ms, seq, told, checksum, "
+    "stop) "
+    "VALUES (1, 1, 'a', 't1', 'told', 1, 2, 3, 4, '{\"score\":0.5,\"branches\":[{\"score\":1.50}]}', 9, NULL), "
+    "(1, 2, 'a', 't2', 'returned', 1, 2, 3, 4, '{\"branches\":[1]}', 9, NULL), "
+    "(1, 3, 'a', 't3', 'expired', 1, 2, 3, 4, NULL, NULL, 'why'), "
+    "(1, 4, 'a', 't4', 'expired', 1, 2, 3, 4, '{\"score\":2}', 9, NULL)";
+
+static void leases_of_older_stores_get_their_new_names(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct lease *all;
+    struct store_verdict verdict;
+    size_t n;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id);
+    assert_int_equal(t.id, 1);
+    store_close(store);
+    for (const char *const *sql = place_is_file() ? file_before_12 : database_before_12; *sql != NULL; sql++)
+        assert_true(place_do(place, *sql));
+    assert_true(place_do(place, leases_before_12));
+    OK(store_open_writer(&store, place->path, err));
+    OK(store_lease_list(store, t.id, &all, &n, err));
+    assert_int_equal(n, 4);
+    assert_true(all[0].state == LEASE_REPORTED && all[1].state == LEASE_RETURNED && all[2].state == LEASE_EXPIRED);
+    assert_string_equal(all[0].result, "{\"score\":0.5,\"branches\":[{\"score\":1.50}]}");
+    assert_string_equal(all[0].branches, "[{\"score\":1.50}]");
+    assert_null(all[1].result);
+    assert_string_equal(all[1].branches, "[1]");
+    assert_true(all[2].result == NULL && all[2].branches == NULL && all[3].branches == NULL);
+    assert_string_equal(all[3].result, "{\"score\":2}");
+    lease_list_free(all, n);
+    struct lease a = give(store, t.id, "a", "t5");
+    assert_int_equal(a.id, 5);
+    OK(store_lease_put_branches(store, a.id, "[2]", err));
+    struct trial_result result = result_make(0.5, 2);
+    OK(store_lease_finish(store, a.id, &result, "{}", NULL, err));
+    FAILS(store_lease_put_branches(store, a.id, "[3]", err), ST_EXISTS, "result already");
+    store_close(store);
+    OK(store_verify(place->path, &verdict, NULL, NULL, err));
+    assert_true(verdict.n_damaged == 0 && verdict.leases.n == 5 && verdict.leases.n_unchecked == 4);
 }
 
 static void damage_is_found(void **state)
@@ -351,6 +411,7 @@ int main(void)
         CASE(a_restart_leaves_leases_alone),
         CASE(a_trial_from_elsewhere_is_added_once),
         CASE(random_clients_double_nothing),
+        CASE(leases_of_older_stores_get_their_new_names),
         CASE(damage_is_found),
         CASE(a_queued_trial_is_hinted_at),
     };

@@ -26,7 +26,7 @@ enum status api_client(struct serve *s, const struct request *r, struct strbuf *
 /* Without the token, which is its client's alone. */
 static cJSON *lease_json(const struct lease *l)
 {
-    cJSON *json = cJSON_CreateObject(), *told = NULL;
+    cJSON *json = cJSON_CreateObject(), *result = NULL;
 
     json_add_str(json, "client", l->client);
     json_add_str(json, "state", lease_state_name(l->state));
@@ -37,10 +37,10 @@ static cJSON *lease_json(const struct lease *l)
         json_add_i64(json, "ended_ms", l->ended_ms);
     else
         cJSON_AddNullToObject(json, "ended_ms");
-    if (l->told == NULL || json_parse(l->told, strlen(l->told), &told, NULL) != ST_OK)
-        told = cJSON_CreateNull();
-    json_add(json, "told", told);
-    json_add_bool(json, "late", lease_has_result(l) && l->state != LEASE_TOLD);
+    if (l->result == NULL || json_parse(l->result, strlen(l->result), &result, NULL) != ST_OK)
+        result = cJSON_CreateNull();
+    json_add(json, "result", result);
+    json_add_bool(json, "late", l->result != NULL && l->state != LEASE_REPORTED);
     return json;
 }
 

@@ -317,7 +317,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     size_t env;
     int64_t seed = 0;
     struct error why = {0};
-    char *told;
+    char *text;
     enum status rc;
 
     if (key != NULL && (key[0] == '\0' || strlen(key) > KEY_MAX))
@@ -333,9 +333,9 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
         snprintf(token, sizeof token, "add-%lld-%s", (long long)ss->view.study.id, key);
     else
         snprintf(token, sizeof token, "add-%lld.%zu", (long long)ss->view.study.id, ss->view.n);
-    told = json_print(body, false);
-    rc = sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, told, &why);
-    mem_free(told);
+    text = json_print(body, false);
+    rc = sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, text, &why);
+    mem_free(text);
     mem_free(settled.values);
     if (rc == ST_EXISTS)
         return added_before(ss, token, out, err);

@@ -211,9 +211,9 @@ static enum status on_report(struct ask *a, struct error *err)
     return rc;
 }
 
-/* -- tell -- */
+/* -- results -- */
 
-static void put_told(const struct ask *a, bool counted, bool late, bool again)
+static void put_outcome(const struct ask *a, bool counted, bool late, bool again)
 {
     json_add_i64(a->out, "trial", a->number);
     json_add_bool(a->out, "counted", counted);
@@ -259,7 +259,7 @@ static void warn_of_cost(const struct ask *a, size_t i)
     json_add_str(a->out, "warning", text);
 }
 
-static enum status record_result(struct ask *a, struct held *held, struct trial_result *result, const char *told,
+static enum status record_result(struct ask *a, struct held *held, struct trial_result *result, const char *text,
                                  struct error *err)
 {
     struct metric_report last = {0};
@@ -270,18 +270,18 @@ static enum status record_result(struct ask *a, struct held *held, struct trial_
     result->n_points = last.n;
     if (held != NULL && held->lease.id == a->lease.id) {
         size_t i = held->i;
-        rc = leases_tell(a->sched, a->ss, held, result, told, err);
+        rc = leases_finish(a->sched, a->ss, held, result, text, err);
         if (rc == ST_OK)
             warn_of_cost(a, i);
     } else {
-        rc = store_lease_tell(a->store, a->lease.id, result, told, NULL, err);
+        rc = store_lease_finish(a->store, a->lease.id, result, text, NULL, err);
     }
     mem_free((void *)last.points);
     return rc;
 }
 
-/* The result that the lease ends with, also of a study that is not run now. told: the body as it is kept. */
-static enum status record(struct ask *a, const char *told, struct error *err)
+/* The result that the lease ends with, also of a study that is not run now. text: the body as it is kept. */
+static enum status record(struct ask *a, const char *text, struct error *err)
 {
     struct held *held = a->ss != NULL ? leases_of_trial(a->ss, a->number) : NULL;
     struct search *stored = a->ss == NULL ? search_create() : NULL;
@@ -292,9 +292,9 @@ static enum status record(struct ask *a, const char *told, struct error *err)
     if (rc == ST_OK)
         rc = read_result(a, stored != NULL ? stored : &a->ss->view.search, held, &result, &settled, err);
     if (rc == ST_OK)
-        rc = record_result(a, held, &result, told, err);
+        rc = record_result(a, held, &result, text, err);
     if (rc == ST_OK) {
-        put_told(a, true, false, false);
+        put_outcome(a, true, false, false);
         if (settled.lacks[0] != '\0')
             json_add_str(a->out, "reason", settled.lacks);
     }
@@ -312,37 +312,37 @@ static enum status give_back(struct ask *a, struct error *err)
         TRY(leases_end(a->sched, a->ss, held, LEASE_RETURNED, err));
     else
         TRY(store_lease_end(a->store, a->lease.id, LEASE_RETURNED, &after, err));
-    put_told(a, false, false, false);
+    put_outcome(a, false, false, false);
     return ST_OK;
 }
 
-static enum status tell_late(struct ask *a, const char *told, struct error *err)
+static enum status finish_late(struct ask *a, const char *text, struct error *err)
 {
-    TRY(store_lease_tell_late(a->store, a->lease.id, told, err));
-    put_told(a, false, true, false);
+    TRY(store_lease_finish_late(a->store, a->lease.id, text, err));
+    put_outcome(a, false, true, false);
     return ST_OK;
 }
 
-static enum status tell(struct ask *a, const char *told, bool gives_back, struct error *err)
+static enum status finish(struct ask *a, const char *text, bool gives_back, struct error *err)
 {
     bool is_open = a->lease.state == LEASE_OPEN;
 
-    if (a->lease.told != NULL && strcmp(a->lease.told, told) == 0) {
-        put_told(a, a->lease.state == LEASE_TOLD, a->lease.state != LEASE_TOLD, true);
+    if (a->lease.result != NULL && strcmp(a->lease.result, text) == 0) {
+        put_outcome(a, a->lease.state == LEASE_REPORTED, a->lease.state != LEASE_REPORTED, true);
         return ST_OK;
     }
-    if (a->lease.told != NULL)
+    if (a->lease.result != NULL)
         return FAIL(err, ST_EXISTS,
                     "tell: trial %lld has another result of this lease already, which never changes: "
                     "%.200s",
-                    (long long)a->number, a->lease.told);
+                    (long long)a->number, a->lease.result);
     if (gives_back && !is_open) {
-        put_told(a, false, false, true);
+        put_outcome(a, false, false, true);
         return ST_OK;
     }
     if (gives_back)
         return give_back(a, err);
-    return is_open ? record(a, told, err) : tell_late(a, told, err);
+    return is_open ? record(a, text, err) : finish_late(a, text, err);
 }
 
 static enum status on_tell(struct ask *a, struct error *err)
@@ -350,7 +350,7 @@ static enum status on_tell(struct ask *a, struct error *err)
     const char *state = json_get_str(a->body, "state");
     struct trial_result checked;
     cJSON *kept;
-    char *told;
+    char *text;
     enum status rc;
 
     TRY(find_lease(a, err));
@@ -359,10 +359,10 @@ static enum status on_tell(struct ask *a, struct error *err)
         TRY(ask_result_read(a->body, "tell", SEARCH_COST_WALL, 0, &checked, err));
     kept = cJSON_Duplicate(a->body, true);
     cJSON_DeleteItemFromObjectCaseSensitive(kept, "lease");
-    told = json_print(kept, false);
+    text = json_print(kept, false);
     cJSON_Delete(kept);
-    rc = tell(a, told, gives_back, err);
-    mem_free(told);
+    rc = finish(a, text, gives_back, err);
+    mem_free(text);
     return rc;
 }
 

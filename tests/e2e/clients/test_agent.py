@@ -126,8 +126,8 @@ def test_a_stop_ends_the_program(folder):
             run("stop", "a", "--store", store)
             wait_for(lambda: is_gone(pid), process)
             finished(process)
-            leases = s.wait("/api/v1/studies/a/trials/0/leases", lambda x: x["leases"][0]["told"] is not None)["leases"]
-            equal([(x["state"], x["late"], x["told"]["state"]) for x in leases], [("returned", True, "stopped")])
+            leases = s.wait("/api/v1/studies/a/trials/0/leases", lambda x: x["leases"][0]["result"] is not None)["leases"]
+            equal([(x["state"], x["late"], x["result"]["state"]) for x in leases], [("returned", True, "stopped")])
 
 
 def test_control_c_gives_trials_back(folder):
@@ -165,7 +165,7 @@ def test_a_result_outlives_the_network(folder):
         running_program(folder)
         end(s.process, signal.SIGKILL, -9)
         (folder / "orders").unlink()
-        wait_for(lambda: list((folder / "spool").glob("*.told.json")), process)
+        wait_for(lambda: list((folder / "spool").glob("*.json")), process)
         end(process, signal.SIGKILL, -9)
         s.process = Server(store, port=s.port).process
         finished(agent(folder, s.url, "--name", "two"))

@@ -102,7 +102,7 @@ def test_silence_puts_back_once_then_loses(folder):
         t = trial_of(store, 0)
         equal((t["state"], t["score"]), ("lost", None))
         leases = s.wait("/api/v1/studies/a/trials/0/leases")["leases"]
-        equal([(x["client"], x["state"], x["late"], x["told"]["score"]) for x in leases],
+        equal([(x["client"], x["state"], x["late"], x["result"]["score"]) for x in leases],
               [("a", "expired", True, 0.9), ("b", "expired", True, 0.7)])
         assert not any("token" in x for x in leases), leases
 
@@ -262,7 +262,7 @@ def test_nothing_is_lost_by_restarts(folder):
     equal(s.tell(b, score=0.25, cost=1)["counted"], True)
     t = show(store, "a")["trials"]
     equal([(x["state"], x["score"], x["attempt"]) for x in t[:2]], [("done", 0.5, 1), ("done", 0.25, 1)])
-    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'reported'"), [(2,)])
     run("check", store)
 
 
@@ -305,15 +305,15 @@ def test_a_spent_budget_asks_to_stop(folder):
 def test_workers_and_clients_share_a_study(folder):
     with served(folder, ASKED.replace("devices = none\n", "devices = cpu\n").replace("= 4096", "= 3000000"), trials=6) as (s, store):
         wait_for(lambda: running(store))  # the worker's, which takes a while
-        told = set()
+        theirs = set()
         while (answer := s.ok("a/trials:ask", {"client": "a"}))["state"] != "ended":
             if answer["trial"] is not None:
                 s.tell(answer, score=0.5, cost=0.01)
-                told.add(answer["trial"])
+                theirs.add(answer["trial"])
         t = show(store, "a")["trials"]
         equal([x["state"] for x in t], ["done"] * 6)
         own = {x["number"] for x in t if x["device"] != "a"}
-        assert told and own and told | own == set(range(6)) and not told & own, (told, own)
+        assert theirs and own and theirs | own == set(range(6)) and not theirs & own, (theirs, own)
 
 
 def test_a_program_of_anybodys(folder):

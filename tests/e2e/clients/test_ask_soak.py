@@ -1,5 +1,5 @@
 """test_ask_soak.py - 8 agents and 2 Python clients train a study while agents, server and controller are killed at random and the
-server stalls: every result that was told is there once, none is doubled, and the study completes.
+server stalls: every result that was reported is there once, none is doubled, and the study completes.
 
 TRAWL_ASK_TRIALS in the environment: how many trials (40; tools/nightly: 200). TRAWL_ASK_SLOW: how many times longer each takes
 (1: 0.4 s; tools/nightly: 6), so that more of them are hit. TRAWL_ASK_SEED: of the killer."""
@@ -93,29 +93,29 @@ class Chaos:
         end(self.controller, signal.SIGTERM)
 
 
-def client(port, name, told, errors):
+def client(port, name, reported, errors):
     """Told: (trial, score, counted) of what the server has acknowledged."""
     try:
         for trial in Study("http://127.0.0.1:%d" % port, "a", client=name).trials():
             score = random.random()
             time.sleep(random.uniform(0.05, 0.4))
             trial.report(1, score=score)
-            told.append((trial.number, score, trial.tell(score, cost=1.0)["counted"]))
+            reported.append((trial.number, score, trial.tell(score, cost=1.0)["counted"]))
     except Exception as e:  # pylint: disable=broad-except
         errors.append(e)
 
 
-def check(folder, store, told):
-    leases = rows(store, "SELECT t.number, l.state, l.told FROM lease AS l JOIN trial AS t ON t.id = l.trial_id")
+def check(folder, store, reported):
+    leases = rows(store, "SELECT t.number, l.state, l.result FROM lease AS l JOIN trial AS t ON t.id = l.trial_id")
     trials = show(store, "a")["trials"]
     equal(len(trials), TRIALS)
     assert {t["state"] for t in trials} <= {"done", "lost"}, collections.Counter(t["state"] for t in trials)
     done = {t["number"]: t["score"] for t in trials if t["state"] == "done"}
-    counted = collections.Counter(number for number, state, _ in leases if state == "told")
+    counted = collections.Counter(number for number, state, _ in leases if state == "reported")
     equal(counted, collections.Counter(done.keys()))  # one result for each, no result without its trial
     for number, state, text in leases:
         assert state != "open", (number, state)
-        if state == "told":
+        if state == "reported":
             equal(json.loads(text)["score"], done[number])
     scores = collections.Counter(done.values())
     equal(max(scores.values()), 1)
@@ -123,8 +123,8 @@ def check(folder, store, told):
     for line in (folder / "ledger").read_text().splitlines():
         ledger[int(line.split()[0])].add(float(line.split()[1]))
     own = collections.defaultdict(set)
-    late = {(n, json.loads(text).get("score")) for n, state, text in leases if text is not None and state != "told"}
-    for number, score, is_counted in told:
+    late = {(n, json.loads(text).get("score")) for n, state, text in leases if text is not None and state != "reported"}
+    for number, score, is_counted in reported:
         own[number].add(score)
         if is_counted:
             equal(done[number], score)
@@ -139,8 +139,8 @@ def check(folder, store, told):
 
 def test_kills_and_stalls(folder):
     chaos = Chaos(folder)
-    told, errors = [], []
-    threads = [threading.Thread(target=client, args=(chaos.port, "python%d" % i, told, errors)) for i in range(CLIENTS)]
+    reported, errors = [], []
+    threads = [threading.Thread(target=client, args=(chaos.port, "python%d" % i, reported, errors)) for i in range(CLIENTS)]
     for t in threads:
         t.start()
     begun = time.monotonic()
@@ -152,7 +152,7 @@ def test_kills_and_stalls(folder):
     for t in threads:
         t.join(tap.PATIENCE_S)
     equal(errors, [])
-    n_done, n_lost, n_late = check(folder, chaos.store, told)
+    n_done, n_lost, n_late = check(folder, chaos.store, reported)
     chaos.end()
     print("# seed %d: %d trials done, %d lost, %d late results kept; killed: %s; %.0f s" % (
         SEED, n_done, n_lost, n_late, ", ".join("%s %d" % x for x in sorted(chaos.counts.items())), time.monotonic() - begun))

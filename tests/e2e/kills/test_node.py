@@ -122,16 +122,16 @@ def test_kills_lose_and_double_nothing(folder):
     equal(rows(store, "SELECT count(*), count(DISTINCT number) FROM trial"), [(n_trials, n_trials)])
     states = dict(rows(store, "SELECT state, count(*) FROM trial GROUP BY 1"))
     equal(set(states) - {"done", "failed", "lost"}, set())  # lost: two nodes were killed under it
-    told = rows(store, "SELECT trial_id, count(*) FROM lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1")
-    equal(told, [])  # one result each
-    equal(states["done"] + states.get("failed", 0), rows(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0])
+    twice = rows(store, "SELECT trial_id, count(*) FROM lease WHERE state = 'reported' GROUP BY 1 HAVING count(*) > 1")
+    equal(twice, [])  # one result each
+    equal(states["done"] + states.get("failed", 0), rows(store, "SELECT count(*) FROM lease WHERE state = 'reported'")[0][0])
     equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'open'"), [(0,)])
     found = json.loads(run("replay", "a", "--store", store, "--json")[0])
     equal((found["differences"], found["unrecorded"]), ([], 0))
     run("check", store)
-    told = rows(store, "SELECT count(*) FROM lease WHERE state = 'told'")[0][0]
+    n_results = rows(store, "SELECT count(*) FROM lease WHERE state = 'reported'")[0][0]
     wait_for(lambda: [n["state"] for n in shown(store)] == ["idle", "idle"])
-    equal(([n["name"] for n in shown(store)], sum(n["done"] for n in shown(store))), (["one", "two"], told))
+    equal(([n["name"] for n in shown(store)], sum(n["done"] for n in shown(store))), (["one", "two"], n_results))
     assert {(n["slots"], n["running"], n["job"]) for n in shown(store)} == {(SLOTS, 0, None)}, shown(store)
     assert all(n["host"] and n["device"] and n["started_ms"] <= n["beat_ms"] for n in shown(store)), shown(store)
     assert "\none  " in run("show", "a", "--store", store)[0]
@@ -155,9 +155,9 @@ def test_a_stolen_attempt_is_kept_as_late(folder):
     wait_for(lambda: is_idle(worker))
     os.kill(first.pid, signal.SIGCONT)
     wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
-    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'expired' AND told IS NOT NULL"))
-    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
-    late = json.loads(rows(store, "SELECT told FROM lease WHERE state = 'expired'")[0][0])
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'expired' AND result IS NOT NULL"))
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'reported'"), [(2,)])
+    late = json.loads(rows(store, "SELECT result FROM lease WHERE state = 'expired'")[0][0])
     equal(late["type"], "result")
     equal(rows(store, "SELECT attempt, losses FROM trial WHERE id = ?", taken[0][0]), [(2, 1)])
     end(second, signal.SIGTERM, 130)
@@ -176,11 +176,11 @@ def test_results_wait_on_the_disk_while_the_store_is_locked(folder):
     end(first, signal.SIGKILL, -9)
     lock.execute("ROLLBACK")
     lock.close()
-    second = node(folder, store, "second")  # tells what the first one left
+    second = node(folder, store, "second")  # reports what the first one left
     wait_for(lambda: len(ended(store)) > before)
     wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
-    wait_for(lambda: not list(spool.iterdir()), second)  # what was told is removed after that
-    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'told'"), [(2,)])
+    wait_for(lambda: not list(spool.iterdir()), second)  # what was acknowledged is removed after that
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'reported'"), [(2,)])
     equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'expired'"), [(0,)])  # nothing was trained twice
     end(second, signal.SIGTERM, 130)
 
@@ -226,7 +226,7 @@ def test_nodes_train_on_while_their_database_is_away(folder):
         nodes[0] = node(folder, store, "one", "--runs-per-device", SLOTS)
         equal(sweep.wait(tap.PATIENCE_S), 0)
         equal(ask("SELECT count(*), count(DISTINCT number) FROM trial WHERE state IN ('done', 'failed', 'lost')"), [["24", "24"]])
-        equal(ask("SELECT trial_id FROM lease WHERE state = 'told' GROUP BY 1 HAVING count(*) > 1"), [])
+        equal(ask("SELECT trial_id FROM lease WHERE state = 'reported' GROUP BY 1 HAVING count(*) > 1"), [])
         found = json.loads(run("replay", "a", "--store", store, "--json")[0])
         equal((found["differences"], found["unrecorded"]), ([], 0))
         for one in nodes:
@@ -243,15 +243,15 @@ def test_branches_come_with_a_result(folder):
     branches = lambda: rows(store, "SELECT origin FROM trial WHERE origin LIKE 'branch %' AND state = 'done'")
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
     end(daemon, signal.SIGKILL, -9)
-    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'told' AND token LIKE 'node-%'"))
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'reported' AND token LIKE 'node-%'"))
     equal(branches(), [])
     controller(store)
     wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
     runs = rows(store, "SELECT number FROM trial WHERE origin NOT LIKE 'branch %' AND state = 'done'")
-    told = rows(store, "SELECT trial.number, json_array_length(told, '$.branches') FROM lease JOIN trial ON trial.id = trial_id "
-                        "WHERE token LIKE 'node-%' AND lease.state = 'told'")
-    assert len(runs) == 3 and any(n for _, n in told), told  # the shortest run of the space has none
-    equal(sorted(branches()), sorted(("branch %d" % number,) for number, n in told for _ in range(n or 0)))
+    kept = rows(store, "SELECT trial.number, json_array_length(branches) FROM lease JOIN trial ON trial.id = trial_id "
+                        "WHERE token LIKE 'node-%' AND lease.state = 'reported'")
+    assert len(runs) == 3 and any(n for _, n in kept), kept  # the shortest run of the space has none
+    equal(sorted(branches()), sorted(("branch %d" % number,) for number, n in kept for _ in range(n or 0)))
     equal(json.loads(run("replay", "a", "--store", store, "--json")[0])["differences"], [])
     run("check", store)
 
@@ -264,9 +264,9 @@ def test_branches_of_a_preempted_attempt_stay(folder):
     branches = lambda: rows(store, "SELECT env_steps FROM trial WHERE origin = 'branch 0' AND state = 'done' ORDER BY 1")
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
     end(daemon, signal.SIGKILL, -9)
-    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE json_array_length(told, '$.branches') > 0"))
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE json_array_length(branches) > 0"))
     end(first, signal.SIGTERM, 130)
-    kept = rows(store, "SELECT json_array_length(told, '$.branches') FROM lease WHERE state = 'returned'")[0][0]
+    kept = rows(store, "SELECT json_array_length(branches) FROM lease WHERE state = 'returned'")[0][0]
     known = len(branches())  # the daemon may have been killed after it saw the first
     assert known <= kept, (known, kept)
     controller(store)
