@@ -157,6 +157,14 @@ void json_add(cJSON *object, const char *key, cJSON *value)
 
 void json_add_f64(cJSON *object, const char *key, double value)
 {
+    if (isnan(value))
+        json_add(object, key, cJSON_CreateNull());
+    else
+        json_add_f64_any(object, key, value);
+}
+
+void json_add_f64_any(cJSON *object, const char *key, double value)
+{
     char text[NUM_TEXT_MAX];
 
     json_add(object, key,

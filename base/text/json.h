@@ -1,6 +1,7 @@
 /* json.h - cJSON with limits and with NaN and Inf handled on purpose.
- * cJSON prints non-finite numbers as null and loses them; json_add_f64 writes "nan", "inf", "-inf" as strings and
- * json_get_f64 reads both forms. Integers beyond 2^53 are written as strings the same way. */
+ * cJSON prints non-finite numbers as null and loses them; json_add_f64 writes "inf" and "-inf" as strings, and an
+ * unknown number, NaN, as null. Between processes and in a store, where null is an absent number, json_add_f64_any writes
+ * "nan"; json_get_f64 reads numbers and these words. Integers beyond 2^53 are written as strings the same way. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -25,6 +26,7 @@ char *json_print(const cJSON *json, bool pretty); /* never NULL; caller: mem_fre
 
 /* Adders to an object, which never fail. */
 void json_add_f64(cJSON *object, const char *key, double value);
+void json_add_f64_any(cJSON *object, const char *key, double value);
 void json_add_i64(cJSON *object, const char *key, int64_t value);
 void json_add_str(cJSON *object, const char *key, const char *value); /* NULL value: null */
 void json_add_bool(cJSON *object, const char *key, bool value);

@@ -122,7 +122,7 @@ cJSON *puffer_log_row(const cJSON *log)
         const cJSON *last =
             cJSON_IsArray(item) && item->child != NULL ? cJSON_GetArrayItem(item, cJSON_GetArraySize(item) - 1) : item;
         if (cJSON_IsNumber(last) || cJSON_IsNull(last))
-            json_add_f64(row, item->string, cJSON_IsNumber(last) ? last->valuedouble : (double)NAN);
+            json_add_f64_any(row, item->string, cJSON_IsNumber(last) ? last->valuedouble : (double)NAN);
     }
     return row;
 }

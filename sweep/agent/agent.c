@@ -127,7 +127,7 @@ static void add_report(struct agent_job *job, const struct program_report *r)
     json_add_i64(body, "seq", job->seq++);
     for (size_t i = 0; i < r->line.n; i++)
         if (isfinite(r->line.metrics[i].value))
-            json_add_f64(metrics, r->line.metrics[i].name, r->line.metrics[i].value);
+            json_add_f64_any(metrics, r->line.metrics[i].name, r->line.metrics[i].value);
     json_add(body, "metrics", metrics);
     agent_job_report(job, body);
 }

@@ -27,7 +27,7 @@ static void send_report(struct lane *lane, const struct program_report *r)
         json_add_f64(values, "cost", r->line.cost);
     for (size_t i = 0; i < r->line.n; i++)
         if (!isnan(r->line.metrics[i].value))
-            json_add_f64(values, r->line.metrics[i].name, r->line.metrics[i].value);
+            json_add_f64_any(values, r->line.metrics[i].name, r->line.metrics[i].value);
     json_add_i64(json, "env_steps", (int64_t)r->step);
     json_add_f64(json, "wall_s", r->wall_s);
     json_add(json, "values", values);

@@ -201,13 +201,13 @@ static cJSON *running_json(const struct page_study *p, size_t i)
     json_add_i64(json, "started_ms", t->started_ms);
     json_add_i64(json, "attempt", t->attempt);
     json_add_i64(json, "env_steps", live->env_steps);
-    json_add_number(json, "wall_s", live->wall_s);
-    json_add_number(json, "score", live->score);
-    json_add_number(json, "expected", promise.is_known ? promise.score : (double)NAN);
-    json_add_number(json, "expected_lo", promise.lo);
-    json_add_number(json, "expected_hi", promise.hi);
+    json_add_f64(json, "wall_s", live->wall_s);
+    json_add_f64(json, "score", live->score);
+    json_add_f64(json, "expected", promise.is_known ? promise.score : (double)NAN);
+    json_add_f64(json, "expected_lo", promise.lo);
+    json_add_f64(json, "expected_hi", promise.hi);
     json_add_i64(json, "n_seeds", (int64_t)promise.n_seeds);
-    json_add_number(json, "left_s", seconds_left(p, i, &promise));
+    json_add_f64(json, "left_s", seconds_left(p, i, &promise));
     return json;
 }
 
@@ -280,7 +280,7 @@ enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *o
     json_add_str(json, "study", p->view.study.name);
     json_add_str(json, "state", page_study_state(p, s->has_writer));
     json_add_i64(json, "now_ms", clock_utc_ms());
-    json_add_number(json, "left_s", p->count[TRIAL_RUNNING] > 0 && is_alive ? study_left_s(p) : (double)NAN);
+    json_add_f64(json, "left_s", p->count[TRIAL_RUNNING] > 0 && is_alive ? study_left_s(p) : (double)NAN);
     running = cJSON_AddArrayToObject(json, "running");
     for (size_t i = 0; i < p->view.n; i++)
         if (p->view.trials[i].state == TRIAL_RUNNING)

@@ -100,8 +100,8 @@ enum status api_study(struct serve *s, const struct request *r, struct strbuf *o
     rc = space_json(p, &space, err);
     json_add(json, "space", space);
     reference = cJSON_AddObjectToObject(json, "reference");
-    json_add_number(reference, "cost", p->view.ref.cost);
-    json_add_number(reference, "score", study_view_score(&p->view, p->view.ref.score));
+    json_add_f64(reference, "cost", p->view.ref.cost);
+    json_add_f64(reference, "score", study_view_score(&p->view, p->view.ref.score));
     json_add_str(json, "config", p->view.study.config);
     serve_unlock(s);
     api_put_json(out, json);

@@ -202,11 +202,11 @@ enum status report_write_csv(struct strbuf *out, const struct study_view *v, str
 static void add_promise(cJSON *object, const struct promise *p)
 {
     json_add_i64(object, "n_seeds", (int64_t)p->n_seeds);
-    json_add_number(object, "seeds_mean", p->mean);
-    json_add_number(object, "score_mean", p->is_known ? p->score : (double)NAN);
-    json_add_number(object, "score_lo", p->lo);
-    json_add_number(object, "score_hi", p->hi);
-    json_add_number(object, "cost_mean", p->is_known ? p->cost : (double)NAN);
+    json_add_f64(object, "seeds_mean", p->mean);
+    json_add_f64(object, "score_mean", p->is_known ? p->score : (double)NAN);
+    json_add_f64(object, "score_lo", p->lo);
+    json_add_f64(object, "score_hi", p->hi);
+    json_add_f64(object, "cost_mean", p->is_known ? p->cost : (double)NAN);
 }
 
 static void json_add_trial_field(cJSON *object, const struct trial_field *field, const struct trial *trial)
@@ -216,7 +216,7 @@ static void json_add_trial_field(cJSON *object, const struct trial_field *field,
     else if (field->kind == FIELD_I64)
         json_add_i64(object, field->name, trial_field_i64(field, trial));
     else
-        json_add_number(object, field->name, trial_field_number(field, trial));
+        json_add_f64(object, field->name, trial_field_number(field, trial));
 }
 
 /* Takes params. */
@@ -238,7 +238,7 @@ static cJSON *trial_to_json(const struct study_view *v, size_t i, cJSON *params)
     for (size_t k = 1; k < TRIAL_FIELDS; k++) /* after the number */
         json_add_trial_field(object, &trial_fields[k], trial);
     json_add_bool(object, "on_front", v->on_front[i]);
-    json_add_number(object, "propose_s", trial->propose_s);
+    json_add_f64(object, "propose_s", trial->propose_s);
     json_add_str(object, "log_tail", trial->log_tail);
     if (judges_limits(v, i))
         json_add_bool(object, "feasible", !study_view_breaks_limit(v, i));
@@ -257,7 +257,7 @@ static void add_counts(cJSON *object, const struct study_view *v)
 
 static void add_number_of(cJSON *object, const char *key, const struct study_view *v, size_t i)
 {
-    json_add_number(object, key, i < v->n ? (double)v->trials[i].number : (double)NAN);
+    json_add_f64(object, key, i < v->n ? (double)v->trials[i].number : (double)NAN);
 }
 
 /* The picks, each with what is expected of it. */
@@ -269,11 +269,11 @@ static void add_picks(cJSON *object, const struct study_view *v)
     if (best < v->n)
         report_promise(v, best, &p);
     add_number_of(object, "best", v, best);
-    json_add_number(object, "best_score", p.score);
-    json_add_number(object, "best_lo", p.lo);
-    json_add_number(object, "best_hi", p.hi);
+    json_add_f64(object, "best_score", p.score);
+    json_add_f64(object, "best_lo", p.lo);
+    json_add_f64(object, "best_hi", p.hi);
     json_add_i64(object, "best_seeds", (int64_t)p.n_seeds);
-    json_add_number(object, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
+    json_add_f64(object, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
     add_number_of(object, "knee", v, report_pick(v, GP_KNEE));
 }
 
@@ -293,22 +293,22 @@ static void add_study(cJSON *root, const struct study_view *v, cJSON *space)
     json_add_str(object, "direction", study_direction(study));
     json_add_i64(object, "seed", study->seed);
     json_add_i64(object, "trials_max", study->limits.trials_max);
-    json_add_number(object, "budget_s", study->limits.budget_s);
+    json_add_f64(object, "budget_s", study->limits.budget_s);
     json_add_str(object, "program", study->program);
     json_add_i64(object, "created_ms", study->created_ms);
     json_add_str(object, "note", study->note);
     json_add_str(object, "tags", study->tags);
     add_counts(object, v);
     add_picks(object, v);
-    json_add_number(object, "cost_s", cost_s);
+    json_add_f64(object, "cost_s", cost_s);
     json_add_str(object, "cost_unit", study_cost_unit(v->search.cost));
-    json_add_number(object, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
+    json_add_f64(object, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
     json_add_str(object, "config", study->config);
     reference = cJSON_AddObjectToObject(object, "reference");
-    json_add_number(reference, "cost", v->ref.cost); /* in that unit */
-    json_add_number(reference, "score", study_view_score(v, v->ref.score));
+    json_add_f64(reference, "cost", v->ref.cost); /* in that unit */
+    json_add_f64(reference, "score", study_view_score(v, v->ref.score));
     if (study_view_has_third(v))
-        json_add_number(reference, "objective", outcomes_third(&v->search.outcomes, v->ref.third));
+        json_add_f64(reference, "objective", outcomes_third(&v->search.outcomes, v->ref.third));
     if (space != NULL)
         json_add(object, "space", space);
 }

@@ -109,8 +109,8 @@ static cJSON *study_news(const struct page_study *p, bool has_writer)
         study_view_promise(&p->view, p->best, &best);
     json_add_str(json, "state", page_study_state(p, has_writer));
     json_add(json, "counts", page_study_counts(p));
-    json_add_number(json, "hypervolume", p->hypervolume);
-    json_add_number(json, "best_score", best.score);
+    json_add_f64(json, "hypervolume", p->hypervolume);
+    json_add_f64(json, "best_score", best.score);
     json_add_f64(json, "cost_s", p->cost_s);
     return json;
 }
@@ -122,8 +122,8 @@ static cJSON *trial_news(const struct page_study *p, size_t i)
 
     json_add_i64(json, "trial", t->number);
     json_add_str(json, "state", trial_state_name(t->state));
-    json_add_number(json, "score", t->score);
-    json_add_number(json, "cost", study_view_trial_cost(&p->view, t));
+    json_add_f64(json, "score", t->score);
+    json_add_f64(json, "cost", study_view_trial_cost(&p->view, t));
     json_add_str(json, "reason", t->reason);
     return json;
 }
@@ -135,8 +135,8 @@ static cJSON *progress_news(const struct page_study *p, size_t i)
 
     json_add_i64(json, "trial", (int64_t)i);
     json_add_i64(json, "env_steps", live->env_steps);
-    json_add_number(json, "wall_s", live->wall_s);
-    json_add_number(json, "score", live->score);
+    json_add_f64(json, "wall_s", live->wall_s);
+    json_add_f64(json, "score", live->score);
     return json;
 }
 

@@ -79,14 +79,6 @@ void put_json_text(struct strbuf *out, const char *text)
     }
 }
 
-void json_add_number(cJSON *object, const char *key, double value)
-{
-    if (isnan(value))
-        json_add_str(object, key, NULL);
-    else
-        json_add_f64(object, key, value);
-}
-
 /* -- markup -- */
 
 /* Bytes of the character at text, or 0 when it is no UTF-8 or none that XML allows (control characters, U+FFFE,

@@ -21,7 +21,6 @@ void put_str(struct strbuf *out, const char *text); /* as %s */
 void put_f64(struct strbuf *out, double value); /* as %g */
 /* A JSON text with '<', '>' and '&', which can only stand in its strings, as escapes. */
 void put_json_text(struct strbuf *out, const char *text);
-void json_add_number(cJSON *object, const char *key, double value); /* json_add_f64 with NaN as null */
 
 /* HTML and XML, attributes in quotes too.
  *   %s    text, escaped, invalid UTF-8 replaced; NULL: ""

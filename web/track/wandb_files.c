@@ -131,7 +131,7 @@ static cJSON *front_values(const cJSON *front, const char *path, const char *tex
     for (size_t i = 0; track_front_names[i].sent != NULL; i++) {
         double value;
         if (json_get_f64(front, track_front_names[i].key, &value))
-            json_add_f64(values, track_front_names[i].sent, value);
+            json_add_f64_any(values, track_front_names[i].sent, value);
     }
     if (text != NULL) {
         cJSON *table = media(values, "study/front", "table-file", path, text, strlen(text));

@@ -16,7 +16,7 @@ static void remember(cJSON *summary, const char *key, const cJSON *value)
 static void remember_number(cJSON *summary, const char *key, double value)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(summary, key);
-    json_add_f64(summary, key, value);
+    json_add_f64_any(summary, key, value);
 }
 
 void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJSON *values, int64_t step,

@@ -232,7 +232,7 @@ char *track_rows_metrics_text(const struct metric_report *report)
     strbuf_addf(&text, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":{",
                 (long long)first->env_steps, isfinite(first->wall_s) ? num_format_f64(first->wall_s, number) : "0");
     for (size_t i = 0; i < report->n; i++) {
-        const char *quote = isfinite(report->points[i].value) ? "" : "\""; /* as json_add_f64 writes it */
+        const char *quote = isfinite(report->points[i].value) ? "" : "\""; /* as json_add_f64_any writes it */
         strbuf_add(&text, i > 0 ? "," : "");
         json_write_str(&text, report->points[i].name);
         strbuf_addf(&text, ":%s%s%s", quote, num_format_f64(report->points[i].value, number), quote);
@@ -259,11 +259,11 @@ const char *track_rows_result(struct track_rows *h, const struct trial_result *r
         return NULL;
     json = row_begin("result");
     json_add_str(json, "state", trial_state_name(r->state));
-    json_add_f64(json, "score", r->score);
+    json_add_f64_any(json, "score", r->score);
     if (h->setup == NULL || !setup_is_program(h->setup)) /* which has a score and no perf */
-        json_add_f64(json, "perf", r->perf);
-    json_add_f64(json, "cost_s", r->cost_s);
-    json_add_f64(json, "device_s", r->device_s);
+        json_add_f64_any(json, "perf", r->perf);
+    json_add_f64_any(json, "cost_s", r->cost_s);
+    json_add_f64_any(json, "device_s", r->device_s);
     json_add_i64(json, "env_steps", r->env_steps);
     json_add_str(json, "reason", r->reason);
     return row_text(h, json);
@@ -476,9 +476,9 @@ static cJSON *front_json(const struct study_view *v)
         if (v->on_front[i])
             cJSON_AddItemToArray(rows, front_cells(v, i));
     json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE));
-    json_add_f64(json, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
-    json_add_f64(json, "cost_s", study_view_cost(v));
-    json_add_f64(json, "best_score", best < v->n ? study_view_run_score(v, best) : (double)NAN);
+    json_add_f64_any(json, "hypervolume", believed_volume(v, &v->ref, BELIEVED_NOW));
+    json_add_f64_any(json, "cost_s", study_view_cost(v));
+    json_add_f64_any(json, "best_score", best < v->n ? study_view_run_score(v, best) : (double)NAN);
     json_add(json, "columns", columns);
     json_add(json, "rows", rows);
     return json;

@@ -363,7 +363,7 @@ echo "TRAWL val/loss=$x score=9" """
     trials = sweep(folder, script, trials=8, more="metric = val/loss\ngoal = minimize")
     equal({t["score"] for t in trials}, {1, 2})
     out, _ = run("export", "own", "--store", folder / "own.db", "--pick", "best", "--format", "json")
-    equal(json.loads(out)["score"], 1)
+    equal([json.loads(out)[key] for key in ("score", "score_se", "start_s")], [1, None, None])  # null: unknown
     run("export", "own", "--store", folder / "own.db", "--pick", "best", "-o", folder / "best.ini")
     equal(json.loads(run("train", folder / "best.ini", "--json", "-q", cwd=folder)[0])["score"], 1)
 

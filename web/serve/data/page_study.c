@@ -449,18 +449,18 @@ static void add_best(cJSON *json, const struct page_study *p)
     if (p->best < v->n)
         study_view_promise(v, p->best, &promise);
     add_trial(json, "best_trial", p, p->best);
-    json_add_number(json, "best_score", promise.score);
-    json_add_number(json, "best_lo", promise.lo);
-    json_add_number(json, "best_hi", promise.hi);
+    json_add_f64(json, "best_score", promise.score);
+    json_add_f64(json, "best_lo", promise.lo);
+    json_add_f64(json, "best_hi", promise.hi);
     json_add_i64(json, "best_seeds", (int64_t)promise.n_seeds);
     add_trial(json, "best_run_trial", p, run);
-    json_add_number(json, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
+    json_add_f64(json, "best_run_score", run < v->n ? study_view_run_score(v, run) : (double)NAN);
 }
 
 /* A limit, or a time, that is null when it is 0. */
 static void add_limit(cJSON *json, const char *key, double limit)
 {
-    json_add_number(json, key, limit > 0 ? limit : (double)NAN);
+    json_add_f64(json, key, limit > 0 ? limit : (double)NAN);
 }
 
 cJSON *page_study_counts(const struct page_study *p)
@@ -506,14 +506,14 @@ cJSON *page_study_summary(const struct page_study *p, bool has_writer)
     add_limit(json, "wall_max_s", st->limits.wall_max_s);
     json_add_f64(json, "wall_used_s", st->wall_used_s);
     add_limit(json, "device_max_s", st->limits.device_max_s);
-    json_add_number(json, "target_score", st->limits.has_target ? st->limits.target_score : (double)NAN);
+    json_add_f64(json, "target_score", st->limits.has_target ? st->limits.target_score : (double)NAN);
     json_add_i64(json, "priority", st->limits.priority);
     json_add_f64(json, "cost_s", p->cost_s);
     add_best(json, p);
     add_trial(json, "knee_trial", p, p->knee);
     json_add_i64(json, "confirming", (int64_t)p->n_confirming);
     json_add_i64(json, "n_front", (int64_t)p->n_front);
-    json_add_number(json, "hypervolume", p->hypervolume);
+    json_add_f64(json, "hypervolume", p->hypervolume);
     add_devices(json, v);
     json_add_i64(json, "seed", st->seed);
     json_add_str(json, "program", st->program);
