@@ -1,122 +1,262 @@
 #!/usr/bin/env python3
 """fronts.py - a front of each game from one short sweep, trained again under fresh seeds, beside a published front.
 
-usage: bench/studies/fronts.py TRAWL PUBLISHED.csv GAME=CONFIG[,LIBRARY.so] ... -o OUT.csv [--seconds 60] [--seeds 5] [--points 6] [--levels OUT2.csv]
+usage: bench/studies/fronts.py run TRAWL PUBLISHED.csv [GAME[=WEIGHT] ...] --out DIR [--seconds 540] [--devices 0,1] [--libraries DIR]
+       bench/studies/fronts.py table TRAWL PUBLISHED.csv RUNS.jsonl ... --out OUT.csv --levels LEVELS.csv
 
-PUBLISHED.csv has the columns env, perf and seconds (of training, one run each). CONFIG is a sweep's; with LIBRARY.so the game is
-that library's. Each game is swept for --seconds of wall time on the device that is there, --lanes runs at a time; --points
-members of its front, evenly spread by score, are trained --seeds times, one process after another. OUT.csv has a row for each member: medians of seconds
-from process start to the end of training, and of perf. For each perf of the published front that row of ours is sought which
-reaches it soonest; OUT2.csv has a row for each game: at how many of those levels ours is sooner, and what is reached at all.
+run    deals the games (all of fronts_space.py, where none is named) out to the devices, and plays those of a device one after another, within --seconds in
+       all: each by its weight, three fifths of its time for a sweep with --lanes trials at a time, the rest for --points of what it found, which are chosen
+       to be ahead of the published front, each trained --seeds times in a process of its own, nothing beside it on the device. DIR gets a line in runs.jsonl
+       for each training as it ends, a store for each game, and the configs that were trained; a study that is there already continues. A device is a number
+       of CUDA's or cpu; each gets an equal share of the cores.
+table  makes the tables of those lines: OUT.csv has a row for each config, medians over its seeds. For each level of the published front that config
+       of ours is sought which reaches it soonest; LEVELS.csv has a row for each game: how many levels ours reaches, how many sooner by the seconds from process
+       start, and how many by those of training alone, which is the clock of the published ones.
+
+PUBLISHED.csv has the columns env, perf, score and seconds (of training, one run each).
 """
+import argparse
+import collections
 import csv
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import measure  # noqa: E402
+from fronts_space import GAMES, sections  # noqa: E402
 
 FRESH_SEED = 1_000_000_007
+SWEEP_SHARE = 0.6  # of a game's time
+START_S = 0.5  # of a process, until it trains
+END_S = 0.3  # of a process, after its evaluation
+
+# a trial: seconds from a process' start until it is trained, number, expected score in the unit of the published table, seconds of the whole process
+Member = collections.namedtuple("Member", "ready_s number level whole_s")
+
+
+def level_of(game, row):
+    return float(row[GAMES[game].get("column", "perf")])
 
 
 def published_front(path, game):
-    """(seconds, perf) of a game, those that nothing else beats, cheapest first."""
+    """(seconds, level) of a game, those that nothing else beats, cheapest first."""
     with open(path, encoding="utf-8") as table:
         rows = [r for r in csv.DictReader(line for line in table if not line.startswith("#")) if r["env"] == game]
     front, best = [], float("-inf")
-    for seconds, perf in sorted((float(r["seconds"]), float(r["perf"])) for r in rows):
-        if perf > best:
-            best = perf
-            front.append((seconds, perf))
+    for seconds, level in sorted((float(r["seconds"]), level_of(game, r)) for r in rows):
+        if level > best:
+            best = level
+            front.append((seconds, level))
     return front
 
 
-def spread(members, n):
-    """n of the members of a front, cheapest first, evenly spread by score, the best among them."""
-    if len(members) <= n:
-        return members
-    low, high = members[0]["score"], members[-1]["score"]
-    marks = [low + (high - low) * (i + 1) / n for i in range(n)]
-    nearest = {min(range(len(members)), key=lambda j: abs(members[j]["score"] - mark)) for mark in marks}
-    return [members[j] for j in sorted(nearest)]
+def chosen(members, published, n, room_s):
+    """n of the members at most, whose processes take room_s together at most: each time that which is ahead at the most levels of those that are left, the
+    better one of equals; then, for levels at which nothing is ahead, the most expensive first, the best that is in time for them."""
+    left, picks = list(published), []
+    while left and len(picks) < n:
+        def gain(m):
+            return sum(m.ready_s <= seconds and m.level >= level for seconds, level in left)
+
+        fits = [m for m in members if m.whole_s <= room_s and m not in picks]
+        best = max(fits, key=lambda m: (gain(m), m.level), default=None)
+        if best is None:
+            break
+        if gain(best) == 0:
+            seconds, _ = left.pop()
+            best = max((m for m in fits if m.ready_s <= seconds), key=lambda m: m.level, default=None)
+        if best is not None:
+            picks.append(best)
+            room_s -= best.whole_s
+            left = [(seconds, level) for seconds, level in left if best.ready_s > seconds or best.level < level]
+    return sorted(picks)
 
 
-def train(trawl, ini, seed):
-    begin = time.monotonic()
-    run = measure.run_json([trawl, "train", ini, "--json", "-q", "--train.seed", str(seed)])
-    return time.monotonic() - begin - run["eval_s"], run["perf"], run["env_steps"]
+def member(trial, factor):
+    expected = trial["score"] if trial["score_mean"] is None else trial["score_mean"]
+    return Member(trial["cost_s"] + START_S, trial["number"], expected * factor, trial["cost_s"] + trial["eval_s"] + START_S + END_S)
 
 
-def sweep(args, folder, game, config, library):
-    """Members of the front of one sweep."""
-    store = os.path.join(folder, game + ".db")
-    words = ["--env.name", os.path.abspath(library)] if library else []
-    done = subprocess.run([args.trawl, "sweep", config, "--store", store, "--name", game, "--wall-time", f"{args.seconds}s", "--sweep.trials", "0",
-                           "--sweep.budget", "100h", "--sweep.runs_per_device", str(args.lanes), "-q", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        return store, None, 0, done.stderr.strip().split("\n")[-1]
-    trials = measure.run_json([args.trawl, "show", game, "--store", store, "--json"])["trials"]
-    return store, sorted((t for t in trials if t["on_front"]), key=lambda t: t["cost_s"]), len(trials), ""
+class Bench:
+    """What the threads of the devices share."""
+
+    def __init__(self, args):
+        self.args, self.lock, self.ends = args, threading.Lock(), time.monotonic() + args.seconds
+        os.makedirs(args.out, exist_ok=True)
+
+    def left_s(self):
+        return self.ends - time.monotonic()
+
+    def note(self, text):
+        print(f"{self.args.seconds - self.left_s():6.1f} {text}", flush=True)
+
+    def record(self, row):
+        with self.lock, open(os.path.join(self.args.out, "runs.jsonl"), "a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+        self.note(" ".join(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
 
 
-def one(args, folder, game, config, library):
-    rows = []
-    store, front, n_trials, fault = sweep(args, folder, game, config, library)
-    if front is None:
-        print(f"{game}: {fault}", file=sys.stderr)
-        return rows
-    for member in spread(front, args.points):
-        ini = os.path.join(folder, f"{game}-{member['number']}.ini")
-        measure.export(args.trawl, store, game, f"trial={member['number']}", ini)
-        runs = [train(args.trawl, ini, FRESH_SEED + k) for k in range(args.seeds)]
-        rows.append({"game": game, "trials": n_trials, "trial": member["number"], "seconds": f"{statistics.median(r[0] for r in runs):.3f}",
-                     "perf": f"{statistics.median(r[1] for r in runs):.4f}", "perf_low": f"{min(r[1] for r in runs):.4f}",
-                     "perf_high": f"{max(r[1] for r in runs):.4f}", "steps_m": f"{runs[0][2] / 1e6:.2f}", "promised": f"{member['score_mean']:.4f}"})
-        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    return rows
+class Device:
+    """One device of a bench: plays its games. Only processes know about it, by their environment and their cores."""
+
+    def __init__(self, bench, name, cores):
+        self.bench, self.args, self.cores = bench, bench.args, cores
+        self.kind = "cpu" if name == "cpu" else "cuda"
+        self.env = dict(os.environ) if name == "cpu" else dict(os.environ, CUDA_VISIBLE_DEVICES=name)
+
+    def trawl(self, *words, timeout):
+        done = subprocess.run([self.args.trawl, *words], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=max(timeout, 1), check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(words)[:200]}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
+        return done.stdout
+
+    def play(self, games):
+        os.sched_setaffinity(0, self.cores)  # of this thread and the processes that it starts
+        for i, (game, weight) in enumerate(games):
+            budget_s = self.bench.left_s() * weight / sum(w for _, w in games[i:])
+            try:
+                self.game(game, time.monotonic() + budget_s)
+            except (RuntimeError, subprocess.TimeoutExpired, OSError) as fault:
+                self.bench.note(f"{game}: {fault}")
+
+    def game(self, game, ends):
+        store, budget_s = os.path.join(self.args.out, game + ".db"), ends - time.monotonic()
+        space = os.path.join(self.args.out, game + "-space.ini")
+        seconds = budget_s * SWEEP_SHARE
+        if os.path.exists(store):
+            config = json.loads(self.trawl("show", game, "--store", store, "--json", timeout=60))["study"]["config"]
+            used_s = float(re.search(r"^wall_time = ([\d.]+)s$", config, re.M).group(1))
+            words = ["--resume", game, "--wall-time", f"{used_s + seconds:.1f}s"]
+        else:
+            library = GAMES[game].get("library")
+            name = os.path.join(os.path.abspath(self.args.libraries), game + ".so") if library else game
+            lanes = max(self.args.lanes // 2, 1) if library else self.args.lanes
+            with open(space, "w", encoding="utf-8") as out:
+                out.write(sections(game, name, self.args.episodes, self.kind, self.args.shorter))
+            words = [space, "--name", game, "--wall-time", f"{seconds:.1f}s", "--runs-per-device", str(lanes), "--sweep.worker_memory", "0",
+                     "--sweep.max_cost", str(min(self.args.max_cost, published_front(self.args.published, game)[-1][0]))]
+        self.trawl("sweep", "--store", store, "-q", *words, timeout=seconds + 30)
+        trials = json.loads(self.trawl("show", game, "--store", store, "--json", timeout=60))["trials"]
+        done = [t for t in trials if t["state"] == "done" and t["score"] is not None]
+        self.bench.note(f"{game}: {len(done)} of {len(trials)} trials in {seconds:.0f} s, best {max((t['score'] for t in done), default=0):.4f}")
+        self.confirm(game, store, done, ends)
+
+    def confirm(self, game, store, trials, ends):
+        args = self.args
+        picks = chosen([member(t, GAMES[game].get("factor", 1)) for t in trials], published_front(args.published, game), args.points,
+                       (ends - time.monotonic()) / args.seeds)
+        for pick in picks:
+            self.trawl("export", game, "--store", store, "--pick", f"trial={pick.number}", "-o", self.config(game, pick), timeout=60)
+        for seed in range(FRESH_SEED, FRESH_SEED + args.seeds):
+            for pick in picks:
+                if pick.whole_s > ends - time.monotonic():
+                    continue
+                begin = time.monotonic()
+                run = json.loads(self.trawl("train", self.config(game, pick), "--json", "-q", "--train.seed", str(seed), timeout=self.bench.left_s()))
+                self.bench.record({"game": game, "trial": pick.number, "seed": seed, "seconds": time.monotonic() - begin - run["eval_s"],
+                                   "training_s": run["cost_s"], "start_s": run["start_s"], "perf": run["perf"], "score": run["score"],
+                                   "steps": run["env_steps"], "episodes": run["episodes"], "unfinished": run["unfinished"],
+                                   "expected": pick.level, "trials": len(trials), "device": run["device"]})
+
+    def config(self, game, pick):
+        return os.path.join(self.args.out, f"{game}-{pick.number}.ini")
+
+
+def dealt(games, n):
+    """Games with their weights for each of n devices, the heaviest first to the one that has least."""
+    hands = [[] for _ in range(n)]
+    for game in sorted(games, key=lambda g: -g[1]):
+        min(hands, key=lambda hand: sum(w for _, w in hand)).append(game)
+    return hands
+
+
+def run(args):
+    bench = Bench(args)
+    names = args.devices.split(",")
+    cores = sorted(os.sched_getaffinity(0))
+    share = max(len(cores) // len(names), 1)
+    games = [(word.partition("=")[0], float(word.partition("=")[2] or GAMES[word.partition("=")[0]]["weight"])) for word in args.games or GAMES]
+    threads = []
+    for i, (name, hand) in enumerate(zip(names, dealt(games, len(names)))):
+        device = Device(bench, name, cores[i * share:(i + 1) * share] or cores)
+        threads.append(threading.Thread(target=device.play, args=(hand,)))
+        bench.note(f"{name}: {' '.join(game for game, _ in hand)}")
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+
+
+def medians(runs):
+    """A row for each config that was trained."""
+    rows, configs = [], {}
+    for r in runs:
+        configs.setdefault((r["game"], r["trial"]), []).append(r)
+    for (game, trial), group in configs.items():
+        row = {"game": game, "trial": trial, "seeds": len(group)}
+        for key, digits in (("seconds", 3), ("training_s", 3), ("perf", 4), ("score", 4)):
+            row[key] = round(statistics.median(r[key] for r in group), digits)
+        rows.append(row | {"seconds_low": round(min(r["seconds"] for r in group), 3), "seconds_high": round(max(r["seconds"] for r in group), 3),
+                           "perf_low": round(min(r["perf"] for r in group), 4), "perf_high": round(max(r["perf"] for r in group), 4),
+                           "steps_m": round(group[0]["steps"] / 1e6, 2), "trials": group[0]["trials"], "device": group[0]["device"]})
+    return sorted(rows, key=lambda r: (list(GAMES).index(r["game"]), r["seconds"]))
 
 
 def beside(published, rows):
     """Levels of the published front, how many of them ours reaches, and how many sooner."""
-    ours = [(float(r["seconds"]), float(r["perf"])) for r in rows]
-    reached = sooner = 0
-    for seconds, perf in published:
-        mine = min((s for s, p in ours if p >= perf), default=None)
-        reached += mine is not None
-        sooner += mine is not None and mine <= seconds
-    return {"levels": len(published), "reached": reached, "sooner": sooner, "published_best": published[-1][1] if published else "",
-            "published_s": published[-1][0] if published else "", "best": max((p for _, p in ours), default=""),
-            "best_s": max(ours, key=lambda o: o[1])[0] if ours else ""}
+    game = rows[0]["game"]
+    key, factor = GAMES[game].get("ours", "perf"), GAMES[game].get("factor", 1)
+    found = {"game": game, "configs": len(rows), "levels": len(published)}
+    for name, clock in (("ahead", "seconds"), ("ahead_in_training", "training_s")):
+        soonest = [(s, min((r[clock] for r in rows if round(r[key] * factor, 4) >= level), default=None)) for s, level in published]
+        found[name] = sum(mine is not None and mine <= s for s, mine in soonest)
+        found["reached"] = sum(mine is not None for _, mine in soonest)
+        ratios = [s / mine for s, mine in soonest if mine is not None]
+        found["times_as_fast" + name[5:]] = round(statistics.median(ratios), 2) if ratios else None
+    best = max(rows, key=lambda r: r[key])
+    return found | {"published_best": published[-1][1], "published_s": published[-1][0], "best": round(best[key] * factor, 4), "best_s": best["seconds"],
+                    "first_published_s": published[0][0], "first_s": rows[0]["seconds"]}
+
+
+def table(args):
+    runs = [json.loads(line) for path in args.runs for line in open(path, encoding="utf-8")]
+    rows = medians(runs)
+    rows = [r for r in rows if r["seeds"] == max(q["seeds"] for q in rows if q["game"] == r["game"])]  # what the end of the time left incomplete
+    levels = [beside(published_front(args.published, game), [r for r in rows if r["game"] == game]) for game in dict.fromkeys(r["game"] for r in rows)]
+    place = measure.place(args.trawl)
+    measure.result_table.write(args.out, place, rows)
+    measure.result_table.write(args.levels, place, levels)
+    for row in levels:
+        print(json.dumps(row))
 
 
 def main():
-    parser = measure.parser(__doc__)
-    parser.add_argument("published")
-    parser.add_argument("games", nargs="+")
-    parser.add_argument("-o", "--output", required=True)
-    parser.add_argument("--levels", required=True)
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--points", type=int, default=6)
-    parser.add_argument("--lanes", type=int, default=1)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="what", required=True)
+    running, tables = commands.add_parser("run"), commands.add_parser("table")
+    for command in (running, tables):
+        command.add_argument("trawl", type=os.path.abspath)
+        command.add_argument("published")
+        command.add_argument("--out", required=True)
+    running.add_argument("games", nargs="*")
+    running.add_argument("--seconds", type=float, default=540)
+    running.add_argument("--devices", default="0")
+    running.add_argument("--libraries", default=".")
+    running.add_argument("--seeds", type=int, default=5)
+    running.add_argument("--points", type=int, default=6)
+    running.add_argument("--lanes", type=int, default=4)
+    running.add_argument("--max-cost", type=float, default=20, help="the most expensive trials that are sought, seconds; never more than the published front's")
+    running.add_argument("--episodes", type=int, default=1024, help="of an evaluation")
+    running.add_argument("--shorter", type=float, default=1, help="divide the steps of all trainings by this, to try the script")
+    tables.add_argument("--levels", required=True)
+    tables.add_argument("runs", nargs="+")
     args = parser.parse_args()
-    where, rows, levels = measure.place(args.trawl), [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for word in args.games:
-            game, _, config = word.partition("=")
-            config, _, library = config.partition(",")
-            mine = one(args, folder, game, config, library)
-            rows += mine
-            if mine:
-                levels.append({"game": game, **beside(published_front(args.published, game), mine)})
-                print(json.dumps(levels[-1]), flush=True)
-            measure.result_table.write(args.output, where, rows)
-            measure.result_table.write(args.levels, where, levels)
+    (run if args.what == "run" else table)(args)
 
 
 if __name__ == "__main__":
