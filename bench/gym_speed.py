@@ -3,11 +3,11 @@
 
 usage: bench/gym_speed.py TRAWL PYTHON --out bench/results/gym.csv [--rounds 5] [--seconds 1]
 
-PYTHON has gymnasium, and the packages of the environments: one whose package it lacks is left out. Trawl's number is that of a training: its
-steps by the seconds of its rollouts, in which the policy acts for one half while the other is stepped (profile/env and profile/forward), with a
-learning rate so small that the policy stays a random one; Gymnasium's
-are SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment) under random actions, of a vector environment (--env.vector) and
-of EnvPool the loop over their own step. A round measures all one after another; the table has the best round of each, since other programs on the machine only ever slow one down.
+PYTHON has gymnasium, and the packages of the environments: one whose package it lacks is left out. All are stepped alone, under random actions: Trawl's by
+`trawl bench env` (the batch that a training steps, without a policy; as many processes as --processes says, of a vector environment or a pool one),
+Gymnasium's SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment), of a vector environment (--env.vector) and of EnvPool the loop over
+their own step. A round measures all one after another; the table has the best round of each, since other programs on the machine only ever slow one down.
+How much of a training's time is left for the policy while Python steps is another question (bench/notes/own-games.md).
 """
 
 import argparse
@@ -53,12 +53,9 @@ if __name__ == "__main__":
 """
 
 
-def ours(args, game, n, steps, *words):
-    run = measure.run_json([args.trawl, "train", game, *words, "--env.python", args.python, "--json", "-q", "--train.device", "cpu",
-                            "--train.learning_rate", "1e-9", "--train.total_agents", str(n), "--train.horizon", "64",
-                            "--train.minibatch_size", "512", "--train.total_timesteps", str(steps), "--train.eval_episodes", "1",
-                            "--train.eval_max_steps", "64"])
-    return run["env_steps"] / sum(run["profile"][phase]["ms"] for phase in ("env", "forward")) * 1e3
+def ours(args, game, n, *words):
+    return measure.run_json([args.trawl, "bench", "env", game, *words, "--env.python", args.python, "--envs", str(n), "--repeats", "1", "--seconds",
+                             f"{args.seconds}s", "--json"])["steps_per_s"]
 
 
 def theirs(args, kind, game, n):
@@ -74,16 +71,17 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
     about, rows, own = measure.place(args.trawl), [], []
     for game, n in CASES:
         try:
-            rate = theirs(args, "sync", game, n)
+            theirs(args, "sync", game, n)
         except subprocess.CalledProcessError:
             print(f"{game}: not installed, left out")
             continue
-        steps = max(int(rate * args.seconds) // (64 * n), 8) * 64 * n  # about as long
-        rounds = [(ours(args, "gym:" + game, n, steps), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
+        words = ["--env.processes", str(args.processes)]
+        rounds = [(ours(args, "gym:" + game, n, *words), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
         best = {name: max(values) for name, values in zip(("trawl", "sync", "async"), zip(*rounds))}
         row = {"env": game, "instances": n, **{name + "_steps_per_s": value for name, value in best.items()},
                "trawl_over_sync": best["trawl"] / best["sync"], "trawl_over_async": best["trawl"] / best["async"]}
@@ -91,13 +89,12 @@ def main():
         rows.append(row)
     for game, n, kind in OWN:
         try:
-            rate = theirs(args, kind, game, n)
+            theirs(args, kind, game, n)
         except subprocess.CalledProcessError:
             print(f"{game}, {kind}: not installed, left out")
             continue
-        steps = max(int(rate * args.seconds) // (64 * n), 8) * 64 * n
         words = ["--env.vector", "true"] if kind == "vector" else []
-        rounds = [(ours(args, game, n, steps, *words), theirs(args, kind, game, n)) for _ in range(args.rounds)]
+        rounds = [(ours(args, game, n, *words), theirs(args, kind, game, n)) for _ in range(args.rounds)]
         best = [max(values) for values in zip(*rounds)]
         row = {"env": game, "instances": n, "trawl_steps_per_s": best[0], "own_steps_per_s": best[1], "trawl_over_own": best[0] / best[1]}
         print(row, flush=True)
