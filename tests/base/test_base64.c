@@ -1,15 +1,11 @@
 /* test_base64.c - bytes as text and back, by the vectors of RFC 4648 and every length up to some hundred. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/text/base64.h"
 
-static void the_vectors_of_the_standard(void **state)
+TEST(the_vectors_of_the_standard)
 {
     static const char *const vectors[][2] = {{"", ""},
                                              {"f", "Zg=="},
@@ -22,7 +18,6 @@ static void the_vectors_of_the_standard(void **state)
     char text[16], bytes[16];
     size_t n;
 
-    (void)state;
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
         base64_encode(vectors[i][0], strlen(vectors[i][0]), text);
         assert_string_equal(text, vectors[i][1]);
@@ -32,13 +27,12 @@ static void the_vectors_of_the_standard(void **state)
     }
 }
 
-static void every_byte_at_every_place(void **state)
+TEST(every_byte_at_every_place)
 {
     uint8_t bytes[300], back[300];
     char text[BASE64_TEXT_BYTES(300)];
     size_t got;
 
-    (void)state;
     for (size_t n = 0; n <= sizeof bytes; n++) {
         for (size_t i = 0; i < n; i++)
             bytes[i] = (uint8_t)(i * 37 + n);
@@ -52,23 +46,15 @@ static void every_byte_at_every_place(void **state)
     }
 }
 
-static void what_no_encoder_makes_is_refused(void **state)
+TEST(what_no_encoder_makes_is_refused)
 {
     static const char *const wrong[] = {"Z",        "Zg",   "Zg=",  "Zh==",   "Zm9=", "=AAA",
                                         "Zg==Zg==", "Z===", "Zm 9", "Zm9v\n", "Zm-v", "===="};
     char bytes[16];
     size_t n;
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_false(base64_decode(wrong[i], bytes, sizeof bytes, &n));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_vectors_of_the_standard),
-                                       cmocka_unit_test(every_byte_at_every_place),
-                                       cmocka_unit_test(what_no_encoder_makes_is_refused)};
-
-    return cmocka_run_group_tests_name("base/base64", tests, NULL, NULL);
-}
+TEST_PROGRAM("base/base64")

@@ -3,8 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/fault.h"
 #include "base/mem.h"
 
@@ -60,9 +57,8 @@ static void assert_content(const char *text)
     assert_int_equal(files_in_dir(), 1);
 }
 
-static void replaces_and_reads_back(void **state)
+TEST(replaces_and_reads_back)
 {
-    (void)state;
     assert_int_equal(file_write_all(path, "", 0, NULL), ST_OK);
     assert_content("");
     assert_int_equal(file_write_all(path, "old", 3, NULL), ST_OK);
@@ -85,24 +81,21 @@ static void assert_untouched(enum fault_kind kind, const char *what)
     assert_content("good");
 }
 
-static void a_full_disk_leaves_the_old_file(void **state)
+TEST(a_full_disk_leaves_the_old_file)
 {
-    (void)state;
     assert_untouched(FAULT_WRITE, "No space left");
 }
 
-static void a_failed_fsync_leaves_the_old_file(void **state)
+TEST(a_failed_fsync_leaves_the_old_file)
 {
-    (void)state;
     assert_untouched(FAULT_FSYNC, "Input/output error");
 }
 
-static void a_device_is_written_to_not_replaced(void **state)
+TEST(a_device_is_written_to_not_replaced)
 {
     struct error err = {0};
     struct stat st;
 
-    (void)state;
     if (access("/dev/full", W_OK) != 0) {
         print_message("# no /dev/full here: skipped\n");
         skip();
@@ -116,7 +109,7 @@ static void a_device_is_written_to_not_replaced(void **state)
 }
 
 /* What a killed process left is removed by the next write to the same file; what is young, alive or another's stays. */
-static void what_a_killed_writer_left_is_removed(void **state)
+TEST(what_a_killed_writer_left_is_removed)
 {
     struct {
         char name[sizeof dir + 64];
@@ -125,7 +118,6 @@ static void what_a_killed_writer_left_is_removed(void **state)
     struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
     pid_t gone = fork();
 
-    (void)state;
     if (gone == 0)
         _exit(0);
     assert_int_equal(waitpid(gone, NULL, 0), gone);
@@ -149,13 +141,12 @@ static void what_a_killed_writer_left_is_removed(void **state)
 }
 
 /* Nobody waits at a pipe that stands where a file should. */
-static void a_pipe_is_not_waited_for(void **state)
+TEST(a_pipe_is_not_waited_for)
 {
     struct error err = {0};
     char *bytes;
     size_t n;
 
-    (void)state;
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(file_read_regular(path, 100, &bytes, &n, &err), ST_IO);
@@ -166,12 +157,11 @@ static void a_pipe_is_not_waited_for(void **state)
     unlink(path);
 }
 
-static void refuses_what_cannot_be_written(void **state)
+TEST(refuses_what_cannot_be_written)
 {
     struct error err = {0};
     char longer[9000];
 
-    (void)state;
     assert_int_equal(file_write_all("/no/such/folder/file", "x", 1, &err), ST_IO);
     assert_non_null(strstr(err.text, "/no/such/folder/file"));
     assert_int_equal(file_write_all(dir, "x", 1, NULL), ST_IO); /* a folder */
@@ -180,13 +170,12 @@ static void refuses_what_cannot_be_written(void **state)
     assert_int_equal(file_write_all(longer, "x", 1, NULL), ST_IO);
 }
 
-static void reads_up_to_the_limit(void **state)
+TEST(reads_up_to_the_limit)
 {
     struct error err = {0};
     char *bytes;
     size_t n;
 
-    (void)state;
     assert_int_equal(file_write_all(path, "0123456789", 10, NULL), ST_OK);
     assert_int_equal(file_read_all(path, 10, &bytes, &n, NULL), ST_OK);
     assert_int_equal(n, 10);
@@ -201,13 +190,12 @@ static void reads_up_to_the_limit(void **state)
     mem_free(bytes);
 }
 
-static void says_what_cannot_be_read(void **state)
+TEST(says_what_cannot_be_read)
 {
     struct error err = {0};
     char *bytes;
     size_t n;
 
-    (void)state;
     assert_int_equal(file_read_all("/no/such/file", 10, &bytes, &n, &err), ST_IO);
     assert_non_null(strstr(err.text, "/no/such/file"));
     assert_non_null(strstr(err.text, "No such file"));
@@ -216,13 +204,12 @@ static void says_what_cannot_be_read(void **state)
     assert_non_null(strstr(err.text, "folder"));
 }
 
-static void folders_are_made_with_those_above(void **state)
+TEST(folders_are_made_with_those_above)
 {
     char at[sizeof dir + 64];
     struct error err = {0};
     struct stat st;
 
-    (void)state;
     snprintf(at, sizeof at, "%s/one/two//three/", dir);
     assert_int_equal(file_make_folders(at, 0700, &err), ST_OK);
     assert_int_equal(file_make_folders(at, 0700, &err), ST_OK); /* they are there */
@@ -240,28 +227,11 @@ static void folders_are_made_with_those_above(void **state)
     }
 }
 
-static void crc_is_the_standard_one(void **state)
+TEST(crc_is_the_standard_one)
 {
-    (void)state;
     assert_int_equal(file_crc32(0, "123456789", 9), 0xCBF43926); /* check value of CRC-32/ISO-HDLC */
     assert_int_equal(file_crc32(file_crc32(0, "1234", 4), "56789", 5), 0xCBF43926);
     assert_int_equal(file_crc32(0, "", 0), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replaces_and_reads_back),
-        cmocka_unit_test(a_full_disk_leaves_the_old_file),
-        cmocka_unit_test(a_failed_fsync_leaves_the_old_file),
-        cmocka_unit_test(a_device_is_written_to_not_replaced),
-        cmocka_unit_test(what_a_killed_writer_left_is_removed),
-        cmocka_unit_test(a_pipe_is_not_waited_for),
-        cmocka_unit_test(refuses_what_cannot_be_written),
-        cmocka_unit_test(reads_up_to_the_limit),
-        cmocka_unit_test(says_what_cannot_be_read),
-        cmocka_unit_test(folders_are_made_with_those_above),
-        cmocka_unit_test(crc_is_the_standard_one),
-    };
-    return cmocka_run_group_tests_name("file", tests, make_dir, remove_dir);
-}
+TEST_PROGRAM_WITH("file", make_dir, remove_dir)

@@ -2,13 +2,10 @@
 #include "base/text/json.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -26,12 +23,11 @@ static cJSON *through_text(cJSON *json)
     return copy;
 }
 
-static void keeps_every_bit_of_a_double(void **state)
+TEST(keeps_every_bit_of_a_double)
 {
     static const double edges[] = {0.1, 1.0 / 3.0, 1e300, 5e-324, -2.5, 9007199254740991.0, 1e15, 123456789.123456789};
     struct rng r = rng_seed(5);
 
-    (void)state;
     for (int i = 0; i < 2000; i++) {
         cJSON *json = cJSON_CreateObject();
         double value, back = -77.0;
@@ -49,12 +45,11 @@ static void keeps_every_bit_of_a_double(void **state)
     }
 }
 
-static void non_finite_numbers_are_words(void **state)
+TEST(non_finite_numbers_are_words)
 {
     static const double values[] = {NAN, INFINITY, -INFINITY};
     static const char *const words[] = {"nan", "inf", "-inf"};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         cJSON *json = cJSON_CreateObject();
         double back = 0.0;
@@ -72,7 +67,7 @@ static void non_finite_numbers_are_words(void **state)
     }
 }
 
-static void integers_are_exact(void **state)
+TEST(integers_are_exact)
 {
     static const int64_t values[] = {0,
                                      -1,
@@ -85,7 +80,6 @@ static void integers_are_exact(void **state)
                                      INT64_MAX,
                                      INT64_MIN};
 
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         cJSON *json = cJSON_CreateObject();
         int64_t back = -77;
@@ -97,7 +91,7 @@ static void integers_are_exact(void **state)
     }
 }
 
-static void getters_refuse_other_types(void **state)
+TEST(getters_refuse_other_types)
 {
     const char *text = "{\"s\": \"12\", \"f\": 1.5, \"b\": true, \"z\": null, \"huge\": 1e999, \"a\": [1]}";
     double f = -7.0;
@@ -105,7 +99,6 @@ static void getters_refuse_other_types(void **state)
     bool b = false;
     cJSON *json;
 
-    (void)state;
     assert_int_equal(json_parse(text, strlen(text), &json, NULL), ST_OK);
     assert_false(json_get_f64(json, "s", &f));
     assert_false(json_get_f64(json, "huge", &f));
@@ -123,7 +116,7 @@ static void getters_refuse_other_types(void **state)
     cJSON_Delete(json);
 }
 
-static void refuses_broken_text(void **state)
+TEST(refuses_broken_text)
 {
     static const char *const bad[] = {"",
                                       " ",
@@ -142,7 +135,6 @@ static void refuses_broken_text(void **state)
                                       "\"stop\\u0000x\"",
                                       "{\"a\\u0000\": 1}"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct error err = {0};
         cJSON *json;
@@ -158,13 +150,12 @@ static void refuses_broken_text(void **state)
     assert_int_equal(json_parse("1\0 2", 4, &(cJSON *){NULL}, NULL), ST_CORRUPT);
 }
 
-static void depth_is_limited_outside_strings(void **state)
+TEST(depth_is_limited_outside_strings)
 {
     char text[3 * JSON_MAX_DEPTH];
     struct error err = {0};
     cJSON *json;
 
-    (void)state;
     for (size_t depth = JSON_MAX_DEPTH; depth <= JSON_MAX_DEPTH + 1; depth++) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
@@ -180,20 +171,18 @@ static void depth_is_limited_outside_strings(void **state)
     cJSON_Delete(json);
 }
 
-static void size_is_limited(void **state)
+TEST(size_is_limited)
 {
     cJSON *json;
 
-    (void)state;
     assert_int_equal(json_parse("1", (size_t)JSON_MAX_BYTES + 1, &json, NULL), ST_CORRUPT); /* before reading any */
     assert_null(json);
 }
 
-static void strings_come_out_as_utf8(void **state)
+TEST(strings_come_out_as_utf8)
 {
     cJSON *json = cJSON_CreateObject();
 
-    (void)state;
     json_add_str(json, "a", "gr\xc3\xbc\xc3\x9f \"\\\n");
     json_add_str(json, "b", "bad \xff\xc3");
     json_add_str(json, "c", NULL);
@@ -205,7 +194,7 @@ static void strings_come_out_as_utf8(void **state)
 }
 
 /* Without line breaks as with them: what is read back is the same to the bit. */
-static void both_ways_to_print_are_read_alike(void **state)
+TEST(both_ways_to_print_are_read_alike)
 {
     static const double values[] = {0,
                                     -0.0,
@@ -225,7 +214,6 @@ static void both_ways_to_print_are_read_alike(void **state)
     struct error none = {0};
     cJSON *json = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(json, "list");
 
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         assert_true(cJSON_AddItemToArray(list, cJSON_CreateNumber(values[i])));
     json_add_str(json, "text \"\\ \n\t\b\f\r \x01 \xc3\xa9", "\"\\ \n\t\b\f\r \x01 \xc3\xa9");
@@ -253,14 +241,4 @@ static void both_ways_to_print_are_read_alike(void **state)
     cJSON_Delete(json);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_ways_to_print_are_read_alike), cmocka_unit_test(keeps_every_bit_of_a_double),
-        cmocka_unit_test(non_finite_numbers_are_words),      cmocka_unit_test(integers_are_exact),
-        cmocka_unit_test(getters_refuse_other_types),        cmocka_unit_test(refuses_broken_text),
-        cmocka_unit_test(depth_is_limited_outside_strings),  cmocka_unit_test(size_is_limited),
-        cmocka_unit_test(strings_come_out_as_utf8),
-    };
-    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
-}
+TEST_PROGRAM("json")

@@ -1,16 +1,12 @@
 /* test_machine.c - quotas of groups of processes, in folders that look like cgroup v2. */
 #include "base/os/machine.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 static char root[64];
 
@@ -66,9 +62,8 @@ static int remove_groups(void **state)
     return system(command);
 }
 
-static void the_smallest_on_the_way_up_counts(void **state)
+TEST(the_smallest_on_the_way_up_counts)
 {
-    (void)state;
     assert_true(read_at("/box/job").cores == 2.5); /* its own is none, the box has 2.5 */
     assert_int_equal(read_at("/box/job").memory_bytes, 1073741824);
     assert_true(read_at("/box/free").cores == 2.5); /* 4 of a box of 2.5 */
@@ -79,9 +74,8 @@ static void the_smallest_on_the_way_up_counts(void **state)
 }
 
 /* A container sees its own group as the root. */
-static void the_root_itself_may_be_limited(void **state)
+TEST(the_root_itself_may_be_limited)
 {
-    (void)state;
     put("cpu.max", "50000 100000\n");
     put("memory.max", "268435456\n");
     assert_true(read_at("/").cores == 0.5);
@@ -93,23 +87,14 @@ static void the_root_itself_may_be_limited(void **state)
     assert_int_equal(read_at("").memory_bytes, 0);
 }
 
-static void this_machine_has_something(void **state)
+TEST(this_machine_has_something)
 {
     char group[1024];
 
-    (void)state;
     machine_group(group, sizeof group);
     assert_int_equal(strncmp(group, "/sys/fs/cgroup", 14), 0);
     assert_true(machine_cores() >= 1);
     assert_true(machine_memory_bytes() > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_smallest_on_the_way_up_counts),
-        cmocka_unit_test(the_root_itself_may_be_limited),
-        cmocka_unit_test(this_machine_has_something),
-    };
-    return cmocka_run_group_tests_name("base machine", tests, make_groups, remove_groups);
-}
+TEST_PROGRAM_WITH("base machine", make_groups, remove_groups)

@@ -1,21 +1,16 @@
 /* test_mem.c - what the allocator gives, and how a process ends that gets nothing. */
 #include "base/mem.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit_test.h"
 #include "base/fault.h"
 
-static void blocks_are_zeroed_and_aligned(void **state)
+TEST(blocks_are_zeroed_and_aligned)
 {
     static const size_t sizes[] = {0, 1, 63, 64, 65, 100000, (size_t)5 << 20};
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         unsigned char *block = mem_alloc(sizes[i]);
         assert_int_equal((uintptr_t)block % MEM_ALIGN, 0);
@@ -26,12 +21,11 @@ static void blocks_are_zeroed_and_aligned(void **state)
     }
 }
 
-static void arrays_grow_and_keep_what_they_hold(void **state)
+TEST(arrays_grow_and_keep_what_they_hold)
 {
     size_t n = 0, cap = 0;
     int *numbers = NULL;
 
-    (void)state;
     for (; n < 1000; n++) {
         MEM_ROOM(numbers, n, cap);
         numbers[n] = (int)n;
@@ -41,9 +35,8 @@ static void arrays_grow_and_keep_what_they_hold(void **state)
     mem_free(numbers);
 }
 
-static void a_refusal_is_null_where_it_may_be(void **state)
+TEST(a_refusal_is_null_where_it_may_be)
 {
-    (void)state;
     assert_null(mem_try_alloc(SIZE_MAX));
     assert_null(mem_try_array(SIZE_MAX / 2, 3)); /* the product does not fit */
     fault_arm(FAULT_TRY_MALLOC, 1);
@@ -85,20 +78,10 @@ static void check_ends(void (*fn)(void), const char *message)
     assert_non_null(strstr(text, message));
 }
 
-static void a_refusal_ends_the_process(void **state)
+TEST(a_refusal_ends_the_process)
 {
-    (void)state;
     check_ends(too_large, "out of memory");
     check_ends(refused, "a block of 5 bytes");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_zeroed_and_aligned),
-        cmocka_unit_test(arrays_grow_and_keep_what_they_hold),
-        cmocka_unit_test(a_refusal_is_null_where_it_may_be),
-        cmocka_unit_test(a_refusal_ends_the_process),
-    };
-    return cmocka_run_group_tests_name("mem", tests, NULL, NULL);
-}
+TEST_PROGRAM("mem")

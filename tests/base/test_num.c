@@ -4,19 +4,15 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/rng.h"
 
-static void reads_numbers(void **state)
+TEST(reads_numbers)
 {
     static const struct {
         const char *text;
@@ -30,7 +26,6 @@ static void reads_numbers(void **state)
                                       "_1", "1_",    "1__0", "nan",  "inf",  "-inf", "1e999", "1kk", "k",
                                       ".",  "1.5.2", "1e3k", "1_.5", "1m",   "e5",   "+",     "1e1_"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         double value = -77.0;
         if (!num_parse_f64(good[i].text, &value) || value != good[i].value)
@@ -43,12 +38,11 @@ static void reads_numbers(void **state)
     }
 }
 
-static void reads_a_long_number_or_refuses_it(void **state)
+TEST(reads_a_long_number_or_refuses_it)
 {
     char text[400];
     double value;
 
-    (void)state;
     memset(text, '1', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     assert_false(num_parse_f64(text, &value));
@@ -58,11 +52,10 @@ static void reads_a_long_number_or_refuses_it(void **state)
     assert_true(value == 10.0 / 9.0);
 }
 
-static void reads_non_finite_only_when_asked(void **state)
+TEST(reads_non_finite_only_when_asked)
 {
     double value = 0.0;
 
-    (void)state;
     assert_true(num_parse_f64_any("nan", &value) && isnan(value));
     assert_true(num_parse_f64_any("inf", &value) && value == HUGE_VAL);
     assert_true(num_parse_f64_any("-inf", &value) && value == -HUGE_VAL);
@@ -70,7 +63,7 @@ static void reads_non_finite_only_when_asked(void **state)
     assert_false(num_parse_f64_any("infinite", &value));
 }
 
-static void reads_integers(void **state)
+TEST(reads_integers)
 {
     static const struct {
         const char *text;
@@ -110,7 +103,6 @@ static void reads_integers(void **state)
                                       "9.223372036854775808e18",
                                       "10000000000000000.1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         int64_t value = -77;
         if (!num_parse_i64(good[i].text, &value) || value != good[i].value)
@@ -142,7 +134,7 @@ static void check_shortest(double value)
     }
 }
 
-static void round_trips(void **state)
+TEST(round_trips)
 {
     static const double edges[] = {0.0,
                                    -0.0,
@@ -160,7 +152,6 @@ static void round_trips(void **state)
                                    0.3};
     struct rng r = rng_seed(11);
 
-    (void)state;
     for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++)
         check_shortest(edges[i]);
     for (int i = 0; i < 3000; i++) {
@@ -172,18 +163,17 @@ static void round_trips(void **state)
     }
 }
 
-static void writes_words_for_non_finite(void **state)
+TEST(writes_words_for_non_finite)
 {
     char text[NUM_TEXT_MAX];
 
-    (void)state;
     assert_string_equal(num_format_f64(NAN, text), "nan");
     assert_string_equal(num_format_f64(-NAN, text), "nan");
     assert_string_equal(num_format_f64(INFINITY, text), "inf");
     assert_string_equal(num_format_f64(-INFINITY, text), "-inf");
 }
 
-static void writes_short_texts(void **state)
+TEST(writes_short_texts)
 {
     static const struct {
         double value;
@@ -192,7 +182,6 @@ static void writes_short_texts(void **state)
                  {-1.5e9, "-1.5G"}, {0.01234567, "0.01235"}, {999960, "1M"}, {1e15, "1e+15"}};
     char text[NUM_TEXT_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(num_format_short(cases[i].value, text), cases[i].text);
 }
@@ -230,13 +219,12 @@ static void remove_locale(const char *folder)
 }
 
 /* A library that we link may call setlocale; numbers must not care. */
-static void ignores_a_comma_locale(void **state)
+TEST(ignores_a_comma_locale)
 {
     char folder[] = "/tmp/trawl-test-locale-XXXXXX", text[NUM_TEXT_MAX];
     const char *found = comma_locale(folder);
     double value = 0.0;
 
-    (void)state;
     remove_locale(folder);
     if (found == NULL) {
         setlocale(LC_ALL, "C");
@@ -254,17 +242,4 @@ static void ignores_a_comma_locale(void **state)
     setlocale(LC_ALL, "C");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_numbers),
-        cmocka_unit_test(reads_a_long_number_or_refuses_it),
-        cmocka_unit_test(reads_non_finite_only_when_asked),
-        cmocka_unit_test(reads_integers),
-        cmocka_unit_test(round_trips),
-        cmocka_unit_test(writes_words_for_non_finite),
-        cmocka_unit_test(writes_short_texts),
-        cmocka_unit_test(ignores_a_comma_locale),
-    };
-    return cmocka_run_group_tests_name("num", tests, NULL, NULL);
-}
+TEST_PROGRAM("num")

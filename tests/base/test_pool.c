@@ -2,15 +2,11 @@
 #include "base/os/pool.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #define N_MAX 1000
 #define WORKERS_MAX 9
@@ -59,11 +55,10 @@ static void run_and_check(struct pool *pool, size_t n, size_t grain)
         assert_int_equal(atomic_load(&job.calls[w]), 1);
 }
 
-static void covers_every_index_once(void **state)
+TEST(covers_every_index_once)
 {
     static const size_t sizes[] = {0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 999, 1000}, grains[] = {1, 2, 16, 64, 5000};
 
-    (void)state;
     for (size_t threads = 1; threads <= WORKERS_MAX; threads++) {
         struct pool *pool;
         assert_int_equal(pool_create(&pool, threads, NULL), ST_OK);
@@ -75,18 +70,16 @@ static void covers_every_index_once(void **state)
     }
 }
 
-static void no_pool_runs_in_the_caller(void **state)
+TEST(no_pool_runs_in_the_caller)
 {
-    (void)state;
     assert_int_equal(pool_size(NULL), 1);
     run_and_check(NULL, 10, 4);
     run_and_check(NULL, 0, 1);
     pool_destroy(NULL);
 }
 
-static void parts_are_even(void **state)
+TEST(parts_are_even)
 {
-    (void)state;
     for (size_t n = 0; n < 200; n++) {
         for (size_t workers = 1; workers < 12; workers++) {
             size_t next = 0, smallest = SIZE_MAX, largest = 0;
@@ -118,11 +111,10 @@ static void add_range(void *ctx, size_t worker, size_t from, size_t to)
 }
 
 /* A job's writes are seen by the caller afterwards, and what the caller wrote before by the workers. */
-static void many_short_jobs_in_a_row(void **state)
+TEST(many_short_jobs_in_a_row)
 {
     static const size_t threads[] = {2, 3, 8};
 
-    (void)state;
     for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
         struct sums sums = {0};
         struct pool *pool;
@@ -150,11 +142,10 @@ static void nap(void *ctx, size_t worker, size_t from, size_t to)
         nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
 }
 
-static void wakes_sleepers_on_both_sides(void **state)
+TEST(wakes_sleepers_on_both_sides)
 {
     struct pool *pool;
 
-    (void)state;
     assert_int_equal(pool_create(&pool, 3, NULL), ST_OK);
     for (int i = 0; i < 10; i++) {
         pool_run(pool, 3, 1, nap, NULL);
@@ -184,13 +175,12 @@ static void note_hand(void *ctx, size_t worker, size_t from, size_t to)
 }
 
 /* What is in a part's scratch is one thread's at a time: its helper's, or the caller's, who takes what nobody has begun. */
-static void a_part_is_its_helpers_or_the_callers(void **state)
+TEST(a_part_is_its_helpers_or_the_callers)
 {
     struct hands h = {.caller = pthread_self()};
     struct timespec pause = {.tv_nsec = 1000000};
     struct pool *pool;
 
-    (void)state;
     assert_int_equal(pool_create(&pool, WORKERS_MAX, NULL), ST_OK);
     for (int i = 0; i < 3000; i++) {
         pool_run(pool, N_MAX, 1, note_hand, &h);
@@ -202,11 +192,10 @@ static void a_part_is_its_helpers_or_the_callers(void **state)
     assert_int_equal(atomic_load(&h.n_strangers), 0);
 }
 
-static void starts_and_stops_without_work(void **state)
+TEST(starts_and_stops_without_work)
 {
     struct pool *pool;
 
-    (void)state;
     for (size_t i = 0; i < 50; i++) {
         assert_int_equal(pool_create(&pool, i % 5, NULL), ST_OK); /* 0: one per core */
         assert_true(pool_size(pool) >= 1);
@@ -216,16 +205,4 @@ static void starts_and_stops_without_work(void **state)
     assert_null(pool);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(covers_every_index_once),
-        cmocka_unit_test(no_pool_runs_in_the_caller),
-        cmocka_unit_test(parts_are_even),
-        cmocka_unit_test(many_short_jobs_in_a_row),
-        cmocka_unit_test(wakes_sleepers_on_both_sides),
-        cmocka_unit_test(a_part_is_its_helpers_or_the_callers),
-        cmocka_unit_test(starts_and_stops_without_work),
-    };
-    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
-}
+TEST_PROGRAM("pool")

@@ -2,15 +2,12 @@
 #include "base/rng.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #define DRAWS 20000
 
-static void known_answers(void **state)
+TEST(known_answers)
 {
     static const struct {
         uint64_t key, lo, hi;
@@ -21,7 +18,6 @@ static void known_answers(void **state)
         {0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
         struct rng_block b = rng_philox(vectors[i].key, vectors[i].lo, vectors[i].hi);
         for (int j = 0; j < 4; j++)
@@ -29,12 +25,11 @@ static void known_answers(void **state)
     }
 }
 
-static void a_stream_is_its_key_and_counter(void **state)
+TEST(a_stream_is_its_key_and_counter)
 {
     struct rng a = rng_seed(7), saved;
     uint64_t first[8];
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         rng_u32(&a);
     saved = a;
@@ -45,12 +40,11 @@ static void a_stream_is_its_key_and_counter(void **state)
     assert_true(saved.key == a.key && saved.counter == a.counter);
 }
 
-static void uniform_moments(void **state)
+TEST(uniform_moments)
 {
     struct rng r = rng_seed(1);
     double sum = 0.0, squares = 0.0;
 
-    (void)state;
     for (int i = 0; i < DRAWS; i++) {
         double u = i % 2 ? rng_f64(&r) : (double)rng_f32(&r);
         assert_true(u >= 0.0 && u < 1.0);
@@ -62,14 +56,13 @@ static void uniform_moments(void **state)
     assert_true(fabs(squares / DRAWS - 1.0 / 3.0) < 5.0 * sqrt(4.0 / 45.0 / DRAWS));
 }
 
-static void below_hits_every_value_evenly(void **state)
+TEST(below_hits_every_value_evenly)
 {
     enum { SIDES = 7 };
     struct rng r = rng_seed(2);
     int count[SIDES] = {0};
     double chi2 = 0.0;
 
-    (void)state;
     for (int i = 0; i < DRAWS; i++) {
         uint32_t v = rng_below(&r, SIDES);
         assert_true(v < SIDES);
@@ -93,13 +86,12 @@ static double correlation(struct rng a, struct rng b)
     return sum / DRAWS * 12.0;
 }
 
-static void children_are_independent(void **state)
+TEST(children_are_independent)
 {
     struct rng parent = rng_seed(3);
     struct rng zero = rng_split(parent, 0), one = rng_split(parent, 1), again = rng_split(parent, 1);
     double limit = 5.0 / sqrt(DRAWS);
 
-    (void)state;
     assert_true(one.key == again.key && one.counter == again.counter);
     assert_int_equal(parent.counter, 0); /* a split draws nothing */
     assert_true(fabs(correlation(zero, one)) < limit);
@@ -109,14 +101,4 @@ static void children_are_independent(void **state)
     assert_true(fabs(correlation(one, again)) > 0.9); /* the measure sees equal streams */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),
-        cmocka_unit_test(a_stream_is_its_key_and_counter),
-        cmocka_unit_test(uniform_moments),
-        cmocka_unit_test(below_hits_every_value_evenly),
-        cmocka_unit_test(children_are_independent),
-    };
-    return cmocka_run_group_tests_name("rng", tests, NULL, NULL);
-}
+TEST_PROGRAM("rng")

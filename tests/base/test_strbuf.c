@@ -2,22 +2,16 @@
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 
-static void grows_to_its_limit_and_no_further(void **state)
+TEST(grows_to_its_limit_and_no_further)
 {
     struct strbuf sb;
     struct error err = {0};
 
-    (void)state;
     strbuf_init(&sb, 1000);
     assert_string_equal(sb.text, "");
     for (int i = 0; i < 200; i++)
@@ -39,11 +33,10 @@ static void grows_to_its_limit_and_no_further(void **state)
     strbuf_free(&sb);
 }
 
-static void stays_broken_after_a_failed_append(void **state)
+TEST(stays_broken_after_a_failed_append)
 {
     struct strbuf sb;
 
-    (void)state;
     strbuf_init(&sb, 4);
     strbuf_add(&sb, "12345");
     strbuf_add(&sb, "1");
@@ -53,12 +46,11 @@ static void stays_broken_after_a_failed_append(void **state)
     strbuf_free(&sb);
 }
 
-static void a_taken_text_is_the_callers(void **state)
+TEST(a_taken_text_is_the_callers)
 {
     struct strbuf sb;
     char *text;
 
-    (void)state;
     strbuf_init(&sb, SIZE_MAX - 1);
     text = strbuf_take(&sb);
     assert_string_equal(text, "");
@@ -71,13 +63,12 @@ static void a_taken_text_is_the_callers(void **state)
     strbuf_free(&sb);
 }
 
-static void shell_words_are_quoted_when_they_must_be(void **state)
+TEST(shell_words_are_quoted_when_they_must_be)
 {
     static const char *const cases[][2] = {
         {"runs/a-1.db", "runs/a-1.db"}, {"my runs.db", "'my runs.db'"}, {"it's;rm", "'it'\\''s;rm'"}, {"", "''"}};
     struct strbuf sb;
 
-    (void)state;
     strbuf_init(&sb, 100);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         strbuf_clear(&sb);
@@ -88,12 +79,11 @@ static void shell_words_are_quoted_when_they_must_be(void **state)
     strbuf_free(&sb);
 }
 
-static void the_first_error_wins_and_long_ones_are_cut(void **state)
+TEST(the_first_error_wins_and_long_ones_are_cut)
 {
     struct error err = {0};
     char longer[3 * ERROR_TEXT_MAX];
 
-    (void)state;
     memset(longer, 'a', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     assert_int_equal(FAIL(&err, ST_IO, "%s", "first"), ST_IO);
@@ -125,14 +115,4 @@ static void the_first_error_wins_and_long_ones_are_cut(void **state)
     assert_string_equal(err.text, "a?[31mb\n\tc\177");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grows_to_its_limit_and_no_further),
-        cmocka_unit_test(stays_broken_after_a_failed_append),
-        cmocka_unit_test(a_taken_text_is_the_callers),
-        cmocka_unit_test(shell_words_are_quoted_when_they_must_be),
-        cmocka_unit_test(the_first_error_wins_and_long_ones_are_cut),
-    };
-    return cmocka_run_group_tests_name("strbuf", tests, NULL, NULL);
-}
+TEST_PROGRAM("strbuf")

@@ -1,17 +1,11 @@
 /* test_words.c - how near words are, and which bytes are UTF-8. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/text/words.h"
 
-static void distances(void **state)
+TEST(distances)
 {
-    (void)state;
     assert_int_equal(word_distance("", ""), 0);
     assert_int_equal(word_distance("gamma", "gamma"), 0);
     assert_int_equal(word_distance("", "abc"), 3);
@@ -23,12 +17,11 @@ static void distances(void **state)
     assert_int_equal(word_distance("kitten", "sitting"), 3);
 }
 
-static void nearest_names(void **state)
+TEST(nearest_names)
 {
     static const char *const names[] = {"train", "eval", "sweep", "show"};
     char longest[4 * WORD_MAX];
 
-    (void)state;
     assert_string_equal(word_nearest("trian", names, 4), "train");
     assert_string_equal(word_nearest("shw", names, 4), "show");
     assert_string_equal(word_nearest("sweeps", names, 4), "sweep");
@@ -39,7 +32,7 @@ static void nearest_names(void **state)
     assert_null(word_nearest(longest, names, 4)); /* a third of all of its bytes would be more than are compared */
 }
 
-static void utf8(void **state)
+TEST(utf8)
 {
     static const struct {
         const char *text;
@@ -58,15 +51,13 @@ static void utf8(void **state)
         {"\xe2\x82", 0}, /* cut off */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(utf8_length(cases[i].text, strlen(cases[i].text)), cases[i].length);
     assert_int_equal(utf8_length("\xe2\x82\xac", 2), 0);
 }
 
-static void names_of_parameters(void **state)
+TEST(names_of_parameters)
 {
-    (void)state;
     assert_true(words_same_name("Learning-Rate", "learning_rate}", 13));
     assert_true(words_same_name("", "", 0));
     assert_false(words_same_name("lr", "lr2", 3));
@@ -74,21 +65,13 @@ static void names_of_parameters(void **state)
     assert_false(words_same_name("lr", "l.r", 2));
 }
 
-static void escapes(void **state)
+TEST(escapes)
 {
     char text[] = "\033[1;31mred\033[0m, \033[2Kline\033]0;x\033[3", *cut = text + 5;
 
-    (void)state;
     assert_int_equal(words_drop_escapes(text, strlen(text)), 14);
     assert_memory_equal(text, "red, line\033]0;x", 14);
     assert_int_equal(words_drop_escapes(cut, 0), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances),           cmocka_unit_test(nearest_names), cmocka_unit_test(utf8),
-        cmocka_unit_test(names_of_parameters), cmocka_unit_test(escapes),
-    };
-    return cmocka_run_group_tests_name("words", tests, NULL, NULL);
-}
+TEST_PROGRAM("words")

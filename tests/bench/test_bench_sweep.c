@@ -1,16 +1,11 @@
 /* test_bench_sweep.c - the bench of methods: hypervolume against a brute-force sum, problems whose draws have the truth as
  * their mean, the forest's weights, a table problem, and studies in virtual time. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/os/file.h"
 #include "base/mem.h"
 #include "bench/sweep/forest.h"
@@ -24,9 +19,8 @@ static void random_point(const struct problem *problem, struct rng *rng, double 
     space_from_unit(&problem->space, u, ret_x);
 }
 
-static void test_hypervolume(void **state)
+TEST(hypervolume)
 {
-    (void)state;
     struct known known = {.ref_cost = 10.0, .ref_score = 0.0};
     struct outcome points[30];
     struct rng rng = rng_seed(1);
@@ -77,9 +71,8 @@ static void check_truth(const struct problem *problem, double min_share_ok)
     }
 }
 
-static void test_formulas(void **state)
+TEST(formulas)
 {
-    (void)state;
     static const char *const names[] = {"branin-currin", "hartmann-steps", "rl-toy"};
     struct error err = {0};
     for (size_t i = 0; i < 3; i++) {
@@ -100,9 +93,8 @@ static void test_formulas(void **state)
     assert_non_null(strstr(err.text, "branin-currin"));
 }
 
-static void test_forest(void **state)
+TEST(forest)
 {
-    (void)state;
     enum { N = 50 };
     float u[N * 2], y[N];
     double w[N];
@@ -172,9 +164,8 @@ static void write_table(const char *path)
     mem_free(bytes);
 }
 
-static void test_table(void **state)
+TEST(table)
 {
-    (void)state;
     struct problem problem;
     struct error err = {0};
     struct outcome a, b;
@@ -207,9 +198,8 @@ static void play(struct play *p, const struct problem *problem, enum suggest_met
     assert_int_equal(p->n_done, 24);
 }
 
-static void test_studies(void **state)
+TEST(studies)
 {
-    (void)state;
     struct problem problem;
     struct error err = {0};
     struct play a, b;
@@ -243,11 +233,4 @@ static void test_studies(void **state)
     problem_close(&problem);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hypervolume), cmocka_unit_test(test_formulas), cmocka_unit_test(test_forest),
-        cmocka_unit_test(test_table),       cmocka_unit_test(test_studies),
-    };
-    return cmocka_run_group_tests_name("sweep.bench", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep.bench")

@@ -71,9 +71,8 @@ static struct suggester *suggester_of(const struct space *space, double max_cost
     return s;
 }
 
-static void test_model_gradient(void **state)
+TEST(model_gradient)
 {
-    (void)state;
     struct rival_gp gp;
     struct rng rng = rng_seed(2);
     double g[RIVAL_MAX_THETA], unused[RIVAL_MAX_THETA];
@@ -97,9 +96,8 @@ static void test_model_gradient(void **state)
     rival_gp_free(&gp);
 }
 
-static void test_model_predicts(void **state)
+TEST(model_predicts)
 {
-    (void)state;
     struct rival_gp gp;
     struct error err = {0};
     double at[2] = {0.0, 0.9}, mean[2], x = 0.0;
@@ -115,9 +113,8 @@ static void test_model_predicts(void **state)
 }
 
 /* A function of the history, which keeps inside the space, and ends nearer to the best than it began. */
-static void test_common(void **state)
+TEST(common)
 {
-    (void)state;
     struct space space = small_space();
     struct play a = {.n = 0}, b = {.n = 0};
     struct suggester *s = suggester_of(&space, 0.0);
@@ -141,9 +138,8 @@ static void test_common(void **state)
     assert_true(late > 0.4);
 }
 
-static void test_protein_starts_with_few_steps(void **state)
+TEST(protein_starts_with_few_steps)
 {
-    (void)state;
     struct space space = small_space();
     struct play p = {.n = 0};
     struct suggester *s = suggester_of(&space, 0.0);
@@ -159,9 +155,8 @@ static void test_protein_starts_with_few_steps(void **state)
 }
 
 /* A later run at the same point takes the place of the earlier: with the good result last, the search goes there. */
-static void test_protein_overwrites_repeats(void **state)
+TEST(protein_overwrites_repeats)
 {
-    (void)state;
     struct space space = small_space();
     struct play good = {.n = 0}, bad = {.n = 0};
     struct suggestion a, b;
@@ -188,9 +183,8 @@ static void test_protein_overwrites_repeats(void **state)
 }
 
 /* Pending and failed trials do not enter the model. */
-static void test_who_sees_pending_and_failed(void **state)
+TEST(who_sees_pending_and_failed)
 {
-    (void)state;
     struct space space = small_space();
     for (int kind = 0; kind < 2; kind++) {
         struct play p = {.n = 0};
@@ -208,9 +202,8 @@ static void test_who_sees_pending_and_failed(void **state)
     }
 }
 
-static void test_hard_histories(void **state)
+TEST(hard_histories)
 {
-    (void)state;
     struct space space = small_space();
     for (int kind = 0; kind < 4; kind++) {
         struct play p = {.n = 0};
@@ -237,16 +230,4 @@ static void test_hard_histories(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_gradient),
-        cmocka_unit_test(test_model_predicts),
-        cmocka_unit_test(test_common),
-        cmocka_unit_test(test_protein_starts_with_few_steps),
-        cmocka_unit_test(test_protein_overwrites_repeats),
-        cmocka_unit_test(test_who_sees_pending_and_failed),
-        cmocka_unit_test(test_hard_histories),
-    };
-    return cmocka_run_group_tests_name("bench.rivals", tests, NULL, NULL);
-}
+TEST_PROGRAM("bench.rivals")

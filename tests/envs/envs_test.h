@@ -2,15 +2,10 @@
 #ifndef TESTS_ENVS_TEST_H
 #define TESTS_ENVS_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "base/text/num.h"
 #include "base/rng.h"

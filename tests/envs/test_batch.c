@@ -38,11 +38,10 @@ static void check_equal(const struct test_batch *a, const struct test_batch *b)
 }
 
 /* -- registry -- */
-static void test_registry(void **unused)
+TEST(registry)
 {
     char hint[ENV_HINT_MAX];
 
-    (void)unused;
     for (size_t i = 0; i < env_count(); i++) {
         const struct env_def *def = env_at(i);
         assert_ptr_equal(env_find(def->name), def);
@@ -91,9 +90,8 @@ static void check_threads(const struct env_def *def, const void *settings)
     pool_destroy(pool);
 }
 
-static void test_threads_do_not_matter(void **unused)
+TEST(threads_do_not_matter)
 {
-    (void)unused;
     each_game(check_threads);
 }
 
@@ -126,9 +124,8 @@ static void check_instances(const struct env_def *def, const void *settings)
     test_batch_close(&other);
 }
 
-static void test_instances_are_independent(void **unused)
+TEST(instances_are_independent)
 {
-    (void)unused;
     each_game(check_instances);
 }
 
@@ -154,9 +151,8 @@ static void check_reset_again(const struct env_def *def, const void *settings)
     test_batch_close(&b);
 }
 
-static void test_reset_begins_anew(void **unused)
+TEST(reset_begins_anew)
 {
-    (void)unused;
     each_game(check_reset_again);
 }
 
@@ -196,9 +192,8 @@ static void check_resume(const struct env_def *def, const void *settings)
     test_batch_close(&b);
 }
 
-static void test_resume_equals_going_on(void **unused)
+TEST(resume_equals_going_on)
 {
-    (void)unused;
     each_game(check_resume);
 }
 
@@ -253,9 +248,8 @@ static void check_log(const struct env_def *def, const void *settings)
     test_batch_close(&t);
 }
 
-static void test_log_sums(void **unused)
+TEST(log_sums)
 {
-    (void)unused;
     each_game(check_log);
 }
 
@@ -281,9 +275,8 @@ static void check_wild_actions(const struct env_def *def, const void *settings)
     test_batch_close(&t);
 }
 
-static void test_wild_actions(void **unused)
+TEST(wild_actions)
 {
-    (void)unused;
     each_game(check_wild_actions);
 }
 
@@ -307,16 +300,14 @@ static void check_sizes(const struct env_def *def, const void *settings)
     pool_destroy(pool);
 }
 
-static void test_sizes(void **unused)
+TEST(sizes)
 {
-    (void)unused;
     each_game(check_sizes);
 }
 
 /* -- refusals -- */
-static void test_create_refuses(void **unused)
+TEST(create_refuses)
 {
-    (void)unused;
     const struct env_def *def = env_find("cartpole");
     void *settings = test_settings(def);
     struct env_batch *batch;
@@ -354,25 +345,9 @@ static void check_out_of_memory(const struct env_def *def, const void *settings)
     assert_int_equal(n, 2); /* states and logs */
 }
 
-static void test_out_of_memory(void **unused)
+TEST(out_of_memory)
 {
-    (void)unused;
     each_game(check_out_of_memory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registry),
-        cmocka_unit_test(test_threads_do_not_matter),
-        cmocka_unit_test(test_instances_are_independent),
-        cmocka_unit_test(test_reset_begins_anew),
-        cmocka_unit_test(test_resume_equals_going_on),
-        cmocka_unit_test(test_log_sums),
-        cmocka_unit_test(test_wild_actions),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_create_refuses),
-        cmocka_unit_test(test_out_of_memory),
-    };
-    return cmocka_run_group_tests_name("envs batch", tests, NULL, NULL);
-}
+TEST_PROGRAM("envs batch")

@@ -47,7 +47,7 @@ struct minatar_row {
 
 /* From the ball at the left and at the right wall: 501 decisions, and what MinAtar's program (commit 4241f24, which has no
  * sticky actions of its own) has after some of them. The second wall stands by the 300th. */
-static void test_minatar_trajectories(void **unused)
+TEST(minatar_trajectories)
 {
     static const char *const actions[] = {
         "220000011112010022222000001111112220002222211111022222111110111102222222220111111111022222222201"
@@ -92,7 +92,6 @@ static void test_minatar_trajectories(void **unused)
                                                     {300, 2, 6, 1, 7, 1, 32, 28, 0},
                                                     {401, 5, 3, 6, 4, 6, 41, 19, 0},
                                                     {501, 5, 2, 6, 2, 6, 50, 10, 1}}};
-    (void)unused;
     for (int side = 0; side < 2; side++) {
         const struct minatar_row *row = rows[side];
         struct minatar m;
@@ -113,13 +112,12 @@ static void test_minatar_trajectories(void **unused)
     }
 }
 
-static void test_minatar_ends(void **unused)
+TEST(minatar_ends)
 {
     struct minatar m;
     uint8_t obs[400];
     int t = 0, set[4] = {0};
 
-    (void)unused;
     minatar_open(&m, false);
     while (!m.step.ended && t < 100) { /* flees to the right wall: the ball comes down at column 6 */
         minatar_turn(&m, 2);
@@ -141,12 +139,11 @@ static void test_minatar_ends(void **unused)
 }
 
 /* With sticky actions a paddle that is to go left and right in turn does what it did before in a tenth of its steps. */
-static void test_minatar_sticky(void **unused)
+TEST(minatar_sticky)
 {
     struct minatar m;
     int stuck = 0;
 
-    (void)unused;
     minatar_open(&m, false);
     m.settings.sticky = 0.1;
     for (int t = 0; t < 20000; t++) {
@@ -183,7 +180,7 @@ static void line_becomes(const uint8_t *line, const uint8_t *want, float reward)
     }
 }
 
-static void test_2048_slides(void **unused)
+TEST(2048_slides)
 {
     static const struct {
         uint8_t line[4], want[4];
@@ -201,7 +198,6 @@ static void test_2048_slides(void **unused)
         {{9, 9, 10, 0}, {10, 10, 0, 0}, 0.05f + 0.03f * 5.196152f},
         {{10, 10, 10, 10}, {11, 11, 0, 0}, 0.1f + 0.06f * 8.0f},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         line_becomes(rows[i].line, rows[i].want, rows[i].reward);
 }
@@ -214,7 +210,7 @@ static int tiles_of(const struct g2048_state *s)
     return n;
 }
 
-static void test_2048_steps(void **unused)
+TEST(2048_steps)
 {
     static const uint8_t one_left[16] = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 11, 11};
     const struct g2048_settings settings = {.max_steps = 5, .one_hot = true};
@@ -225,7 +221,6 @@ static void test_2048_steps(void **unused)
     int32_t left = 2, up = 0;
     int fours = 0;
 
-    (void)unused;
     for (int i = 0; i < 4000; i++) { /* two tiles, a tenth of them 4 */
         g2048_reset(&settings, &s);
         for (int c = 0; c < 16; c++)
@@ -287,11 +282,10 @@ static double g2048_largest(bool corner)
 }
 
 /* Random play reaches tiles of about 100, and keeping to a corner beats it by far. */
-static void test_2048_players(void **unused)
+TEST(2048_players)
 {
     double random = g2048_largest(false), corner = g2048_largest(true);
 
-    (void)unused;
     printf("# random %.0f, corner %.0f\n", random, corner);
     assert_true(random > 60.0 && random < 160.0 && corner > 1.5 * random);
 }
@@ -316,12 +310,11 @@ static void check_gap(uint64_t line, int row, int col)
     assert_true((connect4_threats(three) & connect4_open(all)) != 0);
 }
 
-static void test_connect4_lines(void **unused)
+TEST(connect4_lines)
 {
     static const int ways[4][2] = {{1, 0}, {0, 1}, {1, 1}, {-1, 1}};
     int n = 0;
 
-    (void)unused;
     for (int cell = 0; cell < 4 * 42; cell++) {
         const int *way = ways[cell / 42];
         int row = cell % 42 / 7, col = cell % 7, end_row = row + 3 * way[0];
@@ -381,12 +374,11 @@ static int plain_value(char board[6][7], char mover, int depth)
     return n == 0 ? 0 : best;
 }
 
-static void test_connect4_looks_ahead(void **unused)
+TEST(connect4_looks_ahead)
 {
     struct rng rng = rng_seed(4);
     int decided = 0;
 
-    (void)unused;
     for (int game = 0; game < 200; game++) {
         char board[6][7] = {{0}};
         uint64_t stones[2] = {0};
@@ -443,15 +435,14 @@ static double connect4_rate(int64_t opponent, int own_depth, int games)
     return won;
 }
 
-static void test_connect4_players(void **unused)
+TEST(connect4_players)
 {
-    (void)unused;
     assert_true(connect4_rate(4, 0, 200) < 0.1);
     assert_true(connect4_rate(0, 4, 200) > 0.9);
     assert_true(connect4_rate(2, 6, 60) > 0.6);
 }
 
-static void test_connect4_board(void **unused)
+TEST(connect4_board)
 {
     const struct connect4_settings settings = {.opponent_depth = 4, .opening = 2};
     struct connect4_state s = {.rng = rng_seed(3), .stones = 6};
@@ -460,7 +451,6 @@ static void test_connect4_board(void **unused)
     int32_t action = 3;
     uint8_t mask[7];
 
-    (void)unused;
     s.own = bit_of(0, 0) | bit_of(0, 1) | bit_of(0, 2); /* 3 wins, before the opponent moves */
     s.other = bit_of(1, 0) | bit_of(1, 1) | bit_of(1, 2);
     connect4_observe(&settings, &s, 0, obs);
@@ -483,14 +473,4 @@ static void test_connect4_board(void **unused)
     assert_true((s.own & bit_of(1, 1)) != 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_minatar_trajectories), cmocka_unit_test(test_minatar_ends),
-        cmocka_unit_test(test_minatar_sticky),       cmocka_unit_test(test_2048_slides),
-        cmocka_unit_test(test_2048_steps),           cmocka_unit_test(test_2048_players),
-        cmocka_unit_test(test_connect4_lines),       cmocka_unit_test(test_connect4_looks_ahead),
-        cmocka_unit_test(test_connect4_players),     cmocka_unit_test(test_connect4_board),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("boards")

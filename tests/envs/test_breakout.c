@@ -69,9 +69,8 @@ static double brick_overlap(const uint32_t bricks[BREAKOUT_ROWS], double x, doub
     return worst;
 }
 
-static void test_start_and_launch(void **unused)
+TEST(start_and_launch)
 {
-    (void)unused;
     int to_right = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct table t;
@@ -90,9 +89,8 @@ static void test_start_and_launch(void **unused)
     assert_true(to_right > 150 && to_right < 250);
 }
 
-static void test_paddle(void **unused)
+TEST(paddle)
 {
-    (void)unused;
     struct table t;
     table_open(&t, 1, 1);
     clear_bricks(&t);
@@ -117,9 +115,8 @@ static void test_paddle(void **unused)
     assert_true(t.state.paddle_x == 576.0f - 62.0f);
 }
 
-static void test_paddle_halves_at_the_top(void **unused)
+TEST(paddle_halves_at_the_top)
 {
-    (void)unused;
     struct table t;
     table_open(&t, 1, 1);
     clear_bricks(&t);
@@ -136,9 +133,8 @@ static void test_paddle_halves_at_the_top(void **unused)
     assert_true(t.state.paddle_width == 62.0f && t.state.paddle_x == 257.0f && t.state.fired == 0);
 }
 
-static void test_bounce_angle(void **unused)
+TEST(bounce_angle)
 {
-    (void)unused;
     for (int narrow = 0; narrow < 2; narrow++)
         for (int i = -20; i <= 120; i++) {
             struct table t;
@@ -164,9 +160,8 @@ static void test_bounce_angle(void **unused)
     }
 }
 
-static void test_speed_steps(void **unused)
+TEST(speed_steps)
 {
-    (void)unused;
     struct table t;
     table_open(&t, 1, 1);
     for (int hit = 1; hit <= 24; hit++) {
@@ -182,9 +177,8 @@ static void test_speed_steps(void **unused)
     }
 }
 
-static void test_bricks(void **unused)
+TEST(bricks)
 {
-    (void)unused;
     static const int points[6] = {7, 7, 4, 4, 1, 1};
     for (int row = 0; row < 6; row++)
         for (int col = 0; col < 18; col++)
@@ -205,9 +199,8 @@ static void test_bricks(void **unused)
 }
 
 /* Of two bricks in the way the one nearer to the ball's middle goes; one per contact; sides reverse vx. */
-static void test_which_brick(void **unused)
+TEST(which_brick)
 {
-    (void)unused;
     struct table t;
     table_open(&t, 1, 1);
     put_ball(&t, 32.0f * 4 + 10.0f, 123.0f, 0.0);
@@ -233,9 +226,8 @@ static void test_which_brick(void **unused)
     assert_true(t.state.dir_x > 0.0f);
 }
 
-static void test_wall_refills_once(void **unused)
+TEST(wall_refills_once)
 {
-    (void)unused;
     struct table t;
     table_open(&t, 1, 1);
     clear_bricks(&t);
@@ -267,9 +259,8 @@ static void test_wall_refills_once(void **unused)
     assert_true(t.step.score == 864.0f && t.step.perf == 1.0f && t.reward == 7.0f);
 }
 
-static void test_six_balls(void **unused)
+TEST(six_balls)
 {
-    (void)unused;
     struct table t;
     table_open(&t, 1, 1);
     for (int ball = 1; ball <= 6; ball++) {
@@ -290,9 +281,8 @@ static void test_six_balls(void **unused)
     }
 }
 
-static void test_observation(void **unused)
+TEST(observation)
 {
-    (void)unused;
     struct table t;
     table_open(&t, 4, 1);
     put_ball(&t, 144.0f, 165.0f, M_PI / 6);
@@ -387,9 +377,8 @@ static void random_flight(struct table *t, struct rng *rng)
     } while (brick_overlap(t->state.bricks, (double)t->state.ball_x, (double)t->state.ball_y) > 0.0);
 }
 
-static void test_sweep_equals_crawl(void **unused)
+TEST(sweep_equals_crawl)
 {
-    (void)unused;
     struct rng rng = rng_seed(21);
     int hits = 0, differ = 0, n = 2000;
     for (int i = 0; i < n; i++) {
@@ -417,9 +406,8 @@ static void test_sweep_equals_crawl(void **unused)
 }
 
 /* However fast: the ball never is inside a brick or outside the walls, keeps its speed, and what it destroyed it hit. */
-static void test_no_tunnelling(void **unused)
+TEST(no_tunnelling)
 {
-    (void)unused;
     struct rng rng = rng_seed(22);
     for (int i = 0; i < 30000; i++) {
         struct table t;
@@ -446,9 +434,8 @@ static void test_no_tunnelling(void **unused)
 }
 
 /* Onto the paddle from everywhere and at any speed: passed over exactly when it is not below at the crossing. */
-static void test_no_tunnelling_of_the_paddle(void **unused)
+TEST(no_tunnelling_of_the_paddle)
 {
-    (void)unused;
     struct rng rng = rng_seed(23);
     int hits = 0;
     for (int i = 0; i < 50000; i++) {
@@ -480,9 +467,8 @@ static int32_t follow(const struct breakout_state *s, struct rng *rng)
     return middle < paddle - 5.0f ? 1 : middle > paddle + 5.0f ? 2 : 0;
 }
 
-static void test_frameskip(void **unused)
+TEST(frameskip)
 {
-    (void)unused;
     struct table whole, single;
     table_open(&whole, 4, 4);
     table_open(&single, 1, 4);
@@ -511,9 +497,8 @@ static void test_frameskip(void **unused)
 }
 
 /* A good player finishes both walls; points always are those of the bricks that are gone. */
-static void test_whole_games(void **unused)
+TEST(whole_games)
 {
-    (void)unused;
     static const int points[6] = {7, 7, 4, 4, 1, 1};
     int best = 0;
     for (uint64_t seed = 0; seed < 10; seed++) {
@@ -535,34 +520,12 @@ static void test_whole_games(void **unused)
     assert_int_equal(best, 864);
 }
 
-static void test_default_clip(void **unused)
+TEST(default_clip)
 {
-    (void)unused;
     const struct env_def *def = env_find("breakout");
     assert_int_equal(def->about->n_defaults, 1);
     assert_string_equal(def->about->defaults[0].key, "train.reward_clip");
     assert_string_equal(def->about->defaults[0].value, "1");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start_and_launch),
-        cmocka_unit_test(test_paddle),
-        cmocka_unit_test(test_paddle_halves_at_the_top),
-        cmocka_unit_test(test_bounce_angle),
-        cmocka_unit_test(test_speed_steps),
-        cmocka_unit_test(test_bricks),
-        cmocka_unit_test(test_which_brick),
-        cmocka_unit_test(test_wall_refills_once),
-        cmocka_unit_test(test_six_balls),
-        cmocka_unit_test(test_observation),
-        cmocka_unit_test(test_sweep_equals_crawl),
-        cmocka_unit_test(test_no_tunnelling),
-        cmocka_unit_test(test_no_tunnelling_of_the_paddle),
-        cmocka_unit_test(test_frameskip),
-        cmocka_unit_test(test_whole_games),
-        cmocka_unit_test(test_default_clip),
-    };
-    return cmocka_run_group_tests_name("breakout", tests, NULL, NULL);
-}
+TEST_PROGRAM("breakout")

@@ -64,9 +64,8 @@ static void one_step(struct one *o, int32_t action)
     cartpole_step(&o->settings, &o->state, &action, &o->step);
 }
 
-static void test_sincos(void **unused)
+TEST(sincos)
 {
-    (void)unused;
     for (int i = -20000; i <= 20000; i++) {
         double x = ENV_PI / 4 * i / 20000, s, c;
         env_sincos(x, &s, &c);
@@ -76,9 +75,8 @@ static void test_sincos(void **unused)
 }
 
 /* Random play, to the end of every episode. */
-static void test_random_episodes(void **unused)
+TEST(random_episodes)
 {
-    (void)unused;
     for (uint64_t seed = 0; seed < 2000; seed++) {
         struct one o;
         one_open(&o, seed);
@@ -113,9 +111,8 @@ static int balance(struct reference s)
     return s.angle + 0.5 * s.spin + 0.05 * s.x + 0.1 * s.v > 0.0;
 }
 
-static void test_long_episodes(void **unused)
+TEST(long_episodes)
 {
-    (void)unused;
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct one o;
         one_open(&o, seed);
@@ -135,9 +132,8 @@ static void test_long_episodes(void **unused)
 }
 
 /* 500 steps: truncated, not terminated, with the old episode's observation kept and perf 1. */
-static void test_truncation(void **unused)
+TEST(truncation)
 {
-    (void)unused;
     const struct env_def *def = env_find("cartpole");
     void *settings = test_settings(def);
     struct test_batch t;
@@ -173,9 +169,8 @@ static void test_truncation(void **unused)
 }
 
 /* Each limit ends an episode on its own; a step that reaches 500 and falls is a termination alone. */
-static void test_limits(void **unused)
+TEST(limits)
 {
-    (void)unused;
     static const struct {
         double x, v, angle, spin;
         bool ends;
@@ -200,11 +195,4 @@ static void test_limits(void **unused)
             }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sincos),     cmocka_unit_test(test_random_episodes), cmocka_unit_test(test_long_episodes),
-        cmocka_unit_test(test_truncation), cmocka_unit_test(test_limits),
-    };
-    return cmocka_run_group_tests_name("cartpole", tests, NULL, NULL);
-}
+TEST_PROGRAM("cartpole")

@@ -13,10 +13,9 @@ static void near(double got, double want, double tolerance)
         fail_msg("%.17g, expected %.17g", got, want);
 }
 
-static void test_sincos_of_any_angle(void **unused)
+TEST(sincos_of_any_angle)
 {
     struct rng rng = rng_seed(3);
-    (void)unused;
     for (int i = 0; i < 200000; i++) {
         double x = (i < 100000 ? 20.0 : 1e6) * (2.0 * rng_f64(&rng) - 1.0), s, c;
         env_sincos_any(x, &s, &c);
@@ -52,7 +51,7 @@ static void pendulum_turn(struct pendulum *p, double torque)
 }
 
 /* From angle 2.5 and velocity -0.75, torque 3 sin(0.7 t) at step t; the tolerance is that of a torque in f32. */
-static void test_pendulum_trajectory(void **unused)
+TEST(pendulum_trajectory)
 {
     static const struct {
         int step;
@@ -65,7 +64,6 @@ static void test_pendulum_trajectory(void **unused)
     };
     struct pendulum p;
     int t = 0;
-    (void)unused;
     pendulum_open(&p, 2.5, -0.75);
     for (size_t i = 0; i < 4; i++) {
         for (; t < rows[i].step; t++)
@@ -77,11 +75,10 @@ static void test_pendulum_trajectory(void **unused)
     }
 }
 
-static void test_pendulum_rules(void **unused)
+TEST(pendulum_rules)
 {
     struct pendulum p;
     float obs[3];
-    (void)unused;
     pendulum_open(&p, M_PI / 2, 7.9); /* faster than 8 by the motor: held at 8 */
     pendulum_turn(&p, 50.0);
     assert_true(p.state.theta_dot == 8.0);
@@ -110,11 +107,10 @@ static void test_pendulum_rules(void **unused)
 }
 
 /* A known controller: pump energy in until it can be caught, then hold it up. Always under -500 to pay. */
-static void test_pendulum_controller(void **unused)
+TEST(pendulum_controller)
 {
     double sum = 0.0;
     struct pendulum p;
-    (void)unused;
     pendulum_open(&p, 0.0, 0.0);
     for (int episode = 0; episode < 100; episode++) {
         pendulum_reset(&p.settings, &p.state);
@@ -155,7 +151,7 @@ static void car_push(struct car *c, float force)
 }
 
 /* From -0.5 at rest: force 1.5 (counts as 1) while it rolls right, -0.75 while it rolls left. */
-static void test_car_trajectory(void **unused)
+TEST(car_trajectory)
 {
     static const struct {
         int step;
@@ -168,7 +164,6 @@ static void test_car_trajectory(void **unused)
     };
     struct car c;
     int t = 0;
-    (void)unused;
     car_open(&c, -0.5f, 0.0f);
     for (size_t i = 0; i < 4; i++) {
         for (; t < rows[i].step; t++) {
@@ -184,10 +179,9 @@ static void test_car_trajectory(void **unused)
     near((double)c.step.perf, 0.9055625, 1e-6);
 }
 
-static void test_car_rules(void **unused)
+TEST(car_rules)
 {
     struct car c;
-    (void)unused;
     car_open(&c, -1.19f, -0.05f); /* the left wall stops it */
     car_push(&c, -1.0f);
     assert_true(c.state.x == -1.2f && c.state.v == 0.0f);
@@ -210,12 +204,4 @@ static void test_car_rules(void **unused)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sincos_of_any_angle), cmocka_unit_test(test_pendulum_trajectory),
-        cmocka_unit_test(test_pendulum_rules),      cmocka_unit_test(test_pendulum_controller),
-        cmocka_unit_test(test_car_trajectory),      cmocka_unit_test(test_car_rules),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("continuous")

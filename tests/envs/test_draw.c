@@ -21,11 +21,10 @@ static void check_picture(const char *name, const struct env_picture *p)
     }
 }
 
-static void test_all_games(void **state)
+TEST(all_games)
 {
     struct env_picture picture, first;
 
-    (void)state;
     for (size_t g = 0; g < env_count(); g++) {
         const struct env_def *def = env_at(g);
         void *settings = test_settings(def);
@@ -50,12 +49,11 @@ static void test_all_games(void **state)
     }
 }
 
-static void test_unknown_game(void **state)
+TEST(unknown_game)
 {
     const struct env_def def = {.name = "chess"};
     struct env_picture picture;
 
-    (void)state;
     env_draw(&def, NULL, NULL, &picture);
     assert_int_equal(picture.n, 1);
     assert_string_equal(picture.marks[0].text, "no picture of chess");
@@ -69,14 +67,13 @@ static void draw_by_settings(const void *settings, const void *state, struct env
     env_draw_rect(picture, 0, 0, 1, 1, ENV_OWN);
 }
 
-static void test_a_size_that_is_none(void **state)
+TEST(a_size_that_is_none)
 {
     const double sizes[][2] = {{NAN, 10}, {10, NAN}, {0, 10}, {10, -5}, {INFINITY, 10}, {10, 1e300}},
                  good[2] = {10, 20};
     const struct env_def def = {.name = "chess", .draw = draw_by_settings};
     struct env_picture picture;
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         env_draw(&def, sizes[i], NULL, &picture);
         assert_true(picture.width == 320 && picture.height == 120);
@@ -87,9 +84,4 @@ static void test_a_size_that_is_none(void **state)
     assert_true(picture.width == 10 && picture.height == 20 && picture.marks[0].kind == ENV_RECT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_games), cmocka_unit_test(test_unknown_game),
-                                       cmocka_unit_test(test_a_size_that_is_none)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("draw")

@@ -29,7 +29,7 @@ static void road_turn(struct road *r, int32_t action)
     r->sum += r->reward;
 }
 
-static void test_levels(void **unused)
+TEST(levels)
 {
     static const int cars[4][10] = {{1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
                                     {1, 2, 2, 3, 2, 1, 2, 3, 2, 2},
@@ -43,7 +43,6 @@ static void test_levels(void **unused)
     static const double second[10] = {0, 0.1, 0.2, 0.1, 0.4, 0, 0.4, 0.1, 0.2, 0.1}; /* of level 1 */
     static const int good[8] = {25, 20, 18, 20, 25, 18, 15, 18};
 
-    (void)unused;
     for (int level = 0; level < 8; level++) {
         struct road r;
         road_open(&r, level, 0);
@@ -62,12 +61,11 @@ static void test_levels(void **unused)
     assert_true(fabs((double)freeway_speed(0, 5) - 0.34491) < 1e-4 && freeway_speed(9, 0) == -freeway_speed(0, 0));
 }
 
-static void test_a_random_level(void **unused)
+TEST(a_random_level)
 {
     struct road r;
     int seen = 0;
 
-    (void)unused;
     road_open(&r, -1, 0);
     for (int i = 0; i < 200; i++) {
         freeway_reset(&r.settings, &r.s);
@@ -76,12 +74,11 @@ static void test_a_random_level(void **unused)
     assert_int_equal(seen, 255);
 }
 
-static void test_a_crossing(void **unused)
+TEST(a_crossing)
 {
     struct road r;
     int frames = 0;
 
-    (void)unused;
     road_open(&r, 0, 1000);
     while (r.s.crossings == 0 && frames < 300) {
         for (int lane = 0; lane < 10; lane++)
@@ -100,11 +97,10 @@ static void test_a_crossing(void **unused)
     assert_true(r.s.y == 688.0f);
 }
 
-static void test_a_hit(void **unused)
+TEST(a_hit)
 {
     struct road r;
 
-    (void)unused;
     road_open(&r, 0, 1000);
     r.s.y = 456.0f; /* in the middle of lane 3 */
     r.s.reached = 4;
@@ -132,11 +128,10 @@ static void test_a_hit(void **unused)
     assert_int_equal(r.s.stunned, 40);
 }
 
-static void test_cars_drive(void **unused)
+TEST(cars_drive)
 {
     struct road r;
 
-    (void)unused;
     road_open(&r, 0, 1000);
     road_turn(&r, 0);
     assert_true(fabs((double)r.s.cars[0][0] - (1000.0 + 1216.0 / 13.0 / 60.0)) < 1e-3);
@@ -150,13 +145,12 @@ static void test_cars_drive(void **unused)
 }
 
 /* Only levels from 4 on change, every 360 frames, and not far. */
-static void test_speeds_change(void **unused)
+TEST(speeds_change)
 {
     static const int first[10] = {0, 1, 3, 4, 5, 5, 4, 3, 1, 0};
     struct road r;
     int changes = 0;
 
-    (void)unused;
     for (int level = 1; level < 8; level += 4) {
         road_open(&r, level, 0);
         for (int t = 1; t <= 36000; t++) {
@@ -174,12 +168,11 @@ static void test_speeds_change(void **unused)
     assert_in_range(changes, 300, 800); /* of 1000 draws two thirds, some of which do not fit */
 }
 
-static void test_the_end_and_what_is_seen(void **unused)
+TEST(the_end_and_what_is_seen)
 {
     struct road r;
     float obs[FREEWAY_OBS];
 
-    (void)unused;
     road_open(&r, 1, 608);
     r.settings = (struct freeway_settings){.frameskip = 4, .level = 1, .max_steps = 2040};
     r.s.crossings = 5;
@@ -213,9 +206,8 @@ static double crossings(int64_t level, int32_t action)
     return (double)r.step.score;
 }
 
-static void test_players(void **unused)
+TEST(players)
 {
-    (void)unused;
     for (int64_t level = 0; level < 8; level++) {
         const double up = crossings(level, 1);
         print_message("# level %d: always up %.0f\n", (int)level, up);
@@ -224,13 +216,4 @@ static void test_players(void **unused)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),     cmocka_unit_test(test_a_random_level),
-        cmocka_unit_test(test_a_crossing), cmocka_unit_test(test_a_hit),
-        cmocka_unit_test(test_cars_drive), cmocka_unit_test(test_speeds_change),
-        cmocka_unit_test(test_players),    cmocka_unit_test(test_the_end_and_what_is_seen),
-    };
-    return cmocka_run_group_tests_name("envs freeway", tests, NULL, NULL);
-}
+TEST_PROGRAM("envs freeway")

@@ -48,14 +48,13 @@ static void check_board(const struct game *g, const char *const *rows)
     }
 }
 
-static void test_taking(void **unused)
+TEST(taking)
 {
     static const char *const rows[] = {".oox.", "xxx..", "..x..", ".xox.", "....."};
     static const char *const corner[] = {"x..x.", "xxx..", "..x..", ".xox.", "....."};
     static const char *const middle[] = {"x..x.", "xxx..", "..x..", ".x.x.", "..x.."};
     struct game g;
 
-    (void)unused;
     game_open(&g, 5, rows);
     assert_true(go_liberties(&g.s, at(&g, 0, 2)) == 1 && go_liberties(&g.s, at(&g, 3, 2)) == 1);
     assert_int_equal(go_liberties(&g.s, at(&g, 2, 2)), 5);
@@ -70,12 +69,11 @@ static void test_taking(void **unused)
     assert_int_equal(g.s.ko, -1); /* the stone that took it has other liberties */
 }
 
-static void test_ko(void **unused)
+TEST(ko)
 {
     static const char *const rows[] = {".xo..", "x.xo.", ".xo..", ".....", "....."};
     struct game g;
 
-    (void)unused;
     game_open(&g, 5, rows);
     assert_int_equal(go_put(&g.s, at(&g, 1, 1), GO_OTHER), 1);
     assert_int_equal(g.s.ko, at(&g, 1, 2));
@@ -89,7 +87,7 @@ static void test_ko(void **unused)
     assert_true(g.s.ko == -1 && g.s.passes == 1);
 }
 
-static void test_points(void **unused)
+TEST(points)
 {
     static const char *const split[] = {".x.o.", ".x.o.", ".x.o.", ".x.o.",
                                         "xx.oo"}; /* 10 and 10, a column of nobody's */
@@ -98,7 +96,6 @@ static void test_points(void **unused)
     static const char *const eyes[] = {".xooo", "xxo.o", ".xooo", "xxo..", ".xo.."}; /* 10 and 15 */
     struct game g;
 
-    (void)unused;
     game_open(&g, 5, split);
     assert_true(go_score(&g.settings, &g.s) == -0.5);
     g.s.black = GO_OTHER;
@@ -111,14 +108,13 @@ static void test_points(void **unused)
     assert_true(go_score(&g.settings, &g.s) == 10.0 - 15.0 - 0.5);
 }
 
-static void test_the_end(void **unused)
+TEST(the_end)
 {
     static const char *const won[] = {".xo..", "xxo..", ".xo..", "xxo..", ".xo.."};
     static const char *const ahead[] = {".....", "..x..", ".....", ".....", "....."};
     static const char *const atari[] = {".x.xx", "xxoxo", ".xoo.", "xxo..", ".xo.."}; /* three stones */
     struct game g;
 
-    (void)unused;
     game_open(&g, 5, won);
     game_turn(&g, 25); /* the opponent, ahead, passes too */
     assert_true(g.step.ended && g.reward == -1.0f && g.step.score == -5.5f && g.step.perf == 0.0f);
@@ -186,12 +182,11 @@ static bool plain_move(char *board, const char *before, int n, int i, char colou
     return true;
 }
 
-static void test_against_a_plain_board(void **unused)
+TEST(against_a_plain_board)
 {
     struct rng rng = rng_seed(9);
     int kos = 0, taken = 0;
 
-    (void)unused;
     for (int k = 0; k < 60; k++) {
         const int n = 5 + k % 5;
         struct game g = {.settings = {.size = n, .komi = 7.5, .aggression = 0.5}, .s.rng = rng_seed((uint64_t)k)};
@@ -240,14 +235,13 @@ static void test_against_a_plain_board(void **unused)
 
 /* ---- what is seen, and the opponent ---- */
 
-static void test_observation(void **unused)
+TEST(observation)
 {
     static const char *const rows[] = {"xo...", "x.o..", "..xo.", "oo...", "....."};
     struct game g;
     uint8_t obs[25 * 7 + 2], mask[26];
     int sum = 0;
 
-    (void)unused;
     game_open(&g, 5, rows);
     go_observe(&g.settings, &g.s, 0, obs);
     for (size_t i = 0; i < sizeof obs; i++)
@@ -264,7 +258,7 @@ static void test_observation(void **unused)
     assert_true(mask[25] == 1 && mask[24] == 0 && mask[0] == 0 && mask[6] == 1 && mask[23] == 1);
 }
 
-static void test_opponent_moves(void **unused)
+TEST(opponent_moves)
 {
     static const char *const takes[] = {".....", ".xo..", "oxo..", ".o...", "....."};
     static const char *const saves[] = {".....", ".xox.", "..x..", ".....", "....."};
@@ -272,7 +266,6 @@ static void test_opponent_moves(void **unused)
     struct game g;
     int beside = 0;
 
-    (void)unused;
     for (uint64_t seed = 0; seed < 20; seed++) {
         game_open(&g, 5, saves);
         g.s.rng = rng_seed(seed);
@@ -298,12 +291,11 @@ static void test_opponent_moves(void **unused)
     assert_in_range(beside, 0, 9); /* of 24 points four */
 }
 
-static void test_eyes_stay_open(void **unused)
+TEST(eyes_stay_open)
 {
     static const char *const rows[] = {".o.oo", "ooooo", "ooooo", "ooooo", "ooooo"};
     struct game g;
 
-    (void)unused;
     game_open(&g, 5, rows);
     g.settings.komi = 100.0;
     g.s.black = GO_OTHER; /* so that the agent is ahead */
@@ -334,23 +326,12 @@ static double random_wins(int games)
     return wins / games;
 }
 
-static void test_random_player(void **unused)
+TEST(random_player)
 {
     const double wins = random_wins(200);
 
-    (void)unused;
     print_message("# a random player wins %.3f\n", wins);
     assert_true(wins < 0.1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taking),         cmocka_unit_test(test_ko),
-        cmocka_unit_test(test_points),         cmocka_unit_test(test_the_end),
-        cmocka_unit_test(test_observation),    cmocka_unit_test(test_against_a_plain_board),
-        cmocka_unit_test(test_opponent_moves), cmocka_unit_test(test_eyes_stay_open),
-        cmocka_unit_test(test_random_player),
-    };
-    return cmocka_run_group_tests_name("envs go", tests, NULL, NULL);
-}
+TEST_PROGRAM("envs go")

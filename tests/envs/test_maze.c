@@ -32,14 +32,13 @@ static int flood(struct maze_state *s, int x, int y)
     return 1 + flood(s, x + 1, y) + flood(s, x - 1, y) + flood(s, x, y + 1) + flood(s, x, y - 1);
 }
 
-static void test_mazes_are_trees(void **unused)
+TEST(mazes_are_trees)
 {
     static const struct {
         int64_t min, max;
         int smallest, largest, sizes;
     } rows[] = {{5, 45, 5, 45, 21}, {5, 5, 5, 5, 1}, {6, 10, 7, 9, 2}, {47, 47, 47, 47, 1}, {21, 5, 21, 21, 1}};
 
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct walk w;
         uint64_t seen = 0;
@@ -65,11 +64,10 @@ static void test_mazes_are_trees(void **unused)
     }
 }
 
-static void test_steps(void **unused)
+TEST(steps)
 {
     struct walk w;
 
-    (void)unused;
     walk_open(&w, 5, 5, 1);
     for (int row = 0; row < 5; row++) /* a maze of one way: right, then down */
         w.s.open[row] = row == 1 ? 0xe : row == 2 || row == 3 ? 0x8 : 0;
@@ -89,11 +87,10 @@ static void test_steps(void **unused)
 }
 
 /* The right hand on the wall: out of every maze, in time, since each side of a way is passed at most once. */
-static void test_a_hand_on_the_wall(void **unused)
+TEST(a_hand_on_the_wall)
 {
     static const int32_t turns[] = {0, 3, 1, 2}; /* up, right, down, left */
 
-    (void)unused;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct walk w;
         int facing = 1;
@@ -112,12 +109,11 @@ static void test_a_hand_on_the_wall(void **unused)
     }
 }
 
-static void test_view(void **unused)
+TEST(view)
 {
     struct walk w;
     uint8_t obs[MAZE_VIEW_CELLS * MAZE_PLANES];
 
-    (void)unused;
     walk_open(&w, 9, 9, 2);
     w.s.x = 3;
     w.s.y = 5;
@@ -131,13 +127,4 @@ static void test_view(void **unused)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mazes_are_trees),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_a_hand_on_the_wall),
-        cmocka_unit_test(test_view),
-    };
-    return cmocka_run_group_tests_name("envs maze", tests, NULL, NULL);
-}
+TEST_PROGRAM("envs maze")

@@ -147,12 +147,11 @@ static const struct env_def counter_def = {
 };
 static const struct counter_settings settings = {.limit = 100};
 
-static void test_opened_and_closed_once(void **unused)
+TEST(opened_and_closed_once)
 {
     struct env_batch *batch = NULL;
     struct error err = {0};
 
-    (void)unused;
     assert_int_equal(env_batch_create(&batch, &counter_def, &settings, 101, rng_seed(1), &err), ST_CONFIG);
     assert_null(batch);
     assert_string_equal(err.text, "counter: no more than 100 instances");
@@ -163,13 +162,12 @@ static void test_opened_and_closed_once(void **unused)
     assert_int_equal(n_open, 0);
 }
 
-static void test_saved_and_loaded(void **unused)
+TEST(saved_and_loaded)
 {
     struct test_batch a, b;
     struct env_picture picture;
     char *bytes;
 
-    (void)unused;
     test_batch_open(&a, &counter_def, &settings, N, 1);
     test_batch_open(&b, &counter_def, &settings, N, 2);
     assert_int_equal(env_batch_state_bytes(a.batch), N * (sizeof(int64_t) + sizeof(struct env_log)));
@@ -192,13 +190,12 @@ static void test_saved_and_loaded(void **unused)
 }
 
 /* Without save only the logs are kept; a load leaves the games as they are. */
-static void test_one_that_cannot_be_saved(void **unused)
+TEST(one_that_cannot_be_saved)
 {
     struct env_def def = counter_def;
     struct env_log logs[N] = {[3] = {.episodes = 5}}, got[N];
     struct test_batch a;
 
-    (void)unused;
     def.saved_bytes = NULL, def.save = NULL, def.load = NULL;
     test_batch_open(&a, &def, &settings, N, 1);
     assert_int_equal(env_batch_state_bytes(a.batch), sizeof logs);
@@ -215,14 +212,13 @@ static void test_one_that_cannot_be_saved(void **unused)
 }
 
 /* A game that has processes of its own sees each call as one range in the caller's thread, also with a pool. */
-static void test_stepped_as_a_whole(void **unused)
+TEST(stepped_as_a_whole)
 {
     struct env_def def = counter_def;
     struct test_batch a;
     struct pool *pool = NULL;
     struct counter *c;
 
-    (void)unused;
     def.begin_range = counter_begin;
     def.saved_bytes = NULL, def.save = NULL, def.load = NULL;
     assert_int_equal(pool_create(&pool, 3, NULL), ST_OK);
@@ -239,13 +235,12 @@ static void test_stepped_as_a_whole(void **unused)
     pool_destroy(pool);
 }
 
-static void test_a_step_that_fails(void **unused)
+TEST(a_step_that_fails)
 {
     struct env_def def = counter_def;
     struct error err = {0};
     struct test_batch a;
 
-    (void)unused;
     def.failed = counter_failed;
     test_batch_open(&a, &def, &settings, N, 1);
     env_batch_reset(a.batch, NULL, a.obs, NULL);
@@ -284,13 +279,12 @@ static enum status bytes_shape(const struct env_def *def, const void *s, struct 
 }
 
 /* Bytes are divided by 255 unless the game names another number; one below 0, or none at all, is refused. */
-static void test_bytes(void **unused)
+TEST(bytes)
 {
     struct env_def def = counter_def;
     struct env_shape shape;
     struct error err = {0};
 
-    (void)unused;
     def.shape = bytes_shape;
     assert_int_equal(env_def_check(&def, &settings, 1, &shape, NULL), ST_OK);
     assert_true(shape.u8 && shape.byte_scale == 255.0f);
@@ -306,14 +300,13 @@ static void test_bytes(void **unused)
 }
 
 /* Numbers of a finite range are taken, of an open or empty one, or beside a mask, they are not. */
-static void test_numbers(void **unused)
+TEST(numbers)
 {
     struct env_def def = counter_def;
     struct env_shape shape;
     struct error err = {0};
     static const float none[][2] = {{-1.0f, INFINITY}, {NAN, 1.0f}, {1.0f, 1.0f}};
 
-    (void)unused;
     def.shape = number_shape;
     assert_int_equal(env_def_check(&def, &settings, 1, &shape, NULL), ST_OK);
     assert_true(shape.head_sizes[0] == 0 && shape.low[0] == -1.0f && shape.high[0] == 1.0f);
@@ -329,16 +322,4 @@ static void test_numbers(void **unused)
     assert_non_null(strstr(err.text, "has a mask"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opened_and_closed_once),
-        cmocka_unit_test(test_saved_and_loaded),
-        cmocka_unit_test(test_one_that_cannot_be_saved),
-        cmocka_unit_test(test_stepped_as_a_whole),
-        cmocka_unit_test(test_a_step_that_fails),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("own_memory")

@@ -27,9 +27,8 @@ static void match_step(struct match *m, int32_t action)
     pong_step(&m->settings, &m->state, &action, &m->step);
 }
 
-static void test_start(void **unused)
+TEST(start)
 {
-    (void)unused;
     int flat = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct match m;
@@ -44,9 +43,8 @@ static void test_start(void **unused)
     assert_true(flat > 150 && flat < 250);
 }
 
-static void test_paddle_range(void **unused)
+TEST(paddle_range)
 {
-    (void)unused;
     struct match m;
     match_open(&m, 1, 1);
     m.state.ball_x = 0;
@@ -67,9 +65,8 @@ static void test_paddle_range(void **unused)
     assert_int_equal(m.state.own_y, 605);
 }
 
-static void test_own_bounce(void **unused)
+TEST(own_bounce)
 {
-    (void)unused;
     static const struct {
         int32_t action, vy, want;
     } cases[] = {{0, 4, 4}, {1, 4, 1},  {2, 4, 7},  {2, 12, 13}, {1, -12, -13}, {0, 0, 3},
@@ -90,9 +87,8 @@ static void test_own_bounce(void **unused)
 }
 
 /* Overlap by one pixel returns the ball, touching does not. */
-static void test_points_and_contact(void **unused)
+TEST(points_and_contact)
 {
-    (void)unused;
     for (int side = 0; side < 2; side++)
         for (int32_t offset = -33; offset <= 71; offset++) {
             struct match m;
@@ -126,9 +122,8 @@ static void test_points_and_contact(void **unused)
         }
 }
 
-static void test_first_to_21(void **unused)
+TEST(first_to_21)
 {
-    (void)unused;
     for (int side = 0; side < 2; side++) {
         struct match m;
         match_open(&m, 8, 1);
@@ -146,9 +141,8 @@ static void test_first_to_21(void **unused)
     }
 }
 
-static void test_observation(void **unused)
+TEST(observation)
 {
-    (void)unused;
     struct match m;
     match_open(&m, 8, 1);
     m.state.opponent_y = -35;
@@ -171,9 +165,8 @@ static void test_observation(void **unused)
 }
 
 /* A step of 8 frames is 8 steps of one frame, unless a point cuts it short. */
-static void test_frameskip(void **unused)
+TEST(frameskip)
 {
-    (void)unused;
     struct match whole, single;
     match_open(&whole, 8, 4);
     match_open(&single, 1, 4);
@@ -205,9 +198,8 @@ static void test_frameskip(void **unused)
 }
 
 /* Bounds of everything in long random play; walls reverse vy, the opponent moves at most 8 px per frame. */
-static void test_invariants(void **unused)
+TEST(invariants)
 {
-    (void)unused;
     struct match m;
     match_open(&m, 1, 6);
     struct rng rng = rng_seed(10);
@@ -240,13 +232,4 @@ static void test_invariants(void **unused)
     assert_true(walls > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start),       cmocka_unit_test(test_paddle_range),
-        cmocka_unit_test(test_own_bounce),  cmocka_unit_test(test_points_and_contact),
-        cmocka_unit_test(test_first_to_21), cmocka_unit_test(test_observation),
-        cmocka_unit_test(test_frameskip),   cmocka_unit_test(test_invariants),
-    };
-    return cmocka_run_group_tests_name("pong", tests, NULL, NULL);
-}
+TEST_PROGRAM("pong")

@@ -31,12 +31,11 @@ static void match_turn(struct match *m, int32_t forward, int32_t backward, int32
 
 #define NEAR(a, b) assert_true(fabs((double)(a) - (b)) < 1e-4)
 
-static void test_players_run_and_jump(void **unused)
+TEST(players_run_and_jump)
 {
     struct match m;
     const struct slimevolley_body *p = &m.s.players[SLIMEVOLLEY_AGENT];
 
-    (void)unused;
     match_open(&m, 0, 40, 0, 0);
     match_turn(&m, 1, 0, 0);
     NEAR(p->x, 11.416667);
@@ -67,11 +66,10 @@ static void test_players_run_and_jump(void **unused)
     assert_true(p->x == 22.5f);
 }
 
-static void test_ball_flies(void **unused)
+TEST(ball_flies)
 {
     struct match m;
 
-    (void)unused;
     match_open(&m, 5, 20, 3, 0);
     match_turn(&m, 0, 0, 0);
     NEAR(m.s.ball.vy, -0.98);
@@ -91,11 +89,10 @@ static void test_ball_flies(void **unused)
     assert_true(m.s.ball.y > 12.0f);
 }
 
-static void test_bounces(void **unused)
+TEST(bounces)
 {
     struct match m;
 
-    (void)unused;
     match_open(&m, 23.2f, 20, 15, 0); /* a wall */
     match_turn(&m, 0, 0, 0);
     NEAR(m.s.ball.vx, -15.0);
@@ -133,11 +130,10 @@ static void test_bounces(void **unused)
     assert_true(m.s.ball.y > 3.5f);
 }
 
-static void test_points(void **unused)
+TEST(points)
 {
     struct match m;
 
-    (void)unused;
     match_open(&m, 8, 2.1f, 0, -10); /* 1.73: below 2 */
     match_turn(&m, 0, 0, 0);
     assert_true(m.reward == -1.0f && m.s.lives[SLIMEVOLLEY_AGENT] == 4 && m.s.lives[SLIMEVOLLEY_OPPONENT] == 5);
@@ -158,13 +154,12 @@ static void test_points(void **unused)
     assert_true(m.step.truncated && !m.step.ended && m.reward == 0.0f);
 }
 
-static void test_observation(void **unused)
+TEST(observation)
 {
     struct match m;
     float obs[12];
     static const float want[12] = {1.1f, 0.2f, 0.3f, -0.4f, -0.5f, 0.6f, 0.7f, -0.8f, 0.9f, 0.15f, 1.2f, 0.0f};
 
-    (void)unused;
     match_open(&m, -5, 6, 7, -8);
     m.s.players[SLIMEVOLLEY_AGENT] = (struct slimevolley_body){11, 2, 3, -4};
     m.s.players[SLIMEVOLLEY_OPPONENT] =
@@ -175,11 +170,10 @@ static void test_observation(void **unused)
 }
 
 /* The opponent stands further from the fence than the ball, and runs there. */
-static void test_opponent(void **unused)
+TEST(opponent)
 {
     struct match m;
 
-    (void)unused;
     match_open(&m, -6, 20, 0, 0);
     assert_true(slimevolley_opponent(&m.s) == -1.0f); /* it stands at -12 */
     m.s.players[SLIMEVOLLEY_OPPONENT].x = -6.6f;
@@ -221,25 +215,12 @@ static double mean_perf(enum player player, int games)
     return sum / games;
 }
 
-static void test_players(void **unused)
+TEST(players)
 {
     const double idle = mean_perf(IDLE, 40), random = mean_perf(RANDOM, 40), mirror = mean_perf(MIRROR, 40);
 
-    (void)unused;
     print_message("# idle %.3f, random %.3f, against itself %.3f\n", idle, random, mirror);
     assert_true(idle < 0.1 && random < 0.25 && mirror > 0.4 && mirror < 0.6);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_players_run_and_jump),
-        cmocka_unit_test(test_ball_flies),
-        cmocka_unit_test(test_bounces),
-        cmocka_unit_test(test_points),
-        cmocka_unit_test(test_observation),
-        cmocka_unit_test(test_opponent),
-        cmocka_unit_test(test_players),
-    };
-    return cmocka_run_group_tests_name("envs slimevolley", tests, NULL, NULL);
-}
+TEST_PROGRAM("envs slimevolley")

@@ -27,9 +27,8 @@ static void walk_step(struct walk *w, int32_t action)
     squared_step(&w->settings, &w->state, &action, &w->step);
 }
 
-static void test_squared_observation(void **unused)
+TEST(squared_observation)
 {
-    (void)unused;
     for (int64_t n = 1; n <= SQUARED_N_MAX; n += 3) {
         for (uint64_t seed = 0; seed < 50; seed++) {
             struct walk w;
@@ -59,9 +58,8 @@ static void test_squared_observation(void **unused)
 }
 
 /* Every border cell is a target, about equally often. */
-static void test_squared_targets(void **unused)
+TEST(squared_targets)
 {
-    (void)unused;
     int count[11][11] = {{0}};
     struct walk w;
     walk_open(&w, 5, 3);
@@ -76,9 +74,8 @@ static void test_squared_targets(void **unused)
         }
 }
 
-static void test_squared_actions_and_edges(void **unused)
+TEST(squared_actions_and_edges)
 {
-    (void)unused;
     static const int move[5][2] = {{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}};
     for (int32_t action = 0; action < 5; action++) {
         struct walk w;
@@ -101,9 +98,8 @@ static void test_squared_actions_and_edges(void **unused)
     }
 }
 
-static void test_squared_target(void **unused)
+TEST(squared_target)
 {
-    (void)unused;
     struct walk w;
     walk_open(&w, 5, 1);
     w.state.target_row = 3;
@@ -121,9 +117,8 @@ static void test_squared_target(void **unused)
 }
 
 /* A policy that walks to the target always wins: perf is the success rate. */
-static void test_squared_success_rate(void **unused)
+TEST(squared_success_rate)
 {
-    (void)unused;
     const struct env_def *def = env_find("squared");
     void *settings = test_settings(def);
     struct test_batch t;
@@ -145,9 +140,8 @@ static void test_squared_success_rate(void **unused)
 }
 
 /* -- memory -- */
-static void test_memory_rules(void **unused)
+TEST(memory_rules)
 {
-    (void)unused;
     int cues = 0;
     for (int64_t length = 1; length <= 20; length++) {
         for (uint64_t seed = 0; seed < 40; seed++) {
@@ -180,9 +174,8 @@ static void test_memory_rules(void **unused)
 }
 
 /* Remembering the cue always wins; answering without it wins half. */
-static void test_memory_success_rate(void **unused)
+TEST(memory_success_rate)
 {
-    (void)unused;
     const struct env_def *def = env_find("memory");
     void *settings = test_settings(def);
     for (int remembers = 0; remembers < 2; remembers++) {
@@ -208,13 +201,4 @@ static void test_memory_success_rate(void **unused)
     mem_free(settings);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_squared_observation),       cmocka_unit_test(test_squared_targets),
-        cmocka_unit_test(test_squared_actions_and_edges), cmocka_unit_test(test_squared_target),
-        cmocka_unit_test(test_squared_success_rate),      cmocka_unit_test(test_memory_rules),
-        cmocka_unit_test(test_memory_success_rate),
-    };
-    return cmocka_run_group_tests_name("squared and memory", tests, NULL, NULL);
-}
+TEST_PROGRAM("squared and memory")

@@ -59,12 +59,11 @@ static int count(const struct play *p, int kind)
     return n;
 }
 
-static void test_eating_and_growing(void **unused)
+TEST(eating_and_growing)
 {
     struct play *p = play_open(1, 1);
     const int32_t head = at(5, 5);
 
-    (void)unused;
     play_place(p, 1, &head);
     p->state.cells[at(6, 5)] = SNAKE_FOOD;
     p->state.cells[at(7, 5)] = SNAKE_CORPSE;
@@ -86,13 +85,12 @@ static void test_eating_and_growing(void **unused)
 }
 
 /* Agent 0 leaves the grid; agent 1 bites itself. */
-static void test_deaths(void **unused)
+TEST(deaths)
 {
     static const int32_t bite[] = {DOWN, LEFT, UP};
     struct play *p = play_open(2, 0);
     const int32_t heads[2] = {at(0, 3), at(20, 20)};
 
-    (void)unused;
     play_place(p, 2, heads);
     for (int x = 21; x <= 24; x++)
         p->state.cells[at(x, 20)] = SNAKE_CORPSE;
@@ -123,13 +121,12 @@ static void test_deaths(void **unused)
 }
 
 /* Four cells on four cells: each move enters the cell that the snake's end has left. */
-static void test_square_of_four(void **unused)
+TEST(square_of_four)
 {
     static const int32_t round[] = {RIGHT, DOWN, LEFT, UP};
     struct play *p = play_open(1, 0);
     const int32_t head = at(10, 10);
 
-    (void)unused;
     play_place(p, 1, &head);
     p->state.cells[at(11, 10)] = p->state.cells[at(11, 11)] = p->state.cells[at(10, 11)] = SNAKE_CORPSE;
     for (int t = 0; t < 40; t++) {
@@ -141,13 +138,12 @@ static void test_square_of_four(void **unused)
     mem_free(p);
 }
 
-static void test_view(void **unused)
+TEST(view)
 {
     struct play *p = play_open(2, 0);
     const int32_t heads[2] = {at(3, 2), at(4, 2)};
     uint8_t values[SNAKE_VIEW_CELLS], planes[SNAKE_VIEW_CELLS * SNAKE_PLANES];
 
-    (void)unused;
     play_place(p, 2, heads);
     p->state.cells[at(3, 7)] = SNAKE_FOOD;
     p->state.cells[at(2, 2)] = SNAKE_CORPSE;
@@ -180,13 +176,12 @@ static void check_body(const struct play *p, int agent)
 
 /* Many snakes at random for a long time: every body is one line of its length, there is always enough to eat,
  * and no cell is lost. */
-static void test_bodies_stay_whole(void **unused)
+TEST(bodies_stay_whole)
 {
     struct play *p = play_open(20, 60);
     struct rng rng = rng_seed(6);
     int deaths = 0;
 
-    (void)unused;
     for (int t = 0; t < 3000; t++) {
         int cells = 0;
         for (int a = 0; a < 20; a++)
@@ -288,13 +283,12 @@ static const struct env_def lives_def = {
     .step_range = lives_step_range,
 };
 
-static void test_agents_end_alone(void **unused)
+TEST(agents_end_alone)
 {
     const struct lives_settings settings = {0};
     struct test_batch b;
     struct env_log log;
 
-    (void)unused;
     test_batch_open(&b, &lives_def, &settings, 2, 1);
     env_batch_reset(b.batch, NULL, b.obs, NULL);
     for (int t = 1; t <= 12; t++) {
@@ -324,7 +318,7 @@ static void test_agents_end_alone(void **unused)
 }
 
 /* The log counts lives of snakes, each with its length. */
-static void test_snakes_in_a_batch(void **unused)
+TEST(snakes_in_a_batch)
 {
     const struct env_def *def = env_find("snake");
     void *settings = test_settings(def);
@@ -333,7 +327,6 @@ static void test_snakes_in_a_batch(void **unused)
     struct env_log log;
     int deaths = 0, mixed = 0;
 
-    (void)unused;
     test_batch_open(&b, def, settings, 3, 5);
     env_batch_reset(b.batch, NULL, b.obs, NULL);
     for (int t = 0; t < 500; t++) {
@@ -352,13 +345,4 @@ static void test_snakes_in_a_batch(void **unused)
     mem_free(settings);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_eating_and_growing), cmocka_unit_test(test_deaths),
-        cmocka_unit_test(test_square_of_four),     cmocka_unit_test(test_view),
-        cmocka_unit_test(test_bodies_stay_whole),  cmocka_unit_test(test_agents_end_alone),
-        cmocka_unit_test(test_snakes_in_a_batch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("snake")

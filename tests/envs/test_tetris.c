@@ -51,7 +51,7 @@ static int n_cells(const struct field *f)
 }
 
 /* The first rotation as drawn, each further one turned clockwise in a box of `side`. */
-static void test_pieces(void **unused)
+TEST(pieces)
 {
     static const struct {
         int side;
@@ -59,7 +59,6 @@ static void test_pieces(void **unused)
     } pieces[7] = {{4, "....xxxx........"}, {4, ".xx..xx........."}, {3, ".x.xxx..."}, {3, ".xxxx...."},
                    {3, "xx..xx..."},        {3, "x..xxx..."},        {3, "..xxxx..."}};
 
-    (void)unused;
     for (int piece = 0; piece < 7; piece++) {
         const int side = pieces[piece].side;
         char now[16], next[16];
@@ -78,11 +77,10 @@ static void test_pieces(void **unused)
     }
 }
 
-static void test_moves_and_walls(void **unused)
+TEST(moves_and_walls)
 {
     struct field f;
 
-    (void)unused;
     field_open(&f, I);
     for (int t = 0; t < 5; t++)
         field_turn(&f, LEFT);
@@ -106,13 +104,12 @@ static void test_moves_and_walls(void **unused)
     assert_int_equal(f.s.x, 6);
 }
 
-static void test_falling(void **unused)
+TEST(falling)
 {
     static const struct {
         int lines, ticks;
     } rows[] = {{0, 6}, {29, 6}, {30, 5}, {70, 4}, {110, 3}, {500, 3}};
 
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct field f;
         field_open(&f, T);
@@ -144,7 +141,7 @@ static void drop_on(struct field *f, int piece, int rotation, int x, int n, cons
     field_turn(f, HARD);
 }
 
-static void test_rows_vanish(void **unused)
+TEST(rows_vanish)
 {
     static const char *const one[] = {"x.........", "....xxxxxx"};
     static const char *const two[] = {"xxxxxxxx..", "xxxxxxxx.."};
@@ -152,7 +149,6 @@ static void test_rows_vanish(void **unused)
     static const char *const gap[] = {"xxxxxxxxx.", "xxxxxxxxx.", ".xxxxxxxx.", "xxxxxxxxx."};
     struct field f;
 
-    (void)unused;
     drop_on(&f, O, 0, 7, 2, two); /* columns 8 and 9; 18 rows down */
     assert_true(f.s.score == 302 && f.s.lines == 2 && n_cells(&f) == 0 && fabsf(f.reward - 0.66f) < 1e-5f);
     drop_on(&f, I, 0, 0, 1, &one[1]); /* in its box's row 1: 18 down */
@@ -168,12 +164,11 @@ static void test_rows_vanish(void **unused)
 }
 
 /* Each bag has all seven, and what is shown ahead comes. */
-static void test_bags(void **unused)
+TEST(bags)
 {
     struct field f;
     int firsts = 0;
 
-    (void)unused;
     for (uint64_t seed = 0; seed < 100; seed++) {
         f = (struct field){.settings = {.max_steps = 10000}, .s.rng = rng_seed(seed)};
         tetris_reset(&f.settings, &f.s);
@@ -192,11 +187,10 @@ static void test_bags(void **unused)
     assert_int_equal(firsts, 127);
 }
 
-static void test_hold(void **unused)
+TEST(hold)
 {
     struct field f;
 
-    (void)unused;
     field_open(&f, T);
     f.s.y = 5;
     f.s.rotation = 2;
@@ -219,11 +213,10 @@ static void test_hold(void **unused)
     assert_true(f.s.piece == last && f.s.hold == I && f.s.y == 10 && !f.step.ended);
 }
 
-static void test_garbage(void **unused)
+TEST(garbage)
 {
     struct field f;
 
-    (void)unused;
     field_open(&f, O);
     f.s.tick = 498;
     f.s.garbage_ticks = 300;
@@ -257,11 +250,10 @@ static void test_garbage(void **unused)
     assert_int_equal(n_cells(&f), 0);
 }
 
-static void test_the_end(void **unused)
+TEST(the_end)
 {
     struct field f;
 
-    (void)unused;
     field_open(&f, O);
     set_row(&f, 2, "...xxxx...");
     field_turn(&f, HARD);
@@ -274,13 +266,12 @@ static void test_the_end(void **unused)
     assert_true(f.step.truncated && !f.step.ended);
 }
 
-static void test_observation(void **unused)
+TEST(observation)
 {
     struct field f;
     uint8_t obs[TETRIS_GRID + TETRIS_LIST];
     int sum = 0;
 
-    (void)unused;
     field_open(&f, J);
     set_row(&f, 19, "x........x");
     f.s.hold = S;
@@ -297,13 +288,12 @@ static void test_observation(void **unused)
 }
 
 /* The piece always fits, no row is full, every piece adds four cells and every row takes ten. */
-static void test_random_play(void **unused)
+TEST(random_play)
 {
     struct field f;
     struct rng rng = rng_seed(5);
     int ends = 0, lines = 0;
 
-    (void)unused;
     field_open(&f, T);
     f.settings.garbage = false;
     for (int t = 0; t < 200000; t++) {
@@ -327,14 +317,4 @@ static void test_random_play(void **unused)
     assert_true(ends > 500 && lines > 200);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),      cmocka_unit_test(test_moves_and_walls),
-        cmocka_unit_test(test_falling),     cmocka_unit_test(test_rows_vanish),
-        cmocka_unit_test(test_bags),        cmocka_unit_test(test_hold),
-        cmocka_unit_test(test_garbage),     cmocka_unit_test(test_the_end),
-        cmocka_unit_test(test_observation), cmocka_unit_test(test_random_play),
-    };
-    return cmocka_run_group_tests_name("envs tetris", tests, NULL, NULL);
-}
+TEST_PROGRAM("envs tetris")

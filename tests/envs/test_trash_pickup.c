@@ -45,12 +45,11 @@ static void grid_turn(struct grid *g, int32_t a, int32_t b)
     trash_pickup_step(&g->settings, &g->s, g->actions, &g->step);
 }
 
-static void test_pick_up_and_bring(void **unused)
+TEST(pick_up_and_bring)
 {
     static const char *const rows[] = {"Attb............", "..............B."};
     struct grid g;
 
-    (void)unused;
     grid_open(&g, 2, rows);
     grid_turn(&g, RIGHT, 9);
     assert_true(g.rewards[0] == 0.5f && g.rewards[1] == 0.0f && g.s.at[0] == 1 && g.s.cells[1] == TRASH_PICKUP_CARRIER);
@@ -69,12 +68,11 @@ static void test_pick_up_and_bring(void **unused)
     assert_true(g.rewards[0] == 0.5f && g.step.ended && g.step.score == 2.0f);
 }
 
-static void test_bins_are_pushed(void **unused)
+TEST(bins_are_pushed)
 {
     static const char *const rows[] = {"A.b.t.........B.", "................"};
     struct grid g;
 
-    (void)unused;
     grid_open(&g, 2, rows);
     grid_turn(&g, RIGHT, UP); /* above is no cell */
     assert_true(g.s.at[0] == 1 && g.s.at[1] == 14);
@@ -94,12 +92,11 @@ static void test_bins_are_pushed(void **unused)
 }
 
 /* Agent 0 first: where both would enter, it is there; agents do not enter each other. */
-static void test_order(void **unused)
+TEST(order)
 {
     static const char *const rows[] = {"AtB............t", "................"};
     struct grid g;
 
-    (void)unused;
     grid_open(&g, 2, rows);
     grid_turn(&g, RIGHT, LEFT);
     assert_true(g.rewards[0] == 0.5f && g.rewards[1] == 0.0f && g.s.at[0] == 1 && g.s.at[1] == 2);
@@ -111,14 +108,13 @@ static void test_order(void **unused)
     assert_true(g.step.truncated && !g.step.ended && g.step.perf == 0.5f);
 }
 
-static void test_view(void **unused)
+TEST(view)
 {
     static const char *const rows[] = {"................", "..A.t..b........", "....B..........."};
     struct grid g;
     uint8_t obs[605];
     int sum = 0;
 
-    (void)unused;
     grid_open(&g, 3, rows);
     g.s.cells[g.s.at[1]] = TRASH_PICKUP_CARRIER;
     trash_pickup_observe(&g.settings, &g.s, 0, obs); /* agent 0 at (2, 1) is (5, 5) of the view */
@@ -138,14 +134,13 @@ static void test_view(void **unused)
 }
 
 /* Nothing is lost: what lies, is carried and was brought is all, and agents stand where they are said to stand. */
-static void test_random_play(void **unused)
+TEST(random_play)
 {
     struct grid g = {.settings = {.agents = 8, .bins = 2, .trash = 40, .size = 20, .max_steps = 500},
                      .s.rng = rng_seed(2)};
     struct rng rng = rng_seed(6);
     double picked = 0.0;
 
-    (void)unused;
     for (int game = 0; game < 30; game++) {
         int brought = 0, steps = 0;
         trash_pickup_reset(&g.settings, &g.s);
@@ -172,14 +167,4 @@ static void test_random_play(void **unused)
     assert_true(picked > 0.1 && picked < 0.9);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pick_up_and_bring),
-        cmocka_unit_test(test_bins_are_pushed),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_view),
-        cmocka_unit_test(test_random_play),
-    };
-    return cmocka_run_group_tests_name("envs trash_pickup", tests, NULL, NULL);
-}
+TEST_PROGRAM("envs trash_pickup")

@@ -3,14 +3,9 @@
 #define TESTS_GP_GP_TEST_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/rng.h"
 #include "gp/gp_priv.h"
 

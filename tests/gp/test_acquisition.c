@@ -64,9 +64,8 @@ static struct points draw_points(struct rng *r, size_t n_objectives, size_t n)
     return p;
 }
 
-static void test_against_monte_carlo(void **state)
+TEST(against_monte_carlo)
 {
-    (void)state;
     struct rng r = rng_seed(1);
     for (int trial = 0; trial < 16; trial++) {
         struct ehvi e;
@@ -92,9 +91,8 @@ static void test_against_monte_carlo(void **state)
 }
 
 /* A point known exactly: the improvement itself. */
-static void test_certain_point(void **state)
+TEST(certain_point)
 {
-    (void)state;
     struct points p = {2, 5, {{0.5, 0.0, 0.2, 0.5, 2.0}, {0.1, 0.8, 0.4, 0.3, -1.0}}, {1.0, 1.0}};
     const double y[] = {0.1, 0.2}, sure[] = {1e-9, 1e-9, 1e-9}; /* one point is dominated, one outside */
     struct rng r = rng_seed(9);
@@ -131,9 +129,8 @@ static void check_gradient(const struct ehvi *e, const double *m, const double *
     }
 }
 
-static void test_gradient(void **state)
+TEST(gradient)
 {
-    (void)state;
     struct rng r = rng_seed(2);
     for (int trial = 0; trial < 200; trial++) {
         struct ehvi e;
@@ -150,9 +147,8 @@ static void test_gradient(void **state)
 }
 
 /* The chance to lie between two bounds, by the normal distribution of GSL and by differences. */
-static void test_between(void **state)
+TEST(between)
 {
-    (void)state;
     struct rng r = rng_seed(4);
     for (int trial = 0; trial < 300; trial++) {
         double lo = 4.0 * rng_f64(&r) - 2.0, hi = lo + 0.05 + 3.0 * rng_f64(&r), m = 6.0 * rng_f64(&r) - 3.0;
@@ -172,9 +168,8 @@ static void test_between(void **state)
     assert_true(isfinite(far) && far < -3000.0 && slope[0] < 0.0); /* hopeless, and still a way home */
 }
 
-static void test_tails(void **state)
+TEST(tails)
 {
-    (void)state;
     assert_near(normal_log_h(0.0), log(0.3989422804014327), 1e-14);
     assert_near(normal_log_cdf(0.0), log(0.5), 1e-14);
     assert_near(normal_log_cdf(-10.0), -53.2312851505124, 1e-9); /* ln 7.61985e-24 */
@@ -199,14 +194,4 @@ static void test_tails(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_monte_carlo),
-        cmocka_unit_test(test_certain_point),
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_between),
-        cmocka_unit_test(test_tails),
-    };
-    return cmocka_run_group_tests_name("gp.acquisition", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.acquisition")

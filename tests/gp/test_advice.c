@@ -55,9 +55,8 @@ static size_t confirm(const struct gp_insight *in)
     return gp_confirm_next(in, &history, GP_CONFIRM_DOUBTFUL);
 }
 
-static void test_noise_depends_on_the_score(void **state)
+TEST(noise_depends_on_the_score)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct space space = begin(60, seed);
         struct gp_insight in = look(&space);
@@ -70,9 +69,8 @@ static void test_noise_depends_on_the_score(void **state)
     }
 }
 
-static void test_runs_of_one_point_make_one_belief(void **state)
+TEST(runs_of_one_point_make_one_belief)
 {
-    (void)state;
     struct space space = begin(40, 3);
     size_t at = 20;
     struct gp_insight once = look(&space);
@@ -104,9 +102,8 @@ static void test_runs_of_one_point_make_one_belief(void **state)
     gp_insight_free(&in);
 }
 
-static void test_intervals_keep_to_what_a_score_can_be(void **state)
+TEST(intervals_keep_to_what_a_score_can_be)
 {
-    (void)state;
     struct space space = begin(30, 4);
     struct gp_insight in = look(&space);
     bool clipped = false, wider = false;
@@ -125,10 +122,9 @@ static void test_intervals_keep_to_what_a_score_can_be(void **state)
     gp_insight_free(&in);
 }
 
-static void test_a_dropped_trial_teaches_nothing(void **state)
+TEST(a_dropped_trial_teaches_nothing)
 {
     struct space space = begin(30, 1);
-    (void)state;
     struct gp_insight without = look(&space);
     add(0.45, 1.0); /* far too good for its cost */
     struct gp_insight fooled = look(&space);
@@ -147,9 +143,8 @@ static void test_a_dropped_trial_teaches_nothing(void **state)
     gp_insight_free(&with);
 }
 
-static void test_picks(void **state)
+TEST(picks)
 {
-    (void)state;
     struct space space = begin(60, 5);
     add(0.31, 0.97); /* a lucky run where 0.1 is true */
     struct gp_insight in = look(&space);
@@ -177,9 +172,8 @@ static void test_picks(void **state)
 }
 
 /* Score and ln cost on one line: a front without a knee. With a bend it has one, at the bend. */
-static void test_knee_needs_a_bend(void **state)
+TEST(knee_needs_a_bend)
 {
-    (void)state;
     for (int bent = 0; bent < 2; bent++) {
         struct space space = begin(0, 1);
         struct rng r = rng_seed(8);
@@ -199,9 +193,8 @@ static void test_knee_needs_a_bend(void **state)
 }
 
 /* Confirming ends, asks for the doubtful first, and leaves nothing shown that was seen once. */
-static void test_confirming(void **state)
+TEST(confirming)
 {
-    (void)state;
     struct space space = begin(40, 6);
     struct rng r = rng_seed(9);
     size_t n_first = history.n, n = 0;
@@ -226,9 +219,8 @@ static void test_confirming(void **state)
     assert_in_range(n, 4, 60);
 }
 
-static void test_runs_under_way_are_not_asked_for_again(void **state)
+TEST(runs_under_way_are_not_asked_for_again)
 {
-    (void)state;
     struct space space = begin(40, 6);
     size_t asked[N_MAX] = {0};
     for (int k = 0; k < 60; k++) {
@@ -256,9 +248,8 @@ static size_t runs_at(double x)
 }
 
 /* Every config that may be on the front gets its seeds, and no more; those that a cheaper one beats get none. */
-static void test_seeds_of_configs_with_hope(void **state)
+TEST(seeds_of_configs_with_hope)
 {
-    (void)state;
     struct space space = begin(20, 8);
     struct rng r = rng_seed(10);
     add(0.99, 0.02); /* x = 0.975 costs less and scores 0.99 */
@@ -287,9 +278,8 @@ static void test_seeds_of_configs_with_hope(void **state)
 }
 
 /* Before there is a model, every config has hope. Runs under way and runs that failed are made; dropped ones are not. */
-static void test_seeds_without_a_model(void **state)
+TEST(seeds_without_a_model)
 {
-    (void)state;
     struct space space = begin(1, 1);
     static const enum gp_trial_state states[] = {GP_TRIAL_PENDING, GP_TRIAL_FAILED, GP_TRIAL_DONE, GP_TRIAL_STOPPED};
     for (size_t k = 0; k < sizeof states / sizeof states[0]; k++) {
@@ -313,19 +303,4 @@ static void test_seeds_without_a_model(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_noise_depends_on_the_score),
-        cmocka_unit_test(test_a_dropped_trial_teaches_nothing),
-        cmocka_unit_test(test_runs_of_one_point_make_one_belief),
-        cmocka_unit_test(test_intervals_keep_to_what_a_score_can_be),
-        cmocka_unit_test(test_picks),
-        cmocka_unit_test(test_knee_needs_a_bend),
-        cmocka_unit_test(test_seeds_of_configs_with_hope),
-        cmocka_unit_test(test_seeds_without_a_model),
-        cmocka_unit_test(test_confirming),
-        cmocka_unit_test(test_runs_under_way_are_not_asked_for_again),
-    };
-    return cmocka_run_group_tests_name("gp.advice", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.advice")

@@ -31,9 +31,8 @@ static struct space nested_space(void)
     return space;
 }
 
-static void test_one_value_where_there_is_no_effect(void **state)
+TEST(one_value_where_there_is_no_effect)
 {
-    (void)state;
     struct space space = nested_space();
     struct error err = {0};
     struct rng r = rng_seed(1);
@@ -95,9 +94,8 @@ static size_t run_out(enum suggest_method method, bool (*allowed)(void *, const 
     return n;
 }
 
-static void test_every_point_once(void **state)
+TEST(every_point_once)
 {
-    (void)state;
     assert_int_equal(run_out(SUGGEST_PARETO, NULL, NULL), 77);
     assert_int_equal(run_out(SUGGEST_RANDOM, NULL, NULL), 77);
 }
@@ -116,9 +114,8 @@ static bool nothing(void *ctx, const double *x)
     return false;
 }
 
-static void test_what_is_not_allowed_is_not_proposed(void **state)
+TEST(what_is_not_allowed_is_not_proposed)
 {
-    (void)state;
     static const enum suggest_method methods[] = {SUGGEST_PARETO, SUGGEST_SOBOL, SUGGEST_RANDOM};
     for (size_t m = 0; m < 3; m++) {
         size_t refused = 0;
@@ -137,9 +134,8 @@ static bool slice(void *ctx, const double *x)
     return fabs(x[0] - x[1]) < 0.05;
 }
 
-static void test_a_thin_slice_is_searched(void **state)
+TEST(a_thin_slice_is_searched)
 {
-    (void)state;
     struct space space = unit_space(2);
     size_t asked = 0;
     struct suggest_settings settings = {.seed = 3, .allowed = slice, .allowed_ctx = &asked};
@@ -163,9 +159,8 @@ static void test_a_thin_slice_is_searched(void **state)
 }
 
 /* No importance where there is no effect: vtrace is off in all trials that count, and rho_clip is of none. */
-static void test_idle_parameters_have_no_importance(void **state)
+TEST(idle_parameters_have_no_importance)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct gp_insight in;
     struct rng r = rng_seed(4);
@@ -195,12 +190,4 @@ static void test_idle_parameters_have_no_importance(void **state)
     gp_insight_free(&in);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_value_where_there_is_no_effect),  cmocka_unit_test(test_every_point_once),
-        cmocka_unit_test(test_what_is_not_allowed_is_not_proposed), cmocka_unit_test(test_a_thin_slice_is_searched),
-        cmocka_unit_test(test_idle_parameters_have_no_importance),
-    };
-    return cmocka_run_group_tests_name("gp.conditional", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.conditional")

@@ -1,9 +1,8 @@
 /* test_design.c - scrambled Sobol and random points, and the two methods that are nothing else. */
 #include "tests/gp/gp_test.h"
 
-static void test_points_lie_in_the_cube_and_follow_the_seed(void **state)
+TEST(points_lie_in_the_cube_and_follow_the_seed)
 {
-    (void)state;
     for (size_t dim = 1; dim <= SPACE_MAX_DIM; dim += 13) {
         struct design a, b, c;
         design_init(&a, dim, rng_seed(1));
@@ -32,9 +31,8 @@ static void test_points_lie_in_the_cube_and_follow_the_seed(void **state)
 }
 
 /* Every block of 2^k points puts one point into each of 2^k equal bins of every axis; the scramble must keep that. */
-static void test_blocks_stay_balanced(void **state)
+TEST(blocks_stay_balanced)
 {
-    (void)state;
     struct design d;
     design_init(&d, 40, rng_seed(7));
     bool hit[40][64] = {{false}};
@@ -73,9 +71,8 @@ static double discrepancy(const double *u, size_t n, size_t dim)
     return total;
 }
 
-static void test_discrepancy_beats_random(void **state)
+TEST(discrepancy_beats_random)
 {
-    (void)state;
     double sobol = 0.0, random = 0.0;
     enum { N = 64, DIM = 6 };
     for (uint64_t seed = 0; seed < 10; seed++) {
@@ -102,9 +99,8 @@ static void check_point(const struct space *space, const double *x)
     assert_memory_equal(x, y, space->dim * sizeof *x);
 }
 
-static void test_methods(void **state)
+TEST(methods)
 {
-    (void)state;
     struct space space = mixed_space();
     struct error err = {0};
     enum { N = 100 };
@@ -133,9 +129,8 @@ static void test_methods(void **state)
     }
 }
 
-static void test_default_point_comes_first(void **state)
+TEST(default_point_comes_first)
 {
-    (void)state;
     struct space space = mixed_space();
     struct error err = {0};
     space.params[0].has_init = true;
@@ -158,9 +153,8 @@ static void test_default_point_comes_first(void **state)
     }
 }
 
-static void test_finite_space_is_used_up_exactly(void **state)
+TEST(finite_space_is_used_up_exactly)
 {
-    (void)state;
     struct space space = {.dim = 3};
     struct error err = {0};
     space.params[0] = param_of("a", SPACE_LINEAR, true, -1, 2);
@@ -191,9 +185,8 @@ static void test_finite_space_is_used_up_exactly(void **state)
     }
 }
 
-static void test_bad_input(void **state)
+TEST(bad_input)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct suggest_settings settings = {.method = SUGGEST_RANDOM};
     struct error err = {0};
@@ -224,16 +217,4 @@ static void test_bad_input(void **state)
     assert_string_equal(suggest_method_names(), "pareto|random|sobol");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_points_lie_in_the_cube_and_follow_the_seed),
-        cmocka_unit_test(test_blocks_stay_balanced),
-        cmocka_unit_test(test_discrepancy_beats_random),
-        cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_default_point_comes_first),
-        cmocka_unit_test(test_finite_space_is_used_up_exactly),
-        cmocka_unit_test(test_bad_input),
-    };
-    return cmocka_run_group_tests_name("gp.design", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.design")

@@ -33,9 +33,8 @@ static bool dominates(const struct gp_trial *a, size_t ia, const struct gp_trial
     return a->cost < b->cost || a->score > b->score || ia < ib;
 }
 
-static void test_front_is_the_undominated_set(void **state)
+TEST(front_is_the_undominated_set)
 {
-    (void)state;
     struct rng r = rng_seed(2);
     for (int round = 0; round < 600; round++) {
         struct data d;
@@ -84,9 +83,8 @@ static double slow_hypervolume(const struct data *d, const struct pareto_ref *re
     return area;
 }
 
-static void test_hypervolume(void **state)
+TEST(hypervolume)
 {
-    (void)state;
     struct rng r = rng_seed(3);
     for (int round = 0; round < 600; round++) {
         struct data d;
@@ -105,9 +103,8 @@ static void test_hypervolume(void **state)
 }
 
 /* To the bit, for pages and reports show both. */
-static void test_hypervolume_curve_is_that_of_each_beginning(void **state)
+TEST(hypervolume_curve_is_that_of_each_beginning)
 {
-    (void)state;
     struct rng r = rng_seed(5);
     for (int round = 0; round < 300; round++) {
         struct data d;
@@ -126,9 +123,8 @@ static void test_hypervolume_curve_is_that_of_each_beginning(void **state)
     }
 }
 
-static void test_hypervolume_ignores_a_shift(void **state)
+TEST(hypervolume_ignores_a_shift)
 {
-    (void)state;
     struct rng r = rng_seed(4);
     struct data d;
     make_data(&d, &r, N_MAX, 0.0, 1.0);
@@ -158,9 +154,8 @@ static void test_hypervolume_ignores_a_shift(void **state)
     }
 }
 
-static void test_reference(void **state)
+TEST(reference)
 {
-    (void)state;
     struct gp_trial trials[14];
     struct gp_history history = {.n = 14, .trials = trials};
     for (int i = 0; i < 14; i++)
@@ -183,9 +178,8 @@ static void test_reference(void **state)
 }
 
 /* Costs of a plateau differ by 3 ms, scores by less than they are known to: one member, the best supported. */
-static void test_level_points_are_one_member(void **state)
+TEST(level_points_are_one_member)
 {
-    (void)state;
     struct gp_trial trials[N_MAX];
     double score_sd[N_MAX], cost_sd[N_MAX];
     size_t seeds[N_MAX];
@@ -220,9 +214,8 @@ static void test_level_points_are_one_member(void **state)
 
 /* Whatever the noise: nobody on the front is covered by another one on it, somebody is on it, and everybody surely
  * better than all in one respect is. */
-static void test_noisy_fronts_hold_together(void **state)
+TEST(noisy_fronts_hold_together)
 {
-    (void)state;
     struct rng r = rng_seed(12);
     for (int round = 0; round < 400; round++) {
         struct data d;
@@ -261,9 +254,8 @@ static size_t knee_of(const struct gp_history *history)
     return pareto_knee(history);
 }
 
-static void test_knee(void **state)
+TEST(knee)
 {
-    (void)state;
     double costs[] = {1.0, 2.0, 4.0, 8.0, 3.0}, scores[] = {0.0, 0.9, 0.95, 1.0, 0.2};
     struct gp_trial trials[5];
     struct gp_history history = {.n = 5, .trials = trials};
@@ -281,17 +273,4 @@ static void test_knee(void **state)
     assert_int_equal(knee_of(&history), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_front_is_the_undominated_set),
-        cmocka_unit_test(test_hypervolume),
-        cmocka_unit_test(test_hypervolume_curve_is_that_of_each_beginning),
-        cmocka_unit_test(test_hypervolume_ignores_a_shift),
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_level_points_are_one_member),
-        cmocka_unit_test(test_noisy_fronts_hold_together),
-        cmocka_unit_test(test_knee),
-    };
-    return cmocka_run_group_tests_name("gp.front", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.front")

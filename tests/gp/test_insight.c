@@ -38,9 +38,8 @@ static void additive(const double *x, struct rng *r, double *ret_score, double *
     *ret_cost = exp(2.0 * x[2] + (x[4] == 2.0 ? 1.0 : 0.0));
 }
 
-static void test_first_order_effects(void **state)
+TEST(first_order_effects)
 {
-    (void)state;
     struct space space = unit_space(5);
     space.params[4] = param_of("test.kind", SPACE_CATEGORICAL, false, 0, 2);
     struct gp_insight in = look(&space, sample(&space, 64, additive));
@@ -71,9 +70,8 @@ static void clear(const double *x, struct rng *r, double *ret_score, double *ret
     *ret_cost = exp(x[1]);
 }
 
-static void test_uncertainty_shrinks_with_data(void **state)
+TEST(uncertainty_shrinks_with_data)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct gp_insight few = look(&space, sample(&space, 8, vague));
     double sd = few.score[0].effect_sd;
@@ -90,9 +88,8 @@ static void lucky(const double *x, struct rng *r, double *ret_score, double *ret
     *ret_cost = 1.0 + x[1];
 }
 
-static void test_lucky_run_is_not_recommended(void **state)
+TEST(lucky_run_is_not_recommended)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct gp_history history = sample(&space, 60, lucky);
     size_t bad = 0;
@@ -117,9 +114,8 @@ static void climbing(const double *x, struct rng *r, double *ret_score, double *
     *ret_cost = exp(3.0 * x[1]);
 }
 
-static void test_front_on_a_bound(void **state)
+TEST(front_on_a_bound)
 {
-    (void)state;
     struct space space = unit_space(2);
     space.params[0] = param_of("train.learning_rate", SPACE_LOG, false, 1e-4, 1e-2);
     struct gp_history history = sample(&space, 30, climbing);
@@ -135,9 +131,8 @@ static void test_front_on_a_bound(void **state)
     gp_insight_free(&in);
 }
 
-static void test_nothing_to_say(void **state)
+TEST(nothing_to_say)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct gp_insight in = look(&space, (struct gp_history){.n = 0, .trials = trials});
     assert_non_null(in.note);
@@ -160,9 +155,8 @@ static void test_nothing_to_say(void **state)
 }
 
 /* Too little for shares of a variance: two runs, a parameter that never changed. A reason or 0, and no crash. */
-static void test_little_to_learn_from(void **state)
+TEST(little_to_learn_from)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct gp_insight in = look(&space, sample(&space, 2, clear));
     assert_string_equal(in.note, "too few finished trials for an estimate");
@@ -180,9 +174,8 @@ static void test_little_to_learn_from(void **state)
     gp_insight_free(&in);
 }
 
-static void test_same_bytes(void **state)
+TEST(same_bytes)
 {
-    (void)state;
     struct space space = mixed_space();
     struct gp_history history = sample(&space, 40, vague);
     struct gp_insight a = look(&space, history), b = look(&space, history);
@@ -193,9 +186,8 @@ static void test_same_bytes(void **state)
 }
 
 /* Asked at a trial's point, the kept models say what an insight says of that trial; asked twice, the same. */
-static void test_surrogate_agrees(void **state)
+TEST(surrogate_agrees)
 {
-    (void)state;
     struct space space = mixed_space();
     struct gp_history history = sample(&space, 40, vague);
     struct gp_insight in = look(&space, history);
@@ -220,17 +212,4 @@ static void test_surrogate_agrees(void **state)
     gp_insight_free(&in);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_order_effects),
-        cmocka_unit_test(test_uncertainty_shrinks_with_data),
-        cmocka_unit_test(test_lucky_run_is_not_recommended),
-        cmocka_unit_test(test_front_on_a_bound),
-        cmocka_unit_test(test_nothing_to_say),
-        cmocka_unit_test(test_little_to_learn_from),
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_surrogate_agrees),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("insight")

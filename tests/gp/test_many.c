@@ -58,9 +58,8 @@ static void ask(struct suggester *s, const struct gp_history *history, size_t n,
 }
 
 /* Of 60 trials the cheapest 24 have ended, as they do first. What was longer than all of these is still searched. */
-static void test_expensive_points_are_sought_before_any_has_ended(void **state)
+TEST(expensive_points_are_sought_before_any_has_ended)
 {
-    (void)state;
     struct space space = steps_space();
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct suggester *s = begin(&space, seed);
@@ -86,9 +85,8 @@ static void test_expensive_points_are_sought_before_any_has_ended(void **state)
 }
 
 /* Points of one batch are new, apart, and those of a smaller batch; the same question gets the same bytes. */
-static void test_a_batch_spreads_and_can_be_made_again(void **state)
+TEST(a_batch_spreads_and_can_be_made_again)
 {
-    (void)state;
     struct space space = steps_space();
     struct suggester *s = begin(&space, 4);
     struct gp_history history = start_design(s, 40);
@@ -116,9 +114,8 @@ static void test_a_batch_spreads_and_can_be_made_again(void **state)
 }
 
 /* 64 of 70 points: those that are left are given, and no more. */
-static void test_a_finite_space_is_used_up(void **state)
+TEST(a_finite_space_is_used_up)
 {
-    (void)state;
     struct space space = {.dim = 2};
     space.params[0] = param_of("a", SPACE_LINEAR, true, 0, 6);
     space.params[1] = param_of("b", SPACE_LINEAR, true, 1, 10);
@@ -146,9 +143,8 @@ static void test_a_finite_space_is_used_up(void **state)
 }
 
 /* Each of a few is asked about alone: a batch is what one question after another gives. */
-static void test_a_few_are_as_they_would_be_alone(void **state)
+TEST(a_few_are_as_they_would_be_alone)
 {
-    (void)state;
     struct space space = steps_space();
     struct suggester *s = begin(&space, 6);
     struct gp_history history = start_design(s, 20);
@@ -167,13 +163,4 @@ static void test_a_few_are_as_they_would_be_alone(void **state)
     suggester_destroy(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expensive_points_are_sought_before_any_has_ended),
-        cmocka_unit_test(test_a_batch_spreads_and_can_be_made_again),
-        cmocka_unit_test(test_a_finite_space_is_used_up),
-        cmocka_unit_test(test_a_few_are_as_they_would_be_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("many")

@@ -37,9 +37,8 @@ static void fill_rows(struct rows *rows, const struct space *space, size_t n, ui
     rows->data = (struct model_data){n, rows->u, rows->mean, rows->ss, rows->repeats, NULL, false};
 }
 
-static void test_covariance(void **state)
+TEST(covariance)
 {
-    (void)state;
     struct cov cov = {.dim = 2, .categorical = {false, true}, .inv_sq = {4.0, 0.25}, .variance = 1.7};
     double x[2][8] = {{0.1, 0.2, 0.3, 0.5, 0.9, 1.0, 0.0, 60.0}, {0, 1, 2, 0, 1, 2, 0, 0}}, point[2] = {0.3, 0};
     double k[8], h[8], k2[8];
@@ -77,9 +76,8 @@ static double rosenbrock(void *ctx, const double *x, double *g)
     return a * a + 100.0 * b * b;
 }
 
-static void test_minimiser(void **state)
+TEST(minimiser)
 {
-    (void)state;
     int evals = 0;
     double lo[2] = {-2.0, -2.0}, hi[2] = {2.0, 2.0}, x[2] = {-1.2, 1.0};
     assert_true(optimise_box(rosenbrock, &evals, 2, lo, hi, 200, x) < 1e-6);
@@ -93,7 +91,7 @@ static void test_minimiser(void **state)
     assert_near(y[1], 0.25, 1e-3);
 }
 
-static void test_likelihood_gradient(void **state)
+TEST(likelihood_gradient)
 {
     for (size_t dim = 1; dim <= 7; dim += 3)
         for (int trial = 0; trial < 4; trial++) {
@@ -102,7 +100,7 @@ static void test_likelihood_gradient(void **state)
             struct model m;
             struct rng r = rng_seed(100 + (uint64_t)trial);
             fill_rows(&rows, &space, N, 3);
-            rows.data.smooth = *state != NULL;
+            rows.data.smooth = *fixture != NULL;
             model_init(&m, &space, N);
             model_set_data(&m, &rows.data);
             double theta[OPTIMISE_MAX_DIM], g[OPTIMISE_MAX_DIM], unused[OPTIMISE_MAX_DIM];
@@ -124,9 +122,8 @@ static void test_likelihood_gradient(void **state)
 }
 
 /* Two repeats of one point as one row must weigh as two rows do. */
-static void test_merged_repeats_are_exact(void **state)
+TEST(merged_repeats_are_exact)
 {
-    (void)state;
     struct space space = unit_space(1);
     struct model merged, apart;
     double u1[] = {0.1, 0.4, 0.9}, y1[] = {1.0, -1.0, 0.0}, ss1[] = {0.18, 0.0, 0.0}, r1[] = {2, 1, 1};
@@ -148,14 +145,14 @@ static void test_merged_repeats_are_exact(void **state)
     model_free(&apart);
 }
 
-static void test_prediction_against_dense_algebra(void **state)
+TEST(prediction_against_dense_algebra)
 {
     struct space space = some_space(4, true);
     struct error err = {0};
     struct rows rows;
     struct model m;
     fill_rows(&rows, &space, N, 5);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = *fixture != NULL;
     model_init(&m, &space, N);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, N);
@@ -249,14 +246,14 @@ static void believing_extends_the_factors(size_t n_new, bool smooth)
     model_free(&m);
 }
 
-static void test_believing_extends_the_factors(void **state)
+TEST(believing_extends_the_factors)
 {
-    believing_extends_the_factors(5, *state != NULL);
-    believing_extends_the_factors(24, *state != NULL);
+    believing_extends_the_factors(5, *fixture != NULL);
+    believing_extends_the_factors(24, *fixture != NULL);
 }
 
 /* Points of a field that join it leave the spreads of the others as a model that believes them does. */
-static void test_a_field_narrows_like_the_model(void **state)
+TEST(a_field_narrows_like_the_model)
 {
     enum { OLD = 60, POINTS = 30, JOINED = 5 };
     struct space space = some_space(4, true);
@@ -268,7 +265,7 @@ static void test_a_field_narrows_like_the_model(void **state)
     struct model m;
     fill_rows(&rows, &space, OLD, 6);
     fill_rows(&others, &space, POINTS, 7);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = *fixture != NULL;
     model_init(&m, &space, OLD + JOINED);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, OLD);
@@ -292,14 +289,14 @@ static void test_a_field_narrows_like_the_model(void **state)
     model_free(&m);
 }
 
-static void test_it_learns(void **state)
+TEST(it_learns)
 {
     struct space space = unit_space(3);
     struct error err = {0};
     struct rows rows;
     struct model m;
     fill_rows(&rows, &space, 40, 6);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = *fixture != NULL;
     for (size_t j = 0; j < 40; j++) {
         rows.mean[j] = sin(5.0 * rows.u[3 * j]) + 0.5 * rows.u[3 * j + 1];
         rows.repeats[j] = 1.0;
@@ -358,40 +355,39 @@ static void check_hard(struct rows *rows, const struct space *space)
     model_free(&m);
 }
 
-static void test_hard_data(void **state)
+TEST(hard_data)
 {
     struct space space = unit_space(3);
     struct rows rows;
     const double scales[] = {1e-300, 1e-12, 1.0, 1e12, 1e300};
     for (int s = 0; s < 5; s++) {
         fill_rows(&rows, &space, 30, 10);
-        rows.data.smooth = *state != NULL;
+        rows.data.smooth = *fixture != NULL;
         for (size_t j = 0; j < 30; j++)
             rows.mean[j] = scales[s] * (rows.mean[j] - 100.0);
         check_hard(&rows, &space);
     }
     fill_rows(&rows, &space, 30, 11);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = *fixture != NULL;
     for (size_t j = 0; j < 30; j++)
         rows.mean[j] = 0.1; /* constant, and not a sum of powers of two */
     check_hard(&rows, &space);
     fill_rows(&rows, &space, 30, 12);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = *fixture != NULL;
     for (size_t j = 0; j < 30 * 3; j++) /* near duplicates with jumping outputs */
         rows.u[j] = 0.5 + 1e-13 * (double)(j % 7);
     check_hard(&rows, &space);
     fill_rows(&rows, &space, 30, 13);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = *fixture != NULL;
     rows.mean[7] = -1e9; /* one outlier */
     check_hard(&rows, &space);
     fill_rows(&rows, &space, 4, 14);
-    rows.data.smooth = *state != NULL;
+    rows.data.smooth = *fixture != NULL;
     check_hard(&rows, &space);
 }
 
-static void test_thinning_puts_rows_back(void **state)
+TEST(thinning_puts_rows_back)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct rows rows;
     struct model m;
@@ -411,23 +407,15 @@ int main(void)
 {
     openblas_set_num_threads(1);
     static int smooth; /* the state of tests of the other kind of models */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_covariance),
-        cmocka_unit_test(test_minimiser),
-        cmocka_unit_test(test_likelihood_gradient),
+    const struct CMUnitTest of_smooth[] = {
         {"smooth_likelihood_gradient", test_likelihood_gradient, NULL, NULL, &smooth},
-        cmocka_unit_test(test_merged_repeats_are_exact),
-        cmocka_unit_test(test_prediction_against_dense_algebra),
         {"smooth_prediction_against_dense_algebra", test_prediction_against_dense_algebra, NULL, NULL, &smooth},
-        cmocka_unit_test(test_believing_extends_the_factors),
-        cmocka_unit_test(test_a_field_narrows_like_the_model),
         {"smooth_believing_extends_the_factors", test_believing_extends_the_factors, NULL, NULL, &smooth},
         {"smooth_a_field_narrows_like_the_model", test_a_field_narrows_like_the_model, NULL, NULL, &smooth},
-        cmocka_unit_test(test_it_learns),
         {"smooth_it_learns", test_it_learns, NULL, NULL, &smooth},
-        cmocka_unit_test(test_hard_data),
         {"smooth_hard_data", test_hard_data, NULL, NULL, &smooth},
-        cmocka_unit_test(test_thinning_puts_rows_back),
     };
-    return cmocka_run_group_tests_name("gp.model", tests, NULL, NULL);
+    for (size_t i = 0; i < sizeof of_smooth / sizeof of_smooth[0]; i++)
+        unit_test_add(__LINE__, of_smooth[i]);
+    return run_cases("gp.model", NULL, NULL);
 }

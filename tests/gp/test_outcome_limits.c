@@ -28,9 +28,8 @@ static size_t draw_trials(struct rng *r, struct gp_trial *ret)
     return n;
 }
 
-static void test_front_of_three(void **state)
+TEST(front_of_three)
 {
-    (void)state;
     struct rng r = rng_seed(11);
     for (int round = 0; round < 300; round++) {
         struct gp_trial trials[N_MAX];
@@ -52,9 +51,8 @@ static void test_front_of_three(void **state)
 }
 
 /* Share of a box of uniform points that a trial dominates. */
-static void test_volume_by_monte_carlo(void **state)
+TEST(volume_by_monte_carlo)
 {
-    (void)state;
     struct rng r = rng_seed(12);
     const int draws = 40000;
     const struct pareto_ref ref = {.cost = exp(3.5), .score = 0.5, .third = 3.2};
@@ -77,9 +75,8 @@ static void test_volume_by_monte_carlo(void **state)
 }
 
 /* Exact by inclusion and exclusion of the boxes of up to 6 trials; and the curve is that of each beginning. */
-static void test_volume_is_exact(void **state)
+TEST(volume_is_exact)
 {
-    (void)state;
     struct rng r = rng_seed(13);
     const struct pareto_ref ref = {.cost = exp(3.5), .score = 0.5, .third = 3.2};
     for (int round = 0; round < 200; round++) {
@@ -112,9 +109,8 @@ static void test_volume_is_exact(void **state)
     }
 }
 
-static void test_reference_of_three(void **state)
+TEST(reference_of_three)
 {
-    (void)state;
     const struct gp_trial trials[] = {{.state = GP_TRIAL_DONE, .score = 1, .cost = 1, .third = 2},
                                       {.state = GP_TRIAL_INFEASIBLE, .score = 2, .cost = exp(10), .third = 12},
                                       {.state = GP_TRIAL_FAILED, .score = NAN, .cost = NAN, .third = 99}};
@@ -127,9 +123,8 @@ static void test_reference_of_three(void **state)
     assert_near(ref.third, 0.0, 0.0);
 }
 
-static void test_feasible(void **state)
+TEST(feasible)
 {
-    (void)state;
     const struct gp_limit limits[] = {{-INFINITY, 5.0}, {1.0, 2.0}};
     const struct gp_history h = {.n_limits = 2, .limits = limits};
     assert_true(gp_is_feasible(&h, (double[]){5.0, 1.0}));
@@ -178,9 +173,8 @@ static void study_init(struct study *s, double memory_max)
         put(s, i, (double[]){rng_f64(&r), rng_f64(&r)});
 }
 
-static void test_advice_keeps_limits(void **state)
+TEST(advice_keeps_limits)
 {
-    (void)state;
     struct study s;
     struct gp_insight in;
     size_t n_front = 0;
@@ -204,9 +198,8 @@ static void test_advice_keeps_limits(void **state)
 }
 
 /* Two runs of one point on both sides of the limit: their mean decides. */
-static void test_runs_of_a_point(void **state)
+TEST(runs_of_a_point)
 {
-    (void)state;
     for (int over = 0; over < 2; over++) {
         struct study s;
         struct gp_insight in;
@@ -225,9 +218,8 @@ static void test_runs_of_a_point(void **state)
     }
 }
 
-static void test_nothing_keeps_the_limit(void **state)
+TEST(nothing_keeps_the_limit)
 {
-    (void)state;
     struct study s;
     struct gp_insight in;
     study_init(&s, 50.0);
@@ -248,9 +240,8 @@ static void next(struct suggester *g, const struct study *s, int64_t number, str
     assert_string_equal(ret->origin, "ehvi");
 }
 
-static void test_proposals_keep_limits(void **state)
+TEST(proposals_keep_limits)
 {
-    (void)state;
     struct suggest_settings settings = {.method = SUGGEST_PARETO, .seed = 3, .n_init = 10};
     for (int kind = 0; kind < 3;
          kind++) { /* 0: no limit, 1: one that some points keep, 2: one that none has kept yet */
@@ -278,9 +269,8 @@ static void test_proposals_keep_limits(void **state)
 }
 
 /* Memory as a third objective: proposals also go where it is low, which cost and score alone never ask for. */
-static void test_proposals_of_three(void **state)
+TEST(proposals_of_three)
 {
-    (void)state;
     struct suggest_settings settings = {.method = SUGGEST_PARETO, .seed = 5, .n_init = 10};
     double least[2];
     for (int has_third = 0; has_third < 2; has_third++) {
@@ -305,9 +295,8 @@ static void test_proposals_of_three(void **state)
     assert_true(least[1] < 250.0);
 }
 
-static void test_third_must_be_known(void **state)
+TEST(third_must_be_known)
 {
-    (void)state;
     struct study s;
     struct suggester *g = NULL;
     struct suggestion p;
@@ -321,20 +310,4 @@ static void test_third_must_be_known(void **state)
     suggester_destroy(g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_front_of_three),
-        cmocka_unit_test(test_volume_by_monte_carlo),
-        cmocka_unit_test(test_volume_is_exact),
-        cmocka_unit_test(test_reference_of_three),
-        cmocka_unit_test(test_feasible),
-        cmocka_unit_test(test_advice_keeps_limits),
-        cmocka_unit_test(test_runs_of_a_point),
-        cmocka_unit_test(test_nothing_keeps_the_limit),
-        cmocka_unit_test(test_proposals_keep_limits),
-        cmocka_unit_test(test_proposals_of_three),
-        cmocka_unit_test(test_third_must_be_known),
-    };
-    return cmocka_run_group_tests_name("gp.outcome_limits", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.outcome_limits")

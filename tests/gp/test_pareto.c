@@ -120,9 +120,8 @@ static void check_wins(const struct space *space, problem *fn, const struct pare
     assert_true(sum[SUGGEST_PARETO] > margin * sum[SUGGEST_SOBOL]);
 }
 
-static void test_beats_random_and_sobol(void **state)
+TEST(beats_random_and_sobol)
 {
-    (void)state;
     struct space space = training_space();
     check_wins(&space, training, &(struct pareto_ref){.cost = 2000.0}, 1.05);
     space = unit_space(5);
@@ -131,9 +130,8 @@ static void test_beats_random_and_sobol(void **state)
 
 /* ---- as asked ---- */
 
-static void test_hundred_distinct_points_in_a_mixed_space(void **state)
+TEST(hundred_distinct_points_in_a_mixed_space)
 {
-    (void)state;
     struct space space = mixed_space();
     begin(&space, (struct suggest_settings){.seed = 2});
     for (int k = 0; k < 100; k++) { /* ask checks bounds and repeats; trial 3 fails, so the design has 11 */
@@ -165,9 +163,8 @@ static void run_design(size_t n, problem *fn)
     }
 }
 
-static void test_same_bytes_whatever_was_asked_before(void **state)
+TEST(same_bytes_whatever_was_asked_before)
 {
-    (void)state;
     struct space space = training_space();
     struct error err = {0};
     begin(&space, (struct suggest_settings){.seed = 3});
@@ -199,9 +196,8 @@ static void test_same_bytes_whatever_was_asked_before(void **state)
     end();
 }
 
-static void test_pending_points_spread_the_workers(void **state)
+TEST(pending_points_spread_the_workers)
 {
-    (void)state;
     struct space space = training_space();
     begin(&space, (struct suggest_settings){.seed = 5});
     run_design(20, training);
@@ -224,9 +220,8 @@ static void test_pending_points_spread_the_workers(void **state)
     end();
 }
 
-static void test_design_phase(void **state)
+TEST(design_phase)
 {
-    (void)state;
     struct space space = training_space();
     begin(&space, (struct suggest_settings){.seed = 6, .n_init = 4});
     for (int k = 0; k < 30; k++) { /* all fail: the design goes on */
@@ -247,9 +242,8 @@ static void test_design_phase(void **state)
 
 /* Two parameters, and a ridge along one edge on which proposals stayed when four points were the whole design: the best
  * scores lie in the far corner, the cheapest points with good ones along another edge. */
-static void test_small_space_is_seen_whole(void **state)
+TEST(small_space_is_seen_whole)
 {
-    (void)state;
     struct space space = unit_space(2);
     for (uint64_t seed = 0; seed < 4; seed++) {
         size_t n_far = 0;
@@ -268,9 +262,8 @@ static void test_small_space_is_seen_whole(void **state)
     }
 }
 
-static void test_flat_and_wild_outputs(void **state)
+TEST(flat_and_wild_outputs)
 {
-    (void)state;
     static const double scores[] = {0.0, 0.1, -1e-300, 1e300, -1e300, 5.0};
     static const double costs[] = {1.0, 1e-300, 1e300, 0.1, 3.0, 60.0};
     struct space space = unit_space(3);
@@ -287,9 +280,8 @@ static void test_flat_and_wild_outputs(void **state)
     }
 }
 
-static void test_failures_are_avoided(void **state)
+TEST(failures_are_avoided)
 {
-    (void)state;
     struct space space = unit_space(3);
     begin(&space, (struct suggest_settings){.seed = 8});
     size_t failed_late = 0;
@@ -304,9 +296,8 @@ static void test_failures_are_avoided(void **state)
     end();
 }
 
-static void test_cost_cap(void **state)
+TEST(cost_cap)
 {
-    (void)state;
     struct space space = training_space();
     begin(&space, (struct suggest_settings){.seed = 9, .max_cost = 20.0});
     size_t over = 0;
@@ -328,9 +319,8 @@ static void test_cost_cap(void **state)
     end();
 }
 
-static void test_one_and_many_dimensions(void **state)
+TEST(one_and_many_dimensions)
 {
-    (void)state;
     static const size_t dims[] = {1, 40, 41, SPACE_MAX_DIM};
     for (int d = 0; d < 4; d++) {
         struct space space = unit_space(dims[d]);
@@ -344,9 +334,8 @@ static void test_one_and_many_dimensions(void **state)
     }
 }
 
-static void test_repeated_points_are_averaged(void **state)
+TEST(repeated_points_are_averaged)
 {
-    (void)state;
     struct space space = unit_space(2);
     begin(&space, (struct suggest_settings){.seed = 11});
     struct rng r = rng_seed(12);
@@ -359,9 +348,8 @@ static void test_repeated_points_are_averaged(void **state)
 }
 
 /* The models see the length of a run on its logarithm, whatever the user's scale; the design keeps to the user's. */
-static void test_length_of_a_run_is_seen_by_its_logarithm(void **state)
+TEST(length_of_a_run_is_seen_by_its_logarithm)
 {
-    (void)state;
     struct space spaces[3] = {training_space(), training_space(), training_space()};
     struct suggestion first[3], later[3];
     spaces[0].params[4].scale = SPACE_LINEAR;
@@ -390,19 +378,5 @@ static void test_length_of_a_run_is_seen_by_its_logarithm(void **state)
 int main(void)
 {
     openblas_set_num_threads(1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beats_random_and_sobol),
-        cmocka_unit_test(test_hundred_distinct_points_in_a_mixed_space),
-        cmocka_unit_test(test_same_bytes_whatever_was_asked_before),
-        cmocka_unit_test(test_pending_points_spread_the_workers),
-        cmocka_unit_test(test_design_phase),
-        cmocka_unit_test(test_small_space_is_seen_whole),
-        cmocka_unit_test(test_flat_and_wild_outputs),
-        cmocka_unit_test(test_failures_are_avoided),
-        cmocka_unit_test(test_cost_cap),
-        cmocka_unit_test(test_one_and_many_dimensions),
-        cmocka_unit_test(test_repeated_points_are_averaged),
-        cmocka_unit_test(test_length_of_a_run_is_seen_by_its_logarithm),
-    };
-    return cmocka_run_group_tests_name("gp.pareto", tests, NULL, NULL);
+    return run_cases("gp.pareto", NULL, NULL);
 }

@@ -60,9 +60,8 @@ static void play(const struct space *space, struct gp_history *h, size_t n_runs,
     suggester_destroy(s);
 }
 
-static void test_intervals_hold(void **state)
+TEST(intervals_hold)
 {
-    (void)state;
     struct space space = steep_space();
     double n = 0.0, inside = 0.0, above = 0.0, n_above = 0.0;
     for (uint64_t seed = 0; seed < N_STUDIES; seed++) {
@@ -100,9 +99,8 @@ static void test_intervals_hold(void **state)
 }
 
 /* No config is seen twice: nothing but the spread about a smooth surface tells what seeds do. */
-static void test_a_config_seen_once(void **state)
+TEST(a_config_seen_once)
 {
-    (void)state;
     struct space space = steep_space();
     double n = 0.0, kept = 0.0, width = 0.0;
     for (uint64_t seed = 100; seed < 100 + N_STUDIES; seed++) {
@@ -130,9 +128,8 @@ static void test_a_config_seen_once(void **state)
 }
 
 /* Repeats that agree narrow the interval; those that scatter show that seeds do. */
-static void test_repeats_narrow(void **state)
+TEST(repeats_narrow)
 {
-    (void)state;
     static const double agree[] = {0.01, -0.01, 0.02, -0.02}, scatter[] = {0.2, -0.2, 0.25, -0.25};
     struct space space = steep_space();
     double sum[3] = {0.0};
@@ -159,12 +156,4 @@ static void test_repeats_narrow(void **state)
     assert_true(sum[1] < 0.6 * sum[0] && sum[1] < 0.6 * sum[2]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_intervals_hold),
-        cmocka_unit_test(test_a_config_seen_once),
-        cmocka_unit_test(test_repeats_narrow),
-    };
-    return cmocka_run_group_tests_name("gp.promise", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.promise")

@@ -70,9 +70,8 @@ static void play(const struct space *space, size_t n_trials, double max_cost)
     suggester_destroy(lived);
 }
 
-static void test_made_anew_it_says_the_same(void **state)
+TEST(made_anew_it_says_the_same)
 {
-    (void)state;
     struct space space = mixed_space();
     play(&space, 130, 0.0);
     space = unit_space(2);
@@ -80,9 +79,8 @@ static void test_made_anew_it_says_the_same(void **state)
 }
 
 /* Histories that share nothing, one after the other, through the same suggester. */
-static void test_another_history_in_between(void **state)
+TEST(another_history_in_between)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct suggester *lived = make(&space, 0.0);
     for (int turn = 0; turn < 4; turn++) {
@@ -103,9 +101,8 @@ static void test_another_history_in_between(void **state)
 }
 
 /* 2,000 proposals over a history that changes. */
-static void test_memory_stays_flat(void **state)
+TEST(memory_stays_flat)
 {
-    (void)state;
     struct space space = {.dim = 2};
     space.params[0] = param_of("test.a", SPACE_LINEAR, true, 1, 12);
     space.params[1] = param_of("test.b", SPACE_LINEAR, true, 1, 12);
@@ -133,10 +130,5 @@ static void test_memory_stays_flat(void **state)
 int main(void)
 {
     openblas_set_num_threads(1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made_anew_it_says_the_same),
-        cmocka_unit_test(test_another_history_in_between),
-        cmocka_unit_test(test_memory_stays_flat),
-    };
-    return cmocka_run_group_tests_name("gp.resume", tests, NULL, NULL);
+    return run_cases("gp.resume", NULL, NULL);
 }

@@ -2,9 +2,8 @@
 #include "gp/gp_priv.h"
 #include "tests/gp/gp_test.h"
 
-static void test_round_trip(void **state)
+TEST(round_trip)
 {
-    (void)state;
     struct space space = mixed_space();
     struct error err = {0};
     struct rng r = rng_seed(1);
@@ -36,9 +35,8 @@ static void test_round_trip(void **state)
     }
 }
 
-static void test_known_values(void **state)
+TEST(known_values)
 {
-    (void)state;
     struct space_param lr = param_of("lr", SPACE_LOG, false, 1e-4, 1e-2);
     assert_near(space_param_from_unit(&lr, 0.5), 1e-3, 1e-15);
     assert_near(space_param_to_unit(&lr, 1e-3), 0.5, 1e-12);
@@ -54,9 +52,8 @@ static void test_known_values(void **state)
     assert_true(space_param_size(&n) == 3.0 && space_param_from_unit(&n, 0.34) == 2.0);
 }
 
-static void test_steps(void **state)
+TEST(steps)
 {
-    (void)state;
     struct space_param p = param_of("momentum", SPACE_LINEAR, false, 0.1, 0.95);
     p.step = 0.1; /* 0.1, 0.2 ... 0.9: the last step does not fit */
     assert_true(space_param_size(&p) == 9.0);
@@ -77,9 +74,8 @@ static void test_steps(void **state)
     assert_near(space_param_value(&odd, 3), 1.0 / 3 + 3.0 / 7, 1e-15);
 }
 
-static void test_ordered_choices_are_numbers_to_the_model(void **state)
+TEST(ordered_choices_are_numbers_to_the_model)
 {
-    (void)state;
     struct space_param p = {.scale = SPACE_CATEGORICAL, .n_choices = 3};
     assert_true(space_param_is_unordered(&p));
     p.is_ordered = true;
@@ -88,9 +84,8 @@ static void test_ordered_choices_are_numbers_to_the_model(void **state)
     assert_false(space_param_is_unordered(&range));
 }
 
-static void test_linear_integers_are_equally_likely(void **state)
+TEST(linear_integers_are_equally_likely)
 {
-    (void)state;
     struct space_param n = param_of("n", SPACE_LINEAR, true, -2, 2);
     int count[5] = {0};
     for (int i = 0; i < 5000; i++)
@@ -99,9 +94,8 @@ static void test_linear_integers_are_equally_likely(void **state)
         assert_int_equal(count[k], 1000);
 }
 
-static void test_snap_brings_strangers_in(void **state)
+TEST(snap_brings_strangers_in)
 {
-    (void)state;
     struct space space = mixed_space();
     double x[SPACE_MAX_DIM] = {1.0, 0.0, 3000.0, 2.4, 1e9, -3.0, 99.0, -1.0};
     space_snap(&space, x);
@@ -109,9 +103,8 @@ static void test_snap_brings_strangers_in(void **state)
     assert_true(x[6] == 3.0 && x[7] == 0.125);
 }
 
-static void test_size(void **state)
+TEST(size)
 {
-    (void)state;
     struct space space = mixed_space();
     assert_true(isinf(space_size(&space)));
     struct space finite = {.dim = 3};
@@ -132,9 +125,8 @@ static void expect_refusal(struct space_param p, enum status status, const char 
         fail_msg("\"%s\" lacks \"%s\" or \"%s\"", err.text, p.key, word);
 }
 
-static void test_bad_spaces(void **state)
+TEST(bad_spaces)
 {
-    (void)state;
     expect_refusal(param_of("train.lr", SPACE_LOG, false, 0.0, 1.0), ST_CONFIG, "log range needs min > 0");
     expect_refusal(param_of("train.lr", SPACE_LOG, false, -1.0, 1.0), ST_CONFIG, "min is -1");
     expect_refusal(param_of("policy.n", SPACE_LOG, true, 0.0, 64.0), ST_CONFIG, "log range needs min > 0");
@@ -164,9 +156,8 @@ static void test_bad_spaces(void **state)
     assert_int_equal(space_check(&space, NULL), ST_LIMIT);
 }
 
-static void test_which_parameter_is_the_length(void **state)
+TEST(which_parameter_is_the_length)
 {
-    (void)state;
     static const char *const lengths[] = {"train.total_timesteps", "train.total_steps", "train.steps", "epoch"};
     struct space space = unit_space(2);
     space.params[0] = param_of("env.max_steps", SPACE_LINEAR, true, 10, 100);
@@ -178,18 +169,4 @@ static void test_which_parameter_is_the_length(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_known_values),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_ordered_choices_are_numbers_to_the_model),
-        cmocka_unit_test(test_linear_integers_are_equally_likely),
-        cmocka_unit_test(test_snap_brings_strangers_in),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_bad_spaces),
-        cmocka_unit_test(test_which_parameter_is_the_length),
-    };
-    return cmocka_run_group_tests_name("gp.space", tests, NULL, NULL);
-}
+TEST_PROGRAM("gp.space")

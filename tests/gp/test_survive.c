@@ -40,9 +40,8 @@ static struct suggestion must(const struct space *space, struct gp_history histo
     return s;
 }
 
-static void test_scores_of_sixty_decades(void **state)
+TEST(scores_of_sixty_decades)
 {
-    (void)state;
     struct space space = unit_space(4);
     struct rng r = rng_seed(1);
     for (size_t i = 0; i < 40; i++) {
@@ -53,9 +52,8 @@ static void test_scores_of_sixty_decades(void **state)
     assert_string_equal(must(&space, (struct gp_history){.n = 40, .trials = trials}, 40).origin, "ehvi");
 }
 
-static void test_five_thousand_of_which_four_coincide(void **state)
+TEST(five_thousand_of_which_four_coincide)
 {
-    (void)state;
     struct space space = unit_space(5);
     struct rng r = rng_seed(2);
     for (size_t i = 0; i < 5000; i++) {
@@ -70,9 +68,8 @@ static void test_five_thousand_of_which_four_coincide(void **state)
 }
 
 /* Thirty whole numbers of few values and hundreds of runs, many of them repeats: a matrix that is hardly definite. */
-static void test_thirty_whole_parameters(void **state)
+TEST(thirty_whole_parameters)
 {
-    (void)state;
     struct space space = {.dim = 30};
     struct rng r = rng_seed(12);
     double x[30];
@@ -92,9 +89,8 @@ static void test_thirty_whole_parameters(void **state)
 }
 
 /* The unit of the score is no matter. */
-static void test_scale_of_scores_changes_nothing(void **state)
+TEST(scale_of_scores_changes_nothing)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct rng r = rng_seed(13);
     struct suggestion s[2];
@@ -112,9 +108,8 @@ static void test_scale_of_scores_changes_nothing(void **state)
     assert_near(s[1].score_mean * 0x1p40, s[0].score_mean, 1e-9);
 }
 
-static void test_finite_space_runs_out(void **state)
+TEST(finite_space_runs_out)
 {
-    (void)state;
     struct space space = {.dim = 3};
     struct suggestion s;
     struct error err = {0};
@@ -129,9 +124,8 @@ static void test_finite_space_runs_out(void **state)
     assert_int_equal(ask(&space, (struct gp_history){.n = 8, .trials = trials}, 8, &s, &err), ST_LIMIT);
 }
 
-static void test_space_that_shrank(void **state)
+TEST(space_that_shrank)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct rng r = rng_seed(3);
     space.params[0].max = 0.5; /* the data were taken on [0, 1], and are best where the space no longer is */
@@ -149,9 +143,8 @@ static void test_space_that_shrank(void **state)
     assert_true(s.x[0] <= 0.5);
 }
 
-static void test_numbers_that_are_none(void **state)
+TEST(numbers_that_are_none)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct rng r = rng_seed(4);
     struct suggestion s;
@@ -176,9 +169,8 @@ static void test_numbers_that_are_none(void **state)
 }
 
 /* A run stopped at 0.5 where its neighbours end at 0.9 is no evidence of 0.5. */
-static void test_stopped_run_is_a_lower_bound(void **state)
+TEST(stopped_run_is_a_lower_bound)
 {
-    (void)state;
     struct space space = unit_space(1);
     struct gp_insight in;
     for (size_t i = 0; i < 21; i++) {
@@ -194,9 +186,8 @@ static void test_stopped_run_is_a_lower_bound(void **state)
 
 /* A run that was stopped because it cost ten times what was expected is as expensive at least, and so is what lies
  * near; one that was stopped before that says nothing of costs. */
-static void test_stopped_run_has_cost_at_least_that(void **state)
+TEST(stopped_run_has_cost_at_least_that)
 {
-    (void)state;
     struct space space = unit_space(1);
     struct gp_insight in;
     double cost[2];
@@ -216,9 +207,8 @@ static void test_stopped_run_has_cost_at_least_that(void **state)
     assert_near(cost[1], log(1.1), 0.1);
 }
 
-static void test_other_study_is_a_warm_start(void **state)
+TEST(other_study_is_a_warm_start)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct rng r = rng_seed(8);
     for (size_t i = 0; i < 60; i++) {
@@ -246,9 +236,8 @@ static void test_other_study_is_a_warm_start(void **state)
 }
 
 /* Another game's front: three of its points stand in the design, once each, and the rest is as without it. */
-static void test_another_game_is_a_start(void **state)
+TEST(another_game_is_a_start)
 {
-    (void)state;
     struct space space = unit_space(3);
     double starts[5][3];
     for (size_t i = 0; i < 5; i++)
@@ -273,9 +262,8 @@ static void test_another_game_is_a_start(void **state)
 }
 
 /* A front of two points takes two turns; one that is beaten at no more cost, or fails, takes no second. */
-static void test_starts_that_mislead_end(void **state)
+TEST(starts_that_mislead_end)
 {
-    (void)state;
     struct space space = unit_space(3);
     double starts[2][3] = {{0.9, 0.9, 0.9}, {0.2, 0.2, 0.2}}, plain[3] = {0.5, 0.4, 0.3};
     struct gp_history history = {.trials = trials, .n_starts = 2, .starts = &starts[0][0]};
@@ -298,9 +286,8 @@ static void test_starts_that_mislead_end(void **state)
 
 /* A study teaches when it predicts own runs better than they predict one another. With one that says the opposite, or
  * the same in another unit, all is as without it; and also before a run has ended. */
-static void test_who_says_the_opposite_does_not_teach(void **state)
+TEST(who_says_the_opposite_does_not_teach)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct rng r = rng_seed(19);
     struct gp_history with = {.trials = trials, .n_other = 60, .other = others}, without = {.trials = trials};
@@ -329,9 +316,8 @@ static void test_who_says_the_opposite_does_not_teach(void **state)
 
 /* Own trials, chosen by what another study taught, are all good and expensive: that makes the cheap end of the front no
  * less wanted, and the other's bad points no better. */
-static void test_own_good_trials_leave_the_cheap_end(void **state)
+TEST(own_good_trials_leave_the_cheap_end)
 {
-    (void)state;
     struct space space = unit_space(2);
     struct rng r = rng_seed(18);
     struct gp_history history = {.trials = trials, .n = 12, .n_other = 60, .other = others};
@@ -358,9 +344,8 @@ static void test_own_good_trials_leave_the_cheap_end(void **state)
 }
 
 /* A best in the middle is not sought on the bounds: of what the models propose little lies there. */
-static void test_bounds_draw_no_crowd(void **state)
+TEST(bounds_draw_no_crowd)
 {
-    (void)state;
     struct space space = unit_space(5);
     struct rng r = rng_seed(14);
     size_t on_bounds = 0;
@@ -378,9 +363,8 @@ static void test_bounds_draw_no_crowd(void **state)
 }
 
 /* Eight workers over whole numbers: eight points, as they are after rounding. */
-static void test_a_batch_of_whole_numbers(void **state)
+TEST(a_batch_of_whole_numbers)
 {
-    (void)state;
     struct space space = {.dim = 2};
     struct rng r = rng_seed(15);
     for (size_t i = 0; i < 2; i++) {
@@ -401,9 +385,8 @@ static void test_a_batch_of_whole_numbers(void **state)
 }
 
 /* What a running trial was expected to give goes with it. */
-static void test_a_lost_run_leaves_nothing(void **state)
+TEST(a_lost_run_leaves_nothing)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct suggest_settings settings = {.seed = 5};
     struct suggester *lived;
@@ -430,25 +413,5 @@ static void test_a_lost_run_leaves_nothing(void **state)
 int main(void)
 {
     openblas_set_num_threads(1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scores_of_sixty_decades),
-        cmocka_unit_test(test_five_thousand_of_which_four_coincide),
-        cmocka_unit_test(test_thirty_whole_parameters),
-        cmocka_unit_test(test_scale_of_scores_changes_nothing),
-        cmocka_unit_test(test_finite_space_runs_out),
-        cmocka_unit_test(test_space_that_shrank),
-        cmocka_unit_test(test_numbers_that_are_none),
-        cmocka_unit_test(test_stopped_run_is_a_lower_bound),
-        cmocka_unit_test(test_stopped_run_has_cost_at_least_that),
-        cmocka_unit_test(test_other_study_is_a_warm_start),
-        cmocka_unit_test(test_another_game_is_a_start),
-        cmocka_unit_test(test_starts_that_mislead_end),
-        cmocka_unit_test(test_who_says_the_opposite_does_not_teach),
-
-        cmocka_unit_test(test_own_good_trials_leave_the_cheap_end),
-        cmocka_unit_test(test_bounds_draw_no_crowd),
-        cmocka_unit_test(test_a_batch_of_whole_numbers),
-        cmocka_unit_test(test_a_lost_run_leaves_nothing),
-    };
-    return cmocka_run_group_tests_name("gp.survive", tests, NULL, NULL);
+    return run_cases("gp.survive", NULL, NULL);
 }

@@ -2,11 +2,7 @@
 #ifndef TESTS_KERN_TEST_H
 #define TESTS_KERN_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,14 +36,14 @@ TEST_UNUSED static bool test_is_short(void)
 
 /* The last argument of a program for a GPU, NULL: none. A pattern leaves the tests of that name; --list prints all names,
  * GPU or not, and that was all: true. */
-TEST_UNUSED static bool test_listed(const char *which, const struct CMUnitTest *tests, size_t n)
+TEST_UNUSED static bool test_listed(const char *which)
 {
     bool list = which != NULL && strcmp(which, "--list") == 0;
 
     if (which != NULL && !list)
         cmocka_set_test_filter(which);
-    for (size_t i = 0; list && i < n; i++)
-        printf("%s\n", tests[i].name);
+    for (size_t i = 0; list && i < n_unit_tests; i++)
+        printf("%s\n", unit_tests[i].name);
     return list;
 }
 

@@ -381,14 +381,14 @@ TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, con
                                    size_t n_cases)
 {
     struct kern_settings of_cpu = {.kind = KERN_CPU, .n_threads = 2}, of_gpu = {.kind = KERN_CUDA};
-    struct CMUnitTest tests[PARITY_MAX_CASES];
     char reason[512];
     struct error err = {0};
     int failed;
 
-    for (size_t i = 0; i < n_cases && i < PARITY_MAX_CASES; i++)
-        tests[i] = (struct CMUnitTest){cases[i].name, agrees_with_the_cpu, NULL, NULL, (void *)(uintptr_t)&cases[i]};
-    if (test_listed(argc > 1 ? argv[1] : NULL, tests, n_cases))
+    for (size_t i = 0; i < n_cases; i++)
+        unit_test_add(
+            0, (struct CMUnitTest){cases[i].name, agrees_with_the_cpu, NULL, NULL, (void *)(uintptr_t)&cases[i]});
+    if (test_listed(argc > 1 ? argv[1] : NULL))
         return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
@@ -400,7 +400,7 @@ TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, con
         printf("Bail out! %s\n", err.text);
         return 1;
     }
-    failed = _cmocka_run_group_tests(group, tests, n_cases, NULL, NULL);
+    failed = run_cases(group, NULL, NULL);
     kern_close(parity.gpu);
     kern_close(parity.cpu);
     return failed;

@@ -72,10 +72,9 @@ static void check_rollout(struct kern *k, struct rollout *r, bool vtrace)
     check_close("ret", r->ret, ret, n, 1e-6);
 }
 
-static void agrees_with_the_sum(void **state)
+TEST(agrees_with_the_sum)
 {
     static const size_t shapes[][2] = {{1, 1}, {7, 3}, {64, 33}, {5, 100}};
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             struct kern *k = test_kern(test_threads[t]);
@@ -87,12 +86,11 @@ static void agrees_with_the_sum(void **state)
         }
 }
 
-static void ratio_one_is_plain_gae(void **state)
+TEST(ratio_one_is_plain_gae)
 {
     struct kern *k = test_kern(2);
     struct rollout r = rollout_make(20, 40, 0.1f);
     float *plain, *ret;
-    (void)state;
     r.hyper.rho_clip = r.hyper.c_clip = 1.0f;
     check_rollout(k, &r, false);
     plain = test_copy(r.adv, 20 * 40);
@@ -106,11 +104,10 @@ static void ratio_one_is_plain_gae(void **state)
 }
 
 /* lambda 1, no ends: A + V is the discounted return with the last value after it. */
-static void lambda_one_is_the_return(void **state)
+TEST(lambda_one_is_the_return)
 {
     struct kern *k = test_kern(1);
     struct rollout r = rollout_make(12, 5, 0.0f);
-    (void)state;
     r.hyper.rho_clip = r.hyper.c_clip = r.hyper.gae_lambda = 1.0f;
     check_rollout(k, &r, false);
     for (size_t n = 0; n < 5; n++) {
@@ -122,11 +119,10 @@ static void lambda_one_is_the_return(void **state)
     kern_close(k);
 }
 
-static void mean_and_deviation(void **state)
+TEST(mean_and_deviation)
 {
     struct rng rng = rng_seed(4);
     struct kern *k = test_kern(1);
-    (void)state;
     for (size_t n = 1; n < 3000; n = n * 3 + 1) {
         float *x = test_normal(&rng, n, 0.01f), got[2];
         double mean = 0.0, sq = 0.0;
@@ -149,14 +145,13 @@ static int order_i32(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void shuffle_is_a_permutation(void **state)
+TEST(shuffle_is_a_permutation)
 {
     enum { N = 1000, RUNS = 4000 };
     struct kern *k = test_kern(1);
     struct rng a = rng_seed(1), b = rng_seed(2);
     int32_t first[N], other[N], small[4];
     double counts[4][4] = {{0}};
-    (void)state;
     kern_ops(k)->segments_shuffle(k, first, &a, N);
     kern_ops(k)->segments_shuffle(k, other, &a, N);
     assert_memory_equal(first, other, sizeof first); /* named by *rng, which stays */
@@ -192,11 +187,10 @@ static int order_key(const void *a, const void *b)
     return p != q ? (p > q) - (p < q) : (i > j) - (i < j);
 }
 
-static void shuffle_is_the_order_of_draws(void **state)
+TEST(shuffle_is_the_order_of_draws)
 {
     static const size_t sizes[] = {1, 2, 37, 5000, 300000}; /* the last: many keys in a bucket, some of them equal */
     struct kern *k = test_kern(1);
-    (void)state;
     order_rng = rng_seed(11);
     order_rng.counter = UINT64_MAX - 20;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -211,13 +205,12 @@ static void shuffle_is_the_order_of_draws(void **state)
     kern_close(k);
 }
 
-static void priority_follows_the_formula(void **state)
+TEST(priority_follows_the_formula)
 {
     enum { T = 9, N = 37 };
     struct rng rng = rng_seed(6);
     struct kern *k = test_kern(2);
     float *adv = test_normal(&rng, T * N, 1.0f), prob[N];
-    (void)state;
     for (float alpha = 0.0f; alpha < 1.1f; alpha += 0.5f) {
         struct kern_hyper hyper = {.prio_alpha = alpha};
         double w[N] = {0}, total = 0.0;
@@ -236,7 +229,7 @@ static void priority_follows_the_formula(void **state)
 }
 
 /* Systematic: each segment is taken floor or ceil of B p times, and B p on average. */
-static void pick_is_systematic_and_fair(void **state)
+TEST(pick_is_systematic_and_fair)
 {
     enum { N = 23, B = 40, RUNS = 3000 };
     struct rng rng = rng_seed(9), draw = rng_seed(10);
@@ -245,7 +238,6 @@ static void pick_is_systematic_and_fair(void **state)
     float prob[N], weight[B], total = 0.0f;
     double counts[N] = {0};
     int32_t idx[B];
-    (void)state;
     for (int i = 0; i < N; i++) {
         prob[i] = i == 5 ? 0.0f : 0.05f + rng_f32(&rng);
         total += prob[i];
@@ -276,12 +268,11 @@ static void pick_is_systematic_and_fair(void **state)
     kern_close(k);
 }
 
-static void gather_takes_columns(void **state)
+TEST(gather_takes_columns)
 {
     static const size_t widths[] = {1, 4, 7, 512};
     enum { T = 5, N = 11, B = 6 };
     const int32_t idx[B] = {10, 0, 3, 3, 7, 1};
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < 4; i++) {
             struct rng rng = rng_seed(i);
@@ -297,14 +288,13 @@ static void gather_takes_columns(void **state)
         }
 }
 
-static void pack_and_unpack_are_inverse(void **state)
+TEST(pack_and_unpack_are_inverse)
 {
     enum { N = 50, W = 12 };
     struct rng rng = rng_seed(2);
     struct kern *k = test_kern(1);
     uint8_t *src = test_flags(&rng, N * W, 0.5f), *flag = test_flags(&rng, N, 0.3f), packed[N * W], back[N * W];
     int64_t n = -1, seen = 0;
-    (void)state;
     kern_ops(k)->pack_rows(
         k, &(struct kern_pack){.dst = packed, .n_packed = &n, .src = src, .flag = flag, .row_bytes = W, .N = N});
     memset(back, 7, sizeof back);
@@ -325,14 +315,4 @@ static void pack_and_unpack_are_inverse(void **state)
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_the_sum),          cmocka_unit_test(ratio_one_is_plain_gae),
-        cmocka_unit_test(lambda_one_is_the_return),     cmocka_unit_test(mean_and_deviation),
-        cmocka_unit_test(shuffle_is_a_permutation),     cmocka_unit_test(shuffle_is_the_order_of_draws),
-        cmocka_unit_test(priority_follows_the_formula), cmocka_unit_test(pick_is_systematic_and_fair),
-        cmocka_unit_test(gather_takes_columns),         cmocka_unit_test(pack_and_unpack_are_inverse),
-    };
-    return cmocka_run_group_tests_name("advantage", tests, NULL, NULL);
-}
+TEST_PROGRAM("advantage")

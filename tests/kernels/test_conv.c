@@ -76,9 +76,8 @@ static const struct {
 };
 #define N_SHAPES (sizeof shapes / sizeof shapes[0])
 
-static void forward_agrees_with_f64(void **state)
+TEST(forward_agrees_with_f64)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < N_SHAPES; i++)
             for (int act = KERN_ACT_NONE; act <= KERN_ACT_TANH; act++) {
@@ -112,10 +111,9 @@ static double difference(struct grid *g, double *at, const float *dy, enum kern_
     return sum / (2.0 * step);
 }
 
-static void gradient_is_finite_differences(void **state)
+TEST(gradient_is_finite_differences)
 {
     static const size_t few[] = {1, 3, 4, 5};
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) {
             enum kern_act act = i % 2 == 0 ? KERN_ACT_TANH : KERN_ACT_NONE;
@@ -149,10 +147,9 @@ static void gradient_is_finite_differences(void **state)
 }
 
 /* Grids of bytes, in rows that have other numbers at their end, give to the byte what the same grids give as floats. */
-static void bytes_are_widened(void **state)
+TEST(bytes_are_widened)
 {
     enum { REST = 5 };
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < N_SHAPES; i++) {
             struct kern *k = test_kern(test_threads[t]);
@@ -188,7 +185,7 @@ static void bytes_are_widened(void **state)
 }
 
 /* A relu that let nothing through lets nothing back. */
-static void relu_stops_the_gradient(void **state)
+TEST(relu_stops_the_gradient)
 {
     struct kern *k = test_kern(2);
     struct grid g = grid_make(3, shapes[1].s);
@@ -198,7 +195,6 @@ static void relu_stops_the_gradient(void **state)
     void *scratch = scratch_make(k, &g.s);
     size_t n_stopped = 0;
 
-    (void)state;
     struct kern_conv_layer l = layer_of(&g, scratch, KERN_ACT_RELU);
     l.y = y;
     kern_ops(k)->conv_forward(k, &l);
@@ -212,13 +208,4 @@ static void relu_stops_the_gradient(void **state)
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_agrees_with_f64),
-        cmocka_unit_test(gradient_is_finite_differences),
-        cmocka_unit_test(relu_stops_the_gradient),
-        cmocka_unit_test(bytes_are_widened),
-    };
-    return cmocka_run_group_tests_name("conv", tests, NULL, NULL);
-}
+TEST_PROGRAM("conv")

@@ -329,10 +329,9 @@ static void check_steps(const struct env_def *def, const void *settings, enum ke
 
 /* -- tests -- */
 
-static void each_game_steps_as_on_the_host(void **state)
+TEST(each_game_steps_as_on_the_host)
 {
     struct error err = {0};
-    (void)state;
     for (size_t g = 0; g < env_count(); g++) {
         void *settings = test_settings(env_at(g));
         size_t n = instances_of(env_at(g), settings, 1000);
@@ -346,7 +345,7 @@ static void each_game_steps_as_on_the_host(void **state)
 }
 
 /* Each game's one option at other values, few instances, observations that begin anywhere. */
-static void other_settings_sizes_and_types(void **state)
+TEST(other_settings_sizes_and_types)
 {
     static const struct {
         const char *name;
@@ -354,7 +353,6 @@ static void other_settings_sizes_and_types(void **state)
     } cases[] = {{"breakout", 1}, {"breakout", 7}, {"cartpole", 13}, {"memory", 1},  {"memory", 9},
                  {"pong", 1},     {"pong", 3},     {"squared", 1},   {"squared", 8}, {"squared", 31}};
     static const size_t sizes[] = {1, 37, 400};
-    (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
         for (size_t n = 0; n < 3; n++) {
             const struct env_def *def = env_find(cases[c].name);
@@ -417,10 +415,9 @@ static void *short_settings(const struct env_def *def)
 
 /* Sums of all, and, where the logs have a limit, the first few episodes of each: of a game of the device and of one of the
  * host. */
-static void logs_add_up(void **state)
+TEST(logs_add_up)
 {
     const int steps = steps_of(3000) < 300 ? 300 : steps_of(3000); /* in which episodes of every game end */
-    (void)state;
     for (size_t g = 0; g <= env_count(); g++) {
         const struct env_def *def = g < env_count() ? env_at(g) : &pair_def;
         void *settings = short_settings(def);
@@ -460,9 +457,8 @@ static void logs_add_up(void **state)
 }
 
 /* A batch that is used again with another root plays as a new one does. */
-static void restarted_games_are_new_games(void **state)
+TEST(restarted_games_are_new_games)
 {
-    (void)state;
     for (size_t g = 0; g <= env_count(); g++) {
         const struct env_def *def = g < env_count() ? env_at(g) : &pair_def;
         void *settings = test_settings(def);
@@ -498,9 +494,8 @@ static void restarted_games_are_new_games(void **state)
 }
 
 /* Saved on one and loaded on the other, both ways; then both continue alike. */
-static void states_move_between_devices(void **state)
+TEST(states_move_between_devices)
 {
-    (void)state;
     for (size_t g = 0; g <= env_count(); g++) {
         const struct env_def *def = g < env_count() ? env_at(g) : &pair_def;
         void *settings = test_settings(def);
@@ -539,9 +534,8 @@ static void states_move_between_devices(void **state)
 }
 
 /* A recorded pair of steps and a log, replayed: as the host does it. */
-static void recorded_steps_do_the_same(void **state)
+TEST(recorded_steps_do_the_same)
 {
-    (void)state;
     for (size_t g = 0; g <= env_count(); g++) {
         const struct env_def *def = g < env_count() ? env_at(g) : &pair_def;
         void *settings = test_settings(def);
@@ -583,12 +577,11 @@ static void recorded_steps_do_the_same(void **state)
 }
 
 /* Games that are not ours, one of them by the name of one that is: the host steps them. */
-static void games_of_the_host(void **state)
+TEST(games_of_the_host)
 {
     struct env_def namesake = *env_find("cartpole"), numbers = *env_find("pendulum");
     struct pair_settings pair = {.length = 9};
     void *settings = test_settings(&namesake), *numbers_settings = test_settings(&numbers);
-    (void)state;
     for (size_t n = 1; n <= 1000; n *= 10) {
         check_steps(&pair_def, &pair, KERN_F32, n, 0, steps_of(200), 3);
         check_steps(&pair_def, &pair, KERN_BF16, n + 1, 0, steps_of(200), 3);
@@ -598,14 +591,13 @@ static void games_of_the_host(void **state)
     mem_free(settings), mem_free(numbers_settings);
 }
 
-static void too_many_games_are_refused(void **state)
+TEST(too_many_games_are_refused)
 {
     const struct env_def *def = env_find("breakout");
     void *settings = test_settings(def);
     struct error err = {0};
     struct kern_env *env = NULL;
     struct kern *k = kern_of_kind(KERN_CUDA);
-    (void)state;
     assert_int_equal(kern_env_create(k, &env, def, settings, (size_t)1 << 40, rng_seed(1), &err), ST_CONFIG);
     err = (struct error){0};
     assert_int_equal(kern_env_create(k, &env, def, settings, (size_t)1 << 31, rng_seed(1), &err), ST_NOMEM);
@@ -620,22 +612,12 @@ static void too_many_games_are_refused(void **state)
 /* usage: test_cuda_env [PATTERN|--list] */
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_game_steps_as_on_the_host),
-        cmocka_unit_test(other_settings_sizes_and_types),
-        cmocka_unit_test(logs_add_up),
-        cmocka_unit_test(states_move_between_devices),
-        cmocka_unit_test(recorded_steps_do_the_same),
-        cmocka_unit_test(games_of_the_host),
-        cmocka_unit_test(too_many_games_are_refused),
-        cmocka_unit_test(restarted_games_are_new_games),
-    };
     char reason[512];
-    if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
+    if (test_listed(argc > 1 ? argv[1] : NULL))
         return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
-    int failed = cmocka_run_group_tests_name("cuda_env", tests, NULL, NULL);
+    int failed = run_cases("cuda_env", NULL, NULL);
     kern_close(kern_of_kind(KERN_CPU));
     kern_close(kern_of_kind(KERN_CUDA));
     return failed;

@@ -528,9 +528,8 @@ static int group_close(void **state)
     return 0;
 }
 
-static void a_rollout_is_its_single_operations(void **state)
+TEST(a_rollout_is_its_single_operations)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rollout_case c = case_of(i);
         struct start s = start_new(&c, 100 + i);
@@ -546,10 +545,9 @@ static void a_rollout_is_its_single_operations(void **state)
     }
 }
 
-static void the_tile_changes_no_byte(void **state)
+TEST(the_tile_changes_no_byte)
 {
     static const int tiles[][2] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {4, 1}, {4, 2}, {2, 4}, {1, 4}, {1, 8}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rollout_case c = case_of(i);
         struct start s = start_new(&c, 200 + i);
@@ -568,9 +566,8 @@ static void the_tile_changes_no_byte(void **state)
     }
 }
 
-static void again_and_recorded_it_is_the_same(void **state)
+TEST(again_and_recorded_it_is_the_same)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rollout_case c = case_of(i);
         struct start s = start_new(&c, 300 + i);
@@ -585,7 +582,7 @@ static void again_and_recorded_it_is_the_same(void **state)
     }
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
     static const struct rollout_case no[] = {
         {"breakout", 0, KERN_CORE_MINGRU, KERN_ACT_RELU, 96, 1, 16, 2, 0.0f}, /* width */
@@ -596,7 +593,6 @@ static void what_does_not_fit_is_refused(void **state)
     };
     struct error err = {0};
     struct played got;
-    (void)state;
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
         struct start s = start_new(&no[i], 1);
         assert_false(play(&s, 0, 0, DIRECT, &got));
@@ -612,17 +608,11 @@ static void what_does_not_fit_is_refused(void **state)
 /* usage: test_cuda_rollout [PATTERN|--list] */
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rollout_is_its_single_operations),
-        cmocka_unit_test(the_tile_changes_no_byte),
-        cmocka_unit_test(again_and_recorded_it_is_the_same),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-    };
     char reason[512];
 
-    if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
+    if (test_listed(argc > 1 ? argv[1] : NULL))
         return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
-    return cmocka_run_group_tests(tests, group_open, group_close);
+    return run_cases("cuda_rollout", group_open, group_close);
 }

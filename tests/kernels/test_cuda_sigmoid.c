@@ -20,7 +20,7 @@ static void *upload(const float *x, size_t n)
 
 /* A MinGRU cell from zero state: where a = 1/2, h is sigmoid(g); where g is large and a < 0, h is sigmoid(a); out / h is
  * sigmoid(p). All three within what num_sigmoids (number.h) promises, and NaN stays NaN. */
-static void is_within_its_error(void **state)
+TEST(is_within_its_error)
 {
     enum { H = 4096 };
     const double promised = 5e-7;
@@ -30,7 +30,6 @@ static void is_within_its_error(void **state)
     void *x = upload(zero, H), *h = test_device_bytes(gpu, zero, sizeof zero), *out = upload(zero, H);
     void *reset = test_device_bytes(gpu, &one, 1);
 
-    (void)state;
     for (int from_a = 0; from_a < 2; from_a++) {
         for (size_t i = 0; i < H; i++) {
             float at = 200.0f * ((float)i / (float)(H - 1) - 0.5f);
@@ -66,14 +65,13 @@ static void is_within_its_error(void **state)
 /* usage: test_cuda_sigmoid f32|bf16 [PATTERN|--list] */
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(is_within_its_error)};
     bool is_half = argc > 1 && strcmp(argv[1], "bf16") == 0;
     struct kern_settings settings = {.kind = KERN_CUDA};
     struct error err = {0};
     char reason[512];
     int n_failed;
 
-    if (test_listed(argc > 2 ? argv[2] : NULL, tests, 1))
+    if (test_listed(argc > 2 ? argv[2] : NULL))
         return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
@@ -82,7 +80,7 @@ int main(int argc, char **argv)
         printf("Bail out! %s\n", err.text);
         return 1;
     }
-    n_failed = cmocka_run_group_tests_name(kern_ops(gpu)->name, tests, NULL, NULL);
+    n_failed = run_cases(kern_ops(gpu)->name, NULL, NULL);
     kern_close(gpu);
     return n_failed;
 }

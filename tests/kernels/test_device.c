@@ -3,12 +3,11 @@
 
 #include "tests/envs/envs_test.h"
 
-static void auto_opens_the_cpu(void **state)
+TEST(auto_opens_the_cpu)
 {
     struct kern_settings settings = {.kind = KERN_AUTO, .n_threads = 2};
     struct error err = {0};
     struct kern *k;
-    (void)state;
     assert_int_equal(kern_open(&k, &settings, &err), ST_OK);
     if (kern_kind(k) == KERN_CUDA) { /* a GPU is faster than what this test is about */
         kern_close(k);
@@ -23,12 +22,11 @@ static void auto_opens_the_cpu(void **state)
     kern_close(NULL);
 }
 
-static void every_row_of_the_table_is_filled(void **state)
+TEST(every_row_of_the_table_is_filled)
 {
     struct kern *k = test_kern(1);
     const struct kern_ops *ops = kern_ops(k);
     void *rows[sizeof *ops / sizeof(void *)];
-    (void)state;
     memcpy(rows, ops, sizeof rows);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (i != offsetof(struct kern_ops, weights_cast) / sizeof(void *) &&
@@ -37,13 +35,12 @@ static void every_row_of_the_table_is_filled(void **state)
     kern_close(k);
 }
 
-static void cuda_says_what_to_do(void **state)
+TEST(cuda_says_what_to_do)
 {
     struct kern_settings settings = {.kind = KERN_CUDA};
     struct error err = {0};
     char reason[512] = "";
     struct kern *k = (struct kern *)1;
-    (void)state;
     if (kern_cuda_available(reason, sizeof reason))
         skip();
     assert_true(strlen(reason) > 10);
@@ -53,13 +50,12 @@ static void cuda_says_what_to_do(void **state)
     assert_non_null(strstr(err.text, "train.device = cpu"));
 }
 
-static void memory_is_zeroed_and_refused_when_absurd(void **state)
+TEST(memory_is_zeroed_and_refused_when_absurd)
 {
     struct kern *k = test_kern(1);
     struct error err = {0};
     int there[3] = {1, 2, 3}, back[3] = {0};
     void *mem;
-    (void)state;
     assert_int_equal(kern_alloc(k, &mem, sizeof there, "test", &err), ST_OK);
     assert_int_equal((uintptr_t)mem % MEM_ALIGN, 0);
     assert_true(((int *)mem)[0] == 0 && ((int *)mem)[2] == 0);
@@ -76,7 +72,7 @@ static void memory_is_zeroed_and_refused_when_absurd(void **state)
 }
 
 /* The same batch steps the same through the table on any number of threads, and continues after save and load. */
-static void games_step_save_and_load(void **state)
+TEST(games_step_save_and_load)
 {
     enum { N = 37, STEPS = 60 };
     const struct env_def *def = env_find("cartpole");
@@ -84,7 +80,6 @@ static void games_step_save_and_load(void **state)
     struct error err = {0};
     float *last = NULL;
     void *settings;
-    (void)state;
     assert_non_null(def);
     settings = test_settings(def);
     assert_int_equal(def->shape(def, settings, &shape, &err), ST_OK);
@@ -136,12 +131,4 @@ static void games_step_save_and_load(void **state)
     mem_free(last), mem_free(settings);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(auto_opens_the_cpu),       cmocka_unit_test(every_row_of_the_table_is_filled),
-        cmocka_unit_test(cuda_says_what_to_do),     cmocka_unit_test(memory_is_zeroed_and_refused_when_absurd),
-        cmocka_unit_test(games_step_save_and_load),
-    };
-    return cmocka_run_group_tests_name("device", tests, NULL, NULL);
-}
+TEST_PROGRAM("device")

@@ -65,10 +65,9 @@ static void ranks_end(struct rank *r)
 }
 
 /* Sums in the order of the ranks, to the bit, and everyone's rows; sizes that the ranks cannot share evenly, and none. */
-static void sums_and_rows(void **state)
+TEST(sums_and_rows)
 {
     static const size_t sizes[] = {1, 2, 3, 1000, 5003};
-    (void)state;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         size_t n = sizes[s];
         struct rank r[RANKS];
@@ -88,11 +87,10 @@ static void sums_and_rows(void **state)
 }
 
 /* Many rounds: a rank that is ahead does not overtake. Each round multiplies by the number of ranks. */
-static void many_rounds(void **state)
+TEST(many_rounds)
 {
     struct rank r[RANKS];
     double want = 3.0;
-    (void)state;
     ranks_begin(r, 2, 20);
     for (size_t i = 0; i < RANKS; i++)
         r[i].x[0] = 1.0f, r[i].x[1] = (float)i;
@@ -106,10 +104,9 @@ static void many_rounds(void **state)
 }
 
 /* One rank never arrives: the others wait, which shows, until they are let go. */
-static void waiting_ranks_are_let_go(void **state)
+TEST(waiting_ranks_are_let_go)
 {
     struct rank r[RANKS];
-    (void)state;
     ranks_begin(r, 10, 1);
     r[1].exchanges = false;
     ranks_run(r);
@@ -122,14 +119,13 @@ static void waiting_ranks_are_let_go(void **state)
 }
 
 /* Of sets of one size, by each one's mean and deviation: those of all their numbers. */
-static void mean_and_deviation_of_parts(void **state)
+TEST(mean_and_deviation_of_parts)
 {
     enum { PARTS = 4, N = 100 };
     struct rng rng = rng_seed(8);
     float *x = test_normal(&rng, PARTS * N, 2.0f), parts[2 * PARTS], got[2];
     struct kern *k = test_kern(1);
     long double mean = 0, squares = 0;
-    (void)state;
     for (size_t i = 0; i < PARTS * N; i++) {
         x[i] += (float)(i / N) * 3.0f;
         mean += (long double)x[i] / (PARTS * N);
@@ -144,13 +140,4 @@ static void mean_and_deviation_of_parts(void **state)
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_and_rows),
-        cmocka_unit_test(many_rounds),
-        cmocka_unit_test(waiting_ranks_are_let_go),
-        cmocka_unit_test(mean_and_deviation_of_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("exchange")

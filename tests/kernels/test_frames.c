@@ -64,10 +64,9 @@ static void play(struct kern *k, size_t bytes, bool in_place)
     mem_free(stack);
 }
 
-static void stacks_hold_the_last_frames(void **state)
+TEST(stacks_hold_the_last_frames)
 {
     static const size_t sizes[] = {1, 2, 4};
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         for (size_t s = 0; s < 3; s++) {
@@ -79,13 +78,12 @@ static void stacks_hold_the_last_frames(void **state)
 }
 
 /* Rows that are not asked for keep their bytes. */
-static void only_some_rows(void **state)
+TEST(only_some_rows)
 {
     struct kern *k = test_kern(1);
     uint8_t old[3 * 2], dst[3 * 2] = {9, 9, 9, 9, 9, 9}, frame[3] = {1, 2, 3};
     const uint8_t only[3] = {1, 0, 1}, want[3 * 2] = {5, 1, 9, 9, 5, 3};
 
-    (void)state;
     memset(old, 5, sizeof old);
     kern_ops(k)->frames_stack(
         k, &(struct kern_frames){
@@ -94,11 +92,4 @@ static void only_some_rows(void **state)
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stacks_hold_the_last_frames),
-        cmocka_unit_test(only_some_rows),
-    };
-    return cmocka_run_group_tests_name("frames", tests, NULL, NULL);
-}
+TEST_PROGRAM("frames")

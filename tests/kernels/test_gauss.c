@@ -185,9 +185,8 @@ static void check_loss(struct kern *k, struct batch *b)
     check_number("entropy", stats.entropy, entropy, 1e-5);
 }
 
-static void loss_and_gradient_agree_with_densities(void **state)
+TEST(loss_and_gradient_agree_with_densities)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (int squash = 0; squash < 2; squash++) {
             struct kern *k = test_kern(test_threads[t]);
@@ -198,11 +197,10 @@ static void loss_and_gradient_agree_with_densities(void **state)
 }
 
 /* A log-deviation beyond the limits counts as the limit and is not pushed further. */
-static void deviations_have_limits(void **state)
+TEST(deviations_have_limits)
 {
     static const float raw[] = {-40.0f, 40.0f, 1e30f}, limit[] = {-10.0f, 4.0f, 4.0f};
     struct kern *k = test_kern(1);
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct batch b = batch_make(&one, false, 1, 1);
         float dout[3], at_limit[3];
@@ -239,14 +237,13 @@ static void check_normal(double *z, size_t n)
         fail_msg("distance from the normal distribution: %g", worst);
 }
 
-static void draws_are_normal_and_in_range(void **state)
+TEST(draws_are_normal_and_in_range)
 {
     static const float row[] = {0.4f, 0.0f, 1.0f, 0.0f, -0.9f, 2.0f, -2.0f, -0.7f, 0.5f, 42.0f}; /* mixed: means 0, 4 */
     struct kern_heads heads;
     float *out = NEW(float, N * 10), *logp = NEW(float, N), *value = NEW(float, N), *reals = NEW(float, N * 4);
     int32_t *actions = NEW(int32_t, N * 4), *again = NEW(int32_t, N * 4);
     double *z = NEW(double, N), both = 0.0;
-    (void)state;
     for (size_t i = 0; i < N; i++)
         memcpy(out + 10 * i, row, sizeof row);
     for (int squash = 0; squash < 2; squash++) {
@@ -286,14 +283,13 @@ static void draws_are_normal_and_in_range(void **state)
     }
 }
 
-static void greedy_takes_the_mean(void **state)
+TEST(greedy_takes_the_mean)
 {
     static const float out[][3] = {{0.25f, 1.0f, 7.0f}, {3.0f, -1.0f, 7.0f}, {NAN, 0.0f, 7.0f}};
     struct kern *k = test_kern(1);
     struct rng rng = rng_seed(1);
     int32_t actions[3];
     float reals[3], logp[3], value[3];
-    (void)state;
     for (int squash = 0; squash < 2; squash++) {
         struct kern_heads heads = heads_of(&one, squash);
         struct kern_sample s = {.N = 3, .heads = &heads, .greedy = true, .out = out[0], .rng = &rng};
@@ -308,13 +304,4 @@ static void greedy_takes_the_mean(void **state)
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loss_and_gradient_agree_with_densities),
-        cmocka_unit_test(deviations_have_limits),
-        cmocka_unit_test(draws_are_normal_and_in_range),
-        cmocka_unit_test(greedy_takes_the_mean),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("gauss")

@@ -64,9 +64,8 @@ static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_ac
         check_close("db", db, db_ref, N, 5e-6);
 }
 
-static void agrees_with_plain_loops(void **state)
+TEST(agrees_with_plain_loops)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         for (size_t s = 0; s < N_SHAPES; s++)
@@ -77,9 +76,8 @@ static void agrees_with_plain_loops(void **state)
 }
 
 /* More rows of dw than one worker's grain, wider than the blocks of a cache. */
-static void wide_layers_agree_too(void **state)
+TEST(wide_layers_agree_too)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         one_shape(k, 30, 520, 510, KERN_ACT_TANH, true, true);
@@ -127,9 +125,8 @@ static void one_source(struct kern *k, size_t M, size_t N, size_t K, size_t row,
     check_close("dw", dw, dw_ref, N * K, 5e-6);
 }
 
-static void sources_are_widened(void **state)
+TEST(sources_are_widened)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         one_source(k, 1, 1, 1, 1, true, false);
@@ -163,7 +160,7 @@ static double difference(float *at, const float *x, const float *w, const float 
     return (high - low) / ((double)up - (double)down);
 }
 
-static void gradients_are_finite_differences(void **state)
+TEST(gradients_are_finite_differences)
 {
     enum { M = 6, N = 5, K = 7 };
     struct rng rng = rng_seed(11);
@@ -172,7 +169,6 @@ static void gradients_are_finite_differences(void **state)
     float *r = test_normal(&rng, M * N, 1.0f), *dy = test_copy(r, M * N);
     float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
 
-    (void)state;
     kern_ops(k)->linear_forward(
         k, &(struct kern_linear){.y = y, .x = x, .w = w, .b = b, .M = M, .N = N, .K = K, .act = KERN_ACT_TANH});
     struct kern_linear l = {.M = M, .N = N, .K = K, .act = KERN_ACT_TANH};
@@ -187,10 +183,9 @@ static void gradients_are_finite_differences(void **state)
     kern_close(k);
 }
 
-static void same_bytes_twice(void **state)
+TEST(same_bytes_twice)
 {
     enum { M = 3001, N = 48, K = 21 };
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         float *got[2][3];
         for (int run = 0; run < 2; run++) {
@@ -214,7 +209,7 @@ static void same_bytes_twice(void **state)
 }
 
 /* Two halves of the tokens, the second adding, give what all of them give. */
-static void blocks_add_up(void **state)
+TEST(blocks_add_up)
 {
     enum { M = 150, CUT = 61, N = 20, K = 9 };
     struct rng rng = rng_seed(21);
@@ -224,7 +219,6 @@ static void blocks_add_up(void **state)
     float *dw = NEW(float, N *K), *db = NEW(float, N), *dw2 = test_normal(&rng, N * K, 1.0f), *db2 = NEW(float, N);
     double *dw_ref, *db_ref;
 
-    (void)state;
     kern_ops(k)->linear_backward(
         k, &(struct kern_linear){.dw = dw, .db = db, .dy = dy, .x = x, .w = w, .M = M, .N = N, .K = K});
     kern_ops(k)->linear_backward(
@@ -238,27 +232,14 @@ static void blocks_add_up(void **state)
     kern_close(k);
 }
 
-static void no_dx_wanted(void **state)
+TEST(no_dx_wanted)
 {
     float x[6] = {1, 2, 3, 4, 5, 6}, w[3] = {1, 1, 1}, dy[2] = {1, -1}, dw[3];
     struct kern *k = test_kern(1);
-    (void)state;
     kern_ops(k)->linear_backward(k, &(struct kern_linear){.dw = dw, .dy = dy, .x = x, .w = w, .M = 2, .N = 1, .K = 3});
     for (int i = 0; i < 3; i++)
         assert_true(dw[i] == -3.0f);
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_plain_loops),
-        cmocka_unit_test(wide_layers_agree_too),
-        cmocka_unit_test(sources_are_widened),
-        cmocka_unit_test(gradients_are_finite_differences),
-        cmocka_unit_test(same_bytes_twice),
-        cmocka_unit_test(blocks_add_up),
-        cmocka_unit_test(no_dx_wanted),
-    };
-    return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
-}
+TEST_PROGRAM("linear")

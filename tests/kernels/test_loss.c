@@ -248,10 +248,9 @@ static void check_loss(struct kern *k, struct batch *b)
     }
 }
 
-static void loss_and_gradient_agree_with_f64(void **state)
+TEST(loss_and_gradient_agree_with_f64)
 {
     const int one[] = {4}, three[] = {3, 2, 5}, wide[] = {40}, many[] = {2, 3, 2, 4, 2, 2, 5, 2, 3, 2, 6, 2};
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (int v = 0; v < 16; v++) {
             struct kern *k = test_kern(test_threads[t]);
@@ -268,11 +267,10 @@ static void loss_and_gradient_agree_with_f64(void **state)
 
 /* A value of bins: the loss is the cross entropy, its gradient that of f64; the value is the mean of the
  * bins. Some returns lie beyond the outermost bins. */
-static void bins_agree_with_f64(void **state)
+TEST(bins_agree_with_f64)
 {
     const int one[] = {4}, three[] = {3, 2, 5};
     static const int bins[] = {3, 8, 51};
-    (void)state;
     for (size_t v = 0; v < sizeof bins / sizeof bins[0]; v++) {
         struct kern *k = test_kern(1 + v % 2);
         struct batch b = v == 1 ? batch_of_bins(3, three, 5, 7, true, true, true, 0.0f, bins[v])
@@ -295,7 +293,7 @@ static void bins_agree_with_f64(void **state)
 }
 
 /* Time rows of one segment each: a minibatch given in parts has the loss, gradient and statistics of the whole. */
-static void parts_add_up(void **state)
+TEST(parts_add_up)
 {
     enum { B = 30, CUT = 13 };
     const int sizes[] = {4};
@@ -305,7 +303,6 @@ static void parts_add_up(void **state)
     struct kern_stats one = {0}, two = {.last_kl = 5.0}, part[3] = {{0}};
     double *want;
 
-    (void)state;
     run_loss(k, &b, whole, &one);
     for (size_t from = 0; from < B; from += CUT) {
         size_t n = B - from < CUT ? B - from : CUT;
@@ -328,7 +325,7 @@ static void parts_add_up(void **state)
 }
 
 /* Each side of both clips, by hand: one token, two actions, logits 0 and 0, so that logp = -log 2. */
-static void every_clip_branch(void **state)
+TEST(every_clip_branch)
 {
     static const struct {
         float ratio, adv, v, old, ret; /* in */
@@ -346,7 +343,6 @@ static void every_clip_branch(void **state)
     };
     const int sizes[] = {2};
     struct kern *k = test_kern(1);
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct kern_heads heads = heads_of(1, sizes);
         struct kern_hyper hyper = {.clip_coef = 0.2f, .vf_clip_coef = 0.3f, .vf_coef = 1.0f};
@@ -377,10 +373,9 @@ static void every_clip_branch(void **state)
     kern_close(k);
 }
 
-static void loss_that_is_not_finite_reaches_the_norm(void **state)
+TEST(loss_that_is_not_finite_reaches_the_norm)
 {
     const int sizes[] = {2};
-    (void)state;
     for (int v = 0; v < 3; v++) {
         struct kern *k = test_kern(2);
         struct batch b = batch_make(1, sizes, 10, 20, false, false, false, 0.0f);
@@ -401,12 +396,11 @@ static void loss_that_is_not_finite_reaches_the_norm(void **state)
     }
 }
 
-static void target_kl_stops(void **state)
+TEST(target_kl_stops)
 {
     struct kern *k = test_kern(1);
     static const float target[] = {0.0f, 0.6f, 0.4f};
     struct kern_stats stats = {0};
-    (void)state;
     for (int i = 0; i < 3; i++) { /* off, not reached, passed by the two shards together */
         struct kern_hyper hyper = {.target_kl = target[i]};
         struct kern_stats parts[2] = {{.last_kl = 0.3}, {.last_kl = 0.2}};
@@ -427,10 +421,9 @@ static void note_shard(void *ctx, struct kern *shard, size_t i)
 }
 
 /* Every shard runs once, each is its own, and rows of shards add up in order. */
-static void shards_run_once_each(void **state)
+TEST(shards_run_once_each)
 {
     float x[3][5] = {{1, 2, 3, 4, 5}, {10, 20, 30, 40, 50}, {0.5f, 0.5f, 0.5f, 0.5f, 0.5f}};
-    (void)state;
     for (size_t n = 1; n <= 3; n++) {
         struct kern *k = test_kern(n);
         memset(shard_seen, 0, sizeof shard_seen);
@@ -449,13 +442,12 @@ static void shards_run_once_each(void **state)
 }
 
 /* Chi-square over the choices of each head; the seed is fixed, so this passes or fails for good. */
-static void sampling_follows_the_softmax(void **state)
+TEST(sampling_follows_the_softmax)
 {
     enum { N = 60000, A = 9 };
     const int sizes[] = {4, 5};
     static const float logits[A + 1] = {0.5f, -1.0f, 2.0f, 0.0f, 1.0f, 1.5f, -2.0f, 0.3f, -0.7f, 42.0f};
     static const uint8_t mask[A] = {1, 1, 0, 1, 1, 1, 1, 0, 1};
-    (void)state;
     for (int masked = 0; masked < 2; masked++) {
         struct kern *k = test_kern(2);
         struct batch b = {.heads = heads_of(2, sizes), .A = A, .O = A + 1};
@@ -516,7 +508,7 @@ static void sampling_follows_the_softmax(void **state)
     }
 }
 
-static void greedy_takes_the_best_allowed(void **state)
+TEST(greedy_takes_the_best_allowed)
 {
     const int sizes[] = {3, 2};
     const float out[12] = {1, 5, 3, 0, -1, 9, -1, -2, -3, 4, 4, 8};
@@ -526,7 +518,6 @@ static void greedy_takes_the_best_allowed(void **state)
     struct rng rng = rng_seed(1);
     int32_t actions[4];
     float logp[2], value[2];
-    (void)state;
     struct kern_sample s = {.N = 2, .heads = &heads, .greedy = true, .out = out, .rng = &rng};
     s.actions = actions, s.logp = logp, s.value = value;
     kern_ops(k)->sample(k, &s);
@@ -544,13 +535,12 @@ static void greedy_takes_the_best_allowed(void **state)
     kern_close(k);
 }
 
-static void step_post_clamps_and_joins_flags(void **state)
+TEST(step_post_clamps_and_joins_flags)
 {
     float rewards[4] = {5.0f, -3.0f, 0.25f, 1.0f};
     uint8_t terms[4] = {1, 0, 0, 0}, truncs[4] = {0, 1, 0, 0}, reset[4] = {9, 9, 9, 9};
     struct kern_hyper hyper = {.reward_clip = 0.0f};
     struct kern *k = test_kern(1);
-    (void)state;
     struct kern_step_post p = {.N = 4, .terms = terms, .truncs = truncs, .hyper = &hyper};
     p.rewards = rewards, p.reset = reset;
     kern_ops(k)->step_post(k, &p);
@@ -562,19 +552,4 @@ static void step_post_clamps_and_joins_flags(void **state)
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loss_and_gradient_agree_with_f64),
-        cmocka_unit_test(bins_agree_with_f64),
-        cmocka_unit_test(parts_add_up),
-        cmocka_unit_test(every_clip_branch),
-        cmocka_unit_test(loss_that_is_not_finite_reaches_the_norm),
-        cmocka_unit_test(target_kl_stops),
-        cmocka_unit_test(shards_run_once_each),
-        cmocka_unit_test(sampling_follows_the_softmax),
-        cmocka_unit_test(greedy_takes_the_best_allowed),
-        cmocka_unit_test(step_post_clamps_and_joins_flags),
-    };
-    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
-}
+TEST_PROGRAM("loss")

@@ -77,9 +77,8 @@ static void seq_forward(struct kern *k, struct seq *s)
 
 static const size_t shapes[][3] = {{1, 1, 1}, {5, 3, 7}, {4, 17, 33}, {9, 2, 128}, {6, 50, 16}};
 
-static void sequence_and_steps_agree_with_f64(void **state)
+TEST(sequence_and_steps_agree_with_f64)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             struct kern *k = test_kern(test_threads[t]);
@@ -111,7 +110,7 @@ static void sequence_and_steps_agree_with_f64(void **state)
         }
 }
 
-static void reset_forgets_even_nan(void **state)
+TEST(reset_forgets_even_nan)
 {
     struct kern *k = test_kern(1);
     float carried[4] = {NAN, INFINITY, -INFINITY, NAN}, gates[8] = {0, 0, 0, 0, 1, 1, 0, 0}, out[2];
@@ -119,7 +118,6 @@ static void reset_forgets_even_nan(void **state)
     uint8_t reset = 1;
     double c = 0.5 * tanh(1.0);
 
-    (void)state;
     kern_ops(k)->lstm_step(
         k,
         &(struct kern_lstm){.out = out, .state = carried, .gates = gates, .w_hh = w, .reset = &reset, .B = 1, .H = 2});
@@ -153,9 +151,8 @@ static double difference(struct seq *s, double *at, const float *dout)
     return (high - low) / (2.0 * step);
 }
 
-static void gradient_is_finite_differences(void **state)
+TEST(gradient_is_finite_differences)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         struct seq s = seq_make(7, 5, 3);
@@ -189,7 +186,7 @@ static void gradient_is_finite_differences(void **state)
 }
 
 /* The gradient does not depend on how agents are shared out. */
-static void threads_do_not_matter(void **state)
+TEST(threads_do_not_matter)
 {
     struct seq a = seq_make(5, 61, 40), b = seq_make(5, 61, 40);
     struct kern *one = test_kern(1), *three = test_kern(3);
@@ -198,7 +195,6 @@ static void threads_do_not_matter(void **state)
     float *dout = test_normal(&rng, n, 1.0f), *dstate = NEW(float, a.B * 2 * a.H);
     double *want;
 
-    (void)state;
     seq_forward(one, &a);
     struct kern_lstm l = layer_of(&a);
     l.dstate = dstate, l.dout = dout;
@@ -212,13 +208,4 @@ static void threads_do_not_matter(void **state)
     kern_close(one), kern_close(three);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequence_and_steps_agree_with_f64),
-        cmocka_unit_test(reset_forgets_even_nan),
-        cmocka_unit_test(gradient_is_finite_differences),
-        cmocka_unit_test(threads_do_not_matter),
-    };
-    return cmocka_run_group_tests_name("lstm", tests, NULL, NULL);
-}
+TEST_PROGRAM("lstm")

@@ -61,9 +61,8 @@ static struct kern_mingru layer_of(const struct seq *s)
 
 static const size_t shapes[][3] = {{1, 1, 1}, {5, 3, 7}, {4, 17, 33}, {9, 2, 128}, {3, 2, 4100}};
 
-static void sequence_and_steps_agree_with_f64(void **state)
+TEST(sequence_and_steps_agree_with_f64)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             struct kern *k = test_kern(test_threads[t]);
@@ -88,12 +87,11 @@ static void sequence_and_steps_agree_with_f64(void **state)
         }
 }
 
-static void reset_forgets_even_nan(void **state)
+TEST(reset_forgets_even_nan)
 {
     struct kern *k = test_kern(1);
     float h[2] = {NAN, INFINITY}, gates[6] = {1, 1, 0, 0, 0, 0}, x[2] = {0, 0}, out[2];
     uint8_t reset = 1;
-    (void)state;
     kern_ops(k)->mingru_step(
         k, &(struct kern_mingru){.out = out, .state = h, .gates = gates, .x = x, .reset = &reset, .B = 1, .H = 2});
     check_number("h", (double)h[0], 0.75, 1e-6);
@@ -123,9 +121,8 @@ static double difference(struct seq *s, double *at, const float *dout)
     return (high - low) / (2.0 * step);
 }
 
-static void gradient_is_finite_differences(void **state)
+TEST(gradient_is_finite_differences)
 {
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         struct seq s = seq_make(7, 5, 3);
@@ -154,7 +151,7 @@ static void gradient_is_finite_differences(void **state)
 }
 
 /* Wide layers and many agents go in groups: the same numbers as one agent and few columns at a time. */
-static void groups_do_not_matter(void **state)
+TEST(groups_do_not_matter)
 {
     struct kern *k = test_kern(2);
     struct seq s = seq_make(4, 70, 130);
@@ -164,7 +161,6 @@ static void groups_do_not_matter(void **state)
     float *dout = test_normal(&rng, n, 1.0f), *dx = NEW(float, n), *dgates = NEW(float, n * 3);
     double *carry = NEW(double, s.B *H), *want = NEW(double, n * 3);
 
-    (void)state;
     kern_ops(k)->mingru_forward(k, &l);
     l.dx = dx, l.dgates = dgates, l.dout = dout;
     kern_ops(k)->mingru_backward(k, &l);
@@ -187,13 +183,4 @@ static void groups_do_not_matter(void **state)
     kern_close(k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequence_and_steps_agree_with_f64),
-        cmocka_unit_test(reset_forgets_even_nan),
-        cmocka_unit_test(gradient_is_finite_differences),
-        cmocka_unit_test(groups_do_not_matter),
-    };
-    return cmocka_run_group_tests_name("mingru", tests, NULL, NULL);
-}
+TEST_PROGRAM("mingru")

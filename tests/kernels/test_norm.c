@@ -16,14 +16,13 @@ static void column(const float *x, size_t n, size_t D, size_t d, long double *re
 }
 
 /* Rows in four parts of different sizes give what all rows give, also far from zero; the same with more threads. */
-static void parts_add_up_to_all_rows(void **state)
+TEST(parts_add_up_to_all_rows)
 {
     enum { N = 1000, D = 5 };
     static const size_t cuts[] = {0, 1, 8, 600, N};
     struct rng rng = rng_seed(4);
     float *x = test_normal(&rng, N * D, 1.0f), *first = NEW(float, N *D), *y = NEW(float, N *D);
     double sums_of_one[3 * D];
-    (void)state;
     for (size_t i = 0; i < N * D; i++)
         x[i] = x[i] * (float)(i % D) + (i % D == 3 ? 5000.0f : 0.0f); /* column 0: all zeros */
     for (size_t t = 0; t < N_THREADS; t++) {
@@ -64,7 +63,7 @@ static void parts_add_up_to_all_rows(void **state)
 }
 
 /* Rows that several ranks have added, each to sums of its own, joined: what all rows give; and again without new rows. */
-static void joined_parts_are_all_rows(void **state)
+TEST(joined_parts_are_all_rows)
 {
     enum { N = 600, D = 3, PARTS = 4 };
     static const size_t cuts[PARTS + 1] = {0, 100, 100, 107, N}; /* the second has none */
@@ -74,7 +73,6 @@ static void joined_parts_are_all_rows(void **state)
     double sums[3 * D] = {0}, parts[PARTS * 3 * D] = {0}, first[3 * D];
     struct kern *k = test_kern(1);
     struct kern_norm norm = {.D = D, .sums = sums, .n = 50, .x = before};
-    (void)state;
     memcpy(all, before, 50 * D * sizeof *all);
     memcpy(all + 50 * D, x, N * D * sizeof *all);
     kern_ops(k)->norm_add(k, &norm);
@@ -98,13 +96,12 @@ static void joined_parts_are_all_rows(void **state)
     kern_close(k);
 }
 
-static void far_values_are_clipped(void **state)
+TEST(far_values_are_clipped)
 {
     struct kern *k = test_kern(1);
     double sums[3] = {100.0, 2.0, 100.0 * 4.0}; /* deviation 2 */
     float scale[2], x[] = {4.0f, 1e6f, -1e6f, NAN};
     struct kern_norm norm = {.n = 4, .D = 1, .x = x, .sums = sums, .scale = scale};
-    (void)state;
     kern_ops(k)->norm_freeze(k, &norm);
     kern_ops(k)->norm_apply(k, &norm);
     check_number("inside", (double)x[0], 1.0, 1e-6);
@@ -113,7 +110,7 @@ static void far_values_are_clipped(void **state)
 }
 
 /* Two rollouts: the discounted sums run on from one to the next, but not over the end of an episode. */
-static void rewards_are_divided(void **state)
+TEST(rewards_are_divided)
 {
     enum { T = 30, N = 7 };
     struct rng rng = rng_seed(9);
@@ -121,7 +118,6 @@ static void rewards_are_divided(void **state)
     float carry[N] = {0}, discounted[T * N], scale[2], all[2 * T * N];
     double sums[3] = {0}, running[N] = {0};
     struct kern *k = test_kern(2);
-    (void)state;
     for (size_t part = 0; part < 2; part++) {
         float *rewards = test_normal(&rng, T * N, 3.0f), *given = NEW(float, T *N);
         uint8_t *terms = test_flags(&rng, T * N, 0.1f), *truncs = test_flags(&rng, T * N, 0.1f);
@@ -152,7 +148,7 @@ static void rewards_are_divided(void **state)
 
 /* The worth of each observation against C = ridge I + sum of f f' itself, built up and solved from scratch each time. Two
  * rollouts, so that an episode continues from one to the next. */
-static void novelty_is_that_of_the_covariance(void **state)
+TEST(novelty_is_that_of_the_covariance)
 {
     enum { T = 25, N = 3, D = 4, F = KERN_NOVELTY_FEATURES };
     struct rng rng = rng_seed(21);
@@ -160,7 +156,6 @@ static void novelty_is_that_of_the_covariance(void **state)
     float *known = NEW(float, N *F *F), *projection = test_normal(&rng, (D + 1) * F, 1.0f);
     double *covariance = NEW(double, N *F *F);
     const double ridge = (double)KERN_NOVELTY_RIDGE;
-    (void)state;
     for (size_t i = 0; i < N * F; i++)
         covariance[i * F + i % F] = ridge;
     for (size_t part = 0; part < 2; part++) {
@@ -208,14 +203,4 @@ static void novelty_is_that_of_the_covariance(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_add_up_to_all_rows),
-        cmocka_unit_test(joined_parts_are_all_rows),
-        cmocka_unit_test(far_values_are_clipped),
-        cmocka_unit_test(rewards_are_divided),
-        cmocka_unit_test(novelty_is_that_of_the_covariance),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("norm")

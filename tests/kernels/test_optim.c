@@ -5,10 +5,9 @@
 
 static const struct kern_stats no_stop;
 
-static void norm_and_nonfinite(void **state)
+TEST(norm_and_nonfinite)
 {
     struct rng rng = rng_seed(1);
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t n = 1; n < 20000; n = n * 5 + 2) {
             struct kern *k = test_kern(test_threads[t]);
@@ -29,10 +28,9 @@ static void norm_and_nonfinite(void **state)
         }
 }
 
-static void adam_is_as_published(void **state)
+TEST(adam_is_as_published)
 {
     enum { N = 5003, STEPS = 4 };
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (int decay = 0; decay < 2; decay++) {
             struct rng rng = rng_seed(2);
@@ -134,10 +132,9 @@ static void muon_vector(struct kern *k, float *w, float *m, const float *g, cons
                .w = w, .m = m, .g = g, .norm = norm, .stats = stats, .hyper = h, .tensors = &tensor, .n_tensors = 1});
 }
 
-static void muon_matrix_is_as_published(void **state)
+TEST(muon_matrix_is_as_published)
 {
     static const size_t shapes[][2] = {{40, 40}, {90, 31}, {31, 90}, {1, 17}, {17, 1}, {5, 128}};
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             size_t rows = shapes[i][0], cols = shapes[i][1], n = rows * cols;
@@ -166,10 +163,9 @@ static void muon_matrix_is_as_published(void **state)
 }
 
 /* What the iteration is for: the update's singular values are all near sqrt(max(1, rows / cols)). */
-static void muon_update_is_near_orthogonal(void **state)
+TEST(muon_update_is_near_orthogonal)
 {
     static const size_t shapes[][2] = {{64, 64}, {192, 64}, {64, 192}, {128, 118}};
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         size_t rows = shapes[i][0], cols = shapes[i][1], n = rows * cols, side = rows < cols ? rows : cols;
         struct rng rng = rng_seed(i + 50);
@@ -194,20 +190,19 @@ static void muon_update_is_near_orthogonal(void **state)
     }
 }
 
-static void muon_of_no_gradient_is_no_update(void **state)
+TEST(muon_of_no_gradient_is_no_update)
 {
     struct kern *k = test_kern(1);
     struct kern_hyper h = {.lr = 1.0f, .beta1 = 0.9f};
     float w[6] = {1, 2, 3, 4, 5, 6}, m[6] = {0}, g[6] = {0}, norm = 0.0f,
           *scratch = NEW(float, muon_scratch_floats(2, 3));
-    (void)state;
     muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, 2, 3);
     for (int i = 0; i < 6; i++)
         assert_true(w[i] == (float)(i + 1));
     kern_close(k);
 }
 
-static void muon_vector_takes_u(void **state)
+TEST(muon_vector_takes_u)
 {
     enum { N = 77 };
     struct rng rng = rng_seed(3);
@@ -216,7 +211,6 @@ static void muon_vector_takes_u(void **state)
     float *w = test_normal(&rng, N, 1.0f), *m = test_normal(&rng, N, 1.0f), *g = test_normal(&rng, N, 1.0f),
           norm = 9.0f;
     double *w64 = test_f64(w, N), *m64 = test_f64(m, N);
-    (void)state;
     muon_vector(k, w, m, g, &norm, &no_stop, &h, N);
     for (size_t i = 0; i < N; i++) {
         m64[i] = 0.7 * m64[i] + (double)g[i];
@@ -228,10 +222,9 @@ static void muon_vector_takes_u(void **state)
 }
 
 /* A norm that is NaN, or the stop flag: weights, moments and step keep their bytes. */
-static void skipped_steps_touch_nothing(void **state)
+TEST(skipped_steps_touch_nothing)
 {
     enum { ROWS = 8, COLS = 6, N = ROWS * COLS };
-    (void)state;
     for (int v = 0; v < 2; v++) {
         struct rng rng = rng_seed(4);
         struct kern *k = test_kern(2);
@@ -256,10 +249,9 @@ static void skipped_steps_touch_nothing(void **state)
     }
 }
 
-static void same_bytes_twice(void **state)
+TEST(same_bytes_twice)
 {
     enum { ROWS = 96, COLS = 50, N = ROWS * COLS };
-    (void)state;
     for (size_t t = 0; t < N_THREADS; t++) {
         float *got[2];
         for (int run = 0; run < 2; run++) {
@@ -278,17 +270,4 @@ static void same_bytes_twice(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norm_and_nonfinite),
-        cmocka_unit_test(adam_is_as_published),
-        cmocka_unit_test(muon_matrix_is_as_published),
-        cmocka_unit_test(muon_update_is_near_orthogonal),
-        cmocka_unit_test(muon_of_no_gradient_is_no_update),
-        cmocka_unit_test(muon_vector_takes_u),
-        cmocka_unit_test(skipped_steps_touch_nothing),
-        cmocka_unit_test(same_bytes_twice),
-    };
-    return cmocka_run_group_tests_name("optim", tests, NULL, NULL);
-}
+TEST_PROGRAM("optim")

@@ -1,7 +1,4 @@
 /* test_plan_file.c - the file of choices: what is kept, and all that makes it count as empty. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/os/file.h"
 #include "base/mem.h"
 #include "kernels/plan_file.h"
@@ -98,9 +94,8 @@ static int tear_down(void **state)
     return system(command);
 }
 
-static void keeps_plans_for_the_next_process(void **state)
+TEST_WITH(keeps_plans_for_the_next_process, set_up, tear_down)
 {
-    (void)state;
     assert_int_equal(count(ABOUT, 100), 0);
     assert_false(file_exists(path)); /* nothing was added */
     write_plans(ABOUT, 0, 70);
@@ -109,12 +104,11 @@ static void keeps_plans_for_the_next_process(void **state)
     assert_int_equal(count(ABOUT, 100), 100);
 }
 
-static void a_plan_is_replaced(void **state)
+TEST_WITH(a_plan_is_replaced, set_up, tear_down)
 {
     struct plan_file *file = open_file(ABOUT);
     struct key key = {5, 6};
     struct plan wrong = {.choice = 7};
-    (void)state;
     plan_file_add(file, &key, &wrong);
     add(file, 5);
     assert_true(has(file, 5));
@@ -123,10 +117,9 @@ static void a_plan_is_replaced(void **state)
     assert_int_equal(count(ABOUT, 10), 1);
 }
 
-static void another_version_or_size_is_empty_and_replaces(void **state)
+TEST_WITH(another_version_or_size_is_empty_and_replaces, set_up, tear_down)
 {
     struct plan_file *file;
-    (void)state;
     write_plans(ABOUT, 0, 10);
     assert_int_equal(count("card A; driver 2; library 1", 100), 0);
     file = plan_file_open(path, ABOUT, sizeof(struct key), sizeof(struct plan) + 8);
@@ -147,11 +140,10 @@ static void write_bytes(const char *bytes, size_t n)
     assert_int_equal(fclose(file), 0);
 }
 
-static void every_damaged_byte_is_noticed(void **state)
+TEST_WITH(every_damaged_byte_is_noticed, set_up, tear_down)
 {
     char *bytes = NULL;
     size_t n = 0;
-    (void)state;
     write_plans(ABOUT, 0, 5);
     assert_int_equal(file_read_all(path, 1 << 20, &bytes, &n, NULL), ST_OK);
     for (size_t i = 0; i < n; i++) {
@@ -169,9 +161,8 @@ static void every_damaged_byte_is_noticed(void **state)
     mem_free(bytes);
 }
 
-static void what_cannot_be_read_or_written_is_no_failure(void **state)
+TEST_WITH(what_cannot_be_read_or_written_is_no_failure, set_up, tear_down)
 {
-    (void)state;
     write_plans(ABOUT, 0, 2);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0); /* a folder where the file should be */
@@ -184,10 +175,9 @@ static void what_cannot_be_read_or_written_is_no_failure(void **state)
 }
 
 /* Each of many processes adds its own plans and saves several times: the file is whole at each look. */
-static void writers_at_the_same_time_leave_a_whole_file(void **state)
+TEST_WITH(writers_at_the_same_time_leave_a_whole_file, set_up, tear_down)
 {
     enum { WRITERS = 8, EACH = 20 };
-    (void)state;
     for (int w = 0; w < WRITERS; w++)
         if (fork() == 0) {
             struct plan_file *file = open_file(ABOUT);
@@ -207,19 +197,17 @@ static void writers_at_the_same_time_leave_a_whole_file(void **state)
     assert_int_equal(count(ABOUT, WRITERS * EACH), WRITERS * EACH);
 }
 
-static void the_oldest_give_way(void **state)
+TEST_WITH(the_oldest_give_way, set_up, tear_down)
 {
-    (void)state;
     write_plans(ABOUT, 0, PLANS_MAX);
     write_plans(ABOUT, PLANS_MAX, PLANS_MAX + 3);
     assert_int_equal(count(ABOUT, PLANS_MAX + 3), PLANS_MAX);
     assert_int_equal(count(ABOUT, 3), 0);
 }
 
-static void its_place_follows_the_environment(void **state)
+TEST(its_place_follows_the_environment)
 {
     char a[256], b[256], small[16];
-    (void)state;
     assert_int_equal(setenv("XDG_CACHE_HOME", "/c", 1), 0);
     assert_true(plan_file_path("products", "one", a, sizeof a));
     assert_memory_equal(a, "/c/trawl/products-", strlen("/c/trawl/products-"));
@@ -234,18 +222,4 @@ static void its_place_follows_the_environment(void **state)
     assert_false(plan_file_path("products", "one", a, sizeof a));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keeps_plans_for_the_next_process, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_plan_is_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(another_version_or_size_is_empty_and_replaces, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_damaged_byte_is_noticed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_or_written_is_no_failure, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(writers_at_the_same_time_leave_a_whole_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_oldest_give_way, set_up, tear_down),
-        cmocka_unit_test(its_place_follows_the_environment),
-    };
-
-    return cmocka_run_group_tests_name("kernels/plan_file", tests, NULL, NULL);
-}
+TEST_PROGRAM("kernels/plan_file")

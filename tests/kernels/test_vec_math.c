@@ -60,35 +60,30 @@ static void sweep(const char *name, vec_fn *fn, ref_fn *ref, double allowed, flo
         fail_msg("%s(%.9g) is off by %.3g ulp, allowed %.3g", name, (double)at, worst, allowed);
 }
 
-static void exp_is_exact_to_two_ulp(void **state)
+TEST(exp_is_exact_to_two_ulp)
 {
-    (void)state;
     sweep("exp", run_exp, exp, 1.6, -INFINITY);
 }
 
-static void log_is_exact_to_two_ulp(void **state)
+TEST(log_is_exact_to_two_ulp)
 {
-    (void)state;
     sweep("log", run_log, log, 2.0, -INFINITY);
 }
 
-static void sigmoid_is_exact_to_three_ulp(void **state)
+TEST(sigmoid_is_exact_to_three_ulp)
 {
-    (void)state;
     sweep("sigmoid", run_sigmoid, sigmoid_f64, 2.8, -87.0f);
     for (float x = -87.0f; x > -1e30f; x *= 1.01f) /* below the normal range only the size counts */
         assert_true(run_sigmoid(x) >= 0.0f && run_sigmoid(x) <= 2e-38f);
 }
 
-static void tanh_is_exact_to_two_ulp(void **state)
+TEST(tanh_is_exact_to_two_ulp)
 {
-    (void)state;
     sweep("tanh", run_tanh, tanh, 2.2, -INFINITY);
 }
 
-static void extremes(void **state)
+TEST(extremes)
 {
-    (void)state;
     assert_true(run_exp(INFINITY) == INFINITY && run_exp(-INFINITY) == 0.0f && run_exp(0.0f) == 1.0f);
     assert_true(run_exp(88.72f) < INFINITY && run_exp(88.73f) == INFINITY && run_exp(-103.0f) > 0.0f);
     assert_true(isnan(run_exp(NAN)) && isnan(run_log(NAN)) && isnan(run_sigmoid(NAN)) && isnan(run_tanh(NAN)));
@@ -99,14 +94,4 @@ static void extremes(void **state)
     assert_true(run_tanh(0.0f) == 0.0f && signbit(run_tanh(-0.0f)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_exact_to_two_ulp),
-        cmocka_unit_test(log_is_exact_to_two_ulp),
-        cmocka_unit_test(sigmoid_is_exact_to_three_ulp),
-        cmocka_unit_test(tanh_is_exact_to_two_ulp),
-        cmocka_unit_test(extremes),
-    };
-    return cmocka_run_group_tests_name("vec_math", tests, NULL, NULL);
-}
+TEST_PROGRAM("vec_math")

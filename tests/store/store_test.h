@@ -4,18 +4,13 @@
 #ifndef TESTS_STORE_TEST_H
 #define TESTS_STORE_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "store/store.h"
 #include "tests/check.h"
 
@@ -110,10 +105,22 @@ static inline int place_count(struct place *place, const char *from)
     return n;
 }
 
-/* All of them on a file; without the last n_of_files on a database. */
-static inline int place_run_tests(const char *name, const struct CMUnitTest *tests, size_t n, size_t n_of_files)
+/* The set-up of a case about files, which a database has none of. */
+static inline int place_of_file_make(void **state)
 {
-    return _cmocka_run_group_tests(name, tests, place_is_file() ? n : n - n_of_files, NULL, NULL);
+    return place_make(state);
+}
+
+/* All cases; on a database without those about files. */
+static inline int place_run_cases(const char *name)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_unit_tests; i++)
+        if (place_is_file() || unit_tests[i].setup_func != place_of_file_make)
+            unit_tests[n++] = unit_tests[i];
+    n_unit_tests = n;
+    return run_cases(name, NULL, NULL);
 }
 
 static inline struct study study_make(struct store *store, const char *name)

@@ -190,9 +190,9 @@ static uint64_t next(uint64_t *state)
     return *state >> 33;
 }
 
-static void test_bits_of_the_file(void **state)
+TEST_WITH(bits_of_the_file, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct strbuf right, now;
     uint64_t dice = 17;
     int n_right = 0;
@@ -300,10 +300,10 @@ static void column_names(const char *path, const char *table, char *ret, size_t 
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-static void test_bits_of_values(void **state)
+TEST_WITH(bits_of_values, place_make, place_remove)
 {
     static const char *const tables[] = {"study", "trial", "metric", "curve_sum", "outbox"};
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct strbuf right, now;
     uint64_t dice = 5;
     int n_made = 0, n_reported = 0;
@@ -357,9 +357,9 @@ static void hear(void *ctx, const char *text)
 }
 
 /* What is damaged is named, and never sealed again by a change of its row. */
-static void test_named_and_not_sealed(void **state)
+TEST_WITH(named_and_not_sealed, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct trial trial;
     struct store_verdict verdict;
@@ -395,9 +395,9 @@ static void test_named_and_not_sealed(void **state)
 }
 
 /* Points that come again, in any order, and a trial that continues: the sums stay those of what is there. */
-static void test_sums_of_curves(void **state)
+TEST_WITH(sums_of_curves, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct store_verdict verdict;
     struct curve_point *points;
@@ -437,13 +437,4 @@ static void test_sums_of_curves(void **state)
     store_close(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_bits_of_the_file, place_make, place_remove),
-        cmocka_unit_test_setup_teardown(test_bits_of_values, place_make, place_remove),
-        cmocka_unit_test_setup_teardown(test_named_and_not_sealed, place_make, place_remove),
-        cmocka_unit_test_setup_teardown(test_sums_of_curves, place_make, place_remove),
-    };
-    return cmocka_run_group_tests_name("store checksums", tests, NULL, NULL);
-}
+TEST_PROGRAM("store checksums")

@@ -35,9 +35,9 @@ static void expect(struct store *store, int64_t study_id, int64_t number, enum t
     trial_free(&t);
 }
 
-static void a_trial_has_one_client(void **state)
+TEST_WITH(a_trial_has_one_client, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct lease *open;
     size_t n;
@@ -60,9 +60,9 @@ static void a_trial_has_one_client(void **state)
     store_close(store);
 }
 
-static void a_result_is_the_trials_once(void **state)
+TEST_WITH(a_result_is_the_trials_once, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct trial_result result = result_make(0.5, 2), other = result_make(0.75, 2), wrong = result_make((double)NAN, 1);
     struct store *store;
     struct lease found;
@@ -91,9 +91,9 @@ static void a_result_is_the_trials_once(void **state)
     store_close(store);
 }
 
-static void silence_puts_back_once_then_loses(void **state)
+TEST_WITH(silence_puts_back_once_then_loses, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct trial_result result = result_make(0.5, 2);
     enum trial_state after;
     struct store *store;
@@ -145,9 +145,9 @@ static void silence_puts_back_once_then_loses(void **state)
     store_close(store);
 }
 
-static void a_report_extends(void **state)
+TEST_WITH(a_report_extends, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     const struct metric_point points[] = {{10, 0.5, "score", 0.25}, {10, 0.5, "loss", 2}};
     struct store *store;
     struct lease found;
@@ -180,9 +180,9 @@ static void a_report_extends(void **state)
 }
 
 /* A controller that starts queues what its own workers ran, and leaves the clients theirs. */
-static void a_restart_leaves_leases_alone(void **state)
+TEST_WITH(a_restart_leaves_leases_alone, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     int64_t n;
 
@@ -203,9 +203,9 @@ static void a_restart_leaves_leases_alone(void **state)
     store_close(store);
 }
 
-static void a_trial_from_elsewhere_is_added_once(void **state)
+TEST_WITH(a_trial_from_elsewhere_is_added_once, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct trial_result result = result_make(0.5, 2), wrong = result_make((double)NAN, 2);
     struct trial made = {.params = "{}", .config = "[train]\n", .origin = "added", .seed = 3, .propose_s = (double)NAN};
     struct store *store;
@@ -224,10 +224,10 @@ static void a_trial_from_elsewhere_is_added_once(void **state)
 }
 
 /* Many clients at random: whatever they do, a trial has at most one client and at most one counted result. */
-static void random_clients_double_nothing(void **state)
+TEST_WITH(random_clients_double_nothing, place_make, place_remove)
 {
     enum { TRIALS = 12, STEPS = 600 };
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct rng rng = rng_seed(5);
     char tokens[STEPS][16];
@@ -307,9 +307,9 @@ static const char leases_before_12[] =
     "(1, 3, 'a', 't3', 'expired', 1, 2, 3, 4, NULL, NULL, 'why'), "
     "(1, 4, 'a', 't4', 'expired', 1, 2, 3, 4, '{\"score\":2}', 9, NULL)";
 
-static void leases_of_older_stores_get_their_new_names(void **state)
+TEST_WITH(leases_of_older_stores_get_their_new_names, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct lease *all;
     struct store_verdict verdict;
@@ -345,9 +345,9 @@ static void leases_of_older_stores_get_their_new_names(void **state)
     assert_true(verdict.n_damaged == 0 && verdict.leases.n == 5 && verdict.leases.n_unchecked == 4);
 }
 
-static void damage_is_found(void **state)
+TEST_WITH(damage_is_found, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store_verdict verdict;
     struct lease found;
     struct store *store;
@@ -365,9 +365,9 @@ static void damage_is_found(void **state)
 }
 
 /* A hint comes with the commit, also on a connection that was made again; a file has none. */
-static void a_queued_trial_is_hinted_at(void **state)
+TEST_WITH(a_queued_trial_is_hinted_at, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *writer, *listener;
 
     OK(store_open_writer(&writer, place->path, err));
@@ -400,20 +400,4 @@ static void a_queued_trial_is_hinted_at(void **state)
     store_close(writer);
 }
 
-int main(void)
-{
-#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-    const struct CMUnitTest tests[] = {
-        CASE(a_trial_has_one_client),
-        CASE(a_result_is_the_trials_once),
-        CASE(silence_puts_back_once_then_loses),
-        CASE(a_report_extends),
-        CASE(a_restart_leaves_leases_alone),
-        CASE(a_trial_from_elsewhere_is_added_once),
-        CASE(random_clients_double_nothing),
-        CASE(leases_of_older_stores_get_their_new_names),
-        CASE(damage_is_found),
-        CASE(a_queued_trial_is_hinted_at),
-    };
-    return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
-}
+TEST_PROGRAM("lease")

@@ -21,9 +21,9 @@ static void ack(struct store *store, int64_t study_id, const char *tracker, int6
     tracker_position_free(&p);
 }
 
-static void rows_wait_for_the_slowest(void **state)
+TEST_WITH(rows_wait_for_the_slowest, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store, *second;
     struct outbox_list list;
     struct outbox_run *runs;
@@ -75,9 +75,9 @@ static void rows_wait_for_the_slowest(void **state)
     store_close(store);
 }
 
-static void positions_come_back(void **state)
+TEST_WITH(positions_come_back, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct tracker_position p;
     char key[TRACKER_KEY_MAX];
@@ -111,12 +111,4 @@ static void positions_come_back(void **state)
     store_close(store);
 }
 
-int main(void)
-{
-#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-    const struct CMUnitTest tests[] = {
-        CASE(rows_wait_for_the_slowest),
-        CASE(positions_come_back),
-    };
-    return cmocka_run_group_tests_name("outbox", tests, NULL, NULL);
-}
+TEST_PROGRAM("outbox")

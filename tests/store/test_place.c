@@ -25,9 +25,9 @@ static bool is_locked(const char *path)
 }
 
 /* A lock file that is removed under its owner lets nobody else in. */
-static void test_a_removed_lock_file_lets_nobody_in(void **state)
+TEST_WITH(a_removed_lock_file_lets_nobody_in, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *owner = NULL, *other = NULL;
     char lock[PATH_MAX];
 
@@ -47,9 +47,9 @@ static void test_a_removed_lock_file_lets_nobody_in(void **state)
 }
 
 /* POSIX drops a process's locks on a file when it closes any descriptor of it: nothing may open the file beside SQLite. */
-static void test_locks_stay(void **state)
+TEST_WITH(locks_stay, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *writer, *reader;
     int64_t pid;
 
@@ -75,9 +75,9 @@ static int64_t size_of(const char *path, const char *suffix)
     return stat(name, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-static void test_only_the_writer_folds(void **state)
+TEST_WITH(only_the_writer_folds, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *writer, *second;
     char *text = malloc(100001);
 
@@ -112,9 +112,9 @@ static void forget(const char *path)
     }
 }
 
-static void test_copy(void **state)
+TEST_WITH(copy, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *writer, *copy;
     struct study found;
     char path[128];
@@ -148,9 +148,9 @@ static void test_copy(void **state)
     store_close(writer);
 }
 
-static void test_let_go(void **state)
+TEST_WITH(let_go, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *writer;
 
     OK(store_open_writer(&writer, place->path, err));
@@ -160,14 +160,4 @@ static void test_let_go(void **state)
     store_close(writer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_removed_lock_file_lets_nobody_in, place_make, place_remove),
-        cmocka_unit_test_setup_teardown(test_locks_stay, place_make, place_remove),
-        cmocka_unit_test_setup_teardown(test_only_the_writer_folds, place_make, place_remove),
-        cmocka_unit_test_setup_teardown(test_copy, place_make, place_remove),
-        cmocka_unit_test_setup_teardown(test_let_go, place_make, place_remove),
-    };
-    return cmocka_run_group_tests_name("store place", tests, NULL, NULL);
-}
+TEST_PROGRAM("store place")

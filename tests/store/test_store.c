@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 
-static void studies_round_trip(void **state)
+TEST_WITH(studies_round_trip, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study found, *list;
     size_t n;
@@ -50,9 +50,9 @@ static void studies_round_trip(void **state)
     store_close(store);
 }
 
-static void trial_round_trip(void **state)
+TEST_WITH(trial_round_trip, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct trial t, *list;
     size_t n;
@@ -119,9 +119,9 @@ static void trial_round_trip(void **state)
     store_close(store);
 }
 
-static void metrics_keep_nan_and_inf(void **state)
+TEST_WITH(metrics_keep_nan_and_inf, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct curve_point *curve;
     size_t n;
@@ -155,9 +155,9 @@ static void metrics_keep_nan_and_inf(void **state)
     store_close(store);
 }
 
-static void a_finished_trial_never_changes(void **state)
+TEST_WITH(a_finished_trial_never_changes, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct trial before, after;
     int64_t n;
@@ -203,9 +203,9 @@ static void a_finished_trial_never_changes(void **state)
     store_close(store);
 }
 
-static void recovery_requeues_or_loses(void **state)
+TEST_WITH(recovery_requeues_or_loses, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct trial t;
     struct curve_point *curve;
@@ -252,9 +252,9 @@ static void recovery_requeues_or_loses(void **state)
     store_close(store);
 }
 
-static void counts_follow_the_direction(void **state)
+TEST_WITH(counts_follow_the_direction, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study_counts counts;
 
@@ -283,9 +283,9 @@ static void counts_follow_the_direction(void **state)
 
 /* Reports that came at once are one transaction: all of them, or none; names that went with a rollback are not taken
  * for there. */
-static void reports_are_stored_together(void **state)
+TEST_WITH(reports_are_stored_together, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct curve_point *points = NULL;
     struct outbox_list rows = {0};
@@ -323,9 +323,9 @@ static void reports_are_stored_together(void **state)
 }
 
 /* People open the file with the sqlite3 shell; the outbox waits for the trackers. */
-static void tables_are_readable(void **state)
+TEST_WITH(tables_are_readable, place_of_file_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     sqlite3 *db;
     sqlite3_stmt *stmt;
@@ -360,9 +360,9 @@ static void tables_are_readable(void **state)
     store_close(store);
 }
 
-static void ten_thousand_trials(void **state)
+TEST_WITH(ten_thousand_trials, place_of_file_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct trial *list;
     struct study_counts counts;
@@ -393,10 +393,10 @@ static void ten_thousand_trials(void **state)
     store_close(store);
 }
 
-static void an_extended_trial_begins_where_the_other_ended(void **state)
+TEST_WITH(an_extended_trial_begins_where_the_other_ended, place_make, place_remove)
 {
     const struct metric_point points[] = {{1024, 0.1, "loss", 0.5}, {4096, 0.4, "loss", 0.25}, {5000, 0.5, "loss", 9}};
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct store_verdict verdict;
     struct trial found = {0}, longer;
@@ -438,19 +438,5 @@ static void an_extended_trial_begins_where_the_other_ended(void **state)
 
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-    const struct CMUnitTest tests[] = {
-        CASE(studies_round_trip),
-        CASE(trial_round_trip),
-        CASE(metrics_keep_nan_and_inf),
-        CASE(a_finished_trial_never_changes),
-        CASE(recovery_requeues_or_loses),
-        CASE(counts_follow_the_direction),
-        CASE(reports_are_stored_together),
-        CASE(an_extended_trial_begins_where_the_other_ended),
-        /* of files */
-        CASE(tables_are_readable),
-        CASE(ten_thousand_trials),
-    };
-    return place_run_tests("store", tests, sizeof tests / sizeof tests[0], 2);
+    return place_run_cases("store");
 }

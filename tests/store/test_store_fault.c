@@ -79,9 +79,9 @@ static void fill(const char *path, int n_trials)
     store_close(store);
 }
 
-static void foreign_files_are_refused(void **state)
+TEST_WITH(foreign_files_are_refused, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     static const char text[] = "lr = 0.01\nthis is somebody's config\n", tiny[] = "SQLite";
 
     write_file(place->path, text, sizeof text - 1);
@@ -96,9 +96,9 @@ static void foreign_files_are_refused(void **state)
     refused_and_untouched(place->path, ST_CORRUPT, "1234");
 }
 
-static void other_versions_are_refused(void **state)
+TEST_WITH(other_versions_are_refused, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     fill(place->path, 1);
     sql(place->path, "PRAGMA journal_mode = DELETE; PRAGMA user_version = 99");
     refused_and_untouched(place->path, ST_VERSION, "newer Trawl");
@@ -107,9 +107,9 @@ static void other_versions_are_refused(void **state)
 }
 
 /* Made by SQLite, ours from the first start on: what a kill between creation and first commit leaves. */
-static void unfinished_creation_is_finished(void **state)
+TEST_WITH(unfinished_creation_is_finished, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
 
     write_file(place->path, "", 0);
@@ -122,9 +122,9 @@ static void unfinished_creation_is_finished(void **state)
     store_close(store);
 }
 
-static void damage_is_found(void **state)
+TEST_WITH(damage_is_found, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     size_t n;
 
@@ -153,9 +153,9 @@ static void damage_is_found(void **state)
 }
 
 /* A reader opened a file whose damage lies deeper: reading ends in a status, never in wrong rows. */
-static void reading_damage_is_a_status(void **state)
+TEST_WITH(reading_damage_is_a_status, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct trial *trials;
@@ -188,9 +188,9 @@ static void reading_damage_is_a_status(void **state)
     free(bad);
 }
 
-static void refused_paths(void **state)
+TEST_WITH(refused_paths, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     char path[160];
 
@@ -211,9 +211,9 @@ static bool with_mount(const char *dir, const char *options)
     return false;
 }
 
-static void read_only_directory(void **state)
+TEST_WITH(read_only_directory, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study study;
 
@@ -269,10 +269,10 @@ static void fill_disk(const char *dir)
 }
 
 /* What was written often is in the file: on a small disk the log must not take the file's room. */
-static void log_stays_small(void **state)
+TEST_WITH(log_stays_small, place_make, place_remove)
 {
     static char config[20000];
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct stat log;
     char path[160];
@@ -291,9 +291,9 @@ static void log_stays_small(void **state)
 }
 
 /* People look at a study when its disk is full, where a reader has no room for its shared memory. */
-static void full_disk_can_be_read(void **state)
+TEST_WITH(full_disk_can_be_read, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     static const char log[4096];
     char path[160];
     struct store *store;
@@ -326,9 +326,9 @@ static void full_disk_can_be_read(void **state)
     assert_non_null(strstr(err_log.text, "unfinished log"));
 }
 
-static void full_disk(void **state)
+TEST_WITH(full_disk, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct study_counts counts;
@@ -369,9 +369,9 @@ static bool free_space(void *ctx, const char *store_path, bool has_space)
 }
 
 /* A write that found no room is tried again when its owner has waited for some, and is then there once. */
-static void full_disk_is_waited_for(void **state)
+TEST_WITH(full_disk_is_waited_for, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct study_counts counts = {0};
@@ -409,9 +409,9 @@ static void full_disk_is_waited_for(void **state)
 }
 
 /* The same without a mount: files may not grow beyond a limit. */
-static void full_store_keeps_what_it_has(void **state)
+TEST_WITH(full_store_keeps_what_it_has, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study_counts counts;
     struct error err_full = {ST_OK, ""};
@@ -439,9 +439,9 @@ static void full_store_keeps_what_it_has(void **state)
     store_close(store);
 }
 
-static void one_writer_many_readers(void **state)
+TEST_WITH(one_writer_many_readers, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *writer, *second, *reader;
     struct study found;
     struct study_counts counts;
@@ -497,9 +497,9 @@ static void write_until_killed(const char *path, int pipe_fd)
     }
 }
 
-static void killed_writers_leave_a_whole_store(void **state)
+TEST_WITH(killed_writers_leave_a_whole_store, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct trial *trials;
@@ -558,24 +558,4 @@ static void killed_writers_leave_a_whole_store(void **state)
     assert_true(last >= 15);
 }
 
-int main(void)
-{
-#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-    const struct CMUnitTest tests[] = {
-        CASE(foreign_files_are_refused),
-        CASE(other_versions_are_refused),
-        CASE(unfinished_creation_is_finished),
-        CASE(damage_is_found),
-        CASE(reading_damage_is_a_status),
-        CASE(refused_paths),
-        CASE(read_only_directory),
-        CASE(full_disk),
-        CASE(full_disk_is_waited_for),
-        CASE(full_disk_can_be_read),
-        CASE(log_stays_small),
-        CASE(full_store_keeps_what_it_has),
-        CASE(one_writer_many_readers),
-        CASE(killed_writers_leave_a_whole_store),
-    };
-    return cmocka_run_group_tests_name("store faults", tests, NULL, NULL);
-}
+TEST_PROGRAM("store faults")

@@ -16,9 +16,9 @@ static struct study find(struct store *store, const char *name)
     return study;
 }
 
-static void a_new_study_runs(void **state)
+TEST_WITH(a_new_study_runs, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
 
     OK(store_open_writer(&store, place->path, err));
@@ -34,9 +34,9 @@ static void a_new_study_runs(void **state)
     store_close(store);
 }
 
-static void limits_round_trip(void **state)
+TEST_WITH(limits_round_trip, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct study made = {.name = "s",
                          .config = "",
@@ -69,9 +69,9 @@ static void limits_round_trip(void **state)
     store_close(store);
 }
 
-static void states_keep_their_rule(void **state)
+TEST_WITH(states_keep_their_rule, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
 
     OK(store_open_writer(&store, place->path, err));
@@ -99,9 +99,9 @@ static void states_keep_their_rule(void **state)
     store_close(store);
 }
 
-static void priority_and_time(void **state)
+TEST_WITH(priority_and_time, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
 
     OK(store_open_writer(&store, place->path, err));
@@ -145,9 +145,9 @@ static bool while_locked(void *ctx, const char *path, double waited_s)
 }
 
 /* Another program holds the write lock: its owner says how long is waited, and nothing is written twice or half. */
-static void another_programs_lock_is_waited_for(void **state)
+TEST_WITH(another_programs_lock_is_waited_for, place_of_file_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct other o = {.n_patience = 7};
     struct trial t = {.params = "{}", .config = "", .origin = "sobol"};
     struct study_counts counts;
@@ -171,9 +171,9 @@ static void another_programs_lock_is_waited_for(void **state)
     store_close(store);
 }
 
-static void the_holder_is_known(void **state)
+TEST_WITH(the_holder_is_known, place_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     int64_t pid = -1;
 
@@ -187,9 +187,9 @@ static void the_holder_is_known(void **state)
 }
 
 /* Two names of one file are one store: two writers would each think to be alone. */
-static void a_link_to_a_store_has_its_lock(void **state)
+TEST_WITH(a_link_to_a_store_has_its_lock, place_of_file_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store, *second;
     char name[160];
     int64_t pid;
@@ -238,9 +238,9 @@ static void make_v1(const char *path)
     sqlite3_close(db);
 }
 
-static void a_file_of_the_first_release_goes_on(void **state)
+TEST_WITH(a_file_of_the_first_release_goes_on, place_of_file_make, place_remove)
 {
-    struct place *place = *state;
+    struct place *place = *fixture;
     struct store *store;
     struct trial *trials;
     struct curve_point *points;
@@ -284,17 +284,5 @@ static void a_file_of_the_first_release_goes_on(void **state)
 
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-    const struct CMUnitTest tests[] = {
-        CASE(a_new_study_runs),
-        CASE(limits_round_trip),
-        CASE(states_keep_their_rule),
-        CASE(priority_and_time),
-        CASE(the_holder_is_known),
-        /* of files */
-        CASE(another_programs_lock_is_waited_for),
-        CASE(a_link_to_a_store_has_its_lock),
-        CASE(a_file_of_the_first_release_goes_on),
-    };
-    return place_run_tests("store-state", tests, sizeof tests / sizeof tests[0], 3);
+    return place_run_cases("store-state");
 }

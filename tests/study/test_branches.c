@@ -3,15 +3,10 @@
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 
 static struct train_settings run_of(int64_t total, int64_t agents, int64_t horizon)
@@ -19,12 +14,11 @@ static struct train_settings run_of(int64_t total, int64_t agents, int64_t horiz
     return (struct train_settings){.total_timesteps = total, .total_agents = agents, .horizon = horizon};
 }
 
-static void test_evenly_by_ratio(void **unused)
+TEST(evenly_by_ratio)
 {
     struct train_settings run = run_of(1600, 5, 2);
     int64_t steps[SWEEP_BRANCHES_MAX];
 
-    (void)unused;
     assert_int_equal(branches_of_run(&run, 100, 4, steps), 4); /* 100 doubled four times is 1600 */
     for (int i = 0; i < 4; i++)
         assert_int_equal(steps[i], 100 << i);
@@ -35,12 +29,11 @@ static void test_evenly_by_ratio(void **unused)
     assert_int_equal(steps[3], 810);
 }
 
-static void test_near_ones_are_one(void **unused)
+TEST(near_ones_are_one)
 {
     struct train_settings run = run_of(1000, 10, 10);
     int64_t steps[SWEEP_BRANCHES_MAX];
 
-    (void)unused;
     assert_int_equal(branches_of_run(&run, 950, 4, steps), 0); /* the run itself is as short */
     assert_int_equal(branches_of_run(&run, 2000, 4, steps), 0);
     assert_int_equal(branches_of_run(&run, 700, 4, steps), 3); /* 700, 800 and 900; 800 is wanted twice */
@@ -55,11 +48,10 @@ static void test_near_ones_are_one(void **unused)
     assert_int_equal(branches_of_run(&run, 100, 4, steps), 4);
 }
 
-static void test_of_a_program(void **unused)
+TEST(of_a_program)
 {
     int64_t steps[SWEEP_BRANCHES_MAX];
 
-    (void)unused;
     assert_int_equal(branches_of_program(1600, 100, 4, steps), 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(steps[i], 100 << i);
@@ -69,12 +61,11 @@ static void test_of_a_program(void **unused)
     assert_int_equal(branches_of_program(100, 0, 4, steps), 0); /* no length to begin at */
 }
 
-static void test_params(void **unused)
+TEST(params)
 {
     struct error err = {0};
     char *text = NULL;
 
-    (void)unused;
     assert_int_equal(
         branches_params("{\"train.gamma\":0.9,\"train.total_timesteps\":4000}", BRANCHES_STEPS_KEY, 1024, &text, &err),
         ST_OK);
@@ -83,13 +74,4 @@ static void test_params(void **unused)
     assert_int_equal(branches_params("{\"train.gamma\":", BRANCHES_STEPS_KEY, 1024, &text, &err), ST_CORRUPT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_evenly_by_ratio),
-        cmocka_unit_test(test_near_ones_are_one),
-        cmocka_unit_test(test_of_a_program),
-        cmocka_unit_test(test_params),
-    };
-    return cmocka_run_group_tests_name("study_branches", tests, NULL, NULL);
-}
+TEST_PROGRAM("study_branches")

@@ -1,13 +1,9 @@
 /* test_findings.c - what is found in a study: statistics of seeds, what is believed and what more work would bring, rules
  * of failures, calibration, several studies side by side. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #include <math.h>
 
@@ -74,12 +70,11 @@ static void put(struct study_view *v, double gamma, int minibatch, const char *o
 
 /* ---- seeds ---- */
 
-static void interquartile_means_leave_out_the_ends(void **state)
+TEST(interquartile_means_leave_out_the_ends)
 {
     const double five[] = {100, 1, 2, 3, 4}, four[] = {4, 1, 3, 2}, same[] = {2, 2, 2};
     struct seed_stats s;
 
-    (void)state;
     seed_stats(five, 5, &s);
     NEAR(s.iqm, 3); /* 0.75 of 2, all of 3, 0.75 of 4 */
     NEAR(s.mean, 22);
@@ -99,7 +94,7 @@ static void interquartile_means_leave_out_the_ends(void **state)
 
 /* ---- failures ---- */
 
-static void rules_name_where_trials_fail(void **state)
+TEST(rules_name_where_trials_fail)
 {
     static const int sizes[] = {256, 512, 1024, 2048, 4096};
     struct study_view v;
@@ -107,7 +102,6 @@ static void rules_name_where_trials_fail(void **state)
     struct strbuf text;
     char reason[64];
 
-    (void)state;
     begin(&v, "first", "");
     for (int i = 0; i < 25; i++) { /* 2048 and more never run; sgd never does, once it fits */
         bool large = sizes[i % 5] >= 2048, sgd = i / 5 == 4;
@@ -131,12 +125,11 @@ static void rules_name_where_trials_fail(void **state)
     study_view_free(&v);
 }
 
-static void chance_makes_no_rule(void **state)
+TEST(chance_makes_no_rule)
 {
     struct rng rng = rng_seed(4);
     size_t n_rules = 0;
 
-    (void)state;
     for (int study = 0; study < 40; study++) {
         struct study_view v;
         struct failures f;
@@ -164,13 +157,12 @@ static void grow(struct study_view *v, int n, int rising)
     study_view_refresh(v);
 }
 
-static void more_work_is_worth_what_the_last_was(void **state)
+TEST(more_work_is_worth_what_the_last_was)
 {
     struct study_view v;
     struct gain_expected g;
     struct briefing b;
 
-    (void)state;
     grow(&v, 12, 12);
     gain_expected(&v, &g);
     assert_true(isnan(g.share)); /* too early */
@@ -199,12 +191,11 @@ static void more_work_is_worth_what_the_last_was(void **state)
 }
 
 /* A config that was lucky once is on no front of what is believed, and adds little. */
-static void luck_makes_no_hypervolume(void **state)
+TEST(luck_makes_no_hypervolume)
 {
     struct study_view v;
     struct rng rng = rng_seed(9);
 
-    (void)state;
     begin(&v, "first", "");
     for (int i = 0; i < 40; i++) /* seeds scatter as widely as they can, configs do not matter */
         put(&v, (i / 4) / 10.0, 256, "adam", rng_f64(&rng) < 0.1 ? 1.0 : 0.3 + 0.02 * rng_f64(&rng),
@@ -221,14 +212,13 @@ static void luck_makes_no_hypervolume(void **state)
 /* ---- calibration ---- */
 
 /* Three proposals of an expected score of 0.5 with an sd of 0.1, and of an expected cost of 10 with a factor of 1.1. */
-static void proposals_are_held_against_their_predictions(void **state)
+TEST(proposals_are_held_against_their_predictions)
 {
     static const double scores[] = {0.5, 0.75, 0.4, 0.9}, costs[] = {10, 10, 20, 10};
     struct study_view v;
     struct foresight f;
     char text[FORESIGHT_TEXT_MAX];
 
-    (void)state;
     begin(&v, "first", "");
     foresight_make(&v, &f);
     assert_int_equal(f.n, 0);
@@ -250,13 +240,12 @@ static void proposals_are_held_against_their_predictions(void **state)
     study_view_free(&v);
 }
 
-static void fresh_seeds_meet_what_was_predicted_before_them(void **state)
+TEST(fresh_seeds_meet_what_was_predicted_before_them)
 {
     struct study_view v;
     struct calibration a, b;
     struct rng rng = rng_seed(3);
 
-    (void)state;
     begin(&v, "first", "");
     for (int i = 0; i < 48; i++) { /* every fourth is a fresh seed of the config two before */
         double gamma = (i % 4 == 3 ? i - 2 : i) / 48.0;
@@ -284,7 +273,7 @@ static void fresh_seeds_meet_what_was_predicted_before_them(void **state)
 
 /* ---- several studies ---- */
 
-static void studies_of_one_search_attain_together(void **state)
+TEST(studies_of_one_search_attain_together)
 {
     struct study_view v[5];
     struct study_view *views[5];
@@ -292,7 +281,6 @@ static void studies_of_one_search_attain_together(void **state)
     struct error err = {ST_OK, ""};
     char config[120];
 
-    (void)state;
     for (int i = 0; i < 5; i++) { /* the last one has another game */
         snprintf(config, sizeof config,
                  "[env]\nname = %s\n[train]\ntotal_timesteps = 1000\n[sweep]\nseed = %d\nlauncher = %s\n",
@@ -336,18 +324,4 @@ static void studies_of_one_search_attain_together(void **state)
         study_view_free(&v[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(interquartile_means_leave_out_the_ends),
-        cmocka_unit_test(rules_name_where_trials_fail),
-        cmocka_unit_test(chance_makes_no_rule),
-        cmocka_unit_test(more_work_is_worth_what_the_last_was),
-        cmocka_unit_test(luck_makes_no_hypervolume),
-        cmocka_unit_test(proposals_are_held_against_their_predictions),
-        cmocka_unit_test(fresh_seeds_meet_what_was_predicted_before_them),
-        cmocka_unit_test(studies_of_one_search_attain_together),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("findings")

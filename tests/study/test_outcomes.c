@@ -1,15 +1,10 @@
 /* test_outcomes.c - limits of outcomes and the third objective: read from a config, kept in the store's space, judged of
  * trials, moved by a resumed study. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
@@ -45,13 +40,12 @@ static void check_outcomes(const struct outcomes *o)
     assert_int_equal(outcomes_needed(o, needed), 3); /* memory once */
 }
 
-static void limits_are_read_and_kept(void **state)
+TEST(limits_are_read_and_kept)
 {
     struct setup *setup, *again = NULL;
     struct search s, stored;
     char *json, *ini = NULL, text[300];
 
-    (void)state;
     OK(load(PROGRAM "objective = memory\nobjective_goal = maximize\nobjective_scale = log\n" RANGE
                     "[sweep.limit.mem]\nmetric = memory\nmax = 4G\n[sweep.limit.loss]\nmin = 0.1\n"
                     "[sweep.limit.drift]\nmetric = Drift/Mean\nmin = -1\nmax = 1\n"
@@ -75,11 +69,10 @@ static void limits_are_read_and_kept(void **state)
     close_all(setup, &s);
 }
 
-static void later_sources_win(void **state)
+TEST(later_sources_win)
 {
     struct setup *setup = NULL;
 
-    (void)state;
     OK(setup_create(&setup, err));
     OK(config_load_text(setup->config, "a.ini", PROGRAM "[sweep.limit.loss]\nmin = 1\nmax = 2\n", err));
     OK(config_set(setup->config, CONFIG_COMMAND, "sweep.limit.loss.max", "3", "command line", err));
@@ -103,11 +96,10 @@ static void fails_with(const char *text, const char *says)
         fail_msg("\"%s\" is not in: %s", says, err.text);
 }
 
-static void wrong_limits_are_refused(void **state)
+TEST(wrong_limits_are_refused)
 {
     char many[2000] = PROGRAM RANGE;
 
-    (void)state;
     fails_with(PROGRAM RANGE "[sweep.limit.a]\nmaxx = 3\n",
                "t.ini:8: [sweep.limit.a] has metric, min and max, and no maxx");
     fails_with(PROGRAM RANGE "[sweep.limit.a]\nmax = much\n", "t.ini:8: [sweep.limit.a] has max = much; a number");
@@ -138,14 +130,13 @@ static struct gp_trial judge(const struct search *s, const char *outcomes)
     return row;
 }
 
-static void trials_are_judged(void **state)
+TEST(trials_are_judged)
 {
     struct setup *setup;
     struct search s;
     struct gp_trial row;
     char text[300];
 
-    (void)state;
     OK(load(PROGRAM "objective = memory\nobjective_scale = log\n" RANGE "[sweep.limit.loss]\nmin = 0.1\nmax = 0.5\n",
             &setup, &s, err));
     row = judge(&s, "{\"loss\":0.5,\"memory\":100}");
@@ -169,7 +160,7 @@ static void trials_are_judged(void **state)
     close_all(setup, &s);
 }
 
-static void results_are_settled(void **state)
+TEST(results_are_settled)
 {
     struct setup *setup;
     struct search s;
@@ -177,7 +168,6 @@ static void results_are_settled(void **state)
     struct trial_result r = {.state = TRIAL_DONE, .score = 0.5, .cost_s = 3, .env_steps = 70, .perf = NAN};
     cJSON *given = cJSON_CreateObject();
 
-    (void)state;
     OK(load(PROGRAM "objective = env_steps\nmetric = acc\n" RANGE "[sweep.limit.memory]\nmax = 5\n"
                     "[sweep.limit.acc]\nmin = 0\n[sweep.limit.cost]\nmax = 9\n",
             &setup, &s, err));
@@ -206,14 +196,13 @@ static void results_are_settled(void **state)
     close_all(setup, &s);
 }
 
-static void bounds_move_and_metrics_stay(void **state)
+TEST(bounds_move_and_metrics_stay)
 {
     struct setup *setup, *other;
     struct search s, want;
     struct error why = {0};
     bool changed;
 
-    (void)state;
     OK(load(PROGRAM RANGE "[sweep.limit.loss]\nmax = 1\n", &setup, &s, err));
     OK(load(PROGRAM RANGE "[sweep.limit.loss]\nmax = 2\n", &other, &want, err));
     OK(search_widen(&s, &want, &changed, err));
@@ -233,12 +222,4 @@ static void bounds_move_and_metrics_stay(void **state)
     close_all(setup, &s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_read_and_kept), cmocka_unit_test(later_sources_win),
-        cmocka_unit_test(wrong_limits_are_refused), cmocka_unit_test(trials_are_judged),
-        cmocka_unit_test(results_are_settled),      cmocka_unit_test(bounds_move_and_metrics_stay),
-    };
-    return cmocka_run_group_tests_name("study.outcomes", tests, NULL, NULL);
-}
+TEST_PROGRAM("study.outcomes")

@@ -1,14 +1,9 @@
 /* test_rounds.c - lists of games, and what the runs of a configuration on several games come to. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
@@ -57,11 +52,10 @@ static void assert_missing(const struct study_view *v, size_t of, size_t env)
     assert_int_equal(v->missing.env, env);
 }
 
-static void a_config_counts_when_it_was_trained_on_all(void **state)
+TEST(a_config_counts_when_it_was_trained_on_all)
 {
     struct study_view v;
 
-    (void)state;
     for (int maximize = 0; maximize < 2; maximize++) {
         const double sign = maximize ? 1 : -1;
         begin(&v, maximize);
@@ -101,11 +95,10 @@ static void a_config_counts_when_it_was_trained_on_all(void **state)
 }
 
 /* A run that fails leaves its round without a result, until the same game is given again. */
-static void a_failure_costs_its_round(void **state)
+TEST(a_failure_costs_its_round)
 {
     struct study_view v;
 
-    (void)state;
     begin(&v, true);
     add(&v, 0.5, "pong", TRIAL_DONE, 0.9, 100);
     add(&v, 0.5, "breakout", TRIAL_FAILED, NAN, 10);
@@ -131,11 +124,10 @@ static void a_failure_costs_its_round(void **state)
     study_view_free(&v);
 }
 
-static void lists_of_games(void **state)
+TEST(lists_of_games)
 {
     struct sweep_envs a, b;
 
-    (void)state;
     OK(sweep_envs_parse(" pong,breakout\t, gym:CartPole-v1", "x.ini:3", &a, err));
     assert_int_equal(a.n, 3);
     assert_string_equal(a.names[2], "gym:CartPole-v1");
@@ -154,13 +146,4 @@ static void lists_of_games(void **state)
     sweep_envs_free(&a);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_config_counts_when_it_was_trained_on_all),
-        cmocka_unit_test(a_failure_costs_its_round),
-        cmocka_unit_test(lists_of_games),
-    };
-
-    return cmocka_run_group_tests_name("study of several games", tests, NULL, NULL);
-}
+TEST_PROGRAM("study of several games")

@@ -1,14 +1,9 @@
 /* test_search.c - search spaces out of configs, their JSON, the foreign dialect. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -30,13 +25,12 @@
 #include "tests/check.h"
 #include "tests/study/load_search.h"
 
-static void spaces_are_read(void **state)
+TEST(spaces_are_read)
 {
     struct setup *setup;
     struct search s;
     const struct space_param *p;
 
-    (void)state;
     OK(load("[env]\nname = breakout\n[train]\nlearning_rate = 0.02\n"
             "[sweep.train.learning_rate]\n"
             "[sweep.train.total_timesteps]\ndistribution = log_normal\nmin = 1M\nmax = 3e8\nmean = 2e7\n"
@@ -74,7 +68,7 @@ static void spaces_are_read(void **state)
 
 #define GAME "[env]\nname = squared\n"
 
-static void wrong_spaces_name_the_line(void **state)
+TEST(wrong_spaces_name_the_line)
 {
     static const struct {
         const char *text, *says;
@@ -99,7 +93,6 @@ static void wrong_spaces_name_the_line(void **state)
     };
     char text[512];
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct setup *setup;
         struct search s;
@@ -109,7 +102,7 @@ static void wrong_spaces_name_the_line(void **state)
 }
 
 /* Ranges that nobody gave: around the config's sizes, as far as the trainer takes them with the rest of the config. */
-static void usual_ranges_can_be_trained(void **state)
+TEST(usual_ranges_can_be_trained)
 {
     static const struct {
         const char *text;
@@ -127,7 +120,6 @@ static void usual_ranges_can_be_trained(void **state)
     struct search s;
     double x[1];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[512];
         snprintf(text, sizeof text, GAME "%s", cases[i].text);
@@ -142,7 +134,7 @@ static void usual_ranges_can_be_trained(void **state)
 
 /* The first trial is the config and not what a scale makes of it; where it is out of the space, or another start is
  * asked for, none is. */
-static void the_config_is_a_point_or_is_not(void **state)
+TEST(the_config_is_a_point_or_is_not)
 {
     static const struct {
         const char *text;
@@ -159,7 +151,6 @@ static void the_config_is_a_point_or_is_not(void **state)
         {"[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n", false, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[512];
         struct setup *setup;
@@ -184,7 +175,7 @@ static size_t param_at(const struct search *s, const char *key)
 }
 
 /* An option whose effect hangs on another one is conditional, out, or as any other. */
-static void dependent_parameters_are_conditional(void **state)
+TEST(dependent_parameters_are_conditional)
 {
     static const char text[] =
         GAME "[policy]\ncore = none\n[sweep.train.beta2]\n[sweep.train.gamma]\n[sweep.train.optimizer]\n"
@@ -195,7 +186,6 @@ static void dependent_parameters_are_conditional(void **state)
     double x[SPACE_MAX_DIM] = {0};
     size_t beta2, optimizer, beta0, alpha, rho;
 
-    (void)state;
     OK(load(text, &setup, &s, err));
     beta2 = param_at(&s, "train.beta2"), optimizer = param_at(&s, "train.optimizer");
     beta0 = param_at(&s, "train.prio_beta0"), alpha = param_at(&s, "train.prio_alpha"),
@@ -252,7 +242,7 @@ static void dependent_parameters_are_conditional(void **state)
 }
 
 /* Asked without a config for each point, the trainer says what it says to a trial that has one. */
-static void impossible_points_are_known(void **state)
+TEST(impossible_points_are_known)
 {
     static const char text[] =
         GAME "[train]\ntotal_timesteps = 50k\n[sweep.train.total_agents]\nmin = 16\nmax = 4096\n[sweep.train.horizon]\n"
@@ -264,7 +254,6 @@ static void impossible_points_are_known(void **state)
     struct rng rng = rng_seed(3);
     size_t n_legal = 0, n = 400;
 
-    (void)state;
     OK(load(text, &setup, &s, err));
     check = trial_check_create(setup, &s);
     for (size_t t = 0; t < n; t++) {
@@ -293,7 +282,7 @@ static void impossible_points_are_known(void **state)
 }
 
 /* A stored space takes wider ranges and new choices; points keep their numbers, and a condition knows the new choice. */
-static void a_stored_space_becomes_wider(void **state)
+TEST(a_stored_space_becomes_wider)
 {
     static const char lr[] = "[sweep.train.learning_rate]\nmin = 0.01\nmax = 0.1\n",
                       layers[] = "[sweep.policy.num_layers]\n";
@@ -302,7 +291,6 @@ static void a_stored_space_becomes_wider(void **state)
     char text[1024];
     bool wider;
 
-    (void)state;
     snprintf(text, sizeof text, GAME "%s[sweep.policy.core]\nvalues = none, mlp\n%s", lr, layers);
     OK(load(text, &setup, &s, err));
     snprintf(text, sizeof text,
@@ -354,14 +342,13 @@ static void a_stored_space_becomes_wider(void **state)
 }
 
 /* A stored space as sections of a config is that space again. */
-static void a_space_survives_ini(void **state)
+TEST(a_space_survives_ini)
 {
     struct setup *setup, *again;
     struct search s, back;
     struct strbuf ini;
     char *json, *json_back;
 
-    (void)state;
     OK(load(GAME "[sweep.train.learning_rate]\n[sweep.train.gamma]\nmean = "
                  "0.9\n[sweep.policy.hidden_size]\n[sweep.train.beta2]\n"
                  "[sweep.train.optimizer]\n[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n"
@@ -384,7 +371,7 @@ static void a_space_survives_ini(void **state)
 }
 
 /* Whatever option a space takes, a trial takes too; the rest is refused before a study is stored. */
-static void what_is_searched_a_trial_takes(void **state)
+TEST(what_is_searched_a_trial_takes)
 {
     const struct opt_table *tables[] = {&env_find("squared")->options,
                                         &frames_opt_table,
@@ -394,7 +381,6 @@ static void what_is_searched_a_trial_takes(void **state)
                                         &track_opt_table};
     size_t n_taken = 0, n_refused = 0;
 
-    (void)state;
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             const struct opt_def *opt = &tables[t]->defs[i];
@@ -432,7 +418,7 @@ static void what_is_searched_a_trial_takes(void **state)
     assert_true(n_taken > 20 && n_refused > 20);
 }
 
-static void spaces_and_points_survive_json(void **state)
+TEST(spaces_and_points_survive_json)
 {
     const char *text = GAME
         "[sweep.train.learning_rate]\n[sweep.train.optimizer]\n[sweep.train.norm_adv]\n[sweep.policy.hidden_size]\n"
@@ -442,7 +428,6 @@ static void spaces_and_points_survive_json(void **state)
     char *json, *json_back, *params, value[64];
     double x[5] = {0.1 / 3, 1, 0, 64, 12345678}, y[5];
 
-    (void)state;
     OK(load(text, &setup, &s, err));
     json = search_to_json(&s);
     OK(search_from_json(json, &back, err));
@@ -470,7 +455,7 @@ static void spaces_and_points_survive_json(void **state)
     mem_free(params);
 }
 
-static void damaged_spaces_are_refused(void **state)
+TEST(damaged_spaces_are_refused)
 {
     static const char *const bad[] = {
         "",
@@ -487,7 +472,6 @@ static void damaged_spaces_are_refused(void **state)
     };
     struct search s;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct error err = {0};
         if (search_from_json(bad[i], &s, &err) == ST_OK)
@@ -496,22 +480,20 @@ static void damaged_spaces_are_refused(void **state)
     }
 }
 
-static void methods_match_gp(void **state)
+TEST(methods_match_gp)
 {
-    (void)state;
     assert_string_equal(sweep_opt_table.defs[0].key, "method");
     assert_string_equal(sweep_opt_table.defs[0].choices, suggest_method_names());
 }
 
 /* Our methods are themselves; PufferLib's, in any case, are read as `pareto`. */
-static void methods_of_others_are_read_as_pareto(void **state)
+TEST(methods_of_others_are_read_as_pareto)
 {
     static const char *const words[][2] = {{"pareto", "pareto"},  {"random", "random"},  {"sobol", "sobol"},
                                            {"protein", "pareto"}, {"carbs", "pareto"},   {"Protein", "pareto"},
                                            {"CARBS", "pareto"},   {"PROTEIN", "pareto"}, {"ParetoGenetic", "pareto"}};
     char text[128];
 
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         struct setup *setup;
         struct search s;
@@ -525,7 +507,7 @@ static void methods_of_others_are_read_as_pareto(void **state)
 }
 
 /* Every bound that is advised is one that the program takes, for each option, scale and side; none beyond the limit. */
-static void advised_bounds_are_allowed(void **state)
+TEST(advised_bounds_are_allowed)
 {
     static const struct opt_def layers = {.key = "layers", .type = OPT_INT, .min = 0, .max = 16};
     static const struct opt_def width = {.key = "width", .type = OPT_INT, .min = 1, .max = 1000};
@@ -557,7 +539,6 @@ static void advised_bounds_are_allowed(void **state)
         {&rate, SPACE_LOG, 1e-3, 0.1, -1, 3.1622776601683795e-4, 3.162e-4},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct space_param p = {.key = "train.x", .scale = cases[i].scale, .min = cases[i].min, .max = cases[i].max};
         struct space space = {.dim = 1};
@@ -578,7 +559,7 @@ static void advised_bounds_are_allowed(void **state)
 }
 
 /* What the models may see of a trial: finite, cheap runs at a cost above 0, scores turned round. */
-static void costs_and_scores_are_judged(void **state)
+TEST(costs_and_scores_are_judged)
 {
     struct study study = {.maximize = false};
     const double odd[] = {NAN, INFINITY, -INFINITY};
@@ -586,7 +567,6 @@ static void costs_and_scores_are_judged(void **state)
     struct search *search = search_create();
     struct gp_trial row;
 
-    (void)state;
     for (enum search_cost cost = SEARCH_COST_WALL; cost <= SEARCH_COST_STEPS; cost++) {
         search->cost = cost;
         study_judge(&study, search, &t, &row);
@@ -607,25 +587,4 @@ static void costs_and_scores_are_judged(void **state)
     search_destroy(search);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spaces_are_read),
-        cmocka_unit_test(wrong_spaces_name_the_line),
-        cmocka_unit_test(usual_ranges_can_be_trained),
-        cmocka_unit_test(the_config_is_a_point_or_is_not),
-        cmocka_unit_test(dependent_parameters_are_conditional),
-        cmocka_unit_test(impossible_points_are_known),
-        cmocka_unit_test(a_stored_space_becomes_wider),
-        cmocka_unit_test(a_space_survives_ini),
-        cmocka_unit_test(what_is_searched_a_trial_takes),
-        cmocka_unit_test(spaces_and_points_survive_json),
-        cmocka_unit_test(damaged_spaces_are_refused),
-        cmocka_unit_test(methods_match_gp),
-        cmocka_unit_test(costs_and_scores_are_judged),
-        cmocka_unit_test(methods_of_others_are_read_as_pareto),
-        cmocka_unit_test(advised_bounds_are_allowed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("search")

@@ -1,14 +1,9 @@
 /* test_space_rules.c - when, require, step, ordered and freeze, for Trawl's own options and for those of a program: what
  * becomes of them in the space, that they survive the store, and that widening keeps to them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/config/config.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -42,13 +37,12 @@ static void close_all(struct setup *setup, struct search *s)
     setup_destroy(setup);
 }
 
-static void options_depend_by_when(void **state)
+TEST(options_depend_by_when)
 {
     struct setup *setup;
     struct search s;
     const struct space_param *p;
 
-    (void)state;
     OK(load(TRAINER "[sweep.policy.core]\nvalues = mlp, mingru, lstm\n"
                     "[sweep.train.horizon]\nmin = 8\nmax = 64\nwhen = policy.core == lstm or policy.core == mingru\n"
                     "[sweep.train.gamma]\nwhen = train.horizon > 16\n"
@@ -65,13 +59,12 @@ static void options_depend_by_when(void **state)
     close_all(setup, &s);
 }
 
-static void circles_and_two_parents_are_refused(void **state)
+TEST(circles_and_two_parents_are_refused)
 {
     struct setup *setup;
     struct search s;
     struct error why = {0};
 
-    (void)state;
     assert_int_equal(
         load(PROGRAM "[sweep.a]\ntype = bool\nwhen = b == true\n[sweep.b]\ntype = bool\nwhen = a\n", &setup, &s, &why),
         ST_CONFIG);
@@ -90,7 +83,7 @@ static void circles_and_two_parents_are_refused(void **state)
 }
 
 /* Of the proposals none is forbidden, and those beside the rule are found to be. */
-static void proposals_keep_to_requirements(void **state)
+TEST(proposals_keep_to_requirements)
 {
     struct setup *setup;
     struct search s;
@@ -98,7 +91,6 @@ static void proposals_keep_to_requirements(void **state)
     struct rng rng = rng_seed(3);
     size_t n_allowed = 0;
 
-    (void)state;
     OK(load(TRAINER "[sweep]\nrequire = train.minibatch_size <= train.total_agents * train.horizon / 4\n"
                     "[sweep.train.minibatch_size]\nmin = 64\nmax = 2048\n[sweep.train.horizon]\nmin = 8\nmax = 64\n",
             &setup, &s, err));
@@ -153,7 +145,7 @@ static void same_space(const struct search *a, const struct search *b)
     }
 }
 
-static void a_program_survives_the_store(void **state)
+TEST(a_program_survives_the_store)
 {
     struct setup *setup, *stored = NULL, *again;
     struct search s, loaded, resumed;
@@ -161,7 +153,6 @@ static void a_program_survives_the_store(void **state)
     double x[SPACE_MAX_DIM], y[SPACE_MAX_DIM];
     struct strbuf ini;
 
-    (void)state;
     OK(load(ALL_KINDS, &setup, &s, err));
     assert_int_equal(s.space.dim, 5); /* old is frozen */
     assert_string_equal(config_peek(setup->config, "param.old"), "0.5");
@@ -194,7 +185,7 @@ static void a_program_survives_the_store(void **state)
     close_all(setup, &s);
 }
 
-static void widening_keeps_the_rules(void **state)
+TEST(widening_keeps_the_rules)
 {
     static const struct {
         const char *from, *to, *says; /* NULL: it becomes wider */
@@ -209,7 +200,6 @@ static void widening_keeps_the_rules(void **state)
         {"values = s, m, l", "values = s, m, l, xl", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct setup *setup, *other;
         struct search s, want;
@@ -233,7 +223,7 @@ static void widening_keeps_the_rules(void **state)
 }
 
 /* What the words of a command become. */
-static void commands_are_filled_in(void **state)
+TEST(commands_are_filled_in)
 {
     static const struct {
         const char *command, *words;
@@ -247,7 +237,6 @@ static void commands_are_filled_in(void **state)
         {"awk '{ print }' {} {1} {{name}} {{ a}}", "awk|{ print }|{}|{1}|{name}|{{|a}}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct program_place place = {.config = "/c", .dir = "/d", .study = "s", .trial = 7, .seed = 9};
         struct setup *setup = NULL;
@@ -270,12 +259,4 @@ static void commands_are_filled_in(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_depend_by_when),         cmocka_unit_test(circles_and_two_parents_are_refused),
-        cmocka_unit_test(proposals_keep_to_requirements), cmocka_unit_test(a_program_survives_the_store),
-        cmocka_unit_test(widening_keeps_the_rules),       cmocka_unit_test(commands_are_filled_in),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("space_rules")

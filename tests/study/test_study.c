@@ -1,13 +1,9 @@
 /* test_study.c - a study in memory: its rows, costs and scores; the timeline, the command that continues it, the head of
  * an export. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #include <math.h>
 
@@ -51,14 +47,13 @@ static struct trial done(int64_t number, const char *params, double score, int64
 }
 
 /* A row that cannot be read is there, with what can be; the others stay as they are. */
-static void rows_are_put(void **state)
+TEST(rows_are_put)
 {
     struct study_view v;
     struct trial trials[] = {done(0, "{\"train.gamma\":0.5,\"train.optimizer\":\"muon\"}", 3, 100),
                              done(1, "{\"train.gamma\":0.25}", 2, 200), done(2, "no object", 4, 300)};
     struct trial again = done(0, "{}", 1, 400);
 
-    (void)state;
     begin(&v);
     OK(study_view_put(&v, 0, &trials[0], err));
     assert_int_equal(study_view_put(&v, 1, &trials[1], NULL), ST_CORRUPT);
@@ -77,12 +72,11 @@ static void rows_are_put(void **state)
     study_view_free(&v);
 }
 
-static void scores_and_costs_have_one_direction(void **state)
+TEST(scores_and_costs_have_one_direction)
 {
     const struct study up = {.maximize = true}, down = {.maximize = false};
     struct trial t = {.state = TRIAL_RUNNING, .cost_s = 2, .device_s = 3};
 
-    (void)state;
     assert_true(study_better(&up, 2, 1) && !study_better(&up, 1, 2) && !study_better(&up, 1, 1));
     assert_true(study_better(&down, 1, 2) && !study_better(&down, 2, 1));
     assert_true(study_better(&down, 1, NAN) && !study_better(&down, NAN, 1) && !study_better(&up, NAN, NAN));
@@ -95,7 +89,7 @@ static void scores_and_costs_have_one_direction(void **state)
 }
 
 /* A trial counts 50 s of training over two attempts; the second, which is shown, took 10 s. */
-static void no_slot_trains_longer_than_it_is_busy(void **state)
+TEST(no_slot_trains_longer_than_it_is_busy)
 {
     struct trial trials[] = {
         {.slot = (char *)"cpu/0", .started_ms = 100000, .finished_ms = 110000, .cost_s = 50, .attempt = 2},
@@ -104,14 +98,13 @@ static void no_slot_trains_longer_than_it_is_busy(void **state)
     cJSON *json = timeline_to_json(&v), *slot = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "slots"), 0);
     double busy = 0, training = 0, idle = 0;
 
-    (void)state;
     assert_true(json_get_f64(slot, "busy_s", &busy) && json_get_f64(slot, "training_s", &training) &&
                 json_get_f64(slot, "idle_s", &idle));
     assert_true(busy == 18 && training == 16 && idle == 2);
     cJSON_Delete(json);
 }
 
-static void the_limit_that_ended_it_is_raised(void **state)
+TEST(the_limit_that_ended_it_is_raised)
 {
     static const struct {
         enum study_state state;
@@ -129,7 +122,6 @@ static void the_limit_that_ended_it_is_raised(void **state)
     struct study_view v = {.study = {.name = (char *)"first"}, .n = 3, .trials = trials, .gp = gp};
     char want[160];
 
-    (void)state;
     v.study.limits.trials_max = 4;
     v.study.limits.budget_s = 1800;
     v.study.limits.wall_max_s = 90;
@@ -164,7 +156,7 @@ static void the_limit_that_ended_it_is_raised(void **state)
     strbuf_free(&out);
 }
 
-static void the_head_of_an_export_names_the_store(void **state)
+TEST(the_head_of_an_export_names_the_store)
 {
     const struct study study = {.name = (char *)"first", .metric = (char *)"score", .program = (char *)"trawl"};
     const struct trial trial = {.number = 4,
@@ -177,22 +169,10 @@ static void the_head_of_an_export_names_the_store(void **state)
     const struct export_reason why = {"best", NULL, "/a b/x.db", {.n_seeds = 1}};
     struct strbuf out;
 
-    (void)state;
     strbuf_init(&out, 1 << 20);
     OK(export_build(&study, &trial, &why, EXPORT_INI, &out, err));
     assert_non_null(strstr(out.text, "`trawl rerun first --store '/a b/x.db' --trial 4 --seeds 5`"));
     strbuf_free(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_put),
-        cmocka_unit_test(scores_and_costs_have_one_direction),
-        cmocka_unit_test(no_slot_trains_longer_than_it_is_busy),
-        cmocka_unit_test(the_limit_that_ended_it_is_raised),
-        cmocka_unit_test(the_head_of_an_export_names_the_store),
-    };
-
-    return cmocka_run_group_tests_name("study", tests, NULL, NULL);
-}
+TEST_PROGRAM("study")

@@ -1,17 +1,12 @@
 /* test_cli.c - command lines, times, and the messages between controller and worker. */
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/text/duration.h"
 #include "base/fault.h"
 #include "base/text/json.h"
@@ -21,7 +16,7 @@
 #include "sweep/supervise/worker_process.h"
 #include "tests/check.h"
 
-static void times_are_read_and_shown(void **state)
+TEST(times_are_read_and_shown)
 {
     static const struct {
         const char *text;
@@ -31,7 +26,6 @@ static void times_are_read_and_shown(void **state)
     char buf[32];
     double s;
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_true(parse_seconds(good[i].text, &s));
         assert_true(s == good[i].s);
@@ -87,11 +81,10 @@ static enum status parse(struct parsed *p, char **argv, struct error *err)
         "x", __VA_ARGS__, NULL                                                                                         \
     }
 
-static void command_lines(void **state)
+TEST(command_lines)
 {
     struct parsed p;
 
-    (void)state;
     OK(parse(&p, ARGV("a", "--json", "--store", "f.db", "-n", "12", "--time=2m", "b"), err));
     assert_true(p.flag);
     assert_string_equal(p.text, "f.db");
@@ -130,13 +123,12 @@ static void make_pair(struct proto *a, struct proto *b)
     proto_create(b, fds[1], fds[1]);
 }
 
-static void messages_arrive_whole_and_in_order(void **state)
+TEST(messages_arrive_whole_and_in_order)
 {
     struct proto a, b;
     cJSON *message;
     int64_t n = 0;
 
-    (void)state;
     make_pair(&a, &b);
     for (int i = 0; i < 3; i++) {
         message = proto_message("metrics");
@@ -167,14 +159,13 @@ static void messages_arrive_whole_and_in_order(void **state)
 }
 
 /* What came while nobody listened, many times what a socket or one message may hold. */
-static void what_was_taken_in_comes_first(void **state)
+TEST(what_was_taken_in_comes_first)
 {
     static char padding[4096];
     struct proto a, b;
     cJSON *message;
     int64_t n = 0;
 
-    (void)state;
     memset(padding, 'x', sizeof padding - 1);
     make_pair(&a, &b);
     for (int i = 0; i < 1000; i++) {
@@ -204,14 +195,13 @@ static void what_was_taken_in_comes_first(void **state)
 }
 
 /* A process that is stopped takes nothing: who sends to it is not held up. */
-static void who_takes_nothing_is_given_up(void **state)
+TEST(who_takes_nothing_is_given_up)
 {
     struct proto a, b;
     struct error why = {0};
     enum status rc = ST_OK;
     int n = 0;
 
-    (void)state;
     make_pair(&a, &b);
     a.send_ms = 50;
     while (rc == ST_OK && n++ < 1000000)
@@ -222,7 +212,7 @@ static void who_takes_nothing_is_given_up(void **state)
     proto_destroy(&b);
 }
 
-static void strangers_are_refused(void **state)
+TEST(strangers_are_refused)
 {
     static char flood[4096];
     struct proto a, b;
@@ -230,7 +220,6 @@ static void strangers_are_refused(void **state)
     struct error err = {0};
     enum status rc = ST_OK;
 
-    (void)state;
     make_pair(&a, &b);
     assert_int_equal(write(a.out_fd, "GET / HTTP/1.1\r\n", 16), 16);
     assert_int_equal(proto_receive(&b, 1000, &message, &err), ST_CORRUPT);
@@ -247,11 +236,10 @@ static void strangers_are_refused(void **state)
     proto_destroy(&b);
 }
 
-static void no_fork_no_worker(void **state)
+TEST(no_fork_no_worker)
 {
     static struct worker worker; /* zeroed */
 
-    (void)state;
     fault_arm(FAULT_FORK, 1);
     FAILS(worker_spawn(&worker, err), ST_IO, "cannot start a worker");
     assert_true(fault_disarm(FAULT_FORK));
@@ -262,18 +250,8 @@ static void no_fork_no_worker(void **state)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* as in the program */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_are_read_and_shown),
-        cmocka_unit_test(command_lines),
-        cmocka_unit_test(messages_arrive_whole_and_in_order),
-        cmocka_unit_test(what_was_taken_in_comes_first),
-        cmocka_unit_test(who_takes_nothing_is_given_up),
-        cmocka_unit_test(strangers_are_refused),
-        cmocka_unit_test(no_fork_no_worker),
-    };
-
     (void)argv;
     if (argc > 1)
         return 2; /* started as a worker of its own, it would run itself for ever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases("cli", NULL, NULL);
 }

@@ -141,13 +141,12 @@ static size_t planned(const struct trainer *t, const char *what)
     return 0;
 }
 
-static void test_a_quarter_of_the_memory(void **unused)
+TEST(a_quarter_of_the_memory)
 {
     static const char *const what[] = {"rollout observations", "minibatch observations"};
     struct setup s[2];
     struct trainer *t[2];
 
-    (void)unused;
     for (int bytes = 0; bytes < 2; bytes++) {
         dot_open(&s[bytes], bytes != 0 ? BYTES : FLOATS);
         t[bytes] = setup_trainer(&s[bytes]);
@@ -201,9 +200,8 @@ static void check_same(enum form form, int variant, double e3b_coef, bool norm_o
     }
 }
 
-static void test_bytes_train_as_floats_do(void **unused)
+TEST(bytes_train_as_floats_do)
 {
-    (void)unused;
     for (int list = 0; list < 2; list++)
         for (int variant = 0; variant < 6; variant++) {
             with_list = list != 0;
@@ -218,7 +216,7 @@ static void test_bytes_train_as_floats_do(void **unused)
 }
 
 /* For a device that has no rows of both: the batch gives floats, by parts too, and of truncated episodes the last ones. */
-static void test_a_batch_widens(void **unused)
+TEST(a_batch_widens)
 {
     static const struct env_def *const defs[2] = {&dot_mixed_def, &dot_floats_def};
     struct dot_settings settings = {0};
@@ -227,7 +225,6 @@ static void test_a_batch_widens(void **unused)
     uint8_t terms[6], truncs[6];
     int32_t actions[6];
 
-    (void)unused;
     for (n_mixed = 2; n_mixed <= LIST; n_mixed++) {
         for (int i = 0; i < 2; i++) {
             OK(env_batch_create(&batch[i], defs[i], &settings, 6, rng_seed(3), err));
@@ -263,13 +260,12 @@ static void test_a_batch_widens(void **unused)
 }
 
 /* What is no byte is normalised as where nothing is: against a grid of zeros, which stay 0. Bytes are not touched. */
-static void test_the_floats_are_normalised(void **unused)
+TEST(the_floats_are_normalised)
 {
     struct setup s;
     struct trainer *t;
     const uint8_t *obs;
 
-    (void)unused;
     dark = true;
     for (int variant = 0; variant < 6; variant++)
         check_same(MIXED, variant, 0.0, true);
@@ -293,14 +289,13 @@ static void test_the_floats_are_normalised(void **unused)
 }
 
 /* What is learned beside a grid comes through the list's own weights. */
-static void test_the_list_is_read(void **unused)
+TEST(the_list_is_read)
 {
     struct setup s;
     struct trainer *t;
     float *before, *after;
     size_t at = SIZE_MAX, n, moved = 0;
 
-    (void)unused;
     dot_open(&s, BYTES);
     variant_of(&s, 1);
     t = setup_trainer(&s);
@@ -335,12 +330,11 @@ static void check_frames(const uint8_t *obs, size_t i, int newest)
     }
 }
 
-static void test_stacks_of_a_rollout(void **unused)
+TEST(stacks_of_a_rollout)
 {
     struct setup s;
     struct trainer *t;
 
-    (void)unused;
     dot_open(&s, BYTES);
     s.policy.frame_stack = 3;
     s.train.horizon = 9; /* even instances are truncated by its last step */
@@ -358,12 +352,11 @@ static void test_stacks_of_a_rollout(void **unused)
     setup_close(&s);
 }
 
-static void test_a_run_of_frames_resumes(void **unused)
+TEST(a_run_of_frames_resumes)
 {
     char path[] = "/tmp/trawl-frames-XXXXXX";
     int fd = mkstemp(path);
 
-    (void)unused;
     assert_true(fd >= 0);
     close(fd);
     for (int bytes = 0; bytes < 2; bytes++) {
@@ -391,9 +384,8 @@ static void test_a_run_of_frames_resumes(void **unused)
 }
 
 /* A cue that was shown four steps before the answer: five frames still hold it, three do not. */
-static void test_frames_are_a_memory(void **unused)
+TEST(frames_are_a_memory)
 {
-    (void)unused;
     for (int64_t frames = 3; frames <= 5; frames += 2) {
         struct eval_settings eval = {.episodes = 256, .max_steps = 1000, .greedy = false};
         struct train_result result;
@@ -418,12 +410,11 @@ static void test_frames_are_a_memory(void **unused)
     }
 }
 
-static void test_refused(void **unused)
+TEST(refused)
 {
     struct setup s;
     struct error err = {0};
 
-    (void)unused;
     dot_open(&s, BYTES);
     s.policy.norm_obs = true;
     assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &err), ST_CONFIG);
@@ -436,18 +427,4 @@ static void test_refused(void **unused)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_quarter_of_the_memory),
-        cmocka_unit_test(test_bytes_train_as_floats_do),
-        cmocka_unit_test(test_a_batch_widens),
-        cmocka_unit_test(test_the_floats_are_normalised),
-        cmocka_unit_test(test_the_list_is_read),
-        cmocka_unit_test(test_stacks_of_a_rollout),
-        cmocka_unit_test(test_a_run_of_frames_resumes),
-        cmocka_unit_test(test_frames_are_a_memory),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("bytes")

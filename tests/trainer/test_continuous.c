@@ -27,9 +27,8 @@ static const float *std_row(const struct trainer *t, float *ret_bias)
 
 /* std = fixed is one learned number; state depends on the observation; both start at action_std_init, and the first
  * minibatch has ratios of 1 and the entropy of that deviation. */
-static void deviations_are_learned(void **state)
+TEST(deviations_are_learned)
 {
-    (void)state;
     for (int std = POLICY_STD_FIXED; std <= POLICY_STD_STATE; std++)
         for (int optimizer = 0; optimizer < 2; optimizer++) {
             struct setup s;
@@ -115,23 +114,21 @@ static void check_resume(bool norm)
     setup_close(&s);
 }
 
-static void a_run_resumes(void **state)
+TEST(a_run_resumes)
 {
-    (void)state;
     check_resume(false);
     check_resume(true);
 }
 
 /* After a few rollouts observations have a mean near 0 and a deviation near 1, and so have discounted rewards by their
  * scale; the game's own numbers have not. */
-static void observations_and_rewards_are_normalised(void **state)
+TEST(observations_and_rewards_are_normalised)
 {
     struct setup s;
     struct trainer *t;
     const float *obs;
     size_t n;
 
-    (void)state;
     pendulum_open(&s, 2);
     s.train.learning_rate = 0.0; /* the same policy throughout */
     for (int norm = 0; norm < 2; norm++) {
@@ -189,9 +186,8 @@ static double trained_score(int std, int bounds, bool norm)
     return score.score;
 }
 
-static void pendulum_is_learned(void **state)
+TEST(pendulum_is_learned)
 {
-    (void)state;
     for (int bounds = POLICY_BOUNDS_CLIP; bounds <= POLICY_BOUNDS_TANH; bounds++) {
         double score = trained_score(bounds == POLICY_BOUNDS_CLIP ? POLICY_STD_FIXED : POLICY_STD_STATE, bounds,
                                      bounds == POLICY_BOUNDS_TANH);
@@ -268,9 +264,8 @@ static const struct env_def aim_def = {
     .track_at = offsetof(struct aim_instance, track),
 };
 
-static void choices_and_numbers_are_learned_together(void **state)
+TEST(choices_and_numbers_are_learned_together)
 {
-    (void)state;
     for (int bounds = POLICY_BOUNDS_CLIP; bounds <= POLICY_BOUNDS_TANH; bounds++) {
         struct eval_settings eval = {.episodes = 128, .max_steps = 100, .greedy = true};
         struct train_result result;
@@ -298,14 +293,4 @@ static void choices_and_numbers_are_learned_together(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deviations_are_learned),
-        cmocka_unit_test(a_run_resumes),
-        cmocka_unit_test(observations_and_rewards_are_normalised),
-        cmocka_unit_test(choices_and_numbers_are_learned_together),
-        cmocka_unit_test(pendulum_is_learned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("continuous")

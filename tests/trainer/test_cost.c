@@ -118,32 +118,28 @@ static void run_watched(bool queued, bool wants_always)
     setup_close(&s);
 }
 
-static void test_direct(void **unused)
+TEST(direct)
 {
-    (void)unused;
     run_watched(false, false);
 }
 
-static void test_queued(void **unused)
+TEST(queued)
 {
-    (void)unused;
     run_watched(true, false);
 }
 
-static void test_neighbours_always_want(void **unused)
+TEST(neighbours_always_want)
 {
-    (void)unused;
     run_watched(true, true);
 }
 
 /* A run that ends within its first window was alone all the time. */
-static void test_too_short(void **unused)
+TEST(too_short)
 {
     static struct watch w;
     struct train_result r;
     struct setup s;
 
-    (void)unused;
     setup_long(&s);
     s.train.total_timesteps = 96 * 3;
     struct trainer *t = setup_trainer(&s);
@@ -159,14 +155,13 @@ static void test_too_short(void **unused)
 
 /* Runs of one kind: the first one measures for all, also where it is done after they have come. A run of another kind
  * measures for itself. */
-static void test_one_measures_for_all(void **unused)
+TEST(one_measures_for_all)
 {
     static struct watch w;
     struct train_pace *pace = train_pace_create();
     struct train_result first, r;
     struct setup s;
 
-    (void)unused;
     setup_long(&s);
     for (int i = 0; i < 3; i++) {
         s.train.seed = i;
@@ -193,14 +188,13 @@ static void test_one_measures_for_all(void **unused)
 }
 
 /* A run that fails gives the gate back. */
-static void test_failure_leaves(void **unused)
+TEST(failure_leaves)
 {
     static struct watch w;
     struct error failure = {0};
     struct train_result r;
     struct setup s;
 
-    (void)unused;
     setup_long(&s);
     struct trainer *t = setup_trainer(&s);
     struct train_callbacks callbacks = watch_callbacks(&w, t);
@@ -212,7 +206,7 @@ static void test_failure_leaves(void **unused)
 }
 
 /* What a save takes is not counted, and the file says what was. */
-static void test_saves_are_free(void **unused)
+TEST(saves_are_free)
 {
     static struct watch w;
     char path[] = "/tmp/trawl-cost-XXXXXX";
@@ -220,7 +214,6 @@ static void test_saves_are_free(void **unused)
     struct setup s;
     int fd = mkstemp(path);
 
-    (void)unused;
     assert_true(fd >= 0);
     close(fd);
     setup_long(&s);
@@ -244,16 +237,4 @@ static void test_saves_are_free(void **unused)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct),
-        cmocka_unit_test(test_queued),
-        cmocka_unit_test(test_neighbours_always_want),
-        cmocka_unit_test(test_too_short),
-        cmocka_unit_test(test_one_measures_for_all),
-        cmocka_unit_test(test_failure_leaves),
-        cmocka_unit_test(test_saves_are_free),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("cost")

@@ -189,12 +189,11 @@ static void *lane_run(void *ctx)
 }
 
 /* Trials that share the device, two of them of one shape, give the bytes that they give alone. */
-static void test_side_by_side(void **unused)
+TEST(side_by_side)
 {
     static const size_t variant[] = {3, 3, 1, 5};
     struct lane lanes[4] = {0};
 
-    (void)unused;
     for (size_t i = 0; i < 4; i++) {
         setup_variant(&lanes[i].setup, &variants[variant[i]]);
         lanes[i].setup.train.seed = (int64_t)i;
@@ -296,13 +295,12 @@ static void test_checkpoint_crosses(void **state)
     setup_close(&cpu);
 }
 
-static void test_failure_is_found(void **unused)
+TEST(failure_is_found)
 {
     struct error failure = {0};
     struct setup s;
     enum status rc = ST_OK;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     struct trainer *t = setup_trainer(&s);
     iterate(t, 4);
@@ -316,13 +314,12 @@ static void test_failure_is_found(void **unused)
     setup_close(&s);
 }
 
-static void test_too_large(void **unused)
+TEST(too_large)
 {
     struct error failure = {0};
     struct trainer *t = NULL;
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[3]);
     s.train.total_agents = 1 << 20;
     s.train.horizon = 1024;
@@ -348,24 +345,25 @@ int main(int argc, char **argv)
     OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5),        \
         OF_VARIANT(f, 6), OF_VARIANT(f, 7), OF_VARIANT(f, 8), OF_VARIANT(f, 9), OF_VARIANT(f, 10), OF_VARIANT(f, 11),  \
         OF_VARIANT(f, 12), OF_VARIANT(f, 13), OF_VARIANT(f, 14)
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest of_variants[] = {
         OF_EACH_VARIANT(test_recorded_or_not),    OF_EACH_VARIANT(test_cached_or_new),
         OF_EACH_VARIANT(test_short_last_rollout), OF_EACH_VARIANT(test_resume),
         OF_EACH_VARIANT(test_holds_shorter_runs), OF_VARIANT(test_checkpoint_crosses, 0),
         OF_VARIANT(test_checkpoint_crosses, 1),   OF_VARIANT(test_checkpoint_crosses, 2),
-        OF_VARIANT(test_checkpoint_crosses, 6),   cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_failure_is_found),  cmocka_unit_test(test_too_large),
+        OF_VARIANT(test_checkpoint_crosses, 6),
     };
     _Static_assert(sizeof variants / sizeof variants[0] == 15, "each has a test of each kind");
     char reason[256];
 
-    if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
+    for (size_t i = 0; i < sizeof of_variants / sizeof of_variants[0]; i++)
+        unit_test_add(0, of_variants[i]);
+    if (test_listed(argc > 1 ? argv[1] : NULL))
         return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
     snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-cuda-%d.ckpt", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp",
              (int)getpid());
-    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    int rc = run_cases("trainer on a GPU", NULL, NULL);
     unlink(ckpt_path);
     return rc;
 }

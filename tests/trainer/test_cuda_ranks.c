@@ -26,9 +26,8 @@ static const int counts[] = {2, 4};
 #define N_COUNTS (sizeof counts / sizeof counts[0])
 
 /* The first iteration is plain, the second recorded, later ones are replayed. */
-static void test_learn_as_one_gpu(void **unused)
+TEST(learn_as_one_gpu)
 {
-    (void)unused;
     for (size_t v = 0; v < N_VARIANTS; v++)
         for (size_t c = 0; c < N_COUNTS && counts[c] <= n_gpus; c++) {
             struct trainer *ranks[KERN_RANKS_MAX];
@@ -48,9 +47,8 @@ static void test_learn_as_one_gpu(void **unused)
 }
 
 /* In bf16, with minibatches that take a share of the segments and with priorities: recorded or not, and again. */
-static void test_same_bytes(void **unused)
+TEST(same_bytes)
 {
-    (void)unused;
     for (size_t v = 0; v < 4; v++) {
         struct trainer *t[3];
         struct setup s[3];
@@ -74,9 +72,8 @@ static void test_same_bytes(void **unused)
 }
 
 /* A file of two GPUs is continued by two with the same bytes, and by one. */
-static void test_resume(void **unused)
+TEST(resume)
 {
-    (void)unused;
     for (size_t v = 0; v < N_VARIANTS; v++) {
         struct setup s, other;
         setup_gpu(&s, &variants[v], TRAIN_F32);
@@ -102,13 +99,12 @@ static void test_resume(void **unused)
     }
 }
 
-static void test_more_than_there_are(void **unused)
+TEST(more_than_there_are)
 {
     struct error why = {0};
     struct trainer *t;
     struct setup s;
 
-    (void)unused;
     setup_gpu(&s, &variants[0], TRAIN_F32);
     s.train.devices = 64;
     s.train.total_agents = 64 * 64;
@@ -121,14 +117,13 @@ static void test_more_than_there_are(void **unused)
 static struct setup hung; /* stays: its thread and its devices may use it as long as the process lives */
 
 /* The last test: nothing of the process can use the GPUs after it. */
-static void test_a_rank_that_hangs_is_named(void **unused)
+TEST(a_rank_that_hangs_is_named)
 {
     struct trainer *ranks[KERN_RANKS_MAX];
     struct kern_settings cuda = {.kind = KERN_CUDA};
     struct error why = {0};
     struct train_result r;
 
-    (void)unused;
     setup_open(&hung, &stuck_def, 1);
     kern_close(hung.kern);
     OK(kern_open(&hung.kern, &cuda, err));
@@ -145,13 +140,6 @@ static void test_a_rank_that_hangs_is_named(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learn_as_one_gpu),
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_more_than_there_are),
-        cmocka_unit_test(test_a_rank_that_hangs_is_named),
-    };
     char reason[256];
     int rc;
 
@@ -166,7 +154,7 @@ int main(void)
         printf("# of %d GPUs: what needs four is left out\n", n_gpus);
     snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-cuda-ranks-%d.ckpt",
              getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp", (int)getpid());
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = run_cases("cuda_ranks", NULL, NULL);
     unlink(ckpt_path);
     fflush(NULL);
     _exit(rc); /* the hung rank's thread and its device do not end */

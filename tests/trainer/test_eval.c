@@ -220,11 +220,10 @@ static void check_count(struct trainer *t, int n_games, int quota, int64_t max_s
     assert_false(r.stopped);
 }
 
-static void test_counts(void **unused)
+TEST(counts)
 {
     struct setup s;
 
-    (void)unused;
     setup_open(&s, &lots_def, 2);
     struct trainer *t = setup_trainer(&s);
     check_count(t, 300, 1, 100000);
@@ -236,14 +235,13 @@ static void test_counts(void **unused)
 }
 
 /* What training says favours the short: of the episodes that end, nearly all did at once. */
-static void test_training_is_biased(void **unused)
+TEST(training_is_biased)
 {
     struct eval_settings e;
     struct eval_result r;
     struct train_result trained;
     struct setup s;
 
-    (void)unused;
     setup_open(&s, &lots_def, 1);
     s.train.total_timesteps = 96; /* 8 steps of each agent */
     struct trainer *t = setup_trainer(&s);
@@ -270,13 +268,12 @@ static void assert_same_result(struct eval_result a, struct eval_result b)
     assert_memory_equal(&a, &b, sizeof a);
 }
 
-static void test_leaves_training_alone(void **unused)
+TEST(leaves_training_alone)
 {
     static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
     struct eval_settings e = {.episodes = 40, .agents = 10, .seed = 3, .max_steps = 100000};
     struct eval_result r, again;
 
-    (void)unused;
     for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
         struct setup s;
         setup_game(&s, "cartpole", 2);
@@ -302,13 +299,12 @@ static void test_leaves_training_alone(void **unused)
 }
 
 /* Of the first k lives of all, nearly all would be the short one's. */
-static void test_lives_of_each_agent(void **unused)
+TEST(lives_of_each_agent)
 {
     struct eval_settings e = {.episodes = 60, .seed = 3, .max_steps = 1000};
     struct eval_result r;
     struct setup s;
 
-    (void)unused;
     setup_open(&s, &pair_def, 1);
     struct trainer *t = setup_trainer(&s);
     OK(trainer_eval(t, &e, &r, err));
@@ -324,14 +320,13 @@ static void test_lives_of_each_agent(void **unused)
     setup_close(&s);
 }
 
-static void test_ends(void **unused)
+TEST(ends)
 {
     struct watch w = {.stop_at = 2};
     struct eval_settings e = {.episodes = 40, .seed = 3, .max_steps = 1000, .ctx = &w, .on_progress = watch_progress};
     struct eval_result r;
     struct setup s;
 
-    (void)unused;
     setup_open(&s, &lots_def, 1);
     struct trainer *t = setup_trainer(&s);
     OK(trainer_eval(t, &e, &r, err));
@@ -388,13 +383,12 @@ static struct train_result run_with(struct setup *s, double log_interval_s, int 
 }
 
 /* No metric that may be searched by depends on when reports were made or whether the run was cut in two. */
-static void test_window_is_of_the_run(void **unused)
+TEST(window_is_of_the_run)
 {
     struct setup s;
     int n[3];
     double se;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     struct train_result a = run_with(&s, 1e6, 0, &n[0]), b = run_with(&s, 0.0, 0, &n[1]),
                         c = run_with(&s, 1e6, 17, &n[2]);
@@ -415,15 +409,4 @@ static void test_window_is_of_the_run(void **unused)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_training_is_biased),
-        cmocka_unit_test(test_leaves_training_alone),
-        cmocka_unit_test(test_lives_of_each_agent),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_window_is_of_the_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("eval")

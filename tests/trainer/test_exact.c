@@ -228,11 +228,10 @@ static void check_agent(struct trainer *t, const float *params, size_t n, double
     }
 }
 
-static void test_rollout_reference(void **unused)
+TEST(rollout_reference)
 {
     static const int cores[] = {POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
 
-    (void)unused;
     for (int c = 0; c < 4; c++) {
         struct setup s;
         size_t n_truncs = 0, n_terms = 0;
@@ -303,12 +302,11 @@ static void check_ratio_one(struct setup *s, size_t n_block)
     trainer_destroy(t);
 }
 
-static void test_training_equals_rollout(void **unused)
+TEST(training_equals_rollout)
 {
     static const char *const games[] = {"cartpole", "memory", "squared"};
     struct setup s;
 
-    (void)unused;
     for (int g = 0; g < 3; g++) {
         for (int core = POLICY_CORE_NONE; core <= POLICY_CORE_LSTM; core++) {
             setup_game(&s, games[g], 2);
@@ -376,9 +374,8 @@ static void check_used_again(const struct trainer *t, const float *params, const
 
 /* Segments that are used again take the ratios of their last use. Here nothing is learned (learning_rate 0), but the
  * rollout's log-probabilities are made to differ from the weights'. */
-static void test_segments_used_again(void **unused)
+TEST(segments_used_again)
 {
-    (void)unused;
     for (int i_case = 0; i_case < 8; i_case++) { /* shuffled, prioritised; the last of each with single steps */
         static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
         struct setup s;
@@ -436,9 +433,8 @@ static double loss_at(struct trainer *t, const int32_t *idx, const float *params
     return (stats.policy_loss + t->set.vf_coef * stats.value_loss - t->set.ent_coef * stats.entropy) / stats.n_tokens;
 }
 
-static void test_gradient(void **unused)
+TEST(gradient)
 {
-    (void)unused;
     for (int i_case = 0; i_case < 25; i_case++) { /* each core in one block and in two, in 1, 2 and 5 shards; with
                                                    * convolutions; with two networks; of single steps */
         int core = i_case < 16 || i_case >= 20 ? i_case % 4
@@ -495,13 +491,4 @@ static void test_gradient(void **unused)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rollout_reference),
-        cmocka_unit_test(test_training_equals_rollout),
-        cmocka_unit_test(test_segments_used_again),
-        cmocka_unit_test(test_gradient),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("exact")

@@ -22,9 +22,8 @@ static enum status create_and_destroy(struct setup *s, struct error *err)
     return rc;
 }
 
-static void test_create(void **unused)
+TEST(create)
 {
-    (void)unused;
     for (int variant = 0; variant < 2; variant++) {
         struct setup s;
         setup_game(&s, "memory", 1);
@@ -35,12 +34,11 @@ static void test_create(void **unused)
     }
 }
 
-static void test_message(void **unused)
+TEST(message)
 {
     struct setup s;
     struct error err = {0};
 
-    (void)unused;
     setup_game(&s, "memory", 1);
     fault_arm(FAULT_TRY_MALLOC, 10);
     assert_int_equal(create_and_destroy(&s, &err), ST_NOMEM);
@@ -49,11 +47,10 @@ static void test_message(void **unused)
     setup_close(&s);
 }
 
-static void test_iterate_never_allocates(void **unused)
+TEST(iterate_never_allocates)
 {
     struct setup s;
 
-    (void)unused;
     setup_game(&s, "cartpole", 2);
     s.policy.core = POLICY_CORE_MINGRU;
     struct trainer *t = setup_trainer(&s);
@@ -67,13 +64,12 @@ static void test_iterate_never_allocates(void **unused)
     setup_close(&s);
 }
 
-static void test_eval(void **unused)
+TEST(eval)
 {
     struct setup s;
     struct eval_settings settings = {.episodes = 6, .agents = 3, .seed = 1, .max_steps = 200};
     struct eval_result result;
 
-    (void)unused;
     setup_game(&s, "memory", 1);
     struct trainer *t = setup_trainer(&s);
     EACH_FAULT(FAULT_TRY_MALLOC, trainer_eval(t, &settings, &result, NULL));
@@ -103,13 +99,12 @@ static void copied_with(struct trainer *t, const char *path, const char *copy, c
     mem_free(again);
 }
 
-static void test_checkpoint(void **unused)
+TEST(checkpoint)
 {
     char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], copy[4096], *old = NULL, *now = NULL;
     size_t n_old, n_now;
     struct setup s;
 
-    (void)unused;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/a.ckpt", dir);
     snprintf(copy, sizeof copy, "%s/b.ckpt", dir);
@@ -146,14 +141,4 @@ static void test_checkpoint(void **unused)
     rmdir(dir);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),
-        cmocka_unit_test(test_message),
-        cmocka_unit_test(test_iterate_never_allocates),
-        cmocka_unit_test(test_eval),
-        cmocka_unit_test(test_checkpoint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("fault")

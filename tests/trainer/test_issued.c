@@ -29,9 +29,8 @@ static void assert_same_metrics(struct trainer *a, struct trainer *b)
     assert_memory_equal(&a->window, &b->window, sizeof a->window);
 }
 
-static void test_queue_changes_nothing(void **unused)
+TEST(queue_changes_nothing)
 {
-    (void)unused;
     for (int variant = 0; variant < 4; variant++) {
         struct setup s;
         setup_game(&s, variant % 2 == 0 ? "memory" : "cartpole", 2);
@@ -53,12 +52,11 @@ static void test_queue_changes_nothing(void **unused)
 }
 
 /* The same with a short last rollout. */
-static void test_short_last_rollout(void **unused)
+TEST(short_last_rollout)
 {
     struct setup s;
     struct train_result a, b;
 
-    (void)unused;
     setup_game(&s, "memory", 1);
     s.policy.core = POLICY_CORE_MINGRU;
     s.train.total_timesteps = 96 * 4 + 12 * 5 + 7;
@@ -75,11 +73,10 @@ static void test_short_last_rollout(void **unused)
 }
 
 /* Everybody's last observation goes through the network in place of those that were truncated. */
-static void test_truncations(void **unused)
+TEST(truncations)
 {
     struct setup s;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     setup_option(&s, "max_steps", 7);
     struct trainer *direct = setup_trainer(&s), *queued = setup_queued(&s);
@@ -99,11 +96,10 @@ static void test_truncations(void **unused)
     setup_close(&s);
 }
 
-static void test_target_kl(void **unused)
+TEST(target_kl)
 {
     struct setup s;
 
-    (void)unused;
     setup_game(&s, "memory", 1);
     s.train.replay_ratio = 20.0;
     s.train.learning_rate = 0.05;
@@ -119,12 +115,11 @@ static void test_target_kl(void **unused)
     setup_close(&s);
 }
 
-static void test_failure_comes_later(void **unused)
+TEST(failure_comes_later)
 {
     struct setup s;
     struct error failure = {0};
 
-    (void)unused;
     setup_game(&s, "memory", 1);
     struct trainer *t = setup_queued(&s);
     iterate(t, 2);
@@ -138,13 +133,12 @@ static void test_failure_comes_later(void **unused)
     setup_close(&s);
 }
 
-static void test_profile(void **unused)
+TEST(profile)
 {
     struct setup s;
     struct train_result r;
     double sum = 0.0;
 
-    (void)unused;
     setup_game(&s, "memory", 1);
     s.train.total_timesteps = 96 * 200;
     struct trainer *t = setup_queued(&s);
@@ -169,12 +163,11 @@ static struct trainer *cached(struct setup *s, struct trainer_cache *cache)
     return t;
 }
 
-static void test_cache_is_as_new(void **unused)
+TEST(cache_is_as_new)
 {
     struct trainer_cache *cache = NULL;
     struct setup s;
 
-    (void)unused;
     cache = trainer_cache_create();
     setup_game(&s, "memory", 2);
     s.policy.core = POLICY_CORE_MINGRU;
@@ -209,12 +202,11 @@ static void test_cache_is_as_new(void **unused)
 }
 
 /* A trainer that broke down leaves nothing to the next. */
-static void test_cache_after_failure(void **unused)
+TEST(cache_after_failure)
 {
     struct trainer_cache *cache = NULL;
     struct setup s;
 
-    (void)unused;
     cache = trainer_cache_create();
     setup_game(&s, "memory", 1);
     struct trainer *t = cached(&s, cache), *fresh;
@@ -236,13 +228,4 @@ static void test_cache_after_failure(void **unused)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_changes_nothing), cmocka_unit_test(test_short_last_rollout),
-        cmocka_unit_test(test_truncations),           cmocka_unit_test(test_target_kl),
-        cmocka_unit_test(test_failure_comes_later),   cmocka_unit_test(test_profile),
-        cmocka_unit_test(test_cache_is_as_new),       cmocka_unit_test(test_cache_after_failure),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("issued")

@@ -106,12 +106,11 @@ static struct eval_result trained(double e3b_coef, struct train_result *ret_resu
 
 /* With the bonus the far end is reached in nearly every episode, without it in none. The bonus is in no return: that
  * of the shortest way is 1 - 39 * 0.01. */
-static void a_far_reward_is_found(void **state)
+TEST(a_far_reward_is_found)
 {
     struct train_result result;
     struct eval_result without = trained(0.0, &result), with = trained(0.1, &result);
 
-    (void)state;
     if (UNDER_TSAN)
         return;
     assert_true(without.perf == 0.0);
@@ -121,14 +120,13 @@ static void a_far_reward_is_found(void **state)
 }
 
 /* Saved and loaded half-way, within episodes: the same bytes, also into a trainer of another seed. */
-static void a_run_resumes(void **state)
+TEST(a_run_resumes)
 {
     struct setup s;
     struct trainer *whole, *half;
     char path[] = "/tmp/trawl-test-novelty-XXXXXX";
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     close(fd);
     corridor_open(&s, 0.1);
@@ -147,11 +145,4 @@ static void a_run_resumes(void **state)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_far_reward_is_found),
-        cmocka_unit_test(a_run_resumes),
-    };
-    return cmocka_run_group_tests_name("novelty", tests, NULL, NULL);
-}
+TEST_PROGRAM("novelty")

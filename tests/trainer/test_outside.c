@@ -103,11 +103,10 @@ static void check_same(const char *name, int core, int form, int64_t n_agents, s
     }
 }
 
-static void test_halves_give_the_same_bytes(void **unused)
+TEST(halves_give_the_same_bytes)
 {
     static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
 
-    (void)unused;
     for (size_t i = 0; i < 3; i++)
         for (int form = 0; form < N_FORMS; form++) {
             check_same("cartpole", cores[i], form, 12, 1);
@@ -117,8 +116,4 @@ static void test_halves_give_the_same_bytes(void **unused)
     check_same("cartpole", POLICY_CORE_MLP, FRAMES | NORMS, 96, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_halves_give_the_same_bytes)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("outside")

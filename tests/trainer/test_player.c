@@ -82,16 +82,15 @@ static void check_game(const char *name, bool greedy)
     setup_close(&s);
 }
 
-static void test_plays_what_was_evaluated(void **unused)
+TEST(plays_what_was_evaluated)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof games / sizeof *games; i++)
         check_game(games[i], false);
     check_game("cartpole", true);
     check_game("pong", true);
 }
 
-static void test_seed_is_the_game(void **unused)
+TEST(seed_is_the_game)
 {
     struct setup s;
     struct player *p[3];
@@ -99,7 +98,6 @@ static void test_seed_is_the_game(void **unused)
     char path[512];
     bool differs = false;
 
-    (void)unused;
     setup_game(&s, "breakout", 1);
     struct trainer *t = setup_trainer(&s);
     path_of(path, sizeof path);
@@ -120,14 +118,13 @@ static void test_seed_is_the_game(void **unused)
     setup_close(&s);
 }
 
-static void test_refuses(void **unused)
+TEST(refuses)
 {
     struct setup s;
     struct player *p = NULL;
     struct error why = {0};
     char path[512];
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     path_of(path, sizeof path); /* empty: no checkpoint */
     assert_int_not_equal(player_create(&p, s.kern, s.def, s.env, &s.policy, &s.train, path, 1, true, &why), ST_OK);
@@ -143,12 +140,4 @@ static void test_refuses(void **unused)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plays_what_was_evaluated),
-        cmocka_unit_test(test_seed_is_the_game),
-        cmocka_unit_test(test_refuses),
-    };
-    return cmocka_run_group_tests_name("player", tests, NULL, NULL);
-}
+TEST_PROGRAM("player")

@@ -6,9 +6,8 @@ static char ckpt_path[4096];
 
 /* ---- the same learning ---- */
 
-static void test_learn_as_one_device(void **unused)
+TEST(learn_as_one_device)
 {
-    (void)unused;
     for (size_t v = 0; v < N_VARIANTS; v++) {
         struct setup s;
         setup_variant(&s, &variants[v]);
@@ -36,12 +35,11 @@ static void test_learn_as_one_device(void **unused)
 }
 
 /* The same bytes twice: nothing depends on which thread is first. */
-static void test_same_bytes_twice(void **unused)
+TEST(same_bytes_twice)
 {
     struct trainer *t[2];
     struct setup s[2];
 
-    (void)unused;
     for (int i = 0; i < 2; i++) {
         setup_variant(&s[i], &variants[3]);
         s[i].train.minibatch_size = 32;
@@ -65,13 +63,12 @@ static enum status play_only(void *ctx, struct trainer *t, struct error *err)
 }
 
 /* The first rollout, with the same weights: each rank plays its part of what one device plays, to the bit. */
-static void test_parts_of_one_rollout(void **unused)
+TEST(parts_of_one_rollout)
 {
     const size_t devices = 3;
     struct trainer *ranks[KERN_RANKS_MAX];
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     struct trainer *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, (int64_t)devices);
     OK(play_only(NULL, one, err));
@@ -108,13 +105,12 @@ static enum status first_minibatch(void *ctx, struct trainer *t, struct error *e
 }
 
 /* A rank's order is the one device's order of its agents, and the gradient is that of the segments of all ranks. */
-static void test_gradient_of_a_minibatch(void **unused)
+TEST(gradient_of_a_minibatch)
 {
     const size_t devices = 2;
     struct trainer *ranks[KERN_RANKS_MAX];
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[1]);
     s.train.minibatch_size = 48;
     s.train.vtrace = false;
@@ -155,9 +151,8 @@ static void read_file(char **ret_bytes, size_t *ret_n)
     OK(file_read_all(ckpt_path, 1 << 24, ret_bytes, ret_n, err));
 }
 
-static void test_resume(void **unused)
+TEST(resume)
 {
-    (void)unused;
     for (size_t v = 0; v < N_VARIANTS; v++) {
         struct setup s, other;
         setup_variant(&s, &variants[v]);
@@ -183,9 +178,8 @@ static void test_resume(void **unused)
 }
 
 /* A file of two devices is continued by one and by four, as by two. */
-static void test_resume_with_another_number(void **unused)
+TEST(resume_with_another_number)
 {
-    (void)unused;
     for (size_t v = 0; v < N_VARIANTS; v++) {
         struct setup s, other;
         setup_variant(&s, &variants[v]);
@@ -208,13 +202,12 @@ static void test_resume_with_another_number(void **unused)
 }
 
 /* Before anything was added up the file is that of one device, byte for byte. */
-static void test_file_of_one_device(void **unused)
+TEST(file_of_one_device)
 {
     struct setup s;
     char *a, *b;
     size_t n, m;
 
-    (void)unused;
     setup_variant(&s, &variants[2]);
     struct trainer *t = ranks_trainer(&s, 1);
     OK(trainer_save(t, ckpt_path, "x", err));
@@ -232,12 +225,11 @@ static void test_file_of_one_device(void **unused)
 }
 
 /* A file that all refuse costs nothing but the answer. */
-static void test_refused_file(void **unused)
+TEST(refused_file)
 {
     struct error why = {0};
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     OK(file_write_all(ckpt_path, "no checkpoint", 13, err));
     struct trainer *t = ranks_trainer(&s, 2);
@@ -250,14 +242,13 @@ static void test_refused_file(void **unused)
 
 /* ---- a whole run, and what is worth knowing of it ---- */
 
-static void test_run_and_evaluate(void **unused)
+TEST(run_and_evaluate)
 {
     const struct eval_settings e = {.episodes = 16, .max_steps = 64};
     struct eval_result a, b;
     struct train_result r;
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     s.train.total_timesteps = 12 * 45; /* the last rollout is shorter */
     struct trainer *t = ranks_trainer(&s, 3), *one = ranks_trainer(&s, 1);
@@ -274,12 +265,11 @@ static void test_run_and_evaluate(void **unused)
     setup_close(&s);
 }
 
-static void test_uneven_shares_are_refused(void **unused)
+TEST(uneven_shares_are_refused)
 {
     struct error why = {0};
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     s.train.devices = 5;
     assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &why), ST_CONFIG);
@@ -292,13 +282,12 @@ static void test_uneven_shares_are_refused(void **unused)
     setup_close(&s);
 }
 
-static void test_one_training_of_a_device(void **unused)
+TEST(one_training_of_a_device)
 {
     struct error why = {0};
     struct trainer *second;
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     struct trainer *t = ranks_trainer(&s, 2);
     assert_int_equal(trainer_create(&second, s.kern, s.def, s.env, &s.policy, &s.train, &why), ST_BUSY);
@@ -310,12 +299,11 @@ static void test_one_training_of_a_device(void **unused)
 /* ---- faults ---- */
 
 /* A game from outside, which may know nothing of parts of a batch, has streams of each rank's own all the same. */
-static void test_streams_of_games_from_outside(void **unused)
+TEST(streams_of_games_from_outside)
 {
     struct trainer *ranks[KERN_RANKS_MAX];
     struct setup s;
 
-    (void)unused;
     setup_open(&s, &stuck_def, 1);
     s.train.minibatch_size = 96;
     struct trainer *t = ranks_trainer(&s, 3);
@@ -328,13 +316,12 @@ static void test_streams_of_games_from_outside(void **unused)
 
 static struct setup hung; /* stays: its thread may use it as long as the process lives */
 
-static void test_a_rank_that_hangs_is_named(void **unused)
+TEST(a_rank_that_hangs_is_named)
 {
     struct trainer *ranks[KERN_RANKS_MAX];
     struct error why = {0}, later = {0};
     struct train_result r;
 
-    (void)unused;
     setup_open(&hung, &stuck_def, 1);
     hung.train.minibatch_size = 96;
     hung.train.rank_timeout_s = 0.5;
@@ -362,12 +349,11 @@ static enum status fail_one(void *ctx, struct trainer *t, struct error *err)
     return rank_iterate(t, t->horizon_full, err); /* waits for rank 1 */
 }
 
-static void test_a_rank_that_fails_is_named(void **unused)
+TEST(a_rank_that_fails_is_named)
 {
     struct error why = {0};
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     struct trainer *t = ranks_trainer(&s, 3);
     iterate(t, 1);
@@ -380,14 +366,13 @@ static void test_a_rank_that_fails_is_named(void **unused)
     setup_close(&s);
 }
 
-static void test_weights_that_differ_are_an_error(void **unused)
+TEST(weights_that_differ_are_an_error)
 {
     struct trainer *ranks[KERN_RANKS_MAX];
     struct error why = {0};
     struct train_result r;
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     struct trainer *t = ranks_trainer(&s, 2);
     iterate(t, 1);
@@ -402,13 +387,12 @@ static void test_weights_that_differ_are_an_error(void **unused)
 }
 
 /* All ranks meet a number that is not finite; the one that has it says where it came from. */
-static void test_numeric_failure_names_its_rank(void **unused)
+TEST(numeric_failure_names_its_rank)
 {
     struct trainer *ranks[KERN_RANKS_MAX];
     struct error why = {0};
     struct setup s;
 
-    (void)unused;
     setup_variant(&s, &variants[0]);
     struct trainer *t = ranks_trainer(&s, 2);
     iterate(t, 1);
@@ -422,32 +406,13 @@ static void test_numeric_failure_names_its_rank(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learn_as_one_device),
-        cmocka_unit_test(test_same_bytes_twice),
-        cmocka_unit_test(test_parts_of_one_rollout),
-        cmocka_unit_test(test_gradient_of_a_minibatch),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_resume_with_another_number),
-        cmocka_unit_test(test_file_of_one_device),
-        cmocka_unit_test(test_refused_file),
-        cmocka_unit_test(test_run_and_evaluate),
-        cmocka_unit_test(test_uneven_shares_are_refused),
-        cmocka_unit_test(test_one_training_of_a_device),
-        cmocka_unit_test(test_streams_of_games_from_outside),
-        cmocka_unit_test(test_a_rank_that_fails_is_named),
-        cmocka_unit_test(test_weights_that_differ_are_an_error),
-        cmocka_unit_test(test_numeric_failure_names_its_rank),
-        cmocka_unit_test(test_a_rank_that_hangs_is_named),
-    };
-
     char dir[] = "/tmp/trawl_test_XXXXXX";
     int rc;
 
     if (mkdtemp(dir) == NULL)
         return 1;
     snprintf(ckpt_path, sizeof ckpt_path, "%s/a.ckpt", dir);
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = run_cases("ranks", NULL, NULL);
     unlink(ckpt_path);
     rmdir(dir);
     return rc;

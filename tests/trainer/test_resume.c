@@ -22,9 +22,8 @@ static void setup_variant(struct setup *s, int variant)
     }
 }
 
-static void test_same_seed_same_bytes(void **unused)
+TEST(same_seed_same_bytes)
 {
-    (void)unused;
     for (int variant = 0; variant < 7; variant++) {
         struct setup s, other;
         setup_variant(&s, variant);
@@ -40,11 +39,10 @@ static void test_same_seed_same_bytes(void **unused)
     }
 }
 
-static void test_seeds_differ(void **unused)
+TEST(seeds_differ)
 {
     struct setup s;
 
-    (void)unused;
     setup_game(&s, "cartpole", 2);
     struct trainer *a = setup_trainer(&s);
     s.train.seed++;
@@ -60,9 +58,8 @@ static void test_seeds_differ(void **unused)
     setup_close(&s);
 }
 
-static void test_resume_is_exact(void **unused)
+TEST(resume_is_exact)
 {
-    (void)unused;
     for (int variant = 0; variant < 7; variant++) {
         struct setup s;
         struct train_metrics m, n;
@@ -92,9 +89,8 @@ static void test_resume_is_exact(void **unused)
     }
 }
 
-static void test_holds_shorter_runs(void **unused)
+TEST(holds_shorter_runs)
 {
-    (void)unused;
     for (int variant = 0; variant < 7; variant++) {
         struct setup s;
         setup_variant(&s, variant);
@@ -103,11 +99,10 @@ static void test_holds_shorter_runs(void **unused)
     }
 }
 
-static void test_which_runs_hold_shorter_ones(void **unused)
+TEST(which_runs_hold_shorter_ones)
 {
     struct setup s;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     assert_false(train_holds_shorter(&s.train)); /* a cosine over the run */
     s.train.decay_share = 0;
@@ -125,12 +120,11 @@ static void test_which_runs_hold_shorter_ones(void **unused)
     setup_close(&s);
 }
 
-static void test_config_text(void **unused)
+TEST(config_text)
 {
     struct setup s;
     char *text = NULL;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     struct trainer *t = setup_trainer(&s);
     OK(trainer_save(t, ckpt_path, "[train]\nseed = 4\n", err));
@@ -165,13 +159,12 @@ static void write_sealed(char *bytes, size_t n)
     OK(file_write_all(ckpt_path, bytes, n, err));
 }
 
-static void test_bad_files(void **unused)
+TEST(bad_files)
 {
     struct setup s;
     char *good = NULL, *bad;
     size_t n = 0;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     struct trainer *t = setup_trainer(&s);
     unlink(ckpt_path);
@@ -221,11 +214,10 @@ static void test_bad_files(void **unused)
     setup_close(&s);
 }
 
-static void test_other_shapes(void **unused)
+TEST(other_shapes)
 {
     struct setup s, other;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     struct trainer *t = setup_trainer(&s);
     OK(trainer_save(t, ckpt_path, "", err));
@@ -255,23 +247,13 @@ static void test_other_shapes(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_bytes),
-        cmocka_unit_test(test_seeds_differ),
-        cmocka_unit_test(test_resume_is_exact),
-        cmocka_unit_test(test_holds_shorter_runs),
-        cmocka_unit_test(test_which_runs_hold_shorter_ones),
-        cmocka_unit_test(test_config_text),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_other_shapes),
-    };
     char dir[] = "/tmp/trawl-resume-XXXXXX";
     int failed;
 
     if (mkdtemp(dir) == NULL)
         return 1;
     snprintf(ckpt_path, sizeof ckpt_path, "%s/a.ckpt", dir);
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    failed = run_cases("resume", NULL, NULL);
     unlink(ckpt_path);
     rmdir(dir);
     return failed;

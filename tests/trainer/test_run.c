@@ -24,11 +24,10 @@ static void expect_create_fails(struct setup *s, enum status status, const char 
         fail_msg("\"%s\" is not in: %s", text, err.text);
 }
 
-static void test_settings_are_checked(void **unused)
+TEST(settings_are_checked)
 {
     struct setup good, s;
 
-    (void)unused;
     setup_game(&good, "cartpole", 1);
     s = good;
     s.train.minibatch_size = 36;
@@ -75,11 +74,10 @@ static void test_settings_are_checked(void **unused)
     setup_close(&good);
 }
 
-static void test_absurd_sizes(void **unused)
+TEST(absurd_sizes)
 {
     struct setup good, s;
 
-    (void)unused;
     setup_game(&good, "cartpole", 1);
     s = good;
     s.train.total_agents = 2000000000;
@@ -146,7 +144,7 @@ static bool stop_and_continue(void *ctx)
     return false;
 }
 
-static void test_a_stop_is_no_cost(void **unused)
+TEST(a_stop_is_no_cost)
 {
     int n_asked = 0;
     struct train_callbacks callbacks = {.ctx = &n_asked, .should_stop = stop_and_continue};
@@ -154,7 +152,6 @@ static void test_a_stop_is_no_cost(void **unused)
     struct trainer *t;
     struct setup s;
 
-    (void)unused;
     clock_watch_stops();
     setup_game(&s, "cartpole", 1);
     t = setup_trainer(&s);
@@ -166,14 +163,13 @@ static void test_a_stop_is_no_cost(void **unused)
     setup_close(&s);
 }
 
-static void test_ends_of_a_run(void **unused)
+TEST(ends_of_a_run)
 {
     struct setup s;
     struct watch w = {0};
     struct train_result r;
     double sum = 0.0;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     s.train.log_interval_s = 3600.0;
     r = run(&s, &w); /* to the end */
@@ -213,11 +209,10 @@ static void test_ends_of_a_run(void **unused)
 }
 
 /* What is asked is what runs: never more, less only by what does not make a step of each agent. */
-static void test_asked_steps_are_run(void **unused)
+TEST(asked_steps_are_run)
 {
     static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
 
-    (void)unused;
     for (int64_t asked = 96; asked < 96 * 4; asked += 7)
         for (int prio = 0; prio < 2; prio++) {
             struct setup s;
@@ -237,12 +232,11 @@ static void test_asked_steps_are_run(void **unused)
 
 /* A run whose last rollout was short continues from where it ended: without updates, games and actions are those of a
  * run that never stopped there. */
-static void test_goes_on_after_a_short_rollout(void **unused)
+TEST(goes_on_after_a_short_rollout)
 {
     char ckpt_path[] = "/tmp/trawl-short-XXXXXX";
     int fd = mkstemp(ckpt_path);
 
-    (void)unused;
     assert_true(fd >= 0);
     close(fd);
     for (int core = POLICY_CORE_MLP; core <= POLICY_CORE_LSTM; core++) {
@@ -277,12 +271,11 @@ static void test_goes_on_after_a_short_rollout(void **unused)
     remove(ckpt_path);
 }
 
-static void test_no_episode(void **unused)
+TEST(no_episode)
 {
     struct setup s;
     struct watch w = {0};
 
-    (void)unused;
     setup_game(&s, "squared", 1);
     s.train.total_timesteps = 12;
     s.train.horizon = 1;
@@ -308,12 +301,11 @@ static int64_t memory_of(struct setup *s, int64_t agents, size_t *ret_n_params)
 
 /* At least the observations of a rollout and the weights with gradients and a moment, and as much more for the same number
  * of agents more. */
-static void test_memory(void **unused)
+TEST(memory)
 {
     struct setup s;
     size_t n_params, n_more;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     int64_t few = memory_of(&s, 1200, &n_params), more = memory_of(&s, 2400, &n_more);
     int64_t observations = 1200 * s.train.horizon * 4 * (int64_t)sizeof(float);
@@ -324,11 +316,10 @@ static void test_memory(void **unused)
     setup_close(&s);
 }
 
-static void test_target_kl(void **unused)
+TEST(target_kl)
 {
     struct setup s;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     s.train.replay_ratio = 30.0;
     s.train.learning_rate = 0.05;
@@ -346,12 +337,11 @@ static void test_target_kl(void **unused)
     setup_close(&s);
 }
 
-static void test_numeric_failure(void **unused)
+TEST(numeric_failure)
 {
     static const char *const names[] = {"weight tensor core.1.weight", "advantage", "number 0 of an observation is nan",
                                         "number 2 of an observation is 1e+30"};
 
-    (void)unused;
     for (int i = 0; i < 4; i++) {
         struct setup s;
         struct error failure = {0};
@@ -403,9 +393,8 @@ static double learn(const char *game, int core, int encoder, int64_t steps)
     return perf;
 }
 
-static void test_learns(void **unused)
+TEST(learns)
 {
-    (void)unused;
     if (UNDER_TSAN) { /* whether it learns is proven without: here its threads pass every layer */
         learn("squared", POLICY_CORE_NONE, POLICY_ENCODER_CONV, 8192);
         learn("squared", POLICY_CORE_MLP, POLICY_ENCODER_LINEAR, 8192);
@@ -421,20 +410,4 @@ static void test_learns(void **unused)
     assert_float_equal(learn("memory", POLICY_CORE_NONE, POLICY_ENCODER_LINEAR, 100000), 0.5, 0.05);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_settings_are_checked),
-        cmocka_unit_test(test_absurd_sizes),
-        cmocka_unit_test(test_a_stop_is_no_cost),
-        cmocka_unit_test(test_ends_of_a_run),
-        cmocka_unit_test(test_asked_steps_are_run),
-        cmocka_unit_test(test_goes_on_after_a_short_rollout),
-        cmocka_unit_test(test_no_episode),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_target_kl),
-        cmocka_unit_test(test_numeric_failure),
-        cmocka_unit_test(test_learns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("run")

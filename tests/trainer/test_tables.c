@@ -3,11 +3,10 @@
 
 #include <math.h>
 
-static void test_option_tables(void **unused)
+TEST(option_tables)
 {
     const struct opt_table *tables[] = {&policy_opt_table, &train_opt_table};
 
-    (void)unused;
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < tables[i]->n_defs; k++) {
             const struct opt_def *d = &tables[i]->defs[k];
@@ -24,12 +23,11 @@ static void test_option_tables(void **unused)
 
 /* What a row says it depends on is an option, and a value that this can have and one that it cannot have are
  * distinguished. */
-static void test_rows_depend_on_options(void **unused)
+TEST(rows_depend_on_options)
 {
     struct config *config = config_create();
     size_t n = 0;
 
-    (void)unused;
     OK(config_add_table(config, &policy_opt_table, err));
     OK(config_add_table(config, &train_opt_table, err));
     for (size_t i = 0; i < policy_opt_table.n_defs + train_opt_table.n_defs; i++) {
@@ -61,14 +59,13 @@ static void test_rows_depend_on_options(void **unused)
     config_destroy(config);
 }
 
-static void test_metric_document(void **unused)
+TEST(metric_document)
 {
     const char *docs = getenv("TRAWL_DOCS");
     char path[4096], row[512], *text = NULL;
     struct train_metrics m = {.env_steps = 7, .perf = 0.25};
     size_t n;
 
-    (void)unused;
     assert_non_null(docs);
     snprintf(path, sizeof path, "%s/metrics.md", docs);
     OK(file_read_all(path, 1 << 20, &text, &n, err));
@@ -89,7 +86,7 @@ static void test_metric_document(void **unused)
     mem_free(text);
 }
 
-static void test_schedule(void **unused)
+TEST(schedule)
 {
     struct train_settings s = {.total_timesteps = 1000,
                                .learning_rate = 0.1,
@@ -102,7 +99,6 @@ static void test_schedule(void **unused)
     double carry = 0.0;
     int64_t total = 0;
 
-    (void)unused;
     schedule_hyper(&s, 0, &h);
     assert_float_equal(h.lr, 0.1, 1e-7);
     assert_float_equal(h.prio_beta, 0.4, 1e-7);
@@ -165,11 +161,10 @@ static void test_schedule(void **unused)
     assert_float_equal(carry, -0.25, 1e-12);
 }
 
-static void test_last_rollout(void **unused)
+TEST(last_rollout)
 {
     struct train_settings s = {.total_timesteps = 1000, .total_agents = 12, .horizon = 8};
 
-    (void)unused;
     assert_int_equal(schedule_horizon(&s, 0), 8);
     assert_int_equal(schedule_horizon(&s, 904), 8); /* 96 are left */
     assert_int_equal(schedule_horizon(&s, 905), 7);
@@ -182,14 +177,13 @@ static void test_last_rollout(void **unused)
     assert_int_equal(schedule_horizon(&s, 0), 8);
 }
 
-static void test_window(void **unused)
+TEST(window)
 {
     struct window *w = calloc(1, sizeof *w);
     struct env_log log = {.episodes = 1.0};
     struct kern_stats stats = {.n_tokens = 4.0, .n_minibatches = 1.0}, none = {0};
     struct window_sum sum;
 
-    (void)unused;
     window_sum(w, 0, &sum);
     assert_true(sum.log.episodes == 0.0);
     for (int i = 1; i <= 100; i++) { /* small: exactly the last tenth */
@@ -220,12 +214,11 @@ static void test_window(void **unused)
     free(w);
 }
 
-static void test_plan(void **unused)
+TEST(plan)
 {
     struct plan plan = {0};
     char text[48];
 
-    (void)unused;
     plan_add(&plan, NULL, "a", 4, 10, 10, 1);
     assert_int_equal(plan.total, 400);
     plan_add(&plan, NULL, "b", 4, SIZE_MAX / 2, 3, 1);
@@ -238,16 +231,4 @@ static void test_plan(void **unused)
     assert_string_equal(text, "17 bytes");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_option_tables),
-        cmocka_unit_test(test_rows_depend_on_options),
-        cmocka_unit_test(test_metric_document),
-        cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_last_rollout),
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_plan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("tables")

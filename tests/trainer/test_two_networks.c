@@ -31,9 +31,8 @@ static void count_joining(const struct kern_tensor *m, const float *w, size_t ro
         }
 }
 
-static void test_weights_between_stay_zero(void **unused)
+TEST(weights_between_stay_zero)
 {
-    (void)unused;
     for (int i_case = 0; i_case < 8; i_case++) {
         struct setup s;
         int core = POLICY_CORE_NONE + i_case % 4;
@@ -77,9 +76,8 @@ static void gradient_of(int value_net, double vf_coef, float **ret_grads, struct
 }
 
 /* The value loss moves the shared encoder, and of two networks the value's alone. */
-static void test_value_loss_moves_its_own(void **unused)
+TEST(value_loss_moves_its_own)
 {
-    (void)unused;
     for (int net = POLICY_VALUE_SHARED; net <= POLICY_VALUE_SEPARATE; net++) {
         struct kern_tensor encoder;
         float *without, *with;
@@ -101,12 +99,11 @@ static void test_value_loss_moves_its_own(void **unused)
 }
 
 /* Two rollouts of 12 x 8 steps and a last one of 12 x 2, which is less than a minibatch of 32. */
-static void test_last_rollout_is_shorter(void **unused)
+TEST(last_rollout_is_shorter)
 {
     struct train_result r, q;
     struct setup s;
 
-    (void)unused;
     setup_game(&s, "cartpole", 1);
     s.train.shuffle = TRAIN_SHUFFLE_STEPS;
     s.train.replay_ratio = 4.0;
@@ -123,12 +120,4 @@ static void test_last_rollout_is_shorter(void **unused)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights_between_stay_zero),
-        cmocka_unit_test(test_value_loss_moves_its_own),
-        cmocka_unit_test(test_last_rollout_is_shorter),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("two_networks")

@@ -21,13 +21,12 @@ static void memory_open(struct setup *s, size_t n_threads)
 }
 
 /* All bins are equally likely at first, so every value is 0; then it moves. */
-static void values_begin_at_zero(void **state)
+TEST(values_begin_at_zero)
 {
     struct setup s;
     struct trainer *t;
     float most = 0.0f;
 
-    (void)state;
     memory_open(&s, 2);
     t = setup_trainer(&s);
     iterate(t, 1);
@@ -42,7 +41,7 @@ static void values_begin_at_zero(void **state)
 }
 
 /* A run that is saved and loaded half-way ends with the same bytes; other bins, or none, are refused by name. */
-static void a_run_resumes(void **state)
+TEST(a_run_resumes)
 {
     struct setup s;
     struct trainer *whole, *half;
@@ -50,7 +49,6 @@ static void a_run_resumes(void **state)
     char path[] = "/tmp/trawl-test-bins-XXXXXX";
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     close(fd);
     memory_open(&s, 1);
@@ -78,12 +76,11 @@ static void a_run_resumes(void **state)
     setup_close(&s);
 }
 
-static void odd_numbers_of_bins_are_refused(void **state)
+TEST(odd_numbers_of_bins_are_refused)
 {
     static const int64_t bad[] = {-1, 1, 2, 256};
     struct setup s;
 
-    (void)state;
     memory_open(&s, 1);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct error failed = {0};
@@ -95,13 +92,12 @@ static void odd_numbers_of_bins_are_refused(void **state)
 }
 
 /* Half of the answers are right by chance; a value that knows the question explains most of the returns. */
-static void memory_is_learned(void **state)
+TEST(memory_is_learned)
 {
     struct setup s;
     struct trainer *t;
     struct train_result result;
 
-    (void)state;
     memory_open(&s, 2);
     t = setup_trainer(&s);
     OK(trainer_run(t, NULL, &result, err));
@@ -112,13 +108,4 @@ static void memory_is_learned(void **state)
     setup_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_begin_at_zero),
-        cmocka_unit_test(a_run_resumes),
-        cmocka_unit_test(odd_numbers_of_bins_are_refused),
-        cmocka_unit_test(memory_is_learned),
-    };
-    return cmocka_run_group_tests_name("value_bins", tests, NULL, NULL);
-}
+TEST_PROGRAM("value_bins")

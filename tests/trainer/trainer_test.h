@@ -9,16 +9,12 @@
 #include "base/mem.h"
 #include "tests/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 /* The thread sanitizer makes training thirty times as slow. */
 #ifdef __SANITIZE_THREAD__

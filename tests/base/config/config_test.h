@@ -3,13 +3,10 @@
 #define TESTS_CONFIG_TEST_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/config/config.h"
 #include "base/text/strbuf.h"
 

@@ -53,7 +53,7 @@ static struct config *family_config(void)
     return good_config(text, NULL);
 }
 
-static void what_users_write_loads(void **state)
+TEST(what_users_write_loads)
 {
     struct config *config = family_config();
     struct train train;
@@ -62,7 +62,6 @@ static void what_users_write_loads(void **state)
     struct env_game game;
     struct sweep sweep;
 
-    (void)state;
     assert_int_equal(config_fill(config, &train_table, &train, NULL), ST_OK);
     assert_int_equal(config_fill(config, &policy_table, &policy, NULL), ST_OK);
     assert_int_equal(config_fill(config, &env_table, &env, NULL), ST_OK);
@@ -84,24 +83,22 @@ static void what_users_write_loads(void **state)
     config_destroy(config);
 }
 
-static void a_semicolon_without_a_blank_is_no_comment(void **state)
+TEST(a_semicolon_without_a_blank_is_no_comment)
 {
     struct config *config = NULL;
     struct error err = {0};
 
-    (void)state;
     assert_int_equal(try_config(&config, family_ini, NULL, &err), ST_CONFIG);
     assert_non_null(strstr(err.text, "x.ini:13: train.learning_rate is \"0.0445;no comment"));
     config_destroy(config);
 }
 
-static void items_are_read_changed_and_removed(void **state)
+TEST(items_are_read_changed_and_removed)
 {
     struct config *config = NULL;
     struct config_item item;
     char what[200];
 
-    (void)state;
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_load_text(config, "x.ini", "[old]\nsize = 7\nnoise = 1\n", NULL), ST_OK);
     assert_int_equal(config_set(config, CONFIG_COMMAND, "train.gamma", "0.5", "command line", NULL), ST_OK);
@@ -124,12 +121,11 @@ static void items_are_read_changed_and_removed(void **state)
     config_destroy(config);
 }
 
-static void sweep_sections_become_parameters(void **state)
+TEST(sweep_sections_become_parameters)
 {
     struct config *config = family_config();
     const struct config_sweep_param *p;
 
-    (void)state;
     assert_int_equal(config_n_sweep_params(config), 4);
     p = config_sweep_param(config, 0);
     assert_string_equal(p->key, "train.learning_rate");
@@ -154,14 +150,13 @@ static void sweep_sections_become_parameters(void **state)
     config_destroy(config);
 }
 
-static void the_command_line_changes_a_sweep_section(void **state)
+TEST(the_command_line_changes_a_sweep_section)
 {
     const char *const args[] = {"--sweep.train.gamma.min", "0.9", "--sweep.train.horizon.max=128", "--train.gamma=0.5",
                                 NULL};
     struct config *config = good_config("[sweep.train.gamma]\nmin = 0.8\nmax = 0.95\n", args);
     const struct config_sweep_param *p;
 
-    (void)state;
     assert_int_equal(config_n_sweep_params(config), 2);
     p = config_sweep_param(config, 0);
     assert_true(p->min == 0.9 && p->max == 0.95);
@@ -173,7 +168,7 @@ static void the_command_line_changes_a_sweep_section(void **state)
 }
 
 /* default < env < file < command line, in whatever order they are given. */
-static void layers_override_and_keep_their_origin(void **state)
+TEST(layers_override_and_keep_their_origin)
 {
     static const struct {
         enum config_layer layer;
@@ -182,7 +177,6 @@ static void layers_override_and_keep_their_origin(void **state)
     static const char *const want[] = {"0.4", "0.3", "0.2", "0.015"};
     static const char *const origins[] = {"command line", "x.ini:1", "env", "default"};
 
-    (void)state;
     for (enum config_layer top = CONFIG_COMMAND;; top--) {
         struct config *config = NULL;
         struct train train;
@@ -206,11 +200,10 @@ static void layers_override_and_keep_their_origin(void **state)
     }
 }
 
-static void peek_knows_tables_and_nothing_else(void **state)
+TEST(peek_knows_tables_and_nothing_else)
 {
     struct config *config = good_config(NULL, NULL);
 
-    (void)state;
     assert_string_equal(config_peek(config, "env.name"), "cartpole");
     assert_null(config_peek(config, "env.nme"));
     assert_string_equal(config_origin(config, "env.nme"), "");
@@ -218,7 +211,7 @@ static void peek_knows_tables_and_nothing_else(void **state)
     config_destroy(config);
 }
 
-static void arguments_are_taken_out_in_order(void **state)
+TEST(arguments_are_taken_out_in_order)
 {
     char *argv[] = {"train",
                     "breakout",
@@ -241,7 +234,6 @@ static void arguments_are_taken_out_in_order(void **state)
     int argc = sizeof argv / sizeof argv[0] - 1;
     struct config *config = NULL;
 
-    (void)state;
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_take_args(config, &argc, argv, NULL), ST_OK);
     assert_int_equal(argc, sizeof want / sizeof want[0]);
@@ -257,12 +249,11 @@ static void arguments_are_taken_out_in_order(void **state)
 }
 
 /* As `default.ini env.ini`: key by key, also within a sweep's section. */
-static void the_later_file_wins_key_by_key(void **state)
+TEST(the_later_file_wins_key_by_key)
 {
     struct config *config = NULL;
     const struct config_sweep_param *p;
 
-    (void)state;
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_load_text(config, "a.ini",
                                       "[train]\ngamma = 0.1\ntotal_agents = 8\n"
@@ -286,11 +277,10 @@ static void the_later_file_wins_key_by_key(void **state)
 }
 
 /* Lists of devices and tags, and whatever else an option takes: what is written is read back. */
-static void a_text_of_any_length_comes_back(void **state)
+TEST(a_text_of_any_length_comes_back)
 {
     static const size_t lengths[] = {195, 197, 198, 200, 255, 256, OPT_STR_MAX - 1};
 
-    (void)state;
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         char arg[OPT_STR_MAX + 32] = "--policy.note=", *note = arg + strlen(arg);
         struct config *config, *again;
@@ -310,18 +300,17 @@ static void a_text_of_any_length_comes_back(void **state)
     }
 }
 
-static void the_last_of_equal_arguments_wins(void **state)
+TEST(the_last_of_equal_arguments_wins)
 {
     const char *const args[] = {"--train.gamma=0.1", "--train.gamma", "0.2", NULL};
     struct config *config = good_config(NULL, args);
 
-    (void)state;
     assert_string_equal(config_peek(config, "train.gamma"), "0.2");
     config_destroy(config);
 }
 
 /* Bounds that a section leaves out: the usual ones, widened to hold the config's own value; of a size around that value. */
-static void usual_ranges_follow_the_config(void **state)
+TEST(usual_ranges_follow_the_config)
 {
     struct sized {
         int64_t size;
@@ -355,7 +344,6 @@ static void usual_ranges_follow_the_config(void **state)
     };
     TABLE(sized_table, "x", "Sized", defs, struct sized);
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct config *config = NULL;
         const struct config_sweep_param *p;
@@ -373,7 +361,7 @@ static void usual_ranges_follow_the_config(void **state)
     }
 }
 
-static void one_value_is_fixed(void **state)
+TEST(one_value_is_fixed)
 {
     struct config *config =
         good_config("[sweep.train.gamma]\nmin = 0.9\nmax = 0.90\n[sweep.train.optimizer]\nvalues = adam\n"
@@ -381,7 +369,6 @@ static void one_value_is_fixed(void **state)
                     "[sweep.train.learning_rate]\ndistribution = log\nmin = 0\nmax = 0\n",
                     NULL);
 
-    (void)state;
     assert_string_equal(config_sweep_param(config, 0)->fixed, "0.9");
     assert_string_equal(config_sweep_param(config, 1)->fixed, "adam");
     assert_null(config_sweep_param(config, 2)->fixed);
@@ -390,7 +377,7 @@ static void one_value_is_fixed(void **state)
 }
 
 /* Conditions of a row: all or any, of choices or of numbers above. */
-static void rows_say_on_what_they_depend(void **state)
+TEST(rows_say_on_what_they_depend)
 {
     static const struct {
         const char *depends, *text;
@@ -413,7 +400,6 @@ static void rows_say_on_what_they_depend(void **state)
         {"train.horizon = 16|32", "[train]\nhorizon = 32\n", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct config *config = good_config(cases[i].text, NULL);
         const struct opt_def opt = {.key = "x", .type = OPT_BOOL, .depends = cases[i].depends};
@@ -455,9 +441,8 @@ static void set_env_default(struct config *config)
     assert_int_equal(config_resolve(config, NULL), ST_OK);
 }
 
-static void a_written_ini_loads_equal(void **state)
+TEST(a_written_ini_loads_equal)
 {
-    (void)state;
     for (int mode = 0; mode < 4; mode++) {
         struct config *config = odd_config(), *again = NULL;
         struct strbuf out, second;
@@ -481,9 +466,8 @@ static void a_written_ini_loads_equal(void **state)
     }
 }
 
-static void written_arguments_load_equal(void **state)
+TEST(written_arguments_load_equal)
 {
-    (void)state;
     for (int changed = 0; changed < 2; changed++) {
         struct config *config = odd_config(), *again = NULL;
         struct strbuf out;
@@ -509,7 +493,7 @@ static void written_arguments_load_equal(void **state)
     }
 }
 
-static void json_has_values_of_their_types(void **state)
+TEST(json_has_values_of_their_types)
 {
     struct config *config = odd_config();
     cJSON *json = config_to_json(config), *train = cJSON_GetObjectItem(json, "train");
@@ -517,7 +501,6 @@ static void json_has_values_of_their_types(void **state)
     int64_t seed = 0;
     bool anneal = false;
 
-    (void)state;
     assert_true(json_get_f64(train, "learning_rate", &rate) && rate == 0.1234567890123456789);
     assert_true(json_get_i64(train, "seed", &seed) && seed == INT64_C(4611686018427387903));
     assert_true(json_get_bool(train, "anneal_lr", &anneal) && anneal);
@@ -528,7 +511,7 @@ static void json_has_values_of_their_types(void **state)
     config_destroy(config);
 }
 
-static void values_turn_into_numbers_and_back(void **state)
+TEST(values_turn_into_numbers_and_back)
 {
     struct config *config = good_config(NULL, NULL);
     static const struct {
@@ -543,7 +526,6 @@ static void values_turn_into_numbers_and_back(void **state)
     };
     double number;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct opt_def *opt = config_find_opt(config, cases[i].key);
         char text[64];
@@ -556,12 +538,11 @@ static void values_turn_into_numbers_and_back(void **state)
     config_destroy(config);
 }
 
-static void help_and_reference_name_every_option(void **state)
+TEST(help_and_reference_name_every_option)
 {
     struct config *config = good_config(NULL, NULL);
     struct strbuf out;
 
-    (void)state;
     strbuf_init(&out, 1 << 20);
     assert_int_equal(config_write_help(config, "train", &out, NULL), ST_OK);
     assert_non_null(strstr(out.text, "--train.learning-rate"));
@@ -585,7 +566,7 @@ static void help_and_reference_name_every_option(void **state)
 
 /* Everything once: tables, file, arguments, resolve, fill, all writers. */
 /* Numbers in any spelling that JSON has are numbers; what would change by being read as one stays a text. */
-static void a_text_of_any_type_in_json(void **unused)
+TEST(a_text_of_any_type_in_json)
 {
     static const char *const pairs[][2] = {
         {"40", "40"},           {"-3", "-3"},           {"0", "0"},
@@ -596,7 +577,6 @@ static void a_text_of_any_type_in_json(void **unused)
         {".5", "\".5\""},       {"1e999", "\"1e999\""}, {"nan", "\"nan\""},
         {"x1", "\"x1\""},       {"1-2", "\"1-2\""},     {"0x10", "\"0x10\""}};
 
-    (void)unused;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         cJSON *json = cJSON_CreateObject();
         config_add_json_text(json, "v", pairs[i][0]);
@@ -607,29 +587,4 @@ static void a_text_of_any_type_in_json(void **unused)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_users_write_loads),
-        cmocka_unit_test(a_semicolon_without_a_blank_is_no_comment),
-        cmocka_unit_test(items_are_read_changed_and_removed),
-        cmocka_unit_test(rows_say_on_what_they_depend),
-        cmocka_unit_test(usual_ranges_follow_the_config),
-        cmocka_unit_test(one_value_is_fixed),
-        cmocka_unit_test(sweep_sections_become_parameters),
-        cmocka_unit_test(the_command_line_changes_a_sweep_section),
-        cmocka_unit_test(layers_override_and_keep_their_origin),
-        cmocka_unit_test(peek_knows_tables_and_nothing_else),
-        cmocka_unit_test(arguments_are_taken_out_in_order),
-        cmocka_unit_test(the_later_file_wins_key_by_key),
-        cmocka_unit_test(a_text_of_any_length_comes_back),
-        cmocka_unit_test(the_last_of_equal_arguments_wins),
-        cmocka_unit_test(a_written_ini_loads_equal),
-        cmocka_unit_test(written_arguments_load_equal),
-        cmocka_unit_test(json_has_values_of_their_types),
-        cmocka_unit_test(values_turn_into_numbers_and_back),
-        cmocka_unit_test(help_and_reference_name_every_option),
-        cmocka_unit_test(a_text_of_any_type_in_json),
-    };
-    return cmocka_run_group_tests_name("config", tests, NULL, NULL);
-}
+TEST_PROGRAM("config")

@@ -26,9 +26,8 @@ static void assert_bad(const char *text, const char *want)
     config_destroy(config);
 }
 
-static void unknown_names_get_the_nearest(void **state)
+TEST(unknown_names_get_the_nearest)
 {
-    (void)state;
     assert_bad("[train]\n; x\nlearning_rat = 1\n",
                "x.ini:3: unknown key train.learning_rat; did you mean train.learning_rate?");
     assert_bad("[train]\ngmama = 1\n", "x.ini:2: unknown key train.gmama; did you mean train.gamma?");
@@ -40,13 +39,12 @@ static void unknown_names_get_the_nearest(void **state)
 }
 
 /* One message has them all: a section with all it holds, keys, sections and fields of a sweep. */
-static void unknown_names_come_all_at_once(void **state)
+TEST(unknown_names_come_all_at_once)
 {
     char text[4000] = "[train]\n", want[ERROR_TEXT_MAX] = "";
     struct config *config = NULL;
     struct error err = {0};
 
-    (void)state;
     assert_bad("[train]\ngmama = 1\nhorizon = 0\n[nothing_like_it]\na = 1\nb = 2\n[sweep.train.gamma]\nmni = 0.5\n"
                "[sweep.train.zzzzzz]\nmin = 1\n",
                "4 names are unknown:\n"
@@ -72,9 +70,8 @@ static void unknown_names_come_all_at_once(void **state)
     config_destroy(config);
 }
 
-static void values_out_of_range_or_type(void **state)
+TEST(values_out_of_range_or_type)
 {
-    (void)state;
     assert_bad("[train]\ngamma = 1.5\n", "x.ini:2: train.gamma is 1.5, allowed is 0 to 1");
     assert_bad("[train]\nhorizon = 0\n", "x.ini:2: train.horizon is 0, allowed is 1 to 100000");
     assert_bad("[train]\ngamma = high\n", "x.ini:2: train.gamma is \"high\", a number is needed");
@@ -91,20 +88,18 @@ static void values_out_of_range_or_type(void **state)
                "x.ini:2: train.optimizer is \"lamb8888\", allowed is one of adam, muon");
 }
 
-static void repeats_are_contradictions(void **state)
+TEST(repeats_are_contradictions)
 {
-    (void)state;
     assert_bad("[train]\ngamma=1\n[policy]\n[train]\n",
                "x.ini:4: section [train] was opened before at x.ini:1; merge the two");
     assert_bad("[train]\ngamma = 1\ngamma = 1\n", "x.ini:3: train.gamma was set before at x.ini:2; keep one of them");
     assert_bad("[train]\nGamma = 1\ngamma = 1\n", "x.ini:3: train.gamma was set before at x.ini:2; keep one of them");
 }
 
-static void lines_that_are_no_ini(void **state)
+TEST(lines_that_are_no_ini)
 {
     char longer[4000];
 
-    (void)state;
     assert_bad("gamma = 1\n", "x.ini:1: key gamma stands in front of the first [section]; put it into one");
     assert_bad("[train]\ngamma = 1\ngamma 2\n", "x.ini:3: no [section] and no key = value...");
     assert_bad("[train]\nwhat\n[nothing_like_it\n", "x.ini:2: no [section]..."); /* the first of two wins */
@@ -122,12 +117,11 @@ static void lines_that_are_no_ini(void **state)
     assert_bad(longer, "x.ini:2: the name 0000000000...");
 }
 
-static void a_long_comment_is_fine(void **state)
+TEST(a_long_comment_is_fine)
 {
     char text[4000];
     struct config *config;
 
-    (void)state;
     snprintf(text, sizeof text, "[train]\n; %0900d\ngamma = 0.5 ; %0900d\n", 1, 1);
     config = good_config(text, NULL);
     assert_string_equal(config_peek(config, "train.gamma"), "0.5");
@@ -135,9 +129,8 @@ static void a_long_comment_is_fine(void **state)
     config_destroy(config);
 }
 
-static void sweep_sections_are_checked(void **state)
+TEST(sweep_sections_are_checked)
 {
-    (void)state;
     assert_bad("[sweep.train.learning_rat]\n",
                "x.ini:1: [sweep.train.learning_rat] sweeps unknown key train.learning_rat; did you mean "
                "train.learning_rate?");
@@ -184,9 +177,8 @@ static void assert_bad_args(const char *const *args, enum status want_status, co
 }
 
 /* One run of the program shows all values and ranges that have to change, in the order of the file. */
-static void all_bad_values_and_ranges_at_once(void **state)
+TEST(all_bad_values_and_ranges_at_once)
 {
-    (void)state;
     assert_bad(
         "[train]\nhorizon = 0\n[sweep.train.gamma]\nmin = 0.9\nmax = 0.5\n"
         "[sweep.train.horizon]\ndistribution = sideways\n[sweep.train.learning_rate]\n"
@@ -199,11 +191,10 @@ static void all_bad_values_and_ranges_at_once(void **state)
         "  x.ini:10: sweep.train.learning_rate.min is -1, allowed is 0 to 1");
 }
 
-static void bad_arguments(void **state)
+TEST(bad_arguments)
 {
     char longer[OPT_STR_MAX + 32];
 
-    (void)state;
     assert_bad_args((const char *const[]){"--train.learning-rat", "1", NULL}, ST_CONFIG,
                     "command line: unknown key train.learning_rat; did you mean train.learning_rate?");
     assert_bad_args((const char *const[]){"--train.gamma=2", NULL}, ST_CONFIG,
@@ -244,13 +235,12 @@ static void assert_bad_file(const char *bytes, size_t n, const char *want)
     config_destroy(config);
 }
 
-static void files_that_are_no_config(void **state)
+TEST(files_that_are_no_config)
 {
     char *large = malloc(CONFIG_FILE_MAX_BYTES + 1);
     struct config *config = NULL;
     struct error err = {0};
 
-    (void)state;
     assert_non_null(large);
     memset(large, '\n', CONFIG_FILE_MAX_BYTES + 1);
     assert_bad_file(large, CONFIG_FILE_MAX_BYTES + 1, ":1: larger than 1048576 bytes; this is no config");
@@ -271,13 +261,12 @@ static void files_that_are_no_config(void **state)
     config_destroy(config);
 }
 
-static void too_many_entries(void **state)
+TEST(too_many_entries)
 {
     struct strbuf text;
     struct config *config = NULL;
     struct error err = {0};
 
-    (void)state;
     strbuf_init(&text, CONFIG_FILE_MAX_BYTES);
     strbuf_add(&text, "[train]\n");
     for (int i = 0; i < 5000; i++)
@@ -289,14 +278,13 @@ static void too_many_entries(void **state)
 }
 
 /* A value of a file has a stated limit, far above what any option takes. */
-static void a_line_without_an_end_is_refused(void **state)
+TEST(a_line_without_an_end_is_refused)
 {
     static char text[2 * CONFIG_LINE_MAX_BYTES];
     struct strbuf out;
     struct config *config = NULL;
     struct error err = {0};
 
-    (void)state;
     snprintf(text, sizeof text, "[train]\nhorizon = %0*d\n", CONFIG_LINE_MAX_BYTES, 8);
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_load_text(config, "x.ini", text, NULL), ST_OK);
@@ -311,7 +299,7 @@ static void a_line_without_an_end_is_refused(void **state)
     config_destroy(config);
 }
 
-static void tables_that_contradict_are_bugs(void **state)
+TEST(tables_that_contradict_are_bugs)
 {
     static const struct opt_def wrong[] = {
         OPT_ROW_INT(struct sweep, trials, "0", 1, 10, OPT_FIXED, 0, 0, "", "Out of its own range."),
@@ -320,7 +308,6 @@ static void tables_that_contradict_are_bugs(void **state)
     struct config *config = NULL;
     struct error err = {0};
 
-    (void)state;
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_add_table(config, &train_table, &err), ST_INTERNAL);
     assert_non_null(strstr(err.text, "train.total_timesteps"));
@@ -330,22 +317,4 @@ static void tables_that_contradict_are_bugs(void **state)
     config_destroy(config);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_names_get_the_nearest),
-        cmocka_unit_test(unknown_names_come_all_at_once),
-        cmocka_unit_test(values_out_of_range_or_type),
-        cmocka_unit_test(repeats_are_contradictions),
-        cmocka_unit_test(lines_that_are_no_ini),
-        cmocka_unit_test(a_long_comment_is_fine),
-        cmocka_unit_test(sweep_sections_are_checked),
-        cmocka_unit_test(all_bad_values_and_ranges_at_once),
-        cmocka_unit_test(bad_arguments),
-        cmocka_unit_test(files_that_are_no_config),
-        cmocka_unit_test(too_many_entries),
-        cmocka_unit_test(a_line_without_an_end_is_refused),
-        cmocka_unit_test(tables_that_contradict_are_bugs),
-    };
-    return cmocka_run_group_tests_name("config_bad", tests, NULL, NULL);
-}
+TEST_PROGRAM("config_bad")

@@ -3,14 +3,10 @@
 #include "base/rng.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 static const char *const names[] = {"a", "b", "train.horizon", "core", "on"};
 static const struct expr_value given[] = {{NULL, 3}, {NULL, 0.5}, {NULL, 64}, {"LSTM", NAN}, {"true", NAN}};
@@ -48,7 +44,7 @@ static bool holds(const char *text)
     return result;
 }
 
-static void meaning(void **state)
+TEST(meaning)
 {
     static const char *const true_ones[] = {
         "a == 3",
@@ -92,7 +88,6 @@ static void meaning(void **state)
         "core > 1" /* a text is no number */,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof true_ones / sizeof true_ones[0]; i++)
         if (!holds(true_ones[i]))
             fail_msg("%s does not hold", true_ones[i]);
@@ -101,7 +96,7 @@ static void meaning(void **state)
             fail_msg("%s holds", false_ones[i]);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
     static const struct {
         const char *text, *says;
@@ -135,7 +130,6 @@ static void refused(void **state)
         {"not a", "a is neither"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct expr_value values[EXPR_MAX_NAMES];
         enum expr_kind kinds[EXPR_MAX_NAMES];
@@ -157,13 +151,12 @@ static void refused(void **state)
     }
 }
 
-static void limits(void **state)
+TEST(limits)
 {
     char text[20000];
     struct expr *e = NULL;
     struct error err = {0};
 
-    (void)state;
     memset(text, '(', sizeof text);
     text[sizeof text - 1] = '\0';
     assert_int_equal(expr_parse(&e, text, "x", &err), ST_CONFIG);
@@ -191,14 +184,13 @@ static void limits(void **state)
 }
 
 /* Whatever the text, it is refused with words or has a truth. */
-static void random_texts(void **state)
+TEST(random_texts)
 {
     static const char *const parts[] = {"a",  "b", "core", "lstm", "1",   "2.5", "(",   ")", "+",  "-", "*",  "/", "%",
                                         "==", "<", ">=",   "!=",   "and", "or",  "not", " ", "1e", "=", "\t", "."};
     struct rng rng = rng_seed(17);
     int n_fine = 0;
 
-    (void)state;
     for (int round = 0; round < 200000; round++) {
         struct expr_value values[EXPR_MAX_NAMES];
         enum expr_kind kinds[EXPR_MAX_NAMES];
@@ -244,9 +236,8 @@ static void interval_is(const char *text, double min, double max)
     expr_free(e);
 }
 
-static void intervals(void **state)
+TEST(intervals)
 {
-    (void)state;
     interval_is("a >= 2", 2, INFINITY);
     interval_is("a > 2", nextafter(2, INFINITY), INFINITY);
     interval_is("2 > a", -INFINITY, nextafter(2, 0));
@@ -260,11 +251,4 @@ static void intervals(void **state)
     interval_is("a > lstm", NAN, NAN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(meaning),      cmocka_unit_test(refused),   cmocka_unit_test(limits),
-        cmocka_unit_test(random_texts), cmocka_unit_test(intervals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("expr")

@@ -2,15 +2,10 @@
  * written down by hand from what PufferLib's loader and trainer do with the files in puffer/: its default.ini under the
  * game's file, agents and minibatches as they are counted there, fractions cut, what no key says (rewards clipped to 1,
  * Muon, a linear encoder). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -303,9 +298,8 @@ static void check_option(const struct setup *setup, const struct opt_table *tabl
 }
 
 /* Every option of a run, of each game and version: default.ini under the game's file, and the game's file alone. */
-static void each_game_trains_what_it_trains_there(void **state)
+TEST(each_game_trains_what_it_trains_there)
 {
-    (void)state;
     for (size_t c = 0; c < N_CASES; c++) {
         char game[32], base[32];
         snprintf(game, sizeof game, "%s%d", cases[c].game, cases[c].version);
@@ -328,7 +322,7 @@ static void each_game_trains_what_it_trains_there(void **state)
 }
 
 /* Minibatches a rollout: int(replay_ratio x agents x horizon / minibatch_size). */
-static void rollouts_train_as_many_minibatches_as_there(void **state)
+TEST(rollouts_train_as_many_minibatches_as_there)
 {
     static const struct {
         const char *file;
@@ -339,7 +333,6 @@ static void rollouts_train_as_many_minibatches_as_there(void **state)
                     {"memory4", 8},
                     {"cartpole4", 3}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rollouts / sizeof rollouts[0]; i++) {
         struct setup *setup;
         struct train_settings *t;
@@ -406,12 +399,11 @@ static const struct range ranges3[] = {
     {"train.prio_alpha", OPT_LOGIT, 0.1, 0.99},   {"train.prio_beta0", OPT_LOGIT, 0.1, 0.99},
 };
 
-static void each_sweep_searches_what_it_searches_there(void **state)
+TEST(each_sweep_searches_what_it_searches_there)
 {
     static const char *const files[][3] = {
         {"default4", "memory4"}, {"memory4"}, {"default3", "cartpole3"}, {"cartpole3"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         bool is_3 = i >= 2;
         struct setup *setup;
@@ -459,14 +451,13 @@ static char *merged(const char *const *files)
     return strbuf_take(&text);
 }
 
-static void the_cases_in_the_field(void **state)
+TEST(the_cases_in_the_field)
 {
     static const struct range pendulum[] = {{"train.total_timesteps", OPT_LOG, 8e4, 3e5},
                                             {"train.learning_rate", OPT_LOG, 0.0005, 0.002},
                                             {"train.ent_coef", OPT_LOG, 1e-5, 0.2}}; /* default.ini has the last */
     struct setup *setup;
 
-    (void)state;
     char *text = merged((const char *const[]){"default4", "breakout4", NULL});
     OK(load(NULL, text, NULL, &setup, err));
     mem_free(text);
@@ -513,9 +504,8 @@ static void loads_as(const char *text, const char *const *args, const char *key,
 #define PUFFER4 "[base]\nenv_name = squared\ncudagraphs = 10\n"
 #define PUFFER3 "[base]\npackage = ocean\nenv_name = puffer_squared\n"
 
-static void names_and_words_are_read(void **state)
+TEST(names_and_words_are_read)
 {
-    (void)state;
     loads_as("[base]\nenv_name = squared_continuous puffer_pong squared\n", NULL, "env.name", "pong");
     loads_as(PUFFER4, (const char *const[]){"env.name=memory", NULL}, "env.name", "memory");
     loads_as(PUFFER4 "[train]\nhorizon = 32\n", (const char *const[]){"train.horizon=16", NULL}, "train.horizon", "16");
@@ -562,11 +552,10 @@ static void refused(const char *text, const char *says)
 }
 
 /* What cannot be trained here is an error; all of it at once, with the names that nobody knows. */
-static void what_changes_the_training_is_refused(void **state)
+TEST(what_changes_the_training_is_refused)
 {
     struct setup *setup = NULL;
 
-    (void)state;
     refused("[base]\nenv_name = breakout\n[env]\nwidth = 600\n", "t.ini:4: env.width = 600: only 576 is built here");
     refused("[base]\nenv_name = cartpole\n[env]\ncontinuous = 1\n", "env.continuous = 1: only 0|False");
     refused("[base]\nenv_name = breakout\n[sweep.env.width]\nmin = 1\nmax = 2\n",
@@ -604,9 +593,8 @@ static void what_changes_the_training_is_refused(void **state)
 }
 
 /* An option of ours, of any game, is never taken for a name of theirs; every row leads to an option. */
-static void the_rows_are_sound(void **state)
+TEST(the_rows_are_sound)
 {
-    (void)state;
     assert_true(dialect_n_rows <= DIALECT_ROWS_MAX);
     for (size_t g = 0; g < env_count(); g++) {
         struct setup *setup;
@@ -631,7 +619,7 @@ static void the_rows_are_sound(void **state)
 
 /* A game of one's own may have an option of the name of one of theirs: it is that option, in a file, a sweep and on the
  * command line, though the game's table is added after the file was read. */
-static void an_option_of_a_game_is_itself(void **state)
+TEST(an_option_of_a_game_is_itself)
 {
     struct wide {
         int64_t width, num_envs;
@@ -644,7 +632,6 @@ static void an_option_of_a_game_is_itself(void **state)
     static const char text[] = "[base]\nenv_name = memory\n[env]\nwidth = 7\nnum_envs = 2\n[sweep.env.width]\nmin = 3\n"
                                "max = 9\n[vec]\ntotal_agents = 64\n";
 
-    (void)state;
     for (int bad = 0; bad < 2; bad++) {
         struct setup *setup;
         struct dialect dialect;
@@ -684,7 +671,7 @@ static void keep_log(void *ctx, enum log_level level, const char *line)
     snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", line);
 }
 
-static void one_message_lists_it_all(void **state)
+TEST(one_message_lists_it_all)
 {
     static const char *const says[] = {
         "read as a config of PufferLib 4.0 (base.env_name at ",
@@ -699,7 +686,6 @@ static void one_message_lists_it_all(void **state)
     };
     struct setup *setup;
 
-    (void)state;
     logged[0] = '\0';
     log_set_sink(keep_log, NULL);
     OK(load((const char *const[]){"default4", "raw_pl4_squared", NULL}, "[policy]\nnum_layers = 1.5\n", NULL, &setup,
@@ -718,9 +704,8 @@ static void one_message_lists_it_all(void **state)
 }
 
 /* What is printed in our words loads again as the same run and the same sweep. */
-static void written_in_our_words_it_is_the_same(void **state)
+TEST(written_in_our_words_it_is_the_same)
 {
-    (void)state;
     for (size_t c = 0; c < N_CASES; c++) {
         char game[32];
         struct setup *setup, *again;
@@ -739,19 +724,4 @@ static void written_in_our_words_it_is_the_same(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_game_trains_what_it_trains_there),
-        cmocka_unit_test(rollouts_train_as_many_minibatches_as_there),
-        cmocka_unit_test(each_sweep_searches_what_it_searches_there),
-        cmocka_unit_test(the_cases_in_the_field),
-        cmocka_unit_test(names_and_words_are_read),
-        cmocka_unit_test(what_changes_the_training_is_refused),
-        cmocka_unit_test(the_rows_are_sound),
-        cmocka_unit_test(an_option_of_a_game_is_itself),
-        cmocka_unit_test(one_message_lists_it_all),
-        cmocka_unit_test(written_in_our_words_it_is_the_same),
-    };
-    return cmocka_run_group_tests_name("dialect", tests, NULL, NULL);
-}
+TEST_PROGRAM("dialect")

@@ -1,8 +1,4 @@
 /* test_agent_words.c - the words of an agent's command, and results that wait on the disk. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
 #include "base/log.h"
@@ -54,9 +49,8 @@ static void refused(const char *word, const char *says)
     cJSON_Delete(answer);
 }
 
-static void words_are_filled_in(void **state)
+TEST(words_are_filled_in)
 {
-    (void)state;
     expect("train.py", "train.py");
     expect("", "");
     expect("--lr={Learning-Rate}", "--lr=0.001");
@@ -76,14 +70,13 @@ static void words_are_filled_in(void **state)
     refused("x{argv}", "must stand alone");
 }
 
-static void argv_is_many_words(void **state)
+TEST(argv_is_many_words)
 {
     const char *const words[] = {"python", "{argv}", "--last"};
     static const char *const want[] = {"python", "--Learning-Rate", "0.001", "--opt", "a b", "--last"};
     cJSON *answer = NULL;
     char **argv = NULL;
 
-    (void)state;
     assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
     assert_int_equal(agent_words(words, 3, answer, &place, &argv, NULL), ST_OK);
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
@@ -102,7 +95,7 @@ static void keep_log(void *ctx, enum log_level level, const char *line)
 }
 
 /* Whatever lies among the results and cannot be sent is named and stays; what is sound is sent all the same. */
-static void what_is_no_result_is_named(void **state)
+TEST(what_is_no_result_is_named)
 {
     static const char *const odd[] = {"",
                                       "{\"place\": ",
@@ -116,7 +109,6 @@ static void what_is_no_result_is_named(void **state)
     struct spooled *list;
     size_t n;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     json_add_str(body, "lease", "token-1");
     assert_int_equal(spool_put(dir, "http://h:1", "s", 7, body, path, NULL), ST_OK);
@@ -146,7 +138,7 @@ static void what_is_no_result_is_named(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void results_wait_for_their_place(void **state)
+TEST(results_wait_for_their_place)
 {
     char dir[] = "/tmp/trawl-spool-XXXXXX", deep[64], path[PATH_MAX], other[PATH_MAX];
     cJSON *body = cJSON_CreateObject();
@@ -154,7 +146,6 @@ static void results_wait_for_their_place(void **state)
     struct stat st;
     size_t n;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(deep, sizeof deep, "%s/a/b", dir);
     assert_int_equal(spool_open(deep, NULL), ST_OK);
@@ -200,13 +191,4 @@ static void results_wait_for_their_place(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_filled_in),
-        cmocka_unit_test(argv_is_many_words),
-        cmocka_unit_test(results_wait_for_their_place),
-        cmocka_unit_test(what_is_no_result_is_named),
-    };
-    return cmocka_run_group_tests_name("agent-words", tests, NULL, NULL);
-}
+TEST_PROGRAM("agent-words")

@@ -1,13 +1,9 @@
 /* test_control.c - the socket of a controller: who is heard, what is answered, and that no bytes harm it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -113,9 +109,9 @@ static size_t say(struct control_server *s, int fd, const void *bytes, size_t n,
     return got > 0 ? (size_t)got : 0;
 }
 
-static void requests_are_answered(void **state)
+TEST_WITH(requests_are_answered, setup, teardown)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     char text[4096];
     int n = 0;
     struct control_server *s = serve_at(p->store, &n);
@@ -143,7 +139,7 @@ static void requests_are_answered(void **state)
     assert_int_not_equal(access(p->socket, F_OK), 0);
 }
 
-static void garbage_harms_nobody(void **state)
+TEST_WITH(garbage_harms_nobody, setup, teardown)
 {
     static const char *const lines[] = {"",
                                         "{",
@@ -154,7 +150,7 @@ static void garbage_harms_nobody(void **state)
                                         "\xff\xfe",
                                         "{\"a\":\"\\ud800\"}",
                                         "{\"command\":\"stop\\u0000x\"}"};
-    struct place *p = *state;
+    struct place *p = *fixture;
     char text[8192], bytes[4096];
     struct rng rng = {.key = 7};
     int n = 0;
@@ -187,9 +183,9 @@ static void garbage_harms_nobody(void **state)
     control_server_destroy(s);
 }
 
-static void a_line_without_end_is_cut(void **state)
+TEST_WITH(a_line_without_end_is_cut, setup, teardown)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     char *bytes = malloc(1 << 16), text[4096];
     int n = 0;
     struct control_server *s = serve_at(p->store, &n);
@@ -212,9 +208,9 @@ static void a_line_without_end_is_cut(void **state)
     control_server_destroy(s);
 }
 
-static void who_is_silent_for_longest_makes_room(void **state)
+TEST_WITH(who_is_silent_for_longest_makes_room, setup, teardown)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     int fds[CONTROL_CLIENTS_MAX + 4], n = 0;
     struct control_server *s = serve_at(p->store, &n);
     char text[256];
@@ -236,9 +232,9 @@ static void who_is_silent_for_longest_makes_room(void **state)
     control_server_destroy(s);
 }
 
-static void a_socket_left_behind_is_replaced(void **state)
+TEST_WITH(a_socket_left_behind_is_replaced, setup, teardown)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct control_address a[CONTROL_ADDRESSES];
     cJSON *answer = NULL;
     bool reached;
@@ -258,9 +254,9 @@ static void a_socket_left_behind_is_replaced(void **state)
     control_server_destroy(s);
 }
 
-static void another_file_is_left_alone(void **state)
+TEST_WITH(another_file_is_left_alone, setup, teardown)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     FILE *f = fopen(p->socket, "w");
     int n = 0;
 
@@ -277,9 +273,9 @@ static void another_file_is_left_alone(void **state)
 
 /* Paths that no sockaddr_un can hold, also by way of a symbolic link: the socket lies beside the store all the same.
  * Where the store's name alone is too long, it is in $XDG_RUNTIME_DIR, or has an abstract name. */
-static void long_paths_have_a_socket_too(void **state)
+TEST_WITH(long_paths_have_a_socket_too, setup, teardown)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     char dir[256], store[512], alias[128], socket_path[520];
     struct control_address a[CONTROL_ADDRESSES], b[CONTROL_ADDRESSES];
     size_t n_a, n_b;
@@ -333,9 +329,9 @@ static void *serve_thread(void *ctx)
     return NULL;
 }
 
-static void a_call_gets_its_answer(void **state)
+TEST_WITH(a_call_gets_its_answer, setup, teardown)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     pthread_t thread;
     cJSON *answer = NULL, *request = cJSON_CreateObject();
     char *big = calloc(1, 1000001);
@@ -366,7 +362,7 @@ static void a_call_gets_its_answer(void **state)
     control_server_destroy(threaded);
 }
 
-static void commands_are_checked(void **state)
+TEST_WITH(commands_are_checked, setup, teardown)
 {
     static const char *const bad[] = {
         "{}",
@@ -389,7 +385,6 @@ static void commands_are_checked(void **state)
     struct control_command c = {.kind = CONTROL_ADD, .study = "night", .trials = 5, .budget_s = 1.5, .priority = 3}, d;
     cJSON *json = control_command_to_json(&c);
 
-    (void)state;
     OK(control_command_from_json(json, &d, err));
     cJSON_Delete(json);
     assert_true(d.kind == c.kind && strcmp(d.study, c.study) == 0 && d.trials == 5 && d.budget_s == 1.5);
@@ -401,7 +396,7 @@ static void commands_are_checked(void **state)
 }
 
 /* What one process writes of its limits another one reads, and what a request leaves out stays. */
-static void limits_are_the_same_on_both_sides(void **state)
+TEST_WITH(limits_are_the_same_on_both_sides, setup, teardown)
 {
     const struct limits all = {.trials_max = 7,
                                .budget_s = 1.5,
@@ -418,7 +413,6 @@ static void limits_are_the_same_on_both_sides(void **state)
     struct limits got = {.priority = 1};
     cJSON *json = cJSON_CreateObject();
 
-    (void)state;
     limits_add_json(json, &all);
     OK(limits_take_json(json, &got, err));
     cJSON_Delete(json);
@@ -435,20 +429,4 @@ static void limits_are_the_same_on_both_sides(void **state)
     assert_true(got.trials_max == 7 && got.budget_s == 2 && got.has_target && got.priority == 9);
 }
 
-int main(void)
-{
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(requests_are_answered),
-        CASE(garbage_harms_nobody),
-        CASE(a_line_without_end_is_cut),
-        CASE(who_is_silent_for_longest_makes_room),
-        CASE(a_socket_left_behind_is_replaced),
-        CASE(another_file_is_left_alone),
-        CASE(long_paths_have_a_socket_too),
-        CASE(a_call_gets_its_answer),
-        CASE(commands_are_checked),
-        CASE(limits_are_the_same_on_both_sides),
-    };
-    return cmocka_run_group_tests_name("control", tests, NULL, NULL);
-}
+TEST_PROGRAM("control")

@@ -2,13 +2,9 @@
  * devices. */
 #include <math.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "tests/check.h"
 #include "base/status.h"
@@ -40,13 +36,12 @@ static void rising(struct study_view *v, size_t n, size_t stop)
     v->ref = (struct pareto_ref){.cost = 100, .score = -1};
 }
 
-static void gain_goes_on_over_a_resume(void **state)
+TEST(gain_goes_on_over_a_resume)
 {
     const size_t n = 50;
     struct study_view v;
     double rates[3];
 
-    (void)state;
     for (int k = 0; k < 3; k++) { /* never away; away in between; all watched by one controller */
         struct gain_watch w = {0};
         rising(&v, n, k == 1 ? 30 : n);
@@ -71,12 +66,11 @@ static void gain_goes_on_over_a_resume(void **state)
     assert_float_equal(rates[2], rates[0], 1e-12);
 }
 
-static void core_sets_are_disjoint(void **state)
+TEST(core_sets_are_disjoint)
 {
     struct devices *devices = mem_alloc(sizeof *devices);
     struct sweep_settings s = {.devices = "cpu", .runs_per_device = 2, .worker_memory = "1G"};
 
-    (void)state;
     OK(devices_parse(&s, 0, devices, err));
     assert_int_equal(devices->n, 2);
     for (int i = 0; i < 2; i++) {
@@ -122,14 +116,13 @@ static enum status check_widths(const struct devices *devices, const struct sear
 }
 
 /* A worker may have several GPUs, each GPU is one worker's, and a search asks for no more than the smallest group has. */
-static void groups_of_gpus(void **state)
+TEST(groups_of_gpus)
 {
     struct sweep_settings s = {.devices = "cuda:0-3, cuda:4-5,cuda:6", .runs_per_device = 1, .worker_memory = "auto"};
     struct devices *devices = mem_alloc(sizeof *devices);
     struct search *search = search_create();
     int first, n;
 
-    (void)state;
     OK(devices_parse(&s, 0, devices, err));
     assert_int_equal(devices->n, 3);
     assert_string_equal(devices->v[0].name, "cuda:0-3");
@@ -162,12 +155,4 @@ static void groups_of_gpus(void **state)
     mem_free(devices);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gain_goes_on_over_a_resume),
-        cmocka_unit_test(core_sets_are_disjoint),
-        cmocka_unit_test(groups_of_gpus),
-    };
-    return cmocka_run_group_tests_name("sweep gain and devices", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep gain and devices")

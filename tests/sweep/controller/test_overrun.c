@@ -1,13 +1,9 @@
 /* test_overrun.c - which trials are stopped because they cost far more than was predicted: never one that may still
  * gain. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #include <math.h>
 
@@ -60,12 +56,11 @@ static void begin(struct study_view *v, bool maximize)
         .known = true, .score = sign * 0.5, .score_sd = 0.04, .log_cost = log(5), .log_cost_sd = 0.2};
 }
 
-static void only_what_cannot_gain_is_stopped(void **state)
+TEST(only_what_cannot_gain_is_stopped)
 {
     struct study_view v;
     char why[300];
 
-    (void)state;
     for (int maximize = 0; maximize < 2; maximize++) {
         double sign = maximize ? 1 : -1;
         begin(&v, maximize == 1);
@@ -98,9 +93,4 @@ static void only_what_cannot_gain_is_stopped(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(only_what_cannot_gain_is_stopped)};
-
-    return cmocka_run_group_tests_name("sweep.overrun", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep.overrun")

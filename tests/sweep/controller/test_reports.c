@@ -1,14 +1,9 @@
 /* test_reports.c - a metric message becomes a report and the row of the trackers. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "tests/check.h"
 #include "sweep/controller/trial/reports.h"
@@ -30,14 +25,13 @@ static void done(struct metric_report *report)
 }
 
 /* The values pass byte for byte, and the report outlives its message. */
-static void a_row_has_the_values_as_the_worker_wrote_them(void **state)
+TEST(a_row_has_the_values_as_the_worker_wrote_them)
 {
     static const char values[] = "{\"score\":0.30000000000000004,\"train/lr\":3e-08,\"a \\\"b\\\"\":-0,\"sps\":123456,"
                                  "\"up\":\"inf\",\"down\":\"-inf\",\"none\":\"nan\",\"tiny\":5e-324}";
     struct metric_report report;
     char text[1024];
 
-    (void)state;
     snprintf(text, sizeof text,
              "{\"type\":\"metrics\",\"trial\":7,\"attempt\":1,\"env_steps\":4096,\"wall_s\":0.1,\"values\":%s}",
              values);
@@ -55,12 +49,11 @@ static void a_row_has_the_values_as_the_worker_wrote_them(void **state)
 }
 
 /* Any program may report more numbers than ours does, and texts among them. */
-static void all_numbers_are_kept_and_nothing_else(void **state)
+TEST(all_numbers_are_kept_and_nothing_else)
 {
     struct metric_report report;
     struct strbuf text;
 
-    (void)state;
     strbuf_init(&text, 1 << 16);
     strbuf_add(&text, "{\"env_steps\":1,\"wall_s\":1,\"values\":{\"word\":\"high\",\"list\":[1]");
     for (int i = 0; i < 500; i++)
@@ -74,7 +67,7 @@ static void all_numbers_are_kept_and_nothing_else(void **state)
     strbuf_free(&text);
 }
 
-static void a_message_without_numbers_is_no_report(void **state)
+TEST(a_message_without_numbers_is_no_report)
 {
     static const char *const texts[] = {"{\"env_steps\":1,\"wall_s\":1}",
                                         "{\"env_steps\":1,\"wall_s\":1,\"values\":{}}",
@@ -84,18 +77,8 @@ static void a_message_without_numbers_is_no_report(void **state)
                                         "{\"wall_s\":1,\"values\":{\"a\":1}}"};
     struct metric_report report;
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_false(parse(texts[i], &report));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_has_the_values_as_the_worker_wrote_them),
-        cmocka_unit_test(all_numbers_are_kept_and_nothing_else),
-        cmocka_unit_test(a_message_without_numbers_is_no_report),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("reports")

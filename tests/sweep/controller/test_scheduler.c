@@ -1,9 +1,6 @@
 /* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left alone.
  * This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "tests/check.h"
@@ -224,9 +220,9 @@ static void failed_because(const struct trial *t, const char *says)
         fail_msg("\"%s\" is not in \"%s\"", says, t->reason != NULL ? t->reason : "");
 }
 
-static void each_trial_runs_once(void **state)
+TEST_WITH(each_trial_runs_once, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     int64_t used[4] = {0};
 
     for (int i = 0; i < 4; i++)
@@ -249,9 +245,9 @@ static void each_trial_runs_once(void **state)
 }
 
 /* What is done between its creation and its first round may take minutes, and is no standstill. */
-static void a_late_start_is_no_standstill(void **state)
+TEST_WITH(a_late_start_is_no_standstill, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 1, 1);
@@ -262,9 +258,9 @@ static void a_late_start_is_no_standstill(void **state)
         assert_null(strstr(p->sched->workers.events.v[i].text, "stood still for 36"));
 }
 
-static void a_crash_costs_its_trial(void **state)
+TEST_WITH(a_crash_costs_its_trial, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "crash@3", 1);
     add_device(p, "crash@3", 1);
@@ -279,9 +275,9 @@ static void a_crash_costs_its_trial(void **state)
         assert_int_equal(ss->view.trials[i].attempt, 1); /* nobody else paid */
 }
 
-static void among_lanes_the_guilty_is_found(void **state)
+TEST_WITH(among_lanes_the_guilty_is_found, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "crash@3", 4);
     create_study(p, "a", "sobol", 16, 1);
@@ -292,9 +288,9 @@ static void among_lanes_the_guilty_is_found(void **state)
     assert_true(t->attempt > 1 && t->attempt <= 3);
 }
 
-static void a_hang_is_seen_by_its_progress(void **state)
+TEST_WITH(a_hang_is_seen_by_its_progress, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "hang@2", 3);
     create_study(p, "a", "sobol", 9, 1);
@@ -306,9 +302,9 @@ static void a_hang_is_seen_by_its_progress(void **state)
         assert_int_equal(ss->view.trials[i].deaths, 0); /* it is known who hung */
 }
 
-static void a_worker_that_falls_silent_is_replaced(void **state)
+TEST_WITH(a_worker_that_falls_silent_is_replaced, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "mute@1", 1);
     create_study(p, "a", "sobol", 4, 1);
@@ -323,9 +319,9 @@ static void a_worker_that_falls_silent_is_replaced(void **state)
     }
 }
 
-static void killed_from_outside_it_runs_again_twice(void **state)
+TEST_WITH(killed_from_outside_it_runs_again_twice, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     for (int lanes = 1; lanes <= 3; lanes += 2) { /* alone and beside others, who are not to pay for it */
         const char *name = lanes == 1 ? "a" : "b";
@@ -344,9 +340,9 @@ static void killed_from_outside_it_runs_again_twice(void **state)
 }
 
 /* A trial that no message can hold: it fails at once, and its worker continues. */
-static void a_trial_that_cannot_be_told_fails(void **state)
+TEST_WITH(a_trial_that_cannot_be_told_fails, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct study study = {0};
     size_t n = PROTO_MAX_BYTES;
     char *config = mem_alloc(n + 1);
@@ -370,9 +366,9 @@ static void a_trial_that_cannot_be_told_fails(void **state)
 }
 
 /* In a process of its own: a hard limit cannot be raised again. */
-static void without_descriptors_there_is_no_scheduler(void **state)
+TEST_WITH(without_descriptors_there_is_no_scheduler, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     int wait_status;
     pid_t pid;
 
@@ -392,9 +388,9 @@ static void without_descriptors_there_is_no_scheduler(void **state)
     assert_int_equal(WEXITSTATUS(wait_status), 0);
 }
 
-static void a_lost_device_costs_who_lost_it(void **state)
+TEST_WITH(a_lost_device_costs_who_lost_it, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "lost@2", 3);
     create_study(p, "a", "sobol", 9, 1);
@@ -405,9 +401,9 @@ static void a_lost_device_costs_who_lost_it(void **state)
     assert_int_equal(t->attempt, 1);
 }
 
-static void what_is_no_message_costs_the_worker(void **state)
+TEST_WITH(what_is_no_message_costs_the_worker, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "garbage@1", 1);
     create_study(p, "a", "sobol", 4, 1);
@@ -416,9 +412,9 @@ static void what_is_no_message_costs_the_worker(void **state)
     failed_because(all_done_but(p, ss, 1, 4), "JSON");
 }
 
-static void a_device_that_keeps_failing_is_left_alone(void **state)
+TEST_WITH(a_device_that_keeps_failing_is_left_alone, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "quit", 1);
     add_device(p, "ok", 1);
@@ -432,9 +428,9 @@ static void a_device_that_keeps_failing_is_left_alone(void **state)
     assert_true(study_view_count(&ss->view, TRIAL_DONE) > 0);
 }
 
-static void without_devices_the_sweep_ends(void **state)
+TEST_WITH(without_devices_the_sweep_ends, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "quit", 1);
     create_study(p, "a", "sobol", 4, 1);
@@ -504,9 +500,9 @@ static size_t n_of(const struct place *p, int part, char who)
     return n;
 }
 
-static void devices_get_their_share(void **state)
+TEST_WITH(devices_get_their_share, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     const size_t n = STARTS - 2 * ASIDE;
 
     add_device(p, "ok", 2);
@@ -543,9 +539,9 @@ static void command_after_trial(void *ctx, const struct sched_study *ss, const s
     assert_int_equal(write(p->pipe[1], say, 2), 2);
 }
 
-static void a_study_may_come_pause_and_end_on_the_way(void **state)
+TEST_WITH(a_study_may_come_pause_and_end_on_the_way, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 20, 1);
@@ -564,9 +560,9 @@ static void a_study_may_come_pause_and_end_on_the_way(void **state)
     assert_true(study_view_count(&b->view, TRIAL_DONE) >= 5 && b->view.n < 10);
 }
 
-static void stopped_means_queued_again(void **state)
+TEST_WITH(stopped_means_queued_again, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     add_device(p, "ok", 1);
     add_device(p, "long", 2);
@@ -615,11 +611,11 @@ static void a_share_confirms(const struct place *p)
     assert_int_equal(n_confirm, n / 5);
 }
 
-static void a_resumed_study_proposes_as_if_never_stopped(void **state)
+TEST_WITH(a_resumed_study_proposes_as_if_never_stopped, set_up, tear_down)
 {
     static const char *const kinds[] = {"expensive", "cheap"}; /* with cheap trials proposals are made ahead */
     static char whole[16384], parts[16384];
-    struct place *p = *state;
+    struct place *p = *fixture;
 
     for (int k = 0; k < 2; k++) {
         char name[2][8];
@@ -649,10 +645,10 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
 }
 
 /* A config has three runs under as many seeds, unless it is beaten; also when the program ends now and then. */
-static void configs_have_several_seeds(void **state)
+TEST_WITH(configs_have_several_seeds, set_up, tear_down)
 {
     static char whole[16384], parts[16384];
-    struct place *p = *state;
+    struct place *p = *fixture;
     size_t n_seeds = 0, most = 0;
 
     add_device(p, "expensive", 1);
@@ -691,9 +687,9 @@ static void configs_have_several_seeds(void **state)
 }
 
 /* An even sequence stays even where most trials take no point of it. */
-static void seeds_take_no_points_of_the_design(void **state)
+TEST_WITH(seeds_take_no_points_of_the_design, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     const struct trial *trials;
     size_t n = 0;
     char alone[8][128];
@@ -722,27 +718,5 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return fake_worker_main();
     signal(SIGPIPE, SIG_IGN); /* as in the program */
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CASE(each_trial_runs_once),
-        CASE(a_late_start_is_no_standstill),
-        CASE(a_crash_costs_its_trial),
-        CASE(among_lanes_the_guilty_is_found),
-        CASE(a_hang_is_seen_by_its_progress),
-        CASE(a_worker_that_falls_silent_is_replaced),
-        CASE(killed_from_outside_it_runs_again_twice),
-        CASE(a_trial_that_cannot_be_told_fails),
-        CASE(without_descriptors_there_is_no_scheduler),
-        CASE(a_lost_device_costs_who_lost_it),
-        CASE(what_is_no_message_costs_the_worker),
-        CASE(a_device_that_keeps_failing_is_left_alone),
-        CASE(without_devices_the_sweep_ends),
-        CASE(devices_get_their_share),
-        CASE(a_study_may_come_pause_and_end_on_the_way),
-        CASE(stopped_means_queued_again),
-        CASE(a_resumed_study_proposes_as_if_never_stopped),
-        CASE(configs_have_several_seeds),
-        CASE(seeds_take_no_points_of_the_design),
-    };
-    return cmocka_run_group_tests_name("sweep scheduler", tests, NULL, NULL);
+    return run_cases("sweep scheduler", NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* test_share.c - fair shares, found by counting: devices, studies and trials are played through, and what each study
  * got of the devices while it was there is compared with its weight among those that were there with it. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "sweep/controller/share.h"
 
 #define N 4
@@ -86,50 +81,45 @@ static void all_got_their_part(struct play *p, double from_s, double to_s)
     }
 }
 
-static void weights_count_and_lengths_do_not(void **state)
+TEST(weights_count_and_lengths_do_not)
 {
     struct play p = {
         .actors = {{1, 7, 0, 0, 0, 1e9, 0}, {2, 31, 0, 0, 0, 1e9, 0}, {5, 2, 0, 0, 0, 1e9, 0}}, .n = 3, .slots = 4};
 
-    (void)state;
     all_got_their_part(&p, 0, 4000);
 }
 
 /* Who came first owes nothing for the time alone, however long its trials are under way when the other comes. */
-static void a_newcomer_has_its_part_from_then_on(void **state)
+TEST(a_newcomer_has_its_part_from_then_on)
 {
     for (double from = 50; from <= 5000; from *= 10) {
         struct play p = {.actors = {{1, 40, 0, 0, 0, 1e9, 0}, {1, 40, from, 0, 0, 1e9, 0}}, .n = 2, .slots = 4};
-        (void)state;
         all_got_their_part(&p, from, from + 4000);
     }
 }
 
-static void a_pause_is_not_made_up_for(void **state)
+TEST(a_pause_is_not_made_up_for)
 {
     struct play p = {.actors = {{3, 10, 0, 100, 5000, 1e9, 0}, {1, 10, 0, 0, 0, 1e9, 0}}, .n = 2, .slots = 2};
 
-    (void)state;
     all_got_their_part(&p, 5000, 7000);
 }
 
 /* Nobody was there for a while; then one comes, then the old one. */
-static void who_comes_into_an_empty_house_owes_nothing(void **state)
+TEST(who_comes_into_an_empty_house_owes_nothing)
 {
     struct play p = {.actors = {{1, 10, 0, 1000, 3010, 1e9, 0}, {1, 10, 3000, 0, 0, 1e9, 0}}, .n = 2, .slots = 1};
 
-    (void)state;
     all_got_their_part(&p, 3010, 4000);
 }
 
 /* Who is passed over (its proposal takes long) is not who is next. */
-static void who_is_passed_over_waits(void **state)
+TEST(who_is_passed_over_waits)
 {
     struct share a = {.used = 1, .waits = true}, b = {.used = 2, .waits = true}, c = {.used = 0, .waits = false};
     struct share *shares[] = {&a, &b, &c};
     bool passed[3] = {false};
 
-    (void)state;
     assert_int_equal(share_next(shares, 3, passed), 0);
     passed[0] = true;
     assert_int_equal(share_next(shares, 3, passed), 1);
@@ -137,14 +127,4 @@ static void who_is_passed_over_waits(void **state)
     assert_int_equal(share_next(shares, 3, passed), 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_count_and_lengths_do_not),
-        cmocka_unit_test(a_newcomer_has_its_part_from_then_on),
-        cmocka_unit_test(a_pause_is_not_made_up_for),
-        cmocka_unit_test(who_comes_into_an_empty_house_owes_nothing),
-        cmocka_unit_test(who_is_passed_over_waits),
-    };
-    return cmocka_run_group_tests_name("sweep share", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep share")

@@ -1,18 +1,14 @@
 /* test_device_class.c - the kind of a device by its name, and by what its seconds count. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/status.h"
 #include "sweep/launch/device_class.h"
 #include "tests/check.h"
 
-static void names_become_kinds(void **state)
+TEST(names_become_kinds)
 {
     static const char *const rows[][2] = {
         {"AMD EPYC (2 threads, Haswell)", "AMD EPYC (Haswell)"},
@@ -25,18 +21,16 @@ static void names_become_kinds(void **state)
     };
     char kind[DEVICE_CLASS_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         device_class_of(rows[i][0], kind);
         assert_string_equal(kind, rows[i][1]);
     }
 }
 
-static void a_second_counts_by_its_device(void **state)
+TEST(a_second_counts_by_its_device)
 {
     static const char list[] = "NVIDIA H200 (700=1, NVIDIA H200=0.9, AMD=0.25";
 
-    (void)state;
     assert_float_equal(device_costs_factor("alike", "AMD EPYC"), 1, 0);
     assert_float_equal(device_costs_factor("any", "AMD EPYC"), 1, 0);
     assert_float_equal(device_costs_factor(list, "NVIDIA H200 (700 W, 1980 MHz)"), 1, 0);
@@ -47,21 +41,13 @@ static void a_second_counts_by_its_device(void **state)
     OK(device_costs_check("any", err));
 }
 
-static void wrong_lists_name_the_option(void **state)
+TEST(wrong_lists_name_the_option)
 {
     static const char *const wrong[] = {
         "", " , ", "some", "=2", "A100=", "A100=fast", "A100=0", "A100=-1", "A100=nan", "H200=1,A100"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         FAILS(device_costs_check(wrong[i], err), ST_CONFIG, "sweep.device_costs");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_become_kinds),
-                                       cmocka_unit_test(a_second_counts_by_its_device),
-                                       cmocka_unit_test(wrong_lists_name_the_option)};
-
-    return cmocka_run_group_tests_name("sweep/device_class", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep/device_class")

@@ -1,14 +1,10 @@
 /* test_file_chunks.c - a file goes through messages whole, or not at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
 #include "base/mem.h"
@@ -70,13 +66,12 @@ static cJSON *chunk_at(int64_t at, int64_t *ret_next)
     return json;
 }
 
-static void a_file_of_any_size_arrives(void **state)
+TEST_WITH(a_file_of_any_size_arrives, set_up, tear_down)
 {
     static const size_t sizes[] = {
         0, 1, PROTO_CHUNK_BYTES - 1, PROTO_CHUNK_BYTES, PROTO_CHUNK_BYTES + 1, 3 * PROTO_CHUNK_BYTES + 7};
     struct file_chunks *file = mem_alloc(sizeof *file);
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char *a = NULL, *b = NULL;
         size_t n_a, n_b;
@@ -102,13 +97,12 @@ static void a_file_of_any_size_arrives(void **state)
 }
 
 /* A chunk that is lost, repeated or torn leaves what was there before, and the next whole file counts again. */
-static void half_a_file_is_none(void **state)
+TEST_WITH(half_a_file_is_none, set_up, tear_down)
 {
     struct file_chunks *file = mem_alloc(sizeof *file);
     int64_t second, third, end;
     bool done;
 
-    (void)state;
     OK(file_write_all(to, "before", 6, err));
     write_bytes(2 * PROTO_CHUNK_BYTES + 5);
     cJSON *chunks[] = {chunk_at(0, &second), chunk_at(second, &third), chunk_at(third, &end)};
@@ -139,14 +133,13 @@ static void half_a_file_is_none(void **state)
     mem_free(file);
 }
 
-static void a_missing_file_names_itself(void **state)
+TEST_WITH(a_missing_file_names_itself, set_up, tear_down)
 {
     struct file_chunks *file = mem_alloc(sizeof *file);
     cJSON *json = proto_message("chunk");
     int64_t next, size;
     bool done;
 
-    (void)state;
     FAILS(file_chunk_add(json, from, 0, &next, &size, err), ST_IO, from);
     json_add_str(json, "reason", "it is gone");
     FAILS(file_chunk_take(file, to, json, &done, err), ST_IO, "it is gone");
@@ -154,13 +147,4 @@ static void a_missing_file_names_itself(void **state)
     mem_free(file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_file_of_any_size_arrives, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(half_a_file_is_none, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_file_names_itself, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests_name("sweep/file_chunks", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep/file_chunks")

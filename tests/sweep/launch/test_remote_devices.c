@@ -1,13 +1,9 @@
 /* test_remote_devices.c - what the words of sweep.devices for other machines become, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "study/setup/setup.h"
@@ -30,14 +26,13 @@ static void is(const struct device_spec *spec, const char *label, const char *na
     assert_int_equal(spec->place, place);
 }
 
-static void hosts_jobs_and_commands_in_one_list(void **state)
+TEST(hosts_jobs_and_commands_in_one_list)
 {
     struct devices *d = mem_alloc(sizeof *d);
     struct sweep_settings s =
         settings("cuda:0, ssh:me@gpu2/cuda:3 ssh:gpu3/cuda:all,slurm:gpu=1/partition=long/time=8:00:00*2, slurm, "
                  "cmd*2:docker run -i image, with commas");
 
-    (void)state;
     s.runs_per_device = 3;
     OK(devices_parse(&s, 0, d, err));
     assert_int_equal(d->n, 8);
@@ -60,12 +55,11 @@ static void hosts_jobs_and_commands_in_one_list(void **state)
     mem_free(d);
 }
 
-static void workers_on_one_cpu_share_its_cores(void **state)
+TEST(workers_on_one_cpu_share_its_cores)
 {
     struct devices *d = mem_alloc(sizeof *d);
     struct sweep_settings s = settings("ssh:gpu2/cpu*3");
 
-    (void)state;
     OK(devices_parse(&s, 0, d, err));
     assert_int_equal(d->n, 3);
     for (int i = 0; i < 3; i++) {
@@ -78,7 +72,7 @@ static void workers_on_one_cpu_share_its_cores(void **state)
     mem_free(d);
 }
 
-static void what_a_shell_could_read_is_refused(void **state)
+TEST(what_a_shell_could_read_is_refused)
 {
     static const char *const wrong[][2] = {
         {"ssh:", "no host"},
@@ -103,7 +97,6 @@ static void what_a_shell_could_read_is_refused(void **state)
     };
     struct devices *d = mem_alloc(sizeof *d);
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct sweep_settings s = settings(wrong[i][0]);
         FAILS(devices_parse(&s, 0, d, err), ST_CONFIG, "sweep.devices");
@@ -115,11 +108,4 @@ static void what_a_shell_could_read_is_refused(void **state)
     mem_free(d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(hosts_jobs_and_commands_in_one_list),
-                                       cmocka_unit_test(workers_on_one_cpu_share_its_cores),
-                                       cmocka_unit_test(what_a_shell_could_read_is_refused)};
-
-    return cmocka_run_group_tests_name("sweep/remote_devices", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep/remote_devices")

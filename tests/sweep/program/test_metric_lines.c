@@ -1,15 +1,10 @@
 /* test_metric_lines.c - what a program's lines report, and what is shown of its output. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "sweep/program/metric_lines.h"
@@ -35,12 +30,11 @@ static void expect_score(const char *text, double want)
         fail_msg("\"%s\": %g in place of %g", text, score, want);
 }
 
-static void test_a_report(void **state)
+TEST(a_report)
 {
     static const char text[] = "TRAWL score=0.91 step=1000 cost=12.5 val/loss=-3e-2";
     struct metric_line line;
 
-    (void)state;
     assert_true(metric_line_read(text, strlen(text), "score", &line));
     assert_int_equal(line.n, 2);
     assert_true(value_of(&line, "score") == 0.91 && value_of(&line, "val/loss") == -0.03);
@@ -54,9 +48,8 @@ static void test_a_report(void **state)
 }
 
 /* What people, loggers, progress bars and terminals make of it. */
-static void test_other_text_around_it(void **state)
+TEST(other_text_around_it)
 {
-    (void)state;
     expect_score("TRAWL score=0.5, step=3; x=1", 0.5);
     expect_score("INFO:root:TRAWL score=0.5", 0.5);
     expect_score(" 50%|##   | 5/10 [00:01<00:01, 3it/s]TRAWL score=0.5", 0.5);
@@ -66,7 +59,7 @@ static void test_other_text_around_it(void **state)
     expect_score("TRAWL score=1 TRAWL score=2", 2);
 }
 
-static void test_no_report(void **state)
+TEST(no_report)
 {
     static const char *const lines[] = {"",
                                         "TRAWL",
@@ -84,7 +77,6 @@ static void test_no_report(void **state)
                                         "\033[",
                                         "\033[TRAWL score=1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         expect_score(lines[i], NAN);
     assert_true(metric_line_is_marked("TRAWL score = 0.5", 17));
@@ -92,12 +84,11 @@ static void test_no_report(void **state)
 }
 
 /* However many metrics a report has, the score is one of those that are kept. */
-static void test_more_metrics_than_places(void **state)
+TEST(more_metrics_than_places)
 {
     struct metric_line line;
     struct strbuf text, json;
 
-    (void)state;
     strbuf_init(&text, 1 << 16);
     strbuf_init(&json, 1 << 16);
     strbuf_add(&text, "TRAWL");
@@ -127,9 +118,8 @@ static void expect_text(const char *output, size_t n, const char *want)
     mem_free(text);
 }
 
-static void test_output_as_text(void **state)
+TEST(output_as_text)
 {
-    (void)state;
     expect_text("ошибка 日本\n", strlen("ошибка 日本\n"), "ошибка 日本");
     expect_text("a\xff\xc2\x85\0b\x7f", 7, "a???b?");
     expect_text("\033[31mred\033[0m\r\n 1%\r 2%\r", strlen("\033[31mred\033[0m\r\n 1%\r 2%\r"), "red\n 1%\n 2%");
@@ -137,11 +127,4 @@ static void test_output_as_text(void **state)
     expect_text("", 0, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_report), cmocka_unit_test(test_other_text_around_it), cmocka_unit_test(test_no_report),
-        cmocka_unit_test(test_more_metrics_than_places), cmocka_unit_test(test_output_as_text)};
-
-    return cmocka_run_group_tests_name("metric-lines", tests, NULL, NULL);
-}
+TEST_PROGRAM("metric-lines")

@@ -1,17 +1,13 @@
 /* test_confirm.c - how much of a budget goes into runs under fresh seeds, and when: studies played out with a plan that is
  * always followed, by trials, by seconds and by time; nothing is trained. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/status.h"
 #include "gp/gp.h"
@@ -68,7 +64,7 @@ static struct played *begin(void)
 }
 
 /* A study of n trials spends its share of them, half of it on the way, and ends with such a run. */
-static void by_trials(void **state)
+TEST(by_trials)
 {
     static const struct {
         int64_t n;
@@ -76,7 +72,6 @@ static void by_trials(void **state)
         size_t confirm;
     } cases[] = {{4, 0.2, 0}, {5, 0.2, 1}, {24, 0.2, 4}, {100, 0.2, 20}, {100, 0.5, 50}, {300, 0.05, 15}, {40, 0, 0}};
 
-    (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct sweep_settings settings = {.confirm = cases[c].share};
         struct played *p = begin();
@@ -99,11 +94,10 @@ static void by_trials(void **state)
 
 /* Seconds are shared like trials: the share is never passed by more than rounding, also by runs that cost more than
  * others. */
-static void by_seconds(void **state)
+TEST(by_seconds)
 {
     struct sweep_settings settings = {.confirm = 0.2};
 
-    (void)state;
     for (int device = 0; device < 2; device++) {
         struct played *p = begin();
         struct confirm_plan plan;
@@ -127,14 +121,13 @@ static void by_seconds(void **state)
 }
 
 /* By the clock: the last part of the time confirms, and the share of training that it took is bounded. */
-static void by_time(void **state)
+TEST(by_time)
 {
     struct sweep_settings settings = {.confirm = 0.2};
     struct played *p = begin();
     struct confirm_plan plan;
     double wall_s = 0;
 
-    (void)state;
     p->view.study.limits.wall_max_s = 1000;
     while (wall_s < 1000) {
         confirm_plan_make(&p->view, &settings, 0, wall_s, &plan);
@@ -147,13 +140,12 @@ static void by_time(void **state)
 }
 
 /* Without an end in sight the share is one of what there is, at any time. */
-static void without_end(void **state)
+TEST(without_end)
 {
     struct sweep_settings settings = {.confirm = 0.25};
     struct played *p = begin();
     struct confirm_plan plan;
 
-    (void)state;
     while (p->view.n < MAX) {
         confirm_plan_make(&p->view, &settings, 0, 0, &plan);
         play_trial(p, &plan, 1);
@@ -165,14 +157,13 @@ static void without_end(void **state)
 }
 
 /* Runs under way count as made, by what their config has cost before: many slots do not pass the share together. */
-static void runs_under_way_count(void **state)
+TEST(runs_under_way_count)
 {
     struct sweep_settings settings = {.confirm = 0.2};
     struct played *p = begin();
     struct confirm_plan plan = {.turn = CONFIRM_NO};
     size_t n = 0;
 
-    (void)state;
     p->view.study.limits.budget_s = 100;
     for (int i = 0; i < 20; i++)
         play_trial(p, &plan, 4); /* 80 of 100 s are spent, the last 20 are the share */
@@ -285,12 +276,11 @@ static double pick_of(const struct asked *a, enum gp_rule rule)
     return picked.i < a->history.n ? a->trials[picked.i].x[0] : (double)NAN;
 }
 
-static void best_and_knee_come_first_at_the_end(void **state)
+TEST(best_and_knee_come_first_at_the_end)
 {
     struct asked *a = ask_begin(0);
     struct proposal p;
 
-    (void)state;
     double best = pick_of(a, GP_BEST);
     assert_int_equal(ask(a, CONFIRM_END, INFINITY, &p), ST_OK);
     assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
@@ -305,12 +295,11 @@ static void best_and_knee_come_first_at_the_end(void **state)
 }
 
 /* With best and knee confirmed, the last runs go to what would be the best if the best fell; then to the best again. */
-static void the_last_runs_try_the_runner_up(void **state)
+TEST(the_last_runs_try_the_runner_up)
 {
     struct asked *a = ask_begin(0);
     struct proposal p;
 
-    (void)state;
     double best = pick_of(a, GP_BEST), knee = pick_of(a, GP_KNEE);
     add_run(a, best, true);
     if (!isnan(knee) && knee != best)
@@ -321,12 +310,11 @@ static void the_last_runs_try_the_runner_up(void **state)
     ask_end(a);
 }
 
-static void what_costs_more_than_is_left_is_not_run_again(void **state)
+TEST(what_costs_more_than_is_left_is_not_run_again)
 {
     struct asked *a = ask_begin(0);
     struct proposal p;
 
-    (void)state;
     assert_int_equal(ask(a, CONFIRM_END, pick_of(a, GP_BEST) - 0.5, &p), ST_OK);
     assert_string_not_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
     assert_int_equal(ask(a, CONFIRM_NO, INFINITY, &p), ST_OK);
@@ -336,13 +324,12 @@ static void what_costs_more_than_is_left_is_not_run_again(void **state)
 
 /* Of proposals that are asked for together as many confirm as there is room for, each as if it had been asked for after those
  * before it; the rest are new. */
-static void a_batch_confirms_as_one_after_another(void **state)
+TEST(a_batch_confirms_as_one_after_another)
 {
     struct asked *a = ask_begin(0);
     const struct confirm_plan plan = {.turn = CONFIRM_FIRST, .cost_left = INFINITY, .again = 3};
     struct proposal all, one;
 
-    (void)state;
     assert_int_equal(ask_for(a, plan, 8, &all), ST_OK);
     assert_int_equal(all.n, 8);
     assert_int_equal(a->n_advised, POINTS);
@@ -359,12 +346,11 @@ static void a_batch_confirms_as_one_after_another(void **state)
 }
 
 /* When a small space is used up, what is left of the share still confirms; without a share the study has ended. */
-static void a_space_that_is_used_up_is_confirmed(void **state)
+TEST(a_space_that_is_used_up_is_confirmed)
 {
     struct asked *a = ask_begin(POINTS);
     struct proposal p;
 
-    (void)state;
     assert_int_equal(ask(a, CONFIRM_NO, INFINITY, &p), ST_LIMIT);
     assert_int_equal(ask(a, CONFIRM_IF_STUCK, INFINITY, &p), ST_OK);
     assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
@@ -372,12 +358,11 @@ static void a_space_that_is_used_up_is_confirmed(void **state)
 }
 
 /* A run at the target is followed by another of the best config, whatever the share, and by no third. */
-static void a_target_is_confirmed(void **state)
+TEST(a_target_is_confirmed)
 {
     struct asked *a = ask_begin(0);
     struct proposal p;
 
-    (void)state;
     double best = pick_of(a, GP_BEST);
     assert_int_equal(ask_near(a, CONFIRM_NO, TARGET_CONFIRM, 0, &p), ST_OK);
     assert_string_equal(p.suggestions[0].origin, CONFIRM_ORIGIN);
@@ -397,13 +382,12 @@ static void a_target_is_confirmed(void **state)
 }
 
 /* Further seeds come before anything else and need no share; with all of them made, the study confirms and proposes. */
-static void seeds_come_first(void **state)
+TEST(seeds_come_first)
 {
     struct asked *a = ask_begin(POINTS);
     struct proposal p;
     const struct confirm_plan plan = {.turn = CONFIRM_END, .seeds = 2, .cost_left = 0};
 
-    (void)state;
     a->history.n = POINTS - 2; /* two points of the space are new */
     assert_int_equal(ask_plan(a, plan, &p), ST_OK);
     assert_string_equal(p.suggestions[0].origin, SEED_ORIGIN);
@@ -447,9 +431,8 @@ static bool ends_by_target(struct played *p, double expected, size_t n_seeds, do
 }
 
 /* The expected score of the best config decides, not the luckiest run; where the study confirms, from two runs. */
-static void one_lucky_run_meets_no_target(void **state)
+TEST(one_lucky_run_meets_no_target)
 {
-    (void)state;
     for (int minimize = 0; minimize < 2; minimize++) {
         const double sign = minimize ? -1 : 1;
         const struct confirm_plan plan = {.turn = CONFIRM_NO};
@@ -492,12 +475,11 @@ static void one_lucky_run_meets_no_target(void **state)
 }
 
 /* Training that was lost is spent: the last runs of what is left confirm. */
-static void what_was_lost_is_spent(void **state)
+TEST(what_was_lost_is_spent)
 {
     struct sweep_settings settings = {.confirm = 0.2};
     struct confirm_plan plan = {.turn = CONFIRM_NO};
 
-    (void)state;
     for (int device = 0; device < 2; device++) {
         struct played *p = begin();
         *(device ? &p->view.study.limits.device_max_s : &p->view.study.limits.budget_s) = 100;
@@ -513,23 +495,4 @@ static void what_was_lost_is_spent(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_trials),
-        cmocka_unit_test(by_seconds),
-        cmocka_unit_test(by_time),
-        cmocka_unit_test(without_end),
-        cmocka_unit_test(runs_under_way_count),
-        cmocka_unit_test(what_was_lost_is_spent),
-        cmocka_unit_test(seeds_come_first),
-        cmocka_unit_test(a_target_is_confirmed),
-        cmocka_unit_test(one_lucky_run_meets_no_target),
-        cmocka_unit_test(best_and_knee_come_first_at_the_end),
-        cmocka_unit_test(the_last_runs_try_the_runner_up),
-        cmocka_unit_test(what_costs_more_than_is_left_is_not_run_again),
-        cmocka_unit_test(a_batch_confirms_as_one_after_another),
-        cmocka_unit_test(a_space_that_is_used_up_is_confirmed),
-    };
-    return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);
-}
+TEST_PROGRAM("confirm")

@@ -1,9 +1,6 @@
 /* test_memory_groups.c - what is written to a group of cgroup v2, in a folder that looks like one; and a real group, where
  * this process has one for itself. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "sweep/supervise/memory_groups.h"
 
 static char folder[64], self[32];
@@ -78,11 +74,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void each_worker_has_a_group(void **state)
+TEST_WITH(each_worker_has_a_group, set_up, tear_down)
 {
     struct memory_groups g;
 
-    (void)state;
     memory_groups_open(&g, folder);
     assert_true(g.on);
     holds("controller/cgroup.procs", self);
@@ -109,9 +104,8 @@ static void refuses(const char *says)
     assert_non_null(strstr(g.why_not, says));
 }
 
-static void a_group_that_is_not_ours_alone_is_left(void **state)
+TEST_WITH(a_group_that_is_not_ours_alone_is_left, set_up, tear_down)
 {
-    (void)state;
     put("cgroup.procs", "1\n");
     refuses("alone");
     put("cgroup.procs", "");
@@ -121,11 +115,10 @@ static void a_group_that_is_not_ours_alone_is_left(void **state)
     holds("worker-cpu-2/memory.max", "max\n");
 }
 
-static void a_real_group(void **state)
+TEST(a_real_group)
 {
     struct memory_groups g;
 
-    (void)state;
     memory_groups_open(&g, NULL);
     if (!g.on) {
         print_message("# SKIPPED, cgroups untested here: %s (%s)\n", g.why_not, g.root);
@@ -145,12 +138,4 @@ static void a_real_group(void **state)
     assert_true(memory_groups_look(&g, NULL)); /* as it was */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_worker_has_a_group, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_group_that_is_not_ours_alone_is_left, set_up, tear_down),
-        cmocka_unit_test(a_real_group),
-    };
-    return cmocka_run_group_tests_name("sweep/memory_groups", tests, NULL, NULL);
-}
+TEST_PROGRAM("sweep/memory_groups")

@@ -1,9 +1,6 @@
 /* test_supervise.c - remote workers at given times: which one is pinged, given back, started again, and which waits for
  * another. No process and no clock: workers by hand, of which one is the other end of a socket. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -112,9 +108,9 @@ static void ready_to_talk(struct place *p)
     proto_create(&p->s->v[0].proto, fds[0], fds[0]);
 }
 
-static void one_without_work_is_given_back(void **state)
+TEST_WITH(one_without_work_is_given_back, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = ready(p);
 
     for (int i = 0; i < 9; i++) {
@@ -135,9 +131,9 @@ static void one_without_work_is_given_back(void **state)
     assert_true(supervise_may_start(p->s, w)); /* as soon as there is work */
 }
 
-static void a_host_of_ssh_keeps_its_idle_worker(void **state)
+TEST_WITH(a_host_of_ssh_keeps_its_idle_worker, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = ready(p);
 
     w->spec.place = PLACE_SSH; /* nobody else waits for it */
@@ -148,9 +144,9 @@ static void a_host_of_ssh_keeps_its_idle_worker(void **state)
     assert_false(w->leaving);
 }
 
-static void a_job_may_wait_for_its_turn(void **state)
+TEST_WITH(a_job_may_wait_for_its_turn, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = &p->s->v[1];
 
     w->state = WORKER_STARTING;
@@ -164,9 +160,9 @@ static void a_job_may_wait_for_its_turn(void **state)
     assert_string_equal(w->why, "");
 }
 
-static void one_tries_the_way_for_all(void **state)
+TEST_WITH(one_tries_the_way_for_all, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = p->s->v;
 
     for (int i = 0; i < 3; i++) { /* the network fails for all three */
@@ -186,9 +182,9 @@ static void one_tries_the_way_for_all(void **state)
     assert_true(supervise_may_start(p->s, &w[1]));
 }
 
-static void a_host_that_keeps_failing_is_left_alone_with_all_its_workers(void **state)
+TEST_WITH(a_host_that_keeps_failing_is_left_alone_with_all_its_workers, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = p->s->v;
 
     for (int i = 0; i < HEALTH_MAX_DEATHS; i++) {
@@ -210,9 +206,9 @@ static void a_host_that_keeps_failing_is_left_alone_with_all_its_workers(void **
     assert_int_equal(p->s->hosts[0].health.deaths, 0);
 }
 
-static void one_that_was_sent_away_is_not_to_blame(void **state)
+TEST_WITH(one_that_was_sent_away_is_not_to_blame, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = p->s->v;
 
     for (int i = 0; i < 2 * HEALTH_MAX_DEATHS; i++) {
@@ -228,9 +224,9 @@ static void one_that_was_sent_away_is_not_to_blame(void **state)
     assert_int_equal(w[0].health.deaths + p->s->hosts[0].health.deaths, 0);
 }
 
-static void a_program_that_stood_still_judges_nobody(void **state)
+TEST_WITH(a_program_that_stood_still_judges_nobody, set_up, tear_down)
 {
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = ready(p);
     struct slot *slot = &w->slots[0];
 
@@ -245,7 +241,7 @@ static void a_program_that_stood_still_judges_nobody(void **state)
 }
 
 /* Dies with two trials: which of them pays. */
-static void a_death_is_paid_for_by_the_guilty_trial(void **state)
+TEST_WITH(a_death_is_paid_for_by_the_guilty_trial, set_up, tear_down)
 {
     static const struct {
         int culprit; /* lane; -1: unknown */
@@ -259,7 +255,7 @@ static void a_death_is_paid_for_by_the_guilty_trial(void **state)
         {-1, true, false, false, {SLOT_OUTSIDE, SLOT_OUTSIDE}},
         {-1, false, true, false, {SLOT_INNOCENT, SLOT_INNOCENT}},
     };
-    struct place *p = *state;
+    struct place *p = *fixture;
     struct worker *w = &p->s->v[0];
 
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
@@ -299,18 +295,6 @@ static void a_death_is_paid_for_by_the_guilty_trial(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CASE(one_without_work_is_given_back),
-        CASE(a_host_of_ssh_keeps_its_idle_worker),
-        CASE(a_job_may_wait_for_its_turn),
-        CASE(one_tries_the_way_for_all),
-        CASE(a_host_that_keeps_failing_is_left_alone_with_all_its_workers),
-        CASE(one_that_was_sent_away_is_not_to_blame),
-        CASE(a_program_that_stood_still_judges_nobody),
-        CASE(a_death_is_paid_for_by_the_guilty_trial),
-    };
-
     signal(SIGPIPE, SIG_IGN); /* as in the program */
-    return cmocka_run_group_tests_name("sweep/supervise", tests, NULL, NULL);
+    return run_cases("sweep/supervise", NULL, NULL);
 }

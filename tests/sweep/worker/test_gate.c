@@ -2,15 +2,10 @@
 #include "sweep/worker/gate.h"
 
 #include <sched.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #define THREADS 6
 #define TURNS 3000
@@ -71,12 +66,11 @@ static void open_gate(struct crowd *c)
     gate_create(&c->gate);
 }
 
-static void test_crowd(void **unused)
+TEST(crowd)
 {
     struct crowd c = {0};
     struct person people[THREADS];
 
-    (void)unused;
     open_gate(&c);
     for (unsigned i = 0; i < THREADS; i++) {
         people[i] = (struct person){.crowd = &c, .seed = i + 1};
@@ -109,12 +103,11 @@ static void *stay(void *arg)
     return NULL;
 }
 
-static void test_who_is_asked_leaves(void **unused)
+TEST(who_is_asked_leaves)
 {
     struct crowd c = {0};
     struct person people[2] = {{.crowd = &c}, {.crowd = &c}};
 
-    (void)unused;
     open_gate(&c);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&people[i].thread, NULL, stay, &people[i]), 0);
@@ -129,11 +122,4 @@ static void test_who_is_asked_leaves(void **unused)
     gate_destroy(&c.gate);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_who_is_asked_leaves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("gate")

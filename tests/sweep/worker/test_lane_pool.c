@@ -1,16 +1,12 @@
 /* test_lane_pool.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "tests/check.h"
 #include "base/config/config.h"
@@ -34,7 +30,7 @@ static void *drain(void *arg)
 }
 
 /* The controller takes nothing, so the heartbeat is in the middle of a message when the pool is closed. */
-static void lanes_outlive_the_heartbeat(void **state)
+TEST(lanes_outlive_the_heartbeat)
 {
     struct lane_pool *pool = mem_alloc(sizeof *pool);
     struct setup *setup = NULL;
@@ -42,7 +38,6 @@ static void lanes_outlive_the_heartbeat(void **state)
     char junk[4096];
     int fds[2];
 
-    (void)state;
     assert_non_null(pool);
     memset(junk, ' ', sizeof junk);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
@@ -69,8 +64,6 @@ static void lanes_outlive_the_heartbeat(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lanes_outlive_the_heartbeat)};
-
     signal(SIGPIPE, SIG_IGN); /* as in the program */
-    return cmocka_run_group_tests_name("sweep lane_pool", tests, NULL, NULL);
+    return run_cases("sweep lane_pool", NULL, NULL);
 }

@@ -2,16 +2,12 @@
 #ifndef TESTS_REPORT_TEST_H
 #define TESTS_REPORT_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit_test.h"
 
 #include <math.h>
 

@@ -117,10 +117,9 @@ static size_t n_in_state(const struct sample *s, enum trial_state state)
     return n;
 }
 
-static void every_trial_is_drawn(void **state)
+TEST(every_trial_is_drawn)
 {
     struct sample *s = sample_make(60);
-    (void)state;
     char *svg = write_report(s, REPORT_SVG);
     size_t front = n_front(s), done = n_in_state(s, TRIAL_DONE), failed = n_in_state(s, TRIAL_FAILED),
            stopped = n_in_state(s, TRIAL_STOPPED);
@@ -147,10 +146,9 @@ static void every_trial_is_drawn(void **state)
     sample_free(s);
 }
 
-static void odd_studies(void **state)
+TEST(odd_studies)
 {
     static const size_t sizes[] = {0, 1, 2, 5000};
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct sample *s = sample_make(sizes[i]);
         check_all(s);
@@ -199,11 +197,10 @@ static void odd_studies(void **state)
 }
 
 /* A choice that no trial had is named as well, not numbered. */
-static void every_choice_is_named(void **state)
+TEST(every_choice_is_named)
 {
     struct sample *s = sample_make(20);
     struct space_param *p = &s->view.search.space.params[4];
-    (void)state;
     p->n_choices = 3;
     p->max = 2;
     s->view.search.choices[4][2] = (char *)"never tried";
@@ -215,10 +212,9 @@ static void every_choice_is_named(void **state)
     sample_free(s);
 }
 
-static void foreign_text_is_escaped(void **state)
+TEST(foreign_text_is_escaped)
 {
     struct sample *s = sample_make(20);
-    (void)state;
     s->view.study.name = (char *)"</title><script>alert('x')</script> & \"q\" \xff\x01 \xc3\xa4";
     s->view.study.metric = (char *)"<b>score</b>";
     s->view.study.method = (char *)"a<b";
@@ -244,10 +240,9 @@ static void foreign_text_is_escaped(void **state)
     sample_free(s);
 }
 
-static void csv_has_every_column(void **state)
+TEST(csv_has_every_column)
 {
     struct sample *s = sample_make(9);
-    (void)state;
     s->view.trials[3].score = 0.1;
     s->view.trials[3].params =
         (char *)"{\"train.learning_rate\":0.1,\"train.gamma\":0.99,\"policy.hidden\":64,\"train.optimizer\":\"muon\"}";
@@ -272,7 +267,7 @@ static void csv_has_every_column(void **state)
     sample_free(s);
 }
 
-static void json_is_what_show_promises(void **state)
+TEST(json_is_what_show_promises)
 {
     static const char *const keys[] = {"number",   "state",      "params",     "score",      "perf",
                                        "cost_s",   "env_steps",  "seed",       "origin",     "reason",
@@ -282,7 +277,6 @@ static void json_is_what_show_promises(void **state)
     double value;
     int64_t number;
     bool flag;
-    (void)state;
     s->view.trials[2].perf = INFINITY;
     s->view.trials[5].finished_ms = 0;
     OK(report_to_json(&s->view, &json, err));
@@ -321,7 +315,7 @@ const char *__lsan_default_suppressions(void)
 }
 
 /* Numbers and words of a promise, in the study's direction. */
-static void a_promise_in_words(void **state)
+TEST(a_promise_in_words)
 {
     const struct gp_trial row = {.state = GP_TRIAL_DONE, .score = -3.0, .cost = 0.5};
     const struct gp_belief belief = {.score = -3.5,
@@ -336,7 +330,6 @@ static void a_promise_in_words(void **state)
     char text[PROMISE_TEXT_MAX];
     struct promise p;
 
-    (void)state;
     promise_make(&belief, &row, &trial, false, &p); /* minimised: the row's and the belief's signs are turned */
     assert_string_equal(promise_text(&p, text), "3.5, 95 % 3.25 to 4 (4 seeds, mean 3.4)");
     assert_string_equal(promise_cost_text(&p, SEARCH_COST_WALL, text),
@@ -353,12 +346,11 @@ static void a_promise_in_words(void **state)
 }
 
 /* A study that counts env steps: its front, ranges and texts are of steps. */
-static void costs_may_be_steps(void **state)
+TEST(costs_may_be_steps)
 {
     struct sample *s = sample_make(40);
     struct report report;
 
-    (void)state;
     for (size_t i = 0; i < 40; i++) {
         s->view.trials[i].env_steps = (int64_t)(1000 * (1 + i));
         s->view.trials[i].cost_s = 1.0; /* the clock says nothing */
@@ -385,10 +377,9 @@ static void costs_may_be_steps(void **state)
 }
 
 /* A page holds what the report has: front, two of progress, importance, a strip for each parameter. */
-static void paper_has_every_chart(void **state)
+TEST(paper_has_every_chart)
 {
     static const size_t sizes[] = {0, 1, 60, 400};
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct sample *s = sample_make(sizes[i]);
         struct gp_insight *insight = &s->view.advice;
@@ -430,12 +421,11 @@ static void paper_has_every_chart(void **state)
     }
 }
 
-static void pictures_are_pictures(void **state)
+TEST(pictures_are_pictures)
 {
     struct sample *s = sample_make(60);
     struct strbuf out;
     struct error why = {ST_OK, ""};
-    (void)state;
     strbuf_init(&out, 64u << 20);
     if (!report_can_render()) {
         assert_int_equal(report_write(&s->view, s->store_path, REPORT_PDF, &out, &why), ST_USAGE);
@@ -482,12 +472,11 @@ static double smallest_letters(const char *svg)
 }
 
 /* Of the width that was asked for, with letters of 7 pt, without a ground, variables or a thing to fetch. */
-static void figures_fit_a_column(void **state)
+TEST(figures_fit_a_column)
 {
     static const double widths[] = {FIGURE_MIN_PT, 237.6, 500.3};
     struct sample *s = sample_make(60);
     size_t n_done = n_in_state(s, TRIAL_DONE);
-    (void)state;
     gp_insight_init(&s->view.advice, &s->view.search.space, &s->view.history, 1);
     s->view.has_insight = true;
     for (int i = 0; i < 9; i++) {
@@ -524,10 +513,9 @@ static void figures_fit_a_column(void **state)
 }
 
 /* A row for each member and each parameter, all of one length, and nothing that LaTeX would take for a command. */
-static void the_front_is_a_table_of_latex(void **state)
+TEST(the_front_is_a_table_of_latex)
 {
     struct sample *s = sample_make(60);
-    (void)state;
     s->view.study.name = (char *)"50% of_a&b #1 {x}\\input";
     s->view.study.metric = (char *)"score^2";
     s->view.search.space.params[0].min = 2e-7;
@@ -550,12 +538,11 @@ static void the_front_is_a_table_of_latex(void **state)
     sample_free(s);
 }
 
-static void a_figure_of_nothing_is_refused(void **state)
+TEST(a_figure_of_nothing_is_refused)
 {
     struct sample *s = sample_make(0);
     struct study_view *view = &s->view;
     struct strbuf out;
-    (void)state;
     strbuf_init(&out, 1 << 20);
     for (int kind = FIGURE_FRONT; kind <= FIGURE_PARALLEL; kind++) {
         const struct figure figure = {.kind = (enum report_figure)kind, .format = REPORT_SVG, .width_pt = 240};
@@ -569,10 +556,9 @@ static void a_figure_of_nothing_is_refused(void **state)
     sample_free(s);
 }
 
-static void a_limit_is_a_status(void **state)
+TEST(a_limit_is_a_status)
 {
     struct sample *s = sample_make(12);
-    (void)state;
     struct strbuf small;
     struct error err = {ST_OK, ""};
     strbuf_init(&small, 1000);
@@ -582,23 +568,4 @@ static void a_limit_is_a_status(void **state)
     sample_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_trial_is_drawn),
-        cmocka_unit_test(odd_studies),
-        cmocka_unit_test(foreign_text_is_escaped),
-        cmocka_unit_test(every_choice_is_named),
-        cmocka_unit_test(csv_has_every_column),
-        cmocka_unit_test(json_is_what_show_promises),
-        cmocka_unit_test(a_limit_is_a_status),
-        cmocka_unit_test(costs_may_be_steps),
-        cmocka_unit_test(paper_has_every_chart),
-        cmocka_unit_test(pictures_are_pictures),
-        cmocka_unit_test(a_promise_in_words),
-        cmocka_unit_test(figures_fit_a_column),
-        cmocka_unit_test(the_front_is_a_table_of_latex),
-        cmocka_unit_test(a_figure_of_nothing_is_refused),
-    };
-    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
-}
+TEST_PROGRAM("report")

@@ -1,13 +1,8 @@
 /* test_request.c - what comes in over HTTP: paths, queries, Host, Origin, cookies, tokens, encodings, entity tags. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
@@ -35,11 +30,10 @@ static struct target parsed(const char *raw)
     return t;
 }
 
-static void test_paths(void **state)
+TEST(paths)
 {
     struct target t = parsed("/");
 
-    (void)state;
     assert_int_equal(t.n_segments, 0);
     target_free(&t);
     t = parsed("/api/v1/studies/a%20b%2Fc+d/trials");
@@ -72,11 +66,10 @@ static void test_paths(void **state)
     refused("/1/2/3/4/5/6/7/8/9", ST_USAGE, "parts");
 }
 
-static void test_long_target(void **state)
+TEST(long_target)
 {
     char raw[TARGET_MAX_BYTES + 2];
 
-    (void)state;
     memset(raw, 'a', sizeof raw);
     raw[0] = '/';
     raw[TARGET_MAX_BYTES] = '\0';
@@ -88,7 +81,7 @@ static void test_long_target(void **state)
     refused(raw, ST_LIMIT, "4096");
 }
 
-static void test_queries(void **state)
+TEST(queries)
 {
     struct target t = parsed("/x?a=1&b=x+y%26z&c&d=&=e&");
     int64_t n = 7;
@@ -96,7 +89,6 @@ static void test_queries(void **state)
     bool yes = false;
     struct error err = {0};
 
-    (void)state;
     assert_string_equal(target_query(&t, "a"), "1");
     assert_string_equal(target_query(&t, "b"), "x y&z");
     assert_string_equal(target_query(&t, "c"), "");
@@ -127,7 +119,7 @@ static void test_queries(void **state)
     target_free(&t);
 }
 
-static void test_hosts(void **state)
+TEST(hosts)
 {
     static const char *const ours[] = {"trawl.example"};
     static const char *const good[] = {"localhost", "LocalHost:8080", "127.0.0.1",     "127.0.0.1:1",
@@ -148,7 +140,6 @@ static void test_hosts(void **state)
                                       "trawl.example.",
                                       "localhost@x"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         if (!host_is_allowed(good[i], ours, 1))
             fail_msg("%s was refused", good[i]);
@@ -159,9 +150,8 @@ static void test_hosts(void **state)
     assert_false(host_is_allowed("trawl.example", ours, 0));
 }
 
-static void test_origins(void **state)
+TEST(origins)
 {
-    (void)state;
     assert_true(origin_is_own("http://localhost:8080", NULL, "localhost:8080"));
     assert_true(origin_is_own("https://trawl.example", "same-origin", "trawl.example"));
     assert_true(origin_is_own(NULL, "same-origin", "localhost"));
@@ -177,11 +167,10 @@ static void test_origins(void **state)
     assert_false(origin_is_own("http://x", NULL, NULL));
 }
 
-static void test_cookies_and_tokens(void **state)
+TEST(cookies_and_tokens)
 {
     char value[8] = "";
 
-    (void)state;
     assert_true(cookie_find("a=1; trawl_80=secret; b=2", "trawl_80", value, sizeof value));
     assert_string_equal(value, "secret");
     assert_true(cookie_find("trawl_80=", "trawl_80", value, sizeof value));
@@ -199,9 +188,8 @@ static void test_cookies_and_tokens(void **state)
     assert_false(token_equal("", "a"));
 }
 
-static void test_encodings_and_tags(void **state)
+TEST(encodings_and_tags)
 {
-    (void)state;
     assert_true(accepts_gzip("gzip"));
     assert_true(accepts_gzip("br, GZIP;q=0.5"));
     assert_true(accepts_gzip("*"));
@@ -224,11 +212,10 @@ static void test_encodings_and_tags(void **state)
 }
 
 /* Script in a text cannot end a page's script, whatever a page does with our JSON. */
-static void test_json_texts(void **state)
+TEST(json_texts)
 {
     struct strbuf out;
 
-    (void)state;
     strbuf_init(&out, 4096);
     put_str(&out, "</script>\"\\\n\x01&\xff\xc3\xa9");
     assert_string_equal(out.text, "\"\\u003c/script\\u003e\\\"\\\\\\n\\u0001\\u0026\xef\xbf\xbd\xc3\xa9\"");
@@ -246,14 +233,13 @@ static void test_json_texts(void **state)
 }
 
 /* The longest unused answers leave; one that is held lives on. */
-static void test_cache(void **state)
+TEST(cache)
 {
     struct cache cache;
     struct answer *a, *found;
     struct strbuf text;
     char key[32];
 
-    (void)state;
     cache_init(&cache);
     for (int i = 0; i < 300; i++) { /* more than there is room for */
         strbuf_init(&text, 1 << 20);
@@ -279,18 +265,4 @@ static void test_cache(void **state)
     answer_release(found);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_long_target),
-        cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_origins),
-        cmocka_unit_test(test_cookies_and_tokens),
-        cmocka_unit_test(test_encodings_and_tags),
-        cmocka_unit_test(test_json_texts),
-        cmocka_unit_test(test_cache),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("request")

@@ -1,18 +1,13 @@
 /* test_track.c - the parts of the trackers that touch no network: waiting times, addresses, netrc, the rows of the outbox
  * that a tracker gets, and texts that the clients share. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit_test.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "web/http/http.h"
@@ -21,11 +16,10 @@
 #include "web/track/track_util.h"
 #include "web/track/upload_priv.h"
 
-static void retry_after_in_both_forms(void **state)
+TEST(retry_after_in_both_forms)
 {
     double s = -1;
 
-    (void)state;
     assert_true(http_retry_after("120", 0, &s) && s == 120);
     assert_true(http_retry_after("0", 0, &s) && s == 0);
     assert_true(http_retry_after("Wed, 21 Oct 2015 07:28:00 GMT", 1445412400, &s) && s == 80); /* 1445412480 */
@@ -35,11 +29,10 @@ static void retry_after_in_both_forms(void **state)
     assert_false(http_retry_after("", 0, &s));
 }
 
-static void backoff_is_bounded_and_spread(void **state)
+TEST(backoff_is_bounded_and_spread)
 {
     struct rng rng = rng_seed(3);
 
-    (void)state;
     for (int attempt = 0; attempt < 100; attempt++) {
         double cap = attempt < 6 ? (double)(1 << attempt) : 60, low = 1e9, high = 0;
         for (int i = 0; i < 200; i++) {
@@ -53,12 +46,11 @@ static void backoff_is_bounded_and_spread(void **state)
     }
 }
 
-static void addresses(void **state)
+TEST(addresses)
 {
     char buf[512];
     struct error err = {0};
 
-    (void)state;
     assert_string_equal(http_url_shown("https://u:secret@h.example:8/p/q?token=secret#x", buf, sizeof buf),
                         "https://h.example:8/p/q");
     assert_null(strstr(http_url_shown("https://u:sec ret@", buf, sizeof buf), "sec"));
@@ -76,12 +68,11 @@ static void addresses(void **state)
     }
 }
 
-static void netrc_is_read_by_host_and_port(void **state)
+TEST(netrc_is_read_by_host_and_port)
 {
     char dir[] = "/tmp/trawl-netrc-XXXXXX", path[64], login[64], password[64];
     FILE *file;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/netrc", dir);
     file = fopen(path, "w");
@@ -132,12 +123,11 @@ static void make_batch(struct batch *b, size_t from, size_t n, int64_t last_step
     batch_choose(b, last_step, thin_ms);
 }
 
-static void steps_only_rise(void **state)
+TEST(steps_only_rise)
 {
     struct batch b;
     int64_t last = -1;
 
-    (void)state;
     make_batch(&b, 0, 100, -1, 0);
     assert_int_equal(b.n, 100 - 9);
     assert_int_equal(b.n_left_out, 9);
@@ -151,11 +141,10 @@ static void steps_only_rise(void **state)
 }
 
 /* Whatever part of a claimed range was acknowledged, what is sent of the rest is what would have been sent of it. */
-static void a_rest_is_thinned_as_the_whole(void **state)
+TEST(a_rest_is_thinned_as_the_whole)
 {
     struct batch whole, rest;
 
-    (void)state;
     make_batch(&whole, 0, 100, -1, 2000);
     assert_true(whole.n < 50);
     assert_int_equal(whole.rows[whole.n - 1].env_steps, 990); /* the last row is always sent */
@@ -170,12 +159,11 @@ static void a_rest_is_thinned_as_the_whole(void **state)
     batch_free(&whole);
 }
 
-static void thinning_keeps_every_last_value(void **state)
+TEST(thinning_keeps_every_last_value)
 {
     struct batch b;
     bool rare = false;
 
-    (void)state;
     make_batch(&b, 0, 40, -1, 3600000);
     for (size_t i = 0; i < b.n; i++)
         rare = rare || (b.rows[i].env_steps == 350 && strstr(b.list.rows[35].payload, "rare") != NULL);
@@ -184,14 +172,13 @@ static void thinning_keeps_every_last_value(void **state)
     batch_free(&b);
 }
 
-static void of_files_the_newest_counts(void **state)
+TEST(of_files_the_newest_counts)
 {
     static const char *const texts[] = {"{\"type\":\"file\",\"name\":\"a\"}", "{\"type\":\"file\",\"name\":\"b\"}",
                                         "{\"type\":\"strange\"}", "{\"type\":\"file\",\"name\":\"a\"}"};
     struct outbox_list list = {.rows = mem_array(4, sizeof *list.rows), .n = 4};
     struct batch b;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         list.rows[i] = (struct outbox_row){.id = (int64_t)i + 1, .payload = mem_strdup(texts[i])};
     batch_read(&b, &list);
@@ -201,7 +188,7 @@ static void of_files_the_newest_counts(void **state)
 }
 
 /* The start of an attempt from zero is a batch of its own, whatever the place of its keys in the text. */
-static void an_attempt_from_zero_is_alone(void **state)
+TEST(an_attempt_from_zero_is_alone)
 {
     static const char *const texts[] = {
         "{\"type\":\"metrics\",\"env_steps\":1,\"values\":{}}", "{\"type\":\"start\",\"attempt\":2}",
@@ -210,7 +197,6 @@ static void an_attempt_from_zero_is_alone(void **state)
         size_t from, n;
     } cuts[] = {{0, 2}, {1, 1}, {2, 1}, {3, 1}};
 
-    (void)state;
     for (size_t c = 0; c < sizeof cuts / sizeof cuts[0]; c++) {
         size_t n = 4 - cuts[c].from;
         struct outbox_list list = {.rows = mem_array(n, sizeof *list.rows), .n = n};
@@ -227,7 +213,7 @@ static void an_attempt_from_zero_is_alone(void **state)
 
 /* -- texts: exact JSON, flat configs, logins, keys -- */
 
-static void json_keeps_numbers_and_texts(void **state)
+TEST(json_keeps_numbers_and_texts)
 {
     static const char text[] =
         "{\"a\":[1,-0.30000000000000004,5e-324,\"nan\",\"inf\",\"-inf\"],\"b\":\"line\\n\\\"q\\\" \\\\ "
@@ -237,7 +223,6 @@ static void json_keeps_numbers_and_texts(void **state)
     cJSON *json = NULL;
     struct strbuf sb;
 
-    (void)state;
     assert_int_equal(json_parse(text, strlen(text), &json, NULL), ST_OK);
     strbuf_init(&sb, 4096);
     track_json_value(&sb, json);
@@ -251,14 +236,13 @@ static void collect(void *ctx, const char *key, const char *value)
     strbuf_addf(ctx, "%s=%s;", key, value);
 }
 
-static void configs_become_flat(void **state)
+TEST(configs_become_flat)
 {
     static const char text[] =
         "{\"train\":{\"gamma\":0.9865809427553069,\"core\":\"lstm\",\"deep\":{\"x\":[1,\"nan\"]}},\"on\":true}";
     cJSON *json = NULL;
     struct strbuf sb;
 
-    (void)state;
     assert_int_equal(json_parse(text, strlen(text), &json, NULL), ST_OK);
     strbuf_init(&sb, 4096);
     track_flatten(json, collect, &sb);
@@ -267,12 +251,11 @@ static void configs_become_flat(void **state)
     cJSON_Delete(json);
 }
 
-static void logins_leave_the_address(void **state)
+TEST(logins_leave_the_address)
 {
     char url[256], user[TRACK_SECRET_MAX], password[TRACK_SECRET_MAX], header[TRACK_SECRET_MAX * 3], host[64];
     struct error err = {0};
 
-    (void)state;
     assert_int_equal(track_url_login("https://ann%40home:p%3Aw@host:81/ml/", "X", url, sizeof url, user, password,
                                      sizeof user, NULL),
                      ST_OK);
@@ -293,7 +276,7 @@ static void logins_leave_the_address(void **state)
     assert_string_equal(header, "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
 }
 
-static void keys_stay_different(void **state)
+TEST(keys_stay_different)
 {
     static const char *const cases[][2] = {
         {"train/lr", "train/lr"}, {"a b.c-d_e", "a b.c-d_e"}, {"a(b)", "a_x28_b_x29_"}, {"/a", "_x2f_a"},
@@ -301,7 +284,6 @@ static void keys_stay_different(void **state)
         {"a/../b", "a/_x2e_./b"}, {"a..b", "a..b"},           {".hidden", ".hidden"},   {"\xc3\xa9", "_xc3__xa9_"}};
     struct strbuf sb;
 
-    (void)state;
     strbuf_init(&sb, 1024);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         strbuf_clear(&sb);
@@ -311,22 +293,4 @@ static void keys_stay_different(void **state)
     strbuf_free(&sb);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(retry_after_in_both_forms),
-        cmocka_unit_test(backoff_is_bounded_and_spread),
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(netrc_is_read_by_host_and_port),
-        cmocka_unit_test(steps_only_rise),
-        cmocka_unit_test(a_rest_is_thinned_as_the_whole),
-        cmocka_unit_test(thinning_keeps_every_last_value),
-        cmocka_unit_test(of_files_the_newest_counts),
-        cmocka_unit_test(an_attempt_from_zero_is_alone),
-        cmocka_unit_test(keys_stay_different),
-        cmocka_unit_test(logins_leave_the_address),
-        cmocka_unit_test(configs_become_flat),
-        cmocka_unit_test(json_keeps_numbers_and_texts),
-    };
-    return cmocka_run_group_tests_name("track", tests, NULL, NULL);
-}
+TEST_PROGRAM("track")
