@@ -410,23 +410,27 @@ static void explain_no_cost(const struct program_run *run, char *buf, size_t siz
         given, run->metric);
 }
 
-/* The line of the last Python traceback that names the exception, else the last line that is no report; NULL: none. */
+/* The exception of the last Python traceback, else the last line that is no report; NULL: none. A program that reports
+ * after a traceback had handled it. The lines of a traceback may have a prefix each ("[rank0]: ", "    | "). */
 static const char *find_cause(const char *lines)
 {
-    static const char traceback[] = "Traceback (most recent call last):\n";
-    const char *exception = NULL, *last = NULL;
-    bool in_frames = false;
-    size_t n;
+    static const char traceback[] = "Traceback (most recent call last):";
+    const char *exception = NULL, *last = NULL, *prefix = NULL, *at;
+    size_t n, n_prefix = 0;
 
     for (const char *line = lines; *line != '\0'; line += n + (line[n] == '\n')) {
         n = strcspn(line, "\n");
-        if (strncmp(line, traceback, sizeof traceback - 1) == 0) {
-            in_frames = true;
-        } else if (in_frames && n > 0 && line[0] != ' ') {
-            exception = line;
-            in_frames = false;
+        at = memmem(line, n, traceback, sizeof traceback - 1);
+        if (at != NULL) {
+            prefix = line; /* of the frames that follow */
+            n_prefix = (size_t)(at - line);
+        } else if (prefix != NULL && n > n_prefix && memcmp(line, prefix, n_prefix) == 0 && line[n_prefix] != ' ') {
+            exception = line + n_prefix;
+            prefix = NULL;
         }
-        if (strspn(line, " \t") < n && !metric_line_is_marked(line, n))
+        if (metric_line_is_marked(line, n))
+            exception = prefix = NULL;
+        else if (strspn(line, " \t") < n)
             last = line;
     }
     return exception != NULL ? exception : last;

@@ -274,9 +274,20 @@ def test_the_reason_has_the_exception(folder):
           "def train(rate):\n\n    raise ValueError('a rate of %s is\\ntoo much ñ' % rate)\n"
           "try:\n    train(2)\nfinally:\n    print('TRAWL score=0.25 step=2', flush=True)\n")
     one_failed(folder, "python3 broken.py", "ended with exit code 1: ValueError: a rate of 2 is")
-    (folder / "x").mkdir()
-    trial = one_failed(folder / "x", "echo out of memory >&2\necho 'TRAWL score=1'\nexit 7\n", "ended with exit code 7: out of memory")
-    assert trial["reason"].endswith("memory"), trial
+    handled = 'Traceback (most recent call last):\n  File "a.py", line 1\nKeyError: 7\n'
+    last = handled.replace("KeyError: 7", "OSError: gone")
+    prefixed = "".join("[rank0]: " + line for line in last.splitlines(True))
+    group = ('  + Exception Group Traceback (most recent call last):\n  |   File "a.py", line 1\n  | ExceptionGroup: two (2 sub-exceptions)\n'
+             '  +-+---------------- 1 ----------------\n' + "".join("    | " + line for line in last.splitlines(True)) + "    +-----\n")
+    for i, (output, cause) in enumerate((
+            ("out of memory\nTRAWL score=1\n", "out of memory"), (handled + "TRAWL score=1\nout of memory\n", "out of memory"),
+            (handled + "TRAWL score=1\n" + last, "OSError: gone"), (handled + last + "see the log\n", "OSError: gone"),
+            (handled + prefixed, "OSError: gone"), (handled + group, "OSError: gone"))):
+        here = folder / str(i)
+        here.mkdir()
+        write(here, "output", output)
+        trial = one_failed(here, "cat output\nexit 7\n", "ended with exit code 7: ")
+        equal(trial["reason"], "ended with exit code 7: " + cause)
 
 
 def test_death_by_signal(folder):
