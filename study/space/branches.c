@@ -2,7 +2,6 @@
 #include "study/space/branches.h"
 
 #include "base/status.h"
-#include "base/text/words.h"
 #include "gp/gp.h"
 #include "study/setup/outcomes.h"
 #include "study/program/program_settings.h"
@@ -18,15 +17,7 @@
 
 size_t branches_length(const struct setup *setup, const struct search *search)
 {
-    const char *name = setup->sweep.branches_length;
-    size_t k = 0;
-
-    if (!setup_is_program(setup))
-        return search_find(search, BRANCHES_STEPS_KEY);
-    while (k < search->space.dim &&
-           !words_same_name(search_param_name(search->space.params[k].key), name, strlen(name)))
-        k++;
-    return k;
+    return search_find(search, setup_is_program(setup) ? setup->sweep.branches_length : BRANCHES_STEPS_KEY);
 }
 
 /* Of a program, which reports scores at steps and nothing else that a trial may need. */

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
 #include "study/program/program_command.h"
 #include "study/space/search_depends.h"
@@ -23,6 +24,7 @@
 #include <string.h>
 
 #define LEGAL_TRIES 20000 /* at a microsecond each */
+#define NAMES_MAX_BYTES 2000 /* of a message */
 
 void search_free(struct search *search)
 {
@@ -53,13 +55,31 @@ const char *search_param_name(const char *key)
     return strncmp(key, own, sizeof own - 1) == 0 ? key + sizeof own - 1 : key;
 }
 
-size_t search_find(const struct search *search, const char *key)
+size_t search_find(const struct search *search, const char *name)
 {
-    size_t i = 0;
+    size_t i = 0, n = strlen(name);
 
-    while (i < search->space.dim && strcmp(search_param_name(search->space.params[i].key), search_param_name(key)) != 0)
+    while (i < search->space.dim && !words_same_name(search->space.params[i].key, name, n) &&
+           !words_same_name(search_param_name(search->space.params[i].key), name, n))
         i++;
     return i;
+}
+
+enum status search_find_given(const struct search *search, const char *where, const char *name, size_t *ret_i,
+                              struct error *err)
+{
+    struct strbuf list;
+    enum status rc;
+
+    *ret_i = search_find(search, name);
+    if (*ret_i < search->space.dim)
+        return ST_OK;
+    strbuf_init(&list, NAMES_MAX_BYTES);
+    for (size_t k = 0; k < search->space.dim; k++)
+        strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", search_param_name(search->space.params[k].key));
+    rc = FAIL(err, ST_USAGE, "%s: the study searches no '%.60s'; it searches %s", where, name, list.text);
+    strbuf_free(&list);
+    return rc;
 }
 
 /* Splits "a|b|c", "a, b" or "a b" into the choices of parameter i. */

@@ -56,7 +56,11 @@ size_t search_env(const struct search *search, const char *params_json);
 /* A program's parameter as its users and clients name it, "lr" for the key "param.lr"; other keys are their own names.
  * Borrowed from key. */
 const char *search_param_name(const char *key);
-size_t search_find(const struct search *search, const char *key); /* which parameter, by key or name; dim: none */
+/* Which parameter, by key or name, however those are spelt ("Learning-Rate"); dim: none. */
+size_t search_find(const struct search *search, const char *name);
+/* The same of a name that a user gave at `where`; none is ST_USAGE. */
+enum status search_find_given(const struct search *search, const char *where, const char *name, size_t *ret_i,
+                              struct error *err) MUST_USE;
 /* ST_CORRUPT: values that params_json (NULL: none) does not hold are NaN. */
 enum status search_point(const struct search *search, const char *params_json, double *ret_x,
                          struct error *err) MUST_USE;

@@ -111,13 +111,12 @@ static enum status find_at(const struct page_study *p, const char *at, int64_t *
 static enum status find_place(const struct page_study *p, const struct request *r, struct place *place,
                               struct error *err)
 {
-    const char *const keys[] = {place->param, place->y};
+    size_t x, y;
 
-    for (size_t i = 0; i < 2 && keys[i] != NULL; i++)
-        if (search_find(&p->view.search, keys[i]) == p->view.search.space.dim)
-            return FAIL(err, ST_USAGE, "'%.60s' is not searched by %s; `space` of the study lists what is", keys[i],
-                        r->study);
-    if (place->y != NULL && search_find(&p->view.search, place->param) == search_find(&p->view.search, place->y))
+    TRY(search_find_given(&p->view.search, place->y != NULL ? "x" : "param", place->param, &x, err));
+    if (place->y != NULL)
+        TRY(search_find_given(&p->view.search, "y", place->y, &y, err));
+    if (place->y != NULL && x == y)
         return FAIL(err, ST_USAGE, "x and y are both %.60s; name two parameters", place->y);
     place->settled = p->settled;
     return find_at(p, target_query(&r->target, "at"), &place->trial, err);

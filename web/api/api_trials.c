@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
@@ -146,7 +147,7 @@ static int column_find(const struct page_study *p, const char *name, size_t n)
     for (int i = 0; i < COLUMNS + (int)p->view.search.space.dim; i++) {
         const char *own = api_column_name(p, i),
                    *key = i < COLUMNS ? own : p->view.search.space.params[i - COLUMNS].key;
-        if ((strlen(own) == n && strncmp(own, name, n) == 0) || (strlen(key) == n && strncmp(key, name, n) == 0))
+        if (words_same_name(own, name, n) || words_same_name(key, name, n))
             return i;
     }
     return -1;

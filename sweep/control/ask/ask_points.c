@@ -8,7 +8,6 @@
 #include "base/text/num.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/space/search.h"
@@ -26,29 +25,6 @@
 #define ADDED_ORIGIN "added"
 #define KEY_MAX 100
 #define LIST_MAX 2000
-
-static size_t find_param(const struct search *s, const char *name)
-{
-    size_t k = 0, n = strlen(name);
-
-    while (k < s->space.dim && !words_same_name(search_param_name(s->space.params[k].key), name, n) &&
-           !words_same_name(s->space.params[k].key, name, n))
-        k++;
-    return k;
-}
-
-static enum status unknown_param(const struct search *s, const char *name, struct error *err)
-{
-    struct strbuf list;
-    enum status rc;
-
-    strbuf_init(&list, LIST_MAX);
-    for (size_t k = 0; k < s->space.dim; k++)
-        strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", search_param_name(s->space.params[k].key));
-    rc = FAIL(err, ST_USAGE, "params: the study searches no '%.60s'; it searches %s", name, list.text);
-    strbuf_free(&list);
-    return rc;
-}
 
 static enum status read_choice(const struct search *s, size_t k, const cJSON *value, double *ret_x, struct error *err)
 {
@@ -140,9 +116,8 @@ static enum status read_params(const struct search *s, const cJSON *params, bool
     start_point(&s->space, ret_x);
     cJSON_ArrayForEach(value, params)
     {
-        size_t k = find_param(s, value->string);
-        if (k == s->space.dim)
-            return unknown_param(s, value->string, err);
+        size_t k;
+        TRY(search_find_given(s, "params", value->string, &k, err));
         if (given[k])
             return FAIL(err, ST_USAGE, "params: %s is given twice", value->string);
         given[k] = true;

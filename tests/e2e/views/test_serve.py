@@ -118,7 +118,7 @@ def test_lists_of_trials(folder):
             pages += [row[0] for row in page["rows"]]
             at = page["next_offset"]
         tap.equal(pages, list(range(1000)))
-        best = s.get(S + "/trials?sort=score&order=desc&fields=score,number&limit=1000")["rows"]
+        best = s.get(S + "/trials?sort=Score&order=desc&fields=score,number&limit=1000")["rows"]
         scores = [row[0] for row in best if row[0] is not None]
         tap.equal(scores, sorted(scores, reverse=True))
         assert all(row[0] is None for row in best[len(scores):]) and len(scores) < 1000
@@ -194,9 +194,9 @@ def test_models(folder):
     store = big(folder)
     with serving(store) as s:
         # before there is a model: what it could not answer is refused at once, and asks for none
-        for wrong, word in (("contour?x=train.gamma", "no y"), ("contour?x=train.gamma&y=train.gamma", "name two parameters"), ("contour?x=nope&y=train.gamma", "'nope' is not searched"),
-                            ("contour?x=train.gamma&y=nope", "'nope' is not searched"), ("contour?x=train.gamma&y=train.optimizer&at=x", "give a trial's number"),
-                            ("slice?param=x", "not searched"), ("slice?param=train.gamma&at=-1", "give a trial's number")):
+        for wrong, word in (("contour?x=train.gamma", "no y"), ("contour?x=train.gamma&y=train.gamma", "name two parameters"), ("contour?x=nope&y=train.gamma", "x: the study searches no 'nope'"),
+                            ("contour?x=train.gamma&y=nope", "y: the study searches no 'nope'"), ("contour?x=train.gamma&y=train.optimizer&at=x", "give a trial's number"),
+                            ("slice?param=x%20%C3%B1", "param: the study searches no 'x ñ' it searches train.total_timesteps, "), ("slice?param=train.gamma&at=-1", "give a trial's number")):
             s.fails(S + "/model/" + wrong, 400, word)
         s.fails(S + "/model/contour?x=train.gamma&y=train.optimizer&at=5000", 404, "5000")
         first = s.request(S + "/insight")
@@ -217,7 +217,7 @@ def test_models(folder):
         tap.equal({p["trial"] for p in points}, {t["number"] for t in tap.show(store, "big")["trials"] if t["on_front"]})
         assert all(p["score_lo"] < p["score_hi"] and p["cost_lo"] < p["cost_hi"] for p in points)
         for at in ("", "&at=best", "&at=knee", "&at=5", "&at=recommended"):
-            cut = s.get(S + "/model/slice?param=train.learning_rate" + at)
+            cut = s.get(S + "/model/slice?param=Train.Learning-Rate" + at)
             values = [p["value"] for p in cut["points"]]
             assert values == sorted(values) and len(values) > 20
             tap.equal([values[0], values[-1]], [0.001, 0.03])
