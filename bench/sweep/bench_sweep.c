@@ -126,9 +126,10 @@ struct sweep_bench {
 
 /* Sums over the seeds of what a line of the table shows. */
 struct tally {
-    double regret[4], at_cost, p95_ms;
-    size_t n[4], n_studies;
+    double regret[4], at_cost, p95_ms, calibration[5];
+    size_t n[4], n_studies, n_predicted;
 };
+static const char *const calibrations[5] = {"score_z", "scores_inside", "cost_z", "costs_inside", "on_bounds"};
 static const size_t checkpoints[4] = {30, 60, 100, 150};
 #define COST_UNITS 20.0 /* the spent cost at which methods are compared, in reference costs */
 
@@ -153,6 +154,11 @@ static void tally_add(struct tally *t, const cJSON *study)
     (void)json_get_f64(study, "latency_p95_ms", &p95);
     t->p95_ms += p95;
     t->n_studies++;
+    for (size_t k = 0; k < 5; k++) {
+        double v = 0.0;
+        t->n_predicted += json_get_f64(study, calibrations[k], &v) && k == 0;
+        t->calibration[k] += v;
+    }
 }
 
 static void tally_print(const struct tally *t, const char *problem, const char *method)
@@ -163,7 +169,10 @@ static void tally_print(const struct tally *t, const char *problem, const char *
             printf(" %6.3f", t->regret[k] / (double)t->n[k]);
         else
             printf("      -");
-    printf("   %6.3f   %8.2f\n", t->at_cost / (double)t->n_studies, t->p95_ms / (double)t->n_studies);
+    printf("   %6.3f   %8.2f", t->at_cost / (double)t->n_studies, t->p95_ms / (double)t->n_studies);
+    for (size_t k = 0; k < 5 && t->n_predicted > 0; k++)
+        printf(" %6.2f", t->calibration[k] / (double)t->n_predicted);
+    printf("\n");
     fflush(stdout);
 }
 
@@ -291,8 +300,9 @@ static enum status sweep_run(const struct sweep_bench *b, struct error *err)
         TRY(find_method(methods.v[m], &id, err));
     signals_catch();
     if (!b->json)
-        printf("%-22s %-9s %6s %6s %6s %6s   %6s   %8s\n%-22s %-9s %27s   %6s   %8s\n", "problem", "method", "30", "60",
-               "100", "150", "cost20", "p95 ms", "", "", "regret after so many trials", "", "latency");
+        printf("%-22s %-9s %6s %6s %6s %6s   %6s   %8s %6s %6s %6s %6s %6s\n%-22s %-9s %27s   %6s   %8s %34s\n",
+               "problem", "method", "30", "60", "100", "150", "cost20", "p95 ms", "score", "in 95", "cost", "in 95",
+               "bounds", "", "", "regret after so many trials", "", "latency", "what came of predictions");
     for (size_t i = 0; i < problems.n; i++)
         TRY(play_problem(b, problems.v[i], &methods, err));
     return ST_OK;
@@ -337,12 +347,16 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
         {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
         {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a study, one a line"},
     };
-    int n =
-        snprintf(about, sizeof about,
-                 "Plays studies on problems of which the truth is known. Regret is 1 - hypervolume / best known, of "
-                 "the true\n(ln cost, score) of the trials so far; a method sees noisy results only. With --json "
-                 "each study gives regret,\nspent (cumulative cost / reference cost) and reached (0: median of "
-                 "random designs, 1: best known score)\nafter every trial, in the order of ending.\n\nproblems:");
+    int n = snprintf(
+        about, sizeof about,
+        "Plays studies on problems of which the truth is known. Regret is 1 - hypervolume / best known, of "
+        "the true\n(ln cost, score) of the trials so far; a method sees noisy results only. With --json "
+        "each study gives regret,\nspent (cumulative cost / reference cost) and reached (0: median of "
+        "random designs, 1: best known score)\nafter every trial, in the order of ending. Trials that models proposed "
+        "are compared with what these "
+        "expected of one\nrun: how many predicted standard deviations better scores and costs came out (score, "
+        "cost), which share lay inside the\npredicted 95 %% (in 95), and which share of their coordinates is on "
+        "a bound (bounds).\n\nproblems:");
     (void)list_problems(about + n, sizeof about - (size_t)n);
     const struct cli cli = {
         .name = "bench sweep",

@@ -66,6 +66,16 @@ void play_start(struct play *study, const double *x, double now)
     t->end = now + t->seen.cost;
 }
 
+/* What came of a trial that models proposed, against what they expected of one run. */
+static void compare(struct play_trial *t, const struct suggestion *proposed)
+{
+    t->is_predicted = proposed->has_prediction && !t->seen.failed;
+    if (!t->is_predicted)
+        return;
+    t->score_z = (t->seen.score - proposed->score_mean) / proposed->score_sd;
+    t->cost_z = (log(t->seen.cost) - proposed->log_cost_mean) / proposed->log_cost_sd;
+}
+
 /* The shorter runs that run `number` holds, as study/space/branches.c places them: ret_x (branches, dim), ret_seen, those that do
  * not fail. Returns how many. */
 static size_t branches_of(const struct play *study, size_t number, double *ret_x, struct outcome *ret_seen)
@@ -215,7 +225,8 @@ enum status play_run(struct play *study, struct play_method method, struct error
                 at_ahead = 0;
             }
             study->row[study->n_started] = history.n;
-            play_start(study, ahead[at_ahead++].x, now);
+            play_start(study, ahead[at_ahead].x, now);
+            compare(&study->trials[study->n_started - 1], &ahead[at_ahead++]);
             rows[history.n++] =
                 (struct gp_trial){.x = study->trials[study->n_started - 1].x, .state = GP_TRIAL_PENDING};
         }
@@ -349,6 +360,35 @@ static void add_course(cJSON *json, struct play *study, const struct known *know
     json_add_i64(json, "infeasible", (int64_t)n_broken);
 }
 
+/* Of the trials that models proposed: mean deviations from what they expected, shares inside the predicted 95 %, and
+ * the share of coordinates on bounds of the space. */
+static void add_calibration(cJSON *json, const struct play *study)
+{
+    const struct space *space = &study->problem->space;
+    double score_z = 0.0, cost_z = 0.0, scores_inside = 0.0, costs_inside = 0.0, on_bounds = 0.0, n = 0.0;
+
+    for (size_t i = 0; i < study->n_started; i++) {
+        const struct play_trial *t = &study->trials[i];
+        if (!t->is_predicted)
+            continue;
+        n++;
+        score_z += t->score_z;
+        cost_z += t->cost_z;
+        scores_inside += fabs(t->score_z) <= GP_SD_95;
+        costs_inside += fabs(t->cost_z) <= GP_SD_95;
+        for (size_t c = 0; c < space->dim; c++)
+            on_bounds += (t->x[c] <= space->params[c].min || t->x[c] >= space->params[c].max) / (double)space->dim;
+    }
+    json_add_i64(json, "predicted", (int64_t)n);
+    if (n == 0.0)
+        return;
+    json_add_f64(json, "score_z", round5(score_z / n));
+    json_add_f64(json, "cost_z", round5(cost_z / n));
+    json_add_f64(json, "scores_inside", round5(scores_inside / n));
+    json_add_f64(json, "costs_inside", round5(costs_inside / n));
+    json_add_f64(json, "on_bounds", round5(on_bounds / n));
+}
+
 cJSON *play_measure(struct play *study, const struct known *known)
 {
     cJSON *json = cJSON_CreateObject();
@@ -365,6 +405,7 @@ cJSON *play_measure(struct play *study, const struct known *known)
     json_add_f64(json, "latency_p95_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.95));
     add_course(json, study, known, points, &best);
     add_recommended(json, study, known, best);
+    add_calibration(json, study);
     mem_free(points);
     return json;
 }

@@ -198,6 +198,11 @@ static void play(struct play *p, const struct problem *problem, enum suggest_met
     assert_int_equal(p->n_done, 24);
 }
 
+static double number_of(const cJSON *json, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(json, key));
+}
+
 TEST(studies)
 {
     struct problem problem;
@@ -215,8 +220,22 @@ TEST(studies)
             assert_true(b.trials[b.order[i]].end >= b.trials[b.order[i - 1]].end);
     }
     assert_true(b.trials[b.order[23]].end < 0.9 * a.trials[23].end); /* four at a time are done sooner */
+    /* As if two had been predicted: one right, one at a corner off by 3 deviations. */
+    for (size_t i = 0; i < problem.space.dim; i++) {
+        b.trials[7].x[i] = problem.space.params[i].min;
+        b.trials[8].x[i] = 0.5 * (problem.space.params[i].min + problem.space.params[i].max);
+    }
+    b.trials[7].is_predicted = b.trials[8].is_predicted = true;
+    b.trials[7].score_z = -3.0;
+    b.trials[7].cost_z = 1.0;
     cJSON *json = play_measure(&b, &known);
     assert_non_null(json);
+    assert_float_equal(number_of(json, "predicted"), 2.0, 0.0);
+    assert_float_equal(number_of(json, "score_z"), -1.5, 1e-9);
+    assert_float_equal(number_of(json, "scores_inside"), 0.5, 1e-9);
+    assert_float_equal(number_of(json, "cost_z"), 0.5, 1e-9);
+    assert_float_equal(number_of(json, "costs_inside"), 1.0, 1e-9);
+    assert_float_equal(number_of(json, "on_bounds"), 0.5, 1e-9);
     const cJSON *regret = cJSON_GetObjectItemCaseSensitive(json, "regret");
     assert_int_equal(cJSON_GetArraySize(regret), 24);
     for (int i = 1; i < 24; i++)
