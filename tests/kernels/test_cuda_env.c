@@ -431,7 +431,7 @@ TEST(logs_add_up)
 
         side_open(&host, KERN_CPU, KERN_F32, def, settings, N, 0);
         side_open(&dev, KERN_CUDA, KERN_F32, def, settings, N, 0);
-        limit = 2.0 * host.shape.n_agents; /* agents that end alone: as many of each */
+        limit = 2.0 * (host.shape.agents_end ? host.shape.n_agents : 1); /* agents that end alone: as many of each */
         actions = NEW(int32_t, host.n_agents * (size_t)host.shape.n_heads);
         must(kern_alloc(dev.kern, (void **)&sum, sizeof *sum, "test", &err), &err);
         for (int t = 0; t < steps; t++) {
