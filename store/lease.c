@@ -322,7 +322,7 @@ enum status store_trial_add(struct store *store, struct trial *trial, const stru
                             const char *client, const char *key, const char *result_json, const char *outbox_json,
                             struct error *err)
 {
-    static const char what[] = "adding a result from elsewhere";
+    static const char what[] = "adding a result";
     struct lease lease = {.state = LEASE_REPORTED};
     struct trial made = *trial;
     enum status rc;

@@ -454,7 +454,7 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
     return rc;
 }
 
-bool store_in_transaction(const struct store *store)
+static bool in_transaction(const struct store *store)
 {
     return store->pg != NULL ? pg_in_transaction(store->pg) : !sqlite3_get_autocommit(store->db);
 }
@@ -464,7 +464,7 @@ enum status store_read_begin(struct store *store, bool *ret_begun, struct error 
     struct db_stmt *stmt;
 
     *ret_begun = false;
-    if (store_in_transaction(store))
+    if (in_transaction(store))
         return ST_OK;
     if (store->pg != NULL) {
         TRY(pg_begin(store, false, false, "reading", err));

@@ -193,15 +193,12 @@ enum status store_study_add_wall(struct store *store, int64_t study_id, double s
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n,
                              struct error *err) MUST_USE;
 void study_list_free(struct study *studies, size_t n);
-/* ST_EXISTS when the name is taken. */
+/* Out of the trash, if it is there. ST_EXISTS when the name is taken. */
 enum status store_study_rename(struct store *store, int64_t study_id, const char *name, struct error *err) MUST_USE;
 enum status store_study_remark(struct store *store, int64_t study_id, const char *note, const char *tags,
                                struct error *err) MUST_USE; /* NULL: none */
-/* To the trash, under the name "NAME~ID", which gives the name free: store_study_list has it no more. And back, under a
- * name. */
+/* To the trash, under the name "NAME~ID", which gives the name free: store_study_list has it no more. */
 enum status store_study_trash(struct store *store, const struct study *study, struct error *err) MUST_USE;
-enum status store_study_restore(struct store *store, const struct study *study, const char *name,
-                                struct error *err) MUST_USE;
 enum status store_trash_list(struct store *store, struct study **ret_studies, size_t *ret_n,
                              struct error *err) MUST_USE; /* the oldest first */
 /* Removes a study in the trash (ST_EXISTS: it is not there) with all that is of it. */

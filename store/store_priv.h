@@ -204,7 +204,6 @@ enum status store_begin_synced(struct store *store, const char *what, struct err
 /* Commits when rc is ST_OK, rolls back when not or when the commit fails; returns the first failure. */
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err) MUST_USE;
 
-bool store_in_transaction(const struct store *store);
 /* One state of the store for several statements; *ret_begun: no transaction was open already. */
 enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err) MUST_USE;
 enum status store_read_end(struct store *store, bool begun, enum status rc) MUST_USE; /* rc, whatever it is */

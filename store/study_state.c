@@ -148,11 +148,6 @@ enum status store_study_trash(struct store *store, const struct study *study, st
     return set_name(store, study->id, name, clock_utc_ms(), err);
 }
 
-enum status store_study_restore(struct store *store, const struct study *study, const char *name, struct error *err)
-{
-    return set_name(store, study->id, name, 0, err);
-}
-
 enum status store_study_remark(struct store *store, int64_t study_id, const char *note, const char *tags,
                                struct error *err)
 {

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""kills.py - kill -9 of controller, standby, node, worker, postgres and slurmd at random moments: is a result lost or doubled, does a
-device stay idle?
+"""kills.py - kill -9 of controller, standby, node, worker, postgres, slurmd and sshd at random moments: is a result lost or doubled,
+does a device stay idle?
 
 usage: bench/workers/kills.py TRAWL [--kills N] [--seed S] [--pause S] [--steps N] [--keep]
 
-One study in PostgreSQL, whose server is killed too. Two daemons, one of which stands by; two nodes that this script starts, and two that
-the daemon's launcher keeps in a real Slurm on this machine (without Slurm: neither those nor kills of slurmd). Whatever was killed is
-started again; Slurm and the launcher see to their nodes. Trials take a second, a lease 2 s: an hour of a cluster in minutes.
+One study in PostgreSQL, whose server is killed too. Two daemons, one of which stands by, with a worker by ssh to this machine (without
+sshd: neither that nor its kills); two nodes that this script starts, and two that the daemon's launcher keeps in a real Slurm on this
+machine (without Slurm: neither those nor kills of slurmd). Whatever was killed or ended is started again; Slurm and the launcher see to
+their nodes. Trials take a second, a lease 2 s: an hour of a cluster in minutes.
 
 Checked: what was a result once stays as it was; each trial has one result; each result that a node reported is stored, as result or as
 late; no lease stays open; the proposals can be made again; `trawl check` finds nothing. Printed besides: for each device the longest time
-without a trial. A device counts as idle from the moment when its node or its worker was killed.
+without a trial (it counts as idle from the moment when its node or its worker was killed), by ssh the longest between two results; and the
+longest time without a controller, with and without times in which the server was killed.
 """
 import argparse
 import collections
@@ -24,11 +26,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HERE / "tests" / "e2e"), str(HERE / "tests" / "e2e" / "kills"), str(HERE / "tests" / "store")]
 import loopback_slurm  # noqa: E402
+import loopback_ssh  # noqa: E402
 import postgres  # noqa: E402
 import tap  # noqa: E402
 
@@ -49,7 +53,10 @@ class Cluster:
         self.server = postgres.Postgres()
         self.store = self.server.database("kills")
         self.env = dict(os.environ, XDG_DATA_HOME=str(self.folder / "data"), XDG_STATE_HOME=str(self.folder / "state"))
-        self.slurm = self.begin_slurm()
+        self.slurm, self.sshd = self.begin_loopback()
+        self.n_revived = 0
+        self.looks = [(0, True)]  # (when, has the study a controller; None: the server does not answer)
+        self.watches = True
         self.ours = {}  # processes by name
         self.cuts = collections.defaultdict(list)  # of a node: when it or its worker was killed
         self.seen = {}
@@ -64,15 +71,38 @@ class Cluster:
         self.ours.pop("sweep").kill()  # the daemon has it
         for name in ("node1", "node2"):
             self.start_node(name)
+        self.watcher = threading.Thread(target=self.watch)
+        self.watcher.start()
 
-    def begin_slurm(self):
-        try:
-            slurm = loopback_slurm.Slurm()
-        except tap.Skip as why:
-            print("without Slurm: %s" % why, flush=True)
-            return None
-        self.env.update({key: slurm.env[key] for key in ("SLURM_CONF", "PATH")})
-        return slurm
+    def begin_loopback(self):
+        made = []
+        for make in (loopback_slurm.Slurm, lambda: loopback_ssh.Sshd(self.folder)):
+            try:
+                made.append(make())
+            except tap.Skip as why:
+                print("without a part: %s" % why, flush=True)
+                made.append(None)
+        if made[0]:
+            self.env.update({key: made[0].env[key] for key in ("SLURM_CONF", "PATH")})
+        return made
+
+    def watch(self):
+        while self.watches:
+            found = self.ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+            self.looks.append((time.time(), found[0][0] != "0" if found else None))
+            time.sleep(0.3)
+
+    def without_controller(self):
+        """The longest time, and the longest without those in which the server was away."""
+        longest, quiet, since_s, away = 0, 0, None, False
+        for at, held in self.looks[1:]:
+            if held:
+                if since_s is not None:
+                    longest, quiet = max(longest, at - since_s), quiet if away else max(quiet, at - since_s)
+                since_s, away = None, False
+            else:
+                since_s, away = since_s or at, away or held is None
+        return longest, quiet
 
     def begin(self, name, *words):
         with open(self.folder / (name + ".log"), "ab") as log:
@@ -80,8 +110,10 @@ class Cluster:
                                                stdout=log, stderr=log)
 
     def start_daemon(self, name):
-        launcher = ["--sweep.launcher", "slurm:cpus-per-task=1*2", "--sweep.remote-program", self.trawl] if self.slurm else []
-        self.begin("daemon-" + name, "daemon", "--devices", "none", *launcher)
+        more = ["--sweep.remote-program", self.trawl]
+        more += ["--sweep.launcher", "slurm:cpus-per-task=1*2"] if self.slurm else []
+        more += ["--devices", "ssh:node1/cpu", "--sweep.ssh", self.sshd.ssh] if self.sshd else ["--devices", "none"]
+        self.begin("daemon-" + name, "daemon", *more)
 
     def start_node(self, name):
         self.begin(name, "node", "--devices", "cpu", "--name", name, "--spool", self.folder / "spool")
@@ -122,8 +154,6 @@ class Cluster:
 
     def kill_daemon(self, holds):
         held = self.holders()
-        for name in [n for n, p in self.ours.items() if n.startswith("daemon-") and p.poll() is not None]:
-            self.start_daemon(name.split("-", 1)[1])  # it ended, since it began while the server was away
         names = [n for n, p in self.ours.items() if n.startswith("daemon-") and (p.pid in held) == holds]
         if not names:
             return False
@@ -175,20 +205,42 @@ class Cluster:
         self.slurm.begin("slurmd", "-D")
         return True
 
+    def kill_sshd(self):
+        if self.chance.random() < 0.5:  # a session
+            sessions = tap.children(self.sshd.process.pid)
+            if not sessions:
+                return False
+            os.kill(self.chance.choice(sessions), signal.SIGKILL)
+            return True
+        self.sshd.process.kill()
+        self.sshd.process.wait()
+        time.sleep(self.chance.uniform(0, 0.5))
+        self.sshd.process = subprocess.Popen(self.sshd.process.args, stdin=subprocess.DEVNULL, stdout=self.sshd.log, stderr=self.sshd.log,
+                                             start_new_session=True)
+        return True
+
+    def revive(self):
+        """What began while the server was away, or lost its place to another, has ended."""
+        for name in [n for n, p in self.ours.items() if p.poll() is not None]:
+            self.n_revived += 1
+            (self.start_node if name.startswith("node") else self.start_daemon)(name.split("-")[-1])
+
     def look(self):
         """What was a result stays as it was."""
         for number, *rest in self.ask("SELECT number, state, score, cost_s, attempt FROM trawl.trial WHERE state IN ('done', 'failed')"):
             assert self.seen.setdefault(number, rest) == rest, (number, self.seen[number], rest)
 
     def kill_all(self, n, pause_s):
-        kinds = ["controller", "standby", "node", "worker", "postgres"] + (["slurmd"] if self.slurm else [])
+        kinds = ["controller", "standby", "node", "worker", "postgres"] + (["slurmd"] if self.slurm else []) + (["sshd"] if self.sshd else [])
         plan = [kinds[k % len(kinds)] for k in range(n)]
         self.chance.shuffle(plan)
         done = collections.Counter()
         for k, kind in enumerate(plan):
             time.sleep(self.chance.uniform(0, 2 * pause_s))
+            self.revive()
             while not getattr(self, "kill_" + kind)():  # nothing of the kind lives just now
                 time.sleep(0.2)
+                self.revive()
             done[kind] += 1
             if k % 20 == 19:
                 self.look()
@@ -213,12 +265,16 @@ class Cluster:
         return stopped_s
 
     def close(self, keep):
+        self.watches = False
         for process in self.ours.values():
             if process.poll() is None:
                 process.terminate()
                 process.wait(60)
         if self.slurm:
             self.slurm.end()
+        if self.sshd:
+            self.sshd.process.terminate()
+            self.sshd.process.wait()
         self.server.close()
         if keep:
             print("kept: %s" % self.folder)
@@ -251,6 +307,9 @@ def idle(cluster, stopped_s):
     found = {}
     for name in ("node1", "node2"):
         found[name] = longest_below(busy[name], 1, busy[name][0][0], stopped_s)
+    if cluster.sshd:
+        ends = [int(row[0]) / 1000 for row in cluster.ask("SELECT finished_ms FROM trawl.trial WHERE slot LIKE 'ssh:%' AND finished_ms > 0 ORDER BY 1")]
+        found["ssh, between results"] = max([b - a for a, b in zip(ends, ends[1:] + [stopped_s])], default=stopped_s)
     for n in (1, 2) if cluster.slurm else ():
         found["slurm, %d of 2" % n] = longest_below(busy["slurm"], n, busy["slurm"][0][0], stopped_s)
     return found
@@ -267,9 +326,9 @@ def check(cluster):
     if twice:
         faults.append("trials with two results: %s" % twice)
     results = int(ask("SELECT count(*) FROM trawl.lease WHERE state = 'reported'")[0][0])
-    ended = int(ask("SELECT count(*) FROM trawl.trial WHERE state IN ('done', 'failed', 'stopped')")[0][0])
+    ended = int(ask("SELECT count(*) FROM trawl.trial WHERE state IN ('done', 'failed', 'stopped') AND coalesce(slot, '') NOT LIKE 'ssh:%'")[0][0])
     if results != ended:
-        faults.append("%d results of leases, %d trials with one" % (results, ended))
+        faults.append("%d results of leases, %d trials of nodes with one" % (results, ended))
     left = [p.name for p in (cluster.folder / "spool").glob("*") if p.suffix != ".tmp"]
     if left:
         faults.append("results that no one took: %s" % left)
@@ -297,13 +356,19 @@ def main():
         begun_s = time.time()
         cluster.start(args)
         cluster.ask_until("SELECT 1 FROM trawl.trial WHERE state = 'done' LIMIT 1")
+        load = os.getloadavg()[0]
         kills = cluster.kill_all(args.kills, args.pause)
         stopped_s = cluster.end()
+        cluster.watches = False
+        cluster.watcher.join()
         faults = check(cluster)
         times = idle(cluster, stopped_s)
         states = dict(cluster.ask("SELECT state, count(*) FROM trawl.trial GROUP BY 1"))
         leases = dict(cluster.ask("SELECT state, count(*) FROM trawl.lease GROUP BY 1"))
-        print("kills: %s, in %.0f s, as %s" % (", ".join("%s %d" % item for item in sorted(kills.items())), stopped_s - begun_s, getpass.getuser()))
+        print("kills: %s, in %.0f s, as %s, load %.0f to %.0f; ended by themselves and started again: %d" % (
+            ", ".join("%s %d" % item for item in sorted(kills.items())), stopped_s - begun_s, getpass.getuser(), load, os.getloadavg()[0],
+            cluster.n_revived))
+        print("longest time without a controller: %.1f s; while the server answered: %.1f s" % cluster.without_controller())
         print("trials: %s" % ", ".join("%s %s" % item for item in sorted(states.items())))
         print("leases: %s" % ", ".join("%s %s" % item for item in sorted(leases.items())))
         print("longest time without a trial: %s" % ", ".join("%s %.1f s" % item for item in times.items()))

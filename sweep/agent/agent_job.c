@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#define BACKOFF_MAX 5 /* 2^5 s between two tries at most */
+#define BACKOFF_MAX 2 /* 2^2 s between two tries at most: the device is idle meanwhile */
 #define LAST_TRIES_S 10 /* for a result, once the agent is to end */
 #define LAST_CALLS_S 12 /* until the last requests are cut off then */
 #define BEATS 3 /* reports in the time that a lease lasts */

@@ -32,12 +32,22 @@ static void end(struct node_slot *slot, cJSON *message, const char *state, doubl
     hand_result(slot->job, message, state);
 }
 
+static cJSON *failure(const char *reason, double cost_s)
+{
+    cJSON *message = proto_message("result");
+
+    json_add_str(message, "state", "failed");
+    json_add_str(message, "reason", reason);
+    json_add_f64(message, "cost_s", cost_s);
+    return message;
+}
+
 /* With the lock. */
 static void begin(struct node_slot *slot, double now_s)
 {
     struct agent_job *job = slot->job;
     const cJSON *run = cJSON_GetObjectItemCaseSensitive(job->answer, "run");
-    struct error gone = {0};
+    struct error refused = {0};
     double hang_s = 0;
 
     if (job->stop || !worker_takes_trials(slot->lane->worker)) {
@@ -51,8 +61,8 @@ static void begin(struct node_slot *slot, double now_s)
     log_info("%s: trial %lld of %s starts", slot->named.client, (long long)agent_job_number(job, "trial"),
              json_get_str(job->answer, "study"));
     if (slot_run(slot->lane, agent_job_number(job, "id"), agent_job_number(job, "attempt"), hang_s,
-                 cJSON_Duplicate(run, true), now_s, &gone) != ST_OK)
-        end(slot, NULL, "lost", now_s);
+                 cJSON_Duplicate(run, true), now_s, &refused) != ST_OK)
+        end(slot, failure(refused.text, 0), NULL, now_s);
 }
 
 /* With the lock. */
@@ -166,11 +176,8 @@ void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *h
 
     pthread_mutex_lock(&slot->job->lock);
     if (guilt == SLOT_GUILTY && !slot->job->quit) {
-        message = proto_message("result");
         snprintf(reason, sizeof reason, "the worker process died: %.900s", how);
-        json_add_str(message, "state", "failed");
-        json_add_str(message, "reason", reason);
-        json_add_f64(message, "cost_s", now_s - lane->given_s);
+        message = failure(reason, now_s - lane->given_s);
         json_add_i64(message, "env_steps", lane->env_steps);
         json_add_str(message, "device", lane->worker->device);
         if (worker_log_tail(lane->worker, tail) != NULL)

@@ -214,9 +214,9 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
     signals_catch();
     rc = devices_parse(set, d->setup->train.device, devices, err);
     if (rc == ST_OK)
-        rc = open_store_and_log(d, err);
+        rc = remote_devices_expand(devices, set, err); /* before it stands by: hosts take their time */
     if (rc == ST_OK)
-        rc = remote_devices_expand(devices, set, err);
+        rc = open_store_and_log(d, err);
     if (rc == ST_OK)
         rc = begin(d, devices, err);
     notify_caller(d, rc != ST_OK ? err : NULL);

@@ -2,13 +2,15 @@
  *
  * A program may start others, put them into groups of their own, or go away from its parent. The guard is the reaper of
  * all of them (PR_SET_CHILD_SUBREAPER), so it can kill each; and it watches a pipe that closes when we end, even by
- * SIGKILL. If the guard itself is killed, the kernel kills the program (PR_SET_PDEATHSIG).
+ * SIGKILL. If the guard itself is killed, the kernel kills the program (PR_SET_PDEATHSIG), and we kill what is left of the
+ * guard's session.
  * Invariants: (1) between fork and exec only system calls are made: we have other threads, whose locks may be held for
  * ever in the guard (so it forks by _Fork, which runs no library's handlers: OpenBLAS's takes a lock); (2) a guard holds no
  * descriptor of ours but its own, so that no other guard's pipe stays open; (3) nothing that the program started is alive
  * when its end is reported. */
 #include "sweep/program/guard.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,6 +24,7 @@
 
 #define HIGH_FD 64 /* out of the way of those that are put into place */
 #define SWEEPS_MAX 400 /* looks for what is left of a program, 5 ms apart */
+#define SESSION_LOOKS 10 /* the same, for what a killed guard leaves to init, which may be slow to reap it */
 #define CHILDREN_BYTES 4096
 
 /* Descriptors of a guard; of its own making from here on. */
@@ -195,6 +198,23 @@ static void guard_main(char *const *argv, char *const *env, const char *director
 
 /* ---- our side ---- */
 
+/* Of a guard that was killed: the rest of its session. False: there is nobody. */
+static bool kill_session(pid_t guard)
+{
+    struct dirent *entry;
+    DIR *d = opendir("/proc");
+    bool any = false;
+
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && pid != guard && getsid(pid) == guard)
+            any = kill(pid, SIGKILL) == 0 || any;
+    }
+    if (d != NULL)
+        closedir(d);
+    return any;
+}
+
 static void close_pair(int fds[2])
 {
     for (int i = 0; i < 2; i++)
@@ -257,11 +277,16 @@ bool guard_ended(struct guard *guard, struct guard_end *ret_end)
 
 void guard_close(struct guard *guard)
 {
+    siginfo_t end = {0};
+
     if (guard->pid <= 0)
         return;
     close(guard->control_fd);
-    while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR) {
+    while (waitid(P_PID, (id_t)guard->pid, &end, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }
+    for (int i = 0; end.si_code == CLD_KILLED && i < SESSION_LOOKS && kill_session(guard->pid); i++)
+        usleep(5000); /* its number is not given away before it is reaped */
+    (void)waitpid(guard->pid, NULL, 0);
     close(guard->report_fd);
     if (guard->output_fd >= 0)
         close(guard->output_fd);

@@ -25,7 +25,9 @@ enum status slot_run(struct slot *slot, int64_t trial_id, int64_t attempt, doubl
     slot->gap_s = slot->asked_s = 0;
     slot->env_steps = slot->iterations = 0;
     slot->trains = slot->saves = slot->slept = false;
-    return worker_try_send(slot->worker, message, err);
+    return worker_try_send(slot->worker, message, err) == ST_OK
+               ? ST_OK
+               : error_prefix(err, "it could not be handed to a worker");
 }
 
 void slot_ask_stop(struct slot *slot, bool save, double now_s)

@@ -187,7 +187,7 @@ static enum status apply_rm(struct store *store, const struct control_command *c
         if (study->trashed_ms == 0)
             return FAIL(err, ST_USAGE, "rm: the study %s is not in the trash", study->name);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(study->name, "~"), study->name);
-        TRY(store_study_restore(store, study, name, err));
+        TRY(store_study_rename(store, study->id, name, err));
         TRY(follow(store, study->name, name, err));
         snprintf(text, size, "study %s is back", name);
         return ST_OK;

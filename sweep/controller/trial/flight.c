@@ -53,7 +53,7 @@ static void refuse(struct flight *f, const char *why)
 {
     f->result.result = (struct trial_result){
         .state = TRIAL_FAILED, .score = NAN, .perf = NAN, .cost_s = 0, .device_s = NAN, .env_steps = 0};
-    snprintf(f->result.reason, sizeof f->result.reason, "it could not be handed to a worker: %.400s", why);
+    snprintf(f->result.reason, sizeof f->result.reason, "%.500s", why);
     f->ended = true;
 }
 

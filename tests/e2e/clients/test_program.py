@@ -402,6 +402,12 @@ def test_what_it_leaves_behind(folder):
     assert is_gone(running(folder / "left.pid"))
 
 
+def test_a_program_that_kills_its_guard_leaves_nothing(folder):
+    script = "sh -c 'echo $$ >left.pid; exec sleep 1000' &\nwhile [ ! -s left.pid ]; do sleep 0.02; done\nkill -9 $PPID\nsleep 1000\n"
+    one_failed(folder, script, "signal 9")
+    assert is_gone(running(folder / "left.pid"))
+
+
 def test_garbage_and_much_of_it(folder):
     script = r"""
 head -c 6000000 /dev/zero | tr '\0' 'x'; echo; echo 'TRAWL'; echo 'TRAWL score'; echo 'TRAWL score=abc =1 x= 9a=1'; echo 'TRAWLER score=5'
