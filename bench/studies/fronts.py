@@ -35,8 +35,9 @@ FRESH_SEED = 1_000_000_007
 SWEEP_SHARE = 0.6  # of a game's time
 START_S = 0.5  # of a process, until it trains
 END_S = 0.3  # of a process, after its evaluation
+DOUBT = 0.2  # share of the way from the expected score to the lower end of its interval: a level is counted on by that
 
-# a trial: seconds from a process' start until it is trained, number, expected score in the unit of the published table, seconds of the whole process
+# a trial: seconds from a process' start until it is trained, number, score that is counted on, in the unit of the published table, seconds of the whole process
 Member = collections.namedtuple("Member", "ready_s number level whole_s")
 
 
@@ -80,7 +81,8 @@ def chosen(members, published, n, room_s):
 
 def member(trial, factor):
     expected = trial["score"] if trial["score_mean"] is None else trial["score_mean"]
-    return Member(trial["cost_s"] + START_S, trial["number"], expected * factor, trial["cost_s"] + trial["eval_s"] + START_S + END_S)
+    low = expected if trial["score_lo"] is None else trial["score_lo"]
+    return Member(trial["cost_s"] + START_S, trial["number"], (expected - DOUBT * (expected - low)) * factor, trial["cost_s"] + trial["eval_s"] + START_S + END_S)
 
 
 class Bench:
@@ -149,7 +151,8 @@ class Device:
 
     def confirm(self, game, store, trials, ends):
         args = self.args
-        picks = chosen([member(t, GAMES[game].get("factor", 1)) for t in trials], published_front(args.published, game), args.points,
+        configs = {tuple(t["params"].values()): member(t, GAMES[game].get("factor", 1)) for t in reversed(trials)}  # each once, however many seeds it had
+        picks = chosen(list(configs.values()), published_front(args.published, game), args.points,
                        (ends - time.monotonic()) / args.seeds)
         for pick in picks:
             self.trawl("export", game, "--store", store, "--pick", f"trial={pick.number}", "-o", self.config(game, pick), timeout=60)
@@ -248,7 +251,7 @@ def main():
     running.add_argument("--devices", default="0")
     running.add_argument("--libraries", default=".")
     running.add_argument("--seeds", type=int, default=5)
-    running.add_argument("--points", type=int, default=6)
+    running.add_argument("--points", type=int, default=8)
     running.add_argument("--lanes", type=int, default=4)
     running.add_argument("--max-cost", type=float, default=20, help="the most expensive trials that are sought, seconds; never more than the published front's")
     running.add_argument("--episodes", type=int, default=1024, help="of an evaluation")
