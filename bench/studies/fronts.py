@@ -7,7 +7,7 @@ usage: bench/studies/fronts.py run TRAWL PUBLISHED.csv [GAME[=WEIGHT] ...] --out
 run    deals the games (all of fronts_space.py, where none is named) out to the devices, and plays those of a device one after another, within --seconds in
        all: each by its weight, three fifths of its time for a sweep with --lanes trials at a time, the rest for --points of what it found, which are chosen
        to be ahead of the published front, each trained --seeds times in a process of its own, nothing beside it on the device. DIR gets a line in runs.jsonl
-       for each training as it ends, a store for each game, and the configs that were trained; a study that is there already continues. A device is a number
+       for each training as it ends, a store for each game, and the configs that were trained; a study that is there already continues, up to the steps that the table has now. A device is a number
        of CUDA's or cpu; each gets an equal share of the cores.
 table  makes the tables of those lines: OUT.csv has a row for each config, medians over its seeds. For each level of the published front that config
        of ours is sought which reaches it soonest; LEVELS.csv has a row for each game: how many levels ours reaches, how many sooner by the seconds from process
@@ -20,7 +20,6 @@ import collections
 import csv
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -29,7 +28,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import measure  # noqa: E402
-from fronts_space import GAMES, sections  # noqa: E402
+from fronts_space import GAMES, sections, steps_of  # noqa: E402
 
 FRESH_SEED = 1_000_000_007
 SWEEP_SHARE = 0.6  # of a game's time
@@ -132,9 +131,8 @@ class Device:
         space = os.path.join(self.args.out, game + "-space.ini")
         seconds = budget_s * SWEEP_SHARE
         if os.path.exists(store):
-            config = json.loads(self.trawl("show", game, "--store", store, "--json", timeout=60))["study"]["config"]
-            used_s = float(re.search(r"^wall_time = ([\d.]+)s$", config, re.M).group(1))
-            words = ["--resume", game, "--wall-time", f"{used_s + seconds:.1f}s"]
+            seconds += float(open(store + ".seconds", encoding="utf-8").read())  # the limit is that of all its runs
+            words = ["--resume", game, "--wall-time", f"{seconds:.1f}s", "--sweep.train.total_timesteps.max", str(steps_of(game, self.args.shorter)[2])]
         else:
             library = GAMES[game].get("library")
             name = os.path.join(os.path.abspath(self.args.libraries), game + ".so") if library else game
@@ -143,7 +141,9 @@ class Device:
                 out.write(sections(game, name, self.args.episodes, self.kind, self.args.shorter))
             words = [space, "--name", game, "--wall-time", f"{seconds:.1f}s", "--runs-per-device", str(lanes), "--sweep.worker_memory", "0",
                      "--sweep.max_cost", str(min(self.args.max_cost, published_front(self.args.published, game)[-1][0]))]
-        self.trawl("sweep", "--store", store, "-q", *words, timeout=seconds + 30)
+        with open(store + ".seconds", "w", encoding="utf-8") as out:
+            out.write(str(seconds))
+        self.trawl("sweep", "--store", store, "-q", *words, timeout=budget_s + 30)
         trials = json.loads(self.trawl("show", game, "--store", store, "--json", timeout=60))["trials"]
         done = [t for t in trials if t["state"] == "done" and t["score"] is not None]
         self.bench.note(f"{game}: {len(done)} of {len(trials)} trials in {seconds:.0f} s, best {max((t['score'] for t in done), default=0):.4f}")

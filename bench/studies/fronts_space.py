@@ -97,8 +97,8 @@ GAMES = {
 }
 
 
-def number_of(text):
-    return float(text[:-1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[text[-1]]
+def steps_of(game, shorter):
+    return [round(float(text[:-1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[text[-1]] / shorter) for text in GAMES[game]["steps"].split()]
 
 
 def around(key, start):
@@ -118,7 +118,7 @@ def around(key, start):
 def sections(game, name, eval_episodes, device, shorter=1):
     """An ini text: a sweep of the game, which the program knows by this name."""
     row = GAMES[game]
-    start, low, high = (round(number_of(text) / shorter) for text in row["steps"].split())
+    start, low, high = steps_of(game, shorter)
     options = {"env.name": name, **START, **row["start"], "train.total_timesteps": start, "train.eval_episodes": row.get("eval_episodes", eval_episodes),
                "train.device": device, "sweep.method": "pareto", "sweep.metric": row.get("ours", "perf")}
     searched = {key: around(key, options[key]) for key in AROUND} | {"train.total_timesteps": ("log", low, high)}
