@@ -4,7 +4,7 @@
 usage: bench/gym_speed.py TRAWL PYTHON --out bench/results/gym.csv [--rounds 5] [--seconds 1]
 
 PYTHON has gymnasium, and the packages of the environments: one whose package it lacks is left out. All are stepped alone, under random actions: Trawl's by
-`trawl bench env` (the batch that a training steps, without a policy; as many processes as --processes says, of a vector environment or a pool one),
+`trawl bench env` (the batch that a training steps, without a policy; a process for each core, of a vector environment or a pool one),
 Gymnasium's SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment), of a vector environment (--env.vector) and of EnvPool the loop over
 their own step. A round measures all one after another; the table has the best round of each, since other programs on the machine only ever slow one down.
 How much of a training's time is left for the policy while Python steps is another question (bench/notes/own-games.md).
@@ -71,7 +71,6 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
-    parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
     about, rows, own = measure.place(args.trawl), [], []
     for game, n in CASES:
@@ -80,8 +79,7 @@ def main():
         except subprocess.CalledProcessError:
             print(f"{game}: not installed, left out")
             continue
-        words = ["--env.processes", str(args.processes)]
-        rounds = [(ours(args, "gym:" + game, n, *words), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
+        rounds = [(ours(args, "gym:" + game, n), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
         best = {name: max(values) for name, values in zip(("trawl", "sync", "async"), zip(*rounds))}
         row = {"env": game, "instances": n, **{name + "_steps_per_s": value for name, value in best.items()},
                "trawl_over_sync": best["trawl"] / best["sync"], "trawl_over_async": best["trawl"] / best["async"]}

@@ -123,8 +123,8 @@ class Device:
             budget_s = self.bench.left_s() * weight / sum(w for _, w in games[i:])
             try:
                 self.game(game, time.monotonic() + budget_s)
-            except (RuntimeError, subprocess.TimeoutExpired, OSError) as fault:
-                self.bench.note(f"{game}: {fault}")
+            except Exception as fault:  # the games after it still have their turn
+                self.bench.note(f"{game}: {type(fault).__name__}: {fault}")
 
     def game(self, game, ends):
         store, budget_s = os.path.join(self.args.out, game + ".db"), ends - time.monotonic()
