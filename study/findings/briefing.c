@@ -133,7 +133,7 @@ static void add_leaning(const struct study_view *v, const struct briefing *b, st
         const struct gp_edge *e = &b->edges[k];
         char to[NUM_TEXT_MAX];
         if (e->side != 0)
-            strbuf_addf(out, "%s%s (%s = %s)", n++ > 0 ? ", " : "", v->search.space.params[k].key,
+            strbuf_addf(out, "%s%s (%s = %s)", n++ > 0 ? ", " : "", search_param_name(v->search.space.params[k].key),
                         e->side < 0 ? "min" : "max", num_format_f64(e->suggested, to));
     }
 }

@@ -28,7 +28,7 @@ static void print_importance(const struct study_view *v)
     for (size_t i = 0; i < v->search.space.dim; i++) {
         effect_text(&in->score[i], score);
         effect_text(&in->cost[i], cost);
-        printf("%-32s %14s %14s\n", v->search.space.params[i].key, score, cost);
+        printf("%-32s %14s %14s\n", search_param_name(v->search.space.params[i].key), score, cost);
     }
     if (in->score_note != NULL)
         printf("(%s: %s)\n", v->study.metric, in->score_note);
@@ -50,7 +50,7 @@ static void print_edges(const struct study_view *v, const char *store_path)
         if (e->side == 0)
             continue;
         printf("%s: %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s\n",
-               p->key, e->n_on, e->n_front, e->side < 0 ? "lower" : "upper",
+               search_param_name(p->key), e->n_on, e->n_front, e->side < 0 ? "lower" : "upper",
                num_format_f64(e->side < 0 ? p->min : p->max, bound), e->side < 0 ? "min" : "max",
                num_format_f64(e->suggested, suggested));
         strbuf_addf(&command, " --sweep.%s.%s %s", p->key, e->side < 0 ? "min" : "max", suggested);

@@ -69,7 +69,7 @@ static void draw_row(struct strbuf *out, const struct report *report, size_t k, 
     double y = row_y(k);
 
     if (k < v->search.space.dim)
-        text_key(v->search.space.params[k].key, (size_t)((axis->from - 12.0) / 7.0), text);
+        text_key(search_param_name(v->search.space.params[k].key), (size_t)((axis->from - 12.0) / 7.0), text);
     else if (k == v->search.space.dim)
         snprintf(text, sizeof text, "cost%s",
                  v->search.cost == SEARCH_COST_STEPS  ? ", env steps"

@@ -50,7 +50,7 @@ static void front_head(struct strbuf *out, const struct report *report)
     if (study_view_has_third(v))
         put_tex(out, " & %s", v->search.outcomes.third);
     for (size_t k = 0; k < v->search.space.dim; k++)
-        put_tex(out, " & \\rotatebox{90}{%s}", v->search.space.params[k].key);
+        put_tex(out, " & \\rotatebox{90}{%s}", search_param_name(v->search.space.params[k].key));
     strbuf_add(out, " \\\\\n    \\midrule\n");
 }
 
@@ -124,7 +124,7 @@ static void space_row(struct strbuf *out, const struct search *search, size_t k)
     static const char *const scales[] = {"linear", "log", "logit", "powers of two", "choices"};
     const struct space_param *p = &search->space.params[k];
 
-    put_tex(out, "    %s & %s & ", p->key, scales[p->scale]);
+    put_tex(out, "    %s & %s & ", search_param_name(p->key), scales[p->scale]);
     if (p->scale != SPACE_CATEGORICAL) {
         put_tex(out, "%e & %e", p->min, p->max);
     } else {

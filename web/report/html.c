@@ -213,7 +213,7 @@ static void write_front_table(struct strbuf *out, const struct report *report)
     strbuf_add(out, "<th>env steps</th>");
     for (size_t k = 0; k < space->dim; k++) {
         strbuf_add(out, "<th>");
-        write_key(out, space->params[k].key);
+        write_key(out, search_param_name(space->params[k].key));
         strbuf_add(out, "</th>");
     }
     strbuf_add(out, "</tr></thead>\n<tbody>\n");
@@ -263,7 +263,7 @@ static void write_advice(struct strbuf *out, const struct report *report)
             "<p class=\"edge\">%s: %zu of %zu trials that the model expects on the front lie at its %s bound %s; try "
             "%s = %s, which the study takes with all its trials when it is continued with "
             "<code>--sweep.%s.%s %s</code>.</p>\n",
-            p->key, edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
+            search_param_name(p->key), edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
             num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
             num_format_f64(edge->suggested, suggested), p->key, edge->side < 0 ? "min" : "max", suggested);
     }
@@ -281,7 +281,7 @@ static void write_strips(struct strbuf *out, const struct report *report)
         "<h2>Parameters</h2>\n<p class=\"soft small\">Score against each searched parameter, over its whole range; "
         "trials on the front are filled.</p>\n<div class=\"strips\">\n");
     for (size_t k = 0; k < space->dim; k++) {
-        put_xml(out, "<figure><figcaption>%s <small>%s</small></figcaption>\n", space->params[k].key,
+        put_xml(out, "<figure><figcaption>%s <small>%s</small></figcaption>\n", search_param_name(space->params[k].key),
                 scales[space->params[k].scale]);
         draw_strip(out, report, k);
         strbuf_add(out, "</figure>\n");

@@ -100,7 +100,7 @@ void draw_strip(struct strbuf *out, const struct report *report, size_t param)
     struct axis x, y;
     char label[SPACE_KEY_MAX + 32];
 
-    snprintf(label, sizeof label, "Score against %s", p->key);
+    snprintf(label, sizeof label, "Score against %s", search_param_name(p->key));
     axis_of_param(&x, &v->search, param, 48.0, STRIP_WIDTH - 12.0);
     axis_init(&y, SPACE_LINEAR, false, report->score_lo, report->score_hi, STRIP_HEIGHT - 26.0, 12.0, 4);
     svg_open(out, STRIP_WIDTH, STRIP_HEIGHT, "chart strip", label);
@@ -155,7 +155,7 @@ void draw_importance(struct strbuf *out, const struct report *report, int width,
     for (size_t k = 0; k < space->dim; k++) {
         double y = 32.0 + (double)k * IMPORTANCE_ROW;
         char key[HUMAN_TEXT_MAX];
-        text_key(space->params[k].key, (size_t)key_letters, key);
+        text_key(search_param_name(space->params[k].key), (size_t)key_letters, key);
         svg_text(out, left - 8.0, y + 14.0, "tick end", key);
         for (int side = 0; side < 2; side++) {
             const struct gp_importance *imp = side == 0 ? &v->advice.score[k] : &v->advice.cost[k];

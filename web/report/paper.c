@@ -239,7 +239,7 @@ static void table_block(struct pages *p, size_t from, size_t n)
     }
     strbuf_init(&value, 1 << 16);
     for (size_t k = 0; k < space->dim; k++) {
-        snprintf(label, sizeof label, "%.32s", space->params[k].key);
+        snprintf(label, sizeof label, "%.32s", search_param_name(space->params[k].key));
         table_row(p, label);
         for (size_t i = 0; i < n; i++) {
             strbuf_clear(&value);
@@ -307,7 +307,7 @@ static void write_charts(struct pages *p)
             p->y += k > 0 ? third * 190.0 / 300.0 + 18.0 : 0.0;
             need(p, third * 190.0 / 300.0 + 18.0);
         }
-        svg_text(&p->svg, x, p->y + 9.0, "caption", space->params[k].key);
+        svg_text(&p->svg, x, p->y + 9.0, "caption", search_param_name(space->params[k].key));
         frame_open(p, x, p->y + 11.0, third, 300.0, 190.0);
         draw_strip(&p->svg, report, k);
         frame_close(p);

@@ -102,7 +102,12 @@ def test_finished_sweep_with_front_and_export(folder):
     run("rerun", "own", "--store", store, "--trial", best["number"])  # 0: the score is equal
     again = json.loads(run("rerun", "own", "--store", store, "--trial", "0", "--seeds", "2", "--json")[0])
     assert len({r["seed"] for r in again["runs"]} | {trials[0]["seed"]}) == 3, again
-    run("report", "own", "--store", store, "-o", folder / "own.html")
+    shown = [run("show", "own", "--store", store)[0]]
+    for name, words in (("own.html", ()), ("table.tex", ("--figure", "front")), ("importance.svg", ("--figure", "importance"))):
+        run("report", "own", "--store", store, "-o", folder / name, *words)
+        shown.append((folder / name).read_text().replace("\\_", "_"))
+    for text in shown:  # a parameter has the name that the program knows, also in a wide table; only options have a section
+        assert "param.l" not in text.replace("--sweep.param.", "") and "layers" in text, text
     run("sweep", "--resume", "own", "--store", store, "--trials", "12", "-q", "--sweep.learning-rate.max", "0.2")
     equal(len(show(store, "own")["trials"]), 12)
     wider = write(folder, "wider.ini", (folder / "own.ini").read_text().replace("max = 5", "max = 7").replace("max = 0.1", "max = 0.2"))
