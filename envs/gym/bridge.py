@@ -432,6 +432,13 @@ def numbers_in(info, names):
     return values
 
 
+def one_number(reward):
+    number = np.asarray(reward)
+    if number.size != 1 or number.dtype.kind not in "biuf":
+        raise Refused(f"its reward is {reward!r:.100}, of the type {type(reward).__name__}; a step has one number as its reward")
+    return float(number.item())
+
+
 class Share:  # of a batch: the instances of this process, in memory that the program sees
     def __init__(self):
         memory = mmap.mmap(4, 0)
@@ -486,7 +493,8 @@ class Vectors(Share):
             vector.begin(self.act(self.actions[rows], self.reals[rows]))
         for vector, part, rows in self.within(first, end):
             self.now[process] = part[0]
-            obs, self.rewards[rows], self.terms[rows], self.truncs[rows], last, self.idle[rows] = vector.finish()
+            obs, rewards, self.terms[rows], self.truncs[rows], last, self.idle[rows] = vector.finish()
+            self.rewards[rows] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
             self.put(*(half[rows] for half in self.seen), obs)
             if last is not None:
                 which = np.flatnonzero(self.truncs[rows] & ~self.idle[rows])
@@ -536,7 +544,12 @@ class Instances(Share):
             rewards.append(reward)
             terms.append(bool(ended))
             truncs.append(bool(truncated and not ended))
-        self.rewards[part], self.terms[part], self.truncs[part] = rewards, terms, truncs
+        try:
+            self.rewards[part] = rewards
+        except (TypeError, ValueError):
+            for now[process], reward in zip(mine, rewards):
+                self.rewards[now[process]] = one_number(reward)
+        self.terms[part], self.truncs[part] = terms, truncs
         self.busy_ns[process] += time.perf_counter_ns() - begun
 
     def close(self):

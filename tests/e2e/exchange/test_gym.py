@@ -68,10 +68,14 @@ class Guess(gymnasium.Env):
                 obs[1] = np.nan
             if self.fault == "reward":
                 reward = float("inf")
+            if self.fault == "rewards":
+                reward = np.array([reward, 0.5])
             if self.fault == "old":
                 return obs, reward, ended, {}
             if self.fault == "print":
                 print("a line for the terminal")
+        if self.fault == "one":  # as environments for a vector of one give it
+            reward = np.array([reward])
         return obs, reward, ended, False, {"steps": self.steps, "board": {"right": np.float32("nan" if self.fault == "info" else self.right)}}
 
 
@@ -186,7 +190,8 @@ class Count(gymnasium.vector.VectorEnv):
             last = self.look()
             info["final_obs"] = last if not self.seen else np.array([{key: last[key][i] for key in last} for i in range(self.num_envs)])
             self.begin(over)
-        return self.look(), np.where(again, 0.0, 1.0), none if self.cut else over, over if self.cut else none, info
+        rewards = np.where(again, 0.0, 1.0)
+        return self.look(), rewards[:, None] if self.seen else rewards, none if self.cut else over, over if self.cut else none, info
 
 
 gymnasium.register("Count-v0", entry_point="counting:None", vector_entry_point=Count)
@@ -276,12 +281,13 @@ def test_cartpole_learns(folder):
 
 
 def test_a_users_module(folder):
-    """A registered id and a class of a module; the same seed gives the same bytes, by the number of processes too."""
+    """A registered id and a class of a module; the same seed gives the same bytes, by the number of processes too, and by
+    rewards that are an array of one number."""
     python = mine(folder)
     scores = []
     for game, processes in (("gym:boards:Guess", 1), ("gym:boards:Guess-v3", 3)):
         out, _ = run("train", game, *python, *TINY, "--train.total_timesteps", "30k", "--env.processes", processes, "--json", "-q",
-                     "-o", folder / ("%d.ckpt" % processes), cwd=folder)
+                     "--env.kwargs", '{"fault": "%s"}' % ("one" if processes == 3 else ""), "-o", folder / ("%d.ckpt" % processes), cwd=folder)
         scores.append(json.loads(out)["score"])
     assert scores[0] > 7, scores
     equal(scores[0], scores[1])
@@ -489,6 +495,7 @@ def test_what_it_breaks_is_said(folder):
     for fault, text, code in (("raise", "ValueError: the board broke", 1), ("exit", "ended with exit code 7", 1),
                               ("crash", "signal 11", 1), ("shape", "has the shape (3,), its space (2,)", 1),
                               ("nan", "number 1 of an observation", 1), ("reward", "a reward of instance", 1),
+                              ("rewards", "its reward is array([", 2),
                               ("old", "not enough values to unpack", 1), ("make", "RuntimeError: the board is missing", 1)):
         message = faulty(folder, fault, code)
         assert text in message and "gym:boards:Guess" in message, (fault, message)
