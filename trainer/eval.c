@@ -56,20 +56,15 @@ static struct env_log game_sum(const struct eval_run *e, size_t i, bool *ret_cut
 {
     const struct env_def *def = e->t->def;
     struct env_log log = log_of(e, i);
-    struct env_track track;
+    struct env_track track = {0};
 
-    *ret_cut = false;
-    if (log.episodes >= e->quota || def->track_at == 0)
-        return log;
-    memcpy(&track, e->state + i * def->state_size + def->track_at, sizeof track);
-    if (!(track.ep_length > 0.0))
-        return log;
-    *ret_cut = true;
-    log.episodes += 1.0;
-    log.score += (double)track.score;
-    log.perf += (double)track.perf;
-    log.ep_return += track.ep_return;
-    log.ep_length += track.ep_length;
+    if (log.episodes < e->quota && def->track_at != 0)
+        memcpy(&track, e->state + i * def->state_size + def->track_at, sizeof track);
+    *ret_cut = track.ep_length > 0.0;
+    log.limit = 0.0;
+    if (*ret_cut)
+        env_log_add(&log, &track, track.score, track.perf);
+    log_bound_perf(e->t, &log);
     return log;
 }
 

@@ -214,6 +214,7 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
         memcpy(&of_rank, (const char *)bytes + report_bytes(r), sizeof of_rank);
         env_log_sum(&log, &of_rank);
     }
+    log_bound_perf(t, &log);
     TRY(profile_collect(t, f, err));
     t->n_collected++;
     t->count.env_steps += f->env_steps;

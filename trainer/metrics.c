@@ -2,10 +2,13 @@
  * docs/metrics.md shows this table; tests/trainer compares them. */
 #include "trainer/trainer_priv.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <math.h>
 #include <string.h>
+
+#define PERF_ROUNDING 1e-6
 
 #define ROW_F(f, name_, unit_, help_)                                                                                  \
     {                                                                                                                  \
@@ -168,6 +171,20 @@ void window_sum(const struct window *w, int64_t env_steps, struct window_sum *s)
 static double ratio_or_nan(double sum, double n)
 {
     return n > 0.0 ? sum / n : NAN;
+}
+
+void log_bound_perf(struct trainer *t, struct env_log *log)
+{
+    double perf = log->perf / log->episodes, bounded = fmin(1.0, fmax(0.0, perf));
+
+    if (!(log->episodes > 0.0) || isnan(perf) || perf == bounded)
+        return;
+    log->perf = bounded * log->episodes;
+    if (fabs(perf - bounded) > PERF_ROUNDING && !t->perf_outside && t->rank == 0)
+        log_warn(
+            "env %s: perf is %g on average; it has to lie in [0, 1], and counts as %g (`trawl env check` checks it)",
+            t->def->name, perf, bounded);
+    t->perf_outside = true;
 }
 
 /* What is a mean over episodes (log) and over updates (sums). */

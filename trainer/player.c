@@ -101,8 +101,10 @@ static void player_count(struct player *p, double reward, struct player_frame *r
                                  .ended = log.episodes > p->before.episodes};
     if (ret->ended) {
         double n = log.episodes - p->before.episodes;
+        struct env_log ended = {.episodes = n, .perf = log.perf - p->before.perf};
+        log_bound_perf(p->t, &ended);
         ret->score = (log.score - p->before.score) / n;
-        ret->perf = (log.perf - p->before.perf) / n;
+        ret->perf = ended.perf / n;
         ret->ep_length = (double)p->ep_steps;
         p->episodes++;
         p->ep_steps = 0;

@@ -281,6 +281,9 @@ struct window {
     int64_t n, per_bucket, in_last; /* iterations a bucket holds; those in the last one */
     struct window_bucket buckets[WINDOW_MAX];
 };
+
+/* Perf that a game gives outside of [0, 1] counts, on average over a log, as the nearer end; a warning names the first. */
+void log_bound_perf(struct trainer *t, struct env_log *log);
 void window_add(struct window *w, int64_t env_steps, int64_t updates, const struct env_log *log,
                 const struct kern_stats *stats);
 void window_sum(const struct window *w, int64_t env_steps, struct window_sum *ret_sum);
@@ -410,6 +413,7 @@ struct trainer {
     unsigned stops; /* clock_stops at the last tick */
     struct cost cost;
     bool running, failed; /* failed: the weights are no longer to be saved */
+    bool perf_outside; /* the game gave a perf outside of [0, 1], which was logged */
     size_t n_looked; /* tensors that numeric_diagnose looked at before it found the bad one */
 };
 

@@ -138,6 +138,17 @@ def test_check_finds_faults(folder):
     assert "FAULT" not in out and "speed" in out, out
 
 
+def test_a_perf_outside_counts_as_the_nearer_end(folder):
+    steps = ("--train.total_timesteps", "20k", "--train.device", "cpu", "-q", "--json")
+    for perf, counts in ((7, 1), (-3, 0)):
+        library = new_game(folder, "apples%d" % counts, ("caught ? 1.0f : 0.0f;", "%d;" % perf))
+        out, err = run("train", library, *steps, "-o", folder / "x.ckpt")
+        result = json.loads(out)
+        equal([result["perf"], result["train"]["perf"]], [counts] * 2)
+        assert err.count("perf is %d on average; it has to lie in [0, 1], and counts as %d" % (perf, counts)) == 1, err
+        equal(json.loads(run("eval", folder / "x.ckpt", "--json")[0])["perf"], counts)
+
+
 def test_wrong_inputs(folder):
     fails("new, build, check, describe or play", "env")
     fails("no command 'make'", "env", "make")
