@@ -74,7 +74,6 @@ struct breakout_state {
 
 ENV_FN void breakout_shape(const struct breakout_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = BREAKOUT_OBS;
     ret_shape->head_sizes[0] = 3;
 }
@@ -103,7 +102,6 @@ ENV_FN void breakout_new_wall(struct breakout_state *state)
 
 ENV_FN void breakout_reset(const struct breakout_settings *settings, struct breakout_state *state)
 {
-    (void)settings;
     state->balls = BREAKOUT_BALLS;
     state->points = 0;
     state->walls = 0;
@@ -398,8 +396,6 @@ ENV_OBS_FN void breakout_observe_head(const struct breakout_state *state, env_ob
 ENV_OBS_FN void breakout_observe(const struct breakout_settings *settings, const struct breakout_state *state,
                                  int agent, env_obs *obs)
 {
-    (void)settings;
-    (void)agent;
     breakout_observe_head(state, obs);
 
     uint32_t words[4];
@@ -501,7 +497,6 @@ static const struct env_about breakout_about = {"clear two walls of bricks with 
 static inline void breakout_draw(const struct breakout_settings *settings, const struct breakout_state *s,
                                  struct env_picture *p)
 {
-    (void)settings;
     p->width = BREAKOUT_WIDTH;
     p->height = BREAKOUT_HEIGHT;
     for (int r = 0; r < BREAKOUT_ROWS; r++)

@@ -30,7 +30,6 @@ struct cartpole_state {
 
 ENV_FN void cartpole_shape(const struct cartpole_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = CARTPOLE_OBS;
     ret_shape->head_sizes[0] = 2;
     ret_shape->may_truncate = true;
@@ -38,7 +37,6 @@ ENV_FN void cartpole_shape(const struct cartpole_settings *settings, struct env_
 
 ENV_FN void cartpole_reset(const struct cartpole_settings *settings, struct cartpole_state *state)
 {
-    (void)settings;
     state->x = 0.1 * rng_f64(&state->rng) - 0.05;
     state->x_dot = 0.1 * rng_f64(&state->rng) - 0.05;
     state->theta = 0.1 * rng_f64(&state->rng) - 0.05;
@@ -78,8 +76,6 @@ ENV_FN void cartpole_step(const struct cartpole_settings *settings, struct cartp
 ENV_OBS_FN void cartpole_observe(const struct cartpole_settings *settings, const struct cartpole_state *state,
                                  int agent, env_obs *obs)
 {
-    (void)settings;
-    (void)agent;
     obs[0] = (float)state->x;
     obs[1] = (float)state->x_dot;
     obs[2] = (float)state->theta;
@@ -102,7 +98,6 @@ static inline void cartpole_draw(const struct cartpole_settings *settings, const
     const double scale = 100, cart_w = 60, cart_h = 30, pole = 125, ground = 220;
     double x, y = ground - cart_h;
 
-    (void)settings;
     p->width = 2 * scale * CARTPOLE_X_LIMIT + 80;
     p->height = 260;
     x = p->width / 2 + scale * s->x;

@@ -35,7 +35,6 @@ struct connect4_state {
 
 ENV_FN void connect4_shape(const struct connect4_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = CONNECT4_CELLS;
     ret_shape->channels = 1;
     ret_shape->height = CONNECT4_ROWS;
@@ -237,8 +236,6 @@ ENV_FN void connect4_step(const struct connect4_settings *settings, struct conne
 ENV_OBS_FN void connect4_observe(const struct connect4_settings *settings, const struct connect4_state *state,
                                  int agent, env_obs *obs)
 {
-    (void)settings;
-    (void)agent;
     for (int cell = 0; cell < CONNECT4_CELLS; cell++) {
         int bit = 7 * (cell % CONNECT4_COLS) + CONNECT4_ROWS - 1 - cell / CONNECT4_COLS;
         obs[cell] = (float)((int)(state->own >> bit & 1) - (int)(state->other >> bit & 1));
@@ -248,8 +245,6 @@ ENV_OBS_FN void connect4_observe(const struct connect4_settings *settings, const
 ENV_FN void connect4_mask(const struct connect4_settings *settings, const struct connect4_state *state, int agent,
                           uint8_t *mask)
 {
-    (void)settings;
-    (void)agent;
     for (int col = 0; col < CONNECT4_COLS; col++)
         mask[col] = !connect4_is_full(state->own | state->other, col);
 }
@@ -271,7 +266,6 @@ static inline void connect4_draw(const struct connect4_settings *settings, const
 {
     const double cell = 50;
 
-    (void)settings;
     p->width = cell * CONNECT4_COLS;
     p->height = cell * CONNECT4_ROWS;
     for (int i = 0; i < CONNECT4_CELLS; i++) {

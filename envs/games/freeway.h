@@ -51,7 +51,6 @@ struct freeway_state {
 
 ENV_FN void freeway_shape(const struct freeway_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = FREEWAY_OBS;
     ret_shape->head_sizes[0] = 3;
 }
@@ -223,7 +222,6 @@ ENV_FN void freeway_step(const struct freeway_settings *settings, struct freeway
 ENV_OBS_FN void freeway_observe(const struct freeway_settings *settings, const struct freeway_state *s, int agent,
                                 env_obs *obs)
 {
-    (void)agent;
     obs[0] = s->y / FREEWAY_HEIGHT;
     obs[1] = (float)s->reached / (float)FREEWAY_LANES;
     obs[2] = (float)s->crossings / (float)freeway_good_score(s->level);

@@ -53,7 +53,6 @@ ENV_FN void g2048_spawn(struct g2048_state *state)
 
 ENV_FN void g2048_reset(const struct g2048_settings *settings, struct g2048_state *state)
 {
-    (void)settings;
     state->steps = 0;
     for (int i = 0; i < G2048_CELLS; i++)
         state->cells[i] = 0;
@@ -151,7 +150,6 @@ ENV_FN void g2048_step(const struct g2048_settings *settings, struct g2048_state
 ENV_FN void g2048_observe(const struct g2048_settings *settings, const struct g2048_state *state, int agent,
                           uint8_t *obs)
 {
-    (void)agent;
     for (int i = 0; i < G2048_CELLS && !settings->one_hot; i++)
         obs[i] = state->cells[i];
     for (int i = 0; i < G2048_CELLS * G2048_RANKS && settings->one_hot; i++)
@@ -173,7 +171,6 @@ static inline void g2048_draw(const struct g2048_settings *settings, const struc
 {
     const double cell = 90;
 
-    (void)settings;
     p->width = p->height = cell * G2048_SIDE;
     for (int i = 0; i < G2048_CELLS; i++) {
         double x = i % G2048_SIDE * cell, y = i / G2048_SIDE * cell;

@@ -293,8 +293,6 @@ ENV_FN void go_observe(const struct go_settings *settings, const struct go_state
 {
     const int n = s->n * s->n;
 
-    (void)settings;
-    (void)agent;
     for (int i = 0; i < n; i++) {
         const int cell = go_cell(s, i), liberties = s->cells[cell] == GO_EMPTY ? 0 : go_liberties(s, cell);
         const int plane = (s->cells[cell] == GO_OTHER ? 3 : 0) + (liberties > 3 ? 3 : liberties) - 1;
@@ -308,8 +306,6 @@ ENV_FN void go_observe(const struct go_settings *settings, const struct go_state
 
 ENV_FN void go_mask(const struct go_settings *settings, const struct go_state *s, int agent, uint8_t *mask)
 {
-    (void)settings;
-    (void)agent;
     for (int i = 0; i < s->n * s->n; i++)
         mask[i] = go_is_legal(s, go_cell(s, i), GO_OWN);
     mask[s->n * s->n] = 1;
@@ -334,7 +330,6 @@ static inline void go_draw(const struct go_settings *settings, const struct go_s
 {
     const double cell = 30, last = cell * (s->n - 0.5);
 
-    (void)settings;
     p->width = p->height = cell * s->n;
     for (int i = 0; i < s->n; i++) {
         env_draw_line(p, cell / 2, cell * (i + 0.5), last, cell * (i + 0.5), 1, ENV_FAINT);

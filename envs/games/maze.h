@@ -34,7 +34,6 @@ struct maze_state {
 
 ENV_FN void maze_shape(const struct maze_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = MAZE_VIEW_CELLS * MAZE_PLANES;
     ret_shape->channels = MAZE_PLANES;
     ret_shape->height = MAZE_VIEW;
@@ -115,7 +114,6 @@ ENV_FN void maze_step(const struct maze_settings *settings, struct maze_state *s
 {
     const int32_t x = state->x + maze_dx(actions[0]), y = state->y + maze_dy(actions[0]);
 
-    (void)settings;
     if (maze_is_open(state, x, y)) {
         state->x = x;
         state->y = y;
@@ -129,8 +127,6 @@ ENV_FN void maze_step(const struct maze_settings *settings, struct maze_state *s
 
 ENV_FN void maze_observe(const struct maze_settings *settings, const struct maze_state *s, int agent, uint8_t *obs)
 {
-    (void)settings;
-    (void)agent;
     for (int32_t i = 0; i < MAZE_VIEW_CELLS; i++) {
         const int32_t x = s->x - MAZE_VIEW / 2 + i % MAZE_VIEW, y = s->y - MAZE_VIEW / 2 + i / MAZE_VIEW;
         obs[i * MAZE_PLANES] = !maze_is_open(s, x, y);

@@ -20,14 +20,12 @@ struct memory_state {
 
 ENV_FN void memory_shape(const struct memory_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = 1;
     ret_shape->head_sizes[0] = 2;
 }
 
 ENV_FN void memory_reset(const struct memory_settings *settings, struct memory_state *state)
 {
-    (void)settings;
     state->steps = 0;
     state->cue = rng_below(&state->rng, 2) ? 1 : -1;
 }
@@ -47,8 +45,6 @@ ENV_FN void memory_step(const struct memory_settings *settings, struct memory_st
 ENV_OBS_FN void memory_observe(const struct memory_settings *settings, const struct memory_state *state, int agent,
                                env_obs *obs)
 {
-    (void)settings;
-    (void)agent;
     obs[0] = state->steps == 0 ? (float)state->cue : 0.0f;
 }
 

@@ -37,7 +37,6 @@ struct minatar_breakout_state {
 
 ENV_FN void minatar_breakout_shape(const struct minatar_breakout_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = MINATAR_SIDE * MINATAR_SIDE * MINATAR_PLANES;
     ret_shape->channels = MINATAR_PLANES;
     ret_shape->height = MINATAR_SIDE;
@@ -60,7 +59,6 @@ ENV_FN void minatar_breakout_reset(const struct minatar_breakout_settings *setti
 {
     bool right = rng_below(&state->rng, 2) != 0;
 
-    (void)settings;
     state->x = state->last_x = right ? MINATAR_SIDE - 1 : 0;
     state->y = state->last_y = 3;
     state->dx = right ? -1 : 1;
@@ -148,8 +146,6 @@ ENV_FN void minatar_breakout_step(const struct minatar_breakout_settings *settin
 ENV_FN void minatar_breakout_observe(const struct minatar_breakout_settings *settings,
                                      const struct minatar_breakout_state *s, int agent, uint8_t *obs)
 {
-    (void)settings;
-    (void)agent;
     for (int cell = 0; cell < MINATAR_SIDE * MINATAR_SIDE; cell++) {
         int row = cell / MINATAR_SIDE, col = cell % MINATAR_SIDE;
         obs[cell * MINATAR_PLANES] = row == MINATAR_SIDE - 1 && col == s->paddle;
@@ -178,7 +174,6 @@ static inline void minatar_breakout_draw(const struct minatar_breakout_settings 
 {
     const double cell = 30;
 
-    (void)settings;
     p->width = p->height = cell * MINATAR_SIDE;
     for (int row = 0; row < MINATAR_SIDE; row++)
         for (int col = 0; col < MINATAR_SIDE; col++)

@@ -35,7 +35,6 @@ struct mountain_car_continuous_state {
 ENV_FN void mountain_car_continuous_shape(const struct mountain_car_continuous_settings *settings,
                                           struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = MOUNTAIN_CAR_OBS;
     ret_shape->head_sizes[0] = 0;
     ret_shape->low[0] = -1.0f;
@@ -46,7 +45,6 @@ ENV_FN void mountain_car_continuous_shape(const struct mountain_car_continuous_s
 ENV_FN void mountain_car_continuous_reset(const struct mountain_car_continuous_settings *settings,
                                           struct mountain_car_continuous_state *state)
 {
-    (void)settings;
     state->x = (float)(0.2 * rng_f64(&state->rng) - 0.6);
     state->v = 0.0f;
     state->score = 0.0;
@@ -61,7 +59,6 @@ ENV_FN void mountain_car_continuous_step(const struct mountain_car_continuous_se
     double v = (double)state->v, x = (double)state->x, sine, cosine, reward;
     bool goal;
 
-    (void)actions;
     env_sincos_any(3.0 * x, &sine, &cosine);
     v += force * power - 0.0025 * cosine;
     v = env_clamp(v, -MOUNTAIN_CAR_MAX_SPEED, MOUNTAIN_CAR_MAX_SPEED);
@@ -86,8 +83,6 @@ ENV_OBS_FN void mountain_car_continuous_observe(const struct mountain_car_contin
                                                 const struct mountain_car_continuous_state *state, int agent,
                                                 env_obs *obs)
 {
-    (void)settings;
-    (void)agent;
     obs[0] = state->x;
     obs[1] = state->v;
 }
@@ -110,7 +105,6 @@ static inline void mountain_car_continuous_draw(const struct mountain_car_contin
     const double scale = 180, floor_y = 190;
     double left = 0, left_y = 0;
 
-    (void)settings;
     p->width = scale * (MOUNTAIN_CAR_RIGHT - MOUNTAIN_CAR_LEFT);
     p->height = 200;
     for (int i = 0; i <= PIECES; i++) {

@@ -32,7 +32,6 @@ struct pendulum_state {
 
 ENV_FN void pendulum_shape(const struct pendulum_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = PENDULUM_OBS;
     ret_shape->head_sizes[0] = 0;
     ret_shape->low[0] = (float)-PENDULUM_MAX_TORQUE;
@@ -42,7 +41,6 @@ ENV_FN void pendulum_shape(const struct pendulum_settings *settings, struct env_
 
 ENV_FN void pendulum_reset(const struct pendulum_settings *settings, struct pendulum_state *state)
 {
-    (void)settings;
     state->theta = (2.0 * rng_f64(&state->rng) - 1.0) * ENV_PI;
     state->theta_dot = 2.0 * rng_f64(&state->rng) - 1.0;
     state->score = 0.0;
@@ -57,7 +55,6 @@ ENV_FN void pendulum_step(const struct pendulum_settings *settings, struct pendu
     double theta = state->theta, theta_dot = state->theta_dot, sine, cosine, cost;
     double turned = theta + ENV_PI, angle = turned - env_floor_f64(turned / (2.0 * ENV_PI)) * (2.0 * ENV_PI) - ENV_PI;
 
-    (void)actions;
     cost = angle * angle + 0.1 * (theta_dot * theta_dot) + 0.001 * (u * u);
     env_sincos_any(theta, &sine, &cosine);
     theta_dot = theta_dot + (3.0 * gravity / (2.0 * length) * sine + 3.0 / (mass * (length * length)) * u) * dt;
@@ -79,8 +76,6 @@ ENV_OBS_FN void pendulum_observe(const struct pendulum_settings *settings, const
 {
     double sine, cosine;
 
-    (void)settings;
-    (void)agent;
     env_sincos_any(state->theta, &sine, &cosine);
     obs[0] = (float)cosine;
     obs[1] = (float)sine;
@@ -102,7 +97,6 @@ static inline void pendulum_draw(const struct pendulum_settings *settings, const
 {
     const double middle = 150, rod = 110;
 
-    (void)settings;
     p->width = 2 * middle;
     p->height = 2 * middle;
     env_draw_line(p, middle, middle, middle - rod * sin(s->theta), middle - rod * cos(s->theta), 16, ENV_OWN);

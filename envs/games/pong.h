@@ -49,7 +49,6 @@ struct pong_state {
 
 ENV_FN void pong_shape(const struct pong_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = PONG_OBS;
     ret_shape->head_sizes[0] = 3;
 }
@@ -72,7 +71,6 @@ ENV_FN void pong_new_round(struct pong_state *state)
 
 ENV_FN void pong_reset(const struct pong_settings *settings, struct pong_state *state)
 {
-    (void)settings;
     state->own_points = 0;
     state->opponent_points = 0;
     pong_new_round(state);
@@ -134,8 +132,6 @@ ENV_FN void pong_step(const struct pong_settings *settings, struct pong_state *s
 ENV_OBS_FN void pong_observe(const struct pong_settings *settings, const struct pong_state *state, int agent,
                              env_obs *obs)
 {
-    (void)settings;
-    (void)agent;
     const float range = (float)(PONG_PADDLE_MAX - PONG_PADDLE_MIN);
     obs[0] = env_div_const((float)(state->opponent_y - PONG_PADDLE_MIN), range);
     obs[1] = env_div_const((float)(state->own_y - PONG_PADDLE_MIN), range);
@@ -160,7 +156,6 @@ static inline void pong_draw(const struct pong_settings *settings, const struct 
 {
     const double paddle = 20;
 
-    (void)settings;
     p->width = PONG_WIDTH + 2 * paddle;
     p->height = PONG_HEIGHT;
     for (int i = 0; i < 16; i++)

@@ -56,7 +56,6 @@ struct slimevolley_state {
 
 ENV_FN void slimevolley_shape(const struct slimevolley_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = 12;
     ret_shape->n_heads = 3;
     for (int h = 0; h < 3; h++)
@@ -75,7 +74,6 @@ ENV_FN void slimevolley_serve(struct slimevolley_state *state)
 
 ENV_FN void slimevolley_reset(const struct slimevolley_settings *settings, struct slimevolley_state *state)
 {
-    (void)settings;
     for (int p = 0; p < 2; p++) {
         state->players[p].x = p == SLIMEVOLLEY_AGENT ? 12.0f : -12.0f;
         state->players[p].y = SLIMEVOLLEY_GROUND;
@@ -214,8 +212,6 @@ ENV_OBS_FN void slimevolley_observe(const struct slimevolley_settings *settings,
 {
     const struct slimevolley_body *const bodies[3] = {&s->players[SLIMEVOLLEY_AGENT], &s->ball,
                                                       &s->players[SLIMEVOLLEY_OPPONENT]};
-    (void)settings;
-    (void)agent;
     ENV_UNROLL
     for (int b = 0; b < 3; b++) {
         const float side = b == 2 ? -1.0f : 1.0f;
@@ -241,7 +237,6 @@ static inline void slimevolley_draw(const struct slimevolley_settings *settings,
 {
     const double unit = 12, ground = SLIMEVOLLEY_GROUND * unit;
 
-    (void)settings;
     p->width = 48 * unit;
     p->height = 24 * unit; /* the ball may be above it */
     env_draw_rect(p, 0, p->height - ground, p->width, ground, ENV_FAINT);

@@ -93,7 +93,6 @@ ENV_OBS_FN void squared_observe_cells(const struct squared_settings *settings, c
 ENV_OBS_FN void squared_observe(const struct squared_settings *settings, const struct squared_state *state, int agent,
                                 env_obs *obs)
 {
-    (void)agent;
     int side = 2 * (int)settings->n + 1;
     for (int i = 0; i < side * side; i++)
         obs[i] = 0.0f;

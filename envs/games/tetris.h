@@ -51,7 +51,6 @@ struct tetris_state {
 
 ENV_FN void tetris_shape(const struct tetris_settings *settings, struct env_shape *ret_shape)
 {
-    (void)settings;
     ret_shape->obs_size = TETRIS_GRID + TETRIS_LIST;
     ret_shape->channels = 2;
     ret_shape->height = TETRIS_ROWS;
@@ -154,7 +153,6 @@ ENV_FN bool tetris_draw_next(struct tetris_state *s)
 
 ENV_FN void tetris_reset(const struct tetris_settings *settings, struct tetris_state *state)
 {
-    (void)settings;
     state->tick = state->fall_ticks = state->garbage_ticks = 0;
     state->lines = state->score = 0;
     for (int row = 0; row < TETRIS_ROWS; row++)
@@ -303,8 +301,6 @@ ENV_FN void tetris_observe(const struct tetris_settings *settings, const struct 
     const uint32_t cells = tetris_cells(s->piece, s->rotation);
     uint8_t *list = obs + TETRIS_GRID;
 
-    (void)settings;
-    (void)agent;
     for (int row = 0; row < TETRIS_ROWS; row++) {
         const int in_box = row - s->y;
         const uint32_t piece = in_box >= 0 && in_box < 4 ? tetris_box_row(cells, in_box, s->x) : 0;

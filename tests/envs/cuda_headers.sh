@@ -43,6 +43,6 @@ __global__ void ${game}_step_k(struct ${game}_settings settings, struct ${game}_
 END
     done
 } >"$dir/games.cu"
-"$nvcc" -x cu -arch=sm_90 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wno-unused-function -I"$root" \
+"$nvcc" -x cu -arch=sm_90 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wno-unused-function,-Wno-unused-parameter -I"$root" \
     -c "$dir/games.cu" -o "$dir/games.o"
 echo "$# games compile for the device"

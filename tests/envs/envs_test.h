@@ -1,10 +1,10 @@
 /* envs_test.h - what the test programs of games share: default settings, tensors of a batch, one instance alone. */
-#ifndef TESTS_ENVS_TEST_H
-#define TESTS_ENVS_TEST_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* of the games */
 #include "tests/unit_test.h"
 #include "base/mem.h"
 #include "base/text/num.h"
@@ -120,5 +120,3 @@ static inline void test_batch_copy_actions(struct test_batch *to, const struct t
     memcpy(to->actions, from->actions, n * sizeof *to->actions);
     memcpy(to->reals, from->reals, n * sizeof *to->reals);
 }
-
-#endif
