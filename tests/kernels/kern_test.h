@@ -1,6 +1,5 @@
 /* kern_test.h - what the tests of kernels/ share: random inputs, comparison with f64 references, devices of 1-3 threads. */
-#ifndef TESTS_KERN_TEST_H
-#define TESTS_KERN_TEST_H
+#pragma once
 
 #include "tests/unit_test.h"
 
@@ -135,6 +134,24 @@ TEST_UNUSED static void check_number(const char *what, double got, double want, 
         fail_msg("%s is %.9g, want %.9g", what, got, want);
 }
 
+TEST_UNUSED static double sigmoid_f64(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+/* How the loss of `of` changes with *at: a central difference. */
+TEST_UNUSED static double central_difference(double *at, double (*loss)(const void *of), const void *of)
+{
+    const double step = 1e-5;
+    double keep = *at, high, low;
+    *at = keep + step;
+    high = loss(of);
+    *at = keep - step;
+    low = loss(of);
+    *at = keep;
+    return (high - low) / (2.0 * step);
+}
+
 /* ---- bf16 on the host ---- */
 
 TEST_UNUSED static uint16_t bf16_bits(float x)
@@ -182,5 +199,3 @@ TEST_UNUSED static void *test_host_bytes(struct kern *k, const void *mem, size_t
     must(kern_download(k, to, mem, bytes, &err), &err);
     return to;
 }
-
-#endif

@@ -1,21 +1,17 @@
 /* test_lstm.c - the LSTM layer against the formulas in f64: step, sequence with resets, gradient by differences. */
 #include "tests/kernels/kern_test.h"
 
-static double sigmoid_f64(double x)
-{
-    return 1.0 / (1.0 + exp(-x));
-}
-
 struct seq {
     size_t T, B, H;
     float *gates, *w, *state, *out, *h_prev, *c_prev;
+    const float *dout; /* of loss_f64 */
     uint8_t *reset;
     double *gates64, *w64, *state64, *out64; /* state64: before the first step */
     double *after64; /* (B, 2H) after the last */
 };
 
 /* out64 and after64 from gates64, w64, state64 and reset. */
-static void forward_f64(struct seq *s)
+static void forward_f64(const struct seq *s)
 {
     size_t B = s->B, H = s->H;
     double *now = s->after64, *pre = NEW(double, 4 * H);
@@ -129,26 +125,15 @@ TEST(reset_forgets_even_nan)
     kern_close(k);
 }
 
-/* loss = sum of dout * out */
-static double loss_f64(struct seq *s, const float *dout)
+/* sum of dout * out */
+static double loss_f64(const void *of)
 {
+    const struct seq *s = of;
     double sum = 0.0;
     forward_f64(s);
     for (size_t i = 0; i < s->T * s->B * s->H; i++)
-        sum += s->out64[i] * (double)dout[i];
+        sum += s->out64[i] * (double)s->dout[i];
     return sum;
-}
-
-static double difference(struct seq *s, double *at, const float *dout)
-{
-    const double step = 1e-5;
-    double keep = *at, high, low;
-    *at = keep + step;
-    high = loss_f64(s, dout);
-    *at = keep - step;
-    low = loss_f64(s, dout);
-    *at = keep;
-    return (high - low) / (2.0 * step);
 }
 
 TEST(gradient_is_finite_differences)
@@ -161,6 +146,7 @@ TEST(gradient_is_finite_differences)
         float *dout = test_normal(&rng, n, 1.0f), *dstate = NEW(float, s.B * 2 * s.H);
         float *dw = NEW(float, 4 * s.H * s.H);
 
+        s.dout = dout;
         for (size_t i = s.B; i < s.T * s.B; i++)
             inside += s.reset[i];
         assert_true(inside > 2); /* the test is about resets inside the segment too */
@@ -170,17 +156,17 @@ TEST(gradient_is_finite_differences)
         l.dstate = dstate, l.dout = dout;
         kern_ops(k)->lstm_backward(k, &l);
         for (size_t i = 0; i < n * 4; i++)
-            check_number("dgates", (double)s.gates[i], difference(&s, &s.gates64[i], dout), 4e-6);
+            check_number("dgates", (double)s.gates[i], central_difference(&s.gates64[i], loss_f64, &s), 4e-6);
         for (size_t b = 0; b < s.B; b++)
             for (size_t j = 0; j < 2 * s.H; j++) {
                 double got = (double)dstate[(j / s.H * s.B + b) * s.H + j % s.H];
-                check_number("dstate", got, difference(&s, &s.state64[b * 2 * s.H + j], dout), 4e-6);
+                check_number("dstate", got, central_difference(&s.state64[b * 2 * s.H + j], loss_f64, &s), 4e-6);
             }
         kern_ops(k)->linear_backward(
             k, &(struct kern_linear){
                    .dw = dw, .dy = s.gates, .x = s.h_prev, .w = s.w, .M = s.T * s.B, .N = 4 * s.H, .K = s.H});
         for (size_t i = 0; i < 4 * s.H * s.H; i++)
-            check_number("dw_hh", (double)dw[i], difference(&s, &s.w64[i], dout), 4e-6);
+            check_number("dw_hh", (double)dw[i], central_difference(&s.w64[i], loss_f64, &s), 4e-6);
         kern_close(k);
     }
 }

@@ -1,11 +1,6 @@
 /* test_mingru.c - the MinGRU layer against the formulas in f64: step, sequence with resets, gradient by differences. */
 #include "tests/kernels/kern_test.h"
 
-static double sigmoid_f64(double x)
-{
-    return 1.0 / (1.0 + exp(-x));
-}
-
 /* out (T, B, H), h (T, B, H) from gates (T, B, 3H), x, h0, reset. */
 static void forward_f64(double *out, double *h, const double *gates, const double *x, const double *h0,
                         const uint8_t *reset, size_t T, size_t B, size_t H)
@@ -27,6 +22,7 @@ static void forward_f64(double *out, double *h, const double *gates, const doubl
 struct seq {
     size_t T, B, H;
     float *gates, *x, *h0, *out, *h;
+    const float *dout; /* of loss_f64 */
     uint8_t *reset;
     double *gates64, *x64, *h064, *out64, *h64;
 };
@@ -99,26 +95,15 @@ TEST(reset_forgets_even_nan)
     kern_close(k);
 }
 
-/* loss = sum of dout * out */
-static double loss_f64(struct seq *s, const float *dout)
+/* sum of dout * out */
+static double loss_f64(const void *of)
 {
+    const struct seq *s = of;
     double sum = 0.0;
     forward_f64(s->out64, s->h64, s->gates64, s->x64, s->h064, s->reset, s->T, s->B, s->H);
     for (size_t i = 0; i < s->T * s->B * s->H; i++)
-        sum += s->out64[i] * (double)dout[i];
+        sum += s->out64[i] * (double)s->dout[i];
     return sum;
-}
-
-static double difference(struct seq *s, double *at, const float *dout)
-{
-    const double step = 1e-5;
-    double keep = *at, high, low;
-    *at = keep + step;
-    high = loss_f64(s, dout);
-    *at = keep - step;
-    low = loss_f64(s, dout);
-    *at = keep;
-    return (high - low) / (2.0 * step);
 }
 
 TEST(gradient_is_finite_differences)
@@ -132,6 +117,7 @@ TEST(gradient_is_finite_differences)
         float *dout = test_normal(&rng, n, 1.0f), *dx = NEW(float, n), *dgates = NEW(float, n * 3);
         size_t inside = 0;
 
+        s.dout = dout;
         for (size_t i = s.B; i < s.T * s.B; i++)
             inside += s.reset[i];
         assert_true(inside > 2); /* the test is about resets inside the segment too */
@@ -139,9 +125,9 @@ TEST(gradient_is_finite_differences)
         l.dx = dx, l.dgates = dgates, l.dout = dout;
         kern_ops(k)->mingru_backward(k, &l);
         for (size_t i = 0; i < n; i++)
-            check_number("dx", (double)dx[i], difference(&s, &s.x64[i], dout), 2e-6);
+            check_number("dx", (double)dx[i], central_difference(&s.x64[i], loss_f64, &s), 2e-6);
         for (size_t i = 0; i < n * 3; i++)
-            check_number("dgates", (double)dgates[i], difference(&s, &s.gates64[i], dout), 2e-6);
+            check_number("dgates", (double)dgates[i], central_difference(&s.gates64[i], loss_f64, &s), 2e-6);
         /* dx may be dout */
         l.dx = dout;
         kern_ops(k)->mingru_backward(k, &l);

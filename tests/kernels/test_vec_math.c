@@ -16,11 +16,6 @@ static double ulps(float got, double want)
     return fabs((double)got - want) / unit;
 }
 
-static double sigmoid_f64(double x)
-{
-    return 1.0 / (1.0 + exp(-x));
-}
-
 typedef float vec_fn(float x);
 typedef double ref_fn(double x);
 
