@@ -1,8 +1,7 @@
 /* fault.h - fault injection for tests: the nth allocation, write, fsync or fork from now on fails once.
  * Compiled in when TRAWL_FAULTS is defined (test builds); otherwise fault_hit is a constant false.
  * Armed and counted per process; not meant for several threads arming at a time. */
-#ifndef BASE_FAULT_H
-#define BASE_FAULT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,6 +17,4 @@ static inline bool fault_hit(enum fault_kind kind)
     (void)kind;
     return false;
 }
-#endif
-
 #endif

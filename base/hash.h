@@ -1,6 +1,5 @@
 /* hash.h - FNV-1a, 64 bits: for short names and for noticing a change; not against deliberate collisions. */
-#ifndef BASE_HASH_H
-#define BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ static inline uint64_t hash_text(const char *text)
 {
     return hash_bytes(HASH_START, text, strlen(text));
 }
-
-#endif

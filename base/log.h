@@ -1,8 +1,7 @@
 /* log.h - one line per event to a replaceable sink (stderr by default).
  * Library folders log at debug only; sweep/ and web/ log where they give up or continue.
  * Thread-safe: a line is written by one call of the sink under the log's own lock. */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ void log_write(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 #define log_info(...) log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_warn(...) log_write(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
-
-#endif

@@ -3,8 +3,7 @@
  * Without memory the process ends with a message and exit code 1 (docs/decisions/0012-out-of-memory.md): no result is
  * NULL, and no caller checks. Only mem_try_alloc and mem_try_array return NULL; they are for buffers whose size a
  * user's config sets, and their caller's message names the options to lower. */
-#ifndef BASE_MEM_H
-#define BASE_MEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void mem_free(void *block); /* NULL is fine */
 void mem_keep_freed(size_t bytes);
 /* Ends the process as mem_alloc does, for a library whose own allocator refused size bytes; 0: unknown. */
 void mem_refused(size_t size) __attribute__((noreturn));
-
-#endif

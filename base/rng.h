@@ -3,8 +3,7 @@
  * a counter, both plain values: copy it to fork, save it to resume. Draw i of a stream is a pure function of
  * (key, i), so a batch of agents draws in parallel with key = rng_split(parent, agent) and one shared counter.
  * C and CUDA subset: no state outside the struct, no libc. */
-#ifndef BASE_RNG_H
-#define BASE_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -92,5 +91,3 @@ RNG_FN uint32_t rng_below(struct rng *r, uint32_t n)
 {
     return (uint32_t)((uint64_t)rng_u32(r) * n >> 32);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* status.h - the result of every fallible call and the object that carries its message.
  * Rules: a function that can fail returns enum status and takes struct error *err last (NULL is fine);
  * the first failure wins; the text says where, what was found and what to do. */
-#ifndef BASE_STATUS_H
-#define BASE_STATUS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -58,5 +57,3 @@ int status_exit_code(enum status status);
         if (try_ != ST_OK)                                                                                             \
             return try_;                                                                                               \
     } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 /* bench_commands.h - the commands of trawl-bench. argv[0] is the command's name; results go to stdout. */
-#ifndef BENCH_COMMANDS_H
-#define BENCH_COMMANDS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -9,5 +8,3 @@ enum status bench_sweep(int argc, char **argv, struct error *err) MUST_USE; /* b
 enum status bench_front(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/bench_sweep.c */
 enum status bench_promise(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/bench_promise.c */
 enum status bench_evaluate(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/bench_evaluate.c */
-
-#endif

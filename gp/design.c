@@ -6,8 +6,6 @@
 #include "gp/gp_priv.h"
 
 #include "base/mem.h"
-
-#include <math.h>
 #include <string.h>
 
 enum { STREAM_SCRAMBLE = 1, STREAM_RANDOM };

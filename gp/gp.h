@@ -1,8 +1,7 @@
 /* gp.h - pure numbers of the sweep (public face of gp/): search space, designs, Gaussian processes, Pareto fronts,
  * acquisition, and suggest: (space, history, settings, seed) -> a proposal. No clock, no files, no threads; same inputs
  * give the same bytes. f64 on the CPU over GSL and OpenBLAS. */
-#ifndef GP_GP_H
-#define GP_GP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -294,5 +293,3 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
 void gp_surrogate_destroy(struct gp_surrogate *surrogate); /* NULL is fine */
 /* x: (n, dim) natural values. n_seeds is left 0, mean NaN, on_front false. */
 void gp_surrogate_predict(struct gp_surrogate *surrogate, const double *x, size_t n, struct gp_belief *ret_beliefs);
-
-#endif

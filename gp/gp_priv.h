@@ -1,7 +1,6 @@
 /* gp_priv.h - what the files of gp/ share: snapping, designs, the set of points already tried, and the suggester.
  * Not for other folders. */
-#ifndef GP_GP_PRIV_H
-#define GP_GP_PRIV_H
+#pragma once
 
 #include <gsl/gsl_qrng.h>
 
@@ -93,5 +92,3 @@ enum status suggest_design_sobol(struct suggester *suggester, const struct seen 
                                  struct error *err) MUST_USE;
 /* Can a trial have this point? */
 bool suggest_is_allowed(const struct suggester *suggester, const double *x);
-
-#endif

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LIKELY 0.5 /* chance to keep all limits from which on a point that is chosen counts on the front */
 

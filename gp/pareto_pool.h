@@ -1,7 +1,6 @@
 /* pareto_pool.h - the candidates of a proposal, or of a batch of them, and what is asked of each beside the objectives. Private
  * to gp/: pareto_candidates.c looks for the best one, pareto_many.c for many. */
-#ifndef GP_PARETO_POOL_H
-#define GP_PARETO_POOL_H
+#pragma once
 
 #include "gp/pareto_priv.h"
 
@@ -38,5 +37,3 @@ bool pool_is_open(const struct search_state *h, const double *x); /* not tried b
 double pool_cap_log(const struct search_state *h, double mean, double sd, double *gradient);
 /* ln P(a run works) by what the model of that says; slopes by its mean and sd (NULL: not wanted). */
 double pool_ok_log(const struct search_state *h, double mean, double sd, double *ret_slope_m, double *ret_slope_s);
-
-#endif

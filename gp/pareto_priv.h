@@ -1,8 +1,7 @@
 /* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c, pareto_limits.c),
  * and the best point by it (pareto_candidates.c). Private to gp/. f1 = ln cost, f2 = -score and f3 = the third objective
  * in the models' standardised units, all minimised. */
-#ifndef GP_PARETO_PRIV_H
-#define GP_PARETO_PRIV_H
+#pragma once
 
 #include "gp/gp_priv.h"
 #include "gp/model/model_priv.h"
@@ -104,5 +103,3 @@ bool pareto_best(struct pareto_search *search, const struct suggester *suggester
  * how many there are. */
 size_t pareto_many(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
                    struct rng rng, size_t n, struct candidate *ret) MUST_USE;
-
-#endif

@@ -10,7 +10,6 @@
 
 #include <cblas.h>
 #include <math.h>
-#include <string.h>
 
 #define OTHER_MAX 96 /* runs of the other study that are learned, spread evenly: those that a fit looks at */
 #define OWN_MAX 96 /* the first own runs, which decide */

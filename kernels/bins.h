@@ -2,8 +2,7 @@
  * Bin i of n stands for the number c_i: symmetric around 0, evenly spaced in sign(x) log(1 + |x|), the outermost at the
  * value's limits. A return is put onto the two bins beside it, so that their mean is the return; the loss is the cross
  * entropy to that. Private to the backends (on the host its includer has vec_math.h). */
-#ifndef KERNELS_BINS_H
-#define KERNELS_BINS_H
+#pragma once
 
 #include "kernels/gauss.h"
 
@@ -81,5 +80,3 @@ GAUSS_FN float bins_loss(float *dcolumns, const struct kern_heads *heads, const 
     *ret_value = mean;
     return log_sum - (1.0f - upper) * columns[low] - upper * columns[low + 1];
 }
-
-#endif

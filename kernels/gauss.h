@@ -4,8 +4,7 @@
  * (docs/ppo.md). Log-probabilities are those of u where it is clipped, and of tanh(u), exactly, where it is squashed.
  * Private to the backends (on the host its includer has vec_math.h); sampling, ratio and loss all go through here, so
  * that they agree. */
-#ifndef KERNELS_GAUSS_H
-#define KERNELS_GAUSS_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -96,5 +95,3 @@ GAUSS_FN float gauss_gradient(float *ret_dmean, float *ret_draw, float u, float 
     *ret_draw = raw == log_std ? g * (z * z - 1.0f) - ent_scale * (1.0f + ent_dlog_std) : 0.0f;
     return entropy;
 }
-
-#endif

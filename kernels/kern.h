@@ -1,7 +1,6 @@
 /* kern.h - a device: its memory, shards, recordings, and games on it. Included by kernels.h, which has its operations.
  * What a device may be asked is a row of struct kern_device; the calls below hand it on. */
-#ifndef KERNELS_KERN_H
-#define KERNELS_KERN_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -347,5 +346,3 @@ static inline MUST_USE enum status kern_env_load(struct kern *kern, struct kern_
 {
     return env->device->env_load(kern, env, bytes, err);
 }
-
-#endif

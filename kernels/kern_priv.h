@@ -5,8 +5,7 @@
  *   cpu/   cpu_device, always there
  *   cuda/  cuda_device, in builds with the CUDA toolkit; probe.cu answers `trawl doctor`
  * A backend keeps its own data in kern->impl. */
-#ifndef KERNELS_KERN_PRIV_H
-#define KERNELS_KERN_PRIV_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -82,5 +81,3 @@ size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu *
 void cuda_nccl_fact(char *ret_text, size_t size); /* cuda/nccl.cu: is NCCL found, of which version, and what for */
 extern const struct kern_device cuda_device; /* cuda/device.cu */
 extern const char cuda_env_device_text[]; /* made by envs/plugin/make_header.py */
-
-#endif

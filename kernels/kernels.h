@@ -11,8 +11,7 @@
  *   - outputs are overwritten unless "adds" is said; reductions have a fixed order for a given number of threads.
  * Shapes: N agents, T horizon, B segments of a minibatch, M = T*B tokens (token t*B + b, time-major), H width, A columns
  * of the heads (struct kern_heads), O policy outputs: the heads' columns, then those of the value (kern_heads_out). */
-#ifndef KERNELS_KERNELS_H
-#define KERNELS_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -531,5 +530,3 @@ struct kern_ops {
 
 #include "kernels/kern.h" /* devices, memory and games on them */
 #include "kernels/ranks.h" /* several devices that train one policy */
-
-#endif

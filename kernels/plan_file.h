@@ -2,8 +2,7 @@
  * A plan is bytes of a fixed size, found by a key of bytes. `about` names all that a choice depends on (card, driver,
  * library); a file of another `about` or other sizes, and a damaged one, counts as empty and is replaced. A cache:
  * nothing here fails, what cannot be read or written is searched again by the next process. One thread at a time. */
-#ifndef KERNELS_PLAN_FILE_H
-#define KERNELS_PLAN_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void plan_file_close(struct plan_file *file); /* without saving; NULL is fine */
 /* "FOLDER/NAME-1a2b3c4d.plans", its number made from about: of XDG_CACHE_HOME/trawl, else of ~/.cache/trawl. False: neither
  * variable names a folder, or the path is longer than buf. */
 bool plan_file_path(const char *name, const char *about, char *buf, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* ranks.h - several devices that train one policy together, each with a share of the games: the ranks 0 to n - 1 of one
  * struct kern_ranks, one thread each. Included by kernels.h. They give each other sums and rows by kern_ops->exchange.
  * On the CPU threads meet in memory, on GPUs NCCL does it (cuda/nccl.cu). */
-#ifndef KERNELS_RANKS_H
-#define KERNELS_RANKS_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -25,5 +24,3 @@ void kern_ranks_abort(struct kern_ranks *ranks);
 bool kern_ranks_aborted(const struct kern_ranks *ranks);
 /* For how long the rank has been waiting, for others or for its own device; 0: it is not. */
 double kern_ranks_waited_s(const struct kern_ranks *ranks, size_t rank);
-
-#endif

@@ -1,6 +1,5 @@
 /* ranks_priv.h - what a backend needs of struct kern_ranks (private to kernels/). */
-#ifndef KERNELS_RANKS_PRIV_H
-#define KERNELS_RANKS_PRIV_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -13,5 +12,3 @@ void kern_ranks_wait(struct kern_ranks *ranks, size_t rank, bool waiting);
 /* Where the ranks leave what the others read after kern_ranks_meet: what each exchanges, and rank 0's id. */
 struct kern_exchange *kern_ranks_given(struct kern_ranks *ranks); /* (n) */
 unsigned char *kern_ranks_id(struct kern_ranks *ranks); /* (KERN_RANKS_ID_MAX) */
-
-#endif

@@ -3,8 +3,7 @@
  * The one seam between the store's files and the database: they bind, step and read through these calls and sql.c's.
  * Parameters count from 1, columns from 0, as SQLite has it. A bound text or blob is borrowed until the statement's next
  * reset; a column's until the next step or reset. */
-#ifndef STORE_DB_H
-#define STORE_DB_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -117,5 +116,3 @@ static inline void db_reset(struct db_stmt *stmt)
     else
         pg_reset(stmt->pg);
 }
-
-#endif

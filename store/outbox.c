@@ -8,7 +8,6 @@
 #include "base/mem.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static enum status insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json, struct error *err)
 {

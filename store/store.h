@@ -11,8 +11,7 @@
  * disk with the next of these or a little later, in order: a power cut may lose the last of them and nothing else;
  * (5) WAL, foreign keys on, schema version in user_version, migrations numbered, a newer file is refused with
  * ST_VERSION. Times are UTC milliseconds, durations seconds. A struct owns the strings returned in it (…_free). */
-#ifndef STORE_STORE_H
-#define STORE_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -599,5 +598,3 @@ enum status store_migrate(const char *from_path, const char *to_path, struct sto
 
 /* PRAGMA integrity_check and foreign_key_check. */
 enum status store_check(struct store *store, struct error *err) MUST_USE;
-
-#endif

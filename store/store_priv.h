@@ -1,8 +1,7 @@
 /* store_priv.h - shared by the files of store/: the connection, its cached statements, SQLite's failures as statuses.
  *
  * Small helpers bind and read values: NULL text and NaN (kept as NULL) mean the same everywhere. */
-#ifndef STORE_PRIV_H
-#define STORE_PRIV_H
+#pragma once
 
 #include "store/store.h"
 
@@ -323,5 +322,3 @@ enum status store_lease_release(struct store *store, int64_t lease_id, enum leas
 /* -- study_state.c -- */
 enum study_state study_state_parse(const char *word); /* STUDY_STATES for an unknown word */
 void store_bind_limits(struct db_stmt *stmt, int at, const struct study *study); /* six values from `at` on */
-
-#endif

@@ -6,10 +6,8 @@
 
 #include "base/config/config.h"
 #include "base/text/duration.h"
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "study/version.h"

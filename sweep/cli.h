@@ -1,7 +1,6 @@
 /* cli.h - words and options of one command, its --help, and small helpers of the command line. Texts are borrowed from
  * argv; one thread. What the user typed wrong is ST_USAGE. */
-#ifndef SWEEP_CLI_H
-#define SWEEP_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ enum output_kind { OUTPUT_CONFIG, OUTPUT_CHECKPOINT, OUTPUT_OTHER };
  * entries are left out). */
 enum status check_output(const char *path, enum output_kind kind, const char *const *others, size_t n,
                          struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* signals.h - a clean stop on SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2. State of the process; any thread may
  * ask. */
-#ifndef SWEEP_SIGNALS_H
-#define SWEEP_SIGNALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ typedef void signals_last_fn(void *ctx, char *ret_text, size_t size);
  * called signals_stop for 10 s after the first request (and for three times its longest pause so far), a thread calls fn
  * (may be NULL) and ends the program. For the whole process, once; ctx lives as long. */
 void signals_bound(signals_last_fn *fn, void *ctx);
-
-#endif

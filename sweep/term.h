@@ -1,7 +1,6 @@
 /* term.h - a block of lines redrawn in place on stderr, sizes and colours of the terminal. State of the process; one
  * thread draws. */
-#ifndef SWEEP_TERM_H
-#define SWEEP_TERM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void term_style_take(struct term_style *ret_style); /* of stderr: size, NO_COLOR
 
 enum term_color { COLOR_NONE, COLOR_DIM, COLOR_GOOD, COLOR_BEST, COLOR_BAD, COLOR_HEAD };
 const char *term_paint(const struct term_style *style, enum term_color color); /* escape sequence or "" */
-
-#endif

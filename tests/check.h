@@ -1,6 +1,7 @@
 /* check.h - checks on calls that return a status and fill an error. */
-#ifndef TESTS_CHECK_H
-#define TESTS_CHECK_H
+#pragma once
+
+#include <string.h>
 
 #define OK(call)                                                                                                       \
     do {                                                                                                               \
@@ -21,5 +22,3 @@
             fail_msg("%s:%d: %s: %s: \"%s\" is not in \"%s\"", __FILE__, __LINE__, #call, status_name(rc_), (says),    \
                      err_.text);                                                                                       \
     } while (0)
-
-#endif

@@ -2,8 +2,7 @@
  * program of all cases in the file, in the order in which they stand. A case needs no other mention. TEST_WITH gives a case
  * a set-up and a tear-down, TEST_PROGRAM_WITH all of them together; a program with a main of its own calls run_cases there.
  * `fixture` is what the set-up made (`*fixture`, cmocka's state). */
-#ifndef TESTS_UNIT_TEST_H
-#define TESTS_UNIT_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,5 +54,3 @@ static inline int run_cases(const char *program, CMFixtureFunction set_up, CMFix
     }
 
 #define TEST_PROGRAM(program) TEST_PROGRAM_WITH(program, NULL, NULL)
-
-#endif

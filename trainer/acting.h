@@ -1,8 +1,7 @@
 /* acting.h - a trainer's policy on games of its own: what an evaluation and a player have in common.
  * Invariant: nothing of the training state is touched but scratch; same weights, seed and choice of greedy, same
  * games. */
-#ifndef TRAINER_ACTING_H
-#define TRAINER_ACTING_H
+#pragma once
 
 #include "trainer/trainer_priv.h"
 
@@ -40,5 +39,3 @@ void acting_step(struct acting *a, bool greedy);
 void acting_post(struct acting *a);
 /* ACTING_STEPS decisions of all agents; the same choice of greedy each time. May return before they are made. */
 enum status acting_play(struct acting *a, bool greedy, struct error *err) MUST_USE;
-
-#endif

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define CONV_KERNEL 3
 #define CONV_PAD 1

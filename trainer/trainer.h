@@ -1,7 +1,6 @@
 /* trainer.h - PPO training of one policy on one env (public face of trainer/). Formulas: docs/ppo.md.
  * The trainer knows nothing of trials, stores or networks: it reports by callback and returns a result. */
-#ifndef TRAINER_TRAINER_H
-#define TRAINER_TRAINER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -317,5 +316,3 @@ const void *player_state(const struct player *player); /* of the game, for env_d
 struct trainer *player_trainer(struct player *player); /* borrowed, for trainer_export */
 /* As player_step, and a line of JSON: what the first agent's policy was given and what it gave. */
 enum status player_trace(struct player *player, struct strbuf *out, struct error *err) MUST_USE;
-
-#endif

@@ -4,8 +4,7 @@
  * H width, L core layers, S recurrent state of a layer, A logits, O = A + 1. Tensors are time-major.
  * Invariant between iterations: slot T of obs, mask and reset holds what comes before the next decision, h the
  * recurrent state before that slot's reset is applied. A rollout begins by moving slot T to slot 0. */
-#ifndef TRAINER_TRAINER_PRIV_H
-#define TRAINER_TRAINER_PRIV_H
+#pragma once
 
 #include "trainer/trainer.h"
 
@@ -522,5 +521,3 @@ int64_t schedule_minibatches(const struct train_settings *set, size_t horizon, d
 /* Steps of the next rollout after env_steps: set->horizon, fewer where total_timesteps is nearer, 0 where the run
  * ends. */
 size_t schedule_horizon(const struct train_settings *set, int64_t env_steps);
-
-#endif

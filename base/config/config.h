@@ -9,8 +9,7 @@
  * Keys are "section.key", lower case, '-' read as '_'. The ini dialect: [section], key = value, ';' or '#' comments
  * (also after a value and a space), '_' in numbers, texts in '' or "" (a quote inside is doubled);
  * [sweep.SECTION.KEY] holds the search range of one parameter. */
-#ifndef BASE_CONFIG_H
-#define BASE_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -160,5 +159,3 @@ void config_add_json_text(struct cJSON *object, const char *key, const char *tex
 enum status config_write_help(const struct config *config, const char *section, struct strbuf *out,
                               struct error *err) MUST_USE;
 enum status config_write_reference(const struct config *config, struct strbuf *out, struct error *err) MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /* config_priv.h - types and helpers that the files of config share.
  * All settings form one list of entries in the order of setting; nothing is merged before a value is asked for. The
  * winner of a key is its entry of the highest layer, among equals the last one. */
-#ifndef BASE_CONFIG_PRIV_H
-#define BASE_CONFIG_PRIV_H
+#pragma once
 
 #include "base/config/config.h"
 
@@ -56,5 +55,3 @@ void config_value_text(const struct opt_def *opt, const char *value, char *buf);
 /* The word at index i of choices "a|b|c", NULL after the last; its length in *ret_len. */
 const char *config_choice(const char *choices, size_t i, size_t *ret_len);
 const char *config_default(const struct opt_def *opt); /* never NULL */
-
-#endif

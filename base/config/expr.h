@@ -4,8 +4,7 @@
  *
  * A name is a variable when the caller knows it, else a word like `lstm`, which can only be compared for equality with a
  * variable. */
-#ifndef BASE_CONFIG_EXPR_H
-#define BASE_CONFIG_EXPR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ bool expr_holds(const struct expr *expr, const struct expr_value *values);
  * form. */
 bool expr_interval(const struct expr *expr, const struct expr_value *values, size_t i, double *ret_min,
                    double *ret_max);
-
-#endif

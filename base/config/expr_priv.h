@@ -1,7 +1,6 @@
 /* expr_priv.h - an expression as its parser makes it and as it is evaluated: an array of nodes, operands before the node
  * that uses them. */
-#ifndef BASE_CONFIG_EXPR_PRIV_H
-#define BASE_CONFIG_EXPR_PRIV_H
+#pragma once
 
 #include "base/config/expr.h"
 
@@ -41,5 +40,3 @@ struct expr {
     size_t n_names;
     char *text, *origin; /* owned */
 };
-
-#endif

@@ -6,8 +6,6 @@
 
 #include "base/os/file.h"
 #include "base/mem.h"
-
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* opt.h - option tables: one row per option drives parsing, range checks, --help, the generated reference,
  * config dumps and the list of parameters that a sweep can search. A module declares its settings struct and one
  * static table beside it; nothing else in the program knows its fields. */
-#ifndef BASE_OPT_H
-#define BASE_OPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ struct opt_table {
         .key = #f, .type = OPT_ENUM, .offset = offsetof(S, f), .def = def_, .scale = scale_, .choices = choices_,      \
         .unit = "", .help = __VA_ARGS__                                                                                \
     }
-
-#endif

@@ -1,6 +1,5 @@
 /* clock.h - durations come from the monotonic clock, points in time are UTC milliseconds. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ unsigned clock_stops(void); /* so far; any thread */
 /* For pthread_cond_timedwait: a condition on the monotonic clock (pthread_cond_destroy), a deadline on it. */
 void clock_cond_init(pthread_cond_t *cond);
 struct timespec clock_timespec(double mono_s);
-
-#endif

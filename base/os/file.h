@@ -2,8 +2,7 @@
  * A write goes to "PATH.tmp.PID", which is fsynced and renamed over PATH. A failure leaves PATH as it was and removes
  * the temporary file; the next write to PATH removes temporary files of killed processes. A pipe or a device
  * (/dev/stdout) cannot be replaced and is written to directly. FAULT_WRITE and FAULT_FSYNC apply. */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ bool file_exists(const char *path);
 enum status file_make_folders(const char *path, unsigned mode, struct error *err) MUST_USE;
 enum status file_make_folder_of(const char *file, unsigned mode, struct error *err) MUST_USE; /* the one it lies in */
 uint32_t file_crc32(uint32_t crc, const void *bytes, size_t n); /* zlib's; start from 0 */
-
-#endif

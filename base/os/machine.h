@@ -1,6 +1,5 @@
 /* machine.h - cores, memory and processor of this machine, as the operating system reports them. */
-#ifndef BASE_MACHINE_H
-#define BASE_MACHINE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ double machine_process_age_s(void); /* since this process was started, to 10 ms;
 size_t machine_resident_bytes(void); /* of this process; 0 if unknown */
 /* The processor's model name, "unknown processor" when the system does not name it. */
 void machine_cpu_name(char *ret_name, size_t size);
-
-#endif

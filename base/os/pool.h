@@ -2,8 +2,7 @@
  * The caller is worker 0 and takes part. Helpers spin shortly, then sleep: the many short jobs of a rollout cost
  * microseconds each. Work is split statically, worker w of n always gets the same part, and therefore the same seed and
  * number of threads give the same bytes. One job at a time; a pool belongs to one caller thread. */
-#ifndef BASE_POOL_H
-#define BASE_POOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
 
 /* The part of [0, n) that worker w of n_workers gets: the same rule as pool_run. */
 void pool_part(size_t n, size_t grain, size_t worker, size_t n_workers, size_t *ret_from, size_t *ret_to);
-
-#endif

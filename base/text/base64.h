@@ -1,6 +1,5 @@
 /* base64.h - bytes as text for messages and headers (RFC 4648, padded). Pure. */
-#ifndef BASE_BASE64_H
-#define BASE_BASE64_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@
 void base64_encode(const void *bytes, size_t n, char *ret_text /* (BASE64_TEXT_BYTES(n)) */);
 /* False: text is no base64, or longer than size bytes. */
 bool base64_decode(const char *text, void *ret_bytes, size_t size, size_t *ret_n);
-
-#endif

@@ -1,7 +1,6 @@
 /* duration.h - durations that people type ("90", "2h"), and durations as short texts.
  * Any thread; the text is written into the caller's buf and returned. */
-#ifndef BASE_DURATION_H
-#define BASE_DURATION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@
 bool parse_seconds(const char *text, double *ret_s);
 /* Three digits or two units: "35.1 ms", "4.24 s", "3m 05s", "1h", "2d 03h"; "?": unknown. */
 const char *format_seconds(double s, char buf[32]);
-
-#endif

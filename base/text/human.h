@@ -1,7 +1,6 @@
 /* human.h - numbers and times as text for people, always with a decimal point whatever the locale says.
  * Each text is written into the caller's buf and returned; nothing fails. */
-#ifndef BASE_HUMAN_H
-#define BASE_HUMAN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
 const char *text_fixed(double value, int decimals, char buf[HUMAN_TEXT_MAX]);
 const char *text_number(double value, char buf[HUMAN_TEXT_MAX]); /* 4 significant digits, "-" when unknown */
 const char *text_time(int64_t utc_ms, char buf[HUMAN_TEXT_MAX]); /* "2026-01-31 18:05 UTC" */
-
-#endif

@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/text/strbuf.h"
 #include "base/text/words.h"
 
 #include <math.h>

@@ -2,8 +2,7 @@
  * cJSON prints non-finite numbers as null and loses them; json_add_f64 writes "inf" and "-inf" as strings, and an
  * unknown number, NaN, as null. Between processes and in a store, where null is an absent number, json_add_f64_any writes
  * "nan"; json_get_f64 reads numbers and these words. Integers beyond 2^53 are written as strings the same way. */
-#ifndef BASE_JSON_H
-#define BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ const char *json_get_str(const cJSON *object, const char *key); /* borrowed; NUL
 enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err) MUST_USE;
 enum status json_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err) MUST_USE;
 enum status json_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* num.h - numbers to text and back, always with a decimal point whatever the locale says; sorting. */
-#ifndef BASE_NUM_H
-#define BASE_NUM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ const char *num_format_f64(double value, char buf[NUM_TEXT_MAX]);
 const char *num_format_short(double value, char buf[NUM_TEXT_MAX]);
 
 void num_sort(double *values, size_t n); /* ascending; without NaN */
-
-#endif

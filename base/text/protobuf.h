@@ -1,7 +1,6 @@
 /* protobuf.h - enough of Protocol Buffers to write a message: fields of numbers, bytes and other messages. A message is a
  * struct strbuf; a message inside another is first written into a buffer of its own and then put into it. */
-#ifndef BASE_PROTOBUF_H
-#define BASE_PROTOBUF_H
+#pragma once
 
 #include <endian.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ static inline void pb_message(struct strbuf *m, unsigned field, struct strbuf *i
         m->status = inner->status;
     strbuf_free(inner);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* strbuf.h - a text that grows up to a limit stated at the start; always NUL-terminated.
  * After a failed append the buffer is "broken": later appends do nothing and strbuf_status reports it, so a writer
  * checks once at its end. */
-#ifndef BASE_STRBUF_H
-#define BASE_STRBUF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ void strbuf_add_shell(struct strbuf *sb, const char *word); /* as one word of sh
 const char *shell_word(const char *word, char buf[SHELL_WORD_MAX]);
 enum status strbuf_status(const struct strbuf *sb, const char *what, struct error *err) MUST_USE;
 char *strbuf_take(struct strbuf *sb); /* the text, now the caller's (mem_free); NULL if broken */
-
-#endif

@@ -1,6 +1,5 @@
 /* words.h - texts that people write: the distance between two words ("did you mean"), and UTF-8. */
-#ifndef BASE_WORDS_H
-#define BASE_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool words_same_name(const char *a, const char *b, size_t n);
 
 /* Takes a terminal's escape sequences (colours, movements) out of text (n bytes), in place; returns what is left. */
 size_t words_drop_escapes(char *text, size_t n);
-
-#endif

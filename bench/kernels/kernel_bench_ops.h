@@ -1,6 +1,5 @@
 /* kernel_bench_ops.h - what the two files of `trawl-bench kernels` share: the tensors of a setting, and its operations. */
-#ifndef BENCH_KERNELS_KERNEL_BENCH_OPS_H
-#define BENCH_KERNELS_KERNEL_BENCH_OPS_H
+#pragma once
 
 #include "kernels/kernels.h"
 #include "sweep/cmd/bench/bench.h"
@@ -61,5 +60,3 @@ extern const size_t kb_n_ops;
 void kb_create(struct kb *b);
 void kb_destroy(struct kb *b); /* not the device */
 void *kb_alloc(struct kb *b, size_t bytes); /* device memory that lives as long as b */
-
-#endif

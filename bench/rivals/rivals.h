@@ -1,7 +1,6 @@
 /* rivals.h - the method `protein`, to measure `pareto` against (bench/sweep/README.md): a small Gaussian process of the kind
  * that it describes, and the box [-1, 1]^dim that it searches. */
-#ifndef BENCH_RIVALS_RIVALS_H
-#define BENCH_RIVALS_RIVALS_H
+#pragma once
 
 #include "gp/gp_priv.h"
 
@@ -39,5 +38,3 @@ void rival_gp_predict(const struct rival_gp *gp, const double *x, size_t m, doub
 double rival_normal(struct rng *rng);
 void rival_to_box(const struct space *space, const double *x, double *ret_v); /* natural values to [-1, 1] */
 void rival_from_box(const struct space *space, const double *v, double *ret_x); /* snapped natural values */
-
-#endif

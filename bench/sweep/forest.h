@@ -1,6 +1,5 @@
 /* forest.h - weights over the rows of a table, from trees of random cuts. */
-#ifndef BENCH_SWEEP_FOREST_H
-#define BENCH_SWEEP_FOREST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ struct forest *forest_create(size_t n, size_t dim, const float *u, size_t n_out,
 void forest_destroy(struct forest *forest);
 /* ret_w (n), sum 1: the mean over the trees of being in the same leaf as u. */
 void forest_weights(const struct forest *forest, const double *u, double *ret_w);
-
-#endif

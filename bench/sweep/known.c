@@ -5,9 +5,7 @@
 #include "bench/sweep/known.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/os/file.h"
 #include "base/mem.h"

@@ -1,6 +1,5 @@
 /* known.h - what is known of a problem from a dense search. */
-#ifndef BENCH_SWEEP_KNOWN_H
-#define BENCH_SWEEP_KNOWN_H
+#pragma once
 
 #include "bench/sweep/problem.h"
 
@@ -16,5 +15,3 @@ double known_hypervolume(struct outcome *points, size_t n, const struct known *k
 enum status known_load(struct known *ret_known, const char *path, const char *problem, struct error *err) MUST_USE;
 /* Dense search of n_points random and as many improved points; JSON entry for the file. */
 cJSON *known_search(const struct problem *problem, size_t n_points);
-
-#endif

@@ -9,7 +9,6 @@
 
 #include <cblas.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/os/file.h"

@@ -1,6 +1,5 @@
 /* play.h - one study on a problem, in virtual time, and its measures. */
-#ifndef BENCH_SWEEP_PLAY_H
-#define BENCH_SWEEP_PLAY_H
+#pragma once
 
 #include "bench/rivals/rivals.h"
 #include "bench/sweep/known.h"
@@ -46,5 +45,3 @@ struct play_method {
 enum status play_run(struct play *study, struct play_method method, struct error *err) MUST_USE;
 /* The measures as one JSON object. */
 cJSON *play_measure(struct play *study, const struct known *known);
-
-#endif

@@ -1,8 +1,7 @@
 /* problem.h - problems of which the truth is known, for `trawl-bench sweep`.
  * The rule that makes the numbers worth something: a method sees struct gp_history, which holds what problem_draw gave,
  * and nothing else. problem_truth is called by the measures alone, after the study. */
-#ifndef BENCH_SWEEP_PROBLEM_H
-#define BENCH_SWEEP_PROBLEM_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/rng.h"
@@ -56,5 +55,3 @@ void problem_close(struct problem *problem); /* a zeroed one is fine */
 enum status problem_find(const char *file, const char *const *dirs, size_t n_dirs, char *ret_path, size_t max,
                          struct error *err) MUST_USE;
 double problem_normal(struct rng *rng);
-
-#endif

@@ -1,8 +1,7 @@
 /* model_priv.h - the numbers under `pareto`: covariance, Gaussian process, bounded minimiser, expected hypervolume
  * improvement. Private to gp/. Points are unit coordinates; data are kept dimension-major, x[i * ld + j] being
  * coordinate i of row j, so that every inner loop runs over rows. */
-#ifndef GP_MODEL_PRIV_H
-#define GP_MODEL_PRIV_H
+#pragma once
 
 #include "gp/gp.h"
 
@@ -177,5 +176,3 @@ double normal_log_between(double lo, double hi, double m, double spread, double 
 double normal_log_pdf(double z);
 double normal_log_cdf(double z);
 double normal_log_h(double z); /* ln (phi(z) + z Phi(z)) */
-
-#endif

@@ -1,6 +1,5 @@
 /* observations_priv.h - a history grouped by distinct point, for the models. Private to gp/. */
-#ifndef GP_OBSERVATIONS_PRIV_H
-#define GP_OBSERVATIONS_PRIV_H
+#pragma once
 
 #include "gp/gp_priv.h"
 
@@ -37,5 +36,3 @@ void observations_init(struct observations *obs, const struct space *space, cons
 /* Snapping would move a point from outside to a bound, where its outputs are wrong. */
 bool observations_inside(const struct space *space, const double *x);
 void observations_free(struct observations *obs);
-
-#endif

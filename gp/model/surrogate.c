@@ -4,8 +4,6 @@
 #include "gp/pareto_priv.h"
 
 #include <cblas.h>
-#include <math.h>
-#include <string.h>
 
 struct gp_surrogate {
     struct space space;

@@ -1,8 +1,7 @@
 /* cpu_heads.h - softmax of one action head with a mask (CPU); a head that is a number has gauss.h, a value of bins bins.h.
  * A masked choice has probability 0. A head whose mask allows nothing is treated as unmasked: a game that leaves no
  * choice must not turn the run into NaN. Sampling, ratio and loss all go through here, so that they agree. */
-#ifndef KERNELS_CPU_HEADS_H
-#define KERNELS_CPU_HEADS_H
+#pragma once
 
 #include "kernels/cpu/vec_math.h"
 
@@ -34,5 +33,3 @@ static inline float head_log_sum(const float *logits, const uint8_t *mask, int n
         sum += head_allows(mask, i) ? vec_exp(logits[i] - top) : 0.0f;
     return top + vec_log(sum);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* cpu_priv.h - what the files of the CPU backend share: its data, its threads and its operations.
  * Threads: the caller and the pool's helpers, split statically; OpenBLAS itself is held to one thread for each
  * caller. */
-#ifndef KERNELS_CPU_PRIV_H
-#define KERNELS_CPU_PRIV_H
+#pragma once
 
 #include "kernels/kern_priv.h"
 
@@ -114,5 +113,3 @@ size_t cpu_conv_scratch_bytes(const struct kern *k, const struct kern_conv *conv
 #define CPU_OP(name) KERN_OP_TYPE(name) cpu_##name;
 KERN_EACH_OP(CPU_OP, CPU_OP)
 #undef CPU_OP
-
-#endif

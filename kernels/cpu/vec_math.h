@@ -1,8 +1,7 @@
 /* vec_math.h - exp, log, sigmoid and tanh in f32 without branches or tables, so that a loop over them becomes vector
  * code. Errors against the exact value are within about 2 units in the last place (tests/kernels/test_vec_math.c);
  * infinities, NaN, zero and gradual underflow come out as libm's do, except where a comment says otherwise. */
-#ifndef KERNELS_CPU_VEC_MATH_H
-#define KERNELS_CPU_VEC_MATH_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -109,5 +108,3 @@ VEC_FN float vec_tanh(float x)
     float y = __builtin_copysignf(a < 0.625f ? near : far, x);
     return x != x ? x : y;
 }
-
-#endif

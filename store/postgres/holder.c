@@ -6,7 +6,6 @@
 #include "base/mem.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define LOCKS                                                                                                          \
     "SELECT l.objid::bigint FROM pg_locks AS l WHERE l.locktype = 'advisory' AND l.granted AND l.classid "             \

@@ -2,8 +2,7 @@
  *
  * Where Trawl was built without libpq, pg_none.c refuses the address. The tables stand in the schema `trawl` of the
  * database. Nothing here is used by two threads at a time. */
-#ifndef STORE_PG_H
-#define STORE_PG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -105,5 +104,3 @@ PG_ONLY void pg_unlock_study(struct store *store, int64_t study_id);
 /* Waits until the lock (study NULL: of the store) was free for long enough that its last holder will not come back, or
  * cancel returns true. */
 enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(void), struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* pg_priv.h - shared by the files of store/postgres/: the connection. */
-#ifndef STORE_PG_PRIV_H
-#define STORE_PG_PRIV_H
+#pragma once
 
 #include "store/postgres/pg.h"
 
@@ -40,5 +39,3 @@ enum status pg_lock(struct store *store, struct error *err) MUST_USE;
 /* "LISTEN a;LISTEN b;" */
 void pg_hints_to_sql(unsigned hints, const char *verb, char sql[PG_HINTS_SQL_MAX]);
 void pg_name_self(char who[PG_WHO_MAX]);
-
-#endif

@@ -7,8 +7,7 @@
  * Life: dialect_begin once all sources are loaded (the version, the game's name) -> the caller adds the game's table
  * and defaults -> dialect_translate -> config_resolve -> dialect_report -> dialect_end. One thread; the config is
  * borrowed. */
-#ifndef STUDY_DIALECT_H
-#define STUDY_DIALECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -112,5 +111,3 @@ void dialect_refuse(struct dialect *dialect, const struct config_item *item, con
 enum status dialect_fail(struct dialect *dialect, const struct config *config, struct error *err) MUST_USE;
 void dialect_note(struct strbuf *list, const char *fmt, ...) PRINTF_LIKE(2, 3); /* appends, with a comma in between */
 const char *dialect_version_text(enum dialect_version version); /* "PufferLib 4.0" */
-
-#endif

@@ -1,10 +1,6 @@
 /* csv.c - reads CSV. */
 #include "study/exchange/csv.h"
-
-#include "base/status.h"
 #include "base/text/strbuf.h"
-
-#include <stdio.h>
 #include <string.h>
 
 #define COLUMNS_MAX 4096

@@ -1,6 +1,5 @@
 /* curve_files.h - the learning curves of a study as files. Any thread. */
-#ifndef STUDY_EXCHANGE_CURVE_FILES_H
-#define STUDY_EXCHANGE_CURVE_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ struct study_view;
  * of those trials. */
 enum status curve_files_write(const struct study_view *view, const char *dir, size_t *ret_n,
                               struct error *err) MUST_USE;
-
-#endif

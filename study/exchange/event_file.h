@@ -1,7 +1,6 @@
 /* event_file.h - learning curves as TensorBoard reads them: events in records with checksums. A file is used by one
  * thread. */
-#ifndef STUDY_EXCHANGE_EVENT_FILE_H
-#define STUDY_EXCHANGE_EVENT_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ enum status event_file_open(struct event_file **ret_file, const char *dir, struc
 void event_file_add(struct event_file *file, double utc_s, int64_t step, const struct event_value *values, size_t n);
 enum status event_file_flush(struct event_file *file, struct error *err) MUST_USE;
 void event_file_close(struct event_file *file); /* NULL is fine */
-
-#endif

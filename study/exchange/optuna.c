@@ -4,7 +4,6 @@
 #include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -12,7 +11,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define SQL_MAX_BYTES (1u << 30)

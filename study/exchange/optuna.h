@@ -1,6 +1,5 @@
 /* optuna.h - a study as a storage of Optuna's, which optuna-dashboard opens. Any thread. */
-#ifndef STUDY_EXCHANGE_OPTUNA_H
-#define STUDY_EXCHANGE_OPTUNA_H
+#pragma once
 
 #include "base/status.h"
 
@@ -10,5 +9,3 @@ struct study_view;
  * objectives, score and cost, and the third where there is one, so that its Pareto front is that of single runs; limits
  * are its constraints. Trials that were dropped or have no result are failed ones. */
 enum status optuna_write(const struct study_view *view, const char *path, struct error *err) MUST_USE;
-
-#endif

@@ -2,14 +2,8 @@
  * columns as far as they are read here). A parameter is kept as a number, which is the index of its choice where its
  * distribution is categorical. */
 #include "study/exchange/optuna_read.h"
-
-#include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
-
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

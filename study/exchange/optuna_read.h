@@ -1,6 +1,5 @@
 /* optuna_read.h - the trials of a storage of Optuna's, as rows like those of other files. Any thread. */
-#ifndef STUDY_EXCHANGE_OPTUNA_READ_H
-#define STUDY_EXCHANGE_OPTUNA_READ_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ bool optuna_is_storage(const char *path);
  * direction. ST_NOTFOUND names the studies that there are. */
 enum status optuna_read(const char *path, const char *study, cJSON **ret_rows, bool *ret_maximize,
                         struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* puffer_log.h - what PufferLib 3.0 and 4.0 leave of a run: logs/GAME/ID.json, its whole config and its metrics. Any
  * thread. */
-#ifndef STUDY_EXCHANGE_PUFFER_LOG_H
-#define STUDY_EXCHANGE_PUFFER_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ bool puffer_is_log(const cJSON *json);
 cJSON *puffer_log_row(const cJSON *log);
 /* PufferLib's k-th name, from 0, for our option key; NULL: there are no more. */
 const char *puffer_name(const char *key, size_t k);
-
-#endif

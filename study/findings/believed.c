@@ -3,7 +3,6 @@
 #include "study/findings/believed.h"
 
 #include "base/mem.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* believed.h - a study as it is believed to be: one row a config at its expected score and cost, so that a lucky run
  * makes no front and no hypervolume. Where there is no belief, its run. Pure; any thread. */
-#ifndef STUDY_FINDINGS_BELIEVED_H
-#define STUDY_FINDINGS_BELIEVED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ void believed_rows(const struct study_view *view, int64_t until_ms, struct gp_tr
 double believed_volume(const struct study_view *view, const struct pareto_ref *ref, int64_t until_ms);
 /* The config that is best by what is known now, of those with a result until then; view->n: none. */
 size_t believed_best(const struct study_view *view, int64_t until_ms);
-
-#endif

@@ -1,8 +1,7 @@
 /* briefing.h - what to know of a study in the morning: what was gained since the last visit, what to take, why it ended,
  * what failed and where, and whether more of the search is worth its time. A struct briefing owns its failures; it reads a
  * view with advice (study_view_advise). Any thread. */
-#ifndef STUDY_FINDINGS_BRIEFING_H
-#define STUDY_FINDINGS_BRIEFING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void briefing_next_text(const struct study_view *view, const struct briefing *br
 /* To stdout, for `trawl show`. */
 void briefing_print(const struct study_view *view, const struct briefing *briefing);
 cJSON *briefing_to_json(const struct study_view *view, const struct briefing *briefing);
-
-#endif

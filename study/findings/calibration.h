@@ -1,8 +1,7 @@
 /* calibration.h - did fresh seeds, and the trials that were proposed, do what was predicted? Every run of a config that
  * had a result before is compared with what the models, of the trials that had ended until then, expected of one fresh
  * run. Owns its rows; any thread, but it fits models: seconds for a study of hundreds of trials. */
-#ifndef STUDY_FINDINGS_CALIBRATION_H
-#define STUDY_FINDINGS_CALIBRATION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ void foresight_make(const struct study_view *view, struct foresight *ret_foresig
 #define FORESIGHT_TEXT_MAX 256
 /* "of 40 proposals 36 scores and 38 costs lay ..."; empty without predictions. Returns buf. */
 const char *foresight_text(const struct foresight *foresight, char buf[FORESIGHT_TEXT_MAX]);
-
-#endif

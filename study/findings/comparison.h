@@ -1,8 +1,7 @@
 /* comparison.h - several studies of one metric side by side: their fronts as believed, hypervolumes to one reference, what
  * part of the studies of one search under several seeds attains, and what their configs differ in. A comparison borrows
  * its views, which need advice, and owns the rest; any thread. */
-#ifndef STUDY_FINDINGS_COMPARISON_H
-#define STUDY_FINDINGS_COMPARISON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ enum status comparison_make(struct study_view *const *views, size_t n, struct co
 bool comparison_may_differ(const char *key);
 void comparison_free(struct comparison *comparison);
 cJSON *comparison_to_json(const struct comparison *comparison);
-
-#endif

@@ -8,14 +8,12 @@
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/program/program_settings.h"
 #include "study/view/study_view.h"
 
 #include <gsl/gsl_cdf.h>
 
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

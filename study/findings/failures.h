@@ -1,7 +1,6 @@
 /* failures.h - why trials of a study failed: the reasons, without the numbers in them, and the values at which nearly
  * every trial fails. A struct failures owns its texts; pure, any thread. */
-#ifndef STUDY_FINDINGS_FAILURES_H
-#define STUDY_FINDINGS_FAILURES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ void failure_rule_text(const struct study_view *view, const struct failure_rule 
 /* Lines of a config that keep a new search away from there, "[sweep.train.minibatch_size]\nmax = 1024\n"; nothing where
  * too little of the range is left. */
 void failures_ini(const struct study_view *view, const struct failures *failures, struct strbuf *out);
-
-#endif

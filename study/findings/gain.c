@@ -12,7 +12,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RECENT_S 5
 #define PAUSE_S 60 /* between two trials; in a longer gap no controller was at work */

@@ -1,7 +1,6 @@
 /* gain.h - growth of a study's hypervolume, of what is believed of its configs (believed.h), over the time with a
  * controller at work. A watch owns its times; the scheduler's thread. */
-#ifndef STUDY_FINDINGS_GAIN_H
-#define STUDY_FINDINGS_GAIN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ struct gain_expected {
     double work_s, ahead_s, share;
 };
 void gain_expected(const struct study_view *view, struct gain_expected *ret_expected);
-
-#endif

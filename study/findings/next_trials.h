@@ -1,7 +1,6 @@
 /* next_trials.h - what the search would try next, and why: the proposals that follow the trials of a study, as its
  * controller would make them now. Pure but for the study's config, which the view parses once. */
-#ifndef STUDY_FINDINGS_NEXT_TRIALS_H
-#define STUDY_FINDINGS_NEXT_TRIALS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ int64_t next_number(const struct study_view *view);
 /* Fills ret (NEXT_TRIALS): each takes those before it as under way. The view has advice; surrogate: of its history.
  * How many; 0: err has the reason. */
 size_t next_trials(struct study_view *view, struct gp_surrogate *surrogate, struct next_trial *ret, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* node_list.h - the nodes of a store (`trawl node`), and what they did for a study. */
-#ifndef STUDY_FINDINGS_NODE_LIST_H
-#define STUDY_FINDINGS_NODE_LIST_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -13,5 +12,3 @@ struct store;
 enum status node_list_to_json(struct store *store, int64_t study_id, cJSON **ret_json, struct error *err) MUST_USE;
 /* The same as a table on stdout; nothing where there are none. */
 enum status node_list_print(struct store *store, int64_t study_id, struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* seed_stats.h - mean, interquartile mean, spread and intervals of repeated runs. Pure. */
-#ifndef STUDY_FINDINGS_SEED_STATS_H
-#define STUDY_FINDINGS_SEED_STATS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct seed_stats {
 #define SEED_STATS_RESAMPLED 3
 /* Same values, same bytes. */
 void seed_stats(const double *values, size_t n, struct seed_stats *ret_stats);
-
-#endif

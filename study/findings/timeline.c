@@ -8,7 +8,6 @@
 #include "study/findings/timeline.h"
 
 #include "base/text/duration.h"
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "store/store.h"
 #include "study/view/study_view.h"

@@ -1,6 +1,5 @@
 /* timeline.h - when each slot of a study had a trial. Reads a view. */
-#ifndef STUDY_FINDINGS_TIMELINE_H
-#define STUDY_FINDINGS_TIMELINE_H
+#pragma once
 
 #include "base/text/json.h"
 
@@ -10,5 +9,3 @@ void timeline_print(const struct study_view *view); /* to stdout */
 /* {"begin_ms", "whole_s", "pause_s", "slots": [{"slot", "trials", "busy_s", "idle_s", "training_s"}]}; caller
  * deletes. */
 cJSON *timeline_to_json(const struct study_view *view);
-
-#endif

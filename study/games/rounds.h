@@ -1,6 +1,5 @@
 /* rounds.h - a study of several games: what the runs of each configuration come to. Pure. */
-#ifndef STUDY_GAMES_ROUNDS_H
-#define STUDY_GAMES_ROUNDS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ struct missing_run {
  * dropped leaves its round without a result. *ret_missing: the first run that a round waits for and that no trial is. */
 void rounds_judge(struct gp_trial *rows, const size_t *env, size_t n, size_t n_envs, size_t dim,
                   struct missing_run *ret_missing);
-
-#endif

@@ -2,7 +2,6 @@
 #include "study/games/sweep_envs.h"
 
 #include "base/mem.h"
-#include "base/status.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* sweep_envs.h - the games that each configuration of a study is trained on (sweep.envs). A list owns its names
  * (sweep_envs_free, also of a zeroed one). Plain functions. */
-#ifndef STUDY_GAMES_SWEEP_ENVS_H
-#define STUDY_GAMES_SWEEP_ENVS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void sweep_envs_copy(struct sweep_envs *ret_envs, const struct sweep_envs *envs)
 bool sweep_envs_equal(const struct sweep_envs *a, const struct sweep_envs *b); /* in any order */
 void sweep_envs_free(struct sweep_envs *envs);
 size_t sweep_envs_find(const struct sweep_envs *envs, const char *name); /* n: none of them */
-
-#endif

@@ -1,7 +1,6 @@
 /* program_command.h - a command that trains a trial: {argv}, {NAME} and {config} in its words, for [sweep] command and
  * for `trawl agent` (docs/own-trainer.md). Plain functions. */
-#ifndef STUDY_PROGRAM_PROGRAM_COMMAND_H
-#define STUDY_PROGRAM_PROGRAM_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ enum command_brace command_brace(const char *at, size_t *ret_n);
 bool program_place_add(const struct program_place *place, const char *name, size_t n, struct strbuf *out);
 /* The value of a program's parameter, borrowed; "" or NULL: none. */
 const char *program_param_text(const struct config *config, const struct opt_def *def);
-
-#endif

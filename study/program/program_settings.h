@@ -2,8 +2,7 @@
  * parameters. These make an option table of their own, section [param]: a search range [sweep.NAME] with a type makes
  * a row, and so does a fixed value NAME = TEXT of [param]. A struct program_params owns its table (program_params_free);
  * nothing here keeps state. Wrong input is ST_CONFIG with file and line. */
-#ifndef STUDY_PROGRAM_PROGRAM_SETTINGS_H
-#define STUDY_PROGRAM_PROGRAM_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ bool program_is_named(const struct config *config);
 bool program_is_outside(const struct config *config); /* no command of its own */
 /* Refuses options of Trawl's own trainer, which have no effect on a program. */
 enum status program_refuse_trainer(const struct config *config, struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* limits.h - when a study ends, and its share of the devices: struct limits (store/store.h) from a config, in a request,
  * and changed for a study that exists. One thread. */
-#ifndef STUDY_LIMITS_H
-#define STUDY_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ enum status limits_check(struct store *store, const struct study *study, const s
  * study that has ended stays ended; the caller may change that. */
 enum status limits_change(struct store *store, struct study *study, const struct limits *want,
                           struct error *err) MUST_USE;
-
-#endif

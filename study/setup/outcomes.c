@@ -2,7 +2,6 @@
 #include "study/setup/outcomes.h"
 
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"

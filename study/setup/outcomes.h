@@ -1,8 +1,7 @@
 /* outcomes.h - what else counts of a trial beside its score and cost: limits that outcomes must keep ([sweep.limit.NAME])
  * and a third objective (sweep.objective). An outcome is a metric of a trial at its end; the trial's row in the store
  * has those that its study needs. Plain values; any thread. */
-#ifndef STUDY_OUTCOMES_H
-#define STUDY_OUTCOMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ struct outcomes_settled {
 enum status outcomes_settle(const struct outcomes *outcomes, struct store *store, const char *metric, int64_t trial_id,
                             const cJSON *given, const struct trial_result *result, struct outcomes_settled *ret_settled,
                             struct error *err) MUST_USE;
-
-#endif

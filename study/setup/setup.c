@@ -4,13 +4,11 @@
 #include "study/setup/setup.h"
 
 #include "base/config/config.h"
-#include "base/config/opt.h"
 #include "base/text/duration.h"
 #include "base/os/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "envs/envs.h"
@@ -18,11 +16,7 @@
 #include "envs/plugin/library.h"
 #include "envs/gym/gym.h"
 #include "store/store.h"
-#include "study/dialect/dialect.h"
 #include "study/program/program_command.h"
-#include "study/program/program_settings.h"
-#include "study/setup/track_settings.h"
-#include "trainer/trainer.h"
 
 #include <errno.h>
 #include <limits.h>

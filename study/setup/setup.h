@@ -1,7 +1,6 @@
 /* setup.h - the resolved config of a run. A setup owns its config and settings (setup_destroy); it is made by one
  * thread and read by any once it is finished. A wrong value is ST_CONFIG with file and line. */
-#ifndef STUDY_SETUP_H
-#define STUDY_SETUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
 /* The same as JSON; a program's parameters have no types here, so numbers and bools go by their text. The
  * caller deletes it. */
 cJSON *setup_to_json(const struct setup *setup);
-
-#endif

@@ -1,6 +1,5 @@
 /* sweep_settings.h - the [sweep] options: how a study searches, where its trials run, when it ends. Plain values. */
-#ifndef STUDY_SWEEP_SETTINGS_H
-#define STUDY_SWEEP_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ extern const struct opt_table sweep_opt_table;
 /* Does the option (its whole key) belong to the machine, or to when a study ends, and not to its search or its trials?
  * It may change when the study continues, and differ between studies of one search. */
 bool sweep_option_is_apart(const char *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* track_settings.h - the [track] options: which trackers a study reports to, and how. Plain values. */
-#ifndef STUDY_TRACK_SETTINGS_H
-#define STUDY_TRACK_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct track_settings {
     char ca_file[OPT_STR_MAX], client_cert[OPT_STR_MAX], client_key[OPT_STR_MAX];
 };
 extern const struct opt_table track_opt_table;
-
-#endif

@@ -1,8 +1,7 @@
 /* branches.h - shorter runs that a long one holds (sweep.branches): where they end, and whether a study can have them.
  * A branch is a trial of its own: its config differs from its run's in train.total_timesteps alone, and training by it
  * gives the same bytes. */
-#ifndef STUDY_BRANCHES_H
-#define STUDY_BRANCHES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ enum status branches_config(const struct setup *setup, const char *key, int64_t 
 /* The params (JSON object, text) of a trial with another length of its run; caller: mem_free. */
 enum status branches_params(const char *params, const char *key, int64_t env_steps, char **ret_params,
                             struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* search.h - the space that a config asks to search. A struct search owns its choices (search_free, also of a zeroed
  * one); options are borrowed from the tables. Reading is free for any thread. An impossible range is ST_CONFIG. */
-#ifndef STUDY_SEARCH_H
-#define STUDY_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ void search_show(const struct search *search, size_t i, double value, char *buf,
 /* The config's own values as a point of a bound search; false: one of them is not in the space, or another start was
  * asked. */
 bool search_config_point(const struct search *search, const struct setup *setup, double *ret_x);
-
-#endif

@@ -1,7 +1,6 @@
 /* search_depends.h - parameters that have an effect only while another option has certain values. Changes the search it
  * is given; one thread. */
-#ifndef STUDY_SEARCH_DEPENDS_H
-#define STUDY_SEARCH_DEPENDS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -13,5 +12,3 @@ struct strbuf;
  * in inert; parameters that depend on another one of the space become conditional. */
 enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
                                   struct error *err) MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /* search_expr.h - an expression (base/config/expr.h) whose names are options and parameters: those that a space
  * searches have the values of a point, all others those of the config. For sweep.require and for `when` of a range.
  * A struct search_expr is owned by its maker (search_expr_free) and borrows the config; any thread may ask it. */
-#ifndef STUDY_SEARCH_EXPR_H
-#define STUDY_SEARCH_EXPR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ enum search_effect { EFFECT_ALWAYS, EFFECT_NEVER, EFFECT_SOMETIMES };
 enum status search_expr_when(const struct search *search, const struct setup *setup, size_t i, const char *when,
                              const char *origin, struct space_param *p, enum search_effect *ret_effect,
                              struct error *err) MUST_USE;
-
-#endif

@@ -5,10 +5,8 @@
 
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
-#include "study/program/program_settings.h"
 #include "study/space/search.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* search_widen.h - wider ranges for a study that is resumed, and a search as ini text. Changes the stored search; one
  * thread. */
-#ifndef STUDY_SEARCH_WIDEN_H
-#define STUDY_SEARCH_WIDEN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ struct strbuf;
 enum status search_widen(struct search *stored, const struct search *want, bool *ret_wider, struct error *err) MUST_USE;
 /* Appends its [sweep.SECTION.KEY] sections. */
 void search_to_ini(const struct search *search, struct strbuf *out);
-
-#endif

@@ -6,7 +6,6 @@
 #include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/space/search.h"

@@ -1,7 +1,6 @@
 /* trial_check.h - can a trial have these values? Decided by the trainer's limits and by sweep.require, before it is
  * proposed. A check is used by one thread at a time. */
-#ifndef STUDY_TRIAL_CHECK_H
-#define STUDY_TRIAL_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ void trial_check_set(struct trial_check *check, const struct opt_def *opt, doubl
 enum status trial_check_ask(const struct trial_check *check, struct error *err) MUST_USE; /* the trainer's reason */
 enum status trial_check_point(struct trial_check *check, const double *x, struct error *err) MUST_USE;
 bool trial_check_allows(void *check, const double *x); /* as suggest_settings.allowed */
-
-#endif

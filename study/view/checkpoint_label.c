@@ -10,7 +10,6 @@
 
 #include "base/os/file.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/version.h"

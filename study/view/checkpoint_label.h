@@ -1,7 +1,6 @@
 /* checkpoint_label.h - which trial a checkpoint belongs to, and which build on which device made it. Pure, but for
  * checkpoint_read_label, which reads the file. */
-#ifndef STUDY_CHECKPOINT_LABEL_H
-#define STUDY_CHECKPOINT_LABEL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ enum status checkpoint_label(const char *owner, const char *maker, const char *c
 /* Each is "" where the file has none. */
 enum status checkpoint_read_label(const char *path, char *ret_owner, char *ret_maker, size_t size,
                                   struct error *err) MUST_USE;
-
-#endif

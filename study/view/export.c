@@ -7,7 +7,6 @@
 #include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "store/store.h"

@@ -1,6 +1,5 @@
 /* export.h - the trial that a rule picks, and its config as a file. Reads only; any thread. */
-#ifndef STUDY_EXPORT_H
-#define STUDY_EXPORT_H
+#pragma once
 
 #include "base/status.h"
 #include "study/view/promise.h"
@@ -30,5 +29,3 @@ struct export_reason { /* why this trial was picked, for the head of an ini */
 /* trial must have its config loaded. */
 enum status export_build(const struct study *study, const struct trial *trial, const struct export_reason *why,
                          enum export_format format, struct strbuf *out, struct error *err) MUST_USE;
-
-#endif

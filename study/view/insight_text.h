@@ -1,7 +1,6 @@
 /* insight_text.h - what the models conclude about a study, as text and JSON. Computes the advice of a view where it
  * lacks it; one thread for each view. */
-#ifndef STUDY_INSIGHT_TEXT_H
-#define STUDY_INSIGHT_TEXT_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -15,5 +14,3 @@ enum status insight_print(struct study_view *view, const char *store_path, struc
 /* {"recommended", "score_noise_sd", "params": [...], "front": [...]} or {"note"}; the caller deletes it. */
 enum status insight_to_json(struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
 cJSON *importance_json(const struct gp_importance *importance); /* {"effect", "effect_sd", "sensitivity"} */
-
-#endif

@@ -1,6 +1,5 @@
 /* promise.h - what fresh runs of a trial's config are expected to give. Plain values and pure functions; any thread. */
-#ifndef STUDY_PROMISE_H
-#define STUDY_PROMISE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ const char *promise_interval_text(const struct promise *promise, char *buf); /* 
 const char *promise_seeds_text(const struct promise *promise, char *buf); /* "seen once" or "4 seeds, mean 0.9" */
 /* "0.34 s in a warm worker, 0.55 s from process start"; "0.34 s" or "4.1M steps" where that is all that is known. */
 const char *promise_cost_text(const struct promise *promise, enum search_cost kind, char *buf);
-
-#endif

@@ -1,6 +1,5 @@
 /* study_insight.h - importance of the parameters, and bounds at which the front lies. Writes the advice of a view. */
-#ifndef STUDY_STUDY_INSIGHT_H
-#define STUDY_STUDY_INSIGHT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ enum status study_view_insight(struct study_view *view, struct error *err) MUST_
 /* Rounds x, a bound beyond the parameter's on this side (-1, 1), to one that the option allows: whole, a power of two
  * or above 0. False: there is no wider one. */
 bool insight_bound(const struct space_param *param, const struct opt_def *opt, int side, double *x);
-
-#endif

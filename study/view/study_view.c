@@ -6,10 +6,8 @@
 #include "base/text/duration.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "store/store.h"
 #include "study/program/program_settings.h"
 #include "study/view/promise.h"
-#include "study/games/rounds.h"
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
 

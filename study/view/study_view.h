@@ -2,8 +2,7 @@
  * of its space, scores and costs as models and front take them, the front, the belief in each trial.
  * A view owns all it holds; one thread writes it. Of a trial, `score` is in the study's direction and `cost` in the
  * study's unit; gp_trial.score and gp_belief.score are higher-is-better, and study_view_score turns them back. */
-#ifndef STUDY_STUDY_VIEW_H
-#define STUDY_STUDY_VIEW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ const char *study_view_cost_text(const struct study_view *view, double cost, cha
 double study_view_cost(const struct study_view *view); /* seconds, over all trials */
 const char *study_cost_unit(enum search_cost kind); /* "s", "steps" or "own" */
 bool study_cost_is_time(enum search_cost kind);
-
-#endif

@@ -11,7 +11,6 @@
 #include "base/config/opt.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -19,7 +18,6 @@
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-#include "trainer/trainer.h"
 
 #include <math.h>
 #include <stdio.h>

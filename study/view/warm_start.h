@@ -1,7 +1,6 @@
 /* warm_start.h - trials of another study of the same store as evidence for a new one, or its front as a start. Reads
  * the store; one thread. */
-#ifndef STUDY_WARM_START_H
-#define STUDY_WARM_START_H
+#pragma once
 
 #include "base/status.h"
 
@@ -18,5 +17,3 @@ enum status warm_start_check(struct store *store, const char *from, const struct
  * names none. */
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view,
                             struct error *err) MUST_USE;
-
-#endif

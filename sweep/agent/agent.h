@@ -1,8 +1,7 @@
 /* agent.h - `trawl agent`: asks a study for trials, runs a program for each, sends reports and results. The settings
  * are the caller's until agent_run returns. The programs belong to the calling thread; each slot has one thread more,
  * which talks to the server. */
-#ifndef SWEEP_AGENT_AGENT_H
-#define SWEEP_AGENT_AGENT_H
+#pragma once
 
 #include "base/status.h"
 
@@ -11,5 +10,3 @@ struct agent_settings;
 /* Until the study has ended (ST_OK), a signal (ST_INTERRUPTED; trials that run are given back), or a refusal that would
  * come again. */
 enum status agent_run(const struct agent_settings *settings, struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* agent_job.h - one slot of an agent: its thread asks for trials and sends reports and results; the agent's main thread
  * runs the program. What both use is guarded by lock. */
-#ifndef SWEEP_AGENT_AGENT_JOB_H
-#define SWEEP_AGENT_AGENT_JOB_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -68,5 +67,3 @@ void agent_jobs_quit(struct agent_job *jobs, size_t n, struct http_cancel *cance
 bool agent_jobs_are_over(struct agent_job *jobs, size_t n, struct error *err);
 /* Waits for the threads, which agent_jobs_quit was called for or which are over. */
 void agent_jobs_free(struct agent_job *jobs, size_t n_started);
-
-#endif

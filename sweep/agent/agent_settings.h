@@ -1,6 +1,5 @@
 /* agent_settings.h - what an agent is asked to do: plain values, borrowed while it runs. */
-#ifndef SWEEP_AGENT_AGENT_SETTINGS_H
-#define SWEEP_AGENT_AGENT_SETTINGS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ struct agent_settings {
     const char *dir; /* of the trials' folders */
     double limit_s, grace_s; /* as in struct program_job */
 };
-
-#endif

@@ -10,7 +10,6 @@
 #include "study/program/program_settings.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define WORD_MAX_BYTES (1u << 20)

@@ -1,6 +1,5 @@
 /* agent_words.h - the words of an agent's command for one trial. Plain functions. */
-#ifndef SWEEP_AGENT_AGENT_WORDS_H
-#define SWEEP_AGENT_AGENT_WORDS_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -11,5 +10,3 @@ struct program_place;
  * sweep.command are (docs/own-trainer.md). NULL-terminated; caller: program_argv_free. */
 enum status agent_words(const char *const *words, size_t n, const cJSON *answer, const struct program_place *place,
                         char ***ret_argv, struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* ask_client.h - one client of ask/tell: requests to a server by HTTP, or to the controller of a store on this machine.
  * A client owns its connection (ask_client_destroy); one thread. */
-#ifndef SWEEP_AGENT_ASK_CLIENT_H
-#define SWEEP_AGENT_ASK_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ void ask_client_destroy(struct ask_client *client); /* NULL is fine */
 /* One try. trial -1: none. text: why not (ERROR_TEXT_MAX). *ret_wait_s: what the server asks to wait; 0: nothing. */
 enum ask_outcome ask_client_call(struct ask_client *client, const char *verb, int64_t trial, const cJSON *body,
                                  cJSON **ret_answer, double *ret_wait_s, char *text);
-
-#endif

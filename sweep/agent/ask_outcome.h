@@ -1,6 +1,5 @@
 /* ask_outcome.h - what came of one try of a request of ask/tell, by whichever way. */
-#ifndef SWEEP_AGENT_ASK_OUTCOME_H
-#define SWEEP_AGENT_ASK_OUTCOME_H
+#pragma once
 
 enum ask_outcome {
     ASK_DONE, /* the answer is the caller's */
@@ -8,5 +7,3 @@ enum ask_outcome {
     ASK_REFUSED, /* and would be again */
     ASK_DENIED /* the token is wrong, or the server does not take such requests: a person may change that */
 };
-
-#endif

@@ -1,8 +1,7 @@
 /* ask_store.h - a client of ask/tell without a server: it takes trials of a store by itself and writes what comes
  * of them, wherever a connection to the store reaches, with a controller or without one. A client owns its connection;
  * one thread. */
-#ifndef SWEEP_AGENT_ASK_STORE_H
-#define SWEEP_AGENT_ASK_STORE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ void ask_store_destroy(struct ask_store *client); /* NULL is fine */
  *       back, "lost" when its worker was ended from outside */
 enum ask_outcome ask_store_call(struct ask_store *client, const char *verb, const cJSON *body, cJSON **ret_answer,
                                 char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* node_beat.h - a node's signs of life in its store, from a thread of their own: what waits for the store is no sign
  * that the node is gone. The caller owns the beat; its calls may come from any one thread. */
-#ifndef SWEEP_AGENT_NODE_BEAT_H
-#define SWEEP_AGENT_NODE_BEAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ enum status node_beat_start(struct node_beat **ret_beat, const char *store, cons
 void node_beat_device(struct node_beat *beat, const char *device); /* what it has opened */
 void node_beat_ready(struct node_beat *beat, int64_t slots); /* how many slots could have a trial now */
 void node_beat_stop(struct node_beat *beat); /* the store no longer has the node; NULL is fine */
-
-#endif

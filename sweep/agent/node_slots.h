@@ -1,6 +1,5 @@
 /* node_slots.h - the lanes of a node's workers, each with the trial that it trains. The node's main thread. */
-#ifndef SWEEP_AGENT_NODE_SLOTS_H
-#define SWEEP_AGENT_NODE_SLOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ bool node_slot_waits(struct node_slot *slot); /* it has no trial */
 void node_slot_message(struct node_slot *slot, const cJSON *message, double now_s);
 /* Its worker died: the trial has failed if it is guilty; else it goes back, as lost or as if nothing had been. */
 void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *how, double now_s);
-
-#endif

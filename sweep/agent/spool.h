@@ -1,7 +1,6 @@
 /* spool.h - results on the disk until they are acknowledged, one file each. Several threads and processes may use one
  * folder: a result that two of them send counts once. Plain functions. */
-#ifndef SWEEP_AGENT_SPOOL_H
-#define SWEEP_AGENT_SPOOL_H
+#pragma once
 
 #include <limits.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ enum status spool_list(const char *dir, const char *place, const char *study, st
 void spool_list_free(struct spooled *list, size_t n);
 void spool_done(const char *path); /* acknowledged */
 void spool_refused(const char *path); /* kept under another name, for a person */
-
-#endif

@@ -1,7 +1,6 @@
 /* store_study.h - the studies of a store as a node knows them: config, space and trackers, without their trials. A list
  * owns what it holds; one thread. */
-#ifndef SWEEP_AGENT_STORE_STUDY_H
-#define SWEEP_AGENT_STORE_STUDY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ enum status store_studies_find(struct store_studies *studies, struct store *stor
 enum status store_studies_order(struct store_studies *studies, struct store *store, const struct device_spec *spec,
                                 const char *device_class, struct store_study **ret_order, size_t *ret_n,
                                 struct error *err) MUST_USE;
-
-#endif

@@ -4,7 +4,6 @@
  * become wider. */
 #include "base/config/config.h"
 #include "base/text/duration.h"
-#include "base/os/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/num.h"
@@ -27,7 +26,6 @@
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 #include "sweep/signals.h"
-#include "trainer/trainer.h"
 
 #include <math.h>
 #include <stdio.h>

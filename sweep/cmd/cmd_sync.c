@@ -1,6 +1,5 @@
 /* cmd_sync.c - `trawl sync`: sends the trackers the reports that still wait. A second run changes nothing. */
 #include "base/os/clock.h"
-#include "base/os/file.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "store/store.h"

@@ -1,7 +1,6 @@
 /* commands.h - the commands of trawl. Each parses argv (argv[0] is the command's name), prints data to stdout and
  * progress to stderr, and returns its one failure, which main prints. */
-#ifndef SWEEP_CMD_COMMANDS_H
-#define SWEEP_CMD_COMMANDS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -13,5 +12,3 @@ command_fn cmd_try, cmd_gc, cmd_diff, cmd_compare, cmd_import, cmd_sync;
 command_fn cmd_agent, cmd_node, cmd_daemon, cmd_check, cmd_backup, cmd_launch, cmd_replay, cmd_migrate;
 command_fn cmd_worker; /* hidden: the process that trains for a controller */
 command_fn cmd_reference; /* hidden: docs/options.md */
-
-#endif

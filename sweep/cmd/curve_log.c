@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "study/exchange/event_file.h"
 #include "trainer/trainer.h"
 

@@ -1,7 +1,6 @@
 /* curve_log.h - a training's curves as files: DIR/metrics.csv and DIR/metrics.jsonl, a line for each report, and
  * event files for TensorBoard. Used by the thread that trains. NULL is fine everywhere and does nothing. */
-#ifndef SWEEP_CMD_CURVE_LOG_H
-#define SWEEP_CMD_CURVE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ enum status curve_log_open(struct curve_log **ret_log, const struct env_def *env
 /* What cannot be written is logged once, and the training continues. */
 void curve_log_add(struct curve_log *log, const struct train_metrics *metrics);
 void curve_log_close(struct curve_log *log);
-
-#endif

@@ -1,6 +1,5 @@
 /* train_program.h - `trawl train` of a config whose trainer is another program. */
-#ifndef SWEEP_CMD_TRAIN_PROGRAM_H
-#define SWEEP_CMD_TRAIN_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ struct setup;
  * fails is ST_LIMIT. */
 enum status train_program(const struct setup *setup, const char *name, bool json, bool quiet,
                           struct error *err) MUST_USE;
-
-#endif

@@ -9,12 +9,9 @@
 
 #include "base/os/clock.h"
 #include "base/os/file.h"
-#include "base/text/json.h"
 #include "base/log.h"
 #include "base/os/machine.h"
 #include "base/mem.h"
-#include "base/status.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"

@@ -1,8 +1,7 @@
 /* train_track.h - reports one `trawl train` to experiment trackers: one run, through an outbox in a store of its own.
  * Used by the thread that trains. NULL (no trackers) is fine everywhere and costs nothing; no failure after
  * train_track_open ends the training. */
-#ifndef SWEEP_CMD_TRAIN_TRACK_H
-#define SWEEP_CMD_TRAIN_TRACK_H
+#pragma once
 
 #include "base/status.h"
 #include "store/store.h"
@@ -42,5 +41,3 @@ void train_track_result(struct train_track *track, enum trial_state state, const
 void train_track_pause(struct train_track *track);
 /* Sends what is left for at most track.flush_s (interrupted: less), logs what is not sent, and frees. */
 void train_track_close(struct train_track *track, bool interrupted);
-
-#endif

@@ -1,8 +1,7 @@
 /* controller_socket.h - commands to a running scheduler, and its state as plain data, over the socket beside the store.
  * Used by the scheduler's thread, between its events or while it waits for the disk or a lock. Store and scheduler are
  * borrowed, the server is owned. */
-#ifndef SWEEP_CONTROL_CONTROLLER_SOCKET_H
-#define SWEEP_CONTROL_CONTROLLER_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ void controller_socket_close(struct controller_socket *sock);
 enum status controller_socket_take_studies(struct controller_socket *sock, size_t *ret_n, struct error *err) MUST_USE;
 void controller_socket_take_turns(
     struct controller_socket *sock); /* some times a second: adds waiting studies when others have ended */
-
-#endif

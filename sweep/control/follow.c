@@ -4,9 +4,7 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 #include "sweep/control/socket/control_client.h"
 #include "sweep/control/status_json.h"

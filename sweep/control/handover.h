@@ -1,7 +1,6 @@
 /* handover.h - what `trawl sweep` shares between running a study itself (cmd_sweep.c) and handing it over to a daemon
  * (handover.c). cmd_sweep.c owns and frees all that struct sweep_cmd holds; one thread. */
-#ifndef SWEEP_CONTROL_HANDOVER_H
-#define SWEEP_CONTROL_HANDOVER_H
+#pragma once
 
 #include "base/status.h"
 #include "store/store.h"
@@ -42,5 +41,3 @@ enum status sweep_check_any_done(const struct study_view *v, struct error *err) 
 /* Does a daemon hold the store? */
 bool handover_is_possible(const struct sweep_cmd *s);
 enum status handover_run(struct sweep_cmd *s, struct error *err) MUST_USE;
-
-#endif

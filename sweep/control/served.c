@@ -1,11 +1,8 @@
 /* served.c - which controller runs a study: its row has whether it should run, the controller of the store whether it
  * does. */
 #include "sweep/control/served.h"
-
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "store/store.h"
 #include "sweep/control/socket/control_client.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* served.h - which studies a running controller serves, for `ls` and `show`. No failure: a controller that does not
  * answer in time is an answer too. One thread. */
-#ifndef SWEEP_CONTROL_SERVED_H
-#define SWEEP_CONTROL_SERVED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void served_free(struct served *served);
  * running (n_running) and no controller runs them; "idle": it could continue and no controller runs it; else "paused",
  * "ended". */
 const char *served_state(const struct served *served, const struct study *study, int64_t n_running);
-
-#endif

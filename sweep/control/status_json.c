@@ -1,11 +1,8 @@
 /* status_json.c - a scheduler's slots and last events as plain data, and as JSON for watchers in another process. */
 #include "sweep/control/status_json.h"
-
-#include "base/text/json.h"
 #include "sweep/controller/trial/flight.h"
 #include "study/findings/gain.h"
 #include "sweep/controller/stop_rules.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/supervise/supervise.h"
 #include "sweep/supervise/worker_process.h"

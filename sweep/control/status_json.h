@@ -1,7 +1,6 @@
 /* status_json.h - state of slots and the last events, as a plain value that also travels over the socket. A copy: it
  * stays valid when the scheduler moves on. */
-#ifndef SWEEP_CONTROL_STATUS_JSON_H
-#define SWEEP_CONTROL_STATUS_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ struct sweep_status {
 void sweep_status_take(const struct scheduler *sched, struct sched_study *ss, struct sweep_status *ret_status);
 cJSON *sweep_status_to_json(const struct sweep_status *status);
 void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status); /* missing fields become empty */
-
-#endif

@@ -1,6 +1,5 @@
 /* device_fits.h - which devices a study's trials may run on. The scheduler's thread. */
-#ifndef SWEEP_CONTROLLER_DEVICE_FITS_H
-#define SWEEP_CONTROLLER_DEVICE_FITS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ struct worker;
 bool device_class_fits(const struct scheduler *s, const struct sched_study *ss, const struct worker *worker);
 void device_class_report(const struct scheduler *s, struct worker *worker); /* logs once that it fits a study not */
 void device_class_settle(struct sched_study *ss, const struct worker *worker); /* it gets a trial */
-
-#endif

@@ -6,7 +6,6 @@
 #include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/course.h"

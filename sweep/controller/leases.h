@@ -1,8 +1,7 @@
 /* leases.h - trials of a study that clients outside train (docs/decisions/0013-leases.md). The open leases belong to the
  * study; the scheduler's thread. The store changes first, then the study in memory: a call that fails has changed
  * neither, or the store's own failure is reported and the same request may come again. */
-#ifndef SWEEP_CONTROLLER_LEASES_H
-#define SWEEP_CONTROLLER_LEASES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ void leases_ask_stop(struct sched_study *ss, const char *why); /* all clients, w
 void leases_slept(struct sched_study *ss, double seconds); /* the controller stood still: so much is no silence */
 /* Ends the leases whose clients have been silent for too long, and those that are recalled. */
 enum status leases_round(struct scheduler *s, struct sched_study *ss, struct error *err) MUST_USE;
-
-#endif

@@ -7,7 +7,6 @@
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
@@ -18,8 +17,6 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/slurm_nodes.h"
-
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* nodes.h - what nodes, which take trials of the store by themselves, have done to the served studies, and how many
  * trials they wait for. Polling finds it; that another connection has written, or a NOTIFY of PostgreSQL, is a hint. The
  * scheduler's thread. */
-#ifndef SWEEP_CONTROLLER_NODES_H
-#define SWEEP_CONTROLLER_NODES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ struct nodes {
 enum status nodes_round(struct scheduler *s, struct error *err) MUST_USE;
 /* Trial i was queued in the view, and is not in the store: has a node taken it? It is then running in the view too. */
 bool nodes_took(struct sched_study *ss, size_t i);
-
-#endif

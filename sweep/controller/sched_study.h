@@ -1,7 +1,6 @@
 /* sched_study.h - a study while the scheduler serves it: its view, proposals, queue and failures. It owns all it holds
  * but the store; the scheduler's thread. A failure of one study ends that study and is kept in its err. */
-#ifndef SWEEP_CONTROLLER_STUDY_RUN_H
-#define SWEEP_CONTROLLER_STUDY_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,4 +110,3 @@ enum status sched_study_take_result(struct sched_study *ss, size_t i, const stru
 enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err) MUST_USE; /* its row has ended */
 /* Trial i ended, or is queued again: events, the listener, a warning of the cap, and its texts are forgotten. */
 void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t i);
-#endif

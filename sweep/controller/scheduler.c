@@ -6,10 +6,7 @@
 #include "sweep/controller/scheduler.h"
 
 #include "base/os/clock.h"
-#include "base/text/json.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "study/space/search.h"
@@ -19,9 +16,7 @@
 #include "sweep/launch/devices.h"
 #include "sweep/controller/trial/flight.h"
 #include "sweep/controller/leases.h"
-#include "sweep/controller/trial/reports.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/share.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/store_watch.h"
 #include "sweep/supervise/supervise.h"
@@ -32,7 +27,6 @@
 #include "sweep/signals.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>

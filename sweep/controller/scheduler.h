@@ -8,8 +8,7 @@
  * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll, and a write to
  * a store that is locked or whose disk is full (store_watch.h): a worker that starts, dies or hangs does not keep the
  * others from their work. */
-#ifndef SWEEP_CONTROLLER_SCHEDULER_H
-#define SWEEP_CONTROLLER_SCHEDULER_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -113,5 +112,3 @@ void scheduler_unwatch(struct scheduler *s, int fd);
  * study's own failure is in its err and is no failure of the scheduler. */
 enum status scheduler_run(struct scheduler *s, struct error *err) MUST_USE;
 double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* share of its time with a trial; NaN */
-
-#endif

@@ -4,8 +4,7 @@
  * account is next. Fairness begins when a study starts to wait: one that comes, or comes back, begins at the smallest
  * account of those that wait already, and is owed nothing for the time before. Plain values; nothing here reads a
  * clock. */
-#ifndef SWEEP_CONTROLLER_SHARE_H
-#define SWEEP_CONTROLLER_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void share_charge(struct share *share, double seconds, double weight);
 void share_look(struct share *const *shares, size_t n, size_t i, bool waits, struct share_mark *mark);
 /* The share that waits, was not passed over and has used least, the first of equals; n: none. */
 size_t share_next(struct share *const *shares, size_t n, const bool *passed);
-
-#endif

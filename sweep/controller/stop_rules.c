@@ -15,7 +15,6 @@
 #include "sweep/controller/stop_rules.h"
 
 #include "base/text/duration.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/setup/limits.h"

@@ -1,7 +1,6 @@
 /* stop_rules.h - when a study has reached a limit. Reads study and view, changes only what stop_rules_tick names; the
  * scheduler's thread. */
-#ifndef SWEEP_CONTROLLER_STOP_RULES_H
-#define SWEEP_CONTROLLER_STOP_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ enum status stop_rules_tick(struct sched_study *ss, double at_risk_s, double now
 double stop_rules_wall_s(const struct sched_study *ss, double now_s); /* used of wall_max_s */
 /* Progress of the whole study by its nearest limit; 0 when its limits cannot be foreseen. */
 double stop_rules_fraction(const struct sched_study *ss, double running_s, double now_s);
-
-#endif

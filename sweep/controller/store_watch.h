@@ -1,7 +1,6 @@
 /* store_watch.h - a store whose disk is full, that another program keeps locked, or that was removed, moved or replaced
  * under its controller. The scheduler's thread; the waits are called from within a write of the store. */
-#ifndef SWEEP_CONTROLLER_STORE_WATCH_H
-#define SWEEP_CONTROLLER_STORE_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ void scheduler_disk_is_back(struct scheduler *s); /* after a write: logs it if t
 /* Waits while another program keeps the store locked; false: the program is to end, and has waited a little more. */
 bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double waited_s);
 void scheduler_lock_is_free(struct scheduler *s); /* after a call of the store: logs it if there was a wait */
-
-#endif

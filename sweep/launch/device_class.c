@@ -3,7 +3,6 @@
 
 #include "base/config/opt.h"
 #include "base/text/num.h"
-#include "base/status.h"
 
 #include <math.h>
 #include <stdio.h>

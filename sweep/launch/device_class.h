@@ -1,6 +1,5 @@
 /* device_class.h - kinds of devices: cost is time, and seconds of unlike devices do not compare. Pure. */
-#ifndef SWEEP_LAUNCH_DEVICE_CLASS_H
-#define SWEEP_LAUNCH_DEVICE_CLASS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ double device_costs_factor(const char *text, const char *device_class);
 /* The same for a trial that runs there all the same: its seconds count as they are. */
 double device_costs_scale(const char *text, const char *device_class);
 bool device_costs_is_list(const char *text); /* neither alike nor any */
-
-#endif

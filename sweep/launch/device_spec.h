@@ -1,6 +1,5 @@
 /* device_spec.h - where one worker runs, and what it opens there. A plain value. */
-#ifndef SWEEP_LAUNCH_DEVICE_SPEC_H
-#define SWEEP_LAUNCH_DEVICE_SPEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ static inline bool device_gpus(const char *name, int *ret_first, int *ret_n)
     *ret_n = (int)(last - first) + 1;
     return true;
 }
-
-#endif

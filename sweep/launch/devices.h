@@ -1,7 +1,6 @@
 /* devices.h - which workers [sweep] devices and runs_per_device ask for. A plain value; a list that cannot be right is
  * ST_CONFIG with the option's name. */
-#ifndef SWEEP_LAUNCH_DEVICES_H
-#define SWEEP_LAUNCH_DEVICES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ enum status devices_check_width(const struct device_spec *spec, const struct sea
                                 struct error *err) MUST_USE;
 /* Only finds wrong settings. */
 enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err) MUST_USE;
-
-#endif

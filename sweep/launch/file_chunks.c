@@ -4,9 +4,7 @@
 #include "sweep/launch/file_chunks.h"
 
 #include "base/text/base64.h"
-#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "sweep/launch/proto.h"
 
 #include <errno.h>

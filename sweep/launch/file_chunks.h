@@ -1,6 +1,5 @@
 /* file_chunks.h - a file that travels in messages, a chunk each, in order. */
-#ifndef SWEEP_LAUNCH_FILE_CHUNKS_H
-#define SWEEP_LAUNCH_FILE_CHUNKS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ enum status file_chunk_add(cJSON *message, const char *path, int64_t at, int64_t
 enum status file_chunk_take(struct file_chunks *file, const char *path, const cJSON *message, bool *ret_done,
                             struct error *err) MUST_USE;
 void file_chunks_drop(struct file_chunks *file);
-
-#endif

@@ -1,10 +1,7 @@
 /* greeting.c - who a worker is.
  * Invariant: a worker of another build is refused: a trial's bytes are those of one build. */
 #include "sweep/launch/greeting.h"
-
-#include "base/text/json.h"
 #include "base/os/machine.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/version.h"

@@ -1,6 +1,5 @@
 /* greeting.h - a worker's first message, by which both sides learn whether they understand each other. Pure. */
-#ifndef SWEEP_LAUNCH_GREETING_H
-#define SWEEP_LAUNCH_GREETING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ struct greeting {
 cJSON *greeting_make(bool remote); /* of this process; remote: also counts its GPUs, which starts their driver */
 /* ST_VERSION with both versions when it is of another build, version of the messages or schema of the store. */
 enum status greeting_read(const cJSON *message, struct greeting *ret_greeting, struct error *err) MUST_USE;
-
-#endif

@@ -7,7 +7,6 @@
 #include "base/os/environment.h"
 #include "base/fault.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/proto.h"
 

@@ -1,6 +1,5 @@
 /* launch_start.h - starts the process that is a worker, or the command that becomes one elsewhere. Plain functions. */
-#ifndef SWEEP_LAUNCH_LAUNCH_START_H
-#define SWEEP_LAUNCH_LAUNCH_START_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,5 +15,3 @@ enum status launch_start(const struct device_spec *spec, pid_t *ret_pid, struct 
                          struct error *err) MUST_USE;
 /* Ends it at once; or, not at_once, asks a command first to give back what it holds, as srun does with its job. */
 void launch_kill(const struct device_spec *spec, pid_t pid, bool at_once);
-
-#endif

@@ -1,6 +1,5 @@
 /* probe.h - tries the way to a host: starts a worker there, takes its greeting, opens a device, and ends it. */
-#ifndef SWEEP_LAUNCH_PROBE_H
-#define SWEEP_LAUNCH_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ struct probe {
 void probe_host(const struct device_spec *spec, bool open_device, double patience_s, struct probe *ret_probe);
 /* The greeting of every one of n that stands for all devices of its host, all at once; ret_probes: (n). */
 void probe_hosts(const struct device_spec *specs, size_t n, struct probe *ret_probes, double patience_s);
-
-#endif

@@ -1,7 +1,6 @@
 /* proto.h - newline-delimited JSON over a pair of descriptors, which may be one socket. A struct proto owns descriptors
  * and buffer; one thread receives, and senders take turns by a lock of their own. */
-#ifndef SWEEP_LAUNCH_PROTO_H
-#define SWEEP_LAUNCH_PROTO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err) M
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err) MUST_USE;
 /* Reads into buf for a later proto_receive, so that the peer need not wait. */
 void proto_take_in(struct proto *proto);
-
-#endif

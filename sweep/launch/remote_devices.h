@@ -1,7 +1,6 @@
 /* remote_devices.h - the words of sweep.devices that mean workers on other machines. Pure, but for
  * remote_devices_expand, which asks the hosts. A wrong word is ST_CONFIG and names the option. */
-#ifndef SWEEP_LAUNCH_REMOTE_DEVICES_H
-#define SWEEP_LAUNCH_REMOTE_DEVICES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ enum status slurm_options_read(char *text, const char *option, struct strbuf *sb
  * answer keeps one worker, for when it does. Waits for up to a minute. */
 enum status remote_devices_expand(struct devices *devices, const struct sweep_settings *settings,
                                   struct error *err) MUST_USE;
-
-#endif

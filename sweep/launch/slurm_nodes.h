@@ -1,8 +1,7 @@
 /* slurm_nodes.h - sweep.launcher = slurm: keeps as many jobs of Slurm as the waiting trials want, each a `trawl node`
  * of the store. The jobs outlive the controller and are found again by their name. The scheduler's thread; no call
  * waits. */
-#ifndef SWEEP_LAUNCH_SLURM_NODES_H
-#define SWEEP_LAUNCH_SLURM_NODES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ enum status slurm_nodes_create(struct slurm_nodes **ret_nodes, const struct swee
 /* Called now and then. n_trials: that run on nodes or could. NULL is fine. */
 void slurm_nodes_round(struct slurm_nodes *nodes, int64_t n_trials, double now_s);
 void slurm_nodes_destroy(struct slurm_nodes *nodes); /* cancels the jobs that have not begun; NULL is fine */
-
-#endif

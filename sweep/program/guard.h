@@ -1,7 +1,6 @@
 /* guard.h - a program in a process of its own, under a guard that lets nothing of it outlive the process that asked for
  * it. A struct guard owns its descriptors and the guard process (guard_close); one thread at a time. */
-#ifndef SWEEP_PROGRAM_GUARD_H
-#define SWEEP_PROGRAM_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -34,5 +33,3 @@ void guard_send(struct guard *guard, enum guard_signal signal);
 /* True when the program and all that it started has ended. Never waits. */
 bool guard_ended(struct guard *guard, struct guard_end *ret_end);
 void guard_close(struct guard *guard); /* kills what is left; a zeroed one is fine */
-
-#endif

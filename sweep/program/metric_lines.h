@@ -1,8 +1,7 @@
 /* metric_lines.h - what a program reports about its training: lines `TRAWL score=0.91 step=1000 cost=12.5 loss=0.3` of
  * its output, or JSON objects, one a line, in a file. Plain functions of their input; any thread.
  * Others write into the same line: a progress bar or a logger may stand before TRAWL, colours around it. */
-#ifndef SWEEP_PROGRAM_METRIC_LINES_H
-#define SWEEP_PROGRAM_METRIC_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ bool metric_line_read(const char *line, size_t n, const char *score, struct metr
 bool metric_json_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);
 /* Takes the values of line that are known, as of a later report. */
 void metric_line_take(struct metric_line *into, const struct metric_line *line, const char *score);
-
-#endif

@@ -1,6 +1,5 @@
 /* once.h - a program's run from its start to its end, in the foreground: for `trawl train` and `trawl rerun`. */
-#ifndef SWEEP_PROGRAM_ONCE_H
-#define SWEEP_PROGRAM_ONCE_H
+#pragma once
 
 #include "base/status.h"
 #include "sweep/program/program_run.h"
@@ -11,5 +10,3 @@ struct trial_program;
  * known value of each metric that it reported, n 0 when there is none. A program that failed is an outcome and no error. */
 enum status program_once(const struct trial_program *trial, struct program_end *ret_end, struct metric_line *ret_last,
                          struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* output_log.h - the output of a program: kept in a file of bounded size, cut into lines, its end remembered. Any bytes
  * and any amount are fine. One thread; output_log_close frees all. */
-#ifndef SWEEP_PROGRAM_OUTPUT_LOG_H
-#define SWEEP_PROGRAM_OUTPUT_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void output_log_last(const struct output_log *log, char ret_text[OUTPUT_LAST_BYT
 /* text (n bytes, with room for one more) as lines of UTF-8 that end with \n: without colours, '?' for what is neither. */
 void output_log_printable(char *text, size_t n);
 void output_log_close(struct output_log *log); /* a zeroed one is fine */
-
-#endif

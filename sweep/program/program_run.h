@@ -1,8 +1,7 @@
 /* program_run.h - one run of a program that trains something: start, reports, limits, stop, end. A struct program_run
  * owns the process, the log and the queue of reports (program_run_destroy, which kills what is left); one thread at a
  * time. For a worker's lane, for `trawl train` and `trawl rerun`, and for whoever else starts programs. */
-#ifndef SWEEP_PROGRAM_PROGRAM_RUN_H
-#define SWEEP_PROGRAM_PROGRAM_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void program_run_stop(struct program_run *run);
 /* After program_run_wait gave true. */
 void program_run_end(const struct program_run *run, struct program_end *ret_end);
 void program_run_destroy(struct program_run *run); /* NULL is fine */
-
-#endif

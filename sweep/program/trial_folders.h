@@ -1,7 +1,6 @@
 /* trial_folders.h - the folders of a study's trials, whose programs write there: STORE.runs/STUDY/NUMBER. One thread; no
  * controller runs the study. */
-#ifndef SWEEP_PROGRAM_TRIAL_FOLDERS_H
-#define SWEEP_PROGRAM_TRIAL_FOLDERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ void trial_folder_path(const char *store_path, const char *study, int64_t number
 /* They get the study's new name; to NULL: they are removed with all that is in them. A failure is logged, and the study's
  * rows stay as they are. */
 void trial_folders_rename(const char *store_path, const char *from, const char *to);
-
-#endif

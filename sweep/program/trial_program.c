@@ -9,13 +9,10 @@
 #include "study/program/program_command.h"
 #include "study/setup/setup.h"
 #include "sweep/program/program_run.h"
-
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define ENV_MAX 10
 #define ENV_BYTES (PATH_MAX + 64)

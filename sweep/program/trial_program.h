@@ -1,7 +1,6 @@
 /* trial_program.h - a trial as the run of a program: its folder, its config file, its environment, then program_run.h.
  * Plain functions; the run that is started belongs to the caller. */
-#ifndef SWEEP_PROGRAM_TRIAL_PROGRAM_H
-#define SWEEP_PROGRAM_TRIAL_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ enum status trial_place_start(const struct trial_place *place, const struct prog
 
 enum status trial_program_start(const struct trial_program *trial, struct program_run **ret_run,
                                 struct error *err) MUST_USE;
-
-#endif

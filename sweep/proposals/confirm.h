@@ -1,7 +1,6 @@
 /* confirm.h - when a study runs a config again under a fresh seed (sweep.seeds, sweep.confirm). Pure functions of their
  * inputs; any thread. */
-#ifndef SWEEP_PROPOSALS_CONFIRM_H
-#define SWEEP_PROPOSALS_CONFIRM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ struct confirm_plan {
  * sweep.wall_time. */
 void confirm_plan_make(const struct study_view *view, const struct sweep_settings *settings, double running_s,
                        double wall_s, struct confirm_plan *ret_plan);
-
-#endif

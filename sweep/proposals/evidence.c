@@ -3,7 +3,6 @@
 #include "sweep/proposals/evidence.h"
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "study/view/study_view.h"
 
 #include <math.h>

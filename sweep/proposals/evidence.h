@@ -1,8 +1,7 @@
 /* evidence.h - which results each proposal of a study had seen: kept with the trial that was proposed, so that the same
  * proposals can be made again although results came in any order. A struct evidence belongs to a study in memory; one
  * thread. */
-#ifndef SWEEP_PROPOSALS_EVIDENCE_H
-#define SWEEP_PROPOSALS_EVIDENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void evidence_stored(struct evidence *e); /* the first of them has become a tria
 /* Applies a trial's text to what was known before it. ST_CORRUPT. */
 enum status evidence_read(struct evidence *e, const char *text, struct evidence_entry *ret_entry,
                           struct error *err) MUST_USE;
-
-#endif

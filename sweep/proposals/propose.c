@@ -2,8 +2,6 @@
 #include "sweep/proposals/propose.h"
 
 #include "base/mem.h"
-#include "base/status.h"
-#include "gp/gp.h"
 #include "study/view/study_view.h"
 
 #include <stdio.h>

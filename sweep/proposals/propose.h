@@ -1,7 +1,6 @@
 /* propose.h - the next proposals from what is known: the same inputs give the same bytes, in the proposer's thread and in a
  * replay. Plain functions; one thread for each suggester. */
-#ifndef SWEEP_PROPOSALS_PROPOSE_H
-#define SWEEP_PROPOSALS_PROPOSE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct proposal {
 enum status propose(struct suggester *suggester, const struct space *space, const struct gp_history *history,
                     int64_t number, const struct confirm_plan *plan, size_t n, struct proposal *ret_proposal,
                     struct error *err) MUST_USE;
-
-#endif

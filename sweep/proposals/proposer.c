@@ -5,13 +5,10 @@
 
 #include "base/os/clock.h"
 #include "base/mem.h"
-#include "base/status.h"
-#include "gp/gp.h"
 #include "sweep/proposals/confirm.h"
 #include "sweep/proposals/propose.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* proposer.h - the suggester of a study in a thread of its own. All calls come from the scheduler's thread; an answer
  * wakes it through wake_fd. The proposer owns its suggester and its copy of the history. */
-#ifndef SWEEP_PROPOSALS_PROPOSER_H
-#define SWEEP_PROPOSALS_PROPOSER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void proposer_ask(struct proposer *proposer, const struct gp_history *history, i
 bool proposer_is_busy(const struct proposer *proposer);
 /* False: not yet. The advice becomes the caller's (gp_insight_free). */
 bool proposer_take(struct proposer *proposer, struct proposal *ret_proposal, struct error *err);
-
-#endif

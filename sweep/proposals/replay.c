@@ -7,7 +7,6 @@
 #include "sweep/proposals/replay.h"
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/next_trials.h"

@@ -1,7 +1,6 @@
 /* replay.h - the proposals of a stored study, made again from what each of them had seen. Reads the store alone. A
  * replay owns all it holds; one thread. */
-#ifndef SWEEP_PROPOSALS_REPLAY_H
-#define SWEEP_PROPOSALS_REPLAY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ enum status replay_open(struct replay **ret_replay, struct store *store, const c
 void replay_close(struct replay *replay); /* NULL is fine */
 /* The next trial; a proposal that differs is no failure. After the last one: ret->number is -1. */
 enum status replay_next(struct replay *replay, struct replayed *ret, struct error *err) MUST_USE;
-
-#endif

@@ -6,7 +6,6 @@
 #include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "study/view/checkpoint_label.h"
 #include "study/space/search.h"

@@ -1,6 +1,5 @@
 /* rerun_show.h - prints the result of a rerun to stdout, as text or as JSON, and its progress. Only reads the rerun. */
-#ifndef SWEEP_RERUN_RERUN_SHOW_H
-#define SWEEP_RERUN_RERUN_SHOW_H
+#pragma once
 
 #include "base/status.h"
 
@@ -12,5 +11,3 @@ enum status rerun_print_compared(const struct rerun *rerun, struct error *err) M
 void rerun_print_progress(const struct rerun *rerun);
 /* Mean, spread and intervals over fresh seeds, and how usual the stored score is. */
 void rerun_print_spread(const struct rerun *rerun);
-
-#endif

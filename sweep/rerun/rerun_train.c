@@ -6,18 +6,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
-#include "store/store.h"
 #include "study/view/checkpoint_label.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "sweep/program/once.h"
 #include "sweep/program/trial_folders.h"
 #include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
-#include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* rerun_train.h - trains the config of a stored trial again. struct rerun is filled and freed by cmd_rerun.c; one
  * thread. */
-#ifndef SWEEP_RERUN_RERUN_TRAIN_H
-#define SWEEP_RERUN_RERUN_TRAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ size_t rerun_n_wanted(const struct rerun *rerun);
 void rerun_begin(struct rerun *rerun); /* allocates runs and stored */
 /* Trains once and adds the run to runs; those before it stay there after a failure or an interrupt. */
 enum status rerun_train(struct rerun *rerun, struct error *err) MUST_USE;
-
-#endif

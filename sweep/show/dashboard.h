@@ -1,6 +1,5 @@
 /* dashboard.h - shows the progress of `trawl train` on stderr. Texts are borrowed until dashboard_end; one thread. */
-#ifndef SWEEP_SHOW_DASHBOARD_H
-#define SWEEP_SHOW_DASHBOARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct dashboard {
 void dashboard_begin(struct dashboard *d, const char *title, const char *device, const struct train_settings *train);
 void dashboard_report(struct dashboard *d, const struct train_metrics *m);
 void dashboard_end(struct dashboard *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* progress.h - shows the progress of a sweep on stderr. Borrows scheduler and study until progress_end; the scheduler's
  * thread. */
-#ifndef SWEEP_SHOW_PROGRESS_H
-#define SWEEP_SHOW_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void progress_begin(struct progress *progress, struct scheduler *sched, struct s
 void progress_end(struct progress *progress);
 /* A line about a trial that has ended, the nth of its study, to stderr. */
 void progress_print_trial(const struct study_view *view, const struct trial *trial, int64_t n);
-
-#endif

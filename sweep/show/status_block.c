@@ -11,7 +11,6 @@
 #include "study/view/promise.h"
 #include "study/view/study_view.h"
 #include "sweep/control/status_json.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/show/plot.h"
 #include "sweep/term.h"
 

@@ -1,7 +1,6 @@
 /* status_block.h - the block that a terminal shows of a running study, also of one that a daemon runs. Borrows all that
  * it is given for the call; one thread. */
-#ifndef SWEEP_SHOW_STATUS_BLOCK_H
-#define SWEEP_SHOW_STATUS_BLOCK_H
+#pragma once
 
 struct strbuf;
 struct study_view;
@@ -16,5 +15,3 @@ struct status_block {
 };
 /* At most style->height - 1 lines. */
 void status_block_write(const struct status_block *block, const struct term_style *style, struct strbuf *out);
-
-#endif

@@ -4,10 +4,8 @@
 
 #include "base/text/duration.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/failures.h"
 #include "study/view/promise.h"
 #include "study/view/resume_command.h"

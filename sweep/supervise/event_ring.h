@@ -1,6 +1,5 @@
 /* event_ring.h - the last events of a program, for a view. A plain value; one thread. */
-#ifndef SWEEP_SUPERVISE_EVENT_RING_H
-#define SWEEP_SUPERVISE_EVENT_RING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct event_ring {
     size_t n;
 };
 void event_ring_add(struct event_ring *ring, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-#endif

@@ -1,7 +1,6 @@
 /* health.h - when a worker, or a host with several, may be started again after it died. Pure: a plain value and the
  * times that it is given. */
-#ifndef SWEEP_SUPERVISE_HEALTH_H
-#define SWEEP_SUPERVISE_HEALTH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ enum health_cause {
 enum health_verdict health_death(struct health *health, double began_s, enum health_cause cause, double now_s);
 void health_success(struct health *health);
 bool health_may_start(const struct health *health, double now_s);
-
-#endif

@@ -1,7 +1,6 @@
 /* memory_groups.h - a cgroup for each worker, where the controller's own group holds nothing else. A plain value of the
  * scheduler; what fails costs the limit, never the worker. */
-#ifndef SWEEP_SUPERVISE_MEMORY_GROUPS_H
-#define SWEEP_SUPERVISE_MEMORY_GROUPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void memory_groups_close(struct memory_groups *groups); /* leaves the group as i
 bool memory_groups_add(const struct memory_groups *groups, const char *label, pid_t pid, int64_t bytes);
 bool memory_groups_remove(const struct memory_groups *groups,
                           const char *label); /* true: the kernel ended it for memory */
-
-#endif

@@ -1,7 +1,6 @@
 /* slot.h - a lane of a worker and the trial that it runs, as its supervisor sees it: how far it is, when it last moved,
  * when it was asked to stop. A slot belongs to its worker; the thread of the workers. */
-#ifndef SWEEP_SUPERVISE_SLOT_H
-#define SWEEP_SUPERVISE_SLOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void slot_take_alive(struct slot *slot, const cJSON *lane, double now_s); /* its
 bool slot_hangs(const struct slot *slot, double now_s, char *ret_why, size_t size);
 void slot_slept(struct slot *slot, double gap_s); /* the program stood still for gap_s */
 void slot_free(struct slot *slot, double now_s); /* its trial has ended */
-
-#endif

@@ -7,7 +7,6 @@
 
 #include "base/text/duration.h"
 #include "base/log.h"
-#include "base/status.h"
 #include "sweep/supervise/event_ring.h"
 #include "sweep/supervise/health.h"
 #include "sweep/launch/proto.h"

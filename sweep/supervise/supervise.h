@@ -1,7 +1,6 @@
 /* supervise.h - the health of workers: finds hung ones, delays restarts, quarantines devices. In the thread of the
  * workers; nothing here fails. */
-#ifndef SWEEP_SUPERVISE_SUPERVISE_H
-#define SWEEP_SUPERVISE_SUPERVISE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ void supervise_slept(struct workers *ws, double gap_s); /* the program was suspe
 void supervise_success(struct worker *worker); /* a trial ended as it should */
 bool supervise_is_quarantined(const struct worker *worker); /* it, or its host */
 bool supervise_all_quarantined(const struct workers *ws);
-
-#endif

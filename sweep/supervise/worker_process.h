@@ -1,7 +1,6 @@
 /* worker_process.h - a worker process as its controller or node sees it. Workers belong to a struct workers; its thread.
  * No call waits but workers_stop. */
-#ifndef SWEEP_SUPERVISE_WORKER_PROCESS_H
-#define SWEEP_SUPERVISE_WORKER_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ const char *worker_log_tail(const struct worker *worker, char buf[WORKER_LOG_BYT
 int worker_n_runs(const struct worker *worker); /* its trials */
 bool worker_takes_trials(const struct worker *worker); /* its device is open, and it is not about to end */
 void workers_stop(struct worker *workers, size_t n); /* asks, waits briefly, kills; all at once */
-
-#endif

@@ -1,8 +1,7 @@
 /* workers.h - the workers of a controller or of a node: starts them, listens to them, kills those that are silent or
  * hang, starts them again. What becomes of their trials is their owner's: it gives slots trials (slot.h), polls, and
  * takes the events of each round. One thread; no call waits but workers_destroy. */
-#ifndef SWEEP_SUPERVISE_WORKERS_H
-#define SWEEP_SUPERVISE_WORKERS_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -74,5 +73,3 @@ size_t workers_poll(struct workers *ws, struct pollfd *fds, size_t n, int *timeo
  * still since the last one, by which all deadlines have moved; 0: not. */
 double workers_begin(struct workers *ws, const struct pollfd *fds, double now_s);
 bool workers_next(struct workers *ws, struct workers_event *ret_event); /* false: no more */
-
-#endif

@@ -4,15 +4,12 @@
 
 #include "base/os/clock.h"
 #include "base/text/duration.h"
-#include "base/text/json.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #define SHOW_S 2.0 /* between lines, and before the first */
 

@@ -1,6 +1,5 @@
 /* evaluate.h - the evaluation at the end of a run in this process, and its result as text and JSON. One thread. */
-#ifndef SWEEP_WORKER_EVALUATE_H
-#define SWEEP_WORKER_EVALUATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ enum status evaluate(struct trainer *trainer, const struct eval_settings *settin
 void evaluate_add_json(cJSON *json, const struct eval_result *result);
 const char *evaluate_perf_text(double perf, char buf[32]); /* NaN: "unknown" */
 void evaluate_print(const struct eval_result *result); /* a line to stdout */
-
-#endif

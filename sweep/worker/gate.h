@@ -2,8 +2,7 @@
  * be measured beside others (train_gate in trainer/trainer.h). Any lane's thread.
  * First come, first served: a lane that wants to be alone waits until all that were let in before it have left, and no
  * lane waits for more than those before it. */
-#ifndef SWEEP_WORKER_GATE_H
-#define SWEEP_WORKER_GATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,5 +30,3 @@ bool gate_wanted(struct gate *gate); /* does a lane wait to be alone? Cheap */
  * memory. */
 void gate_enter_open(struct gate *gate);
 void gate_leave_open(struct gate *gate);
-
-#endif

@@ -5,7 +5,6 @@
 #include "base/os/clock.h"
 #include "base/text/json.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"

@@ -1,7 +1,6 @@
 /* lane_files.h - the checkpoint of a remote worker's trial: a file of its own, which travels from and to the
  * controller. Called by the lane's thread. */
-#ifndef SWEEP_WORKER_LANE_FILES_H
-#define SWEEP_WORKER_LANE_FILES_H
+#pragma once
 
 #include "base/status.h"
 
@@ -11,5 +10,3 @@ void lane_files_begin(struct lane *lane); /* the trial's paths become places of 
 enum status lane_files_send(struct lane *lane, struct error *err) MUST_USE; /* its checkpoint, chunk by chunk */
 enum status lane_files_fetch(struct lane *lane, struct error *err) MUST_USE; /* what it resumes from; waits */
 void lane_files_end(struct lane *lane); /* removes the file */
-
-#endif

@@ -2,9 +2,7 @@
 #include "sweep/worker/lane_messages.h"
 
 #include "base/os/clock.h"
-#include "base/text/json.h"
 #include "base/log.h"
-#include "base/status.h"
 #include "study/view/checkpoint_label.h"
 #include "study/version.h"
 #include "sweep/launch/proto.h"

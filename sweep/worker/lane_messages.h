@@ -1,6 +1,5 @@
 /* lane_messages.h - what a worker sends to its controller. Messages about a trial are built by its lane's thread. */
-#ifndef SWEEP_WORKER_LANE_MESSAGES_H
-#define SWEEP_WORKER_LANE_MESSAGES_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -19,5 +18,3 @@ void lane_send_metrics(struct lane *lane, const struct train_metrics *metrics); 
  * in its evaluation. The caller's. */
 cJSON *lane_result_json(struct lane *lane, const char *type, enum status trained, const struct train_result *result,
                         const struct eval_result *eval, const char *why);
-
-#endif

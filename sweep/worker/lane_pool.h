@@ -1,8 +1,7 @@
 /* lane_pool.h - the lanes of a worker process: threads that each train one trial at a time, all on the worker's one
  * device. What each thread may touch: the reader (main thread) puts messages into mailboxes and sets the flags stop and
  * checkpoint; a lane owns its session and whatever of its trial is not atomic; the heartbeat reads atomics. */
-#ifndef SWEEP_WORKER_LANE_POOL_H
-#define SWEEP_WORKER_LANE_POOL_H
+#pragma once
 
 #include <limits.h>
 #include <pthread.h>
@@ -118,5 +117,3 @@ void lane_pool_declare_lost(struct lane_pool *pool);
 /* A finished setup of the config in a message. */
 enum status lane_pool_read_config(const struct lane_pool *pool, const cJSON *message, struct setup **ret_setup,
                                   struct error *err) MUST_USE;
-
-#endif

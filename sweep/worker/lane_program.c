@@ -2,8 +2,6 @@
  * process trains.
  * Invariant: when the result is made nothing of the program is alive. */
 #include "sweep/worker/lane_program.h"
-
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "study/setup/setup.h"

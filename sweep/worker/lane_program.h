@@ -1,6 +1,5 @@
 /* lane_program.h - a trial of a lane that another program trains. Called by the lane's thread. */
-#ifndef SWEEP_WORKER_LANE_PROGRAM_H
-#define SWEEP_WORKER_LANE_PROGRAM_H
+#pragma once
 
 #include "base/text/json.h"
 
@@ -9,5 +8,3 @@ struct setup;
 
 /* Runs the program of a finished setup, reports on the way, and gives the result to send. message: the trial's "run". */
 cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *message);
-
-#endif

@@ -1,6 +1,5 @@
 /* session.h - a device and a trainer for a setup. struct session owns them until session_close; one thread. */
-#ifndef SWEEP_WORKER_SESSION_H
-#define SWEEP_WORKER_SESSION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ void session_warm_up(struct session *session, const struct setup *setup);
 void session_close(struct session *session);
 /* {"env": {"ms": 12.3, "percent": 4.5}, ...} */
 cJSON *session_profile_json(const double phase_s[PHASE_COUNT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* start_parts.h - where the time goes from the start of a process to its first iteration. */
-#ifndef SWEEP_WORKER_START_PARTS_H
-#define SWEEP_WORKER_START_PARTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ void start_parts_session(struct start_parts *parts, const struct session *sessio
 double start_parts_sum_s(const struct start_parts *parts);
 cJSON *start_parts_json(const struct start_parts *parts); /* {"process_s": 0.01, ...} */
 void start_parts_print(const struct start_parts *parts); /* one line to stdout: parts of a millisecond and more */
-
-#endif

@@ -1,8 +1,6 @@
 /* worker_limits.c - limits that a worker sets itself before it opens its device: cores, memory, and being the first
  * process that the kernel ends when the machine runs out of memory. */
 #include "sweep/worker/worker_limits.h"
-
-#include "base/text/json.h"
 #include "base/log.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* worker_limits.h - limits of a worker's cores and memory, set before its device opens. State of the process; a limit
  * that cannot be set is logged. */
-#ifndef SWEEP_WORKER_WORKER_LIMITS_H
-#define SWEEP_WORKER_WORKER_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@ void worker_limits_apply(const cJSON *open_message);
 /* The limit that a worker out of memory has met, and what to do about it: "sweep.worker_memory leaves it 60 MB" for
  * memory_bytes (0: none), else an inherited limit of address space. False: there is no limit. */
 bool worker_limits_explain(int64_t memory_bytes, char *buf, size_t size);
-
-#endif

@@ -2,11 +2,9 @@
 #include "base/text/json.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/fault.h"
 #include "base/mem.h"
 #include "base/rng.h"
 

@@ -1,6 +1,5 @@
 /* gp_test.h - shared by the tests of gp/: cmocka's includes and short builders of spaces and histories. */
-#ifndef TESTS_GP_GP_TEST_H
-#define TESTS_GP_GP_TEST_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -63,5 +62,3 @@ static inline struct space mixed_space(void)
     space.params[7] = param_of("train.momentum", SPACE_POW2, false, 0.1, 2.0);
     return space;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Activations are f32 on the CPU; with bf16 on the GPU the inputs are rounded to bf16 first, so that only the operation
  * itself is compared. Outputs begin as NaN (all bits set). On the GPU the operation runs three times from the same
  * start, the last time recorded and replayed, and has to leave the same bytes each time. */
-#ifndef TESTS_PARITY_H
-#define TESTS_PARITY_H
+#pragma once
 
 #include "tests/kernels/kern_test.h"
 
@@ -405,5 +404,3 @@ TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, con
     kern_close(parity.cpu);
     return failed;
 }
-
-#endif

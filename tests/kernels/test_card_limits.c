@@ -1,6 +1,5 @@
 /* test_card_limits.c - power limit and clock as the driver's library gives them; that library is fake_nvml.c, by
  * LD_LIBRARY_PATH. */
-#include <stdlib.h>
 
 #include "tests/unit_test.h"
 #include "kernels/card_limits.h"

@@ -1,6 +1,5 @@
 /* schema_v1.h - the tables as version 1 of the store had them; with the pragmas they make a file of the first release. */
-#ifndef TESTS_SCHEMA_V1_H
-#define TESTS_SCHEMA_V1_H
+#pragma once
 
 static const char schema_v1[] =
     "CREATE TABLE study ("
@@ -81,5 +80,3 @@ static const char schema_v1[] =
     "CREATE INDEX outbox_by_trial ON outbox (trial_id);";
 
 static const char schema_v1_pragmas[] = "PRAGMA application_id = 0x54524157; PRAGMA user_version = 1;";
-
-#endif

@@ -1,8 +1,7 @@
 /* store_test.h - a directory of its own for each test, and the shortest way to a study and trials in it.
  *
  * With TRAWL_TEST_STORE, which postgres.py sets, the store of each test is that database, emptied by TRAWL_TEST_CLEAR. */
-#ifndef TESTS_STORE_TEST_H
-#define TESTS_STORE_TEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -164,5 +163,3 @@ static inline struct trial_result result_make(double score, double cost_s)
     return (struct trial_result){
         .state = TRIAL_DONE, .score = score, .perf = 0.5, .cost_s = cost_s, .device_s = 0.25, .env_steps = 4096};
 }
-
-#endif

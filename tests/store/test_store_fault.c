@@ -11,8 +11,6 @@
 #include <sys/wait.h>
 
 #include <sqlite3.h>
-
-#include "base/fault.h"
 #include "base/mem.h"
 #include "base/rng.h"
 

@@ -1,6 +1,5 @@
 /* load_search.h - a config's text as a finished setup and its search, for the tests of study/. */
-#ifndef TESTS_STUDY_LOAD_SEARCH_H
-#define TESTS_STUDY_LOAD_SEARCH_H
+#pragma once
 
 #include <string.h>
 
@@ -28,5 +27,3 @@ static enum status load(const char *text, struct setup **ret_setup, struct searc
     }
     return rc;
 }
-
-#endif

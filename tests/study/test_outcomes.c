@@ -6,7 +6,6 @@
 
 #include "tests/unit_test.h"
 #include "base/mem.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/space/search_widen.h"
 #include "study/view/study_view.h"

@@ -1,7 +1,6 @@
 /* test_rounds.c - lists of games, and what the runs of a configuration on several games come to. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 #include "base/mem.h"

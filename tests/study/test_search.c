@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/fault.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/config/config.h"
@@ -21,7 +20,6 @@
 #include "study/view/study_view.h"
 #include "study/space/trial_check.h"
 #include "trainer/trainer.h"
-#include "web/track/track.h"
 #include "tests/check.h"
 #include "tests/study/load_search.h"
 

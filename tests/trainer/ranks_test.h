@@ -1,7 +1,6 @@
 /* ranks_test.h - what the tests of several devices share, on the CPU and on GPUs: trainings of many kinds, whether two are
  * as close as rounding allows, and a game that hangs. */
-#ifndef TESTS_RANKS_TEST_H
-#define TESTS_RANKS_TEST_H
+#pragma once
 
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
@@ -195,5 +194,3 @@ static inline uint64_t stuck_key(struct trainer *t)
     mem_free(states);
     return key;
 }
-
-#endif

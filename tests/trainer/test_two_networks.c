@@ -2,8 +2,6 @@
  * round; weights between the two stay 0 whatever trains them; and the last, shorter rollout of shuffled steps. */
 #include "trainer_test.h"
 
-#include <math.h>
-
 /* cartpole has one head of 2 choices. */
 static struct trainer *open_trainer(struct setup *s, int core, int value_net, int optimizer)
 {

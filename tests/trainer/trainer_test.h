@@ -1,6 +1,5 @@
 /* trainer_test.h - what the tests of trainer/ share: default settings out of the option tables, an opened CPU. */
-#ifndef TESTS_TRAINER_TEST_H
-#define TESTS_TRAINER_TEST_H
+#pragma once
 
 #include "trainer/trainer_priv.h"
 
@@ -156,5 +155,3 @@ static inline void check_holds_shorter(struct setup *s)
     trainer_destroy(whole);
     trainer_destroy(looked);
 }
-
-#endif

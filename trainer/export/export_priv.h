@@ -1,6 +1,5 @@
 /* export_priv.h - what the writers of trainer/export/ are given: a policy in host memory. */
-#ifndef TRAINER_EXPORT_EXPORT_PRIV_H
-#define TRAINER_EXPORT_EXPORT_PRIV_H
+#pragma once
 
 #include "base/text/strbuf.h"
 #include "trainer/trainer_priv.h"
@@ -20,5 +19,3 @@ void safetensors_write(const struct exported *e, struct strbuf *out);
 void onnx_write(const struct exported *e, struct strbuf *out);
 
 extern const char trawl_policy_h[]; /* the text of trawl_policy.h (made by embed_text.py) */
-
-#endif

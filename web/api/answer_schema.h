@@ -1,6 +1,5 @@
 /* answer_schema.h - what the answers of the API hold, for openapi.json. */
-#ifndef WEB_API_ANSWER_SCHEMA_H
-#define WEB_API_ANSWER_SCHEMA_H
+#pragma once
 
 #include "base/text/json.h"
 
@@ -8,5 +7,3 @@
  * it. */
 cJSON *answer_schema(const char *path);
 cJSON *answer_schema_failure(void); /* {"error", "hint"} */
-
-#endif

@@ -3,7 +3,6 @@
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "study/view/promise.h"
-#include "web/serve/answer_cache.h"
 #include "web/text/put.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
@@ -11,7 +10,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static double cost_of(const struct page_study *p, size_t i)
 {

@@ -7,7 +7,6 @@
 #include "study/view/export.h"
 #include "study/view/study_view.h"
 #include "web/api/trial_config.h"
-#include "web/serve/answer_cache.h"
 #include "web/text/put.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"

@@ -8,7 +8,6 @@
 #include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/view/promise.h"
-#include "web/serve/answer_cache.h"
 #include "web/text/put.h"
 #include "web/text/trial_field.h"
 #include "web/serve/request.h"
@@ -17,7 +16,6 @@
 #include "web/serve/data/page_study.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* ask_form.h - what the requests of ask/tell hold and what is answered, in one table: the controller checks requests by
  * it and /api/v1/openapi.json is written from it. Constant; any thread. */
-#ifndef WEB_API_ASK_FORM_H
-#define WEB_API_ASK_FORM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ extern const struct ask_form ask_forms[ASK_VERBS];
 enum ask_verb ask_verb_find(const char *verb);
 /* ST_USAGE names the field that is missing, unknown or of another type. null counts as absent. */
 enum status ask_body_check(enum ask_verb verb, const cJSON *body, struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* trial_config.h - a trial's config, value by value. Pure. */
-#ifndef WEB_API_TRIAL_CONFIG_H
-#define WEB_API_TRIAL_CONFIG_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -11,5 +10,3 @@ struct trial;
  * caller deletes. */
 enum status trial_config_rows(const struct trial *trial, const struct trial *against, cJSON **ret_rows,
                               struct error *err) MUST_USE;
-
-#endif

@@ -4,8 +4,7 @@
  * scheme, host or port, and at most 3 to the same one; credentials are headers of one request; a reply is at most
  * max_reply_bytes; an HTML page is never treated as JSON. Messages hold no header, no query and no user part of a
  * URL. */
-#ifndef WEB_HTTP_H
-#define WEB_HTTP_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -103,5 +102,3 @@ bool netrc_find(const char *host, char *ret_login, size_t login_size, char *ret_
 
 /* One key of a tracker's own ini file ("[default]" section of ~/.config/wandb/settings); false: not set. */
 bool track_ini_value(const char *path, const char *section, const char *key, char *ret_value, size_t size);
-
-#endif

@@ -7,8 +7,6 @@
 #include "base/text/duration.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define CANDIDATES_MAX 512
 

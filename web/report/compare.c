@@ -8,7 +8,6 @@
 #include "store/store.h"
 #include "study/findings/comparison.h"
 #include "study/view/study_view.h"
-#include "study/version.h"
 #include "web/report/report_priv.h"
 
 #include <math.h>

@@ -1,13 +1,10 @@
 /* figure_parallel.c - every trial as a line through its parameters, cost and score. The axes lie one below the other, so
  * that any number of them fits a column of a paper with their names in full size. */
 #include "web/report/report_priv.h"
-
-#include "study/view/promise.h"
 #include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #define ROW 40
 #define TOP 34

@@ -8,8 +8,6 @@
 #include "study/view/study_view.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void tex_value(struct strbuf *out, const char *text)

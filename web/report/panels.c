@@ -1,12 +1,9 @@
 /* panels.c - the small charts: hypervolume over trials, best score over cost spent, a strip per parameter. */
 #include "web/report/report_priv.h"
-
-#include "study/view/promise.h"
 #include "study/view/study_view.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #define PANEL_WIDTH 460
 #define PANEL_HEIGHT 240

@@ -12,8 +12,6 @@
 #include "study/view/resume_command.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* report.h - writes a report of a study: HTML, PDF, PNG, SVG, CSV or JSON (public face of web/report/).
  * A call reads the view, writes into `out`, and keeps nothing. Any thread. */
-#ifndef WEB_REPORT_REPORT_H
-#define WEB_REPORT_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ struct report_row { /* of a table with a column for each study; texts are borrow
 /* One self-contained page of several studies: their fronts in one chart, rows (n), and the differences of their configs. */
 enum status report_write_comparison(struct strbuf *out, const struct comparison *comparison,
                                     const struct report_row *rows, size_t n, struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* report_priv.h - what the files of the report share: the view (what is plotted, computed once), texts, drawing. */
-#ifndef WEB_REPORT_PRIV_H
-#define WEB_REPORT_PRIV_H
+#pragma once
 
 #include "base/text/human.h"
 #include "base/text/json.h"
@@ -140,5 +139,3 @@ enum status report_write_json(struct strbuf *out, const struct study_view *v, st
 enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err) MUST_USE;
 /* The trial's value of a searched parameter as text; "" when its params do not have it. params: parsed, may be NULL. */
 void report_param_text(struct strbuf *out, const cJSON *params, const char *key, bool for_people);
-
-#endif

@@ -2,7 +2,6 @@
 #include "web/report/report_priv.h"
 
 #include "base/text/duration.h"
-#include "base/text/words.h"
 #include "study/view/study_view.h"
 
 #include <math.h>

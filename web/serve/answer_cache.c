@@ -8,7 +8,6 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 
 #include <microhttpd.h>

@@ -2,8 +2,7 @@
  * An answer is counted by its references: answer_create, cache_find and cache_keep hold one each, answer_release gives
  * one back; nothing changes it once it is in the cache. The cache has a lock of its own and may be used by any thread.
  * A full cache keeps less; that is no failure. */
-#ifndef WEB_SERVE_ANSWER_CACHE_H
-#define WEB_SERVE_ANSWER_CACHE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,5 +41,3 @@ void cache_init(struct cache *cache);
 void cache_free(struct cache *cache);
 struct answer *cache_find(struct cache *cache, const char *key, int64_t version); /* a reference, or NULL */
 void cache_keep(struct cache *cache, const char *key, struct answer *answer);
-
-#endif

@@ -7,17 +7,13 @@
 #include "web/serve/events.h"
 
 #include "base/os/clock.h"
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/text/put.h"
 #include "web/serve/serve_priv.h"
-
-#include <microhttpd.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define RING 1024

@@ -1,7 +1,6 @@
 /* events.h - server-sent events: one ring of events, read by any number of streams.
  * Publishing never waits for a client. Any thread may call; the ring has a lock of its own. */
-#ifndef WEB_SERVE_EVENTS_H
-#define WEB_SERVE_EVENTS_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void events_end(struct events *events); /* every stream ends */
 struct MHD_Response *events_response(struct events *events, struct MHD_Connection *connection, const char *study,
                                      const char *last_id, const char *program, int64_t version,
                                      const char *store_error);
-
-#endif

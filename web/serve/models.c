@@ -11,7 +11,6 @@
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "web/serve/events.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/study_model.h"

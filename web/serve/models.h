@@ -1,8 +1,7 @@
 /* models.h - the Gaussian process models of the studies, computed by one thread of their own.
  * Entries belong to struct models and are read between models_lock and models_unlock; a model is destroyed when a newer
  * one of its study replaces it. A study whose model failed has the reason in `note`. */
-#ifndef WEB_SERVE_MODELS_H
-#define WEB_SERVE_MODELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ enum model_state models_lock(struct models *models, const char *study, int64_t v
 void models_unlock(struct models *models);
 /* State and version of a study's model; asks for a newer one when it is due. */
 enum model_state models_peek(struct models *models, const char *study, int64_t version, int64_t *ret_model_version);
-
-#endif

@@ -1,7 +1,6 @@
 /* play_child.h - a policy that plays a library's game in a child process, `trawl env play`: a line there is a decision, a
  * line back is its picture and its numbers. One thread. */
-#ifndef WEB_SERVE_PLAY_CHILD_H
-#define WEB_SERVE_PLAY_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void play_child_close(struct play_child *child); /* NULL is fine */
 void play_child_size(const struct play_child *child, double *ret_width, double *ret_height);
 enum status play_child_step(struct play_child *child, struct strbuf *draw, struct player_frame *ret_frame,
                             struct error *err) MUST_USE;
-
-#endif

@@ -8,7 +8,6 @@
 #include "base/text/base64.h"
 #include "base/os/clock.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/text/put.h"
@@ -16,9 +15,6 @@
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-
-#include <microhttpd.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

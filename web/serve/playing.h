@@ -1,8 +1,7 @@
 /* playing.h - streams in which a trial's policy plays its game, one thread for each.
  * A stream owns its policy and ends with its client, or with plays_end. A missing trial or checkpoint is
  * play_response's status; what fails later ends the stream with a message in it. */
-#ifndef WEB_SERVE_PLAYING_H
-#define WEB_SERVE_PLAYING_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -24,5 +23,3 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
 struct strbuf;
 enum status play_record(struct serve *s, const char *study, int64_t trial, int n_frames, struct strbuf *out,
                         struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* policy_play.h - a trial's policy playing its game, drawn. A play owns all it needs; one thread at a time. */
-#ifndef WEB_SERVE_POLICY_PLAY_H
-#define WEB_SERVE_POLICY_PLAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ enum status policy_play_step(struct policy_play *play, struct strbuf *draw, stru
  * plays it by itself. ST_NOTFOUND: a game of a library, or frames that are stacked. */
 enum status policy_play_export(struct policy_play *play, struct strbuf *policy, struct strbuf *settings,
                                struct error *err) MUST_USE;
-
-#endif

@@ -6,10 +6,6 @@
 #include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/words.h"
-
-#include <ctype.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

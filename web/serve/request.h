@@ -1,7 +1,6 @@
 /* request.h - what comes in over HTTP, taken apart and judged: path, query, Host, Origin, cookie, token.
  * Pure functions over texts: no socket, no clock, no state; anything may be in them (tests/fuzz/fuzz_request.c). */
-#ifndef WEB_SERVE_REQUEST_H
-#define WEB_SERVE_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool token_equal(const char *a, const char *b);
 bool accepts_gzip(const char *header);
 /* Does an If-None-Match header hold this entity tag (with its quotes)? Weak ones match. */
 bool etag_matches(const char *header, const char *etag);
-
-#endif

@@ -3,14 +3,10 @@
 #include "web/serve/routes.h"
 
 #include "base/text/num.h"
-#include "base/status.h"
 #include "web/serve/events.h"
 #include "web/serve/playing.h"
-#include "web/serve/request.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
-
-#include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* routes.h - the table of paths, and the functions that answer them.
  * A route_fn writes its body into `out` and sets the headers in r->answer; what it fails with becomes a status of HTTP
  * and a JSON message. r and all that it points to are the caller's. */
-#ifndef WEB_SERVE_ROUTES_H
-#define WEB_SERVE_ROUTES_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ extern const struct asset serve_assets[];
 extern const size_t serve_n_assets;
 const struct asset *asset_find(const char *name); /* NULL: none */
 char *asset_text(const struct asset *asset); /* (n_plain) the caller's; NULL: it is broken */
-
-#endif

@@ -4,7 +4,6 @@
 
 #include "base/os/clock.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"

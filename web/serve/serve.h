@@ -1,8 +1,7 @@
 /* serve.h - an HTTP server with pages and an API over a store (public face of web/serve/).
  * The caller owns the settings and their texts until serve_destroy; the server has its own threads and connections to the
  * store, which it only reads. */
-#ifndef WEB_SERVE_SERVE_H
-#define WEB_SERVE_SERVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ const char *serve_token(const struct serve *serve); /* "": none needed */
 /* In place of the token, for one browser and once: another user of the machine may see the command that opens it. */
 const char *serve_ticket(const struct serve *serve);
 enum status serve_make_token(char token[SERVE_TOKEN_MAX], struct error *err) MUST_USE; /* random */
-
-#endif

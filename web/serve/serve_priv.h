@@ -5,8 +5,7 @@
  * modeller (models.c), one for each policy that plays (playing.c). Locks, never two at a time: `data` (the studies as
  * last read; the watcher writes, all read), `cache.lock`, `events.lock`, `readers.lock`, `models.lock`,
  * `conns.lock`. */
-#ifndef WEB_SERVE_SERVE_PRIV_H
-#define WEB_SERVE_SERVE_PRIV_H
+#pragma once
 
 #include <limits.h>
 #include <microhttpd.h>
@@ -107,5 +106,3 @@ enum status serve_http_start(struct serve *s, int listen_fd, bool is_v6, struct 
 enum status watch_start(struct serve *s, struct error *err) MUST_USE; /* has looked once when it returns */
 void watch_once(struct serve *s); /* looks, without a thread: what was read stays */
 void watch_stop(struct serve *s);
-
-#endif

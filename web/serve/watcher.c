@@ -18,7 +18,6 @@
 #include "store/store.h"
 #include "study/view/promise.h"
 #include "web/serve/events.h"
-#include "web/text/put.h"
 #include "web/serve/data/page_study.h"
 
 #include <errno.h>

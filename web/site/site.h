@@ -1,8 +1,7 @@
 /* site.h - `trawl report --site`: studies as a folder of files that any web server, or the disk alone, shows with the
  * pages of `trawl serve`, read-only. The folder needs no server: data are scripts that the pages load, and addresses
  * follow a '#'. */
-#ifndef WEB_SITE_SITE_H
-#define WEB_SITE_SITE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ struct site_written {
  * ST_EXISTS: the folder holds something else. */
 enum status site_write(const struct site_settings *settings, struct site_written *ret_written,
                        struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* site_priv.h - what the files of web/site/ share: a site that is being written. */
-#ifndef WEB_SITE_SITE_PRIV_H
-#define WEB_SITE_SITE_PRIV_H
+#pragma once
 
 #include <limits.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ cJSON *site_json(struct site *w, const char *tail);
 
 /* Pages and data of all its trials; front: a JSON answer to /front, study: to the study itself. */
 enum status site_trials(struct site *w, const cJSON *study, const cJSON *front, struct error *err) MUST_USE;
-
-#endif

@@ -2,7 +2,6 @@
 #include "web/text/put.h"
 
 #include "base/text/human.h"
-#include "base/text/json.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"

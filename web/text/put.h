@@ -1,8 +1,7 @@
 /* put.h - JSON and markup written straight into a text: a list of 10,000 trials needs no tree.
  * The formats are printf's, which the compiler checks; each value is written as the language has it, so that no name of a
  * study can become markup. A failed append breaks the strbuf; strbuf_status reports it once, at the writer's end. */
-#ifndef WEB_TEXT_PUT_H
-#define WEB_TEXT_PUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void put_xml(struct strbuf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* LaTeX: %s text, escaped; %e a number, in math mode; "--": unknown.
  *   %lld, %zu, %d as usual */
 void put_tex(struct strbuf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-#endif

@@ -1,6 +1,5 @@
 /* trial_field.h - what the store keeps of every trial, by name: one table for lists, reports and their CSV. */
-#ifndef WEB_TEXT_TRIAL_FIELD_H
-#define WEB_TEXT_TRIAL_FIELD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ double trial_field_number(const struct trial_field *field,
                           const struct trial *trial); /* of all but texts; NaN: unknown */
 /* As JSON; null where it is not known. */
 void put_trial_field(struct strbuf *out, const struct trial_field *field, const struct trial *trial);
-
-#endif

@@ -8,7 +8,6 @@
 #include "web/track/mlflow.h"
 
 #include "base/log.h"
-#include "base/mem.h"
 
 #include <stdio.h>
 #include <string.h>

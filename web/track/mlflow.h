@@ -1,6 +1,5 @@
 /* mlflow.h - types and functions shared by the files of the MLflow client. */
-#ifndef WEB_TRACK_MLFLOW_H
-#define WEB_TRACK_MLFLOW_H
+#pragma once
 
 #include "web/track/track_util.h"
 
@@ -71,5 +70,3 @@ void mlflow_batch_send(struct mlflow *m, struct track_run *run, struct track_rep
 bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *reply);
 /* A key as MLflow allows it: other characters become _xHH_, and different keys stay different. */
 void mlflow_key(struct strbuf *sb, const char *key);
-
-#endif

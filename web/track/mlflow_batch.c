@@ -6,8 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "web/track/mlflow.h"
-
-#include <stdio.h>
 #include <string.h>
 
 #define TEXT_MAX (MLFLOW_BODY_MAX)

@@ -27,8 +27,7 @@
  *   "file"     {name, mime, text}                  a small file: front.svg, report.html; the newest of a name counts
  *   "study_end" {reason, trials}                   the controller ended
  * Unknown types are skipped by trackers. */
-#ifndef WEB_TRACK_H
-#define WEB_TRACK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -188,5 +187,3 @@ void uploader_wake(struct uploader *uploader);
 void uploader_counts(struct uploader *uploader, struct upload_counts *ret_counts);
 /* Sends rows for at most `seconds`, then ends the threads. *ret_counts: the final counts. NULL is fine. */
 void uploader_close(struct uploader *uploader, double seconds, struct upload_counts *ret_counts);
-
-#endif

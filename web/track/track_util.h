@@ -1,6 +1,5 @@
 /* track_util.h - helpers of the trackers' clients: texts of JSON with exact numbers, logins, flat configs, requests. */
-#ifndef WEB_TRACK_UTIL_H
-#define WEB_TRACK_UTIL_H
+#pragma once
 
 #include "base/text/json.h"
 #include "web/http/http.h"
@@ -88,5 +87,3 @@ struct track_front_name {
 };
 extern const struct track_front_name track_front_names[];
 extern const struct track_front_name track_result_names[]; /* for a "result" row: "result/score" */
-
-#endif

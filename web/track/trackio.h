@@ -1,6 +1,5 @@
 /* trackio.h - types and functions shared by the files of the Trackio client. */
-#ifndef WEB_TRACK_TRACKIO_H
-#define WEB_TRACK_TRACKIO_H
+#pragma once
 
 #include "web/track/track_util.h"
 
@@ -31,5 +30,3 @@ bool trackio_add_row(struct trackio *t, struct track_run *run, const struct trac
 /* The body of bulk_alert for a trial that failed or was lost: Trackio has no state of a run. False: there is nothing to
  * alert of. */
 bool trackio_make_alert(struct trackio *t, const struct track_run *run, const struct track_row *row);
-
-#endif

@@ -11,7 +11,6 @@
 #include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "web/track/track_util.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* upload_priv.h - types shared by uploader.c (life, counts) and upload_feed.c (one tracker's thread). */
-#ifndef WEB_UPLOAD_PRIV_H
-#define WEB_UPLOAD_PRIV_H
+#pragma once
 
 #include <pthread.h>
 
@@ -91,5 +90,3 @@ int64_t batch_cut_at_attempt(struct batch *batch);
 /* Removes rows that the tracker does not get. */
 void batch_choose(struct batch *batch, int64_t last_step, int64_t thin_ms);
 void batch_free(struct batch *batch);
-
-#endif

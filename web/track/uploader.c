@@ -7,8 +7,6 @@
 #include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* wandb.h - types and functions shared by the files of the W&B client. */
-#ifndef WEB_TRACK_WANDB_H
-#define WEB_TRACK_WANDB_H
+#pragma once
 
 #include "web/track/track_util.h"
 
@@ -77,5 +76,3 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
 const char *wandb_run_id(const struct track_run *run);
 int64_t wandb_state_i64(const struct track_run *run, const char *key, int64_t otherwise);
 void wandb_state_set_i64(struct track_run *run, const char *key, int64_t value);
-
-#endif

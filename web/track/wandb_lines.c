@@ -5,7 +5,6 @@
 #include "web/track/wandb.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void remember(cJSON *summary, const char *key, const cJSON *value)
 {

@@ -1,6 +1,5 @@
 /* bench.h - shared by the files of `trawl bench`. struct bench owns its setup and run; one thread. */
-#ifndef SWEEP_CMD_BENCH_BENCH_H
-#define SWEEP_CMD_BENCH_BENCH_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -29,5 +28,3 @@ void bench_add_machine(cJSON *json, const char *device);
 
 enum status bench_env(const struct bench *bench, struct error *err) MUST_USE;
 enum status bench_train(struct bench *bench, struct error *err) MUST_USE;
-
-#endif

@@ -12,7 +12,6 @@
 #include "sweep/cmd/commands.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* Shape of a game by its default settings. */
 static enum status default_shape(const struct env_def *env, struct env_shape *ret_shape, struct error *err)

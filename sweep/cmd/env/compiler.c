@@ -1,7 +1,5 @@
 /* compiler.c - a compiler's command line, and running it. */
 #include "sweep/cmd/env/compiler.h"
-
-#include "base/os/file.h"
 #include "base/mem.h"
 #include "base/text/strbuf.h"
 

@@ -1,6 +1,5 @@
 /* compiler.h - a compiler's command line, and running it. One thread. */
-#ifndef SWEEP_CMD_ENV_COMPILER_H
-#define SWEEP_CMD_ENV_COMPILER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ void compiler_add_flags(struct compiler *c, const char *words, const char *lette
 /* log: a file for what it prints, shown where it fails; NULL: it prints to our stderr. */
 enum status compiler_run(struct compiler *c, const char *log, struct error *err) MUST_USE;
 void compiler_free(struct compiler *c); /* also one without words */
-
-#endif

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
-#include "envs/plugin/describe.h"
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/env/env_check_gpu.h"
@@ -19,7 +18,6 @@
 #include "sweep/worker/worker_limits.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

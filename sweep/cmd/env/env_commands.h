@@ -1,6 +1,5 @@
 /* env_commands.h - `trawl env new|build|check|describe|play`: games of the user's own, from nothing to a library. */
-#ifndef SWEEP_CMD_ENV_ENV_COMMANDS_H
-#define SWEEP_CMD_ENV_ENV_COMMANDS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -14,5 +13,3 @@ enum status env_keep_stdout(FILE **ret_out, struct error *err) MUST_USE;
 /* env_puffer.c: writes folder/puffer_game.h for a game in the folder dir: its name and its options, found in its
  * binding.c, with the defaults of the config of PufferLib's tree that it lies in, if it lies in one. */
 enum status env_puffer_write(const char *dir, const char *name, const char *folder, struct error *err) MUST_USE;
-
-#endif

@@ -1,7 +1,6 @@
 /* env_nvcc.h - the GPU half of `trawl env build`: a game's header compiled by nvcc, with the device code of this program's
  * own games around it (kernels/cuda/play/library_device.cuh). One thread. */
-#ifndef SWEEP_CMD_ENV_ENV_NVCC_H
-#define SWEEP_CMD_ENV_ENV_NVCC_H
+#pragma once
 
 #include <limits.h>
 
@@ -16,5 +15,3 @@ enum status env_nvcc_compile(const char *nvcc, const char *header, const char *n
 /* FOLDER/glue.o and FOLDER/device.o become a library, with a CUDA runtime of its own inside. */
 enum status env_nvcc_link(const char *nvcc, const char *folder, const char *out, const char *flags,
                           struct error *err) MUST_USE;
-
-#endif

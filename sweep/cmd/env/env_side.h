@@ -1,7 +1,6 @@
 /* env_side.h - a batch of a game with all tensors of a step, for `trawl env check`: the rows lie between bytes that
  * nothing may write. Owned by env_side_close; one thread. */
-#ifndef SWEEP_CMD_ENV_ENV_SIDE_H
-#define SWEEP_CMD_ENV_ENV_SIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct env_largest { /* of all observations, by size */
 bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *largest);
 /* Which rows of a differ from the same rows of b, which has as many instances or more; NULL: none. */
 const char *env_side_differs(const struct env_side *a, const struct env_side *b);
-
-#endif

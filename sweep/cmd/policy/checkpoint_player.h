@@ -1,6 +1,5 @@
 /* checkpoint_player.h - a checkpoint's policy on one game of its own, on the CPU: what an export and a video begin with. */
-#ifndef SWEEP_CMD_POLICY_CHECKPOINT_PLAYER_H
-#define SWEEP_CMD_POLICY_CHECKPOINT_PLAYER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct checkpoint_player {
 enum status checkpoint_player_open(struct checkpoint_player *p, const char *checkpoint, int64_t seed, bool greedy,
                                    struct error *err) MUST_USE;
 void checkpoint_player_close(struct checkpoint_player *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* export_policy.h - `trawl export CHECKPOINT`: its policy for other programs. */
-#ifndef SWEEP_CMD_POLICY_EXPORT_POLICY_H
-#define SWEEP_CMD_POLICY_EXPORT_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ enum status export_policy(const char *checkpoint, const char *format, const char
 
 /* Does the format, or without one the path's suffix, ask for a policy? */
 bool export_asks_policy(const char *format, const char *path);
-
-#endif

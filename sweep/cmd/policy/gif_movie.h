@@ -1,7 +1,6 @@
 /* gif_movie.h - frames as an animated GIF in memory, by giflib: 256 colours, made of the pictures' own and of the steps
  * between each two of them, which smooth edges have. Only what differs from the frame before is written. */
-#ifndef SWEEP_CMD_POLICY_GIF_MOVIE_H
-#define SWEEP_CMD_POLICY_GIF_MOVIE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ enum status gif_movie_create(struct gif_movie **ret_gif, struct strbuf *out, int
 enum status gif_movie_add(struct gif_movie *gif, const uint32_t *pixels, struct error *err) MUST_USE;
 enum status gif_movie_finish(struct gif_movie *gif, struct error *err) MUST_USE; /* out is whole */
 void gif_movie_destroy(struct gif_movie *gif); /* NULL is fine */
-
-#endif

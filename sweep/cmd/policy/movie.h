@@ -1,7 +1,6 @@
 /* movie.h - frames of one size into a file: a GIF by giflib, an MP4 by the program ffmpeg. The file is whole or not
  * there. One thread. */
-#ifndef SWEEP_CMD_POLICY_MOVIE_H
-#define SWEEP_CMD_POLICY_MOVIE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ enum status movie_add(struct movie *movie, const uint32_t *pixels, struct error 
 /* Writes the rest and closes it; destroy alone leaves no file. */
 enum status movie_finish(struct movie *movie, struct error *err) MUST_USE;
 void movie_destroy(struct movie *movie); /* NULL is fine */
-
-#endif

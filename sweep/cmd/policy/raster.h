@@ -1,6 +1,5 @@
 /* raster.h - a game's picture as pixels, drawn by cairo in the pages' light colours. Owns its pixels; one thread. */
-#ifndef SWEEP_CMD_POLICY_RASTER_H
-#define SWEEP_CMD_POLICY_RASTER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ const uint32_t *raster_pixels(const struct raster *raster, int *ret_width, int *
 
 /* 0x00RRGGBB of the roles that pictures have. */
 extern const uint32_t raster_colours[ENV_COLOURS];
-
-#endif

@@ -1,6 +1,5 @@
 /* video.h - `trawl eval --video`: a checkpoint's policy in its game, as a film. */
-#ifndef SWEEP_CMD_POLICY_VIDEO_H
-#define SWEEP_CMD_POLICY_VIDEO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct video_settings {
 enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err) MUST_USE;
 /* The first episode, or as much of it as `steps` are. */
 enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err) MUST_USE;
-
-#endif

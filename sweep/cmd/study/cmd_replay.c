@@ -8,7 +8,6 @@
 #include "sweep/proposals/replay.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct tally {
     int64_t n[REPLAY_OUTCOMES];

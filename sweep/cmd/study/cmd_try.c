@@ -6,7 +6,6 @@
 #include "base/text/words.h"
 #include "gp/gp.h"
 #include "study/view/export.h"
-#include "study/program/program_settings.h"
 #include "study/space/search.h"
 #include "study/view/study_view.h"
 #include "sweep/cli.h"

@@ -3,7 +3,6 @@
 
 #include "base/os/file.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "study/exchange/csv.h"

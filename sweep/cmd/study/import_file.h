@@ -1,6 +1,5 @@
 /* import_file.h - trials of a file as rows. One thread. */
-#ifndef SWEEP_CMD_STUDY_IMPORT_FILE_H
-#define SWEEP_CMD_STUDY_IMPORT_FILE_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -15,5 +14,3 @@ void import_file_free(struct import_file *file);
  * or a folder of them. */
 enum status import_file_read(const char *path, const char *from, struct import_file *ret_file,
                              struct error *err) MUST_USE;
-
-#endif

@@ -3,10 +3,8 @@
 #include "sweep/cmd/study/import_row.h"
 
 #include "base/hash.h"
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/exchange/puffer_log.h"

@@ -1,6 +1,5 @@
 /* import_row.h - a trial of a file as the body of a request that adds it. One thread. */
-#ifndef SWEEP_CMD_STUDY_IMPORT_ROW_H
-#define SWEEP_CMD_STUDY_IMPORT_ROW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ enum status import_row_body(const struct study_view *view, const cJSON *row, con
 bool import_row_is_branch(const cJSON *row, int64_t *ret_number);
 /* A text of the row; NULL: none. */
 const char *import_row_text(const cJSON *row, const char *column);
-
-#endif

@@ -2,14 +2,10 @@
 #include "sweep/control/ask/ask_forward.h"
 
 #include "base/os/clock.h"
-#include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "sweep/control/ask/ask_request.h"
 #include "sweep/control/socket/control_client.h"
 #include "web/api/ask_form.h"
-
-#include <string.h>
 #include <unistd.h>
 
 #define SHORT_WAIT_S 0.25 /* longer ones are for the client */

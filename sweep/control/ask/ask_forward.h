@@ -1,7 +1,6 @@
 /* ask_forward.h - a request of ask/tell on its way to the controller of a store: what `trawl serve --control` and a
  * `trawl agent` on the same machine call. Any thread. */
-#ifndef SWEEP_CONTROL_ASK_FORWARD_H
-#define SWEEP_CONTROL_ASK_FORWARD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
 #define FORWARD_WAIT_S 2.0
 enum status ask_forward(const char *store_path, const char *verb, const char *study, int64_t trial, const cJSON *body,
                         cJSON **ret_answer, struct error *err) MUST_USE;
-
-#endif

@@ -2,11 +2,8 @@
  * Invariant: a point that is taken is one that a proposal could be: in range, whole where it must be, and one that the
  * trainer's own check takes. A trial that was trained elsewhere needs only the range. */
 #include "sweep/control/ask/ask_points.h"
-
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"

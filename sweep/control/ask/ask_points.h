@@ -1,6 +1,5 @@
 /* ask_points.h - trials whose values a person or another program chooses: enqueue and add. The scheduler's thread. */
-#ifndef SWEEP_CONTROL_ASK_POINTS_H
-#define SWEEP_CONTROL_ASK_POINTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ enum status ask_add_check(const struct search *search, const cJSON *body, struct
 /* Queues a trial of a study of the store at params, as the next to run, whoever serves the study. */
 enum status ask_points_queue(struct store *store, const char *study, const cJSON *params, int64_t *ret_number,
                              struct error *err) MUST_USE;
-
-#endif

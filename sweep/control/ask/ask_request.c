@@ -3,10 +3,8 @@
 #include "sweep/control/ask/ask_request.h"
 
 #include "base/os/clock.h"
-#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"

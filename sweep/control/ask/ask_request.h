@@ -1,7 +1,6 @@
 /* ask_request.h - ask/tell: the requests of clients that train elsewhere, answered by the running controller
  * (docs/decisions/0013-leases.md). The scheduler's thread. */
-#ifndef SWEEP_CONTROL_ASK_REQUEST_H
-#define SWEEP_CONTROL_ASK_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ struct store;
 #define ASK_COMMAND "trial"
 enum status ask_request(struct store *store, struct scheduler *sched, bool waiting /* studies wait their turn */,
                         const cJSON *request, cJSON *answer, struct error *err) MUST_USE;
-
-#endif

@@ -2,11 +2,8 @@
 #include "sweep/control/ask/ask_trial.h"
 
 #include "base/config/config.h"
-#include "base/text/json.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "study/program/program_command.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/leases.h"

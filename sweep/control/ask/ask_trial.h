@@ -1,6 +1,5 @@
 /* ask_trial.h - a leased trial as its client gets it, and its result as it comes back. Plain values; one thread. */
-#ifndef SWEEP_CONTROL_ASK_TRIAL_H
-#define SWEEP_CONTROL_ASK_TRIAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
  * needed. The texts of the result are the body's. */
 enum status ask_result_read(const cJSON *body, const char *verb, enum search_cost kind, double elapsed_s,
                             struct trial_result *ret_result, struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* control_apply.h - what the commands on a study do to its row. Texts are written into the caller's buffers. One thread. */
-#ifndef SWEEP_CONTROL_CONTROL_APPLY_H
-#define SWEEP_CONTROL_CONTROL_APPLY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ struct study;
  * to date, and its controller acts on that. ST_USAGE when the command makes no sense in the study's state. */
 enum status control_command_apply(struct store *store, const struct control_command *command, struct study *study,
                                   char *ret_text, size_t size, struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* control_command.h - the commands on a study, and their JSON. A command is a plain value. One thread. */
-#ifndef SWEEP_CONTROL_CONTROL_COMMAND_H
-#define SWEEP_CONTROL_CONTROL_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,4 +47,3 @@ cJSON *control_command_to_json(const struct control_command *command);
 /* Checks every field: a socket may deliver anything. */
 enum status control_command_from_json(const cJSON *json, struct control_command *ret_command,
                                       struct error *err) MUST_USE;
-#endif

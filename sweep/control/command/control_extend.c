@@ -5,11 +5,8 @@
  * stopped in the middle. Its score, cost and steps are those of the whole training.
  * Invariant: the checkpoint is on the disk before the row that names it. */
 #include "sweep/control/command/control_extend.h"
-
-#include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/space/branches.h"
 #include "study/view/checkpoint_label.h"

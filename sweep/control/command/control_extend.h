@@ -1,7 +1,6 @@
 /* control_extend.h - a finished trial continues as a new one, from its kept checkpoint to more steps. One thread, that
  * of the store's writer. */
-#ifndef SWEEP_CONTROL_CONTROL_EXTEND_H
-#define SWEEP_CONTROL_CONTROL_EXTEND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ struct study;
  * why. */
 enum status control_extend(struct store *store, const struct study *study, int64_t number, const char *steps,
                            char *ret_text, size_t size, struct error *err) MUST_USE;
-
-#endif

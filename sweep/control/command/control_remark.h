@@ -1,6 +1,5 @@
 /* control_remark.h - commands that change no run: drop, rename, note, tag, rm, and removing what is in the trash. */
-#ifndef SWEEP_CONTROL_CONTROL_REMARK_H
-#define SWEEP_CONTROL_CONTROL_REMARK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ struct study;
 /* As control_command_apply. Of rename, rm and purge: no controller runs the study. */
 enum status control_remark_apply(struct store *store, const struct control_command *command, struct study *study,
                                  char *ret_text, size_t size, struct error *err) MUST_USE;
-
-#endif

@@ -4,7 +4,6 @@
 #include "sweep/control/command/control_send.h"
 
 #include "base/text/json.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "sweep/cli.h"

@@ -1,6 +1,5 @@
 /* control_send.h - sends commands on a study. One thread. */
-#ifndef SWEEP_CONTROL_CONTROL_SEND_H
-#define SWEEP_CONTROL_CONTROL_SEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ const char *control_note(const struct control_command *command, const char *stor
 /* control_carry_out after a check of the command; prints what was done. */
 enum status control_send(const char *store_path, const struct control_command *command, bool as_json,
                          struct error *err) MUST_USE;
-
-#endif

@@ -3,10 +3,7 @@
 #include "sweep/control/command/submit.h"
 
 #include "base/config/config.h"
-#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/status.h"
-#include "store/store.h"
 #include "study/space/branches.h"
 #include "study/setup/limits.h"
 #include "study/space/search.h"

@@ -1,7 +1,6 @@
 /* submit.h - a new study on its way into a store, maybe through another process. A submission owns its strings
  * (submission_free); one thread. A config or limit that cannot be right is ST_CONFIG or ST_USAGE. */
-#ifndef SWEEP_CONTROL_SUBMIT_H
-#define SWEEP_CONTROL_SUBMIT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
 enum status submission_store(struct store *store, struct submission *submission, struct error *err) MUST_USE;
 /* ST_USAGE, with what makes a name; where it was given: "sweep: --name". */
 enum status study_name_check(const char *where, const char *name, struct error *err) MUST_USE;
-
-#endif

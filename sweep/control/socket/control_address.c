@@ -3,12 +3,9 @@
 #include "sweep/control/socket/control_address.h"
 
 #include "base/hash.h"
-#include "base/status.h"
-#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* control_address.h - where the controller of a store listens: the same addresses for server and client. Plain values,
  * nothing is owned; any thread. */
-#ifndef SWEEP_CONTROL_CONTROL_ADDRESS_H
-#define SWEEP_CONTROL_CONTROL_ADDRESS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ bool control_address_connect(const struct control_address *address, int fd);
  * from that path in $XDG_RUNTIME_DIR; the same as an abstract name. */
 enum status control_addresses(const char *store_path, struct control_address ret_addresses[CONTROL_ADDRESSES],
                               size_t *ret_n, struct error *err) MUST_USE;
-
-#endif

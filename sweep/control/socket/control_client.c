@@ -1,12 +1,8 @@
 /* control_client.c - one request to the controller of a store, and its answer.
  * Invariant: it waits at most ANSWER_S, or the caller's limit, for the controller. */
 #include "sweep/control/socket/control_client.h"
-
-#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
-#include "store/store.h"
 #include "sweep/control/socket/control_address.h"
 #include "sweep/signals.h"
 

@@ -4,8 +4,7 @@
  * One request is one line of JSON, {"command": "pause", "study": "first", ...}; the answer is one line, {"ok": true,
  * "text": "...", ...} or {"ok": false, "status": "notfound", "error": "..."}. The call waits for a few seconds at most;
  * any thread. */
-#ifndef SWEEP_CONTROL_CONTROL_CLIENT_H
-#define SWEEP_CONTROL_CONTROL_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ enum status control_call(const char *store_path, cJSON *request, cJSON **ret_ans
 /* The same with a wait of at most patience_s. */
 enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
                                 bool *ret_reached, struct error *err) MUST_USE;
-
-#endif

@@ -4,12 +4,8 @@
  * the sender gets an error and is dropped; (4) a new client is always accepted: when all places are taken, it gets the
  * place of the client that has been silent for longest. */
 #include "sweep/control/socket/control_server.h"
-
-#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
-#include "store/store.h"
 #include "sweep/control/socket/control_address.h"
 
 #include <errno.h>

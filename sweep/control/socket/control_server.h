@@ -1,7 +1,6 @@
 /* control_server.h - the controller's side of the socket beside the store. It owns its clients' connections; one
  * thread, and no call waits. A client that fails is dropped and is no error of the server. */
-#ifndef SWEEP_CONTROL_CONTROL_SERVER_H
-#define SWEEP_CONTROL_CONTROL_SERVER_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/status.h"
@@ -22,5 +21,3 @@ void control_server_serve(struct control_server *server);
 /* The answer to one request that came another way; mem_free, with space for one more byte in the NUL's place. */
 char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t n);
 const char *control_server_address(const struct control_server *server); /* for messages */
-
-#endif

@@ -8,8 +8,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/sched_study.h"

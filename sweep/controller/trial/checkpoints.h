@@ -1,8 +1,7 @@
 /* checkpoints.h - checkpoints from which trials resume, and those of finished trials that are kept. The files are
  * written by workers and removed here, by the scheduler's thread. A failure that only costs time is logged, not
  * returned. */
-#ifndef SWEEP_CONTROLLER_CHECKPOINTS_H
-#define SWEEP_CONTROLLER_CHECKPOINTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void checkpoints_end(const struct sched_study *ss); /* removes it when it is emp
 enum status checkpoint_to_resume(struct store *store, const char *study, const struct trial *trial,
                                  int64_t earlier_attempts, bool *ret_there, struct error *err) MUST_USE;
 enum status checkpoints_prune(const struct sched_study *ss, struct error *err) MUST_USE; /* after a trial has ended */
-
-#endif

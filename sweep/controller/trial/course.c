@@ -3,7 +3,6 @@
 #include "sweep/controller/trial/course.h"
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "study/space/branches.h"
 #include "study/space/search.h"

@@ -1,6 +1,5 @@
 /* course.h - what a program reports on its way, as branches of its run (sweep.branches_length). The scheduler's thread. */
-#ifndef SWEEP_CONTROLLER_COURSE_H
-#define SWEEP_CONTROLLER_COURSE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ enum status course_take(struct sched_study *ss, size_t i, const struct metric_re
  * by. */
 enum status course_take_branch(struct sched_study *ss, size_t i, const cJSON *message, double cost_factor,
                                struct error *err) MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /* flight.h - one trial in flight: a trial that a slot runs. A flight belongs to its slot from flight_start until
  * flight_end or flight_died frees it; the scheduler's thread. A failure of the store is returned, one of the worker is
  * recorded as the trial's. */
-#ifndef SWEEP_CONTROLLER_FLIGHT_H
-#define SWEEP_CONTROLLER_FLIGHT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void flight_forget(struct flight *flight); /* frees it and records nothing; NULL
 enum status flight_end(struct flight *flight, struct scheduler *s, struct error *err) MUST_USE;
 enum status flight_died(struct flight *flight, struct scheduler *s, enum slot_guilt guilt, const char *how,
                         struct error *err) MUST_USE;
-
-#endif

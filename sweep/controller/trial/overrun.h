@@ -1,6 +1,5 @@
 /* overrun.h - trials that cost far more than was predicted, and have nothing to gain. Pure; the scheduler's thread. */
-#ifndef SWEEP_CONTROLLER_OVERRUN_H
-#define SWEEP_CONTROLLER_OVERRUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool overrun_is_hopeless(const struct study_view *view, size_t i, double cost, d
                          size_t size);
 #define OVERRUN_FACTOR 2.0
 #define OVERRUN_LEAST_S 2.0 /* a busy machine holds up any run for moments */
-
-#endif

@@ -1,7 +1,6 @@
 /* reports.h - the workers' metric messages on their way into the store: each is parsed once, and all that one look at a
  * worker brings are stored in one transaction, so that a controller that is late catches up. The scheduler's thread. */
-#ifndef SWEEP_CONTROLLER_REPORTS_H
-#define SWEEP_CONTROLLER_REPORTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ enum status reports_add(struct reports *reports, struct store *store, const stru
                         struct error *err) MUST_USE;
 /* Stores all waiting reports, or none and returns the failure; none wait afterwards. */
 enum status reports_flush(struct reports *reports, struct error *err) MUST_USE;
-
-#endif

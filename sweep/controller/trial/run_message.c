@@ -1,9 +1,6 @@
 /* run_message.c - a trial as a worker gets it, and its result as the worker sends it. */
 #include "sweep/controller/trial/run_message.h"
-
-#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "study/space/branches.h"
 #include "study/setup/outcomes.h"
 #include "study/space/search.h"

@@ -1,7 +1,6 @@
 /* run_message.h - a trial as its worker gets it, and its result as the worker sends it: for whoever has the worker, a
  * controller or a node. Plain functions. */
-#ifndef SWEEP_CONTROLLER_RUN_MESSAGE_H
-#define SWEEP_CONTROLLER_RUN_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ enum status run_result_settle(struct run_result *run, const struct study_view *v
                               int64_t trial_id, const cJSON *message, struct error *err) MUST_USE;
 /* Ready for the store: the result's texts are set, those that are empty as NULL. */
 const struct trial_result *run_result_texts(struct run_result *run);
-
-#endif

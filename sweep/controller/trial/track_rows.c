@@ -6,7 +6,6 @@
 #include "sweep/controller/trial/track_rows.h"
 
 #include "base/os/clock.h"
-#include "base/config/config.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/num.h"

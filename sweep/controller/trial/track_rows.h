@@ -1,7 +1,6 @@
 /* track_rows.h - writes the tracker outbox of a sweep, and feeds its uploader. Used by the thread that owns the store's
  * writer; NULL (no trackers) is fine everywhere and costs nothing. A failure of the store is returned. */
-#ifndef SWEEP_CONTROLLER_TRACK_ROWS_H
-#define SWEEP_CONTROLLER_TRACK_ROWS_H
+#pragma once
 
 #include "base/status.h"
 #include "web/track/track.h"
@@ -57,5 +56,3 @@ int64_t track_rows_study(const struct track_rows *rows); /* its id in the store 
  * sent. Frees the rows. view NULL: nothing is added (after track_rows_leave, or for a training alone). True: nothing
  * is left. */
 bool track_rows_close(struct track_rows *rows, const struct study_view *view, const char *reason, double seconds);
-
-#endif

@@ -1,6 +1,5 @@
 /* config_test.h - a small set of option tables for the tests of config. */
-#ifndef TESTS_CONFIG_TEST_H
-#define TESTS_CONFIG_TEST_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -111,5 +110,3 @@ static inline struct config *good_config(const char *text, const char *const *ar
         fail_msg("%s", err.text);
     return config;
 }
-
-#endif

@@ -5,8 +5,6 @@
 #include <wordexp.h>
 
 #include "config_test.h"
-
-#include "base/fault.h"
 #include "base/text/json.h"
 #include "base/mem.h"
 

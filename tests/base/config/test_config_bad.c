@@ -1,5 +1,4 @@
 /* test_config_bad.c - what does not load: every message says where, what was found and what to do. */
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,8 +1,7 @@
 /* call_sites.h - which places of a program have called something, and how often: for faulty.c.
  * A site is the chain of the SITES_DEPTH (call_sites.c) callers nearest to the call, each as its place in its module's
  * file, so that it is the same in every run of the same files wherever they are loaded. */
-#ifndef TESTS_E2E_CALL_SITES_H
-#define TESTS_E2E_CALL_SITES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
 long sites_count(uint64_t *ret_site);
 /* "SITE COUNT FRAMES" lines in the order of the first calls: path+0xOFFSET of the frames, from the call outwards. */
 void sites_write(int fd);
-
-#endif

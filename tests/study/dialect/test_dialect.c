@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/num.h"

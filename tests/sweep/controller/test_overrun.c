@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/overrun.h"

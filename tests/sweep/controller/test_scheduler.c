@@ -22,7 +22,6 @@
 #include "study/view/study_view.h"
 #include "sweep/launch/devices.h"
 #include "sweep/controller/trial/flight.h"
-#include "study/findings/gain.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/launch/proto.h"

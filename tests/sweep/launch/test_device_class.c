@@ -1,7 +1,5 @@
 /* test_device_class.c - the kind of a device by its name, and by what its seconds count. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 #include "base/status.h"

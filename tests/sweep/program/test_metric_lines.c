@@ -1,7 +1,5 @@
 /* test_metric_lines.c - what a program's lines report, and what is shown of its output. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit_test.h"

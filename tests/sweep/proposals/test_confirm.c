@@ -1,7 +1,6 @@
 /* test_confirm.c - how much of a budget goes into runs under fresh seeds, and when: studies played out with a plan that is
  * always followed, by trials, by seconds and by time; nothing is trained. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>

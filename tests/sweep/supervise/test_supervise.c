@@ -12,7 +12,6 @@
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "sweep/supervise/health.h"
 #include "sweep/supervise/supervise.h"
 #include "sweep/launch/proto.h"

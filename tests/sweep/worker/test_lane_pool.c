@@ -1,7 +1,6 @@
 /* test_lane_pool.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

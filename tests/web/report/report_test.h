@@ -1,6 +1,5 @@
 /* report_test.h - a made-up study with as many trials as asked for, and with its view. */
-#ifndef TESTS_REPORT_TEST_H
-#define TESTS_REPORT_TEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -147,5 +146,3 @@ static inline void sample_free(struct sample *s)
     free(s->params);
     free(s);
 }
-
-#endif

@@ -1,7 +1,5 @@
 /* test_report.c - the report in its formats: well formed, whole, escaped, nothing fetched, for odd studies too. */
 #include "report_test.h"
-
-#include "base/fault.h"
 #include "base/mem.h"
 #include "web/report/report_priv.h"
 

@@ -5,19 +5,14 @@
  * changed[i] is the version in which anything that
  * /trials shows of trial i changed last, on_front too. */
 #include "web/serve/data/page_study.h"
-
-#include "base/text/json.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/program/program_settings.h"
 #include "study/view/promise.h"
 #include "study/view/resume_command.h"
-#include "study/view/study_view.h"
 #include "web/text/put.h"
 
 #include <math.h>

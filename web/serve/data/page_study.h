@@ -2,8 +2,7 @@
  * add to it: the version in which each trial changed, reports of running trials, sums.
  * One thread (the watcher) creates and updates it; others read it under the server's lock `data`. It owns all that it
  * points to; page_study_free. */
-#ifndef WEB_SERVE_PAGE_STUDY_H
-#define WEB_SERVE_PAGE_STUDY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ cJSON *page_study_summary(const struct page_study *p, bool has_writer); /* an el
 /* The value of parameter k of trial i as JSON; all of them as an object. */
 void page_study_put_param(const struct page_study *p, size_t i, size_t k, struct strbuf *out);
 void page_study_put_params(const struct page_study *p, size_t i, struct strbuf *out);
-
-#endif

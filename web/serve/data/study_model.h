@@ -1,7 +1,6 @@
 /* study_model.h - what the models conclude about a study, for the pages. A model owns its copy of the study; one thread at
  * a time. JSON that is returned is the caller's. */
-#ifndef WEB_SERVE_STUDY_MODEL_H
-#define WEB_SERVE_STUDY_MODEL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ enum status study_model_slice(struct study_model *model, const char *key, int64_
 /* Score and cost over two parameters through a trial: a row of numbers for each value of y. */
 enum status study_model_contour(struct study_model *model, const char *x, const char *y, int64_t trial,
                                 cJSON **ret_json, struct error *err) MUST_USE;
-
-#endif
