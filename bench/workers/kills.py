@@ -37,9 +37,10 @@ import postgres  # noqa: E402
 import tap  # noqa: E402
 
 # Trials of some seconds, so that proposals, one at a time, keep four devices busy.
-CONFIG = tap.TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2").replace(
+CONFIG = tap.TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2\ndevice_costs = any").replace(
     "total_timesteps = 4096", "total_timesteps = %s")
 IDLE_MAX_S = 40
+TAKEOVER_S = 5  # until a daemon that was killed is started again, at most
 OPEN = "SELECT application_name FROM pg_stat_activity WHERE pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted)"
 
 
@@ -54,7 +55,9 @@ class Cluster:
         self.store = self.server.database("kills")
         self.env = dict(os.environ, XDG_DATA_HOME=str(self.folder / "data"), XDG_STATE_HOME=str(self.folder / "state"))
         self.slurm, self.sshd = self.begin_loopback()
+        self.begun_s = time.time()
         self.n_revived = 0
+        self.back_s = {}  # when daemons that were killed start again
         self.looks = [(0, True)]  # (when, has the study a controller; None: the server does not answer)
         self.watches = True
         self.ours = {}  # processes by name
@@ -105,9 +108,18 @@ class Cluster:
         return longest, quiet
 
     def begin(self, name, *words):
-        with open(self.folder / (name + ".log"), "ab") as log:
-            self.ours[name] = subprocess.Popen([self.trawl, *map(str, words), "--store", self.store], env=self.env, stdin=subprocess.DEVNULL,
-                                               stdout=log, stderr=log)
+        process = subprocess.Popen([self.trawl, *map(str, words), "--store", self.store], env=self.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        threading.Thread(target=self.log, args=(name, process.stdout)).start()
+        self.ours[name] = process
+
+    def log(self, name, lines):
+        for line in lines:
+            self.note(name, line.rstrip())
+
+    def note(self, name, text):
+        with open(self.folder / "log", "a") as log:
+            log.write("%.1f %s: %s\n" % (time.time() - self.begun_s, name, text))
 
     def start_daemon(self, name):
         more = ["--sweep.remote-program", self.trawl]
@@ -154,13 +166,12 @@ class Cluster:
 
     def kill_daemon(self, holds):
         held = self.holders()
-        names = [n for n, p in self.ours.items() if n.startswith("daemon-") and (p.pid in held) == holds]
+        names = [n for n, p in self.ours.items() if n.startswith("daemon-") and p.poll() is None and (p.pid in held) == holds]
         if not names:
             return False
         self.ours[names[0]].kill()
         self.ours[names[0]].wait()
-        time.sleep(self.chance.uniform(0, 0.5))
-        self.start_daemon(names[0].split("-", 1)[1])
+        self.back_s[names[0]] = time.time() + self.chance.uniform(0, TAKEOVER_S)  # the same again, or the one that stands by
         return True
 
     def kill_controller(self):
@@ -220,9 +231,9 @@ class Cluster:
         return True
 
     def revive(self):
-        """What began while the server was away, or lost its place to another, has ended."""
-        for name in [n for n, p in self.ours.items() if p.poll() is not None]:
-            self.n_revived += 1
+        """Daemons that were killed; and what began while the server was away, or lost its place to another, and ended."""
+        for name in [n for n, p in self.ours.items() if p.poll() is not None and time.time() > self.back_s.get(n, 0)]:
+            self.n_revived += self.back_s.pop(name, None) is None
             (self.start_node if name.startswith("node") else self.start_daemon)(name.split("-")[-1])
 
     def look(self):
@@ -242,6 +253,7 @@ class Cluster:
                 time.sleep(0.2)
                 self.revive()
             done[kind] += 1
+            self.note("kill", kind)
             if k % 20 == 19:
                 self.look()
                 print("%d kills, %d results" % (k + 1, len(self.seen)), file=sys.stderr, flush=True)
@@ -249,6 +261,8 @@ class Cluster:
 
     def end(self):
         """The study ends; trials that run are given back or finished."""
+        self.back_s = dict.fromkeys(self.back_s, 0)
+        self.revive()
         stopped_s = time.time()
         for _ in range(20):
             if subprocess.run([self.trawl, "stop", "a", "--store", self.store], capture_output=True, env=self.env).returncode == 0:
@@ -277,28 +291,28 @@ class Cluster:
             self.sshd.process.wait()
         self.server.close()
         if keep:
-            print("kept: %s" % self.folder)
+            print("kept: %s/log" % self.folder)
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def longest_below(intervals, n, from_s, to_s):
-    """The longest time within which fewer than n intervals were open at once."""
+    """The longest time within which fewer than n intervals were open at once, and when it began."""
     edges = sorted([(a, 1) for a, b in intervals] + [(b, -1) for a, b in intervals])
-    count, below_s, worst = 0, from_s, 0
+    count, below_s, worst = 0, from_s, (0, from_s)
     for at, change in edges:
         if not from_s <= at <= to_s:
             count += change
             continue
         if count < n:
-            worst = max(worst, at - below_s)
+            worst = max(worst, (at - below_s, below_s))
         count += change
         below_s = at if count < n and count - change >= n else below_s
-    return max(worst, to_s - below_s if count < n else 0)
+    return max(worst, (to_s - below_s, below_s)) if count < n else worst
 
 
 def idle(cluster, stopped_s):
-    """{device: the longest time without a trial}; Slurm's devices are the jobs that the launcher keeps."""
+    """{device: (the longest time without a trial, when it began)}; Slurm's devices are the jobs that the launcher keeps."""
     busy = collections.defaultdict(list)
     for client, given, ended in cluster.ask("SELECT client, given_ms, coalesce(ended_ms, 0) FROM trawl.lease ORDER BY given_ms"):
         node, begin, end = client.split("/")[0], int(given) / 1000, int(ended) / 1000 if ended != "0" else stopped_s
@@ -309,7 +323,7 @@ def idle(cluster, stopped_s):
         found[name] = longest_below(busy[name], 1, busy[name][0][0], stopped_s)
     if cluster.sshd:
         ends = [int(row[0]) / 1000 for row in cluster.ask("SELECT finished_ms FROM trawl.trial WHERE slot LIKE 'ssh:%' AND finished_ms > 0 ORDER BY 1")]
-        found["ssh, between results"] = max([b - a for a, b in zip(ends, ends[1:] + [stopped_s])], default=stopped_s)
+        found["ssh, between results"] = max([(b - a, a) for a, b in zip(ends, ends[1:] + [stopped_s])], default=(stopped_s, 0))
     for n in (1, 2) if cluster.slurm else ():
         found["slurm, %d of 2" % n] = longest_below(busy["slurm"], n, busy["slurm"][0][0], stopped_s)
     return found
@@ -353,7 +367,7 @@ def main():
     args = parser.parse_args()
     cluster = Cluster(args)
     try:
-        begun_s = time.time()
+        begun_s = cluster.begun_s
         cluster.start(args)
         cluster.ask_until("SELECT 1 FROM trawl.trial WHERE state = 'done' LIMIT 1")
         load = os.getloadavg()[0]
@@ -371,8 +385,8 @@ def main():
         print("longest time without a controller: %.1f s; while the server answered: %.1f s" % cluster.without_controller())
         print("trials: %s" % ", ".join("%s %s" % item for item in sorted(states.items())))
         print("leases: %s" % ", ".join("%s %s" % item for item in sorted(leases.items())))
-        print("longest time without a trial: %s" % ", ".join("%s %.1f s" % item for item in times.items()))
-        faults += ["%s was idle for %.1f s" % item for item in times.items() if item[1] > IDLE_MAX_S]
+        print("longest time without a trial: %s" % ", ".join("%s %.1f s" % (name, s) for name, (s, _) in times.items()))
+        faults += ["%s was idle for %.1f s from %.1f s on" % (name, s, at - begun_s) for name, (s, at) in times.items() if s > IDLE_MAX_S]
         print("faults: %s" % ("; ".join(faults) or "none"))
     finally:
         cluster.close(args.keep)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""many_workers.py - what a controller with many workers costs: workers that sleep (sleeping_worker.c), a store in SQLite.
+"""many_workers.py - what a controller with many workers costs: workers that sleep (sleeping_worker.c), a store in SQLite or PostgreSQL.
 
-usage: bench/workers/many_workers.py BUILD [--workers N ...] [--trial-s S] [--seconds S] [--method M]
+usage: bench/workers/many_workers.py BUILD [--workers N ...] [--trial-s S] [--seconds S] [--method M] [--postgres]
 One row for each N: share of one core that the controller takes, by /proc, over the time after all workers are there.
 """
 import argparse
@@ -11,8 +11,12 @@ import pathlib
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "store"))
+import postgres  # noqa: E402
 
 CONFIG = """[env]
 name = squared
@@ -42,29 +46,47 @@ def cpu_s(pid):
     return by_name
 
 
-def count(store):
-    with sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=60) as db:
-        return dict(db.execute("SELECT state, count(*) FROM trial GROUP BY 1").fetchall())
+class Store:
+    """An empty one: a file in the folder, or a database of a server of its own."""
+
+    def __init__(self, folder, in_postgres):
+        self.server = postgres.Postgres() if in_postgres else None
+        self.address = self.server.database("many") if in_postgres else str(folder / "s.db")
+
+    def count(self):
+        """Trials by state; before there is a table, none."""
+        what = "SELECT state, count(*) FROM %strial GROUP BY 1"
+        try:
+            if self.server:
+                return {state: int(n) for state, n in self.server.sql(what % "trawl.", "many")}
+            with sqlite3.connect("file:%s?mode=ro" % self.address, uri=True, timeout=60) as db:
+                return dict(db.execute(what % "").fetchall())
+        except (RuntimeError, sqlite3.OperationalError):
+            return {}
+
+    def close(self):
+        if self.server:
+            self.server.close()
 
 
-def measure(build, n, trial_s, seconds, method):
+def measure(build, n, trial_s, seconds, method, in_postgres):
     """After 1.5 trial times: by then trials end and begin at all times."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-many-"))
     (folder / "s.ini").write_text(CONFIG % method)
-    store = folder / "s.db"
+    store = Store(folder, in_postgres)
     with open(folder / "log", "w") as log:
-        process = subprocess.Popen([build + "/sweep/trawl", "sweep", str(folder / "s.ini"), "--store", str(store), "--name", "a",
+        process = subprocess.Popen([build + "/sweep/trawl", "sweep", str(folder / "s.ini"), "--store", store.address, "--name", "a",
                                     "--trials", "1000000", "-q", "--devices", "cmd*%d:exec %s/bench/sleeping_worker %g" % (n, build, trial_s)],
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     begun = time.monotonic()
-    while time.monotonic() - begun < 300 and (not store.exists() or count(store).get("running", 0) < 0.9 * n):
+    while time.monotonic() - begun < 300 and store.count().get("running", 0) < 0.9 * n:
         time.sleep(0.5)
     filled = time.monotonic() - begun
     time.sleep(1.5 * trial_s)
-    before, done, from_s = cpu_s(process.pid), count(store).get("done", 0), time.monotonic()
+    before, done, from_s = cpu_s(process.pid), store.count().get("done", 0), time.monotonic()
     time.sleep(seconds)
     took = time.monotonic() - from_s
-    after, states = cpu_s(process.pid), count(store)
+    after, states = cpu_s(process.pid), store.count()
     share = {name: 100 * (after[name] - before[name]) / took for name in after}
     rss = int(next(line for line in open("/proc/%d/status" % process.pid) if line.startswith("VmRSS")).split()[1]) / 1024
     others = ", ".join("%s %.1f %%" % item for item in sorted(share.items(), key=lambda item: -item[1])[:4] if item[1] >= 0.05)
@@ -72,6 +94,7 @@ def measure(build, n, trial_s, seconds, method):
                                                                 states.get("running", 0), n, rss), flush=True)
     process.send_signal(signal.SIGINT)
     process.wait(120)
+    store.close()
 
 
 def main():
@@ -81,10 +104,11 @@ def main():
     parser.add_argument("--trial-s", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--method", default="sobol")
+    parser.add_argument("--postgres", action="store_true")
     args = parser.parse_args()
     print("| workers | s until nine in ten have a trial | results/s | controller, of one core (by thread) | running at the end | MB |\n|---|---|---|---|---|---|")
     for n in args.workers:
-        measure(os.path.abspath(args.build), n, args.trial_s, args.seconds, args.method)
+        measure(os.path.abspath(args.build), n, args.trial_s, args.seconds, args.method, args.postgres)
 
 
 if __name__ == "__main__":

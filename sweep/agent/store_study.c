@@ -98,25 +98,33 @@ static enum status find_class(struct store_study *s, struct store *store, struct
 }
 
 /* As device_class_fits, for a node, which does not know what else may come. */
-static bool fits(struct store_study *s, const struct device_spec *spec, const char *class)
+static enum status check_fit(const struct store_study *s, const struct device_spec *spec, const char *class,
+                             struct error *err)
 {
     const char *costs = s->view.setup->sweep.device_costs;
-    struct error narrow = {0};
+    bool alike = strcmp(costs, DEVICE_COSTS_ALIKE) == 0;
 
-    if (!setup_is_program(s->view.setup) &&
-        devices_check_width(spec, &s->view.search, s->view.setup->train.devices, &narrow) != ST_OK) {
-        if (!s->narrow_reported)
-            log_warn("%s: %s; it gets none of this study's trials, continuing", s->view.study.name, narrow.text);
-        s->narrow_reported = true;
-        return false;
-    }
+    if (setup_is_program(s->view.setup))
+        return ST_OK;
+    TRY(devices_check_width(spec, &s->view.search, s->view.setup->train.devices, err));
+    if (class[0] == '\0' || strcmp(costs, DEVICE_COSTS_ANY) == 0 || s->view.search.cost == SEARCH_COST_STEPS)
+        return ST_OK;
+    if (alike ? s->device_class[0] == '\0' || strcmp(s->device_class, class) == 0
+              : !isnan(device_costs_factor(costs, class)))
+        return ST_OK;
+    return FAIL(err, ST_DEVICE, DEVICE_UNLIKE, spec->label, class, alike ? s->device_class : DEVICE_COSTS_NAMED);
+}
 
-    if (class[0] == '\0' || strcmp(costs, DEVICE_COSTS_ANY) == 0 || s->view.search.cost == SEARCH_COST_STEPS ||
-        setup_is_program(s->view.setup))
+static bool fits(struct store_study *s, const struct device_spec *spec, const char *class)
+{
+    struct error why = {0};
+
+    if (check_fit(s, spec, class, &why) == ST_OK)
         return true;
-    if (strcmp(costs, DEVICE_COSTS_ALIKE) != 0)
-        return !isnan(device_costs_factor(costs, class));
-    return s->device_class[0] == '\0' || strcmp(s->device_class, class) == 0;
+    if (!s->unfit_reported)
+        log_warn("%s: %s; it gets none of this study's trials, continuing", s->view.study.name, why.text);
+    s->unfit_reported = true;
+    return false;
 }
 
 static enum status count(struct store_study *s, struct store *store, struct error *err)

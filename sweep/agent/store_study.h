@@ -19,7 +19,7 @@ struct store_study {
     struct study_view view; /* without trials; with its setup */
     struct track_rows *rows; /* NULL: no trackers */
     char device_class[DEVICE_CLASS_MAX]; /* of its earlier trials; "": not known */
-    bool narrow_reported; /* it was logged that its trials need more GPUs than a device has */
+    bool unfit_reported; /* it was logged why a device gets none of its trials */
     double looked_s; /* when that was looked for last */
     int64_t n_running, n_queued; /* at the last store_studies_order */
 };

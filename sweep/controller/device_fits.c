@@ -48,11 +48,9 @@ void device_class_report(const struct scheduler *s, struct worker *w)
         if (device_class_fits(s, s->studies[i], w))
             continue;
         w->unlike_reported = true;
-        log_warn("%s: %s is %s, and its trials run on %s: it gets none of them, since their times would not compare "
-                 "(sweep.device_costs), continuing",
-                 s->studies[i]->view.study.name, w->spec.label, w->device_class,
-                 s->studies[i]->device_class[0] != '\0' ? s->studies[i]->device_class
-                                                        : "what sweep.device_costs names");
+        log_warn("%s: " DEVICE_UNLIKE "; it gets none of them, continuing", s->studies[i]->view.study.name,
+                 w->spec.label, w->device_class,
+                 s->studies[i]->device_class[0] != '\0' ? s->studies[i]->device_class : DEVICE_COSTS_NAMED);
     }
 }
 

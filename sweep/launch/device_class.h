@@ -10,6 +10,10 @@
 #define DEVICE_COSTS_ALIKE "alike" /* sweep.device_costs: devices of one kind only */
 #define DEVICE_COSTS_ANY "any" /* all, with costs as they are */
 
+/* Why a study's trials do not run on a device: its name, its kind, theirs. */
+#define DEVICE_UNLIKE "%s is %s, and its trials run on %s: their times would not compare (sweep.device_costs)"
+#define DEVICE_COSTS_NAMED "what sweep.device_costs names" /* theirs, where that is a list */
+
 /* The kind of a device, from its name: "AMD EPYC (2 threads, Haswell)" is "AMD EPYC (Haswell)", "NVIDIA H200 (700 W,
  * 1980 MHz)" is itself. Pure. */
 void device_class_of(const char *device, char buf[DEVICE_CLASS_MAX]);

@@ -185,6 +185,14 @@ def test_results_wait_on_the_disk_while_the_store_is_locked(folder):
     end(second, signal.SIGTERM, 130)
 
 
+def test_a_device_that_a_study_does_not_take_is_reported(folder):
+    store, _ = submit(folder, PARETO.replace("lease_s = 2", "lease_s = 2\ndevice_costs = NVIDIA H200=1"), 2)
+    first = node(folder, store, "first")
+    wait_for(lambda: "run on what sweep.device_costs names" in (folder / "first.log").read_text(), first)
+    equal(rows(store, "SELECT count(*) FROM lease"), [(0,)])
+    end(first, signal.SIGTERM, 130)
+
+
 def test_signals_save_and_give_back(folder):
     store, _ = submit(folder, LONG, 1)
     first = node(folder, store, "first")
