@@ -96,6 +96,9 @@ static inline void test_batch_close(struct test_batch *t)
     free(t->mask);
 }
 
+/* One that is closed at the end of the block that declares it. */
+#define TEST_BATCH __attribute__((cleanup(test_batch_close))) struct test_batch
+
 /* An instance's state as it is now, until the next call. */
 static inline const void *test_batch_state(struct test_batch *t, size_t i)
 {

@@ -98,7 +98,7 @@ TEST(threads_do_not_matter)
 /* Instance i of a large batch does the same as in a small one; other seeds and instances do something else. */
 static void check_instances(const struct env_def *def, const void *settings)
 {
-    struct test_batch large, small, other;
+    TEST_BATCH large, small, other;
     test_batch_open(&large, def, settings, N_ENVS, 7);
     test_batch_open(&small, def, settings, 3, 7);
     test_batch_open(&other, def, settings, N_ENVS, 8);
@@ -119,9 +119,6 @@ static void check_instances(const struct env_def *def, const void *settings)
     const char *first = test_batch_state(&large, 0), *others_first = test_batch_state(&other, 0);
     assert_true(memcmp(first, others_first, def->state_size) != 0);
     assert_true(memcmp(first, first + def->state_size, def->state_size) != 0);
-    test_batch_close(&large);
-    test_batch_close(&small);
-    test_batch_close(&other);
 }
 
 TEST(instances_are_independent)
@@ -131,7 +128,7 @@ TEST(instances_are_independent)
 
 static void check_reset_again(const struct env_def *def, const void *settings)
 {
-    struct test_batch a, b;
+    TEST_BATCH a, b;
     test_batch_open(&a, def, settings, N_ENVS, 9);
     test_batch_open(&b, def, settings, N_ENVS, 9);
     struct rng rng = rng_seed(3);
@@ -147,8 +144,6 @@ static void check_reset_again(const struct env_def *def, const void *settings)
     memcpy(b.terms, a.terms, a.n_agents);
     memcpy(b.truncs, a.truncs, a.n_agents);
     check_equal(&a, &b);
-    test_batch_close(&a);
-    test_batch_close(&b);
 }
 
 TEST(reset_begins_anew)
@@ -159,7 +154,7 @@ TEST(reset_begins_anew)
 /* -- resume -- */
 static void check_resume(const struct env_def *def, const void *settings)
 {
-    struct test_batch a, b;
+    TEST_BATCH a, b;
     test_batch_open(&a, def, settings, N_ENVS, 11);
     test_batch_open(&b, def, settings, N_ENVS, 999); /* another root: everything must come from the bytes */
     env_batch_reset(a.batch, NULL, a.obs, a.mask);
@@ -188,8 +183,6 @@ static void check_resume(const struct env_def *def, const void *settings)
     env_batch_take_log(a.batch, &log_a);
     env_batch_take_log(b.batch, &log_b);
     assert_memory_equal(&log_a, &log_b, sizeof log_a);
-    test_batch_close(&a);
-    test_batch_close(&b);
 }
 
 TEST(resume_equals_going_on)
@@ -200,7 +193,7 @@ TEST(resume_equals_going_on)
 /* -- logs: the sums of what the tensors said -- */
 static void check_log(const struct env_def *def, const void *settings)
 {
-    struct test_batch t;
+    TEST_BATCH t;
     test_batch_open(&t, def, settings, N_ENVS, 13);
     env_batch_reset(t.batch, NULL, t.obs, t.mask);
     struct rng rng = rng_seed(5);
@@ -245,7 +238,6 @@ static void check_log(const struct env_def *def, const void *settings)
     assert_true(fabs(sum.ep_return - want.ep_return) < 1e-6 * (1.0 + fabs(want.ep_return)));
     free(running);
     free(length);
-    test_batch_close(&t);
 }
 
 TEST(log_sums)
@@ -258,7 +250,7 @@ static void check_wild_actions(const struct env_def *def, const void *settings)
 {
     static const int32_t wild[] = {-1, INT32_MIN, INT32_MAX, 1000};
     static const float wild_reals[] = {NAN, -INFINITY, 3e38f, -1000.0f};
-    struct test_batch t;
+    TEST_BATCH t;
     test_batch_open(&t, def, settings, 5, 17);
     env_batch_reset(t.batch, NULL, t.obs, t.mask);
     struct rng rng = rng_seed(6);
@@ -272,7 +264,6 @@ static void check_wild_actions(const struct env_def *def, const void *settings)
             if (!isfinite(t.obs[k]))
                 fail_msg("%s: value %zu of step %d is %g", def->name, k, step, (double)t.obs[k]);
     }
-    test_batch_close(&t);
 }
 
 TEST(wild_actions)
@@ -287,7 +278,7 @@ static void check_sizes(const struct env_def *def, const void *settings)
     assert_int_equal(pool_create(&pool, 2, NULL), ST_OK);
     struct rng rng = rng_seed(8);
     for (size_t n = 1; n <= 67; n += n < 4 ? 1 : 21) {
-        struct test_batch t;
+        TEST_BATCH t;
         test_batch_open(&t, def, settings, n, 19);
         t.io.final_obs = n % 2 ? t.final_obs : NULL;
         env_batch_reset(t.batch, pool, t.obs, t.mask);
@@ -295,7 +286,6 @@ static void check_sizes(const struct env_def *def, const void *settings)
             test_batch_random_actions(&t, &rng);
             env_batch_step(t.batch, pool, &t.io);
         }
-        test_batch_close(&t);
     }
     pool_destroy(pool);
 }

@@ -28,7 +28,7 @@ TEST(all_games)
     for (size_t g = 0; g < env_count(); g++) {
         const struct env_def *def = env_at(g);
         void *settings = test_settings(def);
-        struct test_batch t;
+        TEST_BATCH t;
         struct rng rng = rng_seed(4);
         bool moved = false;
         test_batch_open(&t, def, settings, 1, 7);
@@ -44,7 +44,6 @@ TEST(all_games)
         }
         if (!moved)
             fail_msg("%s: 3000 steps and the picture never changed", def->name);
-        test_batch_close(&t);
         mem_free(settings);
     }
 }

@@ -164,7 +164,7 @@ TEST(opened_and_closed_once)
 
 TEST(saved_and_loaded)
 {
-    struct test_batch a, b;
+    TEST_BATCH a, b;
     struct env_picture picture;
     char *bytes;
 
@@ -185,8 +185,6 @@ TEST(saved_and_loaded)
     env_draw(&counter_def, &settings, bytes + 7 * sizeof(int64_t), &picture);
     assert_string_equal(picture.marks[0].text, "9");
     mem_free(bytes);
-    test_batch_close(&a);
-    test_batch_close(&b);
 }
 
 /* Without save only the logs are kept; a load leaves the games as they are. */
@@ -194,7 +192,7 @@ TEST(one_that_cannot_be_saved)
 {
     struct env_def def = counter_def;
     struct env_log logs[N] = {[3] = {.episodes = 5}}, got[N];
-    struct test_batch a;
+    TEST_BATCH a;
 
     def.saved_bytes = NULL, def.save = NULL, def.load = NULL;
     test_batch_open(&a, &def, &settings, N, 1);
@@ -208,7 +206,6 @@ TEST(one_that_cannot_be_saved)
     assert_true(a.obs[9] == 10.0f);
     env_batch_take_logs(a.batch, got);
     assert_memory_equal(got, logs, sizeof logs);
-    test_batch_close(&a);
 }
 
 /* A game that has processes of its own sees each call as one range in the caller's thread, also with a pool. */
@@ -239,7 +236,7 @@ TEST(a_step_that_fails)
 {
     struct env_def def = counter_def;
     struct error err = {0};
-    struct test_batch a;
+    TEST_BATCH a;
 
     def.failed = counter_failed;
     test_batch_open(&a, &def, &settings, N, 1);
@@ -250,7 +247,6 @@ TEST(a_step_that_fails)
     env_batch_step(a.batch, NULL, &a.io);
     assert_int_equal(env_batch_failed(a.batch, &err), ST_IO);
     assert_string_equal(err.text, "counter: its process has ended");
-    test_batch_close(&a);
 }
 
 static float number_range[2] = {-1.0f, 1.0f};

@@ -121,7 +121,7 @@ TEST(squared_success_rate)
 {
     const struct env_def *def = env_find("squared");
     void *settings = test_settings(def);
-    struct test_batch t;
+    TEST_BATCH t;
     test_batch_open(&t, def, settings, 21, 5);
     env_batch_reset(t.batch, NULL, t.obs, NULL);
     for (int step = 0; step < 500; step++) {
@@ -135,7 +135,6 @@ TEST(squared_success_rate)
     env_batch_take_log(t.batch, &log);
     assert_true(log.episodes > 1000.0 && log.perf == log.episodes && log.ep_return == log.episodes);
     assert_true(log.ep_length / log.episodes <= 10.0);
-    test_batch_close(&t);
     mem_free(settings);
 }
 
@@ -179,7 +178,7 @@ TEST(memory_success_rate)
     const struct env_def *def = env_find("memory");
     void *settings = test_settings(def);
     for (int remembers = 0; remembers < 2; remembers++) {
-        struct test_batch t;
+        TEST_BATCH t;
         int32_t kept[33] = {0};
         test_batch_open(&t, def, settings, 33, 5);
         env_batch_reset(t.batch, NULL, t.obs, NULL);
@@ -196,7 +195,6 @@ TEST(memory_success_rate)
         double rate = log.perf / log.episodes;
         assert_true(log.episodes == 33.0 * 200.0);
         assert_true(remembers ? rate == 1.0 : rate > 0.46 && rate < 0.54);
-        test_batch_close(&t);
     }
     mem_free(settings);
 }

@@ -56,6 +56,14 @@ TEST_UNUSED static struct kern *test_kern(size_t n_threads)
     return k;
 }
 
+/* One that is closed at the end of the block that declares it. */
+#define KERN __attribute__((cleanup(test_kern_close))) struct kern
+
+TEST_UNUSED static void test_kern_close(struct kern **k)
+{
+    kern_close(*k);
+}
+
 /* Memory that lives until the program ends; large tensors may be given back by mem_free. */
 TEST_UNUSED static void *test_alloc(size_t n, size_t size)
 {

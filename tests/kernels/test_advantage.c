@@ -77,18 +77,17 @@ TEST(agrees_with_the_sum)
     static const size_t shapes[][2] = {{1, 1}, {7, 3}, {64, 33}, {5, 100}};
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct rollout r = rollout_make(shapes[i][0], shapes[i][1], 0.15f);
             check_rollout(k, &r, true);
             r.hyper.rho_clip = r.hyper.c_clip = 1.0f;
             check_rollout(k, &r, false);
-            kern_close(k);
         }
 }
 
 TEST(ratio_one_is_plain_gae)
 {
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     struct rollout r = rollout_make(20, 40, 0.1f);
     float *plain, *ret;
     r.hyper.rho_clip = r.hyper.c_clip = 1.0f;
@@ -100,7 +99,6 @@ TEST(ratio_one_is_plain_gae)
     check_rollout(k, &r, true);
     assert_memory_equal(plain, r.adv, 20 * 40 * sizeof(float));
     assert_memory_equal(ret, r.ret, 20 * 40 * sizeof(float));
-    kern_close(k);
 }
 
 /* lambda 1, no ends: A + V is the discounted return with the last value after it. */
@@ -122,7 +120,7 @@ TEST(lambda_one_is_the_return)
 TEST(mean_and_deviation)
 {
     struct rng rng = rng_seed(4);
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     for (size_t n = 1; n < 3000; n = n * 3 + 1) {
         float *x = test_normal(&rng, n, 0.01f), got[2];
         double mean = 0.0, sq = 0.0;
@@ -136,7 +134,6 @@ TEST(mean_and_deviation)
         check_number("mean", (double)got[0], mean, 1e-7);
         check_number("std", (double)got[1], sqrt(sq / (double)n), 1e-7);
     }
-    kern_close(k);
 }
 
 static int order_i32(const void *a, const void *b)
@@ -148,7 +145,7 @@ static int order_i32(const void *a, const void *b)
 TEST(shuffle_is_a_permutation)
 {
     enum { N = 1000, RUNS = 4000 };
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct rng a = rng_seed(1), b = rng_seed(2);
     int32_t first[N], other[N], small[4];
     double counts[4][4] = {{0}};
@@ -174,7 +171,6 @@ TEST(shuffle_is_a_permutation)
     }
     for (int i = 0; i < 16; i++)
         assert_true(fabs(counts[i / 4][i % 4] - RUNS / 4.0) < 5.0 * sqrt(RUNS * 0.25 * 0.75));
-    kern_close(k);
 }
 
 static struct rng order_rng;
@@ -190,7 +186,7 @@ static int order_key(const void *a, const void *b)
 TEST(shuffle_is_the_order_of_draws)
 {
     static const size_t sizes[] = {1, 2, 37, 5000, 300000}; /* the last: many keys in a bucket, some of them equal */
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     order_rng = rng_seed(11);
     order_rng.counter = UINT64_MAX - 20;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -202,14 +198,13 @@ TEST(shuffle_is_the_order_of_draws)
         kern_ops(k)->segments_shuffle(k, got, &order_rng, n);
         assert_memory_equal(got, want, n * sizeof *got);
     }
-    kern_close(k);
 }
 
 TEST(priority_follows_the_formula)
 {
     enum { T = 9, N = 37 };
     struct rng rng = rng_seed(6);
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     float *adv = test_normal(&rng, T * N, 1.0f), prob[N];
     for (float alpha = 0.0f; alpha < 1.1f; alpha += 0.5f) {
         struct kern_hyper hyper = {.prio_alpha = alpha};
@@ -225,7 +220,6 @@ TEST(priority_follows_the_formula)
         for (size_t n = 0; n < N; n++)
             check_number("prob", (double)prob[n], (w[n] + 1e-6) / (total + 1e-6), 1e-6);
     }
-    kern_close(k);
 }
 
 /* Systematic: each segment is taken floor or ceil of B p times, and B p on average. */
@@ -233,7 +227,7 @@ TEST(pick_is_systematic_and_fair)
 {
     enum { N = 23, B = 40, RUNS = 3000 };
     struct rng rng = rng_seed(9), draw = rng_seed(10);
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct kern_hyper hyper = {.prio_beta = 0.4f};
     float prob[N], weight[B], total = 0.0f;
     double counts[N] = {0};
@@ -265,7 +259,6 @@ TEST(pick_is_systematic_and_fair)
     for (int i = 0; i < N; i++) /* a count varies by at most 1/2 each run */
         assert_true(fabs(counts[i] / RUNS - B * (double)prob[i]) < 5.0 * 0.5 / sqrt((double)RUNS));
     assert_true(counts[5] == 0.0);
-    kern_close(k);
 }
 
 TEST(gather_takes_columns)
@@ -276,7 +269,7 @@ TEST(gather_takes_columns)
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < 4; i++) {
             struct rng rng = rng_seed(i);
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             size_t w = widths[i];
             uint8_t *src = test_flags(&rng, T * N * w, 0.5f), *dst = NEW(uint8_t, T * B * w);
             struct kern_gather_item item = {dst, src, w, T};
@@ -284,7 +277,6 @@ TEST(gather_takes_columns)
             for (size_t at = 0; at < T; at++)
                 for (size_t b = 0; b < B; b++)
                     assert_memory_equal(dst + (at * B + b) * w, src + (at * N + (size_t)idx[b]) * w, w);
-            kern_close(k);
         }
 }
 
@@ -292,7 +284,7 @@ TEST(pack_and_unpack_are_inverse)
 {
     enum { N = 50, W = 12 };
     struct rng rng = rng_seed(2);
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     uint8_t *src = test_flags(&rng, N * W, 0.5f), *flag = test_flags(&rng, N, 0.3f), packed[N * W], back[N * W];
     int64_t n = -1, seen = 0;
     kern_ops(k)->pack_rows(
@@ -312,7 +304,6 @@ TEST(pack_and_unpack_are_inverse)
     assert_memory_equal(back, src, N * W);
     kern_ops(k)->zero(k, back, 5);
     assert_true(back[4] == 0 && memcmp(back + 5, src + 5, N * W - 5) == 0);
-    kern_close(k);
 }
 
 TEST_PROGRAM("advantage")

@@ -83,7 +83,7 @@ TEST(forward_agrees_with_f64)
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < N_SHAPES; i++)
             for (int act = KERN_ACT_NONE; act <= KERN_ACT_TANH; act++) {
-                struct kern *k = test_kern(test_threads[t]);
+                KERN *k = test_kern(test_threads[t]);
                 struct grid g = grid_make(shapes[i].M, shapes[i].s);
                 float *y = NEW(float, g.n_y);
                 void *scratch = scratch_make(k, &g.s);
@@ -93,7 +93,6 @@ TEST(forward_agrees_with_f64)
                 l.y = y;
                 kern_ops(k)->conv_forward(k, &l);
                 check_close("y", y, g.y64, g.n_y, 2e-6);
-                kern_close(k);
             }
 }
 
@@ -115,7 +114,7 @@ TEST(gradient_is_finite_differences)
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) {
             enum kern_act act = i % 2 == 0 ? KERN_ACT_TANH : KERN_ACT_NONE;
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct grid g = grid_make(shapes[few[i]].M, shapes[few[i]].s);
             struct rng rng = rng_seed(5);
             float *dy = test_normal(&rng, g.n_y, 1.0f), *back = test_copy(dy, g.n_y), *y = NEW(float, g.n_y);
@@ -141,7 +140,6 @@ TEST(gradient_is_finite_differences)
             kern_ops(k)->conv_backward(k, &l);
             for (size_t j = 0; j < g.n_w; j++)
                 check_number("dw twice", (double)dw[j], 2.0 * (double)dw_once[j], 1e-5);
-            kern_close(k);
         }
 }
 
@@ -151,7 +149,7 @@ TEST(bytes_are_widened)
     enum { REST = 5 };
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < N_SHAPES; i++) {
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct grid g = grid_make(shapes[i].M, shapes[i].s);
             size_t one = g.n_x / g.M, row = one + REST;
             uint8_t *bytes = NEW(uint8_t, g.M * row);
@@ -179,14 +177,13 @@ TEST(bytes_are_widened)
             }
             assert_memory_equal(y, y8, g.n_y * sizeof *y);
             assert_memory_equal(dw[0], dw[1], g.n_w * sizeof *dw[0]);
-            kern_close(k);
         }
 }
 
 /* A relu that let nothing through lets nothing back. */
 TEST(relu_stops_the_gradient)
 {
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     struct grid g = grid_make(3, shapes[1].s);
     struct rng rng = rng_seed(5);
     float *dy = test_normal(&rng, g.n_y, 1.0f), *back = test_copy(dy, g.n_y), *y = NEW(float, g.n_y);
@@ -204,7 +201,6 @@ TEST(relu_stops_the_gradient)
         n_stopped += y[i] == 0.0f;
     }
     assert_in_range(n_stopped, g.n_y / 10, g.n_y * 9 / 10);
-    kern_close(k);
 }
 
 TEST_PROGRAM("conv")

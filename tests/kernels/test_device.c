@@ -24,7 +24,7 @@ TEST(auto_opens_the_cpu)
 
 TEST(every_row_of_the_table_is_filled)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     const struct kern_ops *ops = kern_ops(k);
     void *rows[sizeof *ops / sizeof(void *)];
     memcpy(rows, ops, sizeof rows);
@@ -32,7 +32,6 @@ TEST(every_row_of_the_table_is_filled)
         if (i != offsetof(struct kern_ops, weights_cast) / sizeof(void *) &&
             i != offsetof(struct kern_ops, rollout) / sizeof(void *)) /* not of an f32 device that plays step by step */
             assert_non_null(rows[i]);
-    kern_close(k);
 }
 
 TEST(cuda_says_what_to_do)
@@ -52,7 +51,7 @@ TEST(cuda_says_what_to_do)
 
 TEST(memory_is_zeroed_and_refused_when_absurd)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct error err = {0};
     int there[3] = {1, 2, 3}, back[3] = {0};
     void *mem;
@@ -68,7 +67,6 @@ TEST(memory_is_zeroed_and_refused_when_absurd)
     assert_int_equal(kern_alloc(k, &mem, (size_t)1 << 60, "rollout observations", &err), ST_NOMEM);
     assert_null(mem);
     assert_non_null(strstr(err.text, "rollout observations"));
-    kern_close(k);
 }
 
 /* The same batch steps the same through the table on any number of threads, and continues after save and load. */
@@ -84,7 +82,7 @@ TEST(games_step_save_and_load)
     settings = test_settings(def);
     assert_int_equal(def->shape(def, settings, &shape, &err), ST_OK);
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         struct kern_env *env;
         struct env_log log;
         size_t n_obs = N * (size_t)shape.obs_size;
@@ -126,7 +124,6 @@ TEST(games_step_save_and_load)
         kern_env_destroy(k, NULL);
         mem_free(obs), mem_free(final_obs), mem_free(rewards), mem_free(again), mem_free(terms), mem_free(truncs);
         mem_free(actions), mem_free(saved);
-        kern_close(k);
     }
     mem_free(last), mem_free(settings);
 }

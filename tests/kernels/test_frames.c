@@ -68,19 +68,18 @@ TEST(stacks_hold_the_last_frames)
 {
     static const size_t sizes[] = {1, 2, 4};
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         for (size_t s = 0; s < 3; s++) {
             play(k, sizes[s], false);
             play(k, sizes[s], true);
         }
-        kern_close(k);
     }
 }
 
 /* Rows that are not asked for keep their bytes. */
 TEST(only_some_rows)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     uint8_t old[3 * 2], dst[3 * 2] = {9, 9, 9, 9, 9, 9}, frame[3] = {1, 2, 3};
     const uint8_t only[3] = {1, 0, 1}, want[3 * 2] = {5, 1, 9, 9, 5, 3};
 
@@ -89,7 +88,6 @@ TEST(only_some_rows)
         k, &(struct kern_frames){
                .N = 3, .k = 2, .list = 1, .number_bytes = 1, .frame = frame, .old = old, .dst = dst, .only = only});
     assert_memory_equal(dst, want, sizeof want);
-    kern_close(k);
 }
 
 TEST_PROGRAM("frames")

@@ -189,10 +189,9 @@ TEST(loss_and_gradient_agree_with_densities)
 {
     for (size_t t = 0; t < N_THREADS; t++)
         for (int squash = 0; squash < 2; squash++) {
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct batch b = batch_make(t == 1 ? &one : &mixed, squash, 2, 3);
             check_loss(k, &b);
-            kern_close(k);
         }
 }
 
@@ -200,7 +199,7 @@ TEST(loss_and_gradient_agree_with_densities)
 TEST(deviations_have_limits)
 {
     static const float raw[] = {-40.0f, 40.0f, 1e30f}, limit[] = {-10.0f, 4.0f, 4.0f};
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     for (int i = 0; i < 3; i++) {
         struct batch b = batch_make(&one, false, 1, 1);
         float dout[3], at_limit[3];
@@ -217,7 +216,6 @@ TEST(deviations_have_limits)
         assert_true(stats.entropy == stats_limit.entropy);
         check_number("entropy", stats.entropy, 0.5 * log(2.0 * M_PI * M_E) + (double)limit[i], 1e-6);
     }
-    kern_close(k);
 }
 
 /* ---- acting ---- */
@@ -247,7 +245,7 @@ TEST(draws_are_normal_and_in_range)
     for (size_t i = 0; i < N; i++)
         memcpy(out + 10 * i, row, sizeof row);
     for (int squash = 0; squash < 2; squash++) {
-        struct kern *k = test_kern(3);
+        KERN *k = test_kern(3);
         struct rng rng = rng_seed(5), start = rng;
         struct kern_sample s = {.N = N, .out = out, .rng = &rng};
         heads = heads_of(&mixed, squash);
@@ -272,21 +270,19 @@ TEST(draws_are_normal_and_in_range)
         check_normal(z, N);
         assert_true(fabs(both) < 4.0 * sqrt(N)); /* heads are independent */
         for (size_t t = 0; t < N_THREADS; t++) {
-            struct kern *other = test_kern(test_threads[t]);
+            KERN *other = test_kern(test_threads[t]);
             struct rng same = start;
             s.rng = &same, s.actions = again, s.reals = NULL;
             kern_ops(other)->sample(other, &s);
             assert_memory_equal(actions, again, N * 4 * sizeof *actions);
-            kern_close(other);
         }
-        kern_close(k);
     }
 }
 
 TEST(greedy_takes_the_mean)
 {
     static const float out[][3] = {{0.25f, 1.0f, 7.0f}, {3.0f, -1.0f, 7.0f}, {NAN, 0.0f, 7.0f}};
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct rng rng = rng_seed(1);
     int32_t actions[3];
     float reals[3], logp[3], value[3];
@@ -301,7 +297,6 @@ TEST(greedy_takes_the_mean)
         assert_true(fabsf(reals[2]) <= 2.0f); /* a game is never given NaN */
         check_number("logp", (double)logp[0], (double)log_density(0.25L, 0.25L, expl(1), squash), 1e-6);
     }
-    kern_close(k);
 }
 
 TEST_PROGRAM("gauss")

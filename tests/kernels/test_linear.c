@@ -67,11 +67,10 @@ static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_ac
 TEST(agrees_with_plain_loops)
 {
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         for (size_t s = 0; s < N_SHAPES; s++)
             for (int act = KERN_ACT_NONE; act <= KERN_ACT_TANH; act++)
                 one_shape(k, shapes[s][0], shapes[s][1], shapes[s][2], (enum kern_act)act, (s + t) % 2 == 0, act == 1);
-        kern_close(k);
     }
 }
 
@@ -79,9 +78,8 @@ TEST(agrees_with_plain_loops)
 TEST(wide_layers_agree_too)
 {
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         one_shape(k, 30, 520, 510, KERN_ACT_TANH, true, true);
-        kern_close(k);
     }
 }
 
@@ -128,12 +126,11 @@ static void one_source(struct kern *k, size_t M, size_t N, size_t K, size_t row,
 TEST(sources_are_widened)
 {
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         one_source(k, 1, 1, 1, 1, true, false);
         one_source(k, 37, 9, 600, 600, true, true); /* three tiles of columns */
         one_source(k, 1300, 5, 300, 307, true, false); /* and several of rows */
         one_source(k, 40, 6, 11, 30, false, true);
-        kern_close(k);
     }
 }
 
@@ -164,7 +161,7 @@ TEST(gradients_are_finite_differences)
 {
     enum { M = 6, N = 5, K = 7 };
     struct rng rng = rng_seed(11);
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 0.3f), *b = test_normal(&rng, N, 0.3f);
     float *r = test_normal(&rng, M * N, 1.0f), *dy = test_copy(r, M * N);
     float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
@@ -180,7 +177,6 @@ TEST(gradients_are_finite_differences)
         check_number("dw", (double)dw[i], difference(&w[i], x, w, b, r, M, N, K), 1e-5);
     for (size_t i = 0; i < N; i++)
         check_number("db", (double)db[i], difference(&b[i], x, w, b, r, M, N, K), 1e-5);
-    kern_close(k);
 }
 
 TEST(same_bytes_twice)
@@ -190,7 +186,7 @@ TEST(same_bytes_twice)
         float *got[2][3];
         for (int run = 0; run < 2; run++) {
             struct rng rng = rng_seed(5);
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 0.3f),
                   *dy = test_normal(&rng, M * N, 1.0f);
             float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
@@ -200,7 +196,6 @@ TEST(same_bytes_twice)
             l.dx = dx, l.dw = dw, l.db = db, l.dy = dy, l.y = y, l.x = x, l.w = w;
             kern_ops(k)->linear_backward(k, &l);
             got[run][0] = dx, got[run][1] = dw, got[run][2] = db;
-            kern_close(k);
         }
         assert_memory_equal(got[0][0], got[1][0], M * K * sizeof(float));
         assert_memory_equal(got[0][1], got[1][1], N * K * sizeof(float));
@@ -213,7 +208,7 @@ TEST(blocks_add_up)
 {
     enum { M = 150, CUT = 61, N = 20, K = 9 };
     struct rng rng = rng_seed(21);
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 0.3f),
           *dy = test_normal(&rng, M * N, 1.0f);
     float *dw = NEW(float, N *K), *db = NEW(float, N), *dw2 = test_normal(&rng, N * K, 1.0f), *db2 = NEW(float, N);
@@ -229,17 +224,15 @@ TEST(blocks_add_up)
     dw_ref = test_f64(dw, N * K), db_ref = test_f64(db, N);
     check_close("dw", dw2, dw_ref, N * K, 1e-6);
     check_close("db", db2, db_ref, N, 1e-6);
-    kern_close(k);
 }
 
 TEST(no_dx_wanted)
 {
     float x[6] = {1, 2, 3, 4, 5, 6}, w[3] = {1, 1, 1}, dy[2] = {1, -1}, dw[3];
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     kern_ops(k)->linear_backward(k, &(struct kern_linear){.dw = dw, .dy = dy, .x = x, .w = w, .M = 2, .N = 1, .K = 3});
     for (int i = 0; i < 3; i++)
         assert_true(dw[i] == -3.0f);
-    kern_close(k);
 }
 
 TEST_PROGRAM("linear")

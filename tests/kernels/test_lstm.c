@@ -77,7 +77,7 @@ TEST(sequence_and_steps_agree_with_f64)
 {
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct seq s = seq_make(shapes[i][0], shapes[i][1], shapes[i][2]);
             size_t row = s.B * s.H;
             float *carried = test_copy(s.state, row * 2), *gates = test_copy(s.gates, s.T * row * 4);
@@ -102,13 +102,12 @@ TEST(sequence_and_steps_agree_with_f64)
                 check_close("step", out, s.out64 + at * row, row, 2e-6);
             }
             check_close("carried", carried, s.after64, row * 2, 2e-6);
-            kern_close(k);
         }
 }
 
 TEST(reset_forgets_even_nan)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     float carried[4] = {NAN, INFINITY, -INFINITY, NAN}, gates[8] = {0, 0, 0, 0, 1, 1, 0, 0}, out[2];
     float w[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     uint8_t reset = 1;
@@ -122,7 +121,6 @@ TEST(reset_forgets_even_nan)
         check_number("h", (double)carried[j], 0.5 * tanh(c), 1e-6);
         check_number("out", (double)out[j], 0.5 * tanh(c), 1e-6);
     }
-    kern_close(k);
 }
 
 /* sum of dout * out */
@@ -139,7 +137,7 @@ static double loss_f64(const void *of)
 TEST(gradient_is_finite_differences)
 {
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         struct seq s = seq_make(7, 5, 3);
         struct rng rng = rng_seed(3);
         size_t n = s.T * s.B * s.H, inside = 0;
@@ -167,7 +165,6 @@ TEST(gradient_is_finite_differences)
                    .dw = dw, .dy = s.gates, .x = s.h_prev, .w = s.w, .M = s.T * s.B, .N = 4 * s.H, .K = s.H});
         for (size_t i = 0; i < 4 * s.H * s.H; i++)
             check_number("dw_hh", (double)dw[i], central_difference(&s.w64[i], loss_f64, &s), 4e-6);
-        kern_close(k);
     }
 }
 

@@ -61,7 +61,7 @@ TEST(sequence_and_steps_agree_with_f64)
 {
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct seq s = seq_make(shapes[i][0], shapes[i][1], shapes[i][2]);
             struct kern_mingru l = layer_of(&s);
             size_t row = s.B * s.H;
@@ -79,20 +79,18 @@ TEST(sequence_and_steps_agree_with_f64)
                 assert_memory_equal(out, s.out + at * row, row * sizeof(float));
                 assert_memory_equal(carried, s.h + at * row, row * sizeof(float));
             }
-            kern_close(k);
         }
 }
 
 TEST(reset_forgets_even_nan)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     float h[2] = {NAN, INFINITY}, gates[6] = {1, 1, 0, 0, 0, 0}, x[2] = {0, 0}, out[2];
     uint8_t reset = 1;
     kern_ops(k)->mingru_step(
         k, &(struct kern_mingru){.out = out, .state = h, .gates = gates, .x = x, .reset = &reset, .B = 1, .H = 2});
     check_number("h", (double)h[0], 0.75, 1e-6);
     check_number("h", (double)h[1], 0.75, 1e-6);
-    kern_close(k);
 }
 
 /* sum of dout * out */
@@ -109,7 +107,7 @@ static double loss_f64(const void *of)
 TEST(gradient_is_finite_differences)
 {
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         struct seq s = seq_make(7, 5, 3);
         struct kern_mingru l = layer_of(&s);
         struct rng rng = rng_seed(3);
@@ -132,14 +130,13 @@ TEST(gradient_is_finite_differences)
         l.dx = dout;
         kern_ops(k)->mingru_backward(k, &l);
         assert_memory_equal(dout, dx, n * sizeof(float));
-        kern_close(k);
     }
 }
 
 /* Wide layers and many agents go in groups: the same numbers as one agent and few columns at a time. */
 TEST(groups_do_not_matter)
 {
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     struct seq s = seq_make(4, 70, 130);
     struct kern_mingru l = layer_of(&s);
     struct rng rng = rng_seed(8);
@@ -166,7 +163,6 @@ TEST(groups_do_not_matter)
                 carry[b * H + j] = s.reset[at] ? 0.0 : dh * (1.0 - z);
             }
     check_close("dgates", dgates, want, n * 3, 2e-6);
-    kern_close(k);
 }
 
 TEST_PROGRAM("mingru")

@@ -10,7 +10,7 @@ TEST(norm_and_nonfinite)
     struct rng rng = rng_seed(1);
     for (size_t t = 0; t < N_THREADS; t++)
         for (size_t n = 1; n < 20000; n = n * 5 + 2) {
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             float *g = test_normal(&rng, n, 1.0f), norm;
             struct kern_stats stats = {0};
             double sum = 0.0;
@@ -24,7 +24,6 @@ TEST(norm_and_nonfinite)
             assert_true(isnan(norm));
             assert_int_equal(stats.nonfinite, 1);
             check_number("stats", stats.grad_norm, sqrt(sum), 1e-9);
-            kern_close(k);
         }
 }
 
@@ -34,7 +33,7 @@ TEST(adam_is_as_published)
     for (size_t t = 0; t < N_THREADS; t++)
         for (int decay = 0; decay < 2; decay++) {
             struct rng rng = rng_seed(2);
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct kern_hyper h = {.lr = 0.01f,
                                    .beta1 = 0.9f,
                                    .beta2 = 0.99f,
@@ -67,7 +66,6 @@ TEST(adam_is_as_published)
             check_close("w", w, w64, N, 1e-6);
             check_close("m", m, m64, N, 1e-6);
             check_close("v", v, v64, N, 1e-5);
-            kern_close(k);
         }
 }
 
@@ -139,7 +137,7 @@ TEST(muon_matrix_is_as_published)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             size_t rows = shapes[i][0], cols = shapes[i][1], n = rows * cols;
             struct rng rng = rng_seed(i);
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct kern_hyper h = {.lr = 0.05f, .beta1 = 0.8f, .weight_decay = 0.02f, .max_grad_norm = 1.0f};
             float *w = test_normal(&rng, n, 1.0f), *m = NEW(float, n);
             float *scratch = NEW(float, muon_scratch_floats(rows, cols)), norm = 3.0f;
@@ -158,7 +156,6 @@ TEST(muon_matrix_is_as_published)
             }
             check_close("m", m, m64, n, 1e-6);
             check_close("w", w, w64, n, 2e-5);
-            kern_close(k);
         }
 }
 
@@ -169,7 +166,7 @@ TEST(muon_update_is_near_orthogonal)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         size_t rows = shapes[i][0], cols = shapes[i][1], n = rows * cols, side = rows < cols ? rows : cols;
         struct rng rng = rng_seed(i + 50);
-        struct kern *k = test_kern(2);
+        KERN *k = test_kern(2);
         struct kern_hyper h = {.lr = 1.0f, .beta1 = 0.9f};
         float *w = NEW(float, n), *m = NEW(float, n), *g = test_normal(&rng, n, 1e-3f), norm = 1.0f;
         float *scratch = NEW(float, muon_scratch_floats(rows, cols)), *sv = NEW(float, side), *rest = NEW(float, side);
@@ -186,27 +183,25 @@ TEST(muon_update_is_near_orthogonal)
             near += s > 0.75;
         }
         assert_true(near >= side - side / 10); /* the smallest few of a square one may still be on their way */
-        kern_close(k);
     }
 }
 
 TEST(muon_of_no_gradient_is_no_update)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct kern_hyper h = {.lr = 1.0f, .beta1 = 0.9f};
     float w[6] = {1, 2, 3, 4, 5, 6}, m[6] = {0}, g[6] = {0}, norm = 0.0f,
           *scratch = NEW(float, muon_scratch_floats(2, 3));
     muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, 2, 3);
     for (int i = 0; i < 6; i++)
         assert_true(w[i] == (float)(i + 1));
-    kern_close(k);
 }
 
 TEST(muon_vector_takes_u)
 {
     enum { N = 77 };
     struct rng rng = rng_seed(3);
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct kern_hyper h = {.lr = 0.1f, .beta1 = 0.7f, .weight_decay = 0.5f};
     float *w = test_normal(&rng, N, 1.0f), *m = test_normal(&rng, N, 1.0f), *g = test_normal(&rng, N, 1.0f),
           norm = 9.0f;
@@ -218,7 +213,6 @@ TEST(muon_vector_takes_u)
     }
     check_close("w", w, w64, N, 1e-6);
     check_close("m", m, m64, N, 1e-6);
-    kern_close(k);
 }
 
 /* A norm that is NaN, or the stop flag: weights, moments and step keep their bytes. */
@@ -227,7 +221,7 @@ TEST(skipped_steps_touch_nothing)
     enum { ROWS = 8, COLS = 6, N = ROWS * COLS };
     for (int v = 0; v < 2; v++) {
         struct rng rng = rng_seed(4);
-        struct kern *k = test_kern(2);
+        KERN *k = test_kern(2);
         struct kern_hyper h = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.9f, .eps = 1e-8f, .weight_decay = 0.1f};
         struct kern_stats stats = {.stop = v};
         float *w = test_normal(&rng, N, 1.0f), *m = test_normal(&rng, N, 1.0f), *vv = test_normal(&rng, N, 1.0f);
@@ -245,7 +239,6 @@ TEST(skipped_steps_touch_nothing)
         assert_memory_equal(m, m0, N * sizeof *m);
         assert_memory_equal(vv, v0, N * sizeof *vv);
         assert_int_equal(step, 3);
-        kern_close(k);
     }
 }
 
@@ -256,7 +249,7 @@ TEST(same_bytes_twice)
         float *got[2];
         for (int run = 0; run < 2; run++) {
             struct rng rng = rng_seed(12);
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             struct kern_hyper h = {.lr = 0.1f, .beta1 = 0.9f, .max_grad_norm = 1.0f};
             struct kern_stats stats = {0};
             float *m = NEW(float, N), *g = test_normal(&rng, N, 1.0f), norm;
@@ -264,7 +257,6 @@ TEST(same_bytes_twice)
             got[run] = test_normal(&rng, N, 1.0f);
             kern_ops(k)->grad_norm(k, &norm, &stats, g, N);
             muon_matrix(k, got[run], m, g, &norm, scratch, &stats, &h, ROWS, COLS);
-            kern_close(k);
         }
         assert_memory_equal(got[0], got[1], N * sizeof(float));
     }

@@ -83,11 +83,11 @@ static void run_watched(bool queued, bool wants_always)
 {
     static struct watch w;
     struct train_result alone, watched;
-    struct setup s;
+    SETUP s;
     double first = 0.0;
 
     setup_long(&s);
-    struct trainer *a = setup_trainer(&s), *b = setup_trainer(&s);
+    TRAINER *a = setup_trainer(&s), *b = setup_trainer(&s);
     a->direct = b->direct = !queued;
     OK(trainer_run(a, NULL, &alone, err));
     assert_false(alone.cost_calibrated);
@@ -113,9 +113,6 @@ static void run_watched(bool queued, bool wants_always)
                      w.wall_s[i] - w.wall_s[i - 1], first);
     }
     assert_true(first > 0.0);
-    trainer_destroy(a);
-    trainer_destroy(b);
-    setup_close(&s);
 }
 
 TEST(direct)
@@ -138,19 +135,17 @@ TEST(too_short)
 {
     static struct watch w;
     struct train_result r;
-    struct setup s;
+    SETUP s;
 
     setup_long(&s);
     s.train.total_timesteps = 96 * 3;
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     struct train_callbacks callbacks = watch_callbacks(&w, t);
     OK(trainer_run(t, &callbacks, &r, err));
     assert_false(r.cost_calibrated);
     assert_int_equal(w.n_alone, 1);
     assert_int_equal(w.n_shared, 0);
     assert_false(w.inside);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* Runs of one kind: the first one measures for all, also where it is done after they have come. A run of another kind
@@ -160,14 +155,14 @@ TEST(one_measures_for_all)
     static struct watch w;
     struct train_pace *pace = train_pace_create();
     struct train_result first, r;
-    struct setup s;
+    SETUP s;
 
     setup_long(&s);
     for (int i = 0; i < 3; i++) {
         s.train.seed = i;
         s.train.learning_rate = 0.01 * (i + 1);
         s.train.replay_ratio = i < 2 ? 1.4 : 0.7;
-        struct trainer *t = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s);
         struct train_callbacks callbacks = watch_callbacks(&w, t);
         w.gate.pace = pace;
         OK(trainer_run(t, &callbacks, i == 0 ? &first : &r, err));
@@ -181,10 +176,8 @@ TEST(one_measures_for_all)
         } else {
             assert_true(w.n_alone >= 1);
         }
-        trainer_destroy(t);
     }
     train_pace_destroy(pace);
-    setup_close(&s);
 }
 
 /* A run that fails gives the gate back. */
@@ -193,16 +186,14 @@ TEST(failure_leaves)
     static struct watch w;
     struct error failure = {0};
     struct train_result r;
-    struct setup s;
+    SETUP s;
 
     setup_long(&s);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     struct train_callbacks callbacks = watch_callbacks(&w, t);
     t->set.gamma = NAN;
     assert_int_equal(trainer_run(t, &callbacks, &r, &failure), ST_NUMERIC);
     assert_false(w.inside);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* What a save takes is not counted, and the file says what was. */
@@ -211,7 +202,7 @@ TEST(saves_are_free)
     static struct watch w;
     char path[] = "/tmp/trawl-cost-XXXXXX";
     struct train_result r;
-    struct setup s;
+    SETUP s;
     int fd = mkstemp(path);
 
     assert_true(fd >= 0);
@@ -219,7 +210,7 @@ TEST(saves_are_free)
     setup_long(&s);
     s.train.total_timesteps = 96 * 100;
     w.save_to = path;
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     struct train_callbacks callbacks = watch_callbacks(&w, t);
     callbacks.gate = NULL;
     double start_s = clock_mono_s();
@@ -227,14 +218,11 @@ TEST(saves_are_free)
     double all_s = clock_mono_s() - start_s;
     assert_int_equal(w.n_points, 100);
     assert_true(r.cost_s < all_s - 0.5 * w.saves_s);
-    struct trainer *u = setup_trainer(&s);
+    TRAINER *u = setup_trainer(&s);
     OK(trainer_load(u, path, err));
     assert_true(u->count.wall_s >= w.wall_s[99]);
     assert_same_weights(t, u);
-    trainer_destroy(u);
-    trainer_destroy(t);
     unlink(path);
-    setup_close(&s);
 }
 
 TEST_PROGRAM("cost")

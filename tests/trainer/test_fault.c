@@ -25,18 +25,17 @@ static enum status create_and_destroy(struct setup *s, struct error *err)
 TEST(create)
 {
     for (int variant = 0; variant < 2; variant++) {
-        struct setup s;
+        SETUP s;
         setup_game(&s, "memory", 1);
         s.policy.core = variant == 0 ? POLICY_CORE_MINGRU : POLICY_CORE_NONE;
         s.train.optimizer = variant == 0 ? TRAIN_MUON : TRAIN_ADAM;
         EACH_FAULT(FAULT_TRY_MALLOC, create_and_destroy(&s, NULL));
-        setup_close(&s);
     }
 }
 
 TEST(message)
 {
-    struct setup s;
+    SETUP s;
     struct error err = {0};
 
     setup_game(&s, "memory", 1);
@@ -44,37 +43,32 @@ TEST(message)
     assert_int_equal(create_and_destroy(&s, &err), ST_NOMEM);
     assert_true(fault_disarm(FAULT_TRY_MALLOC));
     assert_true(strlen(err.text) > 10);
-    setup_close(&s);
 }
 
 TEST(iterate_never_allocates)
 {
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, "cartpole", 2);
     s.policy.core = POLICY_CORE_MINGRU;
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     iterate(t, 1);
     fault_arm(FAULT_MALLOC, 1);
     fault_arm(FAULT_TRY_MALLOC, 1);
     iterate(t, 3);
     assert_false(fault_disarm(FAULT_MALLOC));
     assert_false(fault_disarm(FAULT_TRY_MALLOC));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(eval)
 {
-    struct setup s;
+    SETUP s;
     struct eval_settings settings = {.episodes = 6, .agents = 3, .seed = 1, .max_steps = 200};
     struct eval_result result;
 
     setup_game(&s, "memory", 1);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     EACH_FAULT(FAULT_TRY_MALLOC, trainer_eval(t, &settings, &result, NULL));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* The copy has that text, and the run of the first file: saved again under the first one's text, the same bytes. */

@@ -92,7 +92,7 @@ TEST(plays_what_was_evaluated)
 
 TEST(seed_is_the_game)
 {
-    struct setup s;
+    SETUP s;
     struct player *p[3];
     struct player_frame f[3];
     char path[512];
@@ -115,12 +115,11 @@ TEST(seed_is_the_game)
     for (int k = 0; k < 3; k++)
         player_destroy(p[k]);
     unlink(path);
-    setup_close(&s);
 }
 
 TEST(refuses)
 {
-    struct setup s;
+    SETUP s;
     struct player *p = NULL;
     struct error why = {0};
     char path[512];
@@ -137,7 +136,6 @@ TEST(refuses)
     assert_int_not_equal(player_create(&p, s.kern, s.def, s.env, &s.policy, &s.train, path, 1, true, NULL), ST_OK);
     assert_null(p);
     unlink(path);
-    setup_close(&s);
 }
 
 TEST_PROGRAM("player")

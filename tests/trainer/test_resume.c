@@ -25,52 +25,46 @@ static void setup_variant(struct setup *s, int variant)
 TEST(same_seed_same_bytes)
 {
     for (int variant = 0; variant < 7; variant++) {
-        struct setup s, other;
+        SETUP s, other;
         setup_variant(&s, variant);
         setup_variant(&other, variant);
-        struct trainer *a = setup_trainer(&s), *b = setup_trainer(&other);
+        TRAINER *a = setup_trainer(&s), *b = setup_trainer(&other);
         iterate(a, 5);
         iterate(b, 5);
         assert_same_weights(a, b);
-        trainer_destroy(a);
-        trainer_destroy(b);
-        setup_close(&s);
-        setup_close(&other);
     }
 }
 
 TEST(seeds_differ)
 {
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, "cartpole", 2);
-    struct trainer *a = setup_trainer(&s);
+    TRAINER *a = setup_trainer(&s);
     s.train.seed++;
-    struct trainer *b = setup_trainer(&s);
+    TRAINER *b = setup_trainer(&s);
     iterate(a, 2);
     iterate(b, 2);
     float *x = params_copy(a), *y = params_copy(b);
     assert_memory_not_equal(x, y, trainer_n_params(a) * sizeof *x);
     free(x);
     free(y);
-    trainer_destroy(a);
-    trainer_destroy(b);
-    setup_close(&s);
 }
 
 TEST(resume_is_exact)
 {
     for (int variant = 0; variant < 7; variant++) {
-        struct setup s;
+        SETUP s;
         struct train_metrics m, n;
         setup_variant(&s, variant);
-        struct trainer *straight = setup_trainer(&s), *first = setup_trainer(&s);
+        TRAINER *straight = setup_trainer(&s);
+        struct trainer *first = setup_trainer(&s);
         iterate(straight, 14);
         iterate(first, 7);
         OK(trainer_save(first, ckpt_path, "[env]\nname = x\n", err));
         iterate(first, 2); /* must not matter to the file */
         trainer_destroy(first);
-        struct trainer *second = setup_trainer(&s);
+        TRAINER *second = setup_trainer(&s);
         iterate(second, 3); /* nor must what the new one did before */
         OK(trainer_load(second, ckpt_path, err));
         iterate(second, 7);
@@ -83,25 +77,21 @@ TEST(resume_is_exact)
         assert_true(m.score == n.score);
         assert_true(m.entropy == n.entropy);
         assert_memory_equal(&straight->window, &second->window, sizeof straight->window);
-        trainer_destroy(straight);
-        trainer_destroy(second);
-        setup_close(&s);
     }
 }
 
 TEST(holds_shorter_runs)
 {
     for (int variant = 0; variant < 7; variant++) {
-        struct setup s;
+        SETUP s;
         setup_variant(&s, variant);
         check_holds_shorter(&s);
-        setup_close(&s);
     }
 }
 
 TEST(which_runs_hold_shorter_ones)
 {
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, "cartpole", 1);
     assert_false(train_holds_shorter(&s.train)); /* a cosine over the run */
@@ -117,22 +107,19 @@ TEST(which_runs_hold_shorter_ones)
     assert_true(train_holds_shorter(&s.train));
     s.train.max_seconds = 10;
     assert_false(train_holds_shorter(&s.train));
-    setup_close(&s);
 }
 
 TEST(config_text)
 {
-    struct setup s;
+    SETUP s;
     char *text = NULL;
 
     setup_game(&s, "cartpole", 1);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(trainer_save(t, ckpt_path, "[train]\nseed = 4\n", err));
     OK(checkpoint_read_config(ckpt_path, &text, err));
     assert_string_equal(text, "[train]\nseed = 4\n");
     mem_free(text);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* The load fails with this status and text, and leaves the trainer as it was. */
@@ -161,12 +148,12 @@ static void write_sealed(char *bytes, size_t n)
 
 TEST(bad_files)
 {
-    struct setup s;
+    SETUP s;
     char *good = NULL, *bad;
     size_t n = 0;
 
     setup_game(&s, "cartpole", 1);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     unlink(ckpt_path);
     expect_refused(t, ST_IO, ckpt_path);
     iterate(t, 1);
@@ -210,16 +197,14 @@ TEST(bad_files)
     OK(trainer_load(t, ckpt_path, err)); /* the file itself was fine */
     free(bad);
     mem_free(good);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(other_shapes)
 {
-    struct setup s, other;
+    SETUP s;
 
     setup_game(&s, "cartpole", 1);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(trainer_save(t, ckpt_path, "", err));
     for (int i = 0; i < 7; i++) {
         static const char *const texts[] = {"hidden_size 16",
@@ -229,6 +214,7 @@ TEST(other_shapes)
                                             "optimizer",
                                             "cartpole",
                                             "policy.encoder_activation relu, this run has none"};
+        SETUP other;
         setup_game(&other, i == 5 ? "memory" : "cartpole", 1);
         other.policy.hidden_size += i == 0;
         other.policy.num_layers -= i == 1;
@@ -236,13 +222,9 @@ TEST(other_shapes)
         other.train.total_agents += i == 3;
         other.train.optimizer = i == 4 ? !other.train.optimizer : other.train.optimizer;
         other.policy.encoder_activation = i == 6 ? POLICY_ACTIVATION_NONE : POLICY_ACTIVATION_AUTO;
-        struct trainer *u = setup_trainer(&other);
+        TRAINER *u = setup_trainer(&other);
         expect_refused(u, ST_CONFIG, texts[i]);
-        trainer_destroy(u);
-        setup_close(&other);
     }
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 int main(void)

@@ -32,9 +32,9 @@ static void count_joining(const struct kern_tensor *m, const float *w, size_t ro
 TEST(weights_between_stay_zero)
 {
     for (int i_case = 0; i_case < 8; i_case++) {
-        struct setup s;
+        SETUP s;
         int core = POLICY_CORE_NONE + i_case % 4;
-        struct trainer *t = open_trainer(&s, core, POLICY_VALUE_SEPARATE, i_case < 4 ? TRAIN_ADAM : TRAIN_MUON);
+        TRAINER *t = open_trainer(&s, core, POLICY_VALUE_SEPARATE, i_case < 4 ? TRAIN_ADAM : TRAIN_MUON);
         size_t joining = 0, others = 0, n = t->policy.n_tensors, n_core = 0;
         iterate(t, 6);
         float *params = params_copy(t);
@@ -48,8 +48,6 @@ TEST(weights_between_stay_zero)
         assert_int_equal(joining, 0);
         assert_int_equal(others, n_core + 3 * 16); /* all of both networks are there */
         free(params);
-        trainer_destroy(t);
-        setup_close(&s);
     }
 }
 
@@ -57,8 +55,8 @@ TEST(weights_between_stay_zero)
 static void gradient_of(int value_net, double vf_coef, float **ret_grads, struct kern_tensor *ret_encoder)
 {
     int32_t idx[] = {1, 2, 5, 8};
-    struct setup s;
-    struct trainer *t = open_trainer(&s, POLICY_CORE_MLP, value_net, TRAIN_ADAM);
+    SETUP s;
+    TRAINER *t = open_trainer(&s, POLICY_CORE_MLP, value_net, TRAIN_ADAM);
 
     t->host_hyper.vf_coef = (float)vf_coef;
     OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
@@ -69,8 +67,6 @@ static void gradient_of(int value_net, double vf_coef, float **ret_grads, struct
     *ret_grads = calloc(trainer_n_params(t), sizeof **ret_grads);
     OK(kern_download(t->kern, *ret_grads, t->grads, trainer_n_params(t) * sizeof **ret_grads, err));
     *ret_encoder = t->policy.tensors[0];
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* The value loss moves the shared encoder, and of two networks the value's alone. */
@@ -100,22 +96,19 @@ TEST(value_loss_moves_its_own)
 TEST(last_rollout_is_shorter)
 {
     struct train_result r, q;
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, "cartpole", 1);
     s.train.shuffle = TRAIN_SHUFFLE_STEPS;
     s.train.replay_ratio = 4.0;
     s.train.total_timesteps = 12 * (8 + 8 + 2);
-    struct trainer *t = setup_trainer(&s), *again = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s), *again = setup_trainer(&s);
     OK(trainer_run(t, NULL, &r, err));
     OK(trainer_run(again, NULL, &q, err));
     assert_int_equal(r.env_steps, s.train.total_timesteps);
     assert_int_equal(t->count.updates, 12 + 12 + 3); /* 4 times 96 and 24 steps by 32 */
     assert_int_equal(t->n_segments, 32);
     assert_same_weights(t, again);
-    trainer_destroy(t);
-    trainer_destroy(again);
-    setup_close(&s);
 }
 
 TEST_PROGRAM("two_networks")

@@ -79,7 +79,7 @@ TEST(a_run_resumes)
 TEST(odd_numbers_of_bins_are_refused)
 {
     static const int64_t bad[] = {-1, 1, 2, 256};
-    struct setup s;
+    SETUP s;
 
     memory_open(&s, 1);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -88,7 +88,6 @@ TEST(odd_numbers_of_bins_are_refused)
         assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &failed), ST_CONFIG);
         assert_non_null(strstr(failed.text, "policy.value_bins"));
     }
-    setup_close(&s);
 }
 
 /* Half of the answers are right by chance; a value that knows the question explains most of the returns. */

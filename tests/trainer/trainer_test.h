@@ -88,6 +88,15 @@ static inline void setup_close(struct setup *s)
     free(s->env);
 }
 
+/* A setup, and a trainer, that end with the block that declares them. */
+#define SETUP __attribute__((cleanup(setup_close))) struct setup
+#define TRAINER __attribute__((cleanup(trainer_drop))) struct trainer
+
+static inline void trainer_drop(struct trainer **t)
+{
+    trainer_destroy(*t);
+}
+
 static inline struct trainer *setup_trainer(struct setup *s)
 {
     struct trainer *t = NULL;

@@ -146,3 +146,11 @@ static inline void sample_free(struct sample *s)
     free(s->params);
     free(s);
 }
+
+/* One that is freed at the end of the block that declares it. */
+#define SAMPLE __attribute__((cleanup(sample_drop))) struct sample
+
+static inline void sample_drop(struct sample **s)
+{
+    sample_free(*s);
+}

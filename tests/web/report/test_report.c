@@ -117,7 +117,7 @@ static size_t n_in_state(const struct sample *s, enum trial_state state)
 
 TEST(every_trial_is_drawn)
 {
-    struct sample *s = sample_make(60);
+    SAMPLE *s = sample_make(60);
     char *svg = write_report(s, REPORT_SVG);
     size_t front = n_front(s), done = n_in_state(s, TRIAL_DONE), failed = n_in_state(s, TRIAL_FAILED),
            stopped = n_in_state(s, TRIAL_STOPPED);
@@ -141,18 +141,16 @@ TEST(every_trial_is_drawn)
     assert_non_null(strstr(html, "3\xc3\x97 the worker died of signal 9"));
     free(html);
     check_all(s);
-    sample_free(s);
 }
 
 TEST(odd_studies)
 {
     static const size_t sizes[] = {0, 1, 2, 5000};
     for (size_t i = 0; i < 4; i++) {
-        struct sample *s = sample_make(sizes[i]);
+        SAMPLE *s = sample_make(sizes[i]);
         check_all(s);
-        sample_free(s);
     }
-    struct sample *s = sample_make(12);
+    SAMPLE *s = sample_make(12);
     for (int kind = 0; kind < 8; kind++) {
         for (size_t i = 0; i < 12; i++) {
             struct trial *t = &s->view.trials[i];
@@ -191,13 +189,12 @@ TEST(odd_studies)
         assert_non_null(strstr(err.text, "trial 5"));
         strbuf_free(&out);
     }
-    sample_free(s);
 }
 
 /* A choice that no trial had is named as well, not numbered. */
 TEST(every_choice_is_named)
 {
-    struct sample *s = sample_make(20);
+    SAMPLE *s = sample_make(20);
     struct space_param *p = &s->view.search.space.params[4];
     p->n_choices = 3;
     p->max = 2;
@@ -207,12 +204,11 @@ TEST(every_choice_is_named)
     for (int c = 0; c < 3; c++)
         assert_non_null(strstr(strip, s->view.search.choices[4][c]));
     free(html);
-    sample_free(s);
 }
 
 TEST(foreign_text_is_escaped)
 {
-    struct sample *s = sample_make(20);
+    SAMPLE *s = sample_make(20);
     s->view.study.name = (char *)"</title><script>alert('x')</script> & \"q\" \xff\x01 \xc3\xa4";
     s->view.study.metric = (char *)"<b>score</b>";
     s->view.study.method = (char *)"a<b";
@@ -235,12 +231,11 @@ TEST(foreign_text_is_escaped)
     free(html);
     free(svg);
     free(csv);
-    sample_free(s);
 }
 
 TEST(csv_has_every_column)
 {
-    struct sample *s = sample_make(9);
+    SAMPLE *s = sample_make(9);
     s->view.trials[3].score = 0.1;
     s->view.trials[3].params =
         (char *)"{\"train.learning_rate\":0.1,\"train.gamma\":0.99,\"policy.hidden\":64,\"train.optimizer\":\"muon\"}";
@@ -262,7 +257,6 @@ TEST(csv_has_every_column)
     assert_non_null(strstr(csv, ",'@cpu,\"'=HYPERLINK(\"\"http://x.example\"\",\"\"here\"\")\",")); /* no formulas */
     assert_non_null(strstr(csv, ",-0.25,,,,'=1+1\r\n"));
     free(csv);
-    sample_free(s);
 }
 
 TEST(json_is_what_show_promises)
@@ -270,7 +264,7 @@ TEST(json_is_what_show_promises)
     static const char *const keys[] = {"number",   "state",      "params",     "score",      "perf",
                                        "cost_s",   "env_steps",  "seed",       "origin",     "reason",
                                        "on_front", "created_ms", "started_ms", "finished_ms"};
-    struct sample *s = sample_make(30);
+    SAMPLE *s = sample_make(30);
     cJSON *json;
     double value;
     int64_t number;
@@ -302,7 +296,6 @@ TEST(json_is_what_show_promises)
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 5), "finished_ms")));
     assert_true(json_get_f64(cJSON_GetArrayItem(trials, 2), "perf", &value) && isinf(value));
     cJSON_Delete(json);
-    sample_free(s);
 }
 
 /* fontconfig keeps what it has read of the fonts until the process ends, out of LeakSanitizer's sight. */
@@ -346,7 +339,7 @@ TEST(a_promise_in_words)
 /* A study that counts env steps: its front, ranges and texts are of steps. */
 TEST(costs_may_be_steps)
 {
-    struct sample *s = sample_make(40);
+    SAMPLE *s = sample_make(40);
     struct report report;
 
     for (size_t i = 0; i < 40; i++) {
@@ -371,7 +364,6 @@ TEST(costs_may_be_steps)
     assert_null(strstr(html, "cost 1 s"));
     free(html);
     report_free(&report);
-    sample_free(s);
 }
 
 /* A page holds what the report has: front, two of progress, importance, a strip for each parameter. */
@@ -379,7 +371,7 @@ TEST(paper_has_every_chart)
 {
     static const size_t sizes[] = {0, 1, 60, 400};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        struct sample *s = sample_make(sizes[i]);
+        SAMPLE *s = sample_make(sizes[i]);
         struct gp_insight *insight = &s->view.advice;
         struct report report;
         struct strbuf *pages;
@@ -415,13 +407,12 @@ TEST(paper_has_every_chart)
         free(html);
         free(svg);
         report_free(&report);
-        sample_free(s);
     }
 }
 
 TEST(pictures_are_pictures)
 {
-    struct sample *s = sample_make(60);
+    SAMPLE *s = sample_make(60);
     struct strbuf out;
     struct error why = {ST_OK, ""};
     strbuf_init(&out, 64u << 20);
@@ -436,7 +427,6 @@ TEST(pictures_are_pictures)
         assert_true(out.len > 10000 && memcmp(out.text, "\x89PNG\r\n", 6) == 0);
     }
     strbuf_free(&out);
-    sample_free(s);
 }
 
 static char *write_figure(struct sample *s, enum report_figure kind, enum report_format format, double width_pt)
@@ -473,7 +463,7 @@ static double smallest_letters(const char *svg)
 TEST(figures_fit_a_column)
 {
     static const double widths[] = {FIGURE_MIN_PT, 237.6, 500.3};
-    struct sample *s = sample_make(60);
+    SAMPLE *s = sample_make(60);
     size_t n_done = n_in_state(s, TRIAL_DONE);
     gp_insight_init(&s->view.advice, &s->view.search.space, &s->view.history, 1);
     s->view.has_insight = true;
@@ -507,13 +497,12 @@ TEST(figures_fit_a_column)
         mem_free(pdf);
         mem_free(png);
     }
-    sample_free(s);
 }
 
 /* A row for each member and each parameter, all of one length, and nothing that LaTeX would take for a command. */
 TEST(the_front_is_a_table_of_latex)
 {
-    struct sample *s = sample_make(60);
+    SAMPLE *s = sample_make(60);
     s->view.study.name = (char *)"50% of_a&b #1 {x}\\input";
     s->view.study.metric = (char *)"score^2";
     s->view.search.space.params[0].min = 2e-7;
@@ -533,12 +522,11 @@ TEST(the_front_is_a_table_of_latex)
     }
     assert_int_equal(n_rows, n_front(s));
     mem_free(tex);
-    sample_free(s);
 }
 
 TEST(a_figure_of_nothing_is_refused)
 {
-    struct sample *s = sample_make(0);
+    SAMPLE *s = sample_make(0);
     struct study_view *view = &s->view;
     struct strbuf out;
     strbuf_init(&out, 1 << 20);
@@ -551,19 +539,17 @@ TEST(a_figure_of_nothing_is_refused)
         assert_int_equal(out.len, 0);
     }
     strbuf_free(&out);
-    sample_free(s);
 }
 
 TEST(a_limit_is_a_status)
 {
-    struct sample *s = sample_make(12);
+    SAMPLE *s = sample_make(12);
     struct strbuf small;
     struct error err = {ST_OK, ""};
     strbuf_init(&small, 1000);
     assert_int_equal(report_write(&s->view, s->store_path, REPORT_HTML, &small, &err), ST_LIMIT);
     assert_non_null(strstr(err.text, "the report"));
     strbuf_free(&small);
-    sample_free(s);
 }
 
 TEST_PROGRAM("report")
