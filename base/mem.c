@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The size of a huge page. Blocks of at least this size are aligned to it and ask for huge pages: an update over tens of
- * megabytes is a fifth faster without the page table walks. */
+/* The size of a huge page. Blocks of at least this size are aligned to it and ask for huge pages: an update over tens
+ * of megabytes is a fifth faster without the page table walks. */
 #define MEM_HUGE ((size_t)2 << 20)
 
 void mem_refused(size_t size)

@@ -1,12 +1,13 @@
-/* warm_bench.c - trial after trial in one process, as a sweep's worker runs them: what a start costs, whether memory grows,
- * and how long a training takes until its policy is good.
+/* warm_bench.c - trial after trial in one process, as a sweep's worker runs them: what a start costs, whether memory
+ * grows, and how long a training takes until its policy is good.
  *
  * usage: build/bench/warm_bench growth CONFIG TRIALS [--section.key value ...]
  *        build/bench/warm_bench score CONFIG SEEDS [--section.key value ...]
  *        build/bench/warm_bench curve CONFIG SEEDS [--section.key value ...]
- * growth  a start is making the trainer and its first iteration, less what a later iteration takes; every tenth trial has
- *         another width. score: seconds from handing over a setup to the end of training, and the perf of 1024 episodes
- *         afterwards, played outside of the time. curve: perf over steps and seconds at CURVE_POINTS places. One JSON object. */
+ * growth  a start is making the trainer and its first iteration, less what a later iteration takes; every tenth trial
+ *         has another width. score: seconds from handing over a setup to the end of training, and the perf of 1024
+ *         episodes afterwards, played outside of the time. curve: perf over steps and seconds at CURVE_POINTS places.
+ *         One JSON object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

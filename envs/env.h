@@ -1,8 +1,8 @@
 /* env.h - what a game is. (public: kernels/cuda includes it with the game headers; part of trawl_env.h)
  *
- * A game is one header, envs/games/NAME.h, in the subset of C and CUDA C++ that gcc and nvcc both accept: plain structs,
- * functions marked ENV_FN, no globals, no allocation, no libc but math.h, randomness only from the struct rng that
- * lies in its state. It declares
+ * A game is one header, envs/games/NAME.h, in the subset of C and CUDA C++ that gcc and nvcc both accept: plain
+ * structs, functions marked ENV_FN, no globals, no allocation, no libc but math.h, randomness only from the struct rng
+ * that lies in its state. It declares
  *   struct NAME_settings   read-only options of the batch (doubles, int64_t, bool: filled from its option table)
  *   struct NAME_state      one instance, fixed size, plain bytes: copying it saves it; begins with nothing special
  *                          but a member `struct rng rng`
@@ -15,9 +15,9 @@
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
  *   NAME_track(state, agent)                           only if agents_end: the agent's struct env_track, in the state
  *   NAME_respawn(settings, state, agent)               only if agents_end: the agent's next episode
- * Macros below its header's guard say so to the loop: ENV_GAME_HAS_MASK, ENV_GAME_AGENTS_END, and ENV_GAME_BYTES of a game
- * whose observations are bytes (shape: u8): its NAME_observe is an ENV_FN that writes uint8_t, and f32 to env_floats
- * where the shape has n_floats.
+ * Macros below its header's guard say so to the loop: ENV_GAME_HAS_MASK, ENV_GAME_AGENTS_END, and ENV_GAME_BYTES of a
+ * game whose observations are bytes (shape: u8): its NAME_observe is an ENV_FN that writes uint8_t, and f32 to
+ * env_floats where the shape has n_floats.
  * and, below #ifndef __CUDACC__ (the program shows these, no kernel needs them),
  *   static const struct opt_def NAME_options[]         its options; their ranges keep every shape and counter in range
  *   static const struct env_about NAME_about           its summary, and what it sets in other sections
@@ -28,8 +28,8 @@
  * NAME_step the loop clears ended, truncated, score and perf, and flags of agents; rewards it does not.
  *
  * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
- * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode. Where
- * agents end alone, it does that for each agent whose flag a step sets, with NAME_respawn in place of NAME_reset.
+ * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
+ * Where agents end alone, it does that for each agent whose flag a step sets, with NAME_respawn in place of NAME_reset.
  *
  * Games use only IEEE operations that round the same everywhere (+ - * /, sqrt, env_math.h), and both sides are
  * compiled without contraction to fused multiply-add: a batch has the same bytes on host and device. */
@@ -107,7 +107,8 @@ struct env_shape {
     int n_heads; /* components of an action, 1..ENV_MAX_HEADS */
     int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2; 0: a number from low to high */
     bool has_mask; /* the game limits choices per step */
-    /* Of a grid: obs begins with (height, width, channels), and numbers that follow are a plain list. 0: all of it is. */
+    /* Of a grid: obs begins with (height, width, channels), and numbers that follow are a plain list. 0: all of it
+     * is. */
     int channels, height, width;
     bool may_truncate; /* some step may set truncated; false spares the values after truncations */
     bool agents_end; /* terms and truncs differ among the agents of an instance: one may end alone */
@@ -127,7 +128,8 @@ ENV_FN void env_shape_plain(struct env_shape *ret_shape)
     ret_shape->has_mask = ret_shape->may_truncate = ret_shape->agents_end = ret_shape->u8 = false;
 }
 
-/* n_numbers numbers in memory, all of them bytes but for the last n_floats: bytes, then up to 3 unused ones, then f32. */
+/* n_numbers numbers in memory, all of them bytes but for the last n_floats: bytes, then up to 3 unused ones, then
+ * f32. */
 ENV_FN size_t env_mixed_bytes(size_t n_numbers, size_t n_floats)
 {
     size_t bytes = n_numbers - n_floats;
@@ -191,8 +193,8 @@ ENV_FN void env_log_add(struct env_log *log, const struct env_track *track, floa
 struct env_step {
     const float *reals; /* given: (n_agents, n_heads) numbers of the heads of size 0; NULL when there are none */
     float *rewards;
-    /* Where agents end alone, 0 before the step: an agent's episode is ended by the rules, or cut; never both. Its score
-     * and perf lie in its track then. */
+    /* Where agents end alone, 0 before the step: an agent's episode is ended by the rules, or cut; never both. Its
+     * score and perf lie in its track then. */
     uint8_t *terms, *truncs;
     bool ended; /* the whole instance ended by the rules: term = 1 for every agent */
     bool truncated; /* cut by a time limit: trunc = 1 for every agent; never together with ended */

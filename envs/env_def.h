@@ -66,16 +66,16 @@ struct env_def {
     enum status (*failed)(const void *states, struct error *err);
     /* Seconds in which processes of its own have stepped it since all of it was reset. NULL: it has none. */
     double (*outside_s)(const void *states);
-    /* Numbers of the game's own besides score and perf, at most ENV_MAX_NUMBERS: metrics, whose names begin with "env/" and
-     * stay. */
+    /* Numbers of the game's own besides score and perf, at most ENV_MAX_NUMBERS: metrics, whose names begin with "env/"
+     * and stay. */
     const char *const *number_names;
     size_t n_numbers;
-    /* Sums (n_numbers) over the episodes since it was last asked, then forgotten; returns how many those were. Not while it
-     * is stepped. NULL with n_numbers = 0. */
+    /* Sums (n_numbers) over the episodes since it was last asked, then forgotten; returns how many those were. Not
+     * while it is stepped. NULL with n_numbers = 0. */
     double (*take_numbers)(void *states, size_t n_envs, double *ret_sums);
     /* Of a game that has processes of its own: asks them for a step of [from, to), and step_range waits for it. Several
-     * ranges may be asked for before the first is waited for, in the same order. A range is then one call in one thread.
-     * NULL: step_range does it all. */
+     * ranges may be asked for before the first is waited for, in the same order. A range is then one call in one
+     * thread. NULL: step_range does it all. */
     void (*begin_range)(const void *settings, void *states, const struct env_io *io, size_t from, size_t to);
     const void *source; /* the program's: where the game comes from; NULL in built-in ones and in libraries */
 };

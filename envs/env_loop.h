@@ -47,8 +47,8 @@ ENV_FN void LOOP(_instance_begin)(const struct LOOP(_settings) * settings, struc
     LOOP(_reset)(settings, &it->state);
 }
 
-/* First episode of instance i of a batch whose stream is root; root.counter is the number of its first instance where the
- * batch is a part of a larger one, so that the parts play what the whole would. */
+/* First episode of instance i of a batch whose stream is root; root.counter is the number of its first instance where
+ * the batch is a part of a larger one, so that the parts play what the whole would. */
 ENV_FN void LOOP(_instance_reset)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it, struct rng root,
                                   uint64_t i)
 {

@@ -79,8 +79,8 @@ struct point {
     double f[EHVI_MAX];
 };
 
-/* A strip of the staircase of what was seen so far, from one first objective to the next, below `top` of the second, and
- * of the third from `since` on. Places in ehvi.at. */
+/* A strip of the staircase of what was seen so far, from one first objective to the next, below `top` of the second,
+ * and of the third from `since` on. Places in ehvi.at. */
 struct strip {
     size_t lo, hi, top, since;
 };
@@ -105,8 +105,8 @@ static void close_strip(struct ehvi *e, const struct strip *s, size_t until)
     e->boxes[e->n_boxes++] = (struct ehvi_box){{s->lo, 0, s->since}, {s->hi, s->top, until}};
 }
 
-/* Point k (its place in at), which no point before it dominates and whose third objective is not below theirs, enters the
- * staircase strips (n). */
+/* Point k (its place in at), which no point before it dominates and whose third objective is not below theirs, enters
+ * the staircase strips (n). */
 static void enter_point(struct ehvi *e, struct strip *strips, size_t *n, size_t k)
 {
     const double *a = e->at[0], *b = e->at[1];

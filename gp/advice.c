@@ -1,7 +1,7 @@
 /* advice.c - which trial to take by a rule, and which config to run next under a fresh seed: of those that are to have
  * several seeds, and of the advice that is to be confirmed.
- * Invariants: (1) functions of insight and history alone; (2) a trial that is named has finished, and is its point's first
- * that has. */
+ * Invariants: (1) functions of insight and history alone; (2) a trial that is named has finished, and is its point's
+ * first that has. */
 #include "base/mem.h"
 #include "gp/gp.h"
 

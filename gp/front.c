@@ -1,7 +1,7 @@
 /* front.c - the Pareto front of (cost, score) or (cost, score, third), its hypervolume, reference and knee.
- * Cost and third lower and score higher is better; only finished trials that keep their limits (DONE) count. Areas are in
- * (ln cost, score), volumes in (ln cost, score, third). Everything is one sort by (cost, -score, third, number) and one
- * walk: O(n log n), and O(n front) with a third objective. */
+ * Cost and third lower and score higher is better; only finished trials that keep their limits (DONE) count. Areas are
+ * in (ln cost, score), volumes in (ln cost, score, third). Everything is one sort by (cost, -score, third, number) and
+ * one walk: O(n log n), and O(n front) with a third objective. */
 #include "gp/gp_priv.h"
 
 #include "base/mem.h"
@@ -223,8 +223,8 @@ void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_r
                                    .third = history->has_third ? third_hi + margin(third_lo, third_hi) : 0.0};
 }
 
-/* Area of the points (n by rising cost) whose third is at most `third`: strips of rising score, each as wide as its point
- * is cheap. */
+/* Area of the points (n by rising cost) whose third is at most `third`: strips of rising score, each as wide as its
+ * point is cheap. */
 static double area_below(const struct front_point *points, size_t n, double third, const struct pareto_ref *ref)
 {
     double area = 0.0, floor_score = ref->score, ref_cost = log(ref->cost);

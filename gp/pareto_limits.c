@@ -1,8 +1,8 @@
 /* pareto_limits.c - the chance that a point keeps the limits of its outcomes: a Gaussian process for what each limit
  * bounds, the processes taken as independent, so that the chances multiply. What is bounded is learned on its logarithm
  * where all of it, and its bounds, are above 0: memory and time differ by factors.
- * The chance is that of what is expected at the point, and not of a run with its noise: else points just past a limit are
- * tried until one is lucky.
+ * The chance is that of what is expected at the point, and not of a run with its noise: else points just past a limit
+ * are tried until one is lucky.
  * The acquisition is EHVI over the feasible front times that chance: Abdolshah, Shilton, Rana, Gupta, Venkatesh,
  * "Expected hypervolume improvement with constraints", ICPR 2018; for one objective Gardner et al., "Bayesian
  * optimization with inequality constraints", ICML 2014. Until a point keeps all limits it is the chance alone: Gelbart,

@@ -1,5 +1,5 @@
-/* pareto_pool.c - the candidates of a proposal: Sobol points shifted at random, and steps from front points; finite spaces
- * whole. Invariant: every candidate lies where a trial can have its finite parameters. */
+/* pareto_pool.c - the candidates of a proposal: Sobol points shifted at random, and steps from front points; finite
+ * spaces whole. Invariant: every candidate lies where a trial can have its finite parameters. */
 #include "gp/pareto_pool.h"
 
 #include "base/mem.h"

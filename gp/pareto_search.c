@@ -188,10 +188,10 @@ static double known_or_expected(const struct pareto_search *s, const struct mode
     return mean;
 }
 
-/* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are few,
- * and their worst cost and third objective. False: there is none. Standardised. Where many are pending these count at what
- * is expected of them: those that end first are the cheapest, and with them alone nothing but cheap points would be
- * sought, for as long as the first expensive ones take. */
+/* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are
+ * few, and their worst cost and third objective. False: there is none. Standardised. Where many are pending these count
+ * at what is expected of them: those that end first are the cheapest, and with them alone nothing but cheap points
+ * would be sought, for as long as the first expensive ones take. */
 static bool first_points(const struct pareto_search *s, bool kept_only, bool starts_too, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;
@@ -230,8 +230,8 @@ static bool first_points(const struct pareto_search *s, bool kept_only, bool sta
 
 /* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of
  * them (a margin is added). Fixed from then on, so that neither end of the front draws all proposals. Those of another
- * study that teaches this one are the first: its own were chosen to be good from the start on. With limits the first that
- * keep them count beside all: these may lie where none keeps them, and those be few and alike. */
+ * study that teaches this one are the first: its own were chosen to be good from the start on. With limits the first
+ * that keep them count beside all: these may lie where none keeps them, and those be few and alike. */
 static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
 {
     double kept[EHVI_MAX];
@@ -251,9 +251,9 @@ static double believed(const struct model *m, size_t n_pending, size_t p)
     return m->y[row] + model_trend(m, m->x + row, m->ld);
 }
 
-/* Front and reference in standardised units, of what keeps all limits. Scores are the model's means, so that one lucky run
- * does not stand in the way of better points; costs and the third objective are those seen. Pending points count at what
- * is expected of them, unless limits may take them from the front. */
+/* Front and reference in standardised units, of what keeps all limits. Scores are the model's means, so that one lucky
+ * run does not stand in the way of better points; costs and the third objective are those seen. Pending points count at
+ * what is expected of them, unless limits may take them from the front. */
 static void load_front(struct pareto_search *s)
 {
     const struct observations *o = &s->obs;
@@ -416,8 +416,8 @@ static enum status fit_first(struct pareto_search *s, const struct space *space,
 enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
                                const struct gp_history *history, int64_t number, bool many, struct error *err)
 {
-    /* Two kinds of models, which are wrong in different places, take turns; of batches by lot, which may all begin at even
-     * numbers. */
+    /* Two kinds of models, which are wrong in different places, take turns; of batches by lot, which may all begin at
+     * even numbers. */
     struct rng lot = rng_split(rng_split(suggester->root, (uint64_t)number), SUGGEST_STREAM_LOT);
     bool smooth = many ? rng_below(&lot, 2) == 0 : number % 2 == 0;
     double max_cost = suggester->settings.max_cost;

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Design points unless they are set: with fewer than DESIGN_EXTRA beyond its dimensions a small space was judged by an edge
- * of it, and all proposals stayed there (bench/notes/controller.md). */
+/* Design points unless they are set: with fewer than DESIGN_EXTRA beyond its dimensions a small space was judged by an
+ * edge of it, and all proposals stayed there (bench/notes/controller.md). */
 #define DESIGN_EXTRA 5
 #define DESIGN_MOST 10
 #define DESIGN_TRIES 64 /* points of the sequence to try before walking to a free one */
@@ -79,7 +79,8 @@ static bool is_open(const struct suggester *s, const struct seen *seen, const do
     return !seen_has(seen, x) && suggest_is_allowed(s, x);
 }
 
-/* The attempts from `first` to before `end` of this number's stream. x: the first point to ask about, and the one found. */
+/* The attempts from `first` to before `end` of this number's stream. x: the first point to ask about, and the one
+ * found. */
 static bool draw_free(const struct suggester *s, const struct seen *seen, int64_t number, uint64_t first, uint64_t end,
                       double *x)
 {
@@ -254,7 +255,8 @@ size_t suggester_batch_size(size_t n_parallel)
     return n < 1 ? 1 : n < SUGGEST_BATCH_MAX ? n : SUGGEST_BATCH_MAX;
 }
 
-/* The rest of a batch at once, where it and the pending trials are many; ret_n 0: they are few, or it is not the models' turn. */
+/* The rest of a batch at once, where it and the pending trials are many; ret_n 0: they are few, or it is not the
+ * models' turn. */
 static enum status suggest_rest(struct suggester *s, const struct gp_history *history, const struct seen *seen,
                                 int64_t number, size_t n, struct suggestion *ret, size_t *ret_n, struct error *err)
 {

@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Distinct points, but for branches, among the trials that are done, or among all that have not failed, up to `enough`. */
+/* Distinct points, but for branches, among the trials that are done, or among all that have not failed, up to
+ * `enough`. */
 static size_t count_points(const struct gp_history *history, size_t dim, bool done, size_t enough)
 {
     const double **points = mem_array(enough, sizeof *points);
@@ -56,8 +57,8 @@ static bool is_start(const struct space *space, const struct gp_history *history
     return false;
 }
 
-/* Has a start that was run failed, or done no better than one of the design at no more cost? What is good there is not good
- * here then, and further starts would cost the design more of its points. */
+/* Has a start that was run failed, or done no better than one of the design at no more cost? What is good there is not
+ * good here then, and further starts would cost the design more of its points. */
 static bool starts_mislead(const struct suggester *s, const struct gp_history *history)
 {
     for (size_t i = 0; i < history->n; i++) {

@@ -1,4 +1,5 @@
-/* checksum.c - rows and learning curves that were changed in the file by anything but Trawl are found when they are read.
+/* checksum.c - rows and learning curves that were changed in the file by anything but Trawl are found when they are
+ * read.
  *
  * Rows: study, trial, mark, lease and outbox have a column `checksum`, the CRC-32 of all their other columns: of the
  * name, type and value of each column that is not NULL. A column that a later version adds therefore changes nothing as

@@ -1,8 +1,8 @@
 /* migrate.c - a whole store into an empty one, from SQLite to PostgreSQL, back, or between two of a kind.
  *
- * Invariants: (1) the source is read in one state and never changed; (2) the target gets all rows in one transaction, in
- * which they are read again and compared; (3) ids stay, and no id of the outbox is ever used twice: trackers' positions
- * count in them. */
+ * Invariants: (1) the source is read in one state and never changed; (2) the target gets all rows in one transaction,
+ * in which they are read again and compared; (3) ids stay, and no id of the outbox is ever used twice: trackers'
+ * positions count in them. */
 #include "store/store_priv.h"
 
 #include "base/mem.h"

@@ -124,8 +124,8 @@ static bool eval_tell(const struct eval_run *e)
     return e->set->on_progress == NULL || e->set->on_progress(e->set->ctx, &progress);
 }
 
-/* Lets the trials go first that wait to be alone on the device. All iterations are collected. Returns the seconds that it
- * took. */
+/* Lets the trials go first that wait to be alone on the device. All iterations are collected. Returns the seconds that
+ * it took. */
 static double eval_turn(const struct eval_run *e)
 {
     const struct train_gate *gate = e->set->gate;

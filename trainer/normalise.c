@@ -1,7 +1,7 @@
 /* normalise.c - observations and rewards brought to a common scale by running means and deviations.
  * policy.norm_obs: every observation that a game gives is added to the sums and then normalised in place, by the mean
- * and deviation as they were when the rollout began; policies, updates and checkpoints see nothing else. Of observations
- * that are bytes in part it is the other part.
+ * and deviation as they were when the rollout began; policies, updates and checkpoints see nothing else. Of
+ * observations that are bytes in part it is the other part.
  * train.scale_reward: after a rollout its rewards are divided by the deviation of discounted sums of rewards, so that
  * values and advantages are of the same size in every game.
  * Invariant: what an observation is normalised by changes between rollouts alone, so that ratios of a rollout are 1 at

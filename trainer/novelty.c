@@ -1,5 +1,5 @@
-/* novelty.c - train.e3b_coef: a bonus on the reward for observations that are new in their episode (docs/ppo.md). The bonus
- * of a whole rollout is added after it was played, to rewards as the updates see them; scores are the game's own.
+/* novelty.c - train.e3b_coef: a bonus on the reward for observations that are new in their episode (docs/ppo.md). The
+ * bonus of a whole rollout is added after it was played, to rewards as the updates see them; scores are the game's own.
  * The features are random and fixed: what counts as new does not move while the policy learns. */
 #include "trainer/trainer_priv.h"
 

@@ -168,8 +168,8 @@ double rng_normal(struct rng *rng)
     return sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * v);
 }
 
-/* w (rows, cols), whose rows are `stride` numbers apart, = gain times a matrix with orthonormal rows or columns, whichever
- * are fewer: the Q of a Gaussian matrix, its signs fixed by R's diagonal so that Q is uniform. */
+/* w (rows, cols), whose rows are `stride` numbers apart, = gain times a matrix with orthonormal rows or columns,
+ * whichever are fewer: the Q of a Gaussian matrix, its signs fixed by R's diagonal so that Q is uniform. */
 static void policy_fill_orthogonal(float *w, size_t stride, size_t rows, size_t cols, double gain, struct rng *rng)
 {
     size_t tall = rows > cols ? rows : cols, thin = rows > cols ? cols : rows;

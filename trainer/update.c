@@ -1,11 +1,11 @@
 /* update.c - the updates of one rollout: pick segments, gather, forward, advantage, loss, backward, optimiser.
  * The segments of a minibatch are shared out to the device's shards, and a shard takes its own in blocks that fit its
  * cache: first all gather and go forward, then, once the advantages' mean is known, all compute loss and gradient. The
- * gradients of blocks add up in order, then those of shards, then those of ranks: each rank takes its share of a minibatch
- * out of its own segments, in the order that the whole run's stream gives them. Invariants: (1) with vtrace the ratio of a segment is 1 at
- * its first use and then that of its last use, of this rollout; advantages are computed again before any segment is
- * used again; (2) shuffled segments are taken without repetition until all were used, then shuffled again; (3) a
- * minibatch that is not finite or passes target_kl changes no weight. */
+ * gradients of blocks add up in order, then those of shards, then those of ranks: each rank takes its share of a
+ * minibatch out of its own segments, in the order that the whole run's stream gives them. Invariants: (1) with vtrace
+ * the ratio of a segment is 1 at its first use and then that of its last use, of this rollout; advantages are computed
+ * again before any segment is used again; (2) shuffled segments are taken without repetition until all were used, then
+ * shuffled again; (3) a minibatch that is not finite or passes target_kl changes no weight. */
 #include "trainer/trainer_priv.h"
 
 #include "base/os/pool.h"

@@ -1,6 +1,6 @@
 /* num.c - numbers by one grammar and in the C locale, whatever the caller's locale is.
- * A text is first checked and cleaned by our grammar: hex, "1,5" and the like never reach the library. Its suffix becomes
- * a decimal exponent ("2.3M" is exactly 2.3e6), and then strtod turns the digits into a double. */
+ * A text is first checked and cleaned by our grammar: hex, "1,5" and the like never reach the library. Its suffix
+ * becomes a decimal exponent ("2.3M" is exactly 2.3e6), and then strtod turns the digits into a double. */
 #include "base/text/num.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* bench_kernels.c - `trawl-bench kernels`: time of every operation at the shapes of a training, beside what its bytes and
- * flops would take at the rates of one large copy and one large matrix product, measured in the same run.
+/* bench_kernels.c - `trawl-bench kernels`: time of every operation at the shapes of a training, beside what its bytes
+ * and flops would take at the rates of one large copy and one large matrix product, measured in the same run.
  * A device that records runs an operation many times in one graph, between two marks of its own clock: what is timed is
  * what the operation costs inside a recorded loop. Elsewhere it is called as often, directly. */
 #include "bench/kernels/kernel_bench_ops.h"

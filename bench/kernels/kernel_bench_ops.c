@@ -448,7 +448,8 @@ RUN(muon)
     b->ops->muon(b->kern, &l);
 }
 BYTES(muon, 20 * P)
-/* Five steps: S = X X^T and S X with n side flops, S S with side^3, n numbers whose shorter side is side; each times 2. */
+/* Five steps: S = X X^T and S X with n side flops, S S with side^3, n numbers whose shorter side is side; each times
+ * 2. */
 static double muon_flops(const struct kb *b)
 {
     double sum = 0.0;

@@ -1,5 +1,5 @@
-/* bench_sweep.c - `trawl-bench sweep`: how fast a method's front comes near the best known one, on problems of which the
- * truth is known; `trawl-bench front`: the dense search that makes those fronts.
+/* bench_sweep.c - `trawl-bench sweep`: how fast a method's front comes near the best known one, on problems of which
+ * the truth is known; `trawl-bench front`: the dense search that makes those fronts.
  * Invariant: a problem whose data are not there is skipped with a warning, never silently. */
 #include "bench/sweep/play.h"
 
@@ -225,8 +225,8 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
     return rc;
 }
 
-/* other: an open problem, or one that has no ops. Another's scores are brought to this problem's range; what is reversed is
- * mirrored between a middling and the best score. */
+/* other: an open problem, or one that has no ops. Another's scores are brought to this problem's range; what is
+ * reversed is mirrored between a middling and the best score. */
 static enum status find_teacher(const struct sweep_bench *b, const struct problem *problem, const struct problem *other,
                                 const struct known *known, struct teacher *ret, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* forest.c - extremely randomised trees (Geurts et al. 2006) as a smoother: what is predicted at a point is a
- * weighted mean of the rows of a table, each tree giving equal weight to the rows in the point's leaf. At every node one
- * cut is drawn in each parameter, and the one that leaves the least variance of the outputs is kept. No model class that
- * a method of sweeps uses is favoured by it: the surface is made of steps, many and small.
+ * weighted mean of the rows of a table, each tree giving equal weight to the rows in the point's leaf. At every node
+ * one cut is drawn in each parameter, and the one that leaves the least variance of the outputs is kept. No model class
+ * that a method of sweeps uses is favoured by it: the surface is made of steps, many and small.
  * Invariant: built from the table and fixed streams alone; read-only afterwards. */
 #include "bench/sweep/forest.h"
 
@@ -34,7 +34,8 @@ struct growth { /* of one tree */
     struct rng rng;
 };
 
-/* Negative variance left by the cut, but for a constant: sum over sides and outputs of (sum y)^2 / n. -1: not allowed. */
+/* Negative variance left by the cut, but for a constant: sum over sides and outputs of (sum y)^2 / n. -1: not
+ * allowed. */
 static double cut_gain(struct growth *g, const uint32_t *rows, size_t n, size_t feature, float cut)
 {
     double gain = 0.0;

@@ -1,6 +1,7 @@
 /* play.c - one study on a problem, in virtual time, and its measures.
  * A trial lasts as long as its cost; with K in parallel, the next proposal is asked for when the first of the K ends,
- * and sees the others as pending; from 17 on a few at a time, as the controller does. Measures are taken on true values, in the order in which trials ended.
+ * and sees the others as pending; from 17 on a few at a time, as the controller does. Measures are taken on true
+ * values, in the order in which trials ended.
  * Invariants: (1) a method sees drawn outcomes of ended trials only; (2) the outcome of trial k is drawn from the
  * stream (seed, k), so that methods of one seed are paired; (3) no wall clock enters anything but the latencies. */
 #include "bench/sweep/play.h"
@@ -46,7 +47,8 @@ void play_free(struct play *study)
     *study = (struct play){0};
 }
 
-/* What run `number` gave at x: at its own point, or at one with a shorter length, which is then a part of its course. */
+/* What run `number` gave at x: at its own point, or at one with a shorter length, which is then a part of its
+ * course. */
 static void draw(const struct play *study, size_t number, const double *x, struct outcome *ret)
 {
     struct rng rng = rng_split(rng_split(rng_seed(study->seed), STREAM_DRAW), number);
@@ -76,8 +78,8 @@ static void compare(struct play_trial *t, const struct suggestion *proposed)
     t->cost_z = (log(t->seen.cost) - proposed->log_cost_mean) / proposed->log_cost_sd;
 }
 
-/* The shorter runs that run `number` holds, as study/space/branches.c places them: ret_x (branches, dim), ret_seen, those that do
- * not fail. Returns how many. */
+/* The shorter runs that run `number` holds, as study/space/branches.c places them: ret_x (branches, dim), ret_seen,
+ * those that do not fail. Returns how many. */
 static size_t branches_of(const struct play *study, size_t number, double *ret_x, struct outcome *ret_seen)
 {
     const struct space *space = &study->problem->space;

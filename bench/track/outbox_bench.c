@@ -3,9 +3,9 @@
  *
  * usage: ninja -C build bench/outbox_bench && build/bench/outbox_bench STORE [SECONDS] (STORE must not exist). A report
  * is one row of a run's history: 24 numbers and the row for the outbox. It is parsed from the worker's line, its row is
- * made of that line's text, and both go into the store, as sweep/controller/trial/flight.c does it: those that wait when the
- * controller looks go in one transaction, so with one in each it is not busy and with 64 it is as busy as it can be.
- * Making the line is the worker's and is not counted. Prints one line of JSON for each way. */
+ * made of that line's text, and both go into the store, as sweep/controller/trial/flight.c does it: those that wait
+ * when the controller looks go in one transaction, so with one in each it is not busy and with 64 it is as busy as it
+ * can be. Making the line is the worker's and is not counted. Prints one line of JSON for each way. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

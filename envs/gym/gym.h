@@ -16,7 +16,8 @@ struct env_def;
 bool env_is_gym(const char *name);
 /* Do all instances of it draw from one stream, so that another number of them plays other games? */
 bool gym_shares_stream(const struct env_def *def, const void *settings);
-/* The numbers that env.info names become metrics of the table, env/NAME; others that it has had before stay. Any thread. */
+/* The numbers that env.info names become metrics of the table, env/NAME; others that it has had before stay. Any
+ * thread. */
 void gym_name_numbers(const struct env_def *def, const void *settings);
 /* Starts no process. The table stays until this process ends. Any thread. */
 enum status gym_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;

@@ -27,8 +27,8 @@ enum status gym_helper_start(struct gym_helper *helper, const char *python, cons
                              struct error *err) MUST_USE;
 /* A command that cannot be sent while an answer is due is no failure here: gym_helper_wait reports what happened. */
 enum status gym_helper_send(struct gym_helper *helper, char what, size_t from, size_t to, struct error *err) MUST_USE;
-/* Waits for its answer. timeout_s counts from the last change of `now`; before its first, and without one, there is time
- * to start Python too. what: "in the step of" or the like. A helper that hangs is killed. */
+/* Waits for its answer. timeout_s counts from the last change of `now`; before its first, and without one, there is
+ * time to start Python too. what: "in the step of" or the like. A helper that hangs is killed. */
 enum status gym_helper_wait(struct gym_helper *helper, const char *what, double timeout_s, struct error *err) MUST_USE;
 /* All that it has written, up to size - 1 bytes from its beginning. */
 void gym_helper_text(const struct gym_helper *helper, char *buf, size_t size);

@@ -29,8 +29,8 @@
 #define NUMBER_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
 #define SHAPES_MAX 64 /* of a described game, by settings; asking for one starts a process */
 
-/* What a library shares with the program. A change here is another version of the interface: libraries are then refused,
- * not misread. examples/plugin/lamp.rs has the same structs in Rust. */
+/* What a library shares with the program. A change here is another version of the interface: libraries are then
+ * refused, not misread. examples/plugin/lamp.rs has the same structs in Rust. */
 #define LAYOUT                                                                                                         \
     (sizeof(struct env_def) + 3 * sizeof(struct opt_def) + 5 * sizeof(struct opt_table) +                              \
      7 * sizeof(struct env_shape) + 11 * sizeof(struct env_io) + 13 * sizeof(struct env_log) +                         \

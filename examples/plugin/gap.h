@@ -2,8 +2,8 @@
  *
  *   trawl env build examples/plugin/gap.h && trawl env check ./gap.so && trawl train ./gap.so
  *
- * A bird falls with gravity and rises when it flaps. Walls come towards it, one every GAP_EVERY steps, each with a gap at a
- * height drawn at random. The episode ends when the bird leaves the field or meets a wall, or after `walls` walls.
+ * A bird falls with gravity and rises when it flaps. Walls come towards it, one every GAP_EVERY steps, each with a gap
+ * at a height drawn at random. The episode ends when the bird leaves the field or meets a wall, or after `walls` walls.
  * Reward: 1 for a wall that was passed, -1 for the end by a collision.
  * Observation: height and speed of the bird, distance and height of the next gap. Actions: 0 fall, 1 flap (anything
  * else falls). score = walls passed, perf = score / walls. */

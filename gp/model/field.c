@@ -1,7 +1,7 @@
 /* field.c - what a factored model says of many points at once, and how that narrows as points join it at their expected
  * outputs. A point's row is M k, M = L^-1 of the covariance K = L L^T of the rows: what the rows explain of the point
- * is the square of it, of two points together the product of theirs. A point that joins adds one element to the row of every
- * other, which is worked out when the other is next asked about.
+ * is the square of it, of two points together the product of theirs. A point that joins adds one element to the row of
+ * every other, which is worked out when the other is next asked about.
  * Invariant: points that join move no mean, and only narrow. */
 #include "gp/model/model_priv.h"
 

@@ -12,8 +12,8 @@
 /* More points than this join in blocks, by matrix products; a few as they always did, to the last bit. */
 #define FEW_JOIN 16
 
-/* The factor M = L^-1 of the first n rows grows by the rows n .. n + n_new - 1, whose outputs are those expected, so that
- * alpha is 0 there:
+/* The factor M = L^-1 of the first n rows grows by the rows n .. n + n_new - 1, whose outputs are those expected, so
+ * that alpha is 0 there:
  *     (M, 0; -M' V M, M'),   V = K_new M^T,   M' the factor of K_new,new + noise - V V^T.
  * False: that is not positive definite, and M is as it was. */
 static bool join_rows(struct model *m, size_t n, size_t n_new)

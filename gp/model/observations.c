@@ -39,8 +39,8 @@ static const struct gp_trial *trial_at(const struct gp_history *history, size_t 
     return i < history->n ? &history->trials[i] : &history->other[i - history->n];
 }
 
-/* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. Those of other
- * studies count for the spread: that of own trials, which were chosen to be good, is too small. */
+/* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. Those of
+ * other studies count for the spread: that of own trials, which were chosen to be good, is too small. */
 static double clip_limit(const struct gp_history *history, double *work)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
-/* gates.cuh - the sigmoids of a recurrent cell's gates (private to kernels/cuda; part of what `trawl env build` compiles
- * for a GPU, so it includes nothing of the backend's). */
+/* gates.cuh - the sigmoids of a recurrent cell's gates (private to kernels/cuda; part of what `trawl env build`
+ * compiles for a GPU, so it includes nothing of the backend's). */
 #ifndef KERNELS_CUDA_GATES_CUH
 #define KERNELS_CUDA_GATES_CUH
 

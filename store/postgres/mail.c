@@ -1,8 +1,8 @@
 /* mail.c - requests to the controller of a store in PostgreSQL, from whatever machine: a row with the request, in which
  * the controller writes its answer.
  *
- * Invariants: (1) a request is marked as taken before it is carried out: a controller that dies in between leaves it, and
- * its successor does not carry it out again; (2) a client that waits no more removes its request first. */
+ * Invariants: (1) a request is marked as taken before it is carried out: a controller that dies in between leaves it,
+ * and its successor does not carry it out again; (2) a client that waits no more removes its request first. */
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
@@ -12,8 +12,8 @@
 
 static const char what[] = "asking the controller";
 
-/* The oldest request to this connection: to the holder of the lock of the study that it names; where nobody holds that, or
- * it names none, to the daemon. */
+/* The oldest request to this connection: to the holder of the lock of the study that it names; where nobody holds that,
+ * or it names none, to the daemon. */
 static const char oldest_sql[] =
     "WITH held AS (SELECT l.pid, l.classid::bigint AS key, l.objid::bigint AS id FROM pg_locks AS l"
     " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2"

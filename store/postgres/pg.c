@@ -1,8 +1,9 @@
 /* pg.c - the connection to PostgreSQL: sessions, transactions, and what happens when the server goes away.
  *
  * Invariants: (1) a statement outside of a transaction, and the begin of one, are repeated on a new connection: neither
- * loses anything; (2) a transaction whose connection was lost before its commit is void, and the call that it belongs to
- * fails: store_wait_for_space has it repeated; (3) a commit whose answer was lost is looked up by the token that it wrote;
+ * loses anything; (2) a transaction whose connection was lost before its commit is void, and the call that it belongs
+ * to fails: store_wait_for_space has it repeated; (3) a commit whose answer was lost is looked up by the token that it
+ * wrote;
  * (4) a controller's session writes only while it holds the advisory lock, which ends with the session.
  *
  * The server notices within 5 s that the machine of a session has vanished (keepalives), and gives its lock free. */
@@ -298,7 +299,8 @@ enum status pg_begin(struct store *store, bool writes, bool synced, const char *
 }
 
 /* What became of the transaction whose commit was not answered? It wrote its token into this connection's row, which is
- * locked until it has ended. Its number alone (pg_xact_status) would not do: after a crash another may have the same. */
+ * locked until it has ended. Its number alone (pg_xact_status) would not do: after a crash another may have the
+ * same. */
 static enum status look_up(struct store *store, const char *what, struct error *err)
 {
     char sql[160], token[32], mine[32];

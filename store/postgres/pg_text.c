@@ -10,7 +10,8 @@
 
 #define SQL_MAX_BYTES 65536
 
-/* What differs, the longer phrase first. Types in upper case are SQLite's; each phrase begins and ends at a word's end. */
+/* What differs, the longer phrase first. Types in upper case are SQLite's; each phrase begins and ends at a word's
+ * end. */
 static const struct {
     const char *lite, *pg;
 } phrases[] = {

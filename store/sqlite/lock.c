@@ -5,7 +5,8 @@
  * that gets the lock checks that the path still names the locked file, since the owner may have removed it in between.
  * The lock is at the real path of the store: no symbolic link leads past it, also one whose target does not exist yet.
  * A lock file can be removed under its owner, and the next program would lock a new one. The owner therefore also binds
- * an abstract socket, named by the store's directory and name, which nobody can remove; it ends with the process, too. */
+ * an abstract socket, named by the store's directory and name, which nobody can remove; it ends with the process,
+ * too. */
 #include "store/store_priv.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* place.c - a store whose file goes away while it is open, and copies of an open store.
  *
  * A process that has a file open keeps it when its name is removed, moved or given to another file: SQLite continues to
- * write to a file without a name. The writer therefore checks at times that the names of its three files (the store, its
- * log, the log's shared memory) and of its lock still lead to the open files. A file that is copied over the store keeps
- * its name; it shows in time and size, which only folding the log changes. Copies are made by SQLite's backup of the open
- * connection, which also reads a file without a name. A copy is written beside its name and gets the name when it is
- * whole. */
+ * write to a file without a name. The writer therefore checks at times that the names of its three files (the store,
+ * its log, the log's shared memory) and of its lock still lead to the open files. A file that is copied over the store
+ * keeps its name; it shows in time and size, which only folding the log changes. Copies are made by SQLite's backup of
+ * the open connection, which also reads a file without a name. A copy is written beside its name and gets the name when
+ * it is whole. */
 #include "store/store_priv.h"
 
 #include "base/log.h"

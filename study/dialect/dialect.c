@@ -1,6 +1,6 @@
 /* dialect.c - recognises a config of PufferLib's, and goes through its entries with the rows of dialect_table.c.
- * Invariants: (1) an option of ours is never taken for a name of theirs; (2) a value of a file or of the command line beats
- * every default; (3) nothing that changes what is trained is dropped without an error. */
+ * Invariants: (1) an option of ours is never taken for a name of theirs; (2) a value of a file or of the command line
+ * beats every default; (3) nothing that changes what is trained is dropped without an error. */
 #include "study/dialect/dialect.h"
 
 #include "base/text/num.h"
@@ -85,8 +85,8 @@ enum status dialect_default(struct dialect *dialect, struct config *config, cons
 
 /* ---- which version, which game ---- */
 
-/* Names of theirs in files, by the version that has them: one vote each, a section of the sweep has one too. An option of a
- * game may have the name of one of theirs: no vote for names of [env]. */
+/* Names of theirs in files, by the version that has them: one vote each, a section of the sweep has one too. An option
+ * of a game may have the name of one of theirs: no vote for names of [env]. */
 static enum dialect_version vote(const struct config *config, char *why, size_t size)
 {
     size_t n3 = 0, n4 = 0, n = 0;

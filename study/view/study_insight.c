@@ -74,7 +74,8 @@ static bool can_be_run(struct trial_check *check, const struct search *search, s
     return false;
 }
 
-/* A parameter that changes next to nothing leans on its bound by chance. Without a measured effect every one may matter. */
+/* A parameter that changes next to nothing leans on its bound by chance. Without a measured effect every one may
+ * matter. */
 static bool matters(const struct gp_insight *in, size_t i)
 {
     bool measured = in->score_note == NULL && in->cost_note == NULL;

@@ -1,5 +1,5 @@
-/* agent.c - the main thread of `trawl agent`: starts a program for each trial that a slot's thread was given, listens to
- * it, stops it, and hands its result to that thread. It never waits for the network. */
+/* agent.c - the main thread of `trawl agent`: starts a program for each trial that a slot's thread was given, listens
+ * to it, stops it, and hands its result to that thread. It never waits for the network. */
 #include "sweep/agent/agent.h"
 
 #include "base/os/clock.h"

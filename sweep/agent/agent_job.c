@@ -1,7 +1,7 @@
 /* agent_job.c - the thread of a slot: everything that waits for the network.
- * Invariants: (1) a result is in the spool before the study gets it, and leaves it when it is acknowledged; (2) while the
- * server cannot be reached the program runs on: its reports wait, the oldest are dropped; (3) whatever is sent may be
- * sent again. */
+ * Invariants: (1) a result is in the spool before the study gets it, and leaves it when it is acknowledged; (2) while
+ * the server cannot be reached the program runs on: its reports wait, the oldest are dropped; (3) whatever is sent may
+ * be sent again. */
 #include "sweep/agent/agent_job.h"
 
 #include "base/os/clock.h"

@@ -1,4 +1,5 @@
-/* train_program.c - a config of [sweep] command, run once: the program's output goes to stderr, the result to stdout. */
+/* train_program.c - a config of [sweep] command, run once: the program's output goes to stderr, the result to
+ * stdout. */
 #include "sweep/cmd/train_program.h"
 
 #include "base/text/duration.h"

@@ -1,13 +1,14 @@
-/* guard.c - the process between us and a program that we run: it starts the program, passes signals on, reports the end.
+/* guard.c - the process between us and a program that we run: it starts the program, passes signals on, reports the
+ * end.
  *
  * A program may start others, put them into groups of their own, or go away from its parent. The guard is the reaper of
  * all of them (PR_SET_CHILD_SUBREAPER), so it can kill each; and it watches a pipe that closes when we end, even by
- * SIGKILL. If the guard itself is killed, the kernel kills the program (PR_SET_PDEATHSIG), and we kill what is left of the
- * guard's session.
+ * SIGKILL. If the guard itself is killed, the kernel kills the program (PR_SET_PDEATHSIG), and we kill what is left of
+ * the guard's session.
  * Invariants: (1) between fork and exec only system calls are made: we have other threads, whose locks may be held for
- * ever in the guard (so it forks by _Fork, which runs no library's handlers: OpenBLAS's takes a lock); (2) a guard holds no
- * descriptor of ours but its own, so that no other guard's pipe stays open; (3) nothing that the program started is alive
- * when its end is reported. */
+ * ever in the guard (so it forks by _Fork, which runs no library's handlers: OpenBLAS's takes a lock); (2) a guard
+ * holds no descriptor of ours but its own, so that no other guard's pipe stays open; (3) nothing that the program
+ * started is alive when its end is reported. */
 #include "sweep/program/guard.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* program_run.c - runs a program under a guard and listens to it.
- * Invariants: (1) its output is read as fast as it comes, so it never waits for us; (2) however much it writes, memory and
- * the log are bounded; (3) a report is passed on at once or with the next one, and the last one always. */
+ * Invariants: (1) its output is read as fast as it comes, so it never waits for us; (2) however much it writes, memory
+ * and the log are bounded; (3) a report is passed on at once or with the next one, and the last one always. */
 #include "sweep/program/program_run.h"
 
 #include "base/os/clock.h"
@@ -264,8 +264,8 @@ static void read_output(struct program_run *run, int rounds)
     }
 }
 
-/* At the end of the file. A program that opens it for each line may empty it each time, or put another in its place (but
- * no device, which may have no end). */
+/* At the end of the file. A program that opens it for each line may empty it each time, or put another in its place
+ * (but no device, which may have no end). */
 static bool begins_again(struct program_run *run)
 {
     struct stat ours, there;

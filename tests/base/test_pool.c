@@ -174,7 +174,8 @@ static void note_hand(void *ctx, size_t worker, size_t from, size_t to)
         atomic_fetch_add(&h->n_strangers, 1);
 }
 
-/* What is in a part's scratch is one thread's at a time: its helper's, or the caller's, who takes what nobody has begun. */
+/* What is in a part's scratch is one thread's at a time: its helper's, or the caller's, who takes what nobody has
+ * begun. */
 TEST(a_part_is_its_helpers_or_the_callers)
 {
     struct hands h = {.caller = pthread_self()};

@@ -1,5 +1,5 @@
-/* test_bench_sweep.c - the bench of methods: hypervolume against a brute-force sum, problems whose draws have the truth as
- * their mean, the forest's weights, a table problem, and studies in virtual time. */
+/* test_bench_sweep.c - the bench of methods: hypervolume against a brute-force sum, problems whose draws have the truth
+ * as their mean, the forest's weights, a table problem, and studies in virtual time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_rivals.c - protein: its model against finite differences and known values, and the behaviour that its description
- * states, on small cases. */
+/* test_rivals.c - protein: its model against finite differences and known values, and the behaviour that its
+ * description states, on small cases. */
 #include "bench/rivals/rivals.h"
 
 #include "tests/gp/gp_test.h"

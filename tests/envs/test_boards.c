@@ -1,5 +1,5 @@
-/* test_boards.c - games on a board: minatar_breakout along trajectories that MinAtar's own program gave, the rules of 2048
- * and of Connect Four at hand-made positions, and how known players fare. */
+/* test_boards.c - games on a board: minatar_breakout along trajectories that MinAtar's own program gave, the rules of
+ * 2048 and of Connect Four at hand-made positions, and how known players fare. */
 #include "envs_test.h"
 
 #include <math.h>
@@ -45,8 +45,8 @@ struct minatar_row {
     int step, x, y, last_x, last_y, paddle, score, bricks, through;
 };
 
-/* From the ball at the left and at the right wall: 501 decisions, and what MinAtar's program (commit 4241f24, which has no
- * sticky actions of its own) has after some of them. The second wall stands by the 300th. */
+/* From the ball at the left and at the right wall: 501 decisions, and what MinAtar's program (commit 4241f24, which has
+ * no sticky actions of its own) has after some of them. The second wall stands by the 300th. */
 TEST(minatar_trajectories)
 {
     static const char *const actions[] = {

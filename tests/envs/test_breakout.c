@@ -405,7 +405,8 @@ TEST(sweep_equals_crawl)
     assert_true(differ * 100 < n); /* near ties, where the crawl's step decides: below 1 in 100 */
 }
 
-/* However fast: the ball never is inside a brick or outside the walls, keeps its speed, and what it destroyed it hit. */
+/* However fast: the ball never is inside a brick or outside the walls, keeps its speed, and what it destroyed it
+ * hit. */
 TEST(no_tunnelling)
 {
     struct rng rng = rng_seed(22);

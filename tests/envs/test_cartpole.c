@@ -103,9 +103,9 @@ TEST(random_episodes)
     }
 }
 
-/* A controller that balances: the action list comes from the reference, and the game must follow it. The dynamics double
- * any difference every 9 steps, so a last bit of sine or cosine would show as more than 1e-5 some 330 steps later: whole
- * episodes agree only because both sides round alike. */
+/* A controller that balances: the action list comes from the reference, and the game must follow it. The dynamics
+ * double any difference every 9 steps, so a last bit of sine or cosine would show as more than 1e-5 some 330 steps
+ * later: whole episodes agree only because both sides round alike. */
 static int balance(struct reference s)
 {
     return s.angle + 0.5 * s.spin + 0.05 * s.x + 0.1 * s.v > 0.0;

@@ -1,5 +1,5 @@
-/* test_snake.c - snake's rules at hand-made positions and over long random play, and what the loop does for agents that end
- * alone, in snake and in a game that also cuts their episodes. */
+/* test_snake.c - snake's rules at hand-made positions and over long random play, and what the loop does for agents that
+ * end alone, in snake and in a game that also cuts their episodes. */
 #include "envs_test.h"
 
 #include <math.h>

@@ -277,7 +277,8 @@ TEST(seeds_of_configs_with_hope)
     assert_true(history.n > n_first + 10);
 }
 
-/* Before there is a model, every config has hope. Runs under way and runs that failed are made; dropped ones are not. */
+/* Before there is a model, every config has hope. Runs under way and runs that failed are made; dropped ones are
+ * not. */
 TEST(seeds_without_a_model)
 {
     struct space space = begin(1, 1);

@@ -1,5 +1,5 @@
-/* test_conditional.c - parameters that have an effect only while another has certain values, and proposals that a caller
- * refuses. */
+/* test_conditional.c - parameters that have an effect only while another has certain values, and proposals that a
+ * caller refuses. */
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 256

@@ -1,5 +1,5 @@
-/* test_many.c - proposals while many trials are under way: batches by one set of models, and what the trials that have not
- * ended yet have to say. */
+/* test_many.c - proposals while many trials are under way: batches by one set of models, and what the trials that have
+ * not ended yet have to say. */
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 200

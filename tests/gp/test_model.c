@@ -207,8 +207,8 @@ TEST(prediction_against_dense_algebra)
     model_free(&m);
 }
 
-/* Points that are believed move no mean, and their factors are those of one factorisation of all rows, whether a few join
- * or many. */
+/* Points that are believed move no mean, and their factors are those of one factorisation of all rows, whether a few
+ * join or many. */
 static void believing_extends_the_factors(size_t n_new, bool smooth)
 {
     enum { OLD = 90, NEW = 24 };

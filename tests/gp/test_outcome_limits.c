@@ -1,5 +1,5 @@
-/* test_outcome_limits.c - a third objective and limits of outcomes: front, hypervolume, beliefs, picks and proposals. Slow
- * definitions and Monte Carlo are the oracles. */
+/* test_outcome_limits.c - a third objective and limits of outcomes: front, hypervolume, beliefs, picks and proposals.
+ * Slow definitions and Monte Carlo are the oracles. */
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 40

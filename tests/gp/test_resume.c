@@ -1,5 +1,5 @@
-/* test_resume.c - a suggester that was made again at any trial, as after a kill and a resume, gives the same bytes as one
- * that lived through the study; and proposals leave no memory behind. */
+/* test_resume.c - a suggester that was made again at any trial, as after a kill and a resume, gives the same bytes as
+ * one that lived through the study; and proposals leave no memory behind. */
 #include <malloc.h>
 
 #include <cblas.h>

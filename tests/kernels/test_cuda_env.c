@@ -413,8 +413,8 @@ static void *short_settings(const struct env_def *def)
     return settings;
 }
 
-/* Sums of all, and, where the logs have a limit, the first few episodes of each: of a game of the device and of one of the
- * host. */
+/* Sums of all, and, where the logs have a limit, the first few episodes of each: of a game of the device and of one of
+ * the host. */
 TEST(logs_add_up)
 {
     const int steps = steps_of(3000) < 300 ? 300 : steps_of(3000); /* in which episodes of every game end */

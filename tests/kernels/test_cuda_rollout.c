@@ -1,6 +1,6 @@
 /* test_cuda_rollout.c - the rollout in one launch against single operations: those of the CPU in f32 and those of the
- * device in bf16, which at each step get what the rollout saw and did, so that every number of every step compares. Games
- * have to be equal to the byte. Skipped without a GPU. */
+ * device in bf16, which at each step get what the rollout saw and did, so that every number of every step compares.
+ * Games have to be equal to the byte. Skipped without a GPU. */
 #include "tests/kernels/kern_test.h"
 
 #include "kernels/cuda/play/rollout.cuh"

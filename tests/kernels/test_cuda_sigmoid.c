@@ -18,8 +18,8 @@ static void *upload(const float *x, size_t n)
     return mem;
 }
 
-/* A MinGRU cell from zero state: where a = 1/2, h is sigmoid(g); where g is large and a < 0, h is sigmoid(a); out / h is
- * sigmoid(p). All three within what num_sigmoids (number.h) promises, and NaN stays NaN. */
+/* A MinGRU cell from zero state: where a = 1/2, h is sigmoid(g); where g is large and a < 0, h is sigmoid(a); out / h
+ * is sigmoid(p). All three within what num_sigmoids (number.h) promises, and NaN stays NaN. */
 TEST(is_within_its_error)
 {
     enum { H = 4096 };

@@ -1,4 +1,5 @@
-/* test_loss.c - sampling, ratios and the PPO loss: frequencies against the softmax, values and gradients against f64. */
+/* test_loss.c - sampling, ratios and the PPO loss: frequencies against the softmax, values and gradients against
+ * f64. */
 #include "tests/kernels/kern_test.h"
 
 #include <gsl/gsl_cdf.h>

@@ -62,7 +62,8 @@ TEST(parts_add_up_to_all_rows)
     }
 }
 
-/* Rows that several ranks have added, each to sums of its own, joined: what all rows give; and again without new rows. */
+/* Rows that several ranks have added, each to sums of its own, joined: what all rows give; and again without new
+ * rows. */
 TEST(joined_parts_are_all_rows)
 {
     enum { N = 600, D = 3, PARTS = 4 };
@@ -146,8 +147,8 @@ TEST(rewards_are_divided)
     kern_close(k);
 }
 
-/* The worth of each observation against C = ridge I + sum of f f' itself, built up and solved from scratch each time. Two
- * rollouts, so that an episode continues from one to the next. */
+/* The worth of each observation against C = ridge I + sum of f f' itself, built up and solved from scratch each time.
+ * Two rollouts, so that an episode continues from one to the next. */
 TEST(novelty_is_that_of_the_covariance)
 {
     enum { T = 25, N = 3, D = 4, F = KERN_NOVELTY_FEATURES };

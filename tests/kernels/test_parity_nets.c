@@ -1,5 +1,5 @@
-/* test_parity_nets.c - recurrent layers, convolutions and what belongs to networks of the CUDA table against the CPU's, as
- * test_parity.c does for the other rows. */
+/* test_parity_nets.c - recurrent layers, convolutions and what belongs to networks of the CUDA table against the CPU's,
+ * as test_parity.c does for the other rows. */
 #include "tests/kernels/parity.h"
 
 /* ---- MinGRU: N, H for a step; T, B, H for a sequence ---- */
@@ -129,9 +129,9 @@ static void lstm_backward_run(struct kern *k, const struct call *c)
     kern_ops(k)->lstm_backward(k, &l);
 }
 
-/* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds + 64 unaligned + 128 NaN ----
- * Unaligned: observations begin one number off, as in a rollout of an odd grid and an odd number of agents. NaN: all of one
- * grid, and no activation may swallow it. */
+/* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds + 64 unaligned + 128 NaN
+ * ---- Unaligned: observations begin one number off, as in a rollout of an odd grid and an odd number of agents. NaN:
+ * all of one grid, and no activation may swallow it. */
 
 static struct kern_conv conv_of(const size_t *s)
 {

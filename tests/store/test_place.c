@@ -46,7 +46,8 @@ TEST_WITH(a_removed_lock_file_lets_nobody_in, place_make, place_remove)
     store_close(other);
 }
 
-/* POSIX drops a process's locks on a file when it closes any descriptor of it: nothing may open the file beside SQLite. */
+/* POSIX drops a process's locks on a file when it closes any descriptor of it: nothing may open the file beside
+ * SQLite. */
 TEST_WITH(locks_stay, place_make, place_remove)
 {
     struct place *place = *fixture;

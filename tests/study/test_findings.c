@@ -1,5 +1,5 @@
-/* test_findings.c - what is found in a study: statistics of seeds, what is believed and what more work would bring, rules
- * of failures, calibration, several studies side by side. */
+/* test_findings.c - what is found in a study: statistics of seeds, what is believed and what more work would bring,
+ * rules of failures, calibration, several studies side by side. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* test_space_rules.c - when, require, step, ordered and freeze, for Trawl's own options and for those of a program: what
- * becomes of them in the space, that they survive the store, and that widening keeps to them. */
+/* test_space_rules.c - when, require, step, ordered and freeze, for Trawl's own options and for those of a program:
+ * what becomes of them in the space, that they survive the store, and that widening keeps to them. */
 #include <stdio.h>
 #include <string.h>
 

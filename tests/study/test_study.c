@@ -1,5 +1,5 @@
-/* test_study.c - a study in memory: its rows, costs and scores; the timeline, the command that continues it, the head of
- * an export. */
+/* test_study.c - a study in memory: its rows, costs and scores; the timeline, the command that continues it, the head
+ * of an export. */
 #include <stdio.h>
 #include <string.h>
 

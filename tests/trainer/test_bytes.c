@@ -1,6 +1,6 @@
-/* test_bytes.c - observations that are bytes, or bytes and floats, against the same ones as floats: a quarter of the memory
- * and the same training, to the byte; a grid with a list beside it; observations of several frames, and what they let a
- * policy learn. */
+/* test_bytes.c - observations that are bytes, or bytes and floats, against the same ones as floats: a quarter of the
+ * memory and the same training, to the byte; a grid with a list beside it; observations of several frames, and what
+ * they let a policy learn. */
 #include "trainer_test.h"
 
 #include <math.h>
@@ -215,7 +215,8 @@ TEST(bytes_train_as_floats_do)
     n_mixed = LIST;
 }
 
-/* For a device that has no rows of both: the batch gives floats, by parts too, and of truncated episodes the last ones. */
+/* For a device that has no rows of both: the batch gives floats, by parts too, and of truncated episodes the last
+ * ones. */
 TEST(a_batch_widens)
 {
     static const struct env_def *const defs[2] = {&dot_mixed_def, &dot_floats_def};

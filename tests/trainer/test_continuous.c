@@ -63,8 +63,8 @@ TEST(deviations_are_learned)
         }
 }
 
-/* Normalised or not: a run that is saved and loaded half-way ends with the same bytes, and its weights alone play as they
- * do in it. A checkpoint of other bounds or deviations is refused with the option's name. */
+/* Normalised or not: a run that is saved and loaded half-way ends with the same bytes, and its weights alone play as
+ * they do in it. A checkpoint of other bounds or deviations is refused with the option's name. */
 static void check_resume(bool norm)
 {
     struct setup s;

@@ -1,6 +1,6 @@
-/* test_cuda_ranks.c - several GPUs (train.devices, NCCL): they learn what one does, recorded or not, the same bytes each
- * time; their checkpoints are those of one; a rank that hangs is named. Needs two GPUs, and four for a part of it; reports
- * it and skips where there are fewer. */
+/* test_cuda_ranks.c - several GPUs (train.devices, NCCL): they learn what one does, recorded or not, the same bytes
+ * each time; their checkpoints are those of one; a rank that hangs is named. Needs two GPUs, and four for a part of it;
+ * reports it and skips where there are fewer. */
 #include "ranks_test.h"
 
 static char ckpt_path[4096];

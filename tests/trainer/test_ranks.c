@@ -1,5 +1,6 @@
 /* test_ranks.c - several devices (train.devices) on a CPU: they play, learn and report what one device does, within
- * rounding, whatever their number; checkpoints are those of one device; a rank that fails, differs or hangs is named. */
+ * rounding, whatever their number; checkpoints are those of one device; a rank that fails, differs or hangs is
+ * named. */
 #include "ranks_test.h"
 
 static char ckpt_path[4096];

@@ -299,8 +299,8 @@ static int64_t memory_of(struct setup *s, int64_t agents, size_t *ret_n_params)
     return m.memory;
 }
 
-/* At least the observations of a rollout and the weights with gradients and a moment, and as much more for the same number
- * of agents more. */
+/* At least the observations of a rollout and the weights with gradients and a moment, and as much more for the same
+ * number of agents more. */
 TEST(memory)
 {
     struct setup s;

@@ -1,8 +1,8 @@
 /* onnx.c - a policy as an ONNX graph of one decision, of operators of opset 13 alone.
- * Inputs: obs (batch, D); state (L, batch, S) of a recurrent core, zeros at an episode's start; mask (batch, A) bool where
- * the game has one. Outputs: action (batch, heads), the likeliest (int64; f32 as soon as one is a number); of head j
- * logits_j (masked), or mean_j and log_std_j; value (batch); next_state. Names of ONNX' messages stand beside field
- * numbers (onnx.proto). */
+ * Inputs: obs (batch, D); state (L, batch, S) of a recurrent core, zeros at an episode's start; mask (batch, A) bool
+ * where the game has one. Outputs: action (batch, heads), the likeliest (int64; f32 as soon as one is a number); of
+ * head j logits_j (masked), or mean_j and log_std_j; value (batch); next_state. Names of ONNX' messages stand beside
+ * field numbers (onnx.proto). */
 #include "trainer/export/export_priv.h"
 
 #include "base/mem.h"

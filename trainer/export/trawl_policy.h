@@ -1,5 +1,6 @@
 /* trawl_policy.h - runs a policy of Trawl without Trawl: C99 or C++, the standard library and libm alone.
- * `trawl export my.ckpt -o my.safetensors` writes the policy, `-o my.h` this header and the policy in it (docs/export.md).
+ * `trawl export my.ckpt -o my.safetensors` writes the policy, `-o my.h` this header and the policy in it
+ * (docs/export.md).
  *   struct trawl_policy p;
  *   if (trawl_policy_load(&p, "my.safetensors") != 0) ...             or trawl_policy_open(&p, bytes, n)
  *   float *state = (float *)calloc(p.state_size + 1, sizeof *state);  zeros at the start of each episode

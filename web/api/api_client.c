@@ -1,5 +1,5 @@
-/* api_client.c - POST trials:ask, trials/N:report and the like: what programs that train elsewhere send. The server only
- * passes them to the controller; ask_form.c has their fields. GET trials/N/leases shows what came of them. */
+/* api_client.c - POST trials:ask, trials/N:report and the like: what programs that train elsewhere send. The server
+ * only passes them to the controller; ask_form.c has their fields. GET trials/N/leases shows what came of them. */
 #include "base/text/json.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"

@@ -1,5 +1,5 @@
-/* figure_curves.c - learning curves of what is advised: each run of the config of the best and of the knee, and with three
- * runs or more their middle and quartiles, over env steps or seconds. */
+/* figure_curves.c - learning curves of what is advised: each run of the config of the best and of the knee, and with
+ * three runs or more their middle and quartiles, over env steps or seconds. */
 #include "web/report/report_priv.h"
 
 #include "base/mem.h"

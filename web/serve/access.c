@@ -1,4 +1,5 @@
-/* access.c - who may read: the token that every request needs, unless each user of the machine may read the store anyway.
+/* access.c - who may read: the token that every request needs, unless each user of the machine may read the store
+ * anyway.
  *
  * Any user of a machine can connect to its loopback address. A store that its owner keeps to himself, by its own mode
  * or by a folder above it, would be read, and steered, by all of them. */

@@ -182,7 +182,8 @@ const char *mlflow_run_id(const struct track_run *run)
     return json_get_str(run->state, "run_id");
 }
 
-/* "mlflow-artifacts:/1/abc/artifacts" -> "1/abc/artifacts"; "" for places to which the server does not forward files. */
+/* "mlflow-artifacts:/1/abc/artifacts" -> "1/abc/artifacts"; "" for places to which the server does not forward
+ * files. */
 static void artifact_root(const char *uri, char *ret, size_t size)
 {
     static const char scheme[] = "mlflow-artifacts:";

@@ -1,8 +1,8 @@
 /* upload_batch.c - outbox rows as a tracker gets them.
  *
- * Invariant: the choice among the rows of a claimed range depends only on the rows, the thinning and the last step before
- * them, and it stays the same for the rows after an acknowledged part: buckets of time are absolute and are read from
- * their end. */
+ * Invariant: the choice among the rows of a claimed range depends only on the rows, the thinning and the last step
+ * before them, and it stays the same for the rows after an acknowledged part: buckets of time are absolute and are read
+ * from their end. */
 #include "web/track/upload_priv.h"
 
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /* wandb.c - Weights & Biases: runs by GraphQL, numbers by the file stream.
  *
- * Invariants: (1) a line of the history has one offset for ever: state.lines moves only after a 2xx, and a resend begins
- * at the offset of the lost one and overwrites it; (2) "complete" is sent last and alone; (3) the key is a header to the
- * base URL's host and nowhere else.
+ * Invariants: (1) a line of the history has one offset for ever: state.lines moves only after a 2xx, and a resend
+ * begins at the offset of the lost one and overwrites it; (2) "complete" is sent last and alone; (3) the key is a
+ * header to the base URL's host and nowhere else.
  *
  * The state of a run: wandb_run.c. */
 #include "web/track/wandb.h"

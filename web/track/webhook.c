@@ -7,8 +7,8 @@
  *     ...]}
  *
  * "trial" is null for events about the study; the rest of an event is its payload (web/track/track.h), with numbers
- * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) an event that is sent again has the same run, id
- * and words: a receiver that has (run, id) can skip it; (2) no message holds the address's path, which may be a
+ * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) an event that is sent again has the same run,
+ * id and words: a receiver that has (run, id) can skip it; (2) no message holds the address's path, which may be a
  * secret. */
 #include "base/os/clock.h"
 #include "base/mem.h"

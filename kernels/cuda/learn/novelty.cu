@@ -1,5 +1,5 @@
-/* novelty.cu - the bonus of E3B (struct kern_novelty). A warp has an agent: lane j has feature j and column j of `known`
- * in registers through all steps. */
+/* novelty.cu - the bonus of E3B (struct kern_novelty). A warp has an agent: lane j has feature j and column j of
+ * `known` in registers through all steps. */
 #include "kernels/cuda/number.h"
 
 #define F KERN_NOVELTY_FEATURES

@@ -1,7 +1,7 @@
 /* linear.cu - linear layers. The products are cuBLASLt's (matmul.h) and the bias goes with them; the activation
- * is a kernel of its own (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the column
- * sums of db, over dy. Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes one
- * after another. */
+ * is a kernel of its own (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the
+ * column sums of db, over dy. Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes
+ * one after another. */
 #include "kernels/cuda/nets/linear.h"
 #include "kernels/cuda/nets/matmul.h"
 #include "kernels/cuda/nets/widen.h"

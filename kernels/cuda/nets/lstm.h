@@ -1,5 +1,5 @@
-/* lstm.h - an LSTM layer has two ways: one kernel for a whole sequence (lstm_seq.cu), where W_hh fits the registers of a
- * block, or a product and a cell kernel for each step (lstm.cu). h_prev is NULL in a single step. */
+/* lstm.h - an LSTM layer has two ways: one kernel for a whole sequence (lstm_seq.cu), where W_hh fits the registers of
+ * a block, or a product and a cell kernel for each step (lstm.cu). h_prev is NULL in a single step. */
 #ifndef KERNELS_CUDA_LSTM_H
 #define KERNELS_CUDA_LSTM_H
 

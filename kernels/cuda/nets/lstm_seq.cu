@@ -2,11 +2,11 @@
  * A block takes 8 NT agents from the first step to the last. Its warps hold W_hh as mma fragments in their registers,
  * 16 units (all four gates) a warp, so that a step reads nothing but its own gates, which come ahead of time through a
  * ring in shared memory. Between steps only h (forward) or the gates' gradient (backward) goes through shared memory,
- * with one barrier a step. c stays f32 in registers. Where reset is 1 a thread puts 0 in place of the state that the next
- * step starts from: resets are exact and free.
+ * with one barrier a step. c stays f32 in registers. Where reset is 1 a thread puts 0 in place of the state that the
+ * next step starts from: resets are exact and free.
  *
- * Fragments as in ptx.cuh: a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and g +
- * 8 of the fragment, permuted so that they are neighbours in memory) of agents 2c, 2c + 1, of every gate. Invariants:
+ * Fragments as in ptx.cuh: a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and g
+ * + 8 of the fragment, permuted so that they are neighbours in memory) of agents 2c, 2c + 1, of every gate. Invariants:
  * (1) sums do not depend on the number of agents or blocks: a step alone gives the bytes that it gives within a
  * sequence; (2) columns after the last agent hold anything, meet no other column, and are never stored. */
 #include "kernels/cuda/nets/lstm.h"
@@ -15,7 +15,8 @@
 
 #define PAD 8 /* bf16 after each row in shared memory: rows then fall on different banks */
 #define STAGES 6 /* of the ring: steps that are on their way or in use */
-/* Agents of a multiprocessor up to which training takes tiles of 8; more: of 16 (measured with 512 and 2048: bench/notes/cuda.md). */
+/* Agents of a multiprocessor up to which training takes tiles of 8; more: of 16 (measured with 512 and 2048:
+ * bench/notes/cuda.md). */
 #define TILE_8_AGENTS 8
 #define BLOCKS_EACH(H) ((H) == 128 ? 1 : 2) /* of a multiprocessor: W_hh takes that many registers */
 

@@ -1,5 +1,5 @@
-/* widen.cu - rows of bytes, or rows with other numbers between them, as a product wants its input. Bound by memory; rows
- * that lie close together are read 8 bytes at a time. */
+/* widen.cu - rows of bytes, or rows with other numbers between them, as a product wants its input. Bound by memory;
+ * rows that lie close together are read 8 bytes at a time. */
 #include "kernels/cuda/nets/widen.h"
 
 #include "kernels/cuda/number.h"

@@ -1,5 +1,5 @@
-/* env.cu - batches of games on the device: create, reset, step, observe, logs, save and load. The kernels of a game are in
- * env_game.cuh. Invariant: logs are summed in a fixed order. */
+/* env.cu - batches of games on the device: create, reset, step, observe, logs, save and load. The kernels of a game are
+ * in env_game.cuh. Invariant: logs are summed in a fixed order. */
 #include "kernels/cuda/play/env.cuh"
 
 extern "C" {

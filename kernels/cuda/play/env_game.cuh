@@ -1,5 +1,5 @@
-/* env_game.cuh - one game on the device: its type, its kernels and their launches (private to kernels/cuda; part of what
- * `trawl env build` compiles for a GPU, so it includes nothing of the backend's).
+/* env_game.cuh - one game on the device: its type, its kernels and their launches (private to kernels/cuda; part of
+ * what `trawl env build` compiles for a GPU, so it includes nothing of the backend's).
  * A game is a type `cuda_game_NAME` with the functions of its headers, so that a kernel is a template over the game and
  * the observation's type. Whatever includes this is compiled with -fmad=false: then host and device give the same bytes
  * (fmaf() written out, and tensor cores, are not touched by that flag).
@@ -26,7 +26,8 @@ extern "C" {
 
 /* ---- what a game shows of its device code: a row of a table, or what a library's trawl_env_device() gives ---- */
 
-/* Changes with the meaning of what is below or of struct rollout_args; a layout that changed shows in ENV_DEVICE_LAYOUT. */
+/* Changes with the meaning of what is below or of struct rollout_args; a layout that changed shows in
+ * ENV_DEVICE_LAYOUT. */
 #define ENV_DEVICE_VERSION 1
 
 struct env_device_call {
@@ -51,8 +52,8 @@ struct env_device {
     cudaError_t (*reset)(const struct env_device_call *call, const struct kern_env_io *io);
     cudaError_t (*step)(const struct env_device_call *call, const struct kern_env_io *io);
     cudaError_t (*observe)(const struct env_device_call *call, const struct kern_env_io *io);
-    /* A rollout in one launch (rollout.cu) by kernels of the library's own; NULL: of a built-in game, or it fits no tile.
-     * cudaErrorNotSupported: nothing was launched, for the code was made for another card. */
+    /* A rollout in one launch (rollout.cu) by kernels of the library's own; NULL: of a built-in game, or it fits no
+     * tile. cudaErrorNotSupported: nothing was launched, for the code was made for another card. */
     cudaError_t (*rollout)(const struct rollout_args *args, size_t width, int n_blocks, unsigned n_ctas,
                            size_t shared_max, size_t shared, cudaStream_t stream);
 };
@@ -360,8 +361,8 @@ static void env_launch(const struct env_device_call *call, const struct kern_env
             <<<(unsigned)((call->n_envs + GAMES - 1) / GAMES), ENV_BLOCK, 0, call->stream>>>(args, *io);
 }
 
-/* Few games: few in each block, so that every multiprocessor has some and the threads of a warp, of which only some play
- * then, diverge less. Many: all threads play. */
+/* Few games: few in each block, so that every multiprocessor has some and the threads of a warp, of which only some
+ * play then, diverge less. Many: all threads play. */
 template <class G, typename T>
 static void env_launch_step(const struct env_device_call *call, const struct kern_env_io *io)
 {

@@ -1,8 +1,8 @@
-/* library_device.cuh - the device code of a game in a library: the root of the text that `trawl env build` gives to nvcc
- * after the game's header, with ENV_GAMES(X) for X(game) and the batch loop of env_loop.h. It exports
+/* library_device.cuh - the device code of a game in a library: the root of the text that `trawl env build` gives to
+ * nvcc after the game's header, with ENV_GAMES(X) for X(game) and the batch loop of env_loop.h. It exports
  *   const struct env_device *trawl_env_device(void)
- * beside trawl_env(). The library has a CUDA runtime of its own (static), which shares the process' context with ours; its
- * launches go to our stream, so that they are recorded like others. */
+ * beside trawl_env(). The library has a CUDA runtime of its own (static), which shares the process' context with ours;
+ * its launches go to our stream, so that they are recorded like others. */
 #ifndef CUDA_GAME_GPU
 /* A header without ENV_GPU: struct game_gpu is declared and never completed. */
 template <class MINE, class = void> struct library_gpu {

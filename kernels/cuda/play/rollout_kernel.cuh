@@ -1,5 +1,5 @@
-/* rollout_kernel.cuh - the kernel of a rollout in one launch (private to kernels/cuda; rollout.cu says how it works). Its
- * includer has the games, ENV_GAMES. */
+/* rollout_kernel.cuh - the kernel of a rollout in one launch (private to kernels/cuda; rollout.cu says how it works).
+ * Its includer has the games, ENV_GAMES. */
 #ifndef KERNELS_CUDA_ROLLOUT_KERNEL_CUH
 #define KERNELS_CUDA_ROLLOUT_KERNEL_CUH
 

@@ -137,8 +137,8 @@ static enum status play_on(struct gpu_side *s, struct env_side *host, int64_t st
     return ST_OK;
 }
 
-/* A state saved on the GPU continues the same game on the host, and its logs are those of the host. What lies between the members
- * of a state may differ. */
+/* A state saved on the GPU continues the same game on the host, and its logs are those of the host. What lies between
+ * the members of a state may differ. */
 static enum status same_state(struct gpu_side *s, struct env_side *host, struct rng *rng, const char **ret_differs,
                               struct error *err)
 {

@@ -1,6 +1,6 @@
-/* cmd_control.c - commands on a study that go to its controller, or to the store where none runs: `trawl stop`, `pause`,
- * `continue`, `add`, `priority`, `retry`, `confirm`, `extend`, `drop`, `rename`, `note`, `tag` and `rm`. A row of the
- * table for each. */
+/* cmd_control.c - commands on a study that go to its controller, or to the store where none runs: `trawl stop`,
+ * `pause`, `continue`, `add`, `priority`, `retry`, `confirm`, `extend`, `drop`, `rename`, `note`, `tag` and `rm`. A row
+ * of the table for each. */
 #include "base/text/duration.h"
 #include "base/text/num.h"
 #include "base/status.h"

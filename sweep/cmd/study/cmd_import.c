@@ -1,6 +1,7 @@
 /* cmd_import.c - `trawl import`: trials that a file holds become trials of a study.
  * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once; (3) a
- * branch stays a branch of its run, and where that has no result, whose cost is unknown then, it is a trial like others. */
+ * branch stays a branch of its run, and where that has no result, whose cost is unknown then, it is a trial like
+ * others. */
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -16,7 +16,8 @@
 #include "sweep/launch/devices.h"
 #include "study/findings/gain.h"
 
-/* A study of one trial after the other, 100 s each, whose scores rise; before trial `stop` nobody was there for 8 hours. */
+/* A study of one trial after the other, 100 s each, whose scores rise; before trial `stop` nobody was there for 8
+ * hours. */
 static void rising(struct study_view *v, size_t n, size_t stop)
 {
     int64_t at_ms = 1700000000000;
@@ -115,7 +116,8 @@ static enum status check_widths(const struct devices *devices, const struct sear
     return ST_OK;
 }
 
-/* A worker may have several GPUs, each GPU is one worker's, and a search asks for no more than the smallest group has. */
+/* A worker may have several GPUs, each GPU is one worker's, and a search asks for no more than the smallest group
+ * has. */
 TEST(groups_of_gpus)
 {
     struct sweep_settings s = {.devices = "cuda:0-3, cuda:4-5,cuda:6", .runs_per_device = 1, .worker_memory = "auto"};

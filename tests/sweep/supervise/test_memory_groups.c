@@ -1,5 +1,5 @@
-/* test_memory_groups.c - what is written to a group of cgroup v2, in a folder that looks like one; and a real group, where
- * this process has one for itself. */
+/* test_memory_groups.c - what is written to a group of cgroup v2, in a folder that looks like one; and a real group,
+ * where this process has one for itself. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

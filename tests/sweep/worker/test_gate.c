@@ -1,4 +1,5 @@
-/* test_gate.c - lanes behind the gate: alone means alone, makers of trainers come one at a time, nobody is passed over. */
+/* test_gate.c - lanes behind the gate: alone means alone, makers of trainers come one at a time, nobody is passed
+ * over. */
 #include "sweep/worker/gate.h"
 
 #include <sched.h>
@@ -86,7 +87,8 @@ TEST(crowd)
     gate_destroy(&c.gate);
 }
 
-/* Two that would be inside all the time leave when they are asked, and the third comes in: nobody is kept out for ever. */
+/* Two that would be inside all the time leave when they are asked, and the third comes in: nobody is kept out for
+ * ever. */
 static void *stay(void *arg)
 {
     struct crowd *c = ((struct person *)arg)->crowd;

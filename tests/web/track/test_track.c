@@ -1,5 +1,5 @@
-/* test_track.c - the parts of the trackers that touch no network: waiting times, addresses, netrc, the rows of the outbox
- * that a tracker gets, and texts that the clients share. */
+/* test_track.c - the parts of the trackers that touch no network: waiting times, addresses, netrc, the rows of the
+ * outbox that a tracker gets, and texts that the clients share. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
