@@ -23,9 +23,9 @@ def expand(root, path, seen):
     with open(os.path.join(root, path), encoding="utf-8") as file:
         for line in file:
             found = INCLUDE.match(line)
-            if not found:
+            if not found and line.strip() != "#pragma once":  # trawl_env.h is included twice
                 lines.append(line)
-            elif found.group(1) not in seen:
+            elif found and found.group(1) not in seen:
                 seen.append(found.group(1))
                 lines.append(expand(root, found.group(1), seen))
     return "".join(lines)
