@@ -11,6 +11,7 @@ one; (5) files include each other in no circle, and folders in none but those in
 include anything of the project.
 """
 
+import argparse
 import os
 import re
 import sys
@@ -251,9 +252,12 @@ def check(root):
 
 
 def main():
-    arguments = [a for a in sys.argv[1:] if a != "--draw"]
-    root = arguments[0] if arguments else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    if "--draw" in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    parser.add_argument("--draw", action="store_true")
+    args = parser.parse_args()
+    root = args.root
+    if args.draw:
         draw(check_includes(root)[1])
         return 0
     found, n_files = check(root)

@@ -6,6 +6,7 @@ usage: tools/check_rules.py [ROOT]
 Each rule is a function (root) -> violations; RULES names them. One line a violation, exit code 1 if there is any.
 """
 
+import argparse
 import glob
 import os
 import re
@@ -209,7 +210,9 @@ RULES = {
 
 
 def main():
-    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    root = parser.parse_args().root
     found = [text for rule in RULES.values() for text in rule(root)]
     for text in found:
         print(text)

@@ -10,6 +10,7 @@ above the failures stands the output of each: the lines "# ..." after its "not o
 Exit code 1 when something failed or nothing ran.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -114,7 +115,9 @@ class Tally:
 
 def main():
     tally = Tally()
-    with open(sys.argv[1], encoding="utf-8") as runs:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs")
+    with open(parser.parse_args().runs, encoding="utf-8") as runs:
         for line in runs:
             kind, label, rest = line.rstrip("\n").split(" ", 2)
             if kind == "failed":

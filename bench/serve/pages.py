@@ -2,9 +2,10 @@
 """pages.py - how fast the pages of `trawl serve` are with a large study: first paint, the front drawn, frames while zooming,
 pointing, brushing and scrolling, memory. Headless Chromium without a GPU, so a person's browser is faster.
 
-bench/serve/pages.py TRAWL [TRIALS [RUNS]]
+usage: bench/serve/pages.py TRAWL [TRIALS [RUNS]]
 """
 
+import argparse
 import os
 import pathlib
 import sys
@@ -33,8 +34,12 @@ def frames(b, what, step, n=90):
 
 
 def main():
-    trawl, n = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 10000
-    runs = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("trawl", type=os.path.abspath)
+    parser.add_argument("trials", type=int, nargs="?", default=10000)
+    parser.add_argument("runs", type=int, nargs="?", default=5)
+    args = parser.parse_args()
+    trawl, n, runs = args.trawl, args.trials, args.runs
     with tempfile.TemporaryDirectory() as folder:
         store = pathlib.Path(folder) / "big.db"
         record.record(trawl, store, "big", n)

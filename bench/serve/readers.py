@@ -3,9 +3,10 @@
 readers, in turn; and the processor time of the server. A reader does what an open page of the study does: it listens to the
 events, and reads the study and its changed trials when one comes.
 
-bench/serve/readers.py TRAWL [READERS [ROUNDS [TRIALS]]]
+usage: bench/serve/readers.py TRAWL [READERS [ROUNDS [TRIALS]]]
 """
 
+import argparse
 import asyncio
 import os
 import pathlib
@@ -98,8 +99,12 @@ async def sweep(trawl, folder, round_no, n_readers, n_trials):
 
 
 async def main():
-    trawl = os.path.abspath(sys.argv[1])
-    n_readers, rounds, trials = (int(a) if (a := (sys.argv[k] if len(sys.argv) > k else "")) else d for k, d in ((2, 50), (3, 5), (4, 15)))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("trawl", type=os.path.abspath)
+    for name, default in (("readers", 50), ("rounds", 5), ("trials", 15)):
+        parser.add_argument(name, type=int, nargs="?", default=default)
+    args = parser.parse_args()
+    trawl, n_readers, rounds, trials = args.trawl, args.readers, args.rounds, args.trials
     speeds = {0: [], n_readers: []}
     with tempfile.TemporaryDirectory() as folder:
         for k in range(rounds):

@@ -20,9 +20,11 @@ import math
 import os
 import sys
 
-import numpy as np
+if "--help" in sys.argv:
+    sys.exit(print(__doc__))  # also where numpy is missing
+import numpy as np  # noqa: E402
 
-import tables
+import tables  # noqa: E402
 
 GAMES = {"cc_cartpole": "CartPole-v1", "cc_mountain_car": "MountainCar-v0", "cc_pendulum": "Pendulum-v1",
          "box2d_lunar_lander": "LunarLander-v2", "brax_halfcheetah": "halfcheetah",

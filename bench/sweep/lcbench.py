@@ -11,10 +11,13 @@ its batch normalisation takes the statistics of the batch.
 import argparse
 import os
 import subprocess
+import sys
 
-import numpy as np
-import onnx
-from onnx import numpy_helper
+if "--help" in sys.argv:
+    sys.exit(print(__doc__))  # also where numpy is missing
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from onnx import numpy_helper  # noqa: E402
 
 TASK_ROW = {"lcbench-167168": 10, "lcbench-189906": 30, "lcbench-3945": 34, "lcbench-189354": 24}
 LO = [1, 16, 1e-4, 0.1, 1e-5, 1, 64, 0]

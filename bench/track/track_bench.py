@@ -6,6 +6,7 @@ upload: a store with ROWS rows (1000000) in one run is sent by `trawl sync` to t
 this process; prints seconds and the most memory that trawl took. blackhole: the same short trainings in turn without a
 tracker and with one at a port that takes connections and says nothing; prints steps per second of each and the exit times.
 """
+import argparse
 import json
 import os
 import pathlib
@@ -22,7 +23,12 @@ sys.path.insert(0, str(ROOT / "tests" / "track"))
 from fake_wandb import KEY, FakeWandb  # noqa: E402
 from faults import BlackHole  # noqa: E402
 
-TRAWL = os.path.abspath(sys.argv[1])
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("trawl", type=os.path.abspath)
+parser.add_argument("what", choices=("upload", "blackhole"))
+parser.add_argument("count", type=int, nargs="?", help="rows (1000000) or pairs (4)")
+args = parser.parse_args()
+TRAWL = args.trawl
 CONFIG = """
 [env]
 name = squared
@@ -122,7 +128,7 @@ def blackhole(pairs):
                 statistics.mean(s for k, s in ends if k == kind)))
 
 
-if sys.argv[2] == "upload":
-    upload(int(sys.argv[3]) if len(sys.argv) > 3 else 1000000)
+if args.what == "upload":
+    upload(args.count or 1000000)
 else:
-    blackhole(int(sys.argv[3]) if len(sys.argv) > 3 else 4)
+    blackhole(args.count or 4)

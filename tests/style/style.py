@@ -5,6 +5,7 @@ usage: tests/style/style.py ROOT [TRAWL]     TRAWL: the built program, for the o
 """
 
 import ast
+import concurrent.futures
 import contextlib
 import glob
 import io
@@ -155,6 +156,17 @@ def test_measurements_find_their_helpers():
         none(list(missing_imports(os.path.join(at, "bench/a.py"), {"tap"})))
 
 
+def test_scripts_have_help():
+    """Each script that states its usage: without a package that it needs for its work, without writing anything."""
+    paths = [path for path in check_rules.files(root, ("", ".py"), ("bench", "tools"))
+             if re.match("#!(?s:.*)usage:", check_rules.read(root, path))]
+    assert len(paths) > 25, paths
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        helps = pool.map(lambda path: subprocess.run([os.path.join(root, path), "--help"], capture_output=True, text=True, stdin=subprocess.DEVNULL), paths)
+        none([f"{path} --help: {ran.stderr[-300:] or 'no usage'}" for path, ran in zip(paths, helps)
+              if ran.returncode != 0 or "usage:" not in ran.stdout])
+
+
 def test_tally():
     """The counter behind the last line of tools/test."""
     def program(result, out, code=0):
@@ -267,6 +279,7 @@ def tests():
     yield "ARCHITECTURE.md draws the includes", test_drawing
     yield "planted violations are found", test_planted_rules
     yield "measurements find their helpers", test_measurements_find_their_helpers
+    yield "scripts have help", test_scripts_have_help
     yield "the tally of test runs", test_tally
     yield "the tally says why", test_tally_words
     yield "clang-format finds nothing to change", test_format
