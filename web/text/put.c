@@ -127,7 +127,7 @@ static void put_place(struct strbuf *out, double value)
 
 static void put_tex_text(struct strbuf *out, const char *text)
 {
-    for (const char *at = text; *at != '\0'; at++) {
+    for (const char *at = text != NULL ? text : ""; *at != '\0'; at++) {
         const char *name = *at == '\\'   ? "\\textbackslash{}"
                            : *at == '~'  ? "\\textasciitilde{}"
                            : *at == '^'  ? "\\textasciicircum{}"

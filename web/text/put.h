@@ -27,6 +27,6 @@ void put_json_text(struct strbuf *out, const char *text);
  *   %lld, %zu, %d as usual */
 void put_xml(struct strbuf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* LaTeX: %s text, escaped; %e a number, in math mode; "--": unknown.
+/* LaTeX: %s text, escaped, NULL: ""; %e a number, in math mode; "--": unknown.
  *   %lld, %zu, %d as usual */
 void put_tex(struct strbuf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);

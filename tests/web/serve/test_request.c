@@ -229,6 +229,12 @@ TEST(json_texts)
     put_f64(&out, (double)__builtin_nan(""));
     put_json(&out, "%lld", (long long)INT64_MAX);
     assert_string_equal(out.text, "0.1-3\"inf\"null\"9223372036854775807\"");
+    strbuf_clear(&out);
+    const char *volatile none = NULL; /* an absent text is no crash in any of the languages */
+    put_json(&out, "[%s]", none);
+    put_xml(&out, "[%s]", none);
+    put_tex(&out, "[%s]", none);
+    assert_string_equal(out.text, "[null][][]");
     strbuf_free(&out);
 }
 
