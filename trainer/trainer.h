@@ -266,8 +266,11 @@ struct eval_settings {
     /* Called after every few steps, on the calling thread; returns false to stop. May be NULL. */
     bool (*on_progress)(void *ctx, const struct eval_progress *progress);
 };
+/* What to do when episodes is 0: of games whose running episode is not known (those of Gymnasium, of PufferLib). */
+#define EVAL_NO_EPISODE                                                                                                \
+    "no episode ended in the evaluation; raise train.eval_max_steps, or limit the length of an episode in the game"
 struct eval_result {
-    double score, perf, ep_return, ep_length; /* means; NaN only when it was stopped at once */
+    double score, perf, ep_return, ep_length; /* means; NaN when it was stopped at once, or no episode ended */
     double score_se, perf_se, ep_return_se, ep_length_se; /* their standard errors, over games; NaN of a single one */
     int64_t episodes, unfinished; /* that the means are over; those of them that had not ended */
     int64_t steps, max_steps; /* decisions of each agent: made, at most */

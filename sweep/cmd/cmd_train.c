@@ -123,7 +123,12 @@ static void print_result(const struct train_cmd *t)
 
     if (!t->eval.stopped)
         evaluate_print(&t->eval);
-    if (r->window.episodes > 0)
+    if (!(r->window.episodes > 0))
+        printf("in training: no episode ended; train longer, or with fewer agents (each had %s steps), or limit the "
+               "length "
+               "of an episode\n",
+               num_format_short((double)r->env_steps / (double)t->setup->train.total_agents, a));
+    else
         printf("in training: score %.6g  perf %s  (mean of its last %.0f episodes)\n", r->window.score,
                evaluate_perf_text(r->window.perf, a), r->window.episodes);
     printf("%s steps in %s, %s from process start, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),

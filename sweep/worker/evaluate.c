@@ -91,6 +91,11 @@ void evaluate_print(const struct eval_result *r)
 {
     char text[160], time[32], perf[32], score_se[32], perf_se[32];
 
+    if (r->episodes == 0) {
+        printf("no score: " EVAL_NO_EPISODE " (%lld steps of each agent, in %s)\n", (long long)r->steps,
+               format_seconds(r->eval_s, time));
+        return;
+    }
     printf("score %.6g%s  perf %s%s  return %.6g  length %.6g  (mean%s of %s, in %s)\n", r->score,
            error_text(r->score_se, score_se), evaluate_perf_text(r->perf, perf),
            error_text(isfinite(r->perf) ? r->perf_se : NAN, perf_se), r->ep_return, r->ep_length,

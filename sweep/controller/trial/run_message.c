@@ -8,6 +8,7 @@
 #include "study/view/study_view.h"
 #include "sweep/launch/proto.h"
 #include "sweep/program/trial_folders.h"
+#include "trainer/trainer.h"
 
 #include <limits.h>
 #include <math.h>
@@ -108,11 +109,12 @@ void run_result_read(struct run_result *run, const cJSON *message, const char *m
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     struct trial_result *r = &run->result;
     char why[sizeof run->reason] = "";
+    bool is_evaluated;
 
     r->score = r->perf = r->cost_s = r->device_s = r->score_se = r->eval_s = NAN;
     (void)json_get_f64(message, "score", &r->score);
     (void)json_get_f64(message, "score_se", &r->score_se);
-    (void)json_get_i64(message, "eval_episodes", &r->eval_episodes);
+    is_evaluated = json_get_i64(message, "eval_episodes", &r->eval_episodes);
     (void)json_get_i64(message, "eval_unfinished", &r->eval_unfinished);
     (void)json_get_f64(message, "eval_s", &r->eval_s);
     (void)json_get_f64(message, "start_s", &r->start_s);
@@ -137,6 +139,8 @@ void run_result_read(struct run_result *run, const cJSON *message, const char *m
         snprintf(why, sizeof why, "%s", reason != NULL ? reason : "the worker gave no reason");
     else if (!isfinite(r->cost_s))
         snprintf(why, sizeof why, "the worker gave no cost");
+    else if (!isfinite(r->score) && is_evaluated && r->eval_episodes == 0)
+        snprintf(why, sizeof why, "%s is unknown: " EVAL_NO_EPISODE, metric);
     else if (!isfinite(r->score))
         snprintf(why, sizeof why, "%s is %g at the end of the run", metric, r->score);
     else if (fabs(r->score) > STUDY_SCORE_MAX)

@@ -149,6 +149,33 @@ def test_a_perf_outside_counts_as_the_nearer_end(folder):
         equal(json.loads(run("eval", folder / "x.ckpt", "--json")[0])["perf"], counts)
 
 
+def test_no_episode_ends(folder):
+    """Of a table whose running episode is not known: the result is unknown, in words, and costs a trial of a sweep."""
+    new_game(folder, change=("step->ended = ", "step->ended = actions[0] > 99 && "), build=False)
+    library = library_of(folder, "endless", """#include "apples.h"
+#define ENV_GAME apples
+#include "trawl_env.h"
+TRAWL_EXPORT const struct env_def *trawl_env(void)
+{
+    static struct env_def def;
+    def = apples_def;
+    def.track_at = 0;
+    return &def;
+}
+""")
+    steps = ("--train.total_timesteps", "20k", "--train.total_agents", 64, "--train.eval_max_steps", 64, "--train.device", "cpu", "-q")
+    out, _ = run("train", library, *steps, "-o", folder / "x.ckpt")
+    assert "no score: no episode ended in the evaluation" in out and "with fewer agents (each had 3" in out and "nan" not in out, out
+    result = json.loads(run("train", library, *steps, "--json")[0])
+    equal([result["score"], result["perf"], result["train"]["perf"], result["episodes"]], [None, None, None, 0])
+    assert "no score: no episode ended" in run("eval", folder / "x.ckpt", "--max-steps", 32)[0]
+    config = write(folder, "sweep.ini", tap.SPACE + "[env]\nname = %s\n" % library)
+    run("sweep", config, *steps, "--store", folder / "s.db", "--name", "s", "--trials", 1, code=1)
+    study = show(folder / "s.db", "s")
+    equal([(t["state"], t["score"], t["on_front"]) for t in study["trials"]], [("failed", None, False)])
+    assert "perf is unknown: no episode ended in the evaluation" in study["trials"][0]["reason"], study
+
+
 def test_wrong_inputs(folder):
     fails("new, build, check, describe or play", "env")
     fails("no command 'make'", "env", "make")
