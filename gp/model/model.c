@@ -2,10 +2,10 @@
  * merged into rows, hyper-parameters by the maximum of the posterior. Of two kinds: Matern-5/2 about a line in the
  * continuous coordinates, which is found by ridge regression and taken out before; or smooth, with slopes in the
  * covariance. Penalties of the hyper-parameters, with t = 1/length^2: a/t + a t for each length, s - ln s for the
- * variance s, and b noise - c ln noise, as in Optuna's GPSampler; they hold lengths from running to 0 (a fit to noise)
- * much harder than a log-normal prior does, and measured better (bench/notes/controller.md). Invariants: (1)
- * predictions (model_predict.c) need model_factor after the last change of rows or theta; (2) square arrays are
- * row-major lower triangles; (3) sizes of arrays do not change the arithmetic. */
+ * variance s, and b noise - c ln noise, as in Optuna's GPSampler with a tenth of its b; they hold lengths from running
+ * to 0 (a fit to noise) much harder than a log-normal prior does, and measured better (bench/notes/controller.md).
+ * Invariants: (1) predictions (model_predict.c) need model_factor after the last change of rows or theta; (2) square
+ * arrays are row-major lower triangles; (3) sizes of arrays do not change the arithmetic. */
 #include "gp/model/model_priv.h"
 
 #include "base/mem.h"
@@ -19,7 +19,7 @@
 #define LENGTH_MIN 0.02
 #define LENGTH_MAX 50.0
 #define LENGTH_PENALTY 0.1
-#define NOISE_RATE 30.0
+#define NOISE_RATE 3.0
 #define NOISE_SHAPE 0.1
 #define NOISE_START 0.01
 #define TREND_RIDGE 1.0 /* counts as this many rows of slope 0 */
