@@ -15,7 +15,7 @@
 #define OWN_MAX 96 /* the first own runs, which decide */
 #define FIT_EVALS 40
 #define COUNT_MAX 3.0 /* a run that failed to learn by bad luck is no proof */
-#define ENOUGH 1.1 /* ln 3: three times as likely */
+#define ENOUGH 0.5 /* 1.65 times as likely */
 #define NEAR_SD 0.2 /* of the scores' deviation: by so much studies that agree differ */
 
 static bool has_ended(const struct gp_trial *t)
