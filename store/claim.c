@@ -18,7 +18,8 @@ bool lease_is_of_node(const struct lease *lease)
     return strncmp(lease->token, NODE_TOKEN, strlen(NODE_TOKEN)) == 0;
 }
 
-enum status store_now_ms(struct store *store, int64_t *ret_now_ms, struct error *err)
+/* The database's clock: the one clock of all nodes. */
+static enum status clock_ms(struct store *store, int64_t *ret_now_ms, struct error *err)
 {
     struct db_stmt *stmt;
     int step;
@@ -37,7 +38,7 @@ static enum status set_node(struct store *store, struct node *node, const char *
     struct db_stmt *stmt;
     int step;
 
-    TRY(store_now_ms(store, &now_ms, err));
+    TRY(clock_ms(store, &now_ms, err));
     TRY(store_sql(store, SQL_NODE_SET, &stmt, err));
     db_bind_text(stmt, 1, node->name);
     db_bind_text(stmt, 2, node->host);
@@ -127,7 +128,7 @@ enum status store_node_list(struct store *store, int64_t study_id, struct node *
 
     *ret_nodes = NULL;
     *ret_n = 0;
-    TRY(store_now_ms(store, &now_ms, err));
+    TRY(clock_ms(store, &now_ms, err));
     TRY(store_sql(store, SQL_NODE_LIST, &stmt, err));
     db_bind_i64(stmt, 1, now_ms - (study_id != 0 ? FORGET_S : NODE_SILENT_S) * 1000LL);
     while ((rc = store_sql_step(store, stmt, &step, "listing the nodes", err)) == ST_OK && step == DB_ROW) {
@@ -170,7 +171,7 @@ static enum status claim(struct store *store, int64_t study_id, int64_t lease_ms
     db_reset(stmt);
     if (step != DB_ROW)
         return FAIL(err, ST_NOTFOUND, "%s: no trial is queued", store->path);
-    TRY(store_now_ms(store, &lease->given_ms, err));
+    TRY(clock_ms(store, &lease->given_ms, err));
     lease->until_ms = lease->given_ms + lease_ms;
     return store_lease_give_part(store, lease, false, err);
 }
@@ -194,7 +195,7 @@ static enum status keep(struct store *store, int64_t lease_id, int64_t lease_ms,
     struct db_stmt *stmt;
     int step;
 
-    TRY(store_now_ms(store, &now_ms, err));
+    TRY(clock_ms(store, &now_ms, err));
     TRY(store_sql(store, SQL_LEASE_KEEP, &stmt, err));
     db_bind_i64(stmt, 1, lease_id);
     db_bind_i64(stmt, 2, now_ms + lease_ms);
@@ -283,7 +284,7 @@ enum status store_leases_expire(struct store *store, int64_t *ret_n, struct erro
     int step;
 
     *ret_n = 0;
-    TRY(store_now_ms(store, &now_ms, err));
+    TRY(clock_ms(store, &now_ms, err));
     TRY(store_sql(store, SQL_LEASE_SILENT, &stmt, err));
     db_bind_i64(stmt, 1, now_ms);
     while ((rc = store_sql_step(store, stmt, &step, "looking for silent nodes", err)) == ST_OK && step == DB_ROW) {

@@ -406,8 +406,6 @@ struct node {
     double silent_s; /* since then */
     int64_t n_running, n_done; /* trials of one study that it has, and whose result it reported */
 };
-/* The database's clock: the one clock of all nodes. */
-enum status store_now_ms(struct store *store, int64_t *ret_now_ms, struct error *err) MUST_USE;
 /* A sign of life of the node of this name; times are filled in. */
 enum status store_node_beat(struct store *store, struct node *node, struct error *err) MUST_USE;
 enum status store_node_forget(struct store *store, const char *name, struct error *err) MUST_USE;

@@ -40,9 +40,6 @@ const struct config_entry *config_winner(const struct config *config, const char
 
 bool config_has_section(const struct config *config, const char *section); /* by a table */
 
-/* "; did you mean train.gamma?" or other advice, for a key that no table knows. */
-void config_hint(const struct config *config, const char *key, char *buf, size_t size);
-
 /* Sweep sections, by config_resolve: finds all parameters, whose keys are known, then fills and checks each. */
 enum status config_add_param(struct config *config, const char *key, const struct config_entry *entry,
                              struct error *err) MUST_USE;

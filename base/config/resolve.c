@@ -33,7 +33,8 @@ static void config_nearest(const struct config *config, const char *key, char *r
     }
 }
 
-void config_hint(const struct config *config, const char *key, char *buf, size_t size)
+/* "; did you mean train.gamma?" or other advice, for a key that no table knows. */
+static void key_hint(const struct config *config, const char *key, char *buf, size_t size)
 {
     char near[CONFIG_KEY_MAX];
 
@@ -79,7 +80,7 @@ bool config_unknown(const struct config *config, size_t i, char *buf, size_t siz
 
     if (config_split_sweep(entry->key, !is_section, param, &field)) {
         if (config_find_opt(config, param) == NULL) {
-            config_hint(config, param, hint, sizeof hint);
+            key_hint(config, param, hint, sizeof hint);
             snprintf(buf, size, is_section ? "[%s] sweeps unknown key %s%s" : "%s sweeps unknown key %s%s", entry->key,
                      param, hint);
             return true;
@@ -91,7 +92,7 @@ bool config_unknown(const struct config *config, size_t i, char *buf, size_t siz
     } else {
         if (config_find_opt(config, entry->key) != NULL)
             return false;
-        config_hint(config, entry->key, hint, sizeof hint);
+        key_hint(config, entry->key, hint, sizeof hint);
     }
     snprintf(buf, size, "unknown key %s%s", entry->key, hint);
     return true;

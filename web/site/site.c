@@ -38,7 +38,8 @@ static enum status make_dir(const struct site *w, const char *name, struct error
     return file_make_folders(path, 0777, err);
 }
 
-enum status site_file(struct site *w, const char *name, const char *bytes, size_t n, struct error *err)
+/* Writes DIR/NAME. */
+static enum status write_file(struct site *w, const char *name, const char *bytes, size_t n, struct error *err)
 {
     char path[PATH_MAX];
 
@@ -61,7 +62,7 @@ enum status site_data(struct site *w, const char *name, const char *json, struct
     strbuf_add(&out, ");\n");
     rc = strbuf_status(&out, path, err);
     if (rc == ST_OK)
-        rc = site_file(w, path, out.text, out.len, err);
+        rc = write_file(w, path, out.text, out.len, err);
     strbuf_free(&out);
     return rc;
 }
@@ -383,7 +384,7 @@ static enum status write_index(struct site *w, struct error *err)
     if (rc == ST_OK)
         rc = strbuf_status(&out, "data/site.js", err);
     if (rc == ST_OK)
-        rc = site_file(w, "data/site.js", out.text, out.len, err);
+        rc = write_file(w, "data/site.js", out.text, out.len, err);
     strbuf_free(&out);
     return rc;
 }
@@ -400,7 +401,7 @@ static enum status write_game(struct site *w, const char *name, const char *byte
     strbuf_init(&out, SITE_MAX_BYTES);
     strbuf_addf(&out, "trawlData(\"games/%.*s\",\"%s\");\n", (int)n_name, name + 6, text);
     snprintf(path, sizeof path, "data/games/%.*s.js", (int)n_name, name + 6);
-    rc = site_file(w, path, out.text, out.len, err);
+    rc = write_file(w, path, out.text, out.len, err);
     strbuf_free(&out);
     mem_free(text);
     return rc;
@@ -425,7 +426,7 @@ static enum status write_assets(struct site *w, struct error *err)
                         asset->name);
         snprintf(path, sizeof path, "assets/%s", asset->name);
         rc = game ? write_game(w, asset->name, text, asset->n_plain, err)
-                  : site_file(w, page ? "index.html" : path, text, asset->n_plain, err);
+                  : write_file(w, page ? "index.html" : path, text, asset->n_plain, err);
         mem_free(text);
         TRY(rc);
     }

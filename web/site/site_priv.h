@@ -20,8 +20,6 @@ struct site {
     char folder[24]; /* of the study in data/: "s0" */
 };
 
-/* Writes DIR/NAME. */
-enum status site_file(struct site *w, const char *name, const char *bytes, size_t n, struct error *err) MUST_USE;
 /* data/NAME.js of a JSON text. */
 enum status site_data(struct site *w, const char *name, const char *json, struct error *err) MUST_USE;
 /* The server's answer to GET /api/v1/studies/STUDY<tail>, appended; waits for a model. */
