@@ -24,7 +24,6 @@ import serve_client
 N_KILLS = int(os.environ.get("TRAWL_PG_KILLS", 12))
 TIMELESS = ["--sweep.cost", "env_steps", "--sweep.confirm", 0]  # which trial is confirmed depends on what each cost, in seconds
 LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 50k")
-TAKEOVER_S = 60  # without the limits on dead connections it would be many minutes; the promise is 10 on a machine that is not busy
 servers = []
 
 
@@ -242,7 +241,7 @@ def test_a_standby_takes_over_from_a_killed_daemon(folder):
     for _ in range(2):
         end(first, signal.SIGKILL, -9)
         n = n_done(store)
-        wait_for(lambda: lock_holder(store) in (second.pid, third.pid), timeout=TAKEOVER_S)
+        wait_for(lambda: lock_holder(store) in (second.pid, third.pid))
         wait_for(lambda: n_done(store) > n)
         first = second if lock_holder(store) == second.pid else third
     has_all_numbers(store)
@@ -318,7 +317,7 @@ def test_a_standby_takes_over_from_a_host_that_vanished(folder):
         hosts.ip("-n {b} link set t{p}b down")
         holder = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND pid <> %s" % server.sql(
             "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")[0][0]
-        wait_for(lambda: server.sql(holder), second, timeout=TAKEOVER_S)
+        wait_for(lambda: server.sql(holder), second)  # without the limits on dead connections it would be two hours
         n = n_done(server.url(), "a")
         wait_for(lambda: n_done(server.url(), "a") > n, second)
         hosts.ip("-n {b} link set t{p}b up")  # the first is back, finds the lock taken and ends
