@@ -1,5 +1,5 @@
 /* ranks.c - see ranks.h: where the threads of several devices meet.
- * Invariant: a round ends when all n ranks have arrived or when the ranks are aborted, and then never again begins. */
+ * Invariant: a round ends when all ranks of the process have arrived or when the ranks are aborted, and then never again begins. */
 #include "kernels/ranks_priv.h"
 
 #include "base/os/clock.h"
@@ -7,9 +7,13 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 struct kern_ranks {
-    size_t n;
+    size_t n; /* of all processes */
+    struct kern_span span;
+    _Atomic int awaited; /* kern_ranks_awaited */
+    struct error why; /* of the one that trades, before it aborts */
     pthread_mutex_t lock; /* guards arrived and round; never held together with another */
     pthread_cond_t changed;
     size_t arrived;
@@ -20,7 +24,7 @@ struct kern_ranks {
     unsigned char id[KERN_RANKS_ID_MAX];
 };
 
-enum status kern_ranks_create(struct kern_ranks **ret_ranks, size_t n, struct error *err)
+enum status kern_ranks_create(struct kern_ranks **ret_ranks, size_t n, const struct kern_span *span, struct error *err)
 {
     struct kern_ranks *ranks;
 
@@ -29,6 +33,8 @@ enum status kern_ranks_create(struct kern_ranks **ret_ranks, size_t n, struct er
         return FAIL(err, ST_CONFIG, "%zu devices cannot train together; 1 to %d can", n, KERN_RANKS_MAX);
     ranks = mem_alloc(sizeof *ranks);
     ranks->n = n;
+    ranks->span = span != NULL ? *span : (struct kern_span){.n = n};
+    atomic_init(&ranks->awaited, -1);
     pthread_mutex_init(&ranks->lock, NULL);
     pthread_cond_init(&ranks->changed, NULL);
     *ret_ranks = ranks;
@@ -77,7 +83,9 @@ void kern_ranks_leave(struct kern *kern)
 void kern_ranks_abort(struct kern_ranks *ranks)
 {
     pthread_mutex_lock(&ranks->lock);
-    atomic_store(&ranks->aborted, true);
+    if (!atomic_exchange(&ranks->aborted, true))
+        for (size_t i = 0; i < ranks->span.n_links; i++) /* the other processes' ranks are let go, too */
+            (void)shutdown(ranks->span.links[i].fd, SHUT_RDWR);
     pthread_cond_broadcast(&ranks->changed);
     pthread_mutex_unlock(&ranks->lock);
 }
@@ -95,7 +103,7 @@ bool kern_ranks_meet(struct kern_ranks *ranks, size_t rank)
     kern_ranks_wait(ranks, rank, true);
     pthread_mutex_lock(&ranks->lock);
     round = ranks->round;
-    if (++ranks->arrived == ranks->n) {
+    if (++ranks->arrived == ranks->span.n) {
         ranks->arrived = 0;
         ranks->round++;
         pthread_cond_broadcast(&ranks->changed);
@@ -128,4 +136,46 @@ struct kern_exchange *kern_ranks_given(struct kern_ranks *ranks)
 unsigned char *kern_ranks_id(struct kern_ranks *ranks)
 {
     return ranks->id;
+}
+
+const struct kern_span *kern_ranks_span(const struct kern_ranks *ranks)
+{
+    return &ranks->span;
+}
+
+const char *kern_ranks_why(const struct kern_ranks *ranks)
+{
+    return ranks->why.text;
+}
+
+int kern_ranks_awaited(const struct kern_ranks *ranks)
+{
+    return atomic_load(&ranks->awaited);
+}
+
+void kern_ranks_await(struct kern_ranks *ranks, int link)
+{
+    atomic_store(&ranks->awaited, link);
+}
+
+void kern_ranks_trade(struct kern_ranks *ranks, size_t rank)
+{
+    if (rank != ranks->span.first)
+        return;
+    kern_ranks_wait(ranks, rank, true);
+    if (!atomic_load(&ranks->aborted) && span_exchange(ranks, &ranks->why) != ST_OK)
+        kern_ranks_abort(ranks);
+    kern_ranks_await(ranks, -1);
+    kern_ranks_wait(ranks, rank, false);
+}
+
+bool kern_ranks_share_id(struct kern_ranks *ranks, size_t rank)
+{
+    if (!kern_ranks_meet(ranks, rank))
+        return false;
+    kern_ranks_wait(ranks, rank, true);
+    if (rank == ranks->span.first && span_share_id(ranks, NULL) != ST_OK)
+        kern_ranks_abort(ranks);
+    kern_ranks_wait(ranks, rank, false);
+    return kern_ranks_meet(ranks, rank);
 }

@@ -46,6 +46,7 @@ static enum status set_node(struct store *store, struct node *node, const char *
     db_bind_text(stmt, 4, node->job);
     db_bind_i64(stmt, 5, node->slots);
     db_bind_i64(stmt, 6, now_ms);
+    db_bind_text(stmt, 7, node->meets);
     TRY(store_sql_step(store, stmt, &step, what, err));
     node->started_ms = db_i64(stmt, 0);
     node->beat_ms = now_ms;
@@ -140,6 +141,7 @@ enum status store_node_list(struct store *store, int64_t study_id, struct node *
         take_text(stmt, 1, node->host, sizeof node->host);
         take_text(stmt, 2, node->device, sizeof node->device);
         take_text(stmt, 3, node->job, sizeof node->job);
+        take_text(stmt, 7, node->meets, sizeof node->meets);
     }
     db_reset(stmt);
     if (rc == ST_OK && study_id != 0)

@@ -300,6 +300,9 @@ static const char migration_12_pg[] =
     "UPDATE lease SET state = 'reported', checksum = NULL WHERE state = 'told';"
     "ALTER TABLE lease ADD CONSTRAINT lease_state_check CHECK (state IN ('open', 'reported', 'expired', 'returned'));";
 
+/* 13: nodes that train with other hosts. */
+static const char migration_13[] = "ALTER TABLE node ADD COLUMN meets TEXT;"; /* where they join; NULL: nowhere */
+
 /* both: as SQLite has it, for PostgreSQL translated by pg_translate; lite, pg: after it, for one of them; NULL: nothing. */
 static const struct {
     const char *both, *lite, *pg;
@@ -314,7 +317,8 @@ static const struct {
                   {migration_9, NULL, NULL},
                   {migration_10, NULL, NULL},
                   {migration_11, NULL, NULL},
-                  {migration_12, migration_12_lite, migration_12_pg}};
+                  {migration_12, migration_12_lite, migration_12_pg},
+                  {migration_13, NULL, NULL}};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 /* What each transaction needs (pg_begin), before the first one, and requests to the controller (mail.c): no part of a

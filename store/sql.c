@@ -137,12 +137,13 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_LEASE_EXPIRE] =
         "UPDATE lease SET state = 'expired', ended_ms = ?2 WHERE id = ?1 AND state = 'open' AND until_ms < ?2",
     [SQL_NOW] = "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
-    [SQL_NODE_SET] = "INSERT INTO node (name, host, device, job, slots, started_ms, beat_ms) VALUES "
-                     "(?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT (name) DO UPDATE SET host = excluded.host, "
-                     "device = excluded.device, job = excluded.job, slots = excluded.slots, beat_ms = excluded.beat_ms "
-                     "RETURNING started_ms",
+    [SQL_NODE_SET] =
+        "INSERT INTO node (name, host, device, job, slots, started_ms, beat_ms, meets) VALUES "
+        "(?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (name) DO UPDATE SET host = excluded.host, "
+        "device = excluded.device, job = excluded.job, slots = excluded.slots, beat_ms = excluded.beat_ms, "
+        "meets = excluded.meets RETURNING started_ms",
     [SQL_NODE_LIST] =
-        "SELECT name, host, device, job, slots, started_ms, beat_ms FROM node WHERE beat_ms >= ?1 ORDER BY name",
+        "SELECT name, host, device, job, slots, started_ms, beat_ms, meets FROM node WHERE beat_ms >= ?1 ORDER BY name",
     [SQL_NODE_TRIALS] =
         "SELECT lease.client, sum(CASE lease.state WHEN 'open' THEN 1 ELSE 0 END), "
         "sum(CASE lease.state WHEN 'reported' THEN 1 ELSE 0 END) FROM lease JOIN trial ON trial.id = lease.trial_id "

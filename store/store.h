@@ -398,9 +398,11 @@ enum status store_trial_add(struct store *store, struct trial *trial, const stru
 #define NODE_TOKEN "node-"
 #define NODE_SILENT_S 20 /* a node that has not reported for this long is taken for gone */
 bool lease_is_of_node(const struct lease *lease);
+#define NODE_MEETS_MAX 320
 struct node {
     char name[LEASE_CLIENT_MAX], host[80], device[256];
     char job[64]; /* of the batch system that started it; "": none */
+    char meets[NODE_MEETS_MAX]; /* HOST:PORT/SECRET: where other hosts join its trainings; "": nowhere */
     int64_t slots; /* trials that it can train at a time */
     int64_t started_ms, beat_ms; /* by the database's clock; beat_ms: its last sign of life */
     double silent_s; /* since then */

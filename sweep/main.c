@@ -24,6 +24,7 @@ struct command {
 
 static const struct command commands[] = {
     {"train", "train one policy on a game", cmd_train},
+    {"join", "let this host's devices take part in a training elsewhere", cmd_join},
     {"eval", "play a checkpoint's policy and report its score", cmd_eval},
     {"sweep", "search hyper-parameters for the front of cost and score", cmd_sweep},
     {"ls", "list the studies of a store", cmd_ls},
@@ -125,7 +126,7 @@ static enum status print_man(struct error *err)
 /* Does the command play games in this process? Then a library's game is loaded here; elsewhere it is only described. */
 static bool plays_games(const struct command *command)
 {
-    static command_fn *const plays[] = {cmd_train, cmd_eval, cmd_rerun, cmd_bench, cmd_worker};
+    static command_fn *const plays[] = {cmd_train, cmd_join, cmd_eval, cmd_rerun, cmd_bench, cmd_worker};
     bool found = false;
 
     for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++)

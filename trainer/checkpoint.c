@@ -90,15 +90,16 @@ static size_t section_file_bytes(const struct trainer *t, const struct ckpt_sect
     return section_is_part(t, s) ? s->bytes * t->n_ranks : s->bytes;
 }
 
-/* Between this rank's bytes of a section that it has a part of and those of all ranks, as the file has them. Of the games
+/* Between a rank's bytes of a section that it has a part of and those of all ranks, as the file has them. Of the games
  * two blocks of unlike size: states, then logs. */
-static void section_move(const struct trainer *t, const struct ckpt_section *s, char *file, char *own, bool to_file)
+static void section_move(const struct trainer *t, const struct ckpt_section *s, size_t rank, char *file, char *own,
+                         bool to_file)
 {
     size_t logs = t->n_envs * sizeof(struct env_log);
 
     for (size_t b = 0, at = 0; b < s->n_blocks; b++) {
         size_t bytes = s->place != CKPT_ENV ? s->bytes / s->n_blocks : b == 0 ? s->bytes - logs : logs;
-        char *there = file + at * t->n_ranks + t->rank * bytes;
+        char *there = file + at * t->n_ranks + rank * bytes;
         memcpy(to_file ? there : own + at, to_file ? own + at : there, bytes);
         at += bytes;
     }
@@ -298,21 +299,6 @@ static enum status section_take(struct trainer *t, const struct ckpt_section *s,
     return ST_OK;
 }
 
-/* The same into its place among those of all ranks. */
-static enum status section_take_part(struct trainer *t, const struct ckpt_section *s, char *file, struct error *err)
-{
-    char *own = mem_try_alloc(s->bytes);
-    enum status rc;
-
-    if (own == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", s->bytes);
-    rc = section_take(t, s, own, err);
-    if (rc == ST_OK)
-        section_move(t, s, file, own, true);
-    mem_free(own);
-    return rc;
-}
-
 /* Where the sections of a file lie, without its header. text: the last one's. */
 struct ckpt_file {
     char *bytes;
@@ -334,51 +320,95 @@ static size_t ckpt_bytes(struct trainer *t, const struct ckpt_file *file)
     return n;
 }
 
-/* Writes a rank's part of the sections; rank 0 writes what all have, and the entries. */
-static enum status ckpt_pack_rank(void *ctx, struct trainer *t, struct error *err)
+/* Bytes of a rank's parts. */
+static size_t parts_bytes(struct trainer *t)
 {
-    const struct ckpt_file *file = (const struct ckpt_file *)ctx;
-    char *at = file->bytes + sizeof(struct ckpt_header);
     struct ckpt_shape shape;
     struct ckpt_list list;
-    enum status rc = ST_OK;
+    size_t n = 0;
 
-    if (ckpt_bytes(t, file) != file->n)
+    ckpt_list_trainer(&list, t, &shape, false);
+    for (size_t i = 0; i < list.n; i++)
+        n += section_is_part(t, &list.sections[i]) ? list.sections[i].bytes : 0;
+    return n;
+}
+
+enum status rank_pack(void *ctx, struct trainer *t, struct error *err)
+{
+    const struct rank_args *args = (const struct rank_args *)ctx;
+    char *own = rank_out(args, t);
+    struct ckpt_shape shape;
+    struct ckpt_list list;
+
+    if (parts_bytes(t) != args->out_bytes)
         return FAIL(
             err, ST_CONFIG,
             "env %s saves another number of bytes here than on rank 0; train.devices needs one that saves the same "
             "number for each instance",
             t->def->name);
+    ckpt_list_trainer(&list, t, &shape, false);
+    for (size_t i = 0; i < list.n; i++)
+        if (section_is_part(t, &list.sections[i])) {
+            TRY(section_take(t, &list.sections[i], own, err));
+            own += list.sections[i].bytes;
+        }
+    return ST_OK;
+}
+
+/* All sections, with their entries; parts: those of all ranks, as rank_pack gives them. */
+static enum status ckpt_fill(struct trainer *t, const struct ckpt_file *file, char *parts, size_t bytes_each,
+                             struct error *err)
+{
+    char *at = file->bytes + sizeof(struct ckpt_header);
+    struct ckpt_shape shape;
+    struct ckpt_list list;
+    size_t taken = 0;
+
     ckpt_shape_fill(t, &shape);
     ckpt_list_trainer(&list, t, &shape, file->policy);
     ckpt_list_add(&list, "config", CKPT_HOST, file->text, file->text_bytes);
-    for (size_t i = 0; i < list.n && rc == ST_OK; i++) {
+    for (size_t i = 0; i < list.n; i++) {
         const struct ckpt_section *section = &list.sections[i];
         struct ckpt_entry entry = {.bytes = section_file_bytes(t, section)};
 
         strncpy(entry.name, section->name, sizeof entry.name - 1);
-        if (t->rank == 0)
-            memcpy(at, &entry, sizeof entry);
+        memcpy(at, &entry, sizeof entry);
         at += sizeof entry;
-        if (!section_is_part(t, section))
-            rc = t->rank == 0 ? section_take(t, section, at, err) : ST_OK;
-        else
-            rc = section_take_part(t, section, at, err);
+        if (!section_is_part(t, section)) {
+            TRY(section_take(t, section, at, err));
+        } else {
+            for (size_t r = 0; r < t->n_ranks; r++)
+                section_move(t, section, r, at, parts + r * bytes_each + taken, true);
+            taken += section->bytes;
+        }
         at += ckpt_padded(entry.bytes);
     }
-    return rc;
+    return ST_OK;
 }
 
 static enum status ckpt_pack(struct trainer *t, struct ckpt_file *file, struct error *err)
 {
     struct ckpt_header header = {.version = CKPT_VERSION, .byte_order = CKPT_BYTE_ORDER, .file_bytes = file->n};
+    enum status rc = ST_OK;
     struct ckpt_shape shape;
     struct ckpt_list list;
+    size_t bytes_each;
+    char *parts = NULL;
 
     memcpy(header.magic, CKPT_MAGIC, sizeof header.magic);
     ckpt_list_trainer(&list, t, &shape, file->policy);
     header.n_sections = (uint32_t)list.n + 1; /* and the config */
-    TRY(file->policy ? ckpt_pack_rank(file, t, err) : ranks_run(t, ckpt_pack_rank, file, err));
+    bytes_each = file->policy ? 0 : parts_bytes(t);
+    if (bytes_each > 0) {
+        parts = mem_try_array(t->n_ranks, bytes_each);
+        if (parts == NULL)
+            return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", t->n_ranks * bytes_each);
+        rc = ranks_call(t, RANK_PACK, &(struct rank_args){.out = parts, .out_bytes = bytes_each}, err);
+    }
+    if (rc == ST_OK)
+        rc = ckpt_fill(t, file, parts, bytes_each, err);
+    mem_free(parts);
+    TRY(rc);
     memcpy(file->bytes, &header, sizeof header);
     header.crc = ckpt_crc(file->bytes, file->n);
     memcpy(file->bytes, &header, sizeof header);
@@ -403,7 +433,7 @@ static enum status ckpt_write(struct trainer *t, bool policy, const char *path, 
     return rc;
 }
 
-static enum status join_each(void *ctx, struct trainer *t, struct error *err)
+enum status rank_join_sums(void *ctx, struct trainer *t, struct error *err)
 {
     (void)ctx;
     normalise_join(t); /* the file has the sums of all */
@@ -419,7 +449,7 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     TRY(trainer_sync(t, err));
     if (t->team != NULL) {
         TRY(ranks_compare(t, err));
-        TRY(ranks_meet(t, join_each, NULL, err));
+        TRY(ranks_call(t, RANK_JOIN_SUMS, &(struct rank_args){0}, err));
     }
     if (t->running)
         trainer_tick(t);
@@ -481,7 +511,7 @@ fail:
 }
 
 /* The bytes of a section, NULL if the file has none of that name. Lengths are checked although the CRC agreed. */
-static char *ckpt_find(char *bytes, size_t n, const char *name, size_t *ret_bytes)
+static const char *ckpt_find(const char *bytes, size_t n, const char *name, size_t *ret_bytes)
 {
     size_t at = sizeof(struct ckpt_header);
 
@@ -523,14 +553,15 @@ static enum status section_give(struct trainer *t, const struct ckpt_section *s,
 }
 
 /* This rank's part of the section that lies at `file`. */
-static enum status section_give_part(struct trainer *t, const struct ckpt_section *s, char *file, struct error *err)
+static enum status section_give_part(struct trainer *t, const struct ckpt_section *s, const char *file,
+                                     struct error *err)
 {
     char *own = mem_try_alloc(s->bytes);
     enum status rc;
 
     if (own == NULL)
         return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", s->bytes);
-    section_move(t, s, file, own, false);
+    section_move(t, s, t->rank, (char *)(uintptr_t)file, own, false); /* which reads it */
     rc = section_give(t, s, own, err);
     if (rc == ST_OK)
         rc = kern_sync(t->kern, err);
@@ -538,13 +569,13 @@ static enum status section_give_part(struct trainer *t, const struct ckpt_sectio
     return rc;
 }
 
-static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes, size_t n, struct error *err)
+static enum status ckpt_unpack(struct trainer *t, const char *path, const char *bytes, size_t n, struct error *err)
 {
     size_t got;
     struct ckpt_header header;
     struct ckpt_shape shape, mine;
     struct ckpt_list list;
-    char *at;
+    const char *at;
 
     memcpy(&header, bytes, sizeof header);
     if (header.version < CKPT_VERSION)
@@ -588,33 +619,37 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     return kern_sync(t->kern, err); /* uploads may still read from bytes */
 }
 
-static enum status rank_load(struct trainer *t, const char *path, struct error *err)
+enum status rank_load(void *ctx, struct trainer *t, struct error *err)
 {
-    enum status rc;
-    char *bytes = NULL;
-    size_t n = 0;
+    const struct rank_args *args = (const struct rank_args *)ctx;
 
-    TRY(ckpt_read(path, &bytes, &n, err));
     t->n_collected = t->n_issued; /* what was issued before counts no more */
     t->unsettled_n = 0;
-    rc = ckpt_unpack(t, path, bytes, n, err);
+    return ckpt_unpack(t, args->text, args->in, args->in_bytes, err);
+}
+
+/* Every rank takes its own of a file, which is read once, here. */
+static enum status load_file(struct trainer *t, enum rank_call call, const char *path, struct error *err)
+{
+    struct rank_args args = {.text = path};
+    char *bytes = NULL;
+    enum status rc;
+
+    TRY(ckpt_read(path, &bytes, &args.in_bytes, err));
+    args.in = bytes;
+    rc = ranks_call(t, call, &args, err);
     mem_free(bytes);
     return rc;
 }
 
-static enum status load_each(void *ctx, struct trainer *t, struct error *err)
-{
-    return rank_load(t, (const char *)ctx, err);
-}
-
 enum status trainer_load(struct trainer *t, const char *path, struct error *err)
 {
-    return ranks_run(t, load_each, (void *)(uintptr_t)path, err);
+    return load_file(t, RANK_LOAD, path, err);
 }
 
 /* A section for the device that must be of `want` bytes. */
-static enum status ckpt_upload(struct trainer *t, const char *path, char *bytes, size_t n, const char *name, void *to,
-                               size_t want, struct error *err)
+static enum status ckpt_upload(struct trainer *t, const char *path, const char *bytes, size_t n, const char *name,
+                               void *to, size_t want, struct error *err)
 {
     size_t got = 0;
     const char *at = ckpt_find(bytes, n, name, &got);
@@ -626,12 +661,12 @@ static enum status ckpt_upload(struct trainer *t, const char *path, char *bytes,
 }
 
 /* The policy of a file, which must be of the trainer's shape. begin: for a training, maybe of another game. */
-static enum status ckpt_load_policy(struct trainer *t, const char *path, char *bytes, size_t n, bool begin,
+static enum status ckpt_load_policy(struct trainer *t, const char *path, const char *bytes, size_t n, bool begin,
                                     struct error *err)
 {
     size_t got = 0, D = t->norm_of.n_numbers;
     struct ckpt_shape shape, mine;
-    char *at = ckpt_find(bytes, n, "shape", &got);
+    const char *at = ckpt_find(bytes, n, "shape", &got);
 
     ckpt_shape_fill(t, &mine);
     if (!ckpt_shape_read(&shape, at, got))
@@ -655,41 +690,35 @@ static enum status ckpt_load_policy(struct trainer *t, const char *path, char *b
     return ST_OK;
 }
 
-static enum status rank_load_policy(struct trainer *t, const char *path, bool begin, struct error *err)
+static enum status rank_load_policy(struct trainer *t, const struct rank_args *args, bool begin, struct error *err)
 {
-    char *bytes = NULL;
-    size_t n = 0;
-    enum status rc;
-
     TRY(rank_sync(t, err));
-    TRY(ckpt_read(path, &bytes, &n, err));
-    rc = ckpt_load_policy(t, path, bytes, n, begin, err);
-    mem_free(bytes);
-    if (rc == ST_OK && begin && t->policy.set.norm_obs) {
+    TRY(ckpt_load_policy(t, args->text, args->in, args->in_bytes, begin, err));
+    if (begin && t->policy.set.norm_obs) {
         observe_again(t);
         frames_stack(t, last_obs(t), NULL, t->roll.frame, NULL, NULL, t->n_agents);
     }
-    return rc;
+    return ST_OK;
 }
 
-static enum status load_weights_each(void *ctx, struct trainer *t, struct error *err)
+enum status rank_load_weights(void *ctx, struct trainer *t, struct error *err)
 {
-    return rank_load_policy(t, (const char *)ctx, false, err);
+    return rank_load_policy(t, (const struct rank_args *)ctx, false, err);
 }
 
-static enum status begin_from_each(void *ctx, struct trainer *t, struct error *err)
+enum status rank_begin_from(void *ctx, struct trainer *t, struct error *err)
 {
-    return rank_load_policy(t, (const char *)ctx, true, err);
+    return rank_load_policy(t, (const struct rank_args *)ctx, true, err);
 }
 
 enum status trainer_load_weights(struct trainer *t, const char *path, struct error *err)
 {
-    return ranks_run(t, load_weights_each, (void *)(uintptr_t)path, err);
+    return load_file(t, RANK_LOAD_WEIGHTS, path, err);
 }
 
 enum status trainer_begin_from(struct trainer *t, const char *path, struct error *err)
 {
-    if (ranks_run(t, begin_from_each, (void *)(uintptr_t)path, err) != ST_OK)
+    if (load_file(t, RANK_BEGIN_FROM, path, err) != ST_OK)
         return error_prefix(err, "train.from_policy");
     return ST_OK;
 }
@@ -710,7 +739,8 @@ bool checkpoint_is_one(const char *path)
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err)
 {
     enum status rc = ST_OK;
-    char *bytes = NULL, *text;
+    const char *text;
+    char *bytes = NULL;
     size_t n = 0, got = 0;
 
     TRY(ckpt_read(path, &bytes, &n, err));
@@ -728,7 +758,8 @@ enum status checkpoint_copy(const char *from, const char *to, const char *config
     size_t text_bytes = strlen(config_text) + 1, padded = ckpt_padded(text_bytes), n = 0, got = 0, at;
     struct ckpt_header header;
     struct ckpt_entry entry;
-    char *bytes = NULL, *text;
+    const char *text;
+    char *bytes = NULL;
     enum status rc;
 
     TRY(ckpt_read(from, &bytes, &n, err));

@@ -295,15 +295,18 @@ enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err)
     return ST_OK;
 }
 
-static enum status iterate_each(void *ctx, struct trainer *t, struct error *err)
+enum status rank_iterate_for(void *ctx, struct trainer *t, struct error *err)
 {
-    return rank_iterate(t, *(const size_t *)ctx, err);
+    size_t horizon;
+
+    memcpy(&horizon, ((const struct rank_args *)ctx)->in, sizeof horizon);
+    return rank_iterate(t, horizon, err);
 }
 
 /* A rollout of `horizon` steps and its updates. */
 enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
 {
-    TRY(ranks_meet(t, iterate_each, &horizon, err));
+    TRY(ranks_call(t, RANK_ITERATE, &(struct rank_args){.in = &horizon, .in_bytes = sizeof horizon}, err));
     return t->team != NULL && t->n_issued % COMPARE_EVERY == 0 ? ranks_compare(t, err) : ST_OK;
 }
 
@@ -320,7 +323,7 @@ enum status rank_sync(struct trainer *t, struct error *err)
     return kern_sync(t->kern, err);
 }
 
-static enum status sync_each(void *ctx, struct trainer *t, struct error *err)
+enum status rank_sync_each(void *ctx, struct trainer *t, struct error *err)
 {
     (void)ctx;
     return rank_sync(t, err);
@@ -328,7 +331,7 @@ static enum status sync_each(void *ctx, struct trainer *t, struct error *err)
 
 enum status trainer_sync(struct trainer *t, struct error *err)
 {
-    return ranks_run(t, sync_each, NULL, err);
+    return ranks_call(t, RANK_SYNC, &(struct rank_args){0}, err);
 }
 
 int64_t trainer_issued_steps(const struct trainer *t)

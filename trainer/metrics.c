@@ -272,9 +272,9 @@ struct numbers {
     double sums[ENV_MAX_NUMBERS], episodes;
 };
 
-static enum status take_numbers(void *ctx, struct trainer *t, struct error *err)
+enum status rank_numbers(void *ctx, struct trainer *t, struct error *err)
 {
-    struct numbers *own = (struct numbers *)ctx + t->rank;
+    struct numbers *own = rank_out((const struct rank_args *)ctx, t);
 
     return kern_env_take_numbers(t->kern, t->env, own->sums, &own->episodes, err);
 }
@@ -287,7 +287,8 @@ void metrics_take_numbers(struct trainer *t, struct train_metrics *m)
     if (t->def->n_numbers == 0)
         return;
     of_rank = mem_array(t->n_ranks, sizeof *of_rank);
-    if (ranks_run(t, take_numbers, of_rank, &ignored) == ST_OK)
+    const struct rank_args args = {.out = of_rank, .out_bytes = sizeof *of_rank};
+    if (ranks_call(t, RANK_NUMBERS, &args, &ignored) == ST_OK)
         for (size_t r = 0; r < t->n_ranks; r++) {
             all.episodes += of_rank[r].episodes;
             for (size_t i = 0; i < t->def->n_numbers; i++)

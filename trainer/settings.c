@@ -159,7 +159,8 @@ static const struct opt_def train_defs[] = {
     ROW_ENUM(device, "auto", "auto|cpu|cuda", OPT_FIXED,
              "Chooses the device; auto: a GPU where there is one, else the CPU.", .also = "gpu=cuda"),
     ROW_INT(devices, "1", 1, KERN_RANKS_MAX, OPT_POW2, 1, 8, "devices",
-            "Trains on this many devices of this machine at a time, each with its share of the agents and of every "
+            "Trains on this many devices at a time, of this machine or of several hosts (docs/cuda.md), each with its "
+            "share of the agents and of every "
             "minibatch: as one device would. On a CPU they share its threads."),
     ROW_FLOAT(rank_timeout_s, "20", 0.1, 1e6, OPT_FIXED, 0, 0, "s",
               "Gives up on a device for which the others have waited for this long.", .depends = "train.devices > 1"),

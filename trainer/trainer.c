@@ -429,7 +429,19 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
     if (train->devices <= 1)
         return rank_create(ret_trainer, cache, kern, def, env_settings, policy, train, 0, err);
     TRY(trainer_check(def, env_settings, policy, train, err));
-    return team_create(ret_trainer, kern, def, env_settings, policy, train, err);
+    return team_create(ret_trainer, &(struct hosted){0}, kern, def, env_settings, policy, train, err);
+}
+
+enum status trainer_create_on(struct trainer **ret_trainer, struct train_hosts *hosts, const char *config,
+                              struct kern *kern, const struct env_def *def, const void *env_settings,
+                              const struct policy_settings *policy, const struct train_settings *train,
+                              struct error *err)
+{
+    const struct hosted on = {.hosts = hosts, .config = config};
+
+    *ret_trainer = NULL;
+    TRY(trainer_check(def, env_settings, policy, train, err));
+    return team_create(ret_trainer, &on, kern, def, env_settings, policy, train, err);
 }
 
 enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,

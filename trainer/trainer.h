@@ -196,6 +196,49 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
                            const struct train_settings *train, struct error *err) MUST_USE;
 void trainer_destroy(struct trainer *trainer);
 
+/* ---- several hosts ----
+ * Processes that train one policy, each with some of train->devices: the first listens, has the trainer and all results,
+ * and calls; the others join it and follow. Whoever knows the secret in `where` can take part, and the connections are not
+ * encrypted, as NCCL's are not. One thread. */
+struct train_hosts;
+/* n processes; listen_at: an address of this machine (borrowed), NULL: all of them, under the machine's name. program: the
+ * build, which has to be the same on all. */
+enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const char *listen_at, const char *program,
+                               struct error *err) MUST_USE;
+const char *train_hosts_where(const struct train_hosts *hosts); /* "HOST:PORT/SECRET", for train_hosts_join */
+size_t train_hosts_missing(const struct train_hosts *hosts);
+/* Takes those that come, until all are there or wait_s has passed. */
+enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, struct error *err) MUST_USE;
+/* How many of so many ranks the first host has on a CPU. */
+size_t train_hosts_share(const struct train_hosts *hosts, size_t n_ranks);
+/* Are the others needed for so many, beside kern and the GPUs after it? On CPUs: as soon as each can have one. */
+bool train_hosts_wanted(const struct train_hosts *hosts, size_t n_ranks, const struct kern *kern);
+bool train_hosts_broken(const struct train_hosts *hosts); /* of no use any more; NULL is fine: false */
+void train_hosts_close(struct train_hosts *hosts); /* NULL is fine */
+/* trainer_create by the first of them, when all are there; config: the run's, for the others. hosts is borrowed; after a
+ * failure on any of them it is of no use any more (ST_DEVICE). */
+enum status trainer_create_on(struct trainer **ret_trainer, struct train_hosts *hosts, const char *config,
+                              struct kern *kern, const struct env_def *def, const void *env_settings,
+                              const struct policy_settings *policy, const struct train_settings *train,
+                              struct error *err) MUST_USE;
+
+/* The others: join, then again and again a training's part, its config, and either follow or refuse. */
+struct train_part {
+    enum kern_kind kind; /* of the devices, */
+    size_t n_threads; /* and of each on a CPU: sums are made in the same parts on all */
+    size_t first, n, n_all; /* the ranks here, and all */
+};
+enum status train_hosts_join(struct train_hosts **ret_hosts, const char *where, const char *program, int n_gpus,
+                             double patience_s, struct error *err) MUST_USE;
+/* Waits for it. *ret_config is the caller's (mem_free); NULL: there are no more. ST_IO: the first host is gone. */
+enum status train_hosts_next(struct train_hosts *hosts, char **ret_config, struct train_part *ret_part,
+                             struct error *err) MUST_USE;
+enum status train_hosts_refuse(struct train_hosts *hosts, const struct error *why, struct error *err) MUST_USE;
+/* To the end of this training. */
+enum status train_follow(struct train_hosts *hosts, struct kern *kern, const struct env_def *def,
+                         const void *env_settings, const struct policy_settings *policy,
+                         const struct train_settings *train, struct error *err) MUST_USE;
+
 /* Keeps what destroyed trainers had (memory, games, recorded operations) for the next ones of the same shape: those
  * then start in milliseconds. Used by one thread; outlives its trainers, and the device outlives it. */
 struct trainer_cache;

@@ -473,18 +473,52 @@ enum status rank_create(struct trainer **ret_trainer, struct trainer_cache *cach
                         const struct train_settings *train, size_t rank, struct error *err) MUST_USE;
 
 /* ---- team/team.c: several devices ---- */
-/* Every rank's trainer and its thread; *ret_trainer is rank 0's and owns the team. */
-enum status team_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
-                        const void *env_settings, const struct policy_settings *policy,
+struct hosted {
+    struct train_hosts *hosts; /* borrowed; NULL: this process alone */
+    const char *config; /* of the run, for them; of one that follows NULL */
+};
+/* Every rank's trainer and its thread; *ret_trainer is that of this process's first rank, and owns the team. */
+enum status team_create(struct trainer **ret_trainer, const struct hosted *on, struct kern *kern,
+                        const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
                         const struct train_settings *train, struct error *err) MUST_USE;
-void team_destroy(struct team *team); /* with rank 0's trainer */
+void team_destroy(struct team *team); /* with its trainer */
 /* fn for each rank's trainer, at the same time, on its own thread; returns when all have ended or one is found hung. The
  * first failure is the result; where not all ranks failed it ends the team, and every later call fails. Without a team:
- * for this trainer, on the calling thread. fn does not call it. */
+ * for this trainer, on the calling thread. fn does not call it. Of this process alone. */
 typedef enum status rank_fn(void *ctx, struct trainer *t, struct error *err);
 enum status ranks_run(struct trainer *t, rank_fn *fn, void *ctx, struct error *err) MUST_USE;
 /* The same of an fn within which ranks exchange: when one fails the others are let go. */
 enum status ranks_meet(struct trainer *t, rank_fn *fn, void *ctx, struct error *err) MUST_USE;
+
+/* The same of what ranks on other hosts do too: each gets `in`, and gives out_bytes. */
+enum rank_call {
+    RANK_ITERATE, /* in: the horizon, size_t */
+    RANK_SYNC,
+    RANK_PARAMS, /* out: the weights */
+    RANK_JOIN_SUMS, /* what observations and rewards are normalised by */
+    RANK_PACK, /* out: its parts of a checkpoint */
+    RANK_LOAD, /* in: a checkpoint's bytes, text: its path */
+    RANK_LOAD_WEIGHTS,
+    RANK_BEGIN_FROM,
+    RANK_NUMBERS, /* out: sums of the game's own numbers */
+};
+struct rank_args {
+    const char *text; /* NULL: none */
+    const void *in;
+    size_t in_bytes;
+    void *out; /* (ranks, out_bytes) */
+    size_t out_bytes;
+    size_t first; /* rank of which out begins */
+};
+static inline void *rank_out(const struct rank_args *args, const struct trainer *t)
+{
+    return (char *)args->out + (t->rank - args->first) * args->out_bytes;
+}
+enum status ranks_call(struct trainer *t, enum rank_call call, const struct rank_args *args,
+                       struct error *err) MUST_USE;
+rank_fn rank_iterate_for, rank_sync_each; /* iterate.c */
+rank_fn rank_join_sums, rank_pack, rank_load, rank_load_weights, rank_begin_from; /* checkpoint.c */
+rank_fn rank_numbers; /* metrics.c */
 /* All ranks have the same weights to the bit; ST_DEVICE names one that has not. */
 enum status ranks_compare(struct trainer *t, struct error *err) MUST_USE;
 

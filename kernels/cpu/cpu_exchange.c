@@ -1,4 +1,5 @@
-/* cpu_exchange.c - ranks on the CPU: threads of one process that read each other's memory. Each rank adds a part of the
+/* cpu_exchange.c - ranks on the CPU: threads of one process that read each other's memory; with other processes one of
+ * them trades for all (ranks_span.c). Each rank adds a part of the
  * sum, in the order of the ranks, and writes it to all of them, so every rank has the same bytes.
  * Invariant: nobody reads what another still writes: ranks meet before and after. */
 #include "kernels/cpu/cpu_priv.h"
@@ -35,6 +36,11 @@ void cpu_exchange(struct kern *k, const struct kern_exchange *e)
     given[k->rank] = *e;
     if (!kern_ranks_meet(ranks, k->rank))
         return;
+    if (kern_ranks_span(ranks)->n_links > 0) {
+        kern_ranks_trade(ranks, k->rank);
+        (void)kern_ranks_meet(ranks, k->rank);
+        return;
+    }
     if (e->n > 0) {
         pool_part(e->n, 1, k->rank, n_ranks, &from, &to);
         sum_part(given, n_ranks, from, to);

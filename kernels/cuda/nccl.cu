@@ -1,7 +1,7 @@
-/* nccl.cu - ranks on GPUs: sums and rows between the devices of one process by NCCL, a communicator for each device and
+/* nccl.cu - ranks on GPUs: sums and rows between the devices of one training by NCCL, a communicator for each device and
  * its thread. The library is loaded when devices first join, so that a program which uses one device does without it. Its
  * work goes to the device's stream like any other and is recorded into graphs with it.
- * Invariant: every rank's communicator is made only when all ranks have loaded the library. */
+ * Invariant: a rank's communicator is made only when all ranks of its process have loaded the library. */
 #include "kernels/cuda/common.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ static enum status nccl_open(struct kern *kern, struct cuda_nccl *nccl, struct e
         TRY(nccl_report(nccl, nccl->GetUniqueId(&id), "making an id", err));
         memcpy(kern_ranks_id(ranks), &id, sizeof id);
     }
-    if (!kern_ranks_meet(ranks, kern->rank))
+    if (!kern_ranks_share_id(ranks, kern->rank))
         return FAIL(err, ST_DEVICE, "another rank failed to start");
     memcpy(&id, kern_ranks_id(ranks), sizeof id);
     kern_ranks_wait(ranks, kern->rank, true); /* until all have called it */

@@ -184,10 +184,13 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
     const cJSON *device = cJSON_GetObjectItemCaseSensitive(body, "device");
     struct store_study *order[STORE_STUDIES_MAX];
     struct device_spec spec = {0};
+    int64_t hosts = 0;
     size_t n = 0;
 
     snprintf(spec.name, sizeof spec.name, "%s", text_of(device, "spec"));
     snprintf(spec.label, sizeof spec.label, "%s", spec.name);
+    (void)json_get_i64(device, "hosts", &hosts);
+    spec.hosts = (int)hosts;
     snprintf(c->device_class, sizeof c->device_class, "%s", text_of(device, "class"));
     if (c->claimed.id != 0)
         return answer_claim(c, body, ret_answer, err);

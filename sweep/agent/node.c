@@ -52,7 +52,7 @@ static void report_devices(struct node_run *r)
     for (size_t i = 0; i < r->workers.n; i++)
         if (v[i].device[0] != '\0' && strstr(text, v[i].device) == NULL && n < sizeof text)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n > 0 ? ", " : "", v[i].device);
-    node_beat_device(r->beat, text);
+    node_beat_device(r->beat, text, v[0].meets);
 }
 
 static void take_event(struct node_run *r, const struct workers_event *e)

@@ -99,10 +99,11 @@ static void wake(struct node_beat *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-void node_beat_device(struct node_beat *b, const char *device)
+void node_beat_device(struct node_beat *b, const char *device, const char *meets)
 {
     pthread_mutex_lock(&b->lock);
     snprintf(b->node.device, sizeof b->node.device, "%s", device);
+    snprintf(b->node.meets, sizeof b->node.meets, "%s", meets);
     wake(b);
 }
 

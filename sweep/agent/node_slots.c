@@ -73,6 +73,7 @@ static cJSON *device_of(const struct worker *w)
     json_add_str(device, "name", w->device);
     json_add_str(device, "class", w->device_class);
     json_add_str(device, "spec", w->spec.name);
+    json_add_i64(device, "hosts", w->spec.hosts);
     json_add_str(device, "kind", w->kind);
     json_add_i64(device, "threads", w->threads);
     json_add_str(device, "vector_units", w->vector_units);
@@ -122,7 +123,7 @@ static void take_result(struct node_slot *slot, const cJSON *message, double now
     struct agent_job *job = slot->job;
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     bool stopped = state != NULL && strcmp(state, "stopped") == 0;
-    cJSON *kept = cJSON_Duplicate(message, true);
+    cJSON *kept;
     double score = NAN, cost_s = NAN;
 
     (void)json_get_f64(message, "score", &score);
@@ -130,6 +131,11 @@ static void take_result(struct node_slot *slot, const cJSON *message, double now
     log_info("%s: trial %lld of %s %s%s%.300s, score %.6g, cost %.4g s", slot->named.client,
              (long long)agent_job_number(job, "trial"), json_get_str(job->answer, "study"),
              state != NULL ? state : "failed", reason != NULL ? ": " : "", reason != NULL ? reason : "", score, cost_s);
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "apart"))) { /* another host: the trial is as it was */
+        end(slot, NULL, "lost", now_s);
+        return;
+    }
+    kept = cJSON_Duplicate(message, true);
     if (stopped) {
         cJSON_DeleteItemFromObjectCaseSensitive(kept, "reason");
         json_add_str(kept, "reason", job->stop_why);

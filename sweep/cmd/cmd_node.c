@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 struct node_cmd {
-    const char *store, *devices, *name, *spool;
-    int64_t runs_per_device;
+    const char *store, *devices, *name, *spool, *listen;
+    int64_t runs_per_device, hosts;
     double idle_s;
     struct devices *devs; /* owned */
     char default_name[64], spool_path[PATH_MAX], job[64];
@@ -36,7 +36,19 @@ static enum status find_devices(struct node_cmd *c, struct error *err)
     for (size_t i = 0; i < c->devs->n; i++)
         if (c->devs->v[i].place != PLACE_HERE)
             return FAIL(err, ST_USAGE, "node: %s is another machine; start a node there", c->devs->v[i].label);
-    return c->devs->n > 0 ? ST_OK : FAIL(err, ST_USAGE, "node: --devices %s names no device", c->devices);
+    if (c->devs->n == 0)
+        return FAIL(err, ST_USAGE, "node: --devices %s names no device", c->devices);
+    if (c->hosts == 1)
+        return ST_OK;
+    if (c->hosts < 1 || c->hosts > KERN_HOSTS_MAX || c->devs->n > 1 || c->runs_per_device > 1)
+        return FAIL(
+            err, ST_USAGE,
+            "node: --hosts %lld; 2 to %d train together, with one device or group of each (--devices cuda:0-3) and "
+            "one trial at a time",
+            (long long)c->hosts, KERN_HOSTS_MAX);
+    c->devs->v[0].hosts = (int)c->hosts;
+    snprintf(c->devs->v[0].listen, sizeof c->devs->v[0].listen, "%s", c->listen);
+    return ST_OK;
 }
 
 /* "night_3" of an array, "12" of a job alone: what its batch system calls it. */
@@ -85,6 +97,10 @@ enum status cmd_node(int argc, char **argv, struct error *err)
         {"devices", 0, CLI_TEXT, &c->devices, "LIST",
          "devices of this machine: all, cpu, cuda:all, or cuda:0,cuda:1 (all)"},
         {"runs-per-device", 0, CLI_INT, &c->runs_per_device, "N", "trials at a time on each device (1)"},
+        {"hosts", 0, CLI_INT, &c->hosts, "N",
+         "train a trial of more train.devices than this host has with N - 1 others, where `trawl join --store` runs "
+         "(1)"},
+        {"listen", 0, CLI_TEXT, &c->listen, "ADDRESS", "of this host, where these reach it (its name)"},
         {"name", 0, CLI_TEXT, &c->name, "NAME", "under which the store knows this node (HOST-PID)"},
         {"idle", 0, CLI_SECONDS, &c->idle_s, "TIME", "end after this long without a trial (never)"},
         {"spool", 0, CLI_TEXT, &c->spool, "DIR",
@@ -102,6 +118,7 @@ enum status cmd_node(int argc, char **argv, struct error *err)
             "what that node reports later is kept and not counted. A signal saves the trials, gives them back and\n"
             "ends the node.",
         .examples =
+            "  trawl node --store postgresql://db/night --devices cuda:0-3 --hosts 2    8 GPUs with a host that joins\n"
             "  trawl daemon --store night.db --devices none --detach && trawl node --store night.db --devices all\n"
             "  trawl node --store night.db --devices cuda:all --runs-per-device 2 --idle 10m",
         CLI_OPTS(opts),
@@ -110,7 +127,8 @@ enum status cmd_node(int argc, char **argv, struct error *err)
 
     c->store = "trawl.db";
     c->devices = "all";
-    c->runs_per_device = 1;
+    c->runs_per_device = c->hosts = 1;
+    c->listen = "";
     c->devs = mem_alloc(sizeof *c->devs);
     rc = cli_parse(&cli, argc, argv, &words, err);
     if (rc == ST_OK && !words.help && (c->runs_per_device < 1 || c->runs_per_device > 64))

@@ -34,6 +34,9 @@
 struct train_cmd {
     const char *checkpoint, *resume, *from_policy;
     const char *trackers, *store_path, *name, *log_dir; /* --track, --store, --name, --log-dir */
+    const char *listen; /* --listen */
+    int64_t n_hosts;
+    struct train_hosts *hosts; /* NULL: this one alone */
     bool json, quiet, print_config;
     struct setup *setup;
     struct session session;
@@ -224,6 +227,31 @@ static enum status label_checkpoints(struct train_cmd *t, struct error *err)
     return checkpoint_label(NULL, maker, t->config_text, &t->label, err);
 }
 
+/* Waits for the other hosts of --hosts, for as long as it takes. */
+static enum status gather_hosts(struct train_cmd *t, struct error *err)
+{
+    int64_t devices = t->setup->train.devices;
+
+    if (devices < t->n_hosts)
+        return FAIL(err, ST_USAGE,
+                    "train: --hosts %lld, but train.devices is %lld: each host has one device of them at least",
+                    (long long)t->n_hosts, (long long)devices);
+    TRY(trainer_check(t->setup->env, t->setup->env_settings, &t->setup->policy, &t->setup->train,
+                      err)); /* before the wait */
+    TRY(train_hosts_listen(&t->hosts, (size_t)t->n_hosts, t->listen, program_text, err));
+    fprintf(stderr, "waiting for %lld other host%s; run there:\n  trawl join %s\n", (long long)t->n_hosts - 1,
+            t->n_hosts > 2 ? "s" : "", train_hosts_where(t->hosts));
+    while (train_hosts_missing(t->hosts) > 0) {
+        TRY(train_hosts_wait(t->hosts, 0.2, err));
+        if (signals_stop())
+            return FAIL(err, ST_INTERRUPTED, "interrupted while %zu of %lld hosts had not come",
+                        train_hosts_missing(t->hosts), (long long)t->n_hosts);
+    }
+    t->session.hosts = t->hosts;
+    t->session.ranks_here = (int64_t)train_hosts_share(t->hosts, (size_t)devices);
+    return ST_OK;
+}
+
 static enum status run_training(struct train_cmd *t, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
@@ -232,6 +260,10 @@ static enum status run_training(struct train_cmd *t, struct error *err)
 
     TRY(setup_to_ini(t->setup, &t->config_text, err));
     start_parts_end(&t->start, "config");
+    if (t->n_hosts != 1) {
+        signals_catch();
+        TRY(gather_hosts(t, err));
+    }
     TRY(session_open(&t->session, t->setup, err));
     start_parts_session(&t->start, &t->session);
     if (t->resume != NULL) {
@@ -369,7 +401,7 @@ static enum status print_options(struct setup *setup, int argc, char **argv, str
 
 enum status cmd_train(int argc, char **argv, struct error *err)
 {
-    struct train_cmd t = {.eval = {.stopped = true}};
+    struct train_cmd t = {.eval = {.stopped = true}, .n_hosts = 1};
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"checkpoint", 'o', CLI_TEXT, &t.checkpoint, "FILE", "save the policy and the whole training state here"},
@@ -384,6 +416,9 @@ enum status cmd_train(int argc, char **argv, struct error *err)
          "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
         {"log-dir", 0, CLI_TEXT, &t.log_dir, "DIR",
          "write every report there too: metrics.csv, metrics.jsonl, and event files for TensorBoard"},
+        {"hosts", 0, CLI_INT, &t.n_hosts, "N",
+         "train on the train.devices of N hosts together; prints the `trawl join` to run on the others (1)"},
+        {"listen", 0, CLI_TEXT, &t.listen, "ADDRESS", "of this host, where the others reach it (its name)"},
         {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
         {"print-config", 0, CLI_FLAG, &t.print_config, NULL,
          "print every value of the run as a config, and train nothing"},
@@ -401,6 +436,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
                     "  trawl train pong --from-policy easy.ckpt --train.optimizer adam -o hard.ckpt\n"
                     "  trawl train default.ini pong.ini --print-config      configs of PufferLib, in our words\n"
+                    "  trawl train pong --train.devices 8 --hosts 2     four GPUs here, four on the host that joins\n"
                     "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
         CLI_OPTS(opts),
         .max_words = CLI_MAX_WORDS,
@@ -439,6 +475,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
 out:
     curve_log_close(t.curves);
     session_close(&t.session);
+    train_hosts_close(t.hosts);
     setup_destroy(t.setup);
     mem_free(t.config_text);
     mem_free(t.label);

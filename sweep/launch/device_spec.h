@@ -22,6 +22,8 @@ struct device_spec { /* of one worker */
     char cores[96]; /* "0-3,8": the cores it may use; "": all of ours */
     int64_t memory_bytes; /* of the host that the worker may take, by its own limit; 0: none */
     int64_t group_bytes; /* the same by a cgroup, where there is one; 0: none */
+    int hosts; /* that train its trials together, with it; 0: it alone */
+    char listen[80]; /* this host's address for the others; "": its name */
 };
 
 #define DEVICE_GPUS_MAX 1024

@@ -281,7 +281,7 @@ enum status devices_check_width(const struct device_spec *spec, const struct sea
     int first, n;
 
     wanted = searched_most(search, "train.devices", wanted);
-    if (!device_gpus(spec->name, &first, &n) || n >= wanted)
+    if (!device_gpus(spec->name, &first, &n) || n * (spec->hosts > 1 ? spec->hosts : 1) >= wanted)
         return ST_OK;
     return FAIL(
         err, ST_CONFIG,

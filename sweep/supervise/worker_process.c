@@ -41,6 +41,10 @@ static cJSON *open_message(const struct worker *w, const char *config_text)
     }
     if (w->spec.cores[0] != '\0')
         json_add_str(json, "cores", w->spec.cores);
+    if (w->spec.hosts > 0)
+        json_add_i64(json, "hosts", w->spec.hosts);
+    if (w->spec.listen[0] != '\0')
+        json_add_str(json, "listen", w->spec.listen);
     if (w->spec.memory_bytes > 0)
         json_add_i64(json, "memory_bytes", w->spec.memory_bytes);
     return json;
@@ -99,6 +103,8 @@ enum status worker_take_hello(struct worker *w, const cJSON *message, struct err
     snprintf(w->vector_units, sizeof w->vector_units, "%s", units != NULL ? units : "");
     if (w->kind[0] != '\0')
         device_class_of(w->device, w->device_class);
+    const char *meets = json_get_str(message, "meets");
+    snprintf(w->meets, sizeof w->meets, "%s", meets != NULL ? meets : "");
     w->threads = 0;
     (void)json_get_i64(message, "threads", &w->threads);
     w->state = WORKER_READY;

@@ -49,6 +49,7 @@ struct worker {
     char kind[8]; /* "cpu", "cuda"; "": not given */
     int64_t threads; /* of each lane */
     char vector_units[64];
+    char meets[320]; /* where other hosts join its trainings; "": nowhere */
     char log[WORKER_LOG_BYTES]; /* the end of its stderr, whole lines but for the first */
     size_t log_n;
     int log_fd; /* its stderr; -1: closed */

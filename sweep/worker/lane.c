@@ -199,11 +199,37 @@ static void note_memory(struct lane *lane)
 
 /* ---- a trial ---- */
 
+/* A trial of more devices than are here is trained with the other hosts of the pool: waits until all are there. */
+static enum status lane_gather(struct lane *lane, const struct setup *setup, struct error *err)
+{
+    struct train_hosts *hosts = lane->pool->hosts;
+    size_t n = (size_t)setup->train.devices;
+
+    lane->session.hosts = NULL;
+    lane->session.ranks_here = 0;
+    if (hosts == NULL || !train_hosts_wanted(hosts, n, lane->session.kern))
+        return ST_OK;
+    atomic_store(&lane->waits, true);
+    if (train_hosts_missing(hosts) > 0)
+        log_info("waiting for %zu other hosts", train_hosts_missing(hosts));
+    enum status rc = train_hosts_wait(hosts, 0, err);
+    while (rc == ST_OK && train_hosts_missing(hosts) > 0)
+        rc = atomic_load(&lane->stop)
+                 ? FAIL(err, ST_INTERRUPTED, "stopped while %zu hosts had not come", train_hosts_missing(hosts))
+                 : train_hosts_wait(hosts, 0.1, err);
+    atomic_store(&lane->waits, false);
+    lane->session.hosts = hosts;
+    lane->session.ranks_here = (int64_t)train_hosts_share(hosts, n);
+    return rc;
+}
+
 static enum status lane_open_trial(struct lane *lane, const struct setup *setup, struct error *err)
 {
     struct lane_pool *pool = lane->pool;
     double begun_s;
     enum status rc;
+
+    TRY(lane_gather(lane, setup, err));
 
     pthread_mutex_lock(&pool->lock);
     lane->seen_freed = pool->n_freed;
@@ -422,11 +448,12 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
         rc = lane_evaluate(lane, setup, &result, &eval, &why);
     if (rc == ST_NOMEM)
         lane_explain_memory(lane, &why);
-    if (lane->session.kern != NULL && kern_is_lost(lane->session.kern))
+    if (lane->session.kern != NULL && (kern_is_lost(lane->session.kern) || train_hosts_broken(lane->pool->hosts)))
         lane_pool_declare_lost(lane->pool);
     if (atomic_load(&lane->pool->lost) && rc != ST_OK)
         log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
     json = lane_result_json(lane, "result", rc, &result, &eval, why.text);
+    json_add_bool(json, "apart", rc != ST_OK && train_hosts_broken(lane->pool->hosts)); /* a host was lost */
     if (!atomic_load(&lane->pool->lost))
         lane_free_trial(lane);
     setup_destroy(setup);

@@ -216,6 +216,7 @@ enum status lane_pool_open(struct lane_pool *pool, struct setup *setup, size_t n
 void lane_pool_destroy(struct lane_pool *pool)
 {
     lane_pool_close_lanes(pool);
+    train_hosts_close(pool->hosts);
     setup_destroy(pool->setup);
     proto_destroy(&pool->proto);
     gate_destroy(&pool->gate);

@@ -83,6 +83,7 @@ struct lane_pool {
     pthread_cond_t changed;
     struct lane lanes[LANES_MAX];
     size_t n_lanes; /* 0: nothing is open */
+    struct train_hosts *hosts; /* owned; with which it trains what it has too few devices for; NULL: none */
     uint64_t n_freed; /* how often a lane gave memory back */
     bool exit;
     atomic_bool lost; /* the device can no longer be used by this process */

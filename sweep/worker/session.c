@@ -3,6 +3,7 @@
 
 #include "base/text/json.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/os/machine.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
@@ -29,14 +30,20 @@ void session_expect_one(const struct setup *setup)
         kern_expect_streams(1);
 }
 
-/* Several devices share the threads, those of a CPU or, of games that the host steps, those beside GPUs. */
-static size_t threads_of_rank(const struct train_settings *train)
+static int64_t ranks_here(const struct session *session, const struct train_settings *train)
 {
-    size_t all = train->threads > 0 ? (size_t)train->threads : machine_cores(), n = (size_t)train->devices;
+    return session->ranks_here > 0 ? session->ranks_here : train->devices;
+}
 
-    if (n <= 1)
+/* Several devices share the threads, those of a CPU or, of games that the host steps, those beside GPUs: what the config
+ * gives to all devices, or the cores that are here to those that are. */
+static size_t threads_of_rank(const struct train_settings *train, int64_t n_here)
+{
+    size_t n = train->threads > 0 ? (size_t)(train->threads / train->devices) : machine_cores() / (size_t)n_here;
+
+    if (train->devices <= 1)
         return (size_t)train->threads;
-    return all / n > 0 ? all / n : 1;
+    return n > 0 ? n : 1;
 }
 
 size_t session_threads(const struct session *session)
@@ -46,10 +53,13 @@ size_t session_threads(const struct session *session)
 
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err)
 {
+    int64_t n = ranks_here(session, &setup->train);
+
     trainer_destroy(session->trainer); /* it borrows the device */
     session->trainer = NULL;
     if (session->kern != NULL && (session->device != setup->train.device || session->threads != setup->train.threads ||
-                                  (kern_kind(session->kern) == KERN_CPU && session->ranks != setup->train.devices))) {
+                                  (kern_kind(session->kern) == KERN_CPU &&
+                                   (session->ranks != setup->train.devices || session->ranks_were != n)))) {
         trainer_cache_destroy(session->cache);
         session->cache = NULL;
         kern_close(session->kern);
@@ -57,7 +67,7 @@ enum status session_open_device(struct session *session, const struct setup *set
     }
     if (session->kern == NULL) {
         struct kern_settings settings = {.kind = (enum kern_kind)setup->train.device,
-                                         .n_threads = threads_of_rank(&setup->train),
+                                         .n_threads = threads_of_rank(&setup->train, n),
                                          .ordinal = session->ordinal,
                                          .n_ordinals = session->n_gpus,
                                          .patience_s = setup->train.device_timeout_s};
@@ -65,6 +75,7 @@ enum status session_open_device(struct session *session, const struct setup *set
         session->device = setup->train.device;
         session->threads = setup->train.threads;
         session->ranks = setup->train.devices;
+        session->ranks_were = n;
         log_units(session, setup);
         if (kern_can_record(session->kern)) /* on a CPU nothing is expensive to create, and memory may be short */
             session->cache = trainer_cache_create();
@@ -72,11 +83,25 @@ enum status session_open_device(struct session *session, const struct setup *set
     return ST_OK;
 }
 
+static enum status open_on_hosts(struct session *session, const struct setup *setup, struct error *err)
+{
+    char *config = NULL;
+    enum status rc;
+
+    TRY(setup_to_ini(setup, &config, err));
+    rc = trainer_create_on(&session->trainer, session->hosts, config, session->kern, setup->env, setup->env_settings,
+                           &setup->policy, &setup->train, err);
+    mem_free(config);
+    return rc;
+}
+
 enum status session_open(struct session *session, const struct setup *setup, struct error *err)
 {
     if (session->kern == NULL)
         session_expect_one(setup);
     TRY(session_open_device(session, setup, err));
+    if (session->hosts != NULL)
+        return open_on_hosts(session, setup, err);
     return trainer_create_cached(&session->trainer, session->cache, session->kern, setup->env, setup->env_settings,
                                  &setup->policy, &setup->train, err);
 }

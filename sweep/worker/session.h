@@ -9,15 +9,18 @@
 
 struct kern;
 struct setup;
+struct train_hosts;
 struct trainer;
 struct trainer_cache;
 
 struct session {
     struct kern *kern;
     int device; /* train.device and threads that kern, the first device of a run, was opened with */
-    int64_t threads, ranks; /* and train.devices */
+    int64_t threads, ranks, ranks_were; /* and train.devices; ranks_were: ranks_here then */
     int ordinal; /* which GPU; set before it is opened */
     int n_gpus; /* from it on that a run may use; 0: all */
+    struct train_hosts *hosts; /* borrowed: of a run on several hosts, all of them there; NULL: of others */
+    int64_t ranks_here; /* of its devices this process has; 0: all */
     struct trainer *trainer;
     struct trainer_cache *cache; /* on a GPU: what earlier trainers leave to later ones */
 };

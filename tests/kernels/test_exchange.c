@@ -32,7 +32,7 @@ static void ranks_begin(struct rank *r, size_t n, size_t rounds)
 {
     struct rng rng = rng_seed(n);
     struct kern_ranks *ranks;
-    OK(kern_ranks_create(&ranks, RANKS, err));
+    OK(kern_ranks_create(&ranks, RANKS, NULL, err));
     for (size_t i = 0; i < RANKS; i++) {
         r[i] = (struct rank){.ranks = ranks, .kern = test_kern(1), .index = i, .n = n, .rounds = rounds};
         r[i].x = test_normal(&rng, n, 1.0f);

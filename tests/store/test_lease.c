@@ -287,12 +287,13 @@ TEST_WITH(random_clients_double_nothing, place_make, place_remove)
 
 /* Back to version 11, where the branches stood in the column of the result until there was one. */
 static const char *const file_before_12[] = {
-    "DROP TABLE lease",
+    "ALTER TABLE node DROP COLUMN meets", "DROP TABLE lease",
     "CREATE TABLE lease (id INTEGER PRIMARY KEY, trial_id INTEGER, attempt INTEGER, client TEXT, token TEXT, state "
     "TEXT, "
     "given_ms INTEGER, until_ms INTEGER, ended_ms INTEGER, seq INTEGER, told TEXT, checksum INTEGER, stop TEXT)",
     "PRAGMA user_version = 11", NULL};
 static const char *const database_before_12[] = {
+    "ALTER TABLE node DROP COLUMN meets",
     "ALTER TABLE lease DROP CONSTRAINT lease_state_check",
     "ALTER TABLE lease DROP COLUMN branches",
     "ALTER TABLE lease RENAME COLUMN result TO told",

@@ -1,5 +1,5 @@
 /* team.c - several devices train one policy (train.devices): a rank for each, with a trainer, a device and a thread of its
- * own. Each rank plays its share of the agents and takes its share of every minibatch out of them; what one device computes
+ * own. Ranks of other hosts have a team there, which does what this one is asked for (hosts.h). Each rank plays its share of the agents and takes its share of every minibatch out of them; what one device computes
  * over all of them (gradient, advantages' mean and deviation, statistics, what observations and rewards are normalised by,
  * logs) the ranks exchange within their operations (kern_ops->exchange), so each rank makes the same step.
  *
@@ -9,6 +9,7 @@
  * Invariants: (1) ranks run the same functions in the same order, so that their exchanges meet; (2) a failure that not all
  * ranks have ends the team: there is no further function but the last one, which frees; (3) the team's lock is held for short, and within it at most that of struct kern_ranks. */
 #include "trainer/trainer_priv.h"
+#include "trainer/team/hosts.h"
 
 #include "base/os/clock.h"
 #include "base/mem.h"
@@ -27,9 +28,9 @@ typedef enum status team_fn(void *ctx, struct rank *rank, struct error *err);
 
 struct rank {
     struct team *team;
-    size_t index;
+    size_t index; /* among the ranks of all hosts */
     pthread_t thread;
-    struct kern *kern; /* owned, but for rank 0's */
+    struct kern *kern; /* owned, but for the first one's */
     bool joined; /* the others, by its kern */
     struct trainer *t;
     /* of the function that was handed over last */
@@ -40,7 +41,10 @@ struct rank {
 };
 
 struct team {
-    size_t n;
+    size_t n; /* ranks of this process, */
+    size_t n_all, first; /* and of all, and the first one here */
+    struct train_hosts *hosts; /* borrowed; NULL: there is no other process */
+    const struct host_call *call; /* what the other hosts do meanwhile; NULL: nothing */
     struct kern_ranks *meeting;
     double timeout_s;
     pthread_mutex_t lock; /* guards what follows, and done, rc and err of ranks */
@@ -67,12 +71,13 @@ static void rank_call(struct rank *r, team_fn *fn, void *ctx)
 
     pthread_mutex_lock(&team->lock);
     if (rc == ST_OK && team->meets && kern_ranks_aborted(team->meeting))
-        rc = FAIL(&err, ST_DEVICE, "another rank failed");
+        rc = FAIL(&err, ST_DEVICE, RANK_LET_GO "%s%s", kern_ranks_why(team->meeting)[0] != '\0' ? ": " : "",
+                  kern_ranks_why(team->meeting));
     r->rc = rc;
     r->err = err;
     r->done = true;
     if (rc != ST_OK && team->n_failed++ == 0)
-        team->first_failed = r->index;
+        team->first_failed = (size_t)(r - team->ranks);
     if (rc != ST_OK && rc != ST_NUMERIC && team->meets) /* the others may wait for it */
         kern_ranks_abort(team->meeting);
     team->n_done++;
@@ -112,7 +117,7 @@ static bool waits_look(struct team *team, double passed_s)
     passed_s = passed_s < STEP_MAX_S ? passed_s : STEP_MAX_S;
     for (size_t i = 0; i < team->n; i++) {
         struct rank *r = &team->ranks[i];
-        double now_s = r->done ? r->waited_s + passed_s : kern_ranks_waited_s(team->meeting, i);
+        double now_s = r->done ? r->waited_s + passed_s : kern_ranks_waited_s(team->meeting, r->index);
         double sum_s = r->waited_s + passed_s;
         r->waited_s = sum_s < now_s ? sum_s : now_s;
         in_vain = in_vain || r->waited_s > team->timeout_s;
@@ -127,12 +132,30 @@ static void hang_text(struct team *team, char *text, size_t size)
 
     text[0] = '\0';
     for (size_t i = 0; i < team->n && used < size; i++)
-        if (!team->ranks[i].done && !(kern_ranks_waited_s(team->meeting, i) > 0.0))
-            used += (size_t)snprintf(text + used, size - used, "%s%zu", n_hung++ > 0 ? " and " : "rank ", i);
-    if (n_hung == 0)
+        if (!team->ranks[i].done && !(kern_ranks_waited_s(team->meeting, team->ranks[i].index) > 0.0))
+            used += (size_t)snprintf(text + used, size - used, "%s%zu", n_hung++ > 0 ? " and " : "rank ",
+                                     team->ranks[i].index);
+    if (n_hung == 0 && team->hosts != NULL)
+        hosts_missing_text(team->hosts, kern_ranks_awaited(team->meeting), text, size);
+    if (n_hung == 0 && team->hosts != NULL)
+        snprintf(text + strlen(text), size - strlen(text), " not come back");
+    else if (n_hung == 0)
         snprintf(text, size, "no device of ranks 0 to %zu has finished anything", team->n - 1);
     else
         snprintf(text + used, size - used, " %s not come back", n_hung > 1 ? "have" : "has");
+}
+
+/* With the lock held: the other hosts' answers, and whether they are there; one that failed ends the waits here. */
+static void hosts_watch(struct team *team)
+{
+    struct error why = {0};
+
+    if (team->call != NULL && team->why.status == ST_OK && hosts_look(team->hosts, 0, team->call, &why) != ST_OK)
+        FAIL(&team->why, ST_DEVICE, "%s; the last checkpoint continues the training", why.text);
+    if (team->call != NULL && team->why.status == ST_OK && hosts_failure(team->hosts, &why) && why.status != ST_NUMERIC)
+        team->why = why;
+    if (team->why.status != ST_OK)
+        kern_ranks_abort(team->meeting);
 }
 
 /* With the lock held: waits for all ranks, or for those that come back once one is found to hang. */
@@ -146,12 +169,14 @@ static void team_wait(struct team *team)
         double now_s;
         (void)pthread_cond_timedwait(&team->ended, &team->lock, &look);
         now_s = clock_mono_s();
+        if (until_s == 0.0 && team->meets)
+            hosts_watch(team);
         if (until_s == 0.0 && waits_look(team, now_s - last_s)) {
             hang_text(team, hung, sizeof hung);
             FAIL(&team->why, ST_DEVICE,
                  "%s for %.3g s, while the others of %zu waited (train.rank_timeout_s): a game or a device hangs; the "
                  "last checkpoint continues it",
-                 hung, team->timeout_s, team->n);
+                 hung, team->timeout_s, team->n_all);
             kern_ranks_abort(team->meeting);
         }
         if (until_s == 0.0 && kern_ranks_aborted(team->meeting))
@@ -172,7 +197,7 @@ static enum status team_result(struct team *team, struct error *err)
         if (team->ranks[i].rc == ST_NUMERIC && team->ranks[i].t->n_looked < first->t->n_looked)
             first = &team->ranks[i];
     if (first != NULL)
-        FAIL(&why, first->rc, "rank %zu of %zu: %s", first->index, team->n, first->err.text);
+        FAIL(&why, first->rc, "rank %zu of %zu: %s", first->index, team->n_all, first->err.text);
     if (kern_ranks_aborted(team->meeting)) {
         team->over = true;
         team->lost = team->lost || (team->opened && kern_kind(team->ranks[0].kern) != KERN_CPU); /* it waits for ever */
@@ -242,11 +267,123 @@ enum status ranks_meet(struct trainer *t, rank_fn *fn, void *ctx, struct error *
     return run_for_all(t, fn, ctx, true, err);
 }
 
+/* ---- the same on other hosts ---- */
+
+static rank_fn rank_params;
+
+static const struct {
+    rank_fn *fn;
+    bool meets;
+} calls[] = {
+    [RANK_ITERATE] = {rank_iterate_for, true},
+    [RANK_SYNC] = {rank_sync_each, false},
+    [RANK_PARAMS] = {rank_params, false},
+    [RANK_JOIN_SUMS] = {rank_join_sums, true},
+    [RANK_PACK] = {rank_pack, false},
+    [RANK_LOAD] = {rank_load, false},
+    [RANK_LOAD_WEIGHTS] = {rank_load_weights, false},
+    [RANK_BEGIN_FROM] = {rank_begin_from, false},
+    [RANK_NUMBERS] = {rank_numbers, false},
+};
+#define N_CALLS (sizeof calls / sizeof calls[0])
+
+/* The hosts are not one training any more. */
+static enum status hosts_end(struct team *team, const struct error *why, struct error *err)
+{
+    pthread_mutex_lock(&team->lock);
+    team->over = true;
+    team->lost = team->lost || (team->opened && kern_kind(team->ranks[0].kern) != KERN_CPU); /* NCCL waits for ever */
+    team->ranks[0].kern->lost = team->ranks[0].kern->lost || team->lost;
+    error_clear(&team->why);
+    FAIL(&team->why, why->status, "%s", why->text);
+    pthread_mutex_unlock(&team->lock);
+    hosts_break(team->hosts);
+    return FAIL(err, why->status, "%s", why->text);
+}
+
+/* Waits for the answers of the other hosts, for a while; why: of the first that failed or is missing. */
+static enum status await_answers(struct team *team, double patience_s, struct error *why)
+{
+    double until_s = clock_mono_s() + patience_s;
+
+    while (!hosts_have_answered(team->hosts)) {
+        struct error gone = {0};
+        if (hosts_look(team->hosts, LOOK_S, team->call, &gone) != ST_OK)
+            return FAIL(why, ST_DEVICE, "%s; the last checkpoint continues the training", gone.text);
+        if (clock_mono_s() > until_s && !hosts_have_answered(team->hosts)) {
+            char missing[512];
+            hosts_missing_text(team->hosts, -1, missing, sizeof missing);
+            return FAIL(why, ST_DEVICE,
+                        "%s not answered for %.3g s (train.rank_timeout_s); the last checkpoint continues "
+                        "the training",
+                        missing, patience_s);
+        }
+    }
+    return ST_OK;
+}
+
+/* What the ranks here have done (rc, own) and what the others answer. That all fail alike, of a damaged file for example, ends
+ * the call and not the training. */
+static enum status settle(struct team *team, enum status rc, const struct error *own, struct error *err)
+{
+    struct error why = {0}, theirs = {0};
+    bool aborted = kern_ranks_aborted(team->meeting);
+    enum status awaited = await_answers(team, aborted ? LET_GO_S : team->timeout_s, &why);
+    bool failed = hosts_failure(team->hosts, &theirs);
+
+    if (rc == ST_OK && awaited == ST_OK && !failed)
+        return ST_OK;
+    if (rc != ST_OK && strstr(own->text, RANK_LET_GO) == NULL) {
+        if (!aborted && awaited == ST_OK && failed)
+            return FAIL(err, own->status, "%s", own->text);
+        return hosts_end(team, own, err);
+    }
+    if (failed && (awaited == ST_OK || strstr(theirs.text, RANK_LET_GO) == NULL))
+        return hosts_end(team, &theirs, err);
+    return hosts_end(team, awaited != ST_OK ? &why : own, err);
+}
+
+/* call: what the other hosts have been asked for; fn: the same here. */
+static enum status run_with_hosts(struct team *team, const struct host_call *call, team_fn *fn, void *ctx,
+                                  struct error *err)
+{
+    struct error own = {0};
+    enum status rc;
+
+    team->call = call;
+    rc = team_run(team, fn, ctx, call->meets, &own);
+    rc = settle(team, rc, &own, err);
+    team->call = NULL;
+    return rc;
+}
+
+enum status ranks_call(struct trainer *t, enum rank_call which, const struct rank_args *args, struct error *err)
+{
+    struct ranks_job job = {.fn = calls[which].fn, .ctx = (void *)(uintptr_t)args};
+    struct host_call call = {.call = (int32_t)which,
+                             .meets = calls[which].meets,
+                             .text_bytes = args->text != NULL ? strlen(args->text) + 1 : 0,
+                             .in_bytes = args->in_bytes,
+                             .out_bytes = args->out_bytes};
+    struct team *team = t->team;
+    struct error gone = {0}, why = {0};
+
+    if (team == NULL || team->hosts == NULL || team->over)
+        return run_for_all(t, job.fn, job.ctx, call.meets, err);
+    if (hosts_call(team->hosts, &call, args->text, args->in, &gone) != ST_OK) {
+        FAIL(&why, ST_DEVICE, "%s; the last checkpoint continues the training", gone.text);
+        return hosts_end(team, &why, err);
+    }
+    TRY(run_with_hosts(team, &call, run_one, &job, err));
+    hosts_take_out(team->hosts, args->out, args->out_bytes);
+    return ST_OK;
+}
+
 /* ---- the same weights ---- */
 
-static enum status download_params(void *ctx, struct trainer *t, struct error *err)
+static enum status rank_params(void *ctx, struct trainer *t, struct error *err)
 {
-    float *params = (float *)ctx + t->rank * t->policy.n_params;
+    float *params = rank_out((const struct rank_args *)ctx, t);
 
     TRY(rank_sync(t, err));
     return kern_download(t->kern, params, t->params, t->policy.n_params * sizeof *params, err);
@@ -263,7 +400,7 @@ enum status ranks_compare(struct trainer *t, struct error *err)
     params = mem_try_array(t->n_ranks, n * sizeof *params);
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to compare %zu weights of %zu ranks", n, t->n_ranks);
-    rc = ranks_run(t, download_params, params, err);
+    rc = ranks_call(t, RANK_PARAMS, &(struct rank_args){.out = params, .out_bytes = n * sizeof *params}, err);
     for (size_t r = 1; r < t->n_ranks && rc == ST_OK; r++)
         for (size_t i = 0; i < n && rc == ST_OK; i++)
             if (memcmp(&params[r * n + i], &params[i], sizeof *params) != 0)
@@ -288,15 +425,16 @@ struct opening {
 static enum status open_rank(void *ctx, struct rank *r, struct error *err)
 {
     const struct opening *o = (const struct opening *)ctx;
-    struct kern_settings settings = r->team->ranks[0].kern->settings;
+    const struct team *team = r->team;
+    struct kern_settings settings = team->ranks[0].kern->settings;
 
-    if (r->index > 0) {
-        settings.kind = kern_kind(r->team->ranks[0].kern); /* which auto may have found */
-        settings.ordinal += (int)r->index;
+    if (r != &team->ranks[0]) {
+        settings.kind = kern_kind(team->ranks[0].kern); /* which auto may have found */
+        settings.ordinal += (int)(r->index - team->first);
         TRY(kern_open(&r->kern, &settings, err));
     }
     TRY(kern_use(r->kern, err));
-    TRY(kern_ranks_join(r->kern, r->team->meeting, r->index, err));
+    TRY(kern_ranks_join(r->kern, team->meeting, r->index, err));
     r->joined = true;
     return rank_create(&r->t, NULL, r->kern, o->def, o->env_settings, o->policy, o->train, r->index, err);
 }
@@ -307,7 +445,7 @@ static enum status close_rank(void *ctx, struct rank *r, struct error *err)
     trainer_free(r->t);
     if (r->joined)
         kern_ranks_leave(r->kern);
-    if (r->index > 0)
+    if (r != &r->team->ranks[0])
         kern_close(r->kern);
     return ST_OK;
 }
@@ -371,37 +509,57 @@ static enum status check_there(const struct kern *kern, size_t n, struct error *
     return ST_OK;
 }
 
-enum status team_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
-                        const void *env_settings, const struct policy_settings *policy,
+/* Without devices and threads. */
+static struct team *team_new(size_t n_all, struct train_hosts *hosts, double timeout_s, struct kern *kern)
+{
+    const struct kern_span alone = {.n = n_all}, *span = hosts != NULL ? &hosts->span : &alone;
+    struct team *team = mem_alloc(sizeof *team + span->n * sizeof team->ranks[0]);
+
+    team->n = span->n;
+    team->n_all = n_all;
+    team->first = span->first;
+    team->hosts = hosts;
+    team->timeout_s = timeout_s;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->handed, NULL);
+    clock_cond_init(&team->ended);
+    for (size_t i = 0; i < team->n; i++) {
+        team->ranks[i].team = team;
+        team->ranks[i].index = team->first + i;
+    }
+    team->ranks[0].kern = kern;
+    return team;
+}
+
+enum status team_create(struct trainer **ret_trainer, const struct hosted *on, struct kern *kern,
+                        const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
                         const struct train_settings *train, struct error *err)
 {
     struct opening opening = {.def = def, .env_settings = env_settings, .policy = policy, .train = train};
-    size_t n = (size_t)train->devices;
+    static const struct host_call begin = {.call = HOST_BEGIN, .meets = true};
+    size_t n_all = (size_t)train->devices;
     struct team *team;
     enum status rc;
 
     *ret_trainer = NULL;
-    TRY(check_there(kern, n, err));
-    team = mem_alloc(sizeof *team + n * sizeof team->ranks[0]);
-    team->n = n;
-    team->timeout_s = train->rank_timeout_s;
-    pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->handed, NULL);
-    clock_cond_init(&team->ended);
-    for (size_t i = 0; i < n; i++) {
-        team->ranks[i].team = team;
-        team->ranks[i].index = i;
-    }
-    team->ranks[0].kern = kern;
-    rc = kern_ranks_create(&team->meeting, n, err);
+    if (on->config != NULL)
+        TRY(hosts_begin(on->hosts, n_all, kern, on->config, err));
+    TRY(check_there(kern, on->hosts != NULL ? on->hosts->span.n : n_all, err));
+    team = team_new(n_all, on->hosts, train->rank_timeout_s, kern);
+    rc = kern_ranks_create(&team->meeting, n_all, on->hosts != NULL ? &on->hosts->span : NULL, err);
     if (rc == ST_OK)
         rc = threads_begin(team, err);
     if (rc != ST_OK) {
+        if (on->hosts != NULL)
+            hosts_break(on->hosts);
         team_free(team);
         return rc;
     }
-    rc = team_run(team, open_rank, &opening, true, err);
+    team->call = on->hosts != NULL ? &begin : NULL; /* of one that follows: it looks whether the first host is there */
+    rc = on->config != NULL ? run_with_hosts(team, &begin, open_rank, &opening, err)
+                            : team_run(team, open_rank, &opening, true, err);
     if (rc != ST_OK) {
+        team->over = true;
         team_destroy(team);
         return rc;
     }
@@ -413,10 +571,66 @@ enum status team_create(struct trainer **ret_trainer, struct kern *kern, const s
 
 void team_destroy(struct team *team)
 {
+    const struct host_call close = {.call = HOST_CLOSE};
+    struct error ignored = {0};
+
     if (team->lost) /* a thread may still use it: it stays until the process ends */
         return;
     error_clear(&team->why);
-    (void)!team_run(team, close_rank, NULL, false, NULL);
+    if (team->hosts != NULL && team->hosts->own == 0 && !team->over &&
+        hosts_call(team->hosts, &close, NULL, NULL, &ignored) == ST_OK)
+        (void)!run_with_hosts(team, &close, close_rank, NULL, &ignored);
+    else
+        (void)!team_run(team, close_rank, NULL, false, NULL);
     threads_end(team, team->n);
     team_free(team);
+}
+
+/* ---- one that follows ---- */
+
+/* One call of the first host; *ret_closed: it was the last one of this training. */
+static enum status serve(struct team *team, const struct host_call *call, const char *text, const char *in,
+                         struct error *err)
+{
+    struct rank_args args = {.text = text, .in = in, .in_bytes = call->in_bytes, .out_bytes = call->out_bytes};
+    struct ranks_job job = {.ctx = &args};
+    struct error why = {0};
+    enum status rc, sent;
+
+    if (call->call < 0 || (size_t)call->call >= N_CALLS)
+        return FAIL(err, ST_CORRUPT, "the first host asks for %d, which no rank does", (int)call->call);
+    job.fn = calls[call->call].fn;
+    args.first = team->first;
+    args.out = mem_try_alloc(team->n * call->out_bytes + 1);
+    if (args.out == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for %zu bytes of %zu ranks", team->n * (size_t)call->out_bytes, team->n);
+    rc = team_run(team, run_one, &job, calls[call->call].meets, &why);
+    sent = hosts_answer(team->hosts, rc, why.text, args.out, team->n * call->out_bytes, err);
+    mem_free(args.out);
+    return rc != ST_OK && team->over ? FAIL(err, rc, "%s", why.text) : sent;
+}
+
+enum status train_follow(struct train_hosts *hosts, struct kern *kern, const struct env_def *def,
+                         const void *env_settings, const struct policy_settings *policy,
+                         const struct train_settings *train, struct error *err)
+{
+    const struct hosted on = {.hosts = hosts};
+    struct error why = {0};
+    struct trainer *t = NULL;
+    struct host_call call;
+    char *text, *in;
+    enum status rc = team_create(&t, &on, kern, def, env_settings, policy, train, &why);
+
+    TRY(hosts_answer(hosts, rc, why.text, NULL, 0, err));
+    if (rc != ST_OK)
+        return FAIL(err, rc, "%s", why.text);
+    for (call.call = -1; rc == ST_OK && call.call != HOST_CLOSE;) {
+        rc = hosts_next_call(hosts, &call, &text, &in, err);
+        if (rc == ST_OK && call.call != HOST_CLOSE)
+            rc = serve(t->team, &call, text, in, err);
+        mem_free(text);
+        mem_free(in);
+    }
+    trainer_destroy(t);
+    return rc == ST_OK ? hosts_answer(hosts, ST_OK, "", NULL, 0, err) : rc;
 }

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "study/setup/setup.h"
+#include "study/version.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
@@ -62,6 +63,7 @@ static enum status choose_device(struct lane_pool *pool, const char *name, struc
 static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int64_t *ret_lanes, struct error *err)
 {
     struct setup *setup = NULL;
+    int64_t hosts = 0;
 
     *ret_lanes = 1;
     (void)json_get_i64(message, "lanes", ret_lanes);
@@ -78,6 +80,12 @@ static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int6
     TRY(lane_pool_read_config(pool, message, &setup, err));
     if (*ret_lanes == 1 && !setup_is_program(setup))
         session_expect_one(setup);
+    (void)json_get_i64(message, "hosts", &hosts);
+    if (hosts > 0 &&
+        train_hosts_listen(&pool->hosts, (size_t)hosts, json_get_str(message, "listen"), program_text, err) != ST_OK) {
+        setup_destroy(setup);
+        return err->status;
+    }
     return lane_pool_open(pool, setup, (size_t)*ret_lanes, err);
 }
 
@@ -115,6 +123,8 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
         json_add_i64(hello, "threads", (int64_t)session_threads(&pool->lanes[0].session));
         json_add_str(hello, "vector_units", kern_vector_units(kern));
     }
+    if (opened == ST_OK && pool->hosts != NULL)
+        json_add_str(hello, "meets", train_hosts_where(pool->hosts));
     if (opened != ST_OK)
         json_add_str(hello, "reason", why.text);
     lane_pool_send(pool, hello);

@@ -1,0 +1,203 @@
+/* cmd_join.c - `trawl join`: this host's devices take part in a training that another host leads. */
+#include "base/config/config.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "kernels/kernels.h"
+#include "study/setup/setup.h"
+#include "store/store.h"
+#include "study/version.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/launch/device_spec.h"
+#include "sweep/worker/session.h"
+#include "sweep/signals.h"
+#include "trainer/trainer.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct join_cmd {
+    const char *devices, *store;
+    double patience_s; /* for the first host's answer */
+    struct session session;
+    struct train_hosts *hosts;
+};
+
+/* The GPUs that it offers; 0: this host has none, or is to train on its CPU. */
+static enum status find_gpus(struct join_cmd *c, int *ret_n, struct error *err)
+{
+    char reason[256];
+
+    *ret_n = 0;
+    if (strcmp(c->devices, "cpu") == 0)
+        return ST_OK;
+    if (strcmp(c->devices, "all") == 0) {
+        *ret_n = kern_cuda_available(reason, sizeof reason) ? kern_cuda_count() : 0;
+        return ST_OK;
+    }
+    if (!device_gpus(c->devices, &c->session.ordinal, &c->session.n_gpus))
+        return FAIL(err, ST_USAGE, "join: --devices %s; all, cpu, cuda:NUMBER or cuda:FIRST-LAST are possible",
+                    c->devices);
+    *ret_n = c->session.n_gpus;
+    return ST_OK;
+}
+
+/* The first host's config, without the policy that it begins from: that comes with its bytes. */
+static enum status read_config(const char *text, struct setup **ret_setup, struct error *err)
+{
+    enum status rc;
+
+    TRY(setup_create(ret_setup, err));
+    rc = config_load_text((*ret_setup)->config, "the first host's config", text, err);
+    if (rc == ST_OK)
+        rc = config_set((*ret_setup)->config, CONFIG_COMMAND, "train.from_policy", "", "join", err);
+    return rc == ST_OK ? setup_finish(*ret_setup, err) : rc;
+}
+
+static enum status open_device(struct join_cmd *c, struct setup *setup, const struct train_part *part,
+                               struct error *err)
+{
+    setup->train.device = (int)part->kind;
+    setup->train.threads = part->kind == KERN_CPU ? (int64_t)(part->n_threads * part->n_all) : setup->train.threads;
+    c->session.ranks_here = (int64_t)part->n;
+    if (c->session.kern == NULL)
+        session_expect_one(setup);
+    return session_open_device(&c->session, setup, err);
+}
+
+static enum status follow(struct join_cmd *c, const char *config, const struct train_part *part, struct error *err)
+{
+    struct setup *setup = NULL;
+    struct error why = {0};
+    enum status rc = read_config(config, &setup, &why);
+
+    if (rc == ST_OK)
+        rc = open_device(c, setup, part, &why);
+    if (rc == ST_OK) {
+        log_info("%s: ranks %zu to %zu of %zu on %s", setup->env->name, part->first, part->first + part->n - 1,
+                 part->n_all, kern_device_name(c->session.kern));
+        rc = train_follow(c->hosts, c->session.kern, setup->env, setup->env_settings, &setup->policy, &setup->train,
+                          err);
+    } else if (train_hosts_refuse(c->hosts, &why, err) == ST_OK) {
+        rc = FAIL(err, rc, "%s", why.text);
+    }
+    setup_destroy(setup);
+    return rc;
+}
+
+static enum status run(struct join_cmd *c, const char *where, struct error *err)
+{
+    struct train_part part;
+    char *config = NULL;
+    enum status rc;
+    int n_gpus;
+
+    TRY(find_gpus(c, &n_gpus, err));
+    TRY(train_hosts_join(&c->hosts, where, program_text, n_gpus, c->patience_s, err));
+    do {
+        mem_free(config);
+        rc = train_hosts_next(c->hosts, &config, &part, err);
+        if (rc == ST_OK && config != NULL)
+            rc = follow(c, config, &part, err);
+    } while (rc == ST_OK && config != NULL);
+    mem_free(config);
+    return rc;
+}
+
+/* ---- for the nodes of a store ---- */
+
+#define LOOK_S 1 /* at which nodes there are */
+#define NODE_PATIENCE_S "3" /* a node that answers later has no use for us now */
+
+/* One training of a node, or a node that has no use for this host, in a process of its own: a device can be lost with it. */
+static void try_node(const struct join_cmd *c, const char *where)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+        execl("/proc/self/exe", "trawl", "join", where, "--devices", c->devices, "--patience", NODE_PATIENCE_S,
+              (char *)NULL);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
+        if (signals_stop())
+            (void)kill(pid, SIGTERM);
+        usleep(50000);
+    }
+}
+
+/* Until a signal. */
+static enum status serve_nodes(const struct join_cmd *c, struct error *err)
+{
+    struct store *store = NULL;
+    struct node *nodes = NULL;
+    size_t n = 0;
+    enum status rc = ST_OK;
+
+    signals_catch();
+    while (!signals_stop()) {
+        struct error why = {0};
+        if (store == NULL && (rc = store_open_second(&store, c->store, &why)) != ST_OK && rc != ST_IO && rc != ST_BUSY)
+            return FAIL(err, rc, "%s", why.text);
+        if (store != NULL && store_node_list(store, 0, &nodes, &n, &why) != ST_OK) {
+            log_warn("%s; trying again", why.text);
+            store_close(store);
+            store = NULL;
+            n = 0;
+        }
+        for (size_t i = 0; i < n && !signals_stop(); i++)
+            if (nodes[i].meets[0] != '\0')
+                try_node(c, nodes[i].meets);
+        mem_free(nodes);
+        nodes = NULL;
+        n = 0;
+        for (int i = 0; i < 10 && !signals_stop(); i++)
+            usleep(LOOK_S * 100000);
+    }
+    store_close(store);
+    return FAIL(err, ST_INTERRUPTED, "stopped");
+}
+
+enum status cmd_join(int argc, char **argv, struct error *err)
+{
+    struct join_cmd c = {.devices = "all", .patience_s = 20};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"devices", 0, CLI_TEXT, &c.devices, "LIST",
+         "devices of this host: all, cpu, cuda:1 or cuda:0-3 (all GPUs, else its CPU)"},
+        {"store", 0, CLI_STORE, &c.store, "STORE",
+         "instead of HOST:PORT/SECRET: for every node of this store that was started with --hosts, until a signal"},
+        {"patience", 0, CLI_SECONDS, &c.patience_s, "TIME", "how long the first host may take to answer (20s)"},
+    };
+    const struct cli cli = {
+        .name = "join",
+        .synopsis = "trawl join HOST:PORT/SECRET [--devices LIST]\n       trawl join --store STORE [--devices LIST]",
+        .about =
+            "Gives this host's devices to a training that another host leads: `trawl train --hosts N` prints the\n"
+            "line to run here, and waits for it; a `trawl node --hosts N` writes it into its store. Config, weights "
+            "and checkpoints come from there; curve and result\n"
+            "appear there. Both need the same build of trawl, and a game of your own its files on both. The command\n"
+            "ends with the training. The connection is not encrypted: a network that you trust.",
+        .examples = "  trawl train pong --train.devices 8 --hosts 2              on the first host, with four GPUs\n"
+                    "  trawl join node1:40217/6e0c...                            on the second, with four more\n"
+                    "  trawl join --store postgresql://db/night --devices cuda:0-3",
+        CLI_OPTS(opts),
+        .max_words = 1,
+        .words_text = "the HOST:PORT/SECRET that the first host prints",
+    };
+    enum status rc = cli_parse(&cli, argc, argv, &words, err);
+
+    if (rc == ST_OK && !words.help && (c.store != NULL) == (words.n > 0))
+        rc = FAIL(err, ST_USAGE, "join: give the HOST:PORT/SECRET that the first host prints, or --store");
+    if (rc == ST_OK && !words.help)
+        rc = c.store != NULL ? serve_nodes(&c, err) : run(&c, words.v[0], err);
+    session_close(&c.session);
+    train_hosts_close(c.hosts);
+    return rc;
+}

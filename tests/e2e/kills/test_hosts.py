@@ -1,0 +1,88 @@
+"""One training on several hosts, which are processes of this machine: `trawl train --hosts` with `trawl join`, and nodes of a store. The
+result is that of as many devices of one host; a host that is killed costs a training alone its end, and a trial only the time since its checkpoint."""
+import json
+import re
+import signal
+import subprocess
+
+import tap
+from tap import TINY_SWEEP, end, equal, fails, kill, rows, run, show, wait_for, write
+
+RUN = ("train", "cartpole", "--train.device", "cpu", "--train.devices", 4, "--train.eval_episodes", 16, "-q", "--json")
+HOSTS = ("--hosts", 2, "--listen", "127.0.0.1")
+
+
+def begin(folder, *words):
+    """(the first host's process, what the others join)"""
+    log = folder / "lead.log"
+    with open(log, "wb") as errors:
+        lead = subprocess.Popen([tap.TRAWL, *map(str, words)], stdout=subprocess.PIPE, stderr=errors, text=True)
+    tap.started.append(lead)
+    return lead, wait_for(lambda: re.search(r"trawl join (\S+/\S{32})\n", log.read_text()), lead)[1]
+
+
+def background(folder, name, *words):
+    with open(folder / (name + ".log"), "ab") as log:
+        process = subprocess.Popen([tap.TRAWL, *map(str, words)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    tap.started.append(process)
+    return process
+
+
+def test_two_hosts_are_as_one(folder):
+    short = (*RUN, "--train.total_timesteps", "20k", "--train.threads", 4)
+    one = json.loads(run(*short)[0])
+    lead, where = begin(folder, *short, *HOSTS, "-o", folder / "two.ckpt")
+    run("join", where, "--devices", "cpu")
+    out, _ = lead.communicate(timeout=tap.PATIENCE_S)
+    two = json.loads(out)
+    equal([two[key] for key in ("score", "env_steps", "updates", "stopped")], [one[key] for key in ("score", "env_steps", "updates", "stopped")])
+    # its checkpoint is one of a single host, which continues it; two hosts do too, with the same bytes
+    more = ("train", "--resume", folder / "two.ckpt", "--train.total_timesteps", "40k", "-q", "--json", "-o")
+    alone = json.loads(run(*more, folder / "a.ckpt")[0])
+    lead, where = begin(folder, *more, folder / "b.ckpt", *HOSTS)
+    run("join", where, "--devices", "cpu")
+    equal(json.loads(lead.communicate(timeout=tap.PATIENCE_S)[0])["score"], alone["score"])
+
+
+def test_what_cannot_be(folder):
+    fails(*RUN, "--hosts", 5, code=2, says="each host has one device of them at least")
+    fails("join", code=2, says="give the HOST:PORT/SECRET")
+    fails("join", "here", code=2, says="is no HOST:PORT/SECRET")
+    fails("join", "127.0.0.1:1/" + 32 * "0", code=1, says="cannot reach 127.0.0.1, port 1")
+    fails("node", "--store", folder / "s.db", "--devices", "cpu", "--hosts", 2, "--runs-per-device", 2, code=2, says="one trial at a time")
+
+
+def test_a_host_that_is_killed_ends_the_training(folder):
+    lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", *HOSTS)
+    other = background(folder, "join", "join", where, "--devices", "cpu")
+    wait_for(lambda: "ranks 2 to 3 of 4" in (folder / "join.log").read_text(), other)
+    kill(other.pid)
+    end(lead, code=1)
+    assert re.search("host .* is gone.*; the last checkpoint continues the training", (folder / "lead.log").read_text())
+    lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", *HOSTS)
+    other = background(folder, "join", "join", where, "--devices", "cpu")
+    wait_for(lambda: (folder / "join.log").read_text().count("ranks 2 to 3 of 4") == 2, other)
+    kill(lead.pid)
+    end(other, code=1)
+
+
+def test_nodes_find_each_other_in_the_store(folder):
+    store = folder / "s.db"
+    text = TINY_SWEEP.replace("threads = 1", "devices = 2").replace("method = sobol", "method = sobol\nlease_s = 2\ncheckpoint_interval_s = 0.2")
+    tap.daemon(store, "--devices", "none")
+    background(folder, "sweep", "sweep", write(folder, "a.ini", text.replace("total_timesteps = 4096", "total_timesteps = 800k")), "--name", "a",
+               "--trials", 2, "--store", store)
+    lead = background(folder, "lead", "node", "--store", store, "--devices", "cpu", "--name", "lead", "--spool", folder / "spool", *HOSTS)
+    other = background(folder, "join", "join", "--store", store, "--devices", "cpu")
+    wait_for(lambda: rows(store, "SELECT 1 FROM checkpoint"))
+    kill(tap.children(other.pid)[0])  # the part of a trial: the trial is queued again, and continues with a new one
+    wait_for(lambda: rows(store, "SELECT 1 FROM trial WHERE attempt = 2"))
+    wait_for(lambda: tap.n_done(store) == 2)
+    equal(len({t["env_steps"] for t in show(store)["trials"]}), 1)
+    assert "ranks 1 to 1 of 2" in (folder / "join.log").read_text()
+    for process in (other, lead):
+        end(process, signal.SIGTERM, code=130)
+
+
+if __name__ == "__main__":
+    tap.main(__name__)

@@ -1,0 +1,240 @@
+/* test_hosts.c - one training on several hosts (train_hosts_*), which are processes of this machine: the bytes are those of as
+ * many devices of one, checkpoints too; a host that ends, fails, hangs or is a stranger is named. */
+#include "ranks_test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#define BUILD "trawl test"
+#define AT "127.0.0.1"
+
+static char ckpt_path[4096], copy_path[4096];
+
+/* A host that joins and follows until there is no training more. exit code 0: it was let go. */
+static pid_t join(struct setup *s, const char *where, const char *build)
+{
+    struct train_hosts *hosts = NULL;
+    struct train_part part;
+    char *config;
+    enum status rc;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid > 0)
+        return pid;
+    rc = train_hosts_join(&hosts, where, build, 0, 20.0, NULL);
+    while (rc == ST_OK) {
+        rc = train_hosts_next(hosts, &config, &part, NULL);
+        if (rc != ST_OK || config == NULL)
+            break;
+        mem_free(config);
+        rc = train_follow(hosts, s->kern, s->def, s->env, &s->policy, &s->train, NULL);
+    }
+    train_hosts_close(hosts);
+    _exit(rc == ST_OK ? 0 : 1);
+}
+
+static void gather(struct train_hosts *hosts)
+{
+    for (int i = 0; i < 600 && train_hosts_missing(hosts) > 0; i++)
+        OK(train_hosts_wait(hosts, 0.1, err));
+    assert_int_equal(train_hosts_missing(hosts), 0);
+}
+
+static int exit_code(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct group {
+    struct setup s;
+    struct train_hosts *hosts;
+    struct trainer *t;
+    pid_t others[2];
+    size_t n_others;
+};
+
+/* A trainer of `devices` on n processes. s is filled. */
+static void group_open(struct group *g, int64_t devices, size_t n)
+{
+    g->s.train.devices = devices;
+    OK(train_hosts_listen(&g->hosts, n, AT, BUILD, err));
+    g->n_others = n - 1;
+    for (size_t i = 0; i < g->n_others; i++)
+        g->others[i] = join(&g->s, train_hosts_where(g->hosts), BUILD);
+    gather(g->hosts);
+    OK(trainer_create_on(&g->t, g->hosts, "", g->s.kern, g->s.def, g->s.env, &g->s.policy, &g->s.train, err));
+}
+
+static void group_close(struct group *g)
+{
+    trainer_destroy(g->t);
+    train_hosts_close(g->hosts);
+    for (size_t i = 0; i < g->n_others; i++)
+        assert_int_equal(exit_code(g->others[i]), 0);
+    setup_close(&g->s);
+}
+
+/* Two and three hosts, of which one has two devices. */
+static void test_same_bytes_as_one_host(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < N_VARIANTS; v++) {
+        struct setup s;
+        struct group g = {0};
+        setup_variant(&s, &variants[v]);
+        setup_variant(&g.s, &variants[v]);
+        struct trainer *one = ranks_trainer(&s, 4);
+        group_open(&g, 4, v % 2 == 0 ? 2 : 3);
+        iterate(one, 4);
+        iterate(g.t, 4);
+        OK(ranks_compare(g.t, err));
+        assert_same_weights(one, g.t);
+        assert_close_trainers(g.t, one, 1e-9, variants[v].game);
+        trainer_destroy(one);
+        setup_close(&s);
+        group_close(&g);
+    }
+}
+
+/* A checkpoint has the agents of all hosts, and is continued by hosts and by one device. */
+static void test_checkpoints(void **unused)
+{
+    const struct variant *v = &variants[4];
+    struct group g = {0}, again = {0};
+    struct setup s, single;
+
+    (void)unused;
+    setup_variant(&s, v);
+    setup_variant(&single, v);
+    setup_variant(&g.s, v);
+    setup_variant(&again.s, v);
+    struct trainer *straight = ranks_trainer(&s, 4), *one;
+    iterate(straight, 3);
+    group_open(&g, 4, 2);
+    iterate(g.t, 3);
+    OK(trainer_save(g.t, ckpt_path, "", err));
+    iterate(straight, 3);
+    group_close(&g);
+    group_open(&again, 4, 2);
+    OK(trainer_load(again.t, ckpt_path, err));
+    iterate(again.t, 3);
+    assert_same_weights(straight, again.t);
+    struct error why = {0}; /* all ranks refuse another policy's, which is no end of the training */
+    single.policy.hidden_size = 8;
+    struct trainer *other = ranks_trainer(&single, 1);
+    OK(trainer_save(other, copy_path, "", err));
+    trainer_destroy(other);
+    assert_int_equal(trainer_load(again.t, copy_path, &why), ST_CONFIG);
+    assert_non_null(strstr(why.text, "policy.hidden_size"));
+    iterate(again.t, 1);
+    group_close(&again);
+    single.policy.hidden_size = s.policy.hidden_size;
+    one = ranks_trainer(&single, 1);
+    OK(trainer_load(one, ckpt_path, err));
+    iterate(one, 3);
+    assert_close_trainers(one, straight, 1e-4, v->game);
+    trainer_destroy(one);
+    trainer_destroy(straight);
+    setup_close(&s);
+    setup_close(&single);
+}
+
+/* What has become of it is named by the first host, and the others end. */
+static void test_a_host_that_is_killed(void **unused)
+{
+    struct error why = {0};
+    struct group g = {0};
+    enum status rc = ST_OK;
+
+    (void)unused;
+    setup_variant(&g.s, &variants[0]);
+    group_open(&g, 3, 3);
+    iterate(g.t, 2);
+    kill(g.others[0], SIGKILL);
+    for (int i = 0; i < 100000 && rc == ST_OK; i++)
+        rc = trainer_iterate(g.t, &why);
+    assert_int_equal(rc, ST_DEVICE);
+    assert_non_null(strstr(why.text, "is gone"));
+    assert_true(train_hosts_broken(g.hosts));
+    struct error later = {0};
+    assert_int_equal(trainer_iterate(g.t, &later), ST_DEVICE);
+    trainer_destroy(g.t);
+    train_hosts_close(g.hosts);
+    assert_int_equal(exit_code(g.others[0]), 128 + SIGKILL);
+    assert_int_equal(exit_code(g.others[1]), 1);
+    setup_close(&g.s);
+}
+
+static void test_a_host_that_hangs(void **unused)
+{
+    struct error why = {0};
+    struct group g = {0};
+    enum status rc = ST_OK;
+
+    (void)unused;
+    setup_variant(&g.s, &variants[0]);
+    g.s.train.rank_timeout_s = 1.0;
+    group_open(&g, 2, 2);
+    iterate(g.t, 2);
+    kill(g.others[0], SIGSTOP);
+    for (int i = 0; i < 100000 && rc == ST_OK; i++)
+        rc = trainer_iterate(g.t, &why);
+    assert_int_equal(rc, ST_DEVICE);
+    assert_non_null(strstr(why.text, "train.rank_timeout_s"));
+    assert_non_null(strstr(why.text, "ranks 1 to 1"));
+    kill(g.others[0], SIGCONT);
+    trainer_destroy(g.t);
+    train_hosts_close(g.hosts);
+    assert_int_equal(exit_code(g.others[0]), 1);
+    setup_close(&g.s);
+}
+
+/* Neither another secret nor another build gets in, and who comes after them does. */
+static void test_strangers(void **unused)
+{
+    struct group g = {0};
+    char where[512];
+
+    (void)unused;
+    setup_variant(&g.s, &variants[0]);
+    g.s.train.devices = 2;
+    OK(train_hosts_listen(&g.hosts, 2, AT, BUILD, err));
+    snprintf(where, sizeof where, "%s", train_hosts_where(g.hosts));
+    char *last = &where[strlen(where) - 1];
+    *last = *last == '0' ? '1' : '0';
+    pid_t guess = join(&g.s, where, BUILD), older = join(&g.s, train_hosts_where(g.hosts), "trawl of yesterday");
+    for (int i = 0; i < 10; i++)
+        OK(train_hosts_wait(g.hosts, 0.05, err));
+    g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD);
+    g.n_others = 1;
+    gather(g.hosts);
+    OK(trainer_create_on(&g.t, g.hosts, "", g.s.kern, g.s.def, g.s.env, &g.s.policy, &g.s.train, err));
+    iterate(g.t, 1);
+    assert_int_equal(exit_code(guess), 1);
+    assert_int_equal(exit_code(older), 1);
+    group_close(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bytes_as_one_host),
+        cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_a_host_that_is_killed),
+        cmocka_unit_test(test_a_host_that_hangs),
+        cmocka_unit_test(test_strangers),
+    };
+    const char *tmp = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+    int rc;
+
+    snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-hosts-%d.ckpt", tmp, (int)getpid());
+    snprintf(copy_path, sizeof copy_path, "%s/trawl-hosts-%d-copy.ckpt", tmp, (int)getpid());
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(ckpt_path);
+    unlink(copy_path);
+    return rc;
+}
