@@ -4,16 +4,16 @@
 usage: bench/studies/dominate.py TRAWL PUBLISHED.csv GAME ... -o OUT.csv [--methods sobol,pareto,branches] [--seconds 60] [--studies 5]
                                  [--cards 1] [--beside 1] [--share 0.95] [--until SECONDS] [--libraries DIR] [--device cuda]
 
-Each study is a sweep of the game's ranges in fronts_space.py from one start that is the same for all games, so that something is left to find:
-`sobol`, `pareto`, or `branches`: pareto with four branches a run, under the schedule without an end, rates up to 4 times as high. Every run counts
-as it came, none is confirmed. The area that a published front dominates reaches over ln seconds from its cheapest to its most expensive run, and from 0 to its perf; the share
-of it that a study's runs dominate too is taken after each run that ends. A row has the wall seconds to half, 80 % and --share of it (empty: not reached), the
+Each study is a sweep of the game's ranges in fronts_space.py by `sobol`, `pareto`, or `branches`: pareto with four branches a run, under the schedule without an end,
+rates up to 4 times as high. Every run counts as it came, none is confirmed. The area that a published front dominates reaches over ln seconds from its cheapest
+to its most expensive run, and from 0 to its perf; the share of it that a study's runs dominate too is taken after each run that ends. A row has the wall seconds to half, 80 % and --share of it (empty: not reached), the
 share at the end, and the number of runs. Studies take turns by method and game, --beside at a time on each card; none begins that cannot end by --until.
 """
 import concurrent.futures
 import math
 import os
 import queue
+import re
 import statistics
 import subprocess
 import sys
@@ -48,17 +48,12 @@ def share(published, ours):
 
 
 def config_of(game, method, args):
-    row = fronts_space.GAMES[game]
-    _, least, most = row["steps"].split()
-    low, high = fronts_space.steps_of(least), fronts_space.steps_of(most)
-    row["steps"] = f"{math.sqrt(low * high) / 1e6}M {least} {most}"
-    row["start"] = {key: value for key, value in row["start"].items() if key.startswith("env.")}
-    library = os.path.join(args.libraries, game + ".so") if row.get("library") else game
+    library = os.path.join(args.libraries, game + ".so") if fronts_space.GAMES[game].get("library") else game
     text = fronts_space.sections(game, library, 256, args.device)
     if method == "branches":
-        rate = {**fronts_space.SEARCHED, **row.get("search", {})}["train.learning_rate"].split()
+        _, low, high = fronts_space.steps_of(game, 1)
+        text = re.sub(r"(\[sweep\.train\.learning_rate\]\ndistribution = log\nmin = .*\nmax = )(.*)", lambda m: f"{m[1]}{4 * float(m[2])}", text)
         text = text.replace("[train]\n", f"[train]\ndecay_steps = {math.sqrt(low * high) / 2:.0f}\n", 1).replace("[sweep]\n", "[sweep]\nbranches = 4\n", 1)
-        text = text.replace(f"distribution = log\nmin = {rate[1]}\nmax = {rate[2]}", f"distribution = log\nmin = {rate[1]}\nmax = {4 * float(rate[2])}", 1)
         text += f"[sweep.train.decay_steps]\ndistribution = log\nmin = {low / 2:.0f}\nmax = {high / 2:.0f}\n"
     return text
 
