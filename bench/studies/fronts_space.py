@@ -1,7 +1,7 @@
 """fronts_space.py - what fronts.py searches for each game, and how its score compares with the published one.
 
-A row of GAMES: weight of its time, steps (where a search starts, least and most), the options at the start (START's in place of what is not named), ranges in
-place of those that AROUND makes of the start (None: not searched), and
+A row of GAMES: weight of its time, steps (where a search starts, least and most), the options at the start (START's in place of what is not named), and
+  only     what is searched beside the steps (all of AROUND), in ranges that AROUND makes of the start, or in those of `search`
   library  the game is LIBRARIES/NAME.so, PufferLib's own; else it is the built-in one
   column   of the published table that ours is compared by (perf), `ours` the number of ours for it, times `factor`
   rules    what differs from PufferLib's game; none: nothing that changes a score
@@ -19,79 +19,79 @@ AROUND = {"policy.hidden_size": ("pow2", 2, 2), "policy.num_layers": ("linear", 
 
 GAMES = {
     "breakout": {
-        "weight": 0.8, "steps": "60M 1M 250M",
-        "start": {"env.frameskip": 4, "train.reward_clip": 1, "train.total_agents": 2048, "train.replay_ratio": 0.85, "train.learning_rate": 0.03,
-                  "train.beta1": 0.75, "train.gamma": 0.97, "train.gae_lambda": 0.98, "train.clip_coef": 0.45, "train.ent_coef": 0.01,
-                  "train.vf_coef": 3.1, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5}},
+        "weight": 1.7, "steps": "100M 700k 500M", "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
+        "start": {"env.frameskip": 4, "train.reward_clip": 1, "train.total_agents": 2048, "train.replay_ratio": 0.87, "train.learning_rate": 0.0388,
+                  "train.beta1": 0.7, "train.gamma": 0.973, "train.gae_lambda": 0.969, "train.clip_coef": 0.56, "train.ent_coef": 0.015,
+                  "train.vf_coef": 4, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5, "train.rho_clip": 1.5, "train.c_clip": 1.5}},
+    "slimevolley": {
+        "weight": 2, "steps": "120M 200k 500M",
+        "only": ["policy.hidden_size", "policy.num_layers", "train.horizon", "train.learning_rate", "train.replay_ratio", "train.gamma"],
+        "start": {"policy.num_layers": 2, "train.total_agents": 8192, "train.learning_rate": 0.018, "train.beta1": 0.93, "train.gamma": 0.983,
+                  "train.gae_lambda": 0.99, "train.clip_coef": 0.15, "train.vf_coef": 4.5, "train.replay_ratio": 1.5, "train.ent_coef": 0.002},
+        "search": {"train.horizon": "pow2 16 64"}},
+    "trash_pickup": {
+        "weight": 1.3, "steps": "10M 500k 60M", "only": ["policy.num_layers", "train.learning_rate", "train.total_agents", "train.gamma", "train.ent_coef"],
+        "start": {"train.horizon": 32, "train.minibatch_size": 8192, "train.gamma": 0.94, "train.gae_lambda": 0.975, "train.replay_ratio": 1.2,
+                  "train.learning_rate": 0.015, "train.beta1": 0.93, "train.clip_coef": 0.3, "train.vf_coef": 3, "train.ent_coef": 2e-4},
+        "factor": 0.975,
+        "rules": "PufferLib counts a bin as a piece that nobody can pick up: its perf ends at .975, and ours is taken times that"},
+    "drone": {
+        "weight": 2.3, "library": True, "steps": "12M 300k 40M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
+        "start": {"policy.hidden_size": 128, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 8192, "train.replay_ratio": 2,
+                  "train.learning_rate": 0.00975, "train.beta1": 0.914, "train.gamma": 0.981, "train.gae_lambda": 0.884, "train.clip_coef": 0.1,
+                  "train.vf_coef": 4.4, "train.vf_clip_coef": 3.4, "train.ent_coef": 1e-4, "train.max_grad_norm": 0.7}},
+    "freeway": {
+        "weight": 2.8, "steps": "150M 8M 350M", "only": ["policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
+        "start": {"policy.num_layers": 5, "train.total_agents": 4096, "train.horizon": 128, "train.minibatch_size": 65536, "train.learning_rate": 0.002,
+                  "train.beta1": 0.98, "train.gamma": 0.9718, "train.gae_lambda": 0.889, "train.clip_coef": 0.08, "train.vf_coef": 1.2, "train.ent_coef": 0.002,
+                  "train.replay_ratio": 2.5},
+        "search": {"policy.num_layers": "linear 3 6", "train.replay_ratio": "log 1.2 3.5"},
+        "column": "score", "ours": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
+    "maze": {
+        "weight": 1.7, "steps": "80M 1M 180M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.gamma"],
+        "start": {"env.max_size": 47, "policy.num_layers": 3, "train.total_agents": 8192, "train.horizon": 128, "train.minibatch_size": 16384,
+                  "train.learning_rate": 0.0035, "train.beta1": 0.84, "train.gamma": 0.9743, "train.gae_lambda": 0.96, "train.replay_ratio": 2,
+                  "train.clip_coef": 0.45, "train.vf_coef": 4.5, "train.ent_coef": 0.0014},
+        "rules": "each maze is new, PufferLib's are 8192; a choice is a direction, PufferLib's turns the agent"},
+    "g2048": {
+        "weight": 1.4, "steps": "100M 4M 400M", "only": ["policy.hidden_size", "policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.ent_coef"],
+        "start": {"policy.hidden_size": 128, "train.total_agents": 8192, "train.minibatch_size": 16384, "train.learning_rate": 0.0025, "train.beta1": 0.93,
+                  "train.gamma": 0.996, "train.gae_lambda": 0.76, "train.clip_coef": 0.12, "train.vf_coef": 0.7, "train.vf_clip_coef": 0, "train.ent_coef": 0.008,
+                  "train.replay_ratio": 1.2},
+        "rules": "boards always begin with two tiles; PufferLib's training sets larger ones on some"},
+    "connect4": {
+        "weight": 1.4, "library": True, "steps": "3M 300k 12M", "only": ["train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
+        "start": {"policy.hidden_size": 128, "train.total_agents": 2048, "train.minibatch_size": 4096, "train.replay_ratio": 3,
+                  "train.learning_rate": 0.0115, "train.gamma": 0.9, "train.gae_lambda": 0.937, "train.clip_coef": 0.4,
+                  "train.vf_coef": 4, "train.vf_clip_coef": 2, "train.ent_coef": 1e-4, "train.beta1": 0.88, "train.max_grad_norm": 0.55}},
     "pong": {
-        "weight": 0.4, "steps": "2.6M 200k 12M",
-        "start": {"env.frameskip": 8, "train.total_agents": 1024, "train.horizon": 32, "train.minibatch_size": 16384,
-                  "train.learning_rate": 0.1, "train.beta1": 0.6, "train.gamma": 0.96, "train.gae_lambda": 0.9, "train.clip_coef": 0.7, "train.ent_coef": 0.01,
-                  "train.vf_coef": 1, "train.vf_clip_coef": 4, "train.max_grad_norm": 0.3}},
+        "weight": 0.5, "steps": "2.6M 200k 12M", "only": ["policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
+        "start": {"env.frameskip": 8, "train.total_agents": 512, "train.horizon": 64, "train.minibatch_size": 8192, "train.replay_ratio": 0.8,
+                  "train.learning_rate": 0.1, "train.beta1": 0.84, "train.gamma": 0.96, "train.gae_lambda": 0.95, "train.clip_coef": 0.7, "train.ent_coef": 0.015,
+                  "train.vf_coef": 1.5, "train.vf_clip_coef": 4, "train.max_grad_norm": 0.3}},
+    "tripletriad": {
+        "weight": 0.8, "library": True, "steps": "8M 300k 40M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
+        "start": {"policy.hidden_size": 128, "policy.num_layers": 1, "train.horizon": 16, "train.minibatch_size": 8192, "train.replay_ratio": 2,
+                  "train.learning_rate": 0.006, "train.beta1": 0.94, "train.gamma": 0.955, "train.gae_lambda": 0.98, "train.clip_coef": 0.25,
+                  "train.vf_coef": 2.1, "train.vf_clip_coef": 3.9, "train.ent_coef": 5e-4, "train.max_grad_norm": 4.6}},
     "cartpole": {
-        "weight": 0.3, "steps": "800k 60k 20M",
+        "weight": 0.4, "steps": "800k 60k 20M",
         "start": {"policy.core": "mlp", "policy.num_layers": 1, "policy.hidden_size": 32, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 4096,
                   "train.learning_rate": 0.07, "train.beta1": 0.8, "train.gae_lambda": 0.99, "train.clip_coef": 0.5, "train.ent_coef": 1e-4,
                   "train.vf_coef": 1.4, "train.vf_clip_coef": 0},
         "rules": "episodes of 500 steps, PufferLib's of 200: perf is the share of either"},
-    "slimevolley": {
-        "weight": 1.6, "steps": "90M 200k 1G",
-        "start": {"train.total_agents": 8192, "train.horizon": 32, "train.learning_rate": 0.01, "train.beta1": 0.95, "train.gamma": 0.9877,
-                  "train.gae_lambda": 0.979, "train.clip_coef": 0.15, "train.vf_coef": 4}},
-    "trash_pickup": {
-        "weight": 1.4, "steps": "20M 500k 200M",
-        "start": {"train.horizon": 16, "train.minibatch_size": 16384, "train.gamma": 0.93, "train.gae_lambda": 0.97, "train.replay_ratio": 1.5,
-                  "train.beta1": 0.88, "train.clip_coef": 0.15, "train.vf_coef": 3.5, "train.ent_coef": 3e-4},
-        "factor": 0.975,
-        "rules": "PufferLib counts a bin as a piece that nobody can pick up: its perf ends at .975, and ours is taken times that"},
-    "maze": {
-        "weight": 1, "steps": "50M 1M 250M",
-        "start": {"env.max_size": 47, "policy.hidden_size": 128, "train.horizon": 128, "train.learning_rate": 0.006, "train.beta1": 0.95,
-                  "train.gamma": 0.985, "train.gae_lambda": 0.942, "train.replay_ratio": 1.5, "train.clip_coef": 0.3, "train.vf_coef": 3, "train.ent_coef": 1e-3},
-        "rules": "each maze is new, PufferLib's are 8192; a choice is a direction, PufferLib's turns the agent"},
-    "freeway": {
-        "weight": 2.2, "steps": "150M 8M 500M",
-        "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.total_agents": 8192, "train.learning_rate": 0.006, "train.beta1": 0.965,
-                  "train.gamma": 0.9887, "train.gae_lambda": 0.8, "train.clip_coef": 0.2, "train.vf_coef": 3.5, "train.vf_clip_coef": 0.5, "train.ent_coef": 4e-4,
-                  "train.replay_ratio": 1.5, "train.max_grad_norm": 3},
-        "search": {"policy.num_layers": "linear 1 5"},
-        "column": "score", "ours": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
-    "g2048": {
-        "weight": 1.2, "steps": "100M 3M 1G",
-        "start": {"policy.hidden_size": 256, "train.total_agents": 8192, "train.learning_rate": 0.004, "train.beta1": 0.95, "train.gamma": 0.998, "train.gae_lambda": 0.7,
-                  "train.clip_coef": 0.1, "train.vf_coef": 0.5, "train.vf_clip_coef": 0, "train.ent_coef": 0.008},
-        "search": {"policy.hidden_size": "pow2 64 512"},
-        "rules": "boards always begin with two tiles; PufferLib's training sets larger ones on some"},
     "tetris": {
-        "weight": 0.4, "steps": "60M 1M 500M",
+        "weight": 0.8, "steps": "60M 1M 500M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 1, "train.learning_rate": 0.01, "train.beta1": 0.95, "train.gamma": 0.99, "train.gae_lambda": 0.75,
                   "train.clip_coef": 0.1, "train.ent_coef": 0.005},
         "search": {"env.drop_reward": "log 0.001 0.05"},
         "column": "score", "ours": "score", "rules": "compared by points; gravity, garbage and rewards are our own"},
-    "connect4": {
-        "weight": 2.2, "library": True, "steps": "4M 300k 14M",
-        "start": {"policy.hidden_size": 128, "policy.num_layers": 1, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 8192,
-                  "train.replay_ratio": 3, "train.learning_rate": 0.0085, "train.gamma": 0.8, "train.gae_lambda": 0.96, "train.clip_coef": 0.4,
-                  "train.vf_coef": 4, "train.vf_clip_coef": 2, "train.ent_coef": 1e-4, "train.beta1": 0.88, "train.max_grad_norm": 0.55},
-        "search": {"train.beta1": None, "train.vf_coef": None, "train.clip_coef": None}},
     "enduro": {
-        "weight": 2.6, "library": True, "steps": "35M 1M 70M", "eval_episodes": 256,
+        "weight": 1.7, "library": True, "steps": "35M 1M 70M", "eval_episodes": 256,
         "start": {"policy.num_layers": 1, "train.total_agents": 512, "train.minibatch_size": 16384, "train.replay_ratio": 1.3,
-                  "train.learning_rate": 0.0136, "train.beta1": 0.84, "train.gae_lambda": 0.908, "train.clip_coef": 0.6, "train.vf_coef": 1, "train.vf_clip_coef": 1.75},
-        "search": {"train.total_agents": "pow2 256 2048", "train.beta1": None, "train.vf_coef": None, "train.horizon": None, "policy.num_layers": None}},
-    "drone": {
-        "weight": 2.4, "library": True, "steps": "12M 300k 60M",
-        "start": {"policy.hidden_size": 128, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 8192, "train.replay_ratio": 1.8,
-                  "train.learning_rate": 0.00975, "train.beta1": 0.914, "train.gamma": 0.981, "train.gae_lambda": 0.884, "train.clip_coef": 0.1,
-                  "train.vf_coef": 4, "train.vf_clip_coef": 3.4, "train.ent_coef": 1e-4, "train.max_grad_norm": 0.7}},
-    "tripletriad": {
-        "weight": 0.7, "library": True, "steps": "8M 300k 60M",
-        "start": {"policy.hidden_size": 128, "policy.num_layers": 1, "train.horizon": 16, "train.minibatch_size": 8192, "train.replay_ratio": 2,
-                  "train.learning_rate": 0.006, "train.beta1": 0.94, "train.gamma": 0.955, "train.gae_lambda": 0.98, "train.clip_coef": 0.25,
-                  "train.vf_coef": 2.1, "train.vf_clip_coef": 3.9, "train.ent_coef": 5e-4, "train.max_grad_norm": 4.6},
-        "search": {"policy.hidden_size": "pow2 64 512"}},
+                  "train.learning_rate": 0.0136, "train.beta1": 0.84, "train.gae_lambda": 0.908, "train.clip_coef": 0.6, "train.vf_coef": 1, "train.vf_clip_coef": 1.75}},
     "pacman": {
-        "weight": 0.6, "library": True, "steps": "15M 300k 80M",
+        "weight": 0.8, "library": True, "steps": "15M 300k 80M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.minibatch_size": 16384, "train.replay_ratio": 1.2, "train.gamma": 0.99, "train.clip_coef": 0.15,
                   "train.vf_coef": 0.5, "train.vf_clip_coef": 3.6, "train.ent_coef": 0.03}},
 }
@@ -120,9 +120,9 @@ def sections(game, name, eval_episodes, device, shorter=1):
     row = GAMES[game]
     start, low, high = steps_of(game, shorter)
     options = {"env.name": name, **START, **row["start"], "train.total_timesteps": start, "train.eval_episodes": row.get("eval_episodes", eval_episodes),
-               "train.device": device, "sweep.method": "pareto", "sweep.metric": row.get("ours", "perf")}
-    searched = {key: around(key, options[key]) for key in AROUND} | {"train.total_timesteps": ("log", low, high)}
-    searched |= {key: text and text.split() for key, text in row.get("search", {}).items()}
+               "train.device": device, "sweep.method": "pareto", "sweep.n_init": min(len(row.get("only", AROUND)) + 2, 10), "sweep.metric": row.get("ours", "perf")}
+    searched = {key: around(key, options[key]) for key in row.get("only", AROUND)} | {"train.total_timesteps": ("log", low, high)}
+    searched |= {key: text.split() for key, text in row.get("search", {}).items()}
     lines = []
     for section in ("env", "policy", "train", "sweep"):
         lines += [f"[{section}]"] + [f"{key.partition('.')[2]} = {value}" for key, value in options.items() if key.startswith(section + ".")]
