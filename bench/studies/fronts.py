@@ -197,9 +197,9 @@ def medians(runs):
     """A row for each config that was trained."""
     rows, configs = [], {}
     for r in runs:
-        configs.setdefault((r["game"], r["trial"]), []).append(r)
-    for (game, trial), group in configs.items():
-        row = {"game": game, "trial": trial, "seeds": len(group)}
+        configs.setdefault((r["game"], r["sweep"], r["trial"]), []).append(r)
+    for (game, sweep, trial), group in configs.items():
+        row = {"game": game, "sweep": sweep, "trial": trial, "seeds": len(group)}
         for key, digits in (("seconds", 3), ("training_s", 3), ("perf", 4), ("score", 4)):
             row[key] = round(statistics.median(r[key] for r in group), digits)
         rows.append(row | {"seconds_low": round(min(r["seconds"] for r in group), 3), "seconds_high": round(max(r["seconds"] for r in group), 3),
@@ -225,7 +225,7 @@ def beside(published, rows):
 
 
 def table(args):
-    runs = [json.loads(line) for path in args.runs for line in open(path, encoding="utf-8")]
+    runs = [{"sweep": i + 1, **json.loads(line)} for i, path in enumerate(args.runs) for line in open(path, encoding="utf-8")]
     rows = medians(runs)
     rows = [r for r in rows if r["seeds"] == max(q["seeds"] for q in rows if q["game"] == r["game"])]  # what the end of the time left incomplete
     levels = [beside(published_front(args.published, game), [r for r in rows if r["game"] == game]) for game in dict.fromkeys(r["game"] for r in rows)]
