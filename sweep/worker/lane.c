@@ -409,7 +409,8 @@ static void keep_device(const struct lane *lane, struct setup *setup)
     if (lane->session.kern == NULL) /* a study of a program opened none */
         return;
     setup->train.device = lane->session.device;
-    if (setup->train.threads == 0 || setup->train.threads == (int64_t)session_threads(&lane->session))
+    if (setup->train.threads == 0 ||
+        (lane->pool->hosts == NULL && setup->train.threads == (int64_t)session_threads(&lane->session)))
         setup->train.threads = lane->session.threads; /* its share of the cores, as it was opened */
 }
 

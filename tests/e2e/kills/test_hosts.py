@@ -78,7 +78,7 @@ def test_nodes_find_each_other_in_the_store(folder):
     kill(tap.children(other.pid)[0])  # the part of a trial: the trial is queued again, and continues with a new one
     wait_for(lambda: rows(store, "SELECT 1 FROM trial WHERE attempt = 2"))
     wait_for(lambda: tap.n_done(store) == 2)
-    equal(len({t["env_steps"] for t in show(store)["trials"]}), 1)
+    equal(len({(t["env_steps"], t["device"]) for t in show(store)["trials"]}), 1)  # with the same threads too
     assert "ranks 1 to 1 of 2" in (folder / "join.log").read_text()
     for process in (other, lead):
         end(process, signal.SIGTERM, code=130)
