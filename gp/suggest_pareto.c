@@ -45,32 +45,36 @@ static bool in_design_phase(const struct suggester *s, const struct gp_history *
 #define STARTS                                                                                                         \
     3 /* five of ten taught no more, and cost more where the other game misleads (bench/notes/controller.md) */
 
-static bool is_start(const struct space *space, const struct gp_history *history, const double *x)
+/* Which start x is; n_starts: none. */
+static size_t start_at(const struct space *space, const struct gp_history *history, const double *x)
 {
     double start[SPACE_MAX_DIM];
-    for (size_t i = 0; i < history->n_starts; i++) {
-        memcpy(start, history->starts + i * space->dim, space->dim * sizeof *start);
+    size_t at = 0;
+    for (; at < history->n_starts; at++) {
+        memcpy(start, history->starts + at * space->dim, space->dim * sizeof *start);
         space_snap(space, start);
         if (memcmp(start, x, space->dim * sizeof *x) == 0)
-            return true;
+            break;
     }
-    return false;
+    return at;
 }
 
-/* Has a start that was run failed, or done no better than one of the design at no more cost? What is good there is not
- * good here then, and further starts would cost the design more of its points. */
+/* Has a start that was run failed, or done no better than one of the design at no more cost (the first, which has the
+ * other game's highest score: at any cost)? What is good there is not good here then, and further starts would cost the
+ * design more of its points. */
 static bool starts_mislead(const struct suggester *s, const struct gp_history *history)
 {
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_trial *start = &history->trials[i];
-        if (start->is_branch || !is_start(&s->space, history, start->x))
+        size_t at = start_at(&s->space, history, start->x);
+        if (start->is_branch || at == history->n_starts)
             continue;
         if (start->state == GP_TRIAL_FAILED)
             return true;
         for (size_t j = 0; j < history->n && start->state == GP_TRIAL_DONE; j++) {
             const struct gp_trial *t = &history->trials[j];
-            if (t->state == GP_TRIAL_DONE && !t->is_branch && t->score >= start->score && t->cost <= start->cost &&
-                !is_start(&s->space, history, t->x))
+            if (t->state == GP_TRIAL_DONE && !t->is_branch && t->score >= start->score &&
+                (at == 0 || t->cost <= start->cost) && start_at(&s->space, history, t->x) == history->n_starts)
                 return true;
         }
     }

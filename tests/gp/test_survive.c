@@ -254,21 +254,21 @@ TEST(another_game_is_a_start)
             assert_memory_equal(s.x, starts[i - 1], sizeof starts[0]);
         else if (i < 8)
             assert_memory_equal(s.x, plain.x, sizeof starts[0]);
-        put(i, s.x, 3, GP_TRIAL_DONE, s.x[0], exp(s.x[1]));
+        put(i, s.x, 3, GP_TRIAL_DONE, is_start ? 2.0 - 0.1 * (double)i : s.x[0], exp(s.x[1]));
     }
     history.n = 1;
     put(0, starts[0], 3, GP_TRIAL_DONE, 1.0, 1.0); /* the start's own config: it is not run twice */
     assert_string_equal(must(&space, history, 1).origin, "sobol");
 }
 
-/* A front of two points takes two turns; one that is beaten at no more cost, or fails, takes no second. */
+/* The first start has to be better than the design, later ones than what costs no more there; one that is not, or
+ * fails, is the last. A front of two points takes two turns. */
 TEST(starts_that_mislead_end)
 {
     struct space space = unit_space(3);
-    double starts[2][3] = {{0.9, 0.9, 0.9}, {0.2, 0.2, 0.2}}, plain[3] = {0.5, 0.4, 0.3};
-    struct gp_history history = {.trials = trials, .n_starts = 2, .starts = &starts[0][0]};
+    double starts[3][3] = {{0.9, 0.9, 0.9}, {0.2, 0.2, 0.2}, {0.1, 0.7, 0.4}}, plain[3] = {0.5, 0.4, 0.3};
+    struct gp_history history = {.trials = trials, .n = 1, .n_starts = 2, .starts = &starts[0][0]};
     put(0, plain, 3, GP_TRIAL_DONE, 1.0, 1.0);
-    history.n = 1;
     assert_memory_equal(must(&space, history, 1).x, starts[0], sizeof starts[0]);
     history.n = 2;
     put(1, starts[0], 3, GP_TRIAL_DONE, 2.0, 4.0); /* better, and it cost more */
@@ -276,12 +276,18 @@ TEST(starts_that_mislead_end)
     assert_string_equal(must(&space, history, 5).origin, "sobol"); /* there are no more */
     put(1, starts[0], 3, GP_TRIAL_PENDING, 0.0, 0.0);
     assert_string_equal(must(&space, history, 3).origin, "from");
-    put(1, starts[0], 3, GP_TRIAL_DONE, 0.5, 4.0);
-    assert_string_equal(must(&space, history, 3).origin, "sobol");
-    put(1, starts[0], 3, GP_TRIAL_DONE, 0.5, 0.9); /* worse, and it cost less */
-    assert_string_equal(must(&space, history, 3).origin, "from");
+    for (size_t k = 0; k < 2; k++) {
+        put(1, starts[0], 3, GP_TRIAL_DONE, 0.5, k == 0 ? 4.0 : 0.9); /* worse, also where it cost less */
+        assert_string_equal(must(&space, history, 3).origin, "sobol");
+    }
     put(1, starts[0], 3, GP_TRIAL_FAILED, NAN, NAN);
     assert_string_equal(must(&space, history, 3).origin, "sobol");
+    history.n = history.n_starts = 3;
+    put(1, starts[0], 3, GP_TRIAL_DONE, 2.0, 4.0);
+    put(2, starts[1], 3, GP_TRIAL_DONE, 0.5, 0.9);
+    assert_memory_equal(must(&space, history, 5).x, starts[2], sizeof starts[2]);
+    put(2, starts[1], 3, GP_TRIAL_DONE, 0.5, 1.0);
+    assert_string_equal(must(&space, history, 5).origin, "sobol");
 }
 
 /* A study teaches when it predicts own runs better than they predict one another. With one that says the opposite, or
