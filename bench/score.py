@@ -48,6 +48,7 @@ SEARCHED = {  # by tune: distribution, min, max
 }
 PERF = 0.95
 EPISODES = 10000
+EVAL_STEPS = 1000000  # of an agent, which plays ten episodes after each other: none is cut off
 CANDIDATES = 8  # that are trained again, at most
 PROMISING = 0.93  # the score that a candidate's sweep expects of it
 FEW_SEEDS = 3
@@ -65,9 +66,9 @@ def bench_file(*names):
 def run_seed(arguments, config, seed):
     begin = time.monotonic()
     run = measure.run_json([arguments.trawl, "train", config, "--quiet", "--json", "--train.seed", str(seed),
-                            "--train.eval_episodes", str(EPISODES)])
+                            "--train.eval_episodes", str(EPISODES), "--train.eval_max_steps", str(EVAL_STEPS)])
     whole_s = time.monotonic() - begin
-    row = {"seed": seed, "trained_s": run["start_s"] + run["cost_s"], "process_s": whole_s - run["eval_s"],
+    row = {"seed": seed, "trained_s": run["start_s"] + run["cost_s"], "ended_s": whole_s - run["eval_s"],
            "start_s": run["start_s"], "cost_s": run["cost_s"], "first_s": run["first_s"], "recording_s": run["recording_s"],
            "eval_s": run["eval_s"], "perf": run["perf"], "env_steps": run["env_steps"], "device": run["device"]}
     return row | {f"{part}_s": run["start"].get(f"{part}_s") for part in PARTS}
@@ -96,7 +97,7 @@ def measure_cases(arguments):
         met = met and good
         print(f"| {case} | {runs[0]['env_steps'] / 1e6:.3g} M | {spread_text(column['trained_s'], 2)} | {CASES[case]:g} | "
               f"{statistics.median(column['start_s']):.2f} | {statistics.median(column['cost_s']):.2f} | "
-              f"{spread_text(column['process_s'], 2)} | {spread_text(column['perf'], 3)} | "
+              f"{spread_text(column['ended_s'], 2)} | {spread_text(column['perf'], 3)} | "
               f"{spread_text([run['s'] for run in warm], 2) if warm else ''} | {'yes' if good else '**no**'} |", flush=True)
         rows += [{"case": case, "how": "process", **run} for run in runs]
         rows += [{"case": case, "how": "warm", "seed": run["seed"], "cost_s": run["s"], "perf": run["perf"],
