@@ -55,7 +55,7 @@
     ONE(minibatch_stats)                                                                                               \
     ONE(grad_norm)                                                                                                     \
     ONE(adam)                                                                                                          \
-    ONE(muon)                                                                                                          \
+    ACT(muon)                                                                                                          \
     ONE(optimiser_tick)                                                                                                \
     ONE(exchange)                                                                                                      \
     ONE(zero)                                                                                                          \

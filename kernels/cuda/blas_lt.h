@@ -19,7 +19,8 @@
     F(MatmulDescSetAttribute)                                                                                          \
     F(MatmulPreferenceInit_internal)                                                                                   \
     F(MatmulPreferenceSetAttribute)                                                                                    \
-    F(MatrixLayoutInit_internal)
+    F(MatrixLayoutInit_internal)                                                                                       \
+    F(MatrixLayoutSetAttribute)
 
 struct blas_lt {
     cublasLtHandle_t handle;

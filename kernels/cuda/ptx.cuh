@@ -53,6 +53,15 @@ __device__ static inline void ptx_load_blocks(uint32_t *x, uint32_t at)
                  : "memory");
 }
 
+/* The transposes of four blocks. */
+__device__ static inline void ptx_load_blocks_turned(uint32_t *x, uint32_t at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(at)
+                 : "memory");
+}
+
 /* The transposes of two bf16 blocks, to rows that begin at the addresses of lanes 0-7, 8-15. */
 __device__ static inline void ptx_store_transposed(uint32_t at, uint32_t y0, uint32_t y1)
 {
@@ -202,6 +211,12 @@ __device__ static inline float4 ptx_cluster_load(uint32_t at)
                  : "r"(at)
                  : "memory");
     return x;
+}
+
+__device__ static inline void ptx_cluster_store(uint32_t at, uint4 x)
+{
+    asm volatile("st.shared::cluster.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                 : "memory");
 }
 
 __device__ static inline double ptx_cluster_load_f64(uint32_t at)

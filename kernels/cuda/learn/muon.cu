@@ -3,9 +3,14 @@
  * The rows of X (R, C) are shared out. A step: each block's part of S = X^T X; the parts are added up, each block a
  * slice, and the sums are handed to all; then X <- a X + b Y + c Y S with Y = X S, of the block's own rows, needs no
  * one else. Of S only 32 x 32 blocks on and above the diagonal are computed and sent, the others are their mirror
- * images. Invariant: parts are added in the order of blocks and each tile by one warp, so the bytes do not depend on
+ * images.
+ * In bf16 S and P = b S + c S S are bf16, each block has all of P, and X <- a X + X P with X kept in f32 and rounded for
+ * the products: a sixth of the instructions, and half the bytes between blocks.
+ * Invariant: parts are added in the order of blocks and each tile by one warp, so the bytes do not depend on
  * timing. */
 #include "kernels/cuda/learn/muon.h"
+
+#include "kernels/cuda/nets/mma.cuh"
 
 #define CLUSTER 8
 #define BLOCK 512
@@ -25,21 +30,17 @@ struct muon_job {
     float *sums[KERN_MAX_TENSORS]; /* of matrices, in scratch */
 };
 
-static __host__ __device__ uint32_t round_up(uint32_t n, uint32_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 static __host__ __device__ uint32_t part_rows(const struct muon_item *t)
 {
-    return round_up((t->R + t->parts - 1) / t->parts, MUON_TILE);
+    return muon_round_up((t->R + t->parts - 1) / t->parts, MUON_TILE);
 }
 
-static size_t shared_bytes(const struct muon_item *t)
+/* f32: x, y and s of struct part; bf16: x, both xb, yb and sb. */
+static size_t shared_bytes(const struct muon_item *t, bool is_bf16)
 {
-    uint32_t cp = round_up(t->C, COLS);
-    uint32_t rows = part_rows(t), most = rows > cp ? rows : cp;
-    return (size_t)(rows + most + cp) * LD(cp) * sizeof(float);
+    size_t cp = muon_round_up(t->C, COLS), rows = part_rows(t), most = rows > cp ? rows : cp;
+    size_t numbers = is_bf16 ? 2 * rows + cp : rows + most + cp; /* of four bytes */
+    return numbers * LD(cp) * sizeof(float);
 }
 
 /* ---- a matrix ---- */
@@ -51,6 +52,9 @@ struct part {
     float *y; /* (rows, ld) Y; or (cp, ld), the block's part of S */
     float *s; /* (cp, ld) */
     float *sums; /* (cp, cp) in global memory: S on its way to all blocks */
+    bf16 *xb[2]; /* (rows, ld) x as it was rounded, and as it will be */
+    bf16 *yb; /* (cp, ld) the block's part of S, then P */
+    bf16 *sb; /* (cp, ld) */
 };
 
 /* u of the block's rows into x, 0 where padded; returns the thread's sum of squares. */
@@ -101,17 +105,6 @@ static __device__ __forceinline__ void tile_store(const struct muon_tile<NT> *c,
     }
 }
 
-/* Block i of the upper triangle of (across, across) blocks, row by row. */
-static __device__ __forceinline__ void triangle(uint32_t i, uint32_t across, uint32_t *row, uint32_t *col)
-{
-    uint32_t r = 0;
-
-    while (i >= across - r)
-        i -= across - r++;
-    *row = r;
-    *col = r + i;
-}
-
 /* to (cp, ld) = x^T x of the block's rows, on and above the diagonal */
 static __device__ void part_gram(const struct part *p, float *to)
 {
@@ -120,7 +113,7 @@ static __device__ void part_gram(const struct part *p, float *to)
     for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
         uint32_t row, col;
         struct muon_tile<NT> c;
-        triangle(i / 2, across, &row, &col);
+        muon_triangle(i / 2, across, &row, &col);
         row = row * COLS + i % 2 * MUON_TILE, col *= COLS;
         muon_tile_zero(&c);
         muon_cols<NT>(&c, p->x + row, p->x + col, (int)p->ld, (int)p->rows);
@@ -138,7 +131,7 @@ static __device__ void part_share_sum(const struct part *p)
     for (uint32_t i = p->rank * each + threadIdx.x; i < end; i += BLOCK) {
         uint32_t row, col;
         float4 in[CLUSTER], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        triangle(i / (COLS * COLS / 4), across, &row, &col);
+        muon_triangle(i / (COLS * COLS / 4), across, &row, &col);
         row = row * COLS + i % (COLS * COLS / 4) / (COLS / 4), col = col * COLS + i % (COLS / 4) * 4;
 #pragma unroll
         for (uint32_t r = 0; r < CLUSTER; r++)
@@ -158,7 +151,7 @@ static __device__ void part_take_sum(const struct part *p)
 #pragma unroll 5
     for (uint32_t i = threadIdx.x; i < all; i += BLOCK) {
         uint32_t row, col;
-        triangle(i / (COLS * COLS / 4), across, &row, &col);
+        muon_triangle(i / (COLS * COLS / 4), across, &row, &col);
         bool mirrored = row != col;
         row = row * COLS + i % (COLS * COLS / 4) / (COLS / 4), col = col * COLS + i % (COLS / 4) * 4;
         float4 x = __ldcg((const float4 *)&p->sums[row * p->cp + col]);
@@ -219,7 +212,7 @@ static __device__ void part_second(const struct part *p, const float *coef)
 }
 
 /* x of all blocks divided by its norm */
-static __device__ void part_normalise(const struct part *p, double sum)
+template <typename T> static __device__ void part_normalise(const struct part *p, double sum)
 {
     __shared__ double scratch[WARPS], mine;
     float inv;
@@ -234,15 +227,17 @@ static __device__ void part_normalise(const struct part *p, double sum)
             sum += ptx_cluster_load_f64(ptx_cluster_at(&mine, r));
     }
     inv = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
-    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK)
-        p->x[i / p->cp * p->ld + i % p->cp] *= inv;
+    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
+        uint32_t at = i / p->cp * p->ld + i % p->cp;
+        p->x[at] *= inv;
+        if (sizeof(T) == 2)
+            p->xb[0][at] = __float2bfloat16(p->x[at]);
+    }
     __syncthreads();
 }
 
-[[maybe_unused]] static __device__ void muon_matrix(const struct part *p, const struct muon_step *s,
-                                                    const struct muon_item *t)
+static __device__ void part_iterate(const struct part *p)
 {
-    part_normalise(p, part_load(p, s, t));
     for (int i = 0; i < MUON_STEPS; i++) {
         if (p->parts > 1) {
             part_gram(p, p->y);
@@ -261,6 +256,224 @@ static __device__ void part_normalise(const struct part *p, double sum)
         part_second(p, muon_coef[i]);
         __syncthreads();
     }
+}
+
+/* ---- a matrix in bf16 ---- */
+
+#define UNITS (COLS * COLS / 8) /* of 16 bytes, in a block of S */
+
+/* c (16 MT, 32) += a b^T: both lie with their K numbers k side by side. */
+template <int MT>
+static __device__ __forceinline__ void half_rows(float (&c)[MT][NT][4], const bf16 *a, const bf16 *b, uint32_t ld,
+                                                 uint32_t K)
+{
+    uint32_t lane = threadIdx.x % CUDA_WARP, a_at = ptx_shared(a) + 2 * (lane % 16 * ld + lane / 16 * 8),
+             b_at = ptx_shared(b) + 2 * ((lane / 16 * 8 + lane % 8) * ld + lane / 8 % 2 * 8);
+
+    for (uint32_t k = 0; k < K; k += 16) {
+        uint32_t av[MT][4], bv[NT / 2][4];
+#pragma unroll
+        for (uint32_t m = 0; m < MT; m++)
+            ptx_load_blocks(av[m], a_at + 2 * (m * 16 * ld + k));
+#pragma unroll
+        for (uint32_t n = 0; n < NT / 2; n++)
+            ptx_load_blocks(bv[n], b_at + 2 * (n * 16 * ld + k));
+#pragma unroll
+        for (int m = 0; m < MT; m++)
+#pragma unroll
+            for (int n = 0; n < NT; n++)
+                ptx_mma_bf16(c[m][n], av[m][0], av[m][1], av[m][2], av[m][3], bv[n / 2][n % 2 * 2],
+                             bv[n / 2][n % 2 * 2 + 1]);
+    }
+}
+
+/* c (32, 32) += a^T b, with a and b 32 columns of a matrix of K rows. */
+static __device__ __forceinline__ void half_cols(float (&c)[2][NT][4], const bf16 *a, const bf16 *b, uint32_t ld,
+                                                 uint32_t K)
+{
+    uint32_t lane = threadIdx.x % CUDA_WARP,
+             a_at = ptx_shared(a) + 2 * ((lane % 8 + lane / 16 * 8) * ld + lane / 8 % 2 * 8),
+             b_at = ptx_shared(b) + 2 * ((lane % 8 + lane / 8 % 2 * 8) * ld + lane / 16 * 8);
+
+    for (uint32_t k = 0; k < K; k += 16) {
+        uint32_t av[2][4], bv[2][4];
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++) {
+            ptx_load_blocks_turned(av[i], a_at + 2 * (k * ld + i * 16));
+            ptx_load_blocks_turned(bv[i], b_at + 2 * (k * ld + i * 16));
+        }
+#pragma unroll
+        for (int m = 0; m < 2; m++)
+#pragma unroll
+            for (int n = 0; n < NT; n++)
+                ptx_mma_bf16(c[m][n], av[m][0], av[m][1], av[m][2], av[m][3], bv[n / 2][n % 2 * 2],
+                             bv[n / 2][n % 2 * 2 + 1]);
+    }
+}
+
+/* A tile of a symmetric matrix at (row, col) of to, and perhaps its mirror image. */
+static __device__ __forceinline__ void half_store(const float (&c)[2][NT][4], bf16 *to, uint32_t ld, uint32_t row,
+                                                  uint32_t col, bool mirrored)
+{
+    uint32_t lane = threadIdx.x % CUDA_WARP, g = lane / 4, t = lane % 4;
+
+#pragma unroll
+    for (uint32_t m = 0; m < 2; m++)
+#pragma unroll
+        for (uint32_t n = 0; n < NT; n++) {
+            uint32_t upper = mma_pack(c[m][n][0], c[m][n][1]), lower = mma_pack(c[m][n][2], c[m][n][3]);
+            uint32_t r = row + 16 * m, q = col + 8 * n;
+            *(uint32_t *)&to[(r + g) * ld + q + 2 * t] = upper;
+            *(uint32_t *)&to[(r + 8 + g) * ld + q + 2 * t] = lower;
+            if (mirrored)
+                ptx_store_transposed(ptx_shared(&to[(q + lane % 8) * ld + r + lane / 8 % 2 * 8]), upper, lower);
+        }
+}
+
+/* to = x^T x of the block's rows: on and above the diagonal, or all of it. */
+static __device__ void half_gram(const struct part *p, const bf16 *x, bf16 *to, bool all)
+{
+    uint32_t across = p->cp / COLS, n_tiles = across * (across + 1) / 2;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t row, col;
+        float c[2][NT][4] = {};
+        muon_triangle(i, across, &row, &col);
+        half_cols(c, x + row * COLS, x + col * COLS, p->ld, p->rows);
+        half_store(c, to, p->ld, row * COLS, col * COLS, all && row != col);
+    }
+}
+
+/* Adds a slice of every block's part of S up and gives the sums to every block. */
+static __device__ void half_share(const struct part *p)
+{
+    uint32_t across = p->cp / COLS, n_units = across * (across + 1) / 2 * UNITS;
+    uint32_t each = (n_units + p->parts - 1) / p->parts;
+    uint32_t end = (p->rank + 1) * each < n_units ? (p->rank + 1) * each : n_units;
+
+    for (uint32_t i = p->rank * each + threadIdx.x; i < end; i += BLOCK) {
+        uint32_t row, col;
+        float4 in[CLUSTER];
+        float sum[8] = {0};
+        muon_triangle(i / UNITS, across, &row, &col);
+        uint32_t at = (row * COLS + i % UNITS / (COLS / 8)) * p->ld + col * COLS + i % (COLS / 8) * 8;
+#pragma unroll
+        for (uint32_t r = 0; r < CLUSTER; r++)
+            in[r] = ptx_cluster_load(ptx_cluster_at(p->yb + at, r));
+#pragma unroll
+        for (uint32_t r = 0; r < CLUSTER; r++) {
+            const float pair[4] = {in[r].x, in[r].y, in[r].z, in[r].w};
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                sum[2 * j] += mma_low(__float_as_uint(pair[j]));
+                sum[2 * j + 1] += mma_high(__float_as_uint(pair[j]));
+            }
+        }
+        uint4 out = make_uint4(mma_pack(sum[0], sum[1]), mma_pack(sum[2], sum[3]), mma_pack(sum[4], sum[5]),
+                               mma_pack(sum[6], sum[7]));
+#pragma unroll
+        for (uint32_t r = 0; r < CLUSTER; r++)
+            ptx_cluster_store(ptx_cluster_at(p->sb + at, r), out);
+    }
+}
+
+/* S below the diagonal. */
+static __device__ void half_mirror(const struct part *p)
+{
+    const uint32_t pairs = COLS / 8 * (COLS / 16); /* of 8 x 8 numbers, one above the other, in a block */
+    uint32_t across = p->cp / COLS, n = across * (across - 1) / 2 * pairs;
+    uint32_t lane = threadIdx.x % CUDA_WARP, g = lane / 4, t = lane % 4;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n; i += WARPS) {
+        uint32_t row, col;
+        muon_triangle(i / pairs, across - 1, &row, &col);
+        row = row * COLS + i % pairs / (COLS / 8) * 16, col = (col + 1) * COLS + i % (COLS / 8) * 8;
+        ptx_store_transposed(ptx_shared(&p->sb[(col + lane % 8) * p->ld + row + lane / 8 % 2 * 8]),
+                             *(const uint32_t *)&p->sb[(row + g) * p->ld + col + 2 * t],
+                             *(const uint32_t *)&p->sb[(row + 8 + g) * p->ld + col + 2 * t]);
+    }
+}
+
+/* yb = P = b S + c S S */
+static __device__ void half_poly(const struct part *p, const float *coef)
+{
+    uint32_t across = p->cp / COLS, n_tiles = across * (across + 1) / 2;
+    uint32_t g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t row, col;
+        float c[2][NT][4] = {};
+        muon_triangle(i, across, &row, &col);
+        row *= COLS, col *= COLS;
+        half_rows<2>(c, p->sb + row * p->ld, p->sb + col * p->ld, p->ld, p->cp);
+#pragma unroll
+        for (uint32_t m = 0; m < 2; m++)
+#pragma unroll
+            for (uint32_t n = 0; n < NT; n++)
+#pragma unroll
+                for (uint32_t half = 0; half < 2; half++) {
+                    uint32_t at = (row + 16 * m + 8 * half + g) * p->ld + col + 8 * n + 2 * t;
+                    uint32_t s = *(const uint32_t *)&p->sb[at];
+                    c[m][n][2 * half] = coef[1] * mma_low(s) + coef[2] * c[m][n][2 * half];
+                    c[m][n][2 * half + 1] = coef[1] * mma_high(s) + coef[2] * c[m][n][2 * half + 1];
+                }
+        half_store(c, p->yb, p->ld, row, col, row != col);
+    }
+}
+
+/* x <- a x + x P */
+static __device__ void half_apply(const struct part *p, const bf16 *x, bf16 *next, float a)
+{
+    uint32_t across = p->cp / COLS, n_tiles = p->rows / MUON_TILE * across;
+    uint32_t g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t m0 = i / across * MUON_TILE, n0 = i % across * COLS;
+        float c[1][NT][4] = {};
+        half_rows<1>(c, x + m0 * p->ld, p->yb + n0 * p->ld, p->ld, p->cp);
+#pragma unroll
+        for (uint32_t n = 0; n < NT; n++)
+#pragma unroll
+            for (uint32_t half = 0; half < 2; half++) {
+                uint32_t at = (m0 + g + 8 * half) * p->ld + n0 + n * 8 + 2 * t;
+                float2 v = *(const float2 *)(p->x + at);
+                v.x = a * v.x + c[0][n][2 * half], v.y = a * v.y + c[0][n][2 * half + 1];
+                *(float2 *)(p->x + at) = v;
+                *(uint32_t *)&next[at] = mma_pack(v.x, v.y);
+            }
+    }
+}
+
+static __device__ void half_iterate(const struct part *p)
+{
+    for (int i = 0; i < MUON_STEPS; i++) {
+        const bf16 *x = p->xb[i % 2];
+        if (p->parts > 1) {
+            half_gram(p, x, p->yb, false);
+            ptx_cluster_sync();
+            half_share(p);
+            ptx_cluster_sync();
+            half_mirror(p);
+        } else {
+            half_gram(p, x, p->sb, true);
+        }
+        __syncthreads();
+        half_poly(p, muon_coef[i]);
+        __syncthreads();
+        half_apply(p, x, p->xb[(i + 1) % 2], muon_coef[i][0]);
+        __syncthreads();
+    }
+}
+
+template <typename T>
+[[maybe_unused]] static __device__ void muon_matrix(const struct part *p, const struct muon_step *s,
+                                                    const struct muon_item *t)
+{
+    part_normalise<T>(p, part_load(p, s, t));
+    if (sizeof(T) == 2)
+        half_iterate(p);
+    else
+        part_iterate(p);
     part_store(p, s, t);
 }
 
@@ -282,6 +495,7 @@ static __device__ void muon_vector(const struct muon_step *s, const struct muon_
 #endif
 
 /* Without clusters only the vectors are done here. */
+template <typename T>
 static __global__ void CLUSTERED __launch_bounds__(BLOCK, 1) muon_k(const __grid_constant__ struct muon_job job)
 {
     uint32_t at = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER;
@@ -303,23 +517,27 @@ static __global__ void CLUSTERED __launch_bounds__(BLOCK, 1) muon_k(const __grid
     p.rank = rank, p.parts = t->parts;
     p.rows = part_rows(t);
     p.r0 = rank * p.rows;
-    p.cp = round_up(t->C, COLS);
+    p.cp = muon_round_up(t->C, COLS);
     p.ld = LD(p.cp);
     p.x = (float *)shared;
     p.y = p.x + p.rows * p.ld;
     p.s = p.y + (p.rows > p.cp ? p.rows : p.cp) * p.ld;
     p.sums = job.sums[at];
-    muon_matrix(&p, &job.step, t);
+    p.xb[0] = (bf16 *)p.y; /* in place of y and s */
+    p.xb[1] = p.xb[0] + p.rows * p.ld;
+    p.yb = p.xb[1] + p.rows * p.ld;
+    p.sb = p.yb + p.cp * p.ld;
+    muon_matrix<T>(&p, &job.step, t);
 #endif
 }
 
-static bool fits(const struct cuda *cuda, const struct muon_item *t)
+static bool fits(const struct cuda *cuda, const struct muon_item *t, bool is_bf16)
 {
-    return cuda->has_clusters && shared_bytes(t) + SHARED_OTHER <= cuda->shared_max;
+    return cuda->has_clusters && shared_bytes(t, is_bf16) + SHARED_OTHER <= cuda->shared_max;
 }
 
 /* In tall form, with the number of blocks for it; false: it does not fit. */
-static bool muon_item_set(const struct cuda *cuda, struct muon_item *item, const struct kern_tensor *t)
+static bool muon_item_set(const struct cuda *cuda, struct muon_item *item, const struct kern_tensor *t, bool is_bf16)
 {
     item->offset = t->offset;
     item->rows = (uint32_t)t->rows, item->cols = (uint32_t)t->cols;
@@ -327,15 +545,16 @@ static bool muon_item_set(const struct cuda *cuda, struct muon_item *item, const
     item->C = item->rows > item->cols ? item->cols : item->rows;
     if (t->rows * t->cols <= ALONE) {
         item->parts = 1;
-        if (fits(cuda, item))
+        if (fits(cuda, item, is_bf16))
             return true;
     }
     item->parts = CLUSTER;
-    return fits(cuda, item);
+    return fits(cuda, item, is_bf16);
 }
 
-void cuda_muon(struct kern *k, const struct kern_optimiser *o)
+template <typename T> static void muon(struct kern *k, const struct kern_optimiser *o)
 {
+    const bool is_bf16 = sizeof(T) == 2;
     const struct kern_tensor *tensors = o->tensors;
     struct muon_job job = {};
     struct muon_item large[KERN_MAX_TENSORS];
@@ -348,11 +567,11 @@ void cuda_muon(struct kern *k, const struct kern_optimiser *o)
         struct muon_item item = {};
         if (!tensors[i].is_matrix)
             continue;
-        if (muon_item_set(cuda_of(k), &item, &tensors[i])) {
-            size_t need = shared_bytes(&item);
+        if (muon_item_set(cuda_of(k), &item, &tensors[i], is_bf16)) {
+            size_t need = shared_bytes(&item, is_bf16);
             bytes = need > bytes ? need : bytes;
             job.sums[job.n_items] = scratch;
-            scratch += (size_t)round_up(item.C, COLS) * round_up(item.C, COLS);
+            scratch += (size_t)muon_round_up(item.C, COLS) * muon_round_up(item.C, COLS);
             job.item[job.n_items++] = item;
         } else {
             large[n_large++] = item;
@@ -367,10 +586,12 @@ void cuda_muon(struct kern *k, const struct kern_optimiser *o)
         }
     grid = CLUSTER * (job.n_matrices + (job.n_items > job.n_matrices));
     if (grid > 0) {
-        cuda_kernel_prepare(k, (const void *)muon_k, "muon");
-        muon_k<<<grid, BLOCK, bytes, cuda_of(k)->stream>>>(job);
+        cuda_kernel_prepare(k, (const void *)muon_k<T>, "muon");
+        muon_k<T><<<grid, BLOCK, bytes, cuda_of(k)->stream>>>(job);
         cuda_launched(k, "muon");
     }
     if (n_large > 0)
-        cuda_muon_large(k, &job.step, large, n_large, scratch);
+        cuda_muon_large(k, &job.step, large, n_large, scratch, is_bf16);
 }
+
+CUDA_ACT_OP(muon, kern_optimiser)

@@ -12,10 +12,12 @@
 #define MUON_STEPS 5
 #define MUON_TILE 16 /* rows of a warp's tile; its columns are 8 NT */
 
-static __constant__ float muon_coef[MUON_STEPS][3] = {
-    {4.0848f, -6.8946f, 2.9270f}, {3.9505f, -6.3029f, 2.6377f}, {3.7418f, -5.5913f, 2.3037f},
-    {2.8769f, -3.1427f, 1.2046f}, {2.8366f, -3.0525f, 1.2012f},
-};
+#define MUON_COEF                                                                                                      \
+    {                                                                                                                  \
+        {4.0848f, -6.8946f, 2.9270f}, {3.9505f, -6.3029f, 2.6377f}, {3.7418f, -5.5913f, 2.3037f},                      \
+            {2.8769f, -3.1427f, 1.2046f}, {2.8366f, -3.0525f, 1.2012f},                                                \
+    }
+static __constant__ float muon_coef[MUON_STEPS][3] = MUON_COEF;
 
 /* The vectors and matrices of one call, each where its numbers begin. */
 struct muon_step {
@@ -38,6 +40,22 @@ static __device__ __forceinline__ float muon_momentum(const struct muon_step *s,
     float g = s->g[at] * clip, m = mu * s->m[at] + g;
     s->m[at] = m;
     return g + mu * m;
+}
+
+static __host__ __device__ inline uint32_t muon_round_up(uint32_t n, uint32_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Block i of the upper triangle of (across, across) blocks, row by row. */
+static __device__ __forceinline__ void muon_triangle(uint32_t i, uint32_t across, uint32_t *row, uint32_t *col)
+{
+    uint32_t r = 0;
+
+    while (i >= across - r)
+        i -= across - r++;
+    *row = r;
+    *col = r + i;
 }
 
 /* Where element (r, c) of the tall form lies. */
@@ -127,6 +145,6 @@ static __device__ __forceinline__ void muon_cols(struct muon_tile<NT> *c, const 
 
 /* ---- muon_large.cu: matrices that do not fit into a cluster's shared memory ---- */
 void cuda_muon_large(struct kern *k, const struct muon_step *step, const struct muon_item *items, size_t n_items,
-                     float *scratch);
+                     float *scratch, bool is_bf16);
 
 #endif

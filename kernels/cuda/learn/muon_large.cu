@@ -1,9 +1,13 @@
-/* muon_large.cu - Muon for matrices too large for a cluster's shared memory: each step is three launches, each for
- * all matrices: S = X^T X, P = a I + b S + c S S, X' = X P, in tiles of 64 x 64.
+/* muon_large.cu - Muon for matrices too large for a cluster's shared memory.
+ * bf16: each step is three products by cuBLASLt, S = X^T X, P = b S + c S S, X' = a X + X P, for all neighbours of the
+ * same shape together.
+ * f32: each step is three launches, each for all matrices: S = X^T X, P = a I + b S + c S S, X' = X P, in tiles of 64 x 64.
  * S comes in SPLITS parts, each of some rows of X, so that there are enough tiles for all multiprocessors; the reader of S
  * adds them. Of S and P the tiles on and above the diagonal are computed and stored twice.
  * Scratch of a matrix, all padded to multiples of 64 (padding stays 0): X, X' (R, C), S (SPLITS, C, C), P (C, C). */
 #include "kernels/cuda/learn/muon.h"
+
+#include "kernels/cuda/nets/matmul.h"
 
 #define BLOCK 256
 #define TILE KERN_MUON_PAD
@@ -12,7 +16,7 @@
 #define LD_COLS (TILE + 8)
 #define SPLITS KERN_MUON_SPLITS
 #define NT 4
-#define INIT_BLOCKS 32 /* of one matrix */
+#define INIT_BLOCKS 128 /* of one matrix */
 
 /* Tiles [first, next matrix's first) of a launch are of one matrix. */
 struct large_item {
@@ -28,21 +32,20 @@ struct large_job {
     struct large_item item[KERN_MAX_TENSORS];
 };
 
-static __global__ void __launch_bounds__(BLOCK) large_init_k(const __grid_constant__ struct large_job job, double *sums)
+/* Momentum, and the sum of squares of u. */
+static __global__ void __launch_bounds__(BLOCK)
+    large_momentum_k(const __grid_constant__ struct large_job job, double *sums)
 {
     __shared__ double scratch[BLOCK / CUDA_WARP];
-    const struct large_item *it = &job.item[blockIdx.y];
-    const struct muon_item *t = &it->t;
+    const struct muon_item *t = &job.item[blockIdx.y].t;
     float clip, mu;
     double sum = 0.0;
 
     if (optim_is_off(job.step.norm, job.step.stats))
         return;
     clip = optim_clip(job.step.norm, job.step.hyper), mu = job.step.hyper->beta1;
-    for (uint32_t i = blockIdx.x * BLOCK + threadIdx.x; i < it->rp * it->cp; i += INIT_BLOCKS * BLOCK) {
-        uint32_t r = i / it->cp, c = i % it->cp;
-        float u = r < t->R && c < t->C ? muon_momentum(&job.step, muon_at(t, r, c), clip, mu) : 0.0f;
-        it->x[i] = u;
+    for (uint32_t i = blockIdx.x * BLOCK + threadIdx.x; i < t->R * t->C; i += INIT_BLOCKS * BLOCK) {
+        float u = muon_momentum(&job.step, t->offset + i, clip, mu);
         sum += (double)u * (double)u;
     }
     sum = num_block_sum(sum, scratch);
@@ -50,24 +53,33 @@ static __global__ void __launch_bounds__(BLOCK) large_init_k(const __grid_consta
         sums[blockIdx.y * INIT_BLOCKS + blockIdx.x] = sum;
 }
 
-/* 1 / |u|, in every thread; one warp is enough to read it */
-static __device__ float large_inverse(const double *sums)
+/* x = u / |u|, padded */
+template <typename T>
+static __global__ void __launch_bounds__(BLOCK) large_begin_k(const __grid_constant__ struct large_job job)
 {
-    double sum = num_warp_sum(threadIdx.x % CUDA_WARP < INIT_BLOCKS ? sums[threadIdx.x % CUDA_WARP] : 0.0);
-    return sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
-}
+    const struct large_item *it = &job.item[blockIdx.y];
+    const struct muon_item *t = &it->t;
+    const double *sums = job.sums + blockIdx.y * INIT_BLOCKS;
+    T *x = (T *)it->x;
+    float clip, mu, scale;
+    double sum = 0.0;
 
-/* Upper triangle, counted row by row: tile i of n_across lies at (m, n), m <= n. */
-static __device__ void triangle(uint32_t i, uint32_t n_across, uint32_t *m, uint32_t *n)
-{
-    uint32_t row = 0;
-
-    while (i >= n_across - row) {
-        i -= n_across - row;
-        row++;
+    if (optim_is_off(job.step.norm, job.step.stats))
+        return;
+    for (int i = (int)threadIdx.x % CUDA_WARP; i < INIT_BLOCKS; i += CUDA_WARP)
+        sum += sums[i];
+    sum = num_warp_sum(sum);
+    scale = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
+    clip = optim_clip(job.step.norm, job.step.hyper), mu = job.step.hyper->beta1;
+    for (uint32_t i = blockIdx.x * BLOCK + threadIdx.x; i < it->rp * it->cp; i += INIT_BLOCKS * BLOCK) {
+        uint32_t r = i / it->cp, c = i % it->cp;
+        float u = 0.0f;
+        if (r < t->R && c < t->C) {
+            size_t at = muon_at(t, r, c);
+            u = job.step.g[at] * clip + mu * job.step.m[at];
+        }
+        num_set(&x[i], u * scale);
     }
-    *m = row;
-    *n = row + i;
 }
 
 enum large_kind { GRAM, POLY, MULT };
@@ -161,7 +173,6 @@ static __global__ void __launch_bounds__(BLOCK, 2) large_tile_k(const __grid_con
         which++;
     const struct large_item *it = &job.item[which];
     uint32_t cp = it->cp, across = cp / TILE;
-    float scale = step == 0 && KIND != POLY ? large_inverse(job.sums + which * INIT_BLOCKS) : 1.0f;
     float *out;
     tile -= KIND == GRAM ? it->gram0 : KIND == POLY ? it->poly0 : it->mult0;
     to = cp;
@@ -171,13 +182,12 @@ static __global__ void __launch_bounds__(BLOCK, 2) large_tile_k(const __grid_con
         out = it->next;
     } else {
         uint32_t split = KIND == GRAM ? tile % SPLITS : 0, chunks = it->rp / CHUNK;
-        triangle(KIND == GRAM ? tile / SPLITS : tile, across, &m0, &n0);
+        muon_triangle(KIND == GRAM ? tile / SPLITS : tile, across, &m0, &n0);
         m0 *= TILE, n0 *= TILE;
         if (KIND == GRAM) {
             from = chunks * split / SPLITS * CHUNK, to = chunks * (split + 1) / SPLITS * CHUNK;
             s = (struct source){it->x + m0, it->x + n0, cp, 0};
             out = it->s + (size_t)split * cp * cp;
-            scale *= scale;
         } else {
             s = (struct source){it->s + (size_t)m0 * cp, it->s + (size_t)n0 * cp, cp, (size_t)cp * cp};
             out = it->p;
@@ -192,7 +202,7 @@ static __global__ void __launch_bounds__(BLOCK, 2) large_tile_k(const __grid_con
             uint32_t row = m0 + warp / 2 * MUON_TILE + g + i / 2 * 8,
                      col = n0 + warp % 2 * 8 * NT + n * 8 + 2 * t + i % 2;
             size_t at = (size_t)row * cp + col;
-            float v = (c.large[n][i] + c.small[n][i]) * scale;
+            float v = c.large[n][i] + c.small[n][i];
             if (KIND == POLY) {
                 float own = 0.0f;
                 for (int j = 0; j < SPLITS; j++)
@@ -205,9 +215,11 @@ static __global__ void __launch_bounds__(BLOCK, 2) large_tile_k(const __grid_con
         }
 }
 
+template <typename T>
 static __global__ void __launch_bounds__(BLOCK) large_apply_k(const __grid_constant__ struct large_job job)
 {
     const struct large_item *it = &job.item[blockIdx.y];
+    const T *x = (const T *)it->x;
     const struct muon_item *t = &it->t;
     const struct kern_hyper *h = job.step.hyper;
     float keep, rate;
@@ -219,7 +231,7 @@ static __global__ void __launch_bounds__(BLOCK) large_apply_k(const __grid_const
     for (uint32_t i = blockIdx.x * BLOCK + threadIdx.x; i < t->R * t->C; i += gridDim.x * BLOCK) {
         uint32_t r = i / t->C, c = i % t->C;
         size_t at = muon_at(t, r, c);
-        job.step.w[at] = job.step.w[at] * keep - rate * it->x[(size_t)r * it->cp + c];
+        job.step.w[at] = job.step.w[at] * keep - rate * num_f32(x[(size_t)r * it->cp + c]);
     }
 }
 
@@ -243,27 +255,75 @@ static void large_plan(struct large_job *job, const struct muon_item *items, siz
     }
 }
 
+/* The next X of items [from, to), which have one shape and lie side by side. */
+static void large_products(struct kern *k, const struct large_job *job, uint32_t from, uint32_t to, int step)
+{
+    static const float coef[MUON_STEPS][3] = MUON_COEF;
+    const struct large_item *it = &job->item[from];
+    struct cuda_matmul gram = {}, poly = {}, mult = {};
+
+    gram.in_bf16 = gram.out_bf16 = true;
+    gram.batch = to - from;
+    gram.stride = to - from > 1 ? 2 * (size_t)(it[1].p - it[0].p) : 0;
+    poly = mult = gram;
+    gram.a = gram.b = it->x, gram.c = it->s;
+    gram.a_t = true;
+    gram.m = gram.n = it->cp, gram.k = it->rp;
+    poly.a = poly.b = poly.add = it->s, poly.c = it->p;
+    poly.m = poly.n = poly.k = it->cp;
+    poly.alpha = coef[step][2], poly.beta = coef[step][1];
+    mult.a = mult.add = it->x, mult.b = it->p, mult.c = it->next;
+    mult.m = it->rp, mult.n = mult.k = it->cp;
+    mult.beta = coef[step][0];
+    cuda_matmul_run(k, &gram);
+    cuda_matmul_run(k, &poly);
+    cuda_matmul_run(k, &mult);
+}
+
+static void large_step(struct kern *k, const struct large_job *job, const uint32_t total[3], int step, bool is_bf16)
+{
+    cudaStream_t stream = cuda_of(k)->stream;
+
+    for (uint32_t from = 0, to; is_bf16 && from < job->n; from = to) {
+        for (to = from + 1;
+             to < job->n && job->item[to].rp == job->item[from].rp && job->item[to].cp == job->item[from].cp;)
+            to++;
+        large_products(k, job, from, to, step);
+    }
+    if (is_bf16)
+        return;
+    large_tile_k<GRAM><<<total[GRAM], BLOCK, 0, stream>>>(*job, step);
+    large_tile_k<POLY><<<total[POLY], BLOCK, 0, stream>>>(*job, step);
+    large_tile_k<MULT><<<total[MULT], BLOCK, 0, stream>>>(*job, step);
+}
+
 void cuda_muon_large(struct kern *k, const struct muon_step *step, const struct muon_item *items, size_t n_items,
-                     float *scratch)
+                     float *scratch, bool is_bf16)
 {
     struct cuda *cuda = cuda_of(k);
+    const dim3 grid(INIT_BLOCKS, (unsigned)n_items);
     struct large_job job = {};
     uint32_t total[3] = {0, 0, 0};
 
     job.step = *step;
     job.sums = (const double *)cuda->partials;
     large_plan(&job, items, n_items, scratch, total);
-    large_init_k<<<dim3(INIT_BLOCKS, (unsigned)n_items), BLOCK, 0, cuda->stream>>>(job, (double *)cuda->partials);
+    large_momentum_k<<<grid, BLOCK, 0, cuda->stream>>>(job, (double *)cuda->partials);
+    if (is_bf16)
+        large_begin_k<bf16><<<grid, BLOCK, 0, cuda->stream>>>(job);
+    else
+        large_begin_k<float><<<grid, BLOCK, 0, cuda->stream>>>(job);
     for (int i = 0; i < MUON_STEPS; i++) {
-        large_tile_k<GRAM><<<total[GRAM], BLOCK, 0, cuda->stream>>>(job, i);
-        large_tile_k<POLY><<<total[POLY], BLOCK, 0, cuda->stream>>>(job, i);
-        large_tile_k<MULT><<<total[MULT], BLOCK, 0, cuda->stream>>>(job, i);
+        large_step(k, &job, total, i, is_bf16);
         for (size_t j = 0; j < n_items; j++) {
             float *x = job.item[j].x;
             job.item[j].x = job.item[j].next;
             job.item[j].next = x;
         }
     }
-    large_apply_k<<<dim3(INIT_BLOCKS, (unsigned)n_items), BLOCK, 0, cuda->stream>>>(job);
+    if (is_bf16)
+        large_apply_k<bf16><<<grid, BLOCK, 0, cuda->stream>>>(job);
+    else
+        large_apply_k<float><<<grid, BLOCK, 0, cuda->stream>>>(job);
     cuda_launched(k, "muon of large matrices");
 }

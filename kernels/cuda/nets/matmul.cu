@@ -24,7 +24,8 @@ extern "C" {
 struct matmul_key {
     size_t m, n, k;
     uint32_t align; /* smallest alignment of any pointer, 1-256 bytes */
-    uint8_t a_t, b_t, bias, in_bf16, out_bf16, adds, pad[6];
+    uint8_t a_t, b_t, bias, in_bf16, out_bf16, adds, pad[2];
+    uint32_t batch; /* strides follow from the sizes */
 };
 
 /* What cuBLASLt chose; on disk as it is here. */
@@ -67,8 +68,9 @@ void cuda_matmuls_destroy(struct cuda_matmuls *m)
 /* ---- the plain kernel ---- */
 
 template <typename In, typename Out>
-static __global__ void plain_matmul_k(Out *c /* (m, n) */, const In *a, const In *b, const Out *bias, int m, int n,
-                                      int k, int a_row, int a_col, int b_row, int b_col, float beta)
+static __global__ void plain_matmul_k(Out *c /* (m, n) */, const In *a, const In *b, const Out *bias, const Out *old,
+                                      int m, int n, int k, int a_row, int a_col, int b_row, int b_col, float alpha,
+                                      float beta)
 {
     __shared__ float as[TILE][TILE + 1], bs[TILE][TILE + 1];
     int row0 = (int)blockIdx.x * TILE, col0 = (int)blockIdx.y * TILE, x = (int)threadIdx.x, y0 = (int)threadIdx.y;
@@ -94,9 +96,9 @@ static __global__ void plain_matmul_k(Out *c /* (m, n) */, const In *a, const In
         if (row >= m || col >= n)
             continue;
         Out *to = &c[(size_t)row * n + col];
-        float v = sum[i] + (bias != NULL ? num_f32(bias[col]) : 0.0f);
+        float v = alpha * sum[i] + (bias != NULL ? num_f32(bias[col]) : 0.0f);
         if (beta != 0.0f)
-            v += beta * num_f32(*to);
+            v += beta * num_f32(old[(size_t)row * n + col]);
         num_set(to, v);
     }
 }
@@ -107,9 +109,11 @@ template <typename In, typename Out> static void plain_matmul(struct kern *k, co
     int a_row = p->a_t ? 1 : (int)p->k, a_col = p->a_t ? (int)p->m : 1;
     int b_row = p->b_t ? 1 : (int)p->n, b_col = p->b_t ? (int)p->k : 1;
 
-    plain_matmul_k<In, Out><<<grid, dim3(TILE, TILE_Y), 0, cuda_of(k)->stream>>>(
-        (Out *)p->c, (const In *)p->a, (const In *)p->b, (const Out *)p->bias, (int)p->m, (int)p->n, (int)p->k, a_row,
-        a_col, b_row, b_col, p->beta);
+    for (size_t at = 0, i = 0; i == 0 || i < p->batch; i++, at += p->stride)
+        plain_matmul_k<In, Out><<<grid, dim3(TILE, TILE_Y), 0, cuda_of(k)->stream>>>(
+            (Out *)p->c + at, (const In *)p->a + at, (const In *)p->b + at, (const Out *)p->bias,
+            (const Out *)(p->add != NULL ? p->add : p->c) + at, (int)p->m, (int)p->n, (int)p->k, a_row, a_col, b_row,
+            b_col, p->alpha != 0.0f ? p->alpha : 1.0f, p->beta);
     cuda_launched(k, "plain_matmul");
 }
 
@@ -134,19 +138,31 @@ static struct matmul_key matmul_key_of(const struct cuda_matmul *p)
 
     if (p->bias != NULL)
         align |= alignment(p->bias);
+    if (p->add != NULL)
+        align |= alignment(p->add);
     memset(&key, 0, sizeof key); /* compared as bytes */
     key.m = p->m, key.n = p->n, key.k = p->k;
     key.align = align & (~align + 1);
     key.a_t = p->a_t, key.b_t = p->b_t, key.bias = p->bias != NULL;
     key.in_bf16 = p->in_bf16, key.out_bf16 = p->out_bf16, key.adds = p->beta != 0.0f;
+    key.batch = (uint32_t)p->batch;
     return key;
 }
 
 static cublasStatus_t layout_set(const struct blas_lt *lt, cublasLtMatrixLayoutOpaque_t *layout, bool is_bf16,
-                                 size_t rows, size_t cols)
+                                 size_t rows, size_t cols, const struct cuda_matmul *p)
 {
-    return lt->MatrixLayoutInit_internal(layout, sizeof *layout, is_bf16 ? CUDA_R_16BF : CUDA_R_32F, cols, rows,
-                                         (int64_t)cols);
+    cublasStatus_t code = lt->MatrixLayoutInit_internal(layout, sizeof *layout, is_bf16 ? CUDA_R_16BF : CUDA_R_32F,
+                                                        cols, rows, (int64_t)cols);
+    int32_t n = (int32_t)p->batch;
+    int64_t stride = (int64_t)p->stride;
+
+    if (code == CUBLAS_STATUS_SUCCESS && n > 1)
+        code = lt->MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n);
+    if (code == CUBLAS_STATUS_SUCCESS && n > 1)
+        code =
+            lt->MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
+    return code;
 }
 
 static cublasStatus_t desc_set(const struct blas_lt *lt, cublasLtMatmulDescOpaque_t *desc, const struct cuda_matmul *p)
@@ -240,11 +256,11 @@ static void matmul_choose(struct kern *k, const struct blas_lt *lt, struct matmu
 
     e->plan.found = 0;
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(lt, &e->a, p->in_bf16, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n);
+        code = layout_set(lt, &e->a, p->in_bf16, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n, p);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(lt, &e->b, p->in_bf16, p->a_t ? p->k : p->m, p->a_t ? p->m : p->k);
+        code = layout_set(lt, &e->b, p->in_bf16, p->a_t ? p->k : p->m, p->a_t ? p->m : p->k, p);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(lt, &e->c, p->out_bf16, p->m, p->n);
+        code = layout_set(lt, &e->c, p->out_bf16, p->m, p->n, p);
     check(k, lt, code, "describing a matrix product");
     e->from_disk = known != NULL;
     if (known != NULL)
@@ -273,14 +289,15 @@ static struct matmul_entry *matmul_find(struct kern *k, const struct blas_lt *lt
 static cublasStatus_t matmul_launch(struct cuda *cuda, const struct blas_lt *lt, struct matmul_entry *e,
                                     const struct cuda_matmul *p)
 {
-    float one = 1.0f;
+    float alpha = p->alpha != 0.0f ? p->alpha : 1.0f;
     cublasStatus_t code = CUBLAS_STATUS_SUCCESS;
 
     if (p->bias != NULL)
         code = lt->MatmulDescSetAttribute(&e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = lt->Matmul(lt->handle, &e->desc, &one, p->b, &e->a, p->a, &e->b, &p->beta, p->c, &e->c, p->c, &e->c,
-                          &e->plan.algo, cuda->workspace, e->plan.workspace, cuda->stream);
+        code =
+            lt->Matmul(lt->handle, &e->desc, &alpha, p->b, &e->a, p->a, &e->b, &p->beta, p->add != NULL ? p->add : p->c,
+                       &e->c, p->c, &e->c, &e->plan.algo, cuda->workspace, e->plan.workspace, cuda->stream);
     return code;
 }
 
