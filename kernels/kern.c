@@ -18,6 +18,9 @@ static enum status kern_find_device(enum kern_kind kind, const struct kern_devic
     *ret_device = &cpu_device;
     if (kind == KERN_CPU)
         return ST_OK;
+#ifdef TRAWL_HAVE_CUDA
+    cuda_open_ahead();
+#endif
     if (!kern_cuda_available(reason, sizeof reason)) {
         if (kind == KERN_AUTO)
             return ST_OK;

@@ -29,12 +29,38 @@ struct cuda_lt {
     char why[160]; /* there is no library */
 };
 
-extern "C" bool blas_lt_load(struct blas_lt *lt, char *why, size_t size)
+static void *library_open(void *unused)
 {
-    void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL), *at;
+    void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
 
+    (void)unused;
     if (library == NULL) /* where it was when this program was built */
         library = dlopen(TEXT(TRAWL_CUDA_LIBRARIES) "/" LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+    return library;
+}
+
+static void library_open_ahead(void)
+{
+    pthread_t thread;
+    int driver = 0;
+
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        return;
+    if (pthread_create(&thread, NULL, library_open, NULL) == 0)
+        pthread_detach(thread);
+}
+
+extern "C" void cuda_open_ahead(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, library_open_ahead);
+}
+
+extern "C" bool blas_lt_load(struct blas_lt *lt, char *why, size_t size)
+{
+    void *library = library_open(NULL), *at;
+
     if (library == NULL) {
         snprintf(why, size, "%s", dlerror());
         return false;
