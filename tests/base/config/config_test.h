@@ -9,6 +9,14 @@
 #include "base/config/config.h"
 #include "base/text/strbuf.h"
 
+/* One that is destroyed at the end of the block that declares it. */
+#define CONFIG __attribute__((cleanup(config_drop))) struct config
+
+static inline void config_drop(struct config **config)
+{
+    config_destroy(*config);
+}
+
 struct train {
     int64_t total_timesteps, total_agents, horizon, seed;
     double learning_rate, gamma;

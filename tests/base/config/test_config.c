@@ -53,7 +53,7 @@ static struct config *family_config(void)
 
 TEST(what_users_write_loads)
 {
-    struct config *config = family_config();
+    CONFIG *config = family_config();
     struct train train;
     struct policy policy;
     struct env_common env;
@@ -78,22 +78,20 @@ TEST(what_users_write_loads)
     assert_true(train.gamma == 0.99); /* nobody's: the default */
     assert_int_equal(train.seed, 1);
     assert_int_equal(sweep.trials, 24);
-    config_destroy(config);
 }
 
 TEST(a_semicolon_without_a_blank_is_no_comment)
 {
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct error err = {0};
 
     assert_int_equal(try_config(&config, family_ini, NULL, &err), ST_CONFIG);
     assert_non_null(strstr(err.text, "x.ini:13: train.learning_rate is \"0.0445;no comment"));
-    config_destroy(config);
 }
 
 TEST(items_are_read_changed_and_removed)
 {
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct config_item item;
     char what[200];
 
@@ -116,12 +114,11 @@ TEST(items_are_read_changed_and_removed)
     assert_string_equal(config_peek(config, "train.horizon"), "8");
     assert_string_equal(config_origin(config, "train.horizon"), "x.ini:2");
     assert_string_equal(config_peek(config, "train.gamma"), "0.5");
-    config_destroy(config);
 }
 
 TEST(sweep_sections_become_parameters)
 {
-    struct config *config = family_config();
+    CONFIG *config = family_config();
     const struct config_sweep_param *p;
 
     assert_int_equal(config_n_sweep_params(config), 4);
@@ -145,14 +142,13 @@ TEST(sweep_sections_become_parameters)
     assert_string_equal(p->key, "train.gamma"); /* an empty section sweeps the option's own range */
     assert_int_equal(p->scale, p->opt->scale);
     assert_true(p->min == p->opt->sweep_min && p->max == p->opt->sweep_max);
-    config_destroy(config);
 }
 
 TEST(the_command_line_changes_a_sweep_section)
 {
     const char *const args[] = {"--sweep.train.gamma.min", "0.9", "--sweep.train.horizon.max=128", "--train.gamma=0.5",
                                 NULL};
-    struct config *config = good_config("[sweep.train.gamma]\nmin = 0.8\nmax = 0.95\n", args);
+    CONFIG *config = good_config("[sweep.train.gamma]\nmin = 0.8\nmax = 0.95\n", args);
     const struct config_sweep_param *p;
 
     assert_int_equal(config_n_sweep_params(config), 2);
@@ -162,7 +158,6 @@ TEST(the_command_line_changes_a_sweep_section)
     assert_string_equal(p->key, "train.horizon");
     assert_string_equal(p->origin, "command line");
     assert_string_equal(config_peek(config, "train.gamma"), "0.5"); /* fixes the base value */
-    config_destroy(config);
 }
 
 /* default < env < file < command line, in whatever order they are given. */
@@ -200,13 +195,12 @@ TEST(layers_override_and_keep_their_origin)
 
 TEST(peek_knows_tables_and_nothing_else)
 {
-    struct config *config = good_config(NULL, NULL);
+    CONFIG *config = good_config(NULL, NULL);
 
     assert_string_equal(config_peek(config, "env.name"), "cartpole");
     assert_null(config_peek(config, "env.nme"));
     assert_string_equal(config_origin(config, "env.nme"), "");
     assert_null(config_find_opt(config, "env"));
-    config_destroy(config);
 }
 
 TEST(arguments_are_taken_out_in_order)
@@ -230,7 +224,7 @@ TEST(arguments_are_taken_out_in_order)
                     NULL};
     char *want[] = {"train", "breakout", "--json", "-o", "a.b", "--budget=2.5h", "--", "--train.seed", "7"};
     int argc = sizeof argv / sizeof argv[0] - 1;
-    struct config *config = NULL;
+    CONFIG *config = NULL;
 
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_take_args(config, &argc, argv, NULL), ST_OK);
@@ -243,13 +237,12 @@ TEST(arguments_are_taken_out_in_order)
     assert_string_equal(config_peek(config, "policy.note"), "a=b --c");
     assert_string_equal(config_peek(config, "train.seed"), "-0");
     assert_int_equal(config_resolve(config, NULL), ST_OK);
-    config_destroy(config);
 }
 
 /* As `default.ini env.ini`: key by key, also within a sweep's section. */
 TEST(the_later_file_wins_key_by_key)
 {
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     const struct config_sweep_param *p;
 
     assert_int_equal(new_config(&config, NULL), ST_OK);
@@ -271,7 +264,6 @@ TEST(the_later_file_wins_key_by_key)
     p = config_sweep_param(config, 0);
     assert_int_equal(config_n_sweep_params(config), 1);
     assert_true(p->min == 0.2 && p->max == 0.4);
-    config_destroy(config);
 }
 
 /* Lists of devices and tags, and whatever else an option takes: what is written is read back. */
@@ -301,10 +293,9 @@ TEST(a_text_of_any_length_comes_back)
 TEST(the_last_of_equal_arguments_wins)
 {
     const char *const args[] = {"--train.gamma=0.1", "--train.gamma", "0.2", NULL};
-    struct config *config = good_config(NULL, args);
+    CONFIG *config = good_config(NULL, args);
 
     assert_string_equal(config_peek(config, "train.gamma"), "0.2");
-    config_destroy(config);
 }
 
 /* Bounds that a section leaves out: the usual ones, widened to hold the config's own value; of a size around that value. */
@@ -343,7 +334,7 @@ TEST(usual_ranges_follow_the_config)
     TABLE(sized_table, "x", "Sized", defs, struct sized);
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct config *config = NULL;
+        CONFIG *config = NULL;
         const struct config_sweep_param *p;
         assert_int_equal(new_config(&config, NULL), ST_OK);
         assert_int_equal(config_add_table(config, &sized_table, NULL), ST_OK);
@@ -355,7 +346,6 @@ TEST(usual_ranges_follow_the_config)
         assert_true(p->usual_min == (strstr(cases[i].text, "min =") == NULL));
         assert_true(p->usual_max == (strstr(cases[i].text, "max =") == NULL));
         assert_null(p->fixed);
-        config_destroy(config);
     }
 }
 
@@ -399,11 +389,10 @@ TEST(rows_say_on_what_they_depend)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct config *config = good_config(cases[i].text, NULL);
+        CONFIG *config = good_config(cases[i].text, NULL);
         const struct opt_def opt = {.key = "x", .type = OPT_BOOL, .depends = cases[i].depends};
         if (config_has_effect(config, &opt) != cases[i].has_effect)
             fail_msg("%s with %s", cases[i].depends, cases[i].text);
-        config_destroy(config);
     }
 }
 
@@ -442,7 +431,7 @@ static void set_env_default(struct config *config)
 TEST(a_written_ini_loads_equal)
 {
     for (int mode = 0; mode < 4; mode++) {
-        struct config *config = odd_config(), *again = NULL;
+        CONFIG *config = odd_config(), *again = NULL;
         struct strbuf out, second;
         strbuf_init(&out, 1 << 20);
         strbuf_init(&second, 1 << 20);
@@ -459,15 +448,13 @@ TEST(a_written_ini_loads_equal)
         assert_true((strstr(out.text, "; Step size. (1/update)") != NULL) == (mode & 2) / 2);
         strbuf_free(&out);
         strbuf_free(&second);
-        config_destroy(config);
-        config_destroy(again);
     }
 }
 
 TEST(written_arguments_load_equal)
 {
     for (int changed = 0; changed < 2; changed++) {
-        struct config *config = odd_config(), *again = NULL;
+        CONFIG *config = odd_config(), *again = NULL;
         struct strbuf out;
         wordexp_t words;
         char *argv[32];
@@ -486,14 +473,12 @@ TEST(written_arguments_load_equal)
         assert_same_settings(config, again);
         wordfree(&words);
         strbuf_free(&out);
-        config_destroy(config);
-        config_destroy(again);
     }
 }
 
 TEST(json_has_values_of_their_types)
 {
-    struct config *config = odd_config();
+    CONFIG *config = odd_config();
     cJSON *json = config_to_json(config), *train = cJSON_GetObjectItem(json, "train");
     double rate = 0.0;
     int64_t seed = 0;
@@ -506,12 +491,11 @@ TEST(json_has_values_of_their_types)
     assert_string_equal(json_get_str(cJSON_GetObjectItem(json, "env"), "name"), "cartpole");
     assert_non_null(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "env"), "frameskip"));
     cJSON_Delete(json);
-    config_destroy(config);
 }
 
 TEST(values_turn_into_numbers_and_back)
 {
-    struct config *config = good_config(NULL, NULL);
+    CONFIG *config = good_config(NULL, NULL);
     static const struct {
         const char *key, *text, *back;
         double number;
@@ -533,12 +517,11 @@ TEST(values_turn_into_numbers_and_back)
         assert_string_equal(text, cases[i].back);
     }
     assert_int_equal(config_parse_value(config_find_opt(config, "env.name"), "1", &number, NULL), ST_CONFIG);
-    config_destroy(config);
 }
 
 TEST(help_and_reference_name_every_option)
 {
-    struct config *config = good_config(NULL, NULL);
+    CONFIG *config = good_config(NULL, NULL);
     struct strbuf out;
 
     strbuf_init(&out, 1 << 20);
@@ -559,7 +542,6 @@ TEST(help_and_reference_name_every_option)
     }
     assert_non_null(strstr(out.text, "log 1e-05 to 0.1"));
     strbuf_free(&out);
-    config_destroy(config);
 }
 
 /* Everything once: tables, file, arguments, resolve, fill, all writers. */

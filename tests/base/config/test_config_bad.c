@@ -16,13 +16,12 @@ static void assert_message(const char *got, const char *want)
 
 static void assert_bad(const char *text, const char *want)
 {
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct error err = {0};
 
     if (try_config(&config, text, NULL, &err) != ST_CONFIG)
         fail_msg("not refused (status %s): %s", status_name(err.status), text);
     assert_message(err.text, want);
-    config_destroy(config);
 }
 
 TEST(unknown_names_get_the_nearest)
@@ -167,12 +166,11 @@ TEST(sweep_sections_are_checked)
 
 static void assert_bad_args(const char *const *args, enum status want_status, const char *want)
 {
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct error err = {0};
 
     assert_int_equal(try_config(&config, NULL, args, &err), want_status);
     assert_message(err.text, want);
-    config_destroy(config);
 }
 
 /* One run of the program shows all values and ranges that have to change, in the order of the file. */
@@ -218,7 +216,7 @@ static void assert_bad_file(const char *bytes, size_t n, const char *want)
 {
     char path[] = "/tmp/trawl-test-config-XXXXXX";
     int fd = mkstemp(path);
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct error err = {0};
     ssize_t did;
 
@@ -231,13 +229,12 @@ static void assert_bad_file(const char *bytes, size_t n, const char *want)
     unlink(path);
     assert_int_equal(strncmp(err.text, path, strlen(path)), 0);
     assert_message(err.text + strlen(path), want);
-    config_destroy(config);
 }
 
 TEST(files_that_are_no_config)
 {
     char *large = malloc(CONFIG_FILE_MAX_BYTES + 1);
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct error err = {0};
 
     assert_non_null(large);
@@ -257,13 +254,12 @@ TEST(files_that_are_no_config)
     error_clear(&err);
     assert_int_equal(config_load_file(config, "/tmp", &err), ST_IO);
     assert_message(err.text, "/tmp: is a folder, a file is needed");
-    config_destroy(config);
 }
 
 TEST(too_many_entries)
 {
     struct strbuf text;
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct error err = {0};
 
     strbuf_init(&text, CONFIG_FILE_MAX_BYTES);
@@ -273,7 +269,6 @@ TEST(too_many_entries)
     assert_int_equal(try_config(&config, text.text, NULL, &err), ST_CONFIG);
     assert_message(err.text, "x.ini:4097: more than 4096 entries; is this a config?");
     strbuf_free(&text);
-    config_destroy(config);
 }
 
 /* A value of a file has a stated limit, far above what any option takes. */
@@ -304,7 +299,7 @@ TEST(tables_that_contradict_are_bugs)
         OPT_ROW_INT(struct sweep, trials, "0", 1, 10, OPT_FIXED, 0, 0, "", "Out of its own range."),
     };
     static const struct opt_table wrong_table = {"wrong", "Wrong", wrong, 1, sizeof(struct sweep)};
-    struct config *config = NULL;
+    CONFIG *config = NULL;
     struct error err = {0};
 
     assert_int_equal(new_config(&config, NULL), ST_OK);
@@ -313,7 +308,6 @@ TEST(tables_that_contradict_are_bugs)
     error_clear(&err);
     assert_int_equal(config_add_table(config, &wrong_table, &err), ST_CONFIG);
     assert_message(err.text, "option table: wrong.trials is 0, allowed is 1 to 10");
-    config_destroy(config);
 }
 
 TEST_PROGRAM("config_bad")
