@@ -15,28 +15,12 @@ method = sobol
 devices = none
 lease_s = 60
 confirm = 0
-
-[sweep.Learning-Rate]
-type = float
-distribution = log
-min = 0.001
-max = 0.1
-
-[sweep.layers]
-type = int
-min = 1
-max = 8
-
-[sweep.opt]
-type = categorical
-values = adam, sgd
-
-[sweep.momentum]
-type = float
-min = 0
-max = 1
-when = opt == sgd
-
+""" + tap.space("""
+Learning-Rate: type = float; distribution = log; min = 0.001; max = 0.1
+layers: type = int; min = 1; max = 8
+opt: type = categorical; values = adam, sgd
+momentum: type = float; min = 0; max = 1; when = opt == sgd
+""") + """
 [param]
 epochs = 3
 """

@@ -39,21 +39,18 @@ threads = 1
 device = cpu
 """
 
-SPACE = """
-[sweep.train.learning_rate]
-min = 0.001
-max = 0.1
 
-[sweep.train.gamma]
-min = 0.8
-max = 0.99
-"""
+def space(table):
+    """Sections of searched parameters from a line for each, "train.gamma: min = 0.8; max = 0.99"."""
+    rows = (line.split(": ", 1) for line in table.strip().splitlines())
+    return "".join("\n[sweep.%s]\n%s\n" % (name, keys.replace("; ", "\n")) for name, keys in rows)
 
-TINY_SWEEP = TINY + "\n[sweep]\nmethod = sobol\n" + SPACE + """
-[sweep.policy.hidden_size]
-min = 4
-max = 16
-"""
+
+SPACE = space("""
+train.learning_rate: min = 0.001; max = 0.1
+train.gamma: min = 0.8; max = 0.99
+""")
+TINY_SWEEP = TINY + "\n[sweep]\nmethod = sobol\n" + SPACE + space("policy.hidden_size: min = 4; max = 16")
 
 
 # A bound for events that must come, also on a slow machine that is busy with other tests; no test measures time.

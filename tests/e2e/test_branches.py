@@ -177,17 +177,10 @@ devices = cpu
 confirm = 0
 branches = 3
 branches_length = Total_Steps
-
-[sweep.rate]
-type = float
-min = 0.1
-max = 1
-
-[sweep.total-steps]
-type = int
-min = 20
-max = 160
-"""
+""" + tap.space("""
+rate: type = float; min = 0.1; max = 1
+total-steps: type = int; min = 20; max = 160
+""")
 TRAINER = """
 import sys
 argv = dict(zip(sys.argv[1::2], sys.argv[2::2]))

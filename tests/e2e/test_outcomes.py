@@ -22,17 +22,10 @@ objective = memory
 [sweep.limit.mem]
 metric = %(metric)s
 max = %(max)s
-
-[sweep.x]
-type = float
-min = 0
-max = 1
-
-[sweep.y]
-type = float
-min = 0
-max = 1
-"""
+""" + tap.space("""
+x: type = float; min = 0; max = 1
+y: type = float; min = 0; max = 1
+""")
 TRAIN = r"""
 while [ $# -gt 1 ]; do case $1 in --x) x=$2 ;; --y) y=$2 ;; esac; shift 2; done
 awk -v x=$x -v y=$y 'BEGIN { print "TRAWL memory=9999 score=0 step=1"

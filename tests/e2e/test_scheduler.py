@@ -14,15 +14,10 @@ GREEDY = TINY.replace("core = none", "core = mlp") + """
 [sweep]
 method = sobol
 worker_memory = 1200M
-
-[sweep.train.learning_rate]
-min = 0.001
-max = 0.1
-
-[sweep.policy.hidden_size]
-distribution = categorical
-values = 8, 8192
-"""
+""" + tap.space("""
+train.learning_rate: min = 0.001; max = 0.1
+policy.hidden_size: distribution = categorical; values = 8, 8192
+""")
 
 
 CROWD = ("--sweep.cost", "env_steps")  # more trials than cores may run at a time

@@ -25,17 +25,10 @@ devices = cpu
 runs_per_device = 2
 confirm = 0
 seeds = 3
-
-[sweep.x]
-type = float
-min = 0
-max = 1
-
-[sweep.n]
-type = int
-min = 1
-max = 9
-"""
+""" + tap.space("""
+x: type = float; min = 0; max = 1
+n: type = int; min = 1; max = 9
+""")
 
 
 def configs(trials):

@@ -24,18 +24,10 @@ max_failures = 0
 
 [param]
 Batch-Size = 64
-
-[sweep.learning-rate]
-type = float
-distribution = log
-min = 0.0001
-max = 0.1
-
-[sweep.layers]
-type = int
-min = 1
-max = 5
-"""
+""" + tap.space("""
+learning-rate: type = float; distribution = log; min = 0.0001; max = 0.1
+layers: type = int; min = 1; max = 5
+""")
 
 # Its score and cost follow from its parameters alone.
 GOOD = r"""
@@ -210,20 +202,11 @@ def test_what_the_command_does_not_pass(folder):
 
 def test_ranges_at_the_edge_of_numbers(folder):
     """A start inside the narrowest range, no overflow in the widest, whole numbers in digits."""
-    config = CONFIG[:CONFIG.index("[sweep.learning-rate]")] + """
-[sweep.near]
-type = float
-min = 1000000.5
-max = 1000000.75
-[sweep.far]
-type = float
-min = -1.5e308
-max = 1.5e308
-[sweep.whole]
-type = int
-min = 0
-max = 9000000000000000000
-"""
+    config = CONFIG[:CONFIG.index("[sweep.learning-rate]")] + tap.space("""
+near: type = float; min = 1000000.5; max = 1000000.75
+far: type = float; min = -1.5e308; max = 1.5e308
+whole: type = int; min = 0; max = 9000000000000000000
+""")
     script = """echo "args: $*"; echo 'TRAWL score=1' """
     path = study(folder, script, trials=4, config=config)
     _, err = run("sweep", path, "--store", folder / "own.db", "--name", "own", "-q")
@@ -617,25 +600,12 @@ ordered = true
 
 def test_a_requirement_that_leaves_little(folder):
     """About one point in ten thousand: all trials are found, none twice, and none that is not allowed."""
-    config = CONFIG[:CONFIG.index("[sweep.learning-rate]")] + """
-[sweep.opt]
-type = categorical
-values = adam, sgd, lion
-[sweep.momentum]
-type = float
-min = 0.1
-max = 0.9
-when = opt == sgd
-[sweep.depth]
-type = int
-min = 1
-max = 64
-[sweep.width]
-type = int
-distribution = pow2
-min = 1
-max = 1024
-"""
+    config = CONFIG[:CONFIG.index("[sweep.learning-rate]")] + tap.space("""
+opt: type = categorical; values = adam, sgd, lion
+momentum: type = float; min = 0.1; max = 0.9; when = opt == sgd
+depth: type = int; min = 1; max = 64
+width: type = int; distribution = pow2; min = 1; max = 1024
+""")
     for method in ("random", "pareto"):
         again(folder)
         trials = sweep(folder, "echo TRAWL score=0.$TRAWL_SEED cost=1", trials=20, config=config.replace("random", method),
@@ -656,14 +626,10 @@ devices = cpu
 trials = 50
 confirm = 0
 method = random
-[sweep.a]
-type = bool
-[sweep.b]
-type = int
-min = 1
-max = 3
-when = a == true
-%s
+""" + tap.space("""
+a: type = bool
+b: type = int; min = 1; max = 3; when = a == true
+""") + """%s
 """
     write(folder, "train.sh", "echo 'TRAWL score=0.5'\n")
     for name, require, n in (("all", "", 4), ("some", "[sweep.c]\ntype = bool\nwhen = a == false and 1 < 2", 5)):

@@ -10,14 +10,10 @@ import subprocess
 import tap
 from tap import TINY_SWEEP, equal, fails, run, show, write
 
-AGENTS = TINY_SWEEP.replace("method = sobol", "method = sobol\nmetric = score") + """
-[sweep.train.total_agents]
-min = 16
-max = 4096
-
-[sweep.policy.core]
-values = none, mingru, lstm
-"""
+AGENTS = TINY_SWEEP.replace("method = sobol", "method = sobol\nmetric = score") + tap.space("""
+train.total_agents: min = 16; max = 4096
+policy.core: values = none, mingru, lstm
+""")
 CHOICES = TINY_SWEEP.replace("method = sobol", "method = sobol\nmetric = score") + """
 [sweep.policy.core]
 values = none, mingru, lstm

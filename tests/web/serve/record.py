@@ -21,36 +21,14 @@ import tap  # noqa: E402
 CONFIG = tap.TINY + """
 [sweep]
 method = sobol
-
-[sweep.train.learning_rate]
-distribution = log
-min = 0.0001
-max = 0.1
-
-[sweep.train.total_timesteps]
-distribution = log
-min = 1024
-max = 65536
-
-[sweep.train.gamma]
-distribution = logit
-min = 0.8
-max = 0.9999
-
-[sweep.train.ent_coef]
-distribution = log
-min = 0.001
-max = 0.2
-
-[sweep.train.clip_coef]
-min = 0.05
-max = 0.4
-
-[sweep.policy.hidden_size]
-distribution = pow2
-min = 4
-max = 64
-"""
+""" + tap.space("""
+train.learning_rate: distribution = log; min = 0.0001; max = 0.1
+train.total_timesteps: distribution = log; min = 1024; max = 65536
+train.gamma: distribution = logit; min = 0.8; max = 0.9999
+train.ent_coef: distribution = log; min = 0.001; max = 0.2
+train.clip_coef: min = 0.05; max = 0.4
+policy.hidden_size: distribution = pow2; min = 4; max = 64
+""")
 REAL = 6
 NIGHT_MS = 8 * 3600 * 1000
 CURVES = 40  # trials that get learning curves

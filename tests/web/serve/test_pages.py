@@ -645,15 +645,10 @@ confirm = 0
 objective = memory
 [sweep.limit.memory]
 max = 250
-[sweep.x]
-type = float
-min = 0
-max = 1
-[sweep.y]
-type = float
-min = 0
-max = 1
-"""
+""" + tap.space("""
+x: type = float; min = 0; max = 1
+y: type = float; min = 0; max = 1
+""")
 LIMITED_TRAIN = """while [ $# -gt 1 ]; do case $1 in --x) x=$2 ;; --y) y=$2 ;; esac; shift 2; done
 awk -v x=$x -v y=$y 'BEGIN { printf "TRAWL score=%.6f step=1 cost=%.6f memory=%.6f\\n", x + y, 1 + 5 * x, 100 * (1 + 3 * y) }'
 """

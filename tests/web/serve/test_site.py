@@ -36,13 +36,10 @@ device = cpu
 [sweep]
 trials = 10
 keep = all
-[sweep.train.learning_rate]
-min = 0.001
-max = 0.03
-[sweep.train.gamma]
-min = 0.9
-max = 0.999
-"""
+""" + tap.space("""
+train.learning_rate: min = 0.001; max = 0.03
+train.gamma: min = 0.9; max = 0.999
+""")
 ODD = "o'dd <b>& 50%"
 
 
