@@ -136,7 +136,7 @@ TEST(truncation)
 {
     const struct env_def *def = env_find("cartpole");
     void *settings = test_settings(def);
-    struct test_batch t;
+    TEST_BATCH t;
     test_batch_open(&t, def, settings, 3, 5);
     env_batch_reset(t.batch, NULL, t.obs, NULL);
     float before[12];
@@ -164,7 +164,6 @@ TEST(truncation)
     env_batch_take_log(t.batch, &log);
     assert_true(log.episodes == 3.0 && log.score == 1500.0 && log.perf == 3.0);
     assert_true(log.ep_return == 1500.0 && log.ep_length == 1500.0);
-    test_batch_close(&t);
     mem_free(settings);
 }
 

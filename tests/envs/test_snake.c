@@ -286,7 +286,7 @@ static const struct env_def lives_def = {
 TEST(agents_end_alone)
 {
     const struct lives_settings settings = {0};
-    struct test_batch b;
+    TEST_BATCH b;
     struct env_log log;
 
     test_batch_open(&b, &lives_def, &settings, 2, 1);
@@ -314,7 +314,6 @@ TEST(agents_end_alone)
         assert_true(b.truncs[row] == (row < 3) && b.terms[row] == 0);
     env_batch_take_log(b.batch, &log);
     assert_true(log.episodes == 3.0 && log.ep_length == 3.0 && log.ep_return == 6.0);
-    test_batch_close(&b);
 }
 
 /* The log counts lives of snakes, each with its length. */
@@ -323,7 +322,7 @@ TEST(snakes_in_a_batch)
     const struct env_def *def = env_find("snake");
     void *settings = test_settings(def);
     struct rng rng = rng_seed(2);
-    struct test_batch b;
+    TEST_BATCH b;
     struct env_log log;
     int deaths = 0, mixed = 0;
 
@@ -341,7 +340,6 @@ TEST(snakes_in_a_batch)
     env_batch_take_log(b.batch, &log);
     assert_true(deaths > 20 && mixed > 20 && log.episodes == deaths);
     assert_true(log.score >= deaths && log.ep_length > log.episodes);
-    test_batch_close(&b);
     mem_free(settings);
 }
 

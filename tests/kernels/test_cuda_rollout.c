@@ -533,7 +533,7 @@ TEST(a_rollout_is_its_single_operations)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rollout_case c = case_of(i);
         struct start s = start_new(&c, 100 + i);
-        struct kern *cpu = test_kern(2);
+        KERN *cpu = test_kern(2);
         struct played got;
         if (!play(&s, 0, 0, DIRECT, &got))
             fail_msg("case %zu, %s: refused", i, cases[i].game);
@@ -541,7 +541,6 @@ TEST(a_rollout_is_its_single_operations)
         compare(&s, gpu, &got, 1e-2, 2e-3);
         played_free(&got);
         start_free(&s);
-        kern_close(cpu);
     }
 }
 

@@ -254,7 +254,7 @@ TEST(loss_and_gradient_agree_with_f64)
     const int one[] = {4}, three[] = {3, 2, 5}, wide[] = {40}, many[] = {2, 3, 2, 4, 2, 2, 5, 2, 3, 2, 6, 2};
     for (size_t t = 0; t < N_THREADS; t++)
         for (int v = 0; v < 16; v++) {
-            struct kern *k = test_kern(test_threads[t]);
+            KERN *k = test_kern(test_threads[t]);
             bool masked = v & 1, weighted = v & 2, norm = v & 4;
             float vf_clip = v & 8 ? 0.3f : 0.0f;
             struct batch b = v % 5 == 1   ? batch_make(12, many, 4, 5, masked, weighted, norm, vf_clip)
@@ -262,7 +262,6 @@ TEST(loss_and_gradient_agree_with_f64)
                              : v % 3 == 1 ? batch_make(3, three, 5, 7, masked, weighted, norm, vf_clip)
                                           : batch_make(1, wide, 3, 3, masked, weighted, norm, vf_clip);
             check_loss(k, &b);
-            kern_close(k);
         }
 }
 
@@ -273,7 +272,7 @@ TEST(bins_agree_with_f64)
     const int one[] = {4}, three[] = {3, 2, 5};
     static const int bins[] = {3, 8, 51};
     for (size_t v = 0; v < sizeof bins / sizeof bins[0]; v++) {
-        struct kern *k = test_kern(1 + v % 2);
+        KERN *k = test_kern(1 + v % 2);
         struct batch b = v == 1 ? batch_of_bins(3, three, 5, 7, true, true, true, 0.0f, bins[v])
                                 : batch_of_bins(1, one, 9, 15, false, false, false, 0.3f, bins[v]);
         float *logp = NEW(float, b.M), *value = NEW(float, b.M);
@@ -289,7 +288,6 @@ TEST(bins_agree_with_f64)
             (void)bins_f64(&b, b.out64 + m * b.O + b.A, 0.0, &mean);
             check_number("value", (double)value[m], mean, 2e-6);
         }
-        kern_close(k);
     }
 }
 
@@ -298,7 +296,7 @@ TEST(parts_add_up)
 {
     enum { B = 30, CUT = 13 };
     const int sizes[] = {4};
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     struct batch b = batch_make(1, sizes, 1, B, true, true, true, 0.3f);
     float *whole = NEW(float, B *b.O), *parts = NEW(float, B *b.O);
     struct kern_stats one = {0}, two = {.last_kl = 5.0}, part[3] = {{0}};
@@ -322,7 +320,6 @@ TEST(parts_add_up)
     check_number("policy loss", two.policy_loss, one.policy_loss, 1e-9);
     check_number("last kl", two.last_kl, one.last_kl, 1e-9);
     check_number("err sq", two.err_sq, one.err_sq, 1e-9);
-    kern_close(k);
 }
 
 /* Each side of both clips, by hand: one token, two actions, logits 0 and 0, so that logp = -log 2. */
@@ -343,7 +340,7 @@ TEST(every_clip_branch)
         {1.0f, 0.0f, 0.2f, 0.0f, 1.0f, 0.0, 0.0, 0.32, -0.8}, /* moved a little */
     };
     const int sizes[] = {2};
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct kern_heads heads = heads_of(1, sizes);
         struct kern_hyper hyper = {.clip_coef = 0.2f, .vf_clip_coef = 0.3f, .vf_coef = 1.0f};
@@ -371,14 +368,13 @@ TEST(every_clip_branch)
         check_number("value", stats.value_loss, rows[i].value, 1e-6);
         check_number("dvalue", (double)dout[2], rows[i].slope_v, 1e-6);
     }
-    kern_close(k);
 }
 
 TEST(loss_that_is_not_finite_reaches_the_norm)
 {
     const int sizes[] = {2};
     for (int v = 0; v < 3; v++) {
-        struct kern *k = test_kern(2);
+        KERN *k = test_kern(2);
         struct batch b = batch_make(1, sizes, 10, 20, false, false, false, 0.0f);
         float *dout = NEW(float, b.M *b.O), norm = 0.0f;
         struct kern_stats stats = {0};
@@ -393,13 +389,12 @@ TEST(loss_that_is_not_finite_reaches_the_norm)
         assert_true(isnan(norm));
         assert_int_equal(stats.nonfinite, 1);
         assert_true(stats.grad_norm == 0.0);
-        kern_close(k);
     }
 }
 
 TEST(target_kl_stops)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     static const float target[] = {0.0f, 0.6f, 0.4f};
     struct kern_stats stats = {0};
     for (int i = 0; i < 3; i++) { /* off, not reached, passed by the two shards together */
@@ -409,7 +404,6 @@ TEST(target_kl_stops)
         assert_int_equal(stats.stop, i == 2);
         assert_float_equal(stats.last_kl, 0.5, 1e-12);
     }
-    kern_close(k);
 }
 
 static void *shard_seen[8];
@@ -426,20 +420,18 @@ TEST(shards_run_once_each)
 {
     float x[3][5] = {{1, 2, 3, 4, 5}, {10, 20, 30, 40, 50}, {0.5f, 0.5f, 0.5f, 0.5f, 0.5f}};
     for (size_t n = 1; n <= 3; n++) {
-        struct kern *k = test_kern(n);
+        KERN *k = test_kern(n);
         memset(shard_seen, 0, sizeof shard_seen);
         assert_int_equal(kern_n_shards(k), n);
         kern_each_shard(k, note_shard, NULL);
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j <= i; j++)
                 assert_true(shard_seen[i] != NULL && (i == j || shard_seen[i] != shard_seen[j]));
-        kern_close(k);
     }
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     kern_ops(k)->sum_rows(k, x[0], 3, 5);
     for (int i = 0; i < 5; i++)
         assert_float_equal(x[0][i], 11.0 * (i + 1) + 0.5, 0.0);
-    kern_close(k);
 }
 
 /* Chi-square over the choices of each head; the seed is fixed, so this passes or fails for good. */
@@ -450,7 +442,7 @@ TEST(sampling_follows_the_softmax)
     static const float logits[A + 1] = {0.5f, -1.0f, 2.0f, 0.0f, 1.0f, 1.5f, -2.0f, 0.3f, -0.7f, 42.0f};
     static const uint8_t mask[A] = {1, 1, 0, 1, 1, 1, 1, 0, 1};
     for (int masked = 0; masked < 2; masked++) {
-        struct kern *k = test_kern(2);
+        KERN *k = test_kern(2);
         struct batch b = {.heads = heads_of(2, sizes), .A = A, .O = A + 1};
         struct rng rng = rng_seed(77), start = rng;
         float *out = NEW(float, N *(A + 1)), *logp = NEW(float, N), *value = NEW(float, N);
@@ -505,7 +497,6 @@ TEST(sampling_follows_the_softmax)
             assert_memory_not_equal(actions, again, N * 2 * sizeof *actions);
             kern_close(other);
         }
-        kern_close(k);
     }
 }
 
@@ -515,7 +506,7 @@ TEST(greedy_takes_the_best_allowed)
     const float out[12] = {1, 5, 3, 0, -1, 9, -1, -2, -3, 4, 4, 8};
     const uint8_t mask[10] = {1, 0, 1, 0, 1, 0, 0, 0, 1, 1}; /* the last row's first head allows nothing: no mask */
     struct kern_heads heads = heads_of(2, sizes);
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct rng rng = rng_seed(1);
     int32_t actions[4];
     float logp[2], value[2];
@@ -533,7 +524,6 @@ TEST(greedy_takes_the_best_allowed)
     assert_int_equal(actions[2], 0);
     check_number("logp", (double)logp[0], -log(1.0 + exp(-2.0)), 1e-6);
     check_number("value", (double)value[1], 8.0, 0.0);
-    kern_close(k);
 }
 
 TEST(step_post_clamps_and_joins_flags)
@@ -541,7 +531,7 @@ TEST(step_post_clamps_and_joins_flags)
     float rewards[4] = {5.0f, -3.0f, 0.25f, 1.0f};
     uint8_t terms[4] = {1, 0, 0, 0}, truncs[4] = {0, 1, 0, 0}, reset[4] = {9, 9, 9, 9};
     struct kern_hyper hyper = {.reward_clip = 0.0f};
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct kern_step_post p = {.N = 4, .terms = terms, .truncs = truncs, .hyper = &hyper};
     p.rewards = rewards, p.reset = reset;
     kern_ops(k)->step_post(k, &p);
@@ -550,7 +540,6 @@ TEST(step_post_clamps_and_joins_flags)
     hyper.reward_clip = 1.0f;
     kern_ops(k)->step_post(k, &p);
     assert_true(rewards[0] == 1.0f && rewards[1] == -1.0f && rewards[2] == 0.25f && rewards[3] == 1.0f);
-    kern_close(k);
 }
 
 TEST_PROGRAM("loss")

@@ -26,7 +26,7 @@ TEST(parts_add_up_to_all_rows)
     for (size_t i = 0; i < N * D; i++)
         x[i] = x[i] * (float)(i % D) + (i % D == 3 ? 5000.0f : 0.0f); /* column 0: all zeros */
     for (size_t t = 0; t < N_THREADS; t++) {
-        struct kern *k = test_kern(test_threads[t]);
+        KERN *k = test_kern(test_threads[t]);
         double sums[3 * D] = {0};
         float scale[2 * D];
         struct kern_norm norm = {.D = D, .sums = sums, .scale = scale};
@@ -58,7 +58,6 @@ TEST(parts_add_up_to_all_rows)
         if (t == 0)
             memcpy(first, y, N * D * sizeof *y);
         assert_memory_equal(first, y, N * D * sizeof *y);
-        kern_close(k);
     }
 }
 
@@ -72,7 +71,7 @@ TEST(joined_parts_are_all_rows)
     float *x = test_normal(&rng, N * D, 2.0f), *before = test_normal(&rng, D * 50, 1.0f);
     float *all = NEW(float, (N + 50) * D);
     double sums[3 * D] = {0}, parts[PARTS * 3 * D] = {0}, first[3 * D];
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct kern_norm norm = {.D = D, .sums = sums, .n = 50, .x = before};
     memcpy(all, before, 50 * D * sizeof *all);
     memcpy(all + 50 * D, x, N * D * sizeof *all);
@@ -94,12 +93,11 @@ TEST(joined_parts_are_all_rows)
     memcpy(first, sums, sizeof sums);
     kern_ops(k)->norm_join(k, &norm);
     assert_memory_equal(sums, first, sizeof sums);
-    kern_close(k);
 }
 
 TEST(far_values_are_clipped)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     double sums[3] = {100.0, 2.0, 100.0 * 4.0}; /* deviation 2 */
     float scale[2], x[] = {4.0f, 1e6f, -1e6f, NAN};
     struct kern_norm norm = {.n = 4, .D = 1, .x = x, .sums = sums, .scale = scale};
@@ -107,7 +105,6 @@ TEST(far_values_are_clipped)
     kern_ops(k)->norm_apply(k, &norm);
     check_number("inside", (double)x[0], 1.0, 1e-6);
     assert_true(x[1] == 10.0f && x[2] == -10.0f && isnan(x[3]));
-    kern_close(k);
 }
 
 /* Two rollouts: the discounted sums run on from one to the next, but not over the end of an episode. */
@@ -118,7 +115,7 @@ TEST(rewards_are_divided)
     struct kern_hyper hyper = {.gamma = 0.9f};
     float carry[N] = {0}, discounted[T * N], scale[2], all[2 * T * N];
     double sums[3] = {0}, running[N] = {0};
-    struct kern *k = test_kern(2);
+    KERN *k = test_kern(2);
     for (size_t part = 0; part < 2; part++) {
         float *rewards = test_normal(&rng, T * N, 3.0f), *given = NEW(float, T *N);
         uint8_t *terms = test_flags(&rng, T * N, 0.1f), *truncs = test_flags(&rng, T * N, 0.1f);
@@ -144,7 +141,6 @@ TEST(rewards_are_divided)
         for (size_t i = 0; i < T * N; i++)
             check_number("reward", (double)rewards[i], (double)given[i] / (double)std, 1e-5);
     }
-    kern_close(k);
 }
 
 /* The worth of each observation against C = ridge I + sum of f f' itself, built up and solved from scratch each time.
@@ -160,7 +156,7 @@ TEST(novelty_is_that_of_the_covariance)
     for (size_t i = 0; i < N * F; i++)
         covariance[i * F + i % F] = ridge;
     for (size_t part = 0; part < 2; part++) {
-        struct kern *k = test_kern(1 + part);
+        KERN *k = test_kern(1 + part);
         float *obs = test_normal(&rng, (T + 1) * N * D, 1.0f), *rewards = test_normal(&rng, T * N, 1.0f);
         float *given = NEW(float, T *N);
         uint8_t *reset = test_flags(&rng, (T + 1) * N, 0.1f);
@@ -200,7 +196,6 @@ TEST(novelty_is_that_of_the_covariance)
             for (size_t i = 0; i < F * F; i++)
                 c[i] += f[i / F] * f[i % F];
         }
-        kern_close(k);
     }
 }
 

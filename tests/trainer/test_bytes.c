@@ -361,10 +361,11 @@ TEST(a_run_of_frames_resumes)
     assert_true(fd >= 0);
     close(fd);
     for (int bytes = 0; bytes < 2; bytes++) {
-        struct setup s;
+        SETUP s;
         dot_open(&s, bytes != 0 ? MIXED : FLOATS);
         variant_of(&s, 3);
-        struct trainer *a = setup_trainer(&s), *b = setup_trainer(&s);
+        TRAINER *a = setup_trainer(&s);
+        struct trainer *b = setup_trainer(&s);
         iterate(a, 3);
         OK(trainer_save(a, path, "", err));
         iterate(a, 2);
@@ -373,13 +374,10 @@ TEST(a_run_of_frames_resumes)
         assert_same_weights(a, b);
         trainer_destroy(b);
         s.policy.frame_stack = 2;
-        struct trainer *other = setup_trainer(&s);
+        TRAINER *other = setup_trainer(&s);
         struct error err = {0};
         assert_int_equal(trainer_load(other, path, &err), ST_CONFIG);
         assert_non_null(strstr(err.text, "env.frame_stack"));
-        trainer_destroy(other);
-        trainer_destroy(a);
-        setup_close(&s);
     }
     unlink(path);
 }
@@ -391,7 +389,7 @@ TEST(frames_are_a_memory)
         struct eval_settings eval = {.episodes = 256, .max_steps = 1000, .greedy = false};
         struct train_result result;
         struct eval_result score;
-        struct setup s;
+        SETUP s;
 
         setup_game(&s, "memory", 2);
         s.policy.frame_stack = frames;
@@ -401,19 +399,17 @@ TEST(frames_are_a_memory)
         s.train.minibatch_size = 320;
         s.train.total_timesteps = 64000;
         s.train.learning_rate = 0.02;
-        struct trainer *t = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s);
         OK(trainer_run(t, NULL, &result, err));
         OK(trainer_eval(t, &eval, &score, err));
         printf("# %d frames: perf %.3f\n", (int)frames, score.perf);
         assert_true(frames == 5 ? score.perf > 0.95 : score.perf < 0.65);
-        trainer_destroy(t);
-        setup_close(&s);
     }
 }
 
 TEST(refused)
 {
-    struct setup s;
+    SETUP s;
     struct error err = {0};
 
     dot_open(&s, BYTES);
@@ -425,7 +421,6 @@ TEST(refused)
     s.policy.frame_stack = 65;
     assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &err), ST_CONFIG);
     assert_non_null(strstr(err.text, "env.frame_stack is 65"));
-    setup_close(&s);
 }
 
 TEST_PROGRAM("bytes")

@@ -124,7 +124,7 @@ TEST(a_run_resumes)
  * scale; the game's own numbers have not. */
 TEST(observations_and_rewards_are_normalised)
 {
-    struct setup s;
+    SETUP s;
     struct trainer *t;
     const float *obs;
     size_t n;
@@ -149,7 +149,6 @@ TEST(observations_and_rewards_are_normalised)
             assert_true(squares > 0.5 && squares < 2.0 && rewards > 0.01 && rewards < 1.0);
         trainer_destroy(t);
     }
-    setup_close(&s);
 }
 
 /* Random play pays about -1200, a good controller -150. */

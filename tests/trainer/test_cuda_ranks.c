@@ -31,18 +31,15 @@ TEST(learn_as_one_gpu)
     for (size_t v = 0; v < N_VARIANTS; v++)
         for (size_t c = 0; c < N_COUNTS && counts[c] <= n_gpus; c++) {
             struct trainer *ranks[KERN_RANKS_MAX];
-            struct setup s;
+            SETUP s;
             setup_gpu(&s, &variants[v], TRAIN_F32);
-            struct trainer *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, counts[c]);
+            TRAINER *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, counts[c]);
             iterate(one, 4);
             iterate(t, 4);
             assert_close_trainers(t, one, 1e-3, variants[v].game);
             OK(ranks_compare(t, err));
             ranks_of(t, ranks);
             assert_non_null(ranks[counts[c] - 1]->recordings[0].graph); /* exchanges were recorded */
-            trainer_destroy(t);
-            trainer_destroy(one);
-            setup_close(&s);
         }
 }
 
@@ -75,10 +72,10 @@ TEST(same_bytes)
 TEST(resume)
 {
     for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct setup s, other;
+        SETUP s, other;
         setup_gpu(&s, &variants[v], TRAIN_F32);
         setup_gpu(&other, &variants[v], TRAIN_F32);
-        struct trainer *straight = ranks_trainer(&other, 2), *t = ranks_trainer(&s, 2);
+        TRAINER *straight = ranks_trainer(&other, 2), *t = ranks_trainer(&s, 2);
         iterate(straight, 6);
         iterate(t, 3);
         OK(trainer_save(t, ckpt_path, "", err));
@@ -92,10 +89,6 @@ TEST(resume)
         OK(trainer_load(t, ckpt_path, err));
         iterate(t, 3);
         assert_close_trainers(t, straight, 1e-3, variants[v].game);
-        trainer_destroy(straight);
-        trainer_destroy(t);
-        setup_close(&s);
-        setup_close(&other);
     }
 }
 
@@ -103,7 +96,7 @@ TEST(more_than_there_are)
 {
     struct error why = {0};
     struct trainer *t;
-    struct setup s;
+    SETUP s;
 
     setup_gpu(&s, &variants[0], TRAIN_F32);
     s.train.devices = 64;
@@ -111,7 +104,6 @@ TEST(more_than_there_are)
     s.train.minibatch_size = 64 * 64 * 16;
     assert_int_equal(trainer_create(&t, s.kern, s.def, s.env, &s.policy, &s.train, &why), ST_CONFIG);
     assert_non_null(strstr(why.text, "train.devices is 64"));
-    setup_close(&s);
 }
 
 static struct setup hung; /* stays: its thread and its devices may use it as long as the process lives */
@@ -129,13 +121,12 @@ TEST(a_rank_that_hangs_is_named)
     OK(kern_open(&hung.kern, &cuda, err));
     hung.train.minibatch_size = 96;
     hung.train.rank_timeout_s = 3.0;
-    struct trainer *t = ranks_trainer(&hung, 2);
+    TRAINER *t = ranks_trainer(&hung, 2);
     ranks_of(t, ranks);
     stuck.hangs = stuck_key(ranks[1]);
     assert_int_equal(trainer_run(t, NULL, &r, &why), ST_DEVICE);
     assert_non_null(strstr(why.text, "train.rank_timeout_s"));
     assert_true(kern_is_lost(hung.kern));
-    trainer_destroy(t);
 }
 
 int main(void)

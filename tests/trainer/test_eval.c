@@ -224,16 +224,14 @@ static void check_count(struct trainer *t, int n_games, int quota, int64_t max_s
 
 TEST(counts)
 {
-    struct setup s;
+    SETUP s;
 
     setup_open(&s, &lots_def, 2);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     check_count(t, 300, 1, 100000);
     check_count(t, 64, 7, 100000);
     check_count(t, 300, 1, 32); /* the long ones do not end */
     check_count(t, 50, 4, 96);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* What training says favours the short: of the episodes that end, nearly all did at once. */
@@ -242,11 +240,11 @@ TEST(training_is_biased)
     struct eval_settings e;
     struct eval_result r;
     struct train_result trained;
-    struct setup s;
+    SETUP s;
 
     setup_open(&s, &lots_def, 1);
     s.train.total_timesteps = 96; /* 8 steps of each agent */
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(trainer_run(t, NULL, &trained, err));
     eval_settings_of(&s.train, &e);
     OK(trainer_eval(t, &e, &r, err));
@@ -260,8 +258,6 @@ TEST(training_is_biased)
     r.stopped = true;
     assert_true(train_outcome(&trained, &r, "ep_length", &se) == 1.0 && isnan(se));
     assert_true(isnan(train_outcome(&trained, &r, "no/such", &se)));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 static void assert_same_result(struct eval_result a, struct eval_result b)
@@ -277,10 +273,10 @@ TEST(leaves_training_alone)
     struct eval_result r, again;
 
     for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
-        struct setup s;
+        SETUP s;
         setup_game(&s, "cartpole", 2);
         s.policy.core = cores[i];
-        struct trainer *t = setup_trainer(&s), *other = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s), *other = setup_trainer(&s);
         iterate(t, 1);
         iterate(other, 1);
         OK(trainer_eval(t, &e, &r, err));
@@ -294,9 +290,6 @@ TEST(leaves_training_alone)
         OK(trainer_eval(other, &e, &again, err)); /* and with no evaluation before */
         OK(trainer_eval(t, &e, &r, err));
         assert_same_result(r, again);
-        trainer_destroy(t);
-        trainer_destroy(other);
-        setup_close(&s);
     }
 }
 
@@ -305,10 +298,10 @@ TEST(lives_of_each_agent)
 {
     struct eval_settings e = {.episodes = 60, .seed = 3, .max_steps = 1000};
     struct eval_result r;
-    struct setup s;
+    SETUP s;
 
     setup_open(&s, &pair_def, 1);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(trainer_eval(t, &e, &r, err));
     assert_int_equal(r.episodes, 60);
     assert_float_equal(r.score, 5.0, 1e-6);
@@ -318,8 +311,6 @@ TEST(lives_of_each_agent)
     OK(trainer_eval(t, &e, &r, err));
     assert_int_equal(r.episodes, 70);
     assert_float_equal(r.score, 5.0, 1e-6);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(ends)
@@ -327,10 +318,10 @@ TEST(ends)
     struct watch w = {.stop_at = 2};
     struct eval_settings e = {.episodes = 40, .seed = 3, .max_steps = 1000, .ctx = &w, .on_progress = watch_progress};
     struct eval_result r;
-    struct setup s;
+    SETUP s;
 
     setup_open(&s, &lots_def, 1);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(trainer_eval(t, &e, &r, err));
     assert_true(r.stopped && r.steps == 64 && w.n_asked == 2);
     e = (struct eval_settings){.episodes = 1, .max_steps = 3}; /* one game has a mean and no error */
@@ -341,8 +332,6 @@ TEST(ends)
     assert_true(r.episodes == 1 && r.unfinished == 0 && isfinite(r.score) && r.steps > 0);
     e.episodes = 0;
     assert_int_equal(trainer_eval(t, &e, &r, NULL), ST_USAGE);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* ---- the window ---- */
@@ -387,7 +376,7 @@ static struct train_result run_with(struct setup *s, double log_interval_s, int 
 /* No metric that may be searched by depends on when reports were made or whether the run was cut in two. */
 TEST(window_is_of_the_run)
 {
-    struct setup s;
+    SETUP s;
     int n[3];
     double se;
 
@@ -408,7 +397,6 @@ TEST(window_is_of_the_run)
     }
     assert_true(a.window.entropy > 0.0 && a.window.entropy < 0.7); /* of two actions at most ln 2 */
     assert_true(a.window.updates == 180);
-    setup_close(&s);
 }
 
 TEST_PROGRAM("eval")

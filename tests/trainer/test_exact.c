@@ -234,12 +234,12 @@ TEST(rollout_reference)
     static const int cores[] = {POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
 
     for (int c = 0; c < 4; c++) {
-        struct setup s;
+        SETUP s;
         size_t n_truncs = 0, n_terms = 0;
         setup_open(&s, &clock_def, 2);
         s.policy.core = cores[c];
         s.policy.activation = c == 1 ? KERN_ACT_TANH : KERN_ACT_RELU;
-        struct trainer *t = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s);
         double h[12][POLICY_MAX_LAYERS][REF_MAX] = {0};
         shake_params(t, 0.5);
         float *params = params_copy(t);
@@ -257,15 +257,13 @@ TEST(rollout_reference)
         assert_int_equal(n_truncs, 6 * (24 / 3));
         assert_int_equal(n_terms, 6 * (24 / 5));
         free(params);
-        trainer_destroy(t);
-        setup_close(&s);
     }
 }
 
 /* Forward over sequences of a fresh rollout: ratio 1 and the same values for every sample. */
 static void check_ratio_one(struct setup *s, size_t n_block)
 {
-    struct trainer *t = setup_trainer(s);
+    TRAINER *t = setup_trainer(s);
     size_t T = trainer_segment_steps(t), N = trainer_segments(t), B = t->n_segments, n_resets = 0, n_seen;
     int32_t idx[128];
 
@@ -300,7 +298,6 @@ static void check_ratio_one(struct setup *s, size_t n_block)
         assert_int_equal(n_seen, B);
     }
     assert_true(n_resets > t->n_agents / 2); /* else the test shows nothing */
-    trainer_destroy(t);
 }
 
 TEST(training_equals_rollout)

@@ -32,12 +32,12 @@ static void assert_same_metrics(struct trainer *a, struct trainer *b)
 TEST(queue_changes_nothing)
 {
     for (int variant = 0; variant < 4; variant++) {
-        struct setup s;
+        SETUP s;
         setup_game(&s, variant % 2 == 0 ? "memory" : "cartpole", 2);
         s.policy.core = variant < 2 ? POLICY_CORE_MINGRU : POLICY_CORE_MLP;
         s.train.replay_ratio = 1.4; /* 4 or 5 minibatches */
         s.train.prio_alpha = variant == 3 ? 0.5 : 0.0;
-        struct trainer *direct = setup_trainer(&s), *queued = setup_queued(&s);
+        TRAINER *direct = setup_trainer(&s), *queued = setup_queued(&s);
         iterate(direct, 9);
         iterate(queued, 9);
         assert_int_equal(queued->n_issued - queued->n_collected, 1);
@@ -45,41 +45,35 @@ TEST(queue_changes_nothing)
         assert_same_metrics(direct, queued);
         assert_int_equal(queued->n_issued, queued->n_collected);
         assert_same_weights(direct, queued);
-        trainer_destroy(direct);
-        trainer_destroy(queued);
-        setup_close(&s);
     }
 }
 
 /* The same with a short last rollout. */
 TEST(short_last_rollout)
 {
-    struct setup s;
+    SETUP s;
     struct train_result a, b;
 
     setup_game(&s, "memory", 1);
     s.policy.core = POLICY_CORE_MINGRU;
     s.train.total_timesteps = 96 * 4 + 12 * 5 + 7;
-    struct trainer *direct = setup_trainer(&s), *queued = setup_queued(&s);
+    TRAINER *direct = setup_trainer(&s), *queued = setup_queued(&s);
     OK(trainer_run(direct, NULL, &a, err));
     OK(trainer_run(queued, NULL, &b, err));
     assert_int_equal(a.env_steps, 96 * 4 + 12 * 5);
     assert_int_equal(b.env_steps, a.env_steps);
     assert_int_equal(b.window.updates, a.window.updates);
     assert_same_weights(direct, queued);
-    trainer_destroy(direct);
-    trainer_destroy(queued);
-    setup_close(&s);
 }
 
 /* Everybody's last observation goes through the network in place of those that were truncated. */
 TEST(truncations)
 {
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, "cartpole", 1);
     setup_option(&s, "max_steps", 7);
-    struct trainer *direct = setup_trainer(&s), *queued = setup_queued(&s);
+    TRAINER *direct = setup_trainer(&s), *queued = setup_queued(&s);
     int n_truncs = 0;
     for (int i = 0; i < 3; i++) {
         iterate(direct, 1);
@@ -91,37 +85,31 @@ TEST(truncations)
             }
     }
     assert_true(n_truncs > 20);
-    trainer_destroy(direct);
-    trainer_destroy(queued);
-    setup_close(&s);
 }
 
 TEST(target_kl)
 {
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, "memory", 1);
     s.train.replay_ratio = 20.0;
     s.train.learning_rate = 0.05;
     s.train.target_kl = 0.01;
-    struct trainer *direct = setup_trainer(&s), *queued = setup_queued(&s);
+    TRAINER *direct = setup_trainer(&s), *queued = setup_queued(&s);
     iterate(direct, 4);
     iterate(queued, 4);
     assert_true(direct->count.updates < 4 * 60 / 2); /* 60 would have been made each time */
     OK(trainer_sync(queued, err));
     assert_int_equal(direct->count.updates, queued->count.updates);
-    trainer_destroy(direct);
-    trainer_destroy(queued);
-    setup_close(&s);
 }
 
 TEST(failure_comes_later)
 {
-    struct setup s;
+    SETUP s;
     struct error failure = {0};
 
     setup_game(&s, "memory", 1);
-    struct trainer *t = setup_queued(&s);
+    TRAINER *t = setup_queued(&s);
     iterate(t, 2);
     t->set.gamma = NAN;
     OK(trainer_iterate(t, err)); /* looks at the one before */
@@ -129,19 +117,17 @@ TEST(failure_comes_later)
     if (strstr(failure.text, "advantage") == NULL)
         fail_msg("\"advantage\" is not in: %s", failure.text);
     assert_int_equal(trainer_save(t, "never-written.ckpt", "", NULL), ST_NUMERIC);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(profile)
 {
-    struct setup s;
+    SETUP s;
     struct train_result r;
     double sum = 0.0;
 
     setup_game(&s, "memory", 1);
     s.train.total_timesteps = 96 * 200;
-    struct trainer *t = setup_queued(&s);
+    TRAINER *t = setup_queued(&s);
     OK(trainer_run(t, NULL, &r, err));
     assert_int_equal(r.env_steps, 96 * 200);
     for (int i = 0; i < PHASE_COUNT; i++)
@@ -150,8 +136,6 @@ TEST(profile)
     for (int i = 0; i < PHASE_OTHER; i++)
         if (r.window.phase_s[i] <= 0.0)
             fail_msg("phase %d took no time", i);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* ---- the cache ---- */
@@ -166,7 +150,7 @@ static struct trainer *cached(struct setup *s, struct trainer_cache *cache)
 TEST(cache_is_as_new)
 {
     struct trainer_cache *cache = NULL;
-    struct setup s;
+    SETUP s;
 
     cache = trainer_cache_create();
     setup_game(&s, "memory", 2);
@@ -198,14 +182,13 @@ TEST(cache_is_as_new)
     assert_ptr_not_equal(fresh, t);
     trainer_destroy(fresh);
     trainer_cache_destroy(cache);
-    setup_close(&s);
 }
 
 /* A trainer that broke down leaves nothing to the next. */
 TEST(cache_after_failure)
 {
     struct trainer_cache *cache = NULL;
-    struct setup s;
+    SETUP s;
 
     cache = trainer_cache_create();
     setup_game(&s, "memory", 1);
@@ -225,7 +208,6 @@ TEST(cache_after_failure)
         trainer_destroy(cached(&s, cache));
     }
     trainer_cache_destroy(cache);
-    setup_close(&s);
 }
 
 TEST_PROGRAM("issued")

@@ -10,12 +10,13 @@ static char ckpt_path[4096];
 TEST(learn_as_one_device)
 {
     for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct setup s;
+        SETUP s;
         setup_variant(&s, &variants[v]);
-        struct trainer *one = ranks_trainer(&s, 1);
+        TRAINER *one = ranks_trainer(&s, 1);
         iterate(one, 5);
         for (int64_t devices = 2; devices <= 4; devices *= 2) {
-            struct trainer *t = ranks_trainer(&s, devices), *ranks[KERN_RANKS_MAX];
+            TRAINER *t = ranks_trainer(&s, devices);
+            struct trainer *ranks[KERN_RANKS_MAX];
             iterate(t, 5);
             assert_close_trainers(t, one, 1e-4, variants[v].game);
             OK(ranks_compare(t, err));
@@ -28,10 +29,7 @@ TEST(learn_as_one_device)
                     assert_memory_equal(ranks[r]->norm_of.obs_sums, ranks[0]->norm_of.obs_sums,
                                         t->policy.frame_size * 3 * sizeof(double));
             }
-            trainer_destroy(t);
         }
-        trainer_destroy(one);
-        setup_close(&s);
     }
 }
 
@@ -68,10 +66,10 @@ TEST(parts_of_one_rollout)
 {
     const size_t devices = 3;
     struct trainer *ranks[KERN_RANKS_MAX];
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
-    struct trainer *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, (int64_t)devices);
+    TRAINER *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, (int64_t)devices);
     OK(play_only(NULL, one, err));
     OK(ranks_meet(t, play_only, NULL, err));
     ranks_of(t, ranks);
@@ -88,9 +86,6 @@ TEST(parts_of_one_rollout)
         if (r > 0) /* streams of their own */
             assert_memory_not_equal(own->roll.obs, ranks[0]->roll.obs, n * D * sizeof(float));
     }
-    trainer_destroy(one);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 static enum status first_minibatch(void *ctx, struct trainer *t, struct error *err)
@@ -110,12 +105,12 @@ TEST(gradient_of_a_minibatch)
 {
     const size_t devices = 2;
     struct trainer *ranks[KERN_RANKS_MAX];
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[1]);
     s.train.minibatch_size = 48;
     s.train.vtrace = false;
-    struct trainer *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, (int64_t)devices);
+    TRAINER *one = ranks_trainer(&s, 1), *t = ranks_trainer(&s, (int64_t)devices);
     OK(ranks_meet(t, first_minibatch, NULL, err));
     ranks_of(t, ranks);
     OK(first_minibatch(NULL, one, err));
@@ -139,9 +134,6 @@ TEST(gradient_of_a_minibatch)
         assert_true(largest(ranks[r]->grads, one->grads, n_params) < 1e-5 * most);
     assert_true(t->stats->n_tokens == one->stats->n_tokens && t->stats->n_tokens == 48.0);
     check_near("norm", t->stats->grad_norm, one->stats->grad_norm, 1e-4);
-    trainer_destroy(one);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* ---- checkpoints ---- */
@@ -155,26 +147,23 @@ static void read_file(char **ret_bytes, size_t *ret_n)
 TEST(resume)
 {
     for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct setup s, other;
+        SETUP s, other;
         setup_variant(&s, &variants[v]);
         setup_variant(&other, &variants[v]);
         s.train.minibatch_size = other.train.minibatch_size = 48;
-        struct trainer *straight = ranks_trainer(&other, 2), *first = ranks_trainer(&s, 2);
+        TRAINER *straight = ranks_trainer(&other, 2);
+        struct trainer *first = ranks_trainer(&s, 2);
         iterate(straight, 8);
         iterate(first, 4);
         OK(trainer_save(first, ckpt_path, "", err));
         iterate(first, 1);
         trainer_destroy(first);
-        struct trainer *second = ranks_trainer(&s, 2);
+        TRAINER *second = ranks_trainer(&s, 2);
         iterate(second, 2);
         OK(trainer_load(second, ckpt_path, err));
         iterate(second, 4);
         assert_same_weights(straight, second);
         OK(ranks_compare(second, err));
-        trainer_destroy(straight);
-        trainer_destroy(second);
-        setup_close(&s);
-        setup_close(&other);
     }
 }
 
@@ -182,30 +171,26 @@ TEST(resume)
 TEST(resume_with_another_number)
 {
     for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct setup s, other;
+        SETUP s, other;
         setup_variant(&s, &variants[v]);
         setup_variant(&other, &variants[v]);
-        struct trainer *two = ranks_trainer(&other, 2);
+        TRAINER *two = ranks_trainer(&other, 2);
         iterate(two, 3);
         OK(trainer_save(two, ckpt_path, "", err));
         iterate(two, 3);
         for (int64_t devices = 1; devices <= 4; devices += 3) {
-            struct trainer *t = ranks_trainer(&s, devices);
+            TRAINER *t = ranks_trainer(&s, devices);
             OK(trainer_load(t, ckpt_path, err));
             iterate(t, 3);
             assert_close_trainers(t, two, 1e-4, variants[v].game);
-            trainer_destroy(t);
         }
-        trainer_destroy(two);
-        setup_close(&s);
-        setup_close(&other);
     }
 }
 
 /* Before anything was added up the file is that of one device, byte for byte. */
 TEST(file_of_one_device)
 {
-    struct setup s;
+    SETUP s;
     char *a, *b;
     size_t n, m;
 
@@ -222,23 +207,20 @@ TEST(file_of_one_device)
     assert_memory_equal(a, b, n);
     mem_free(a);
     mem_free(b);
-    setup_close(&s);
 }
 
 /* A file that all refuse costs nothing but the answer. */
 TEST(refused_file)
 {
     struct error why = {0};
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
     OK(file_write_all(ckpt_path, "no checkpoint", 13, err));
-    struct trainer *t = ranks_trainer(&s, 2);
+    TRAINER *t = ranks_trainer(&s, 2);
     assert_int_equal(trainer_load(t, ckpt_path, &why), ST_CORRUPT);
     assert_non_null(strstr(why.text, "is not a Trawl checkpoint"));
     iterate(t, 1);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* ---- a whole run, and what is worth knowing of it ---- */
@@ -248,11 +230,11 @@ TEST(run_and_evaluate)
     const struct eval_settings e = {.episodes = 16, .max_steps = 64};
     struct eval_result a, b;
     struct train_result r;
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
     s.train.total_timesteps = 12 * 45; /* the last rollout is shorter */
-    struct trainer *t = ranks_trainer(&s, 3), *one = ranks_trainer(&s, 1);
+    TRAINER *t = ranks_trainer(&s, 3), *one = ranks_trainer(&s, 1);
     OK(trainer_run(t, NULL, &r, err));
     assert_int_equal(r.env_steps, 12 * 45);
     assert_true(r.window.episodes > 0.0);
@@ -261,15 +243,12 @@ TEST(run_and_evaluate)
     OK(trainer_eval(t, &e, &a, err));
     OK(trainer_eval(one, &e, &b, err));
     assert_true(a.score == b.score && a.episodes == b.episodes);
-    trainer_destroy(t);
-    trainer_destroy(one);
-    setup_close(&s);
 }
 
 TEST(uneven_shares_are_refused)
 {
     struct error why = {0};
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
     s.train.devices = 5;
@@ -280,21 +259,18 @@ TEST(uneven_shares_are_refused)
     s.train.minibatch_size = 16;
     assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &why), ST_CONFIG);
     assert_non_null(strstr(why.text, "train.devices 4 cannot share evenly; try minibatch_size 32"));
-    setup_close(&s);
 }
 
 TEST(one_training_of_a_device)
 {
     struct error why = {0};
     struct trainer *second;
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
-    struct trainer *t = ranks_trainer(&s, 2);
+    TRAINER *t = ranks_trainer(&s, 2);
     assert_int_equal(trainer_create(&second, s.kern, s.def, s.env, &s.policy, &s.train, &why), ST_BUSY);
     iterate(t, 1);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* ---- faults ---- */
@@ -303,16 +279,14 @@ TEST(one_training_of_a_device)
 TEST(streams_of_games_from_outside)
 {
     struct trainer *ranks[KERN_RANKS_MAX];
-    struct setup s;
+    SETUP s;
 
     setup_open(&s, &stuck_def, 1);
     s.train.minibatch_size = 96;
-    struct trainer *t = ranks_trainer(&s, 3);
+    TRAINER *t = ranks_trainer(&s, 3);
     ranks_of(t, ranks);
     assert_true(stuck_key(ranks[0]) != stuck_key(ranks[1]) && stuck_key(ranks[1]) != stuck_key(ranks[2]) &&
                 stuck_key(ranks[0]) != stuck_key(ranks[2]));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 static struct setup hung; /* stays: its thread may use it as long as the process lives */
@@ -353,18 +327,16 @@ static enum status fail_one(void *ctx, struct trainer *t, struct error *err)
 TEST(a_rank_that_fails_is_named)
 {
     struct error why = {0};
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
-    struct trainer *t = ranks_trainer(&s, 3);
+    TRAINER *t = ranks_trainer(&s, 3);
     iterate(t, 1);
     assert_int_equal(ranks_meet(t, fail_one, NULL, &why), ST_IO);
     assert_string_equal(why.text, "rank 1 of 3: the disk is full");
     error_clear(&why);
     assert_int_equal(trainer_iterate(t, &why), ST_IO);
     assert_false(kern_is_lost(s.kern));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(weights_that_differ_are_an_error)
@@ -372,10 +344,10 @@ TEST(weights_that_differ_are_an_error)
     struct trainer *ranks[KERN_RANKS_MAX];
     struct error why = {0};
     struct train_result r;
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
-    struct trainer *t = ranks_trainer(&s, 2);
+    TRAINER *t = ranks_trainer(&s, 2);
     iterate(t, 1);
     ranks_of(t, ranks);
     ranks[1]->params[7] += 1e-3f;
@@ -383,8 +355,6 @@ TEST(weights_that_differ_are_an_error)
     assert_non_null(strstr(why.text, "rank 1 has weight"));
     error_clear(&why);
     assert_int_equal(trainer_save(t, ckpt_path, "", &why), ST_NUMERIC);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* All ranks meet a number that is not finite; the one that has it says where it came from. */
@@ -392,17 +362,15 @@ TEST(numeric_failure_names_its_rank)
 {
     struct trainer *ranks[KERN_RANKS_MAX];
     struct error why = {0};
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, &variants[0]);
-    struct trainer *t = ranks_trainer(&s, 2);
+    TRAINER *t = ranks_trainer(&s, 2);
     iterate(t, 1);
     ranks_of(t, ranks);
     ((float *)ranks[1]->roll.obs)[t->horizon * ranks[1]->n_agents * t->policy.obs_size] = NAN;
     assert_int_equal(trainer_iterate(t, &why), ST_NUMERIC);
     assert_non_null(strstr(why.text, "rank 1 of 2: training broke down at env step"));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 int main(void)

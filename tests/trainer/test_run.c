@@ -76,7 +76,8 @@ TEST(settings_are_checked)
 
 TEST(absurd_sizes)
 {
-    struct setup good, s;
+    SETUP good;
+    struct setup s;
 
     setup_game(&good, "cartpole", 1);
     s = good;
@@ -93,7 +94,6 @@ TEST(absurd_sizes)
     s.policy.num_layers = 16;
     s.policy.core = POLICY_CORE_MINGRU;
     expect_create_fails(&s, ST_NOMEM, "this needs");
-    setup_close(&good);
 }
 
 struct watch {
@@ -165,7 +165,7 @@ TEST(a_stop_is_no_cost)
 
 TEST(ends_of_a_run)
 {
-    struct setup s;
+    SETUP s;
     struct watch w = {0};
     struct train_result r;
     double sum = 0.0;
@@ -205,7 +205,6 @@ TEST(ends_of_a_run)
     assert_false(r.stopped);
     assert_true(r.cost_s >= 0.05 && r.env_steps < s.train.total_timesteps);
     assert_int_equal(w.last.env_steps, r.env_steps);
-    setup_close(&s);
 }
 
 /* What is asked is what runs: never more, less only by what does not make a step of each agent. */
@@ -215,7 +214,7 @@ TEST(asked_steps_are_run)
 
     for (int64_t asked = 96; asked < 96 * 4; asked += 7)
         for (int prio = 0; prio < 2; prio++) {
-            struct setup s;
+            SETUP s;
             struct watch w = {0};
             setup_game(&s, prio ? "memory" : "cartpole", 2);
             s.policy.core = cores[asked % 3];
@@ -226,7 +225,6 @@ TEST(asked_steps_are_run)
             assert_int_equal(r.env_steps, asked / 12 * 12);
             assert_int_equal(w.last.env_steps, r.env_steps);
             assert_float_equal((double)r.window.updates, (double)r.env_steps * 1.5 / 32, 0.5 + 1e-9);
-            setup_close(&s);
         }
 }
 
@@ -240,21 +238,21 @@ TEST(goes_on_after_a_short_rollout)
     assert_true(fd >= 0);
     close(fd);
     for (int core = POLICY_CORE_MLP; core <= POLICY_CORE_LSTM; core++) {
-        struct setup s;
+        SETUP s;
         struct train_result r;
         setup_game(&s, core == POLICY_CORE_MLP ? "cartpole" : "memory", 2);
         s.policy.core = core;
         s.train.replay_ratio = 0.0;
         s.train.total_timesteps = 96 * 5;
-        struct trainer *straight = setup_trainer(&s);
+        TRAINER *straight = setup_trainer(&s);
         OK(trainer_run(straight, NULL, &r, err));
         s.train.total_timesteps = 96 * 3 + 12 * 3;
-        struct trainer *first = setup_trainer(&s);
+        TRAINER *first = setup_trainer(&s);
         OK(trainer_run(first, NULL, &r, err));
         assert_int_equal(r.env_steps, s.train.total_timesteps);
         OK(trainer_save(first, ckpt_path, "", err));
         s.train.total_timesteps = 96 * 5;
-        struct trainer *second = setup_trainer(&s);
+        TRAINER *second = setup_trainer(&s);
         OK(trainer_load(second, ckpt_path, err));
         OK(trainer_run(second, NULL, &r, err));
         assert_int_equal(r.env_steps, 96 * 5);
@@ -263,17 +261,13 @@ TEST(goes_on_after_a_short_rollout)
                             (float *)second->roll.obs + second->horizon * row, row * sizeof(float));
         assert_memory_equal(straight->roll.reset + 8 * 12, second->roll.reset + 8 * 12, 12);
         assert_memory_equal(straight->roll.actions + 7 * 12, second->roll.actions + 4 * 12, 12 * sizeof(int32_t));
-        trainer_destroy(straight);
-        trainer_destroy(first);
-        trainer_destroy(second);
-        setup_close(&s);
     }
     remove(ckpt_path);
 }
 
 TEST(no_episode)
 {
-    struct setup s;
+    SETUP s;
     struct watch w = {0};
 
     setup_game(&s, "squared", 1);
@@ -283,7 +277,6 @@ TEST(no_episode)
     struct train_result r = run(&s, &w);
     assert_int_equal(r.env_steps, 12);
     assert_true(isnan(r.window.score) && isnan(r.window.perf) && isnan(w.last.score) && r.window.episodes == 0.0);
-    setup_close(&s);
 }
 
 static int64_t memory_of(struct setup *s, int64_t agents, size_t *ret_n_params)
@@ -303,7 +296,7 @@ static int64_t memory_of(struct setup *s, int64_t agents, size_t *ret_n_params)
  * number of agents more. */
 TEST(memory)
 {
-    struct setup s;
+    SETUP s;
     size_t n_params, n_more;
 
     setup_game(&s, "cartpole", 1);
@@ -313,7 +306,6 @@ TEST(memory)
     assert_true(few >= observations + 3 * (int64_t)(n_params * sizeof(float)));
     assert_true(more - few >= observations && more - few < 100 * observations);
     assert_int_equal(memory_of(&s, 3600, &n_more) - more, more - few);
-    setup_close(&s);
 }
 
 TEST(target_kl)
@@ -343,11 +335,11 @@ TEST(numeric_failure)
                                         "number 2 of an observation is 1e+30"};
 
     for (int i = 0; i < 4; i++) {
-        struct setup s;
+        SETUP s;
         struct error failure = {0};
         float bad = i == 0 ? INFINITY : i == 3 ? 1e30f : NAN;
         setup_game(&s, "cartpole", 1);
-        struct trainer *t = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s);
         iterate(t, 2);
         if (i == 0)
             OK(kern_upload(s.kern, t->params + t->policy.tensors[4].offset + 3, &bad, sizeof bad, err));
@@ -364,8 +356,6 @@ TEST(numeric_failure)
         assert_int_equal(trainer_save(t, "never-written.ckpt", "", NULL), ST_NUMERIC);
         assert_false(file_exists("never-written.ckpt"));
         assert_int_equal(trainer_iterate(t, NULL), ST_NUMERIC);
-        trainer_destroy(t);
-        setup_close(&s);
     }
 }
 
