@@ -129,8 +129,8 @@ struct pareto_ref {
     double cost, score, third; /* the worst corner: highest cost, lowest score, highest third */
 };
 #define PARETO_REF_TRIALS 10
-/* Reference of a study: the worst objectives of its first PARETO_REF_TRIALS finished trials, infeasible ones among them,
- * and a tenth of their range more. It moves until there are that many trials, and with it the hypervolume. */
+/* Reference of a study: the worst objectives of its first PARETO_REF_TRIALS finished trials, infeasible ones among
+ * them, and a tenth of their range more. It moves until there are that many trials, and with it the hypervolume. */
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
 /* 0 when no trial lies inside. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
@@ -186,8 +186,8 @@ enum status suggester_batch(struct suggester *suggester, const struct gp_history
                             struct suggestion *ret_suggestions, size_t *ret_n, struct error *err) MUST_USE;
 #define SUGGEST_FEW 16
 #define SUGGEST_BATCH_MAX 64
-/* How many to ask for at a time where n_parallel trials are under way: 1 up to SUGGEST_FEW, then one for each SUGGEST_FEW of
- * them, so that each knows nearly all that one by itself would. */
+/* How many to ask for at a time where n_parallel trials are under way: 1 up to SUGGEST_FEW, then one for each
+ * SUGGEST_FEW of them, so that each knows nearly all that one by itself would. */
 size_t suggester_batch_size(size_t n_parallel);
 
 /* ---- what a study has taught: read off the models of `pareto` ---- */
@@ -234,8 +234,8 @@ struct gp_insight {
     const char *note, *score_note, *cost_note; /* why there is nothing, or why it is 0; NULL: no reason needed */
 };
 
-/* Is trial i a member of the front that is shown? What is advised is one, also where a cheaper one is as good within noise.
- * insight has beliefs, and i is below its n. */
+/* Is trial i a member of the front that is shown? What is advised is one, also where a cheaper one is as good within
+ * noise. insight has beliefs, and i is below its n. */
 static inline bool gp_is_shown_on_front(const struct gp_insight *insight, size_t i)
 {
     return insight->beliefs[i].on_front || i == insight->recommended;
@@ -278,8 +278,9 @@ enum gp_confirm_turn {
     GP_CONFIRM_BEST, /* the best, until it has two seeds; nothing else */
     GP_CONFIRM_DOUBTFUL, /* the advice that can be most wrong, for what a run lessens it */
     GP_CONFIRM_END, /* before that best and knee, until each has two seeds */
-    /* for the last runs of a study: after best and knee the config seen once that would be the best if the best fell, so
-     * that the last scores can hardly make an unconfirmed config the best; when nothing is doubtful, the best again */
+    /* for the last runs of a study: after best and knee the config seen once that would be the best if the best fell,
+     * so that the last scores can hardly make an unconfirmed config the best; when nothing is doubtful, the best
+     * again */
     GP_CONFIRM_LAST
 };
 /* The trial whose config to run again under a fresh seed; n: none. Runs under way count as made. Pure. */

@@ -72,7 +72,8 @@ struct suggester {
  * and number 0 with init values has been dealt with. */
 enum status suggest_pareto(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
                            int64_t number, struct suggestion *ret_suggestion, struct error *err) MUST_USE;
-/* Up to n proposals by one set of models; ret_n 0: the design's turn, or no model of these data, or no candidate is new. */
+/* Up to n proposals by one set of models; ret_n 0: the design's turn, or no model of these data, or no candidate is
+ * new. */
 enum status suggest_pareto_many(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
                                 int64_t number, size_t n, struct suggestion *ret_suggestions, size_t *ret_n,
                                 struct error *err) MUST_USE;

@@ -1,5 +1,5 @@
-/* pareto_pool.h - the candidates of a proposal, or of a batch of them, and what is asked of each beside the objectives. Private
- * to gp/: pareto_candidates.c looks for the best one, pareto_many.c for many. */
+/* pareto_pool.h - the candidates of a proposal, or of a batch of them, and what is asked of each beside the objectives.
+ * Private to gp/: pareto_candidates.c looks for the best one, pareto_many.c for many. */
 #pragma once
 
 #include "gp/pareto_priv.h"

@@ -1,6 +1,6 @@
-/* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c, pareto_limits.c),
- * and the best point by it (pareto_candidates.c). Private to gp/. f1 = ln cost, f2 = -score and f3 = the third objective
- * in the models' standardised units, all minimised. */
+/* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c,
+ * pareto_limits.c), and the best point by it (pareto_candidates.c). Private to gp/. f1 = ln cost, f2 = -score and f3 =
+ * the third objective in the models' standardised units, all minimised. */
 #pragma once
 
 #include "gp/gp_priv.h"
@@ -53,15 +53,16 @@ struct pareto_search {
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
                                const struct gp_history *history, size_t max_pending, bool smooth,
                                const struct pareto_search *like, struct error *err) MUST_USE;
-/* The same with pending points, the model of failures, and the acquisition. many: more than SUGGEST_FEW trials are pending or
- * asked for at once, so that those which have ended are mostly cheap ones (pareto_many.c). */
+/* The same with pending points, the model of failures, and the acquisition. many: more than SUGGEST_FEW trials are
+ * pending or asked for at once, so that those which have ended are mostly cheap ones (pareto_many.c). */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
                                const struct gp_history *history, int64_t number, bool many, struct error *err) MUST_USE;
 /* One more model of the score's rows, with the hyper-parameters of search->score; not yet factored. */
 void pareto_load_score(struct pareto_search *search, struct model *model);
 void pareto_search_free(struct pareto_search *search);
 size_t pareto_search_ld(const struct pareto_search *search); /* the largest ld of its models */
-/* One model of these values (groups), factored. like: the model whose hyper-parameters to take; NULL: they are fitted. */
+/* One model of these values (groups), factored. like: the model whose hyper-parameters to take; NULL: they are
+ * fitted. */
 enum status pareto_load_model(struct pareto_search *search, struct model *model, const struct mean_ss *values,
                               size_t n_pending, const struct model *like, struct error *err) MUST_USE;
 
@@ -99,7 +100,7 @@ void beliefs_init(struct gp_insight *insight, const struct pareto_search *search
 /* The best point that was not tried and is allowed, judged snapped. False: there is none. */
 bool pareto_best(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
                  struct rng rng, struct candidate *ret_best) MUST_USE;
-/* The n best one after the other, each as if those before it had ended as expected; the search's front is used up. Returns
- * how many there are. */
+/* The n best one after the other, each as if those before it had ended as expected; the search's front is used up.
+ * Returns how many there are. */
 size_t pareto_many(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
                    struct rng rng, size_t n, struct candidate *ret) MUST_USE;

@@ -67,7 +67,8 @@ GAUSS_FN float gauss_logp(float u, float mean, float raw, bool squash)
 }
 
 /* The mean of log_slope over the Gaussian and its two derivatives, by the trapezoidal rule from -6 to 6 standard
- * deviations in steps of 1/4: right to f32's last digits up to a deviation of 2.5, to 1 % of its size at the largest. */
+ * deviations in steps of 1/4: right to f32's last digits up to a deviation of 2.5, to 1 % of its size at the
+ * largest. */
 GAUSS_FN float gauss_mean_log_slope(float mean, float std, float *ret_dmean, float *ret_dlog_std)
 {
     float sum = 0.0f, dmean = 0.0f, dlog_std = 0.0f;

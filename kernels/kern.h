@@ -101,8 +101,8 @@ struct kern_env {
 };
 
 /* How many streams of a GPU this process will use at a time: the driver makes as many hardware queues when it is first
- * asked for anything, each of which costs 8 ms, and 4 ms when the process ends; its own choice is 8. What the user has set
- * (CUDA_DEVICE_MAX_CONNECTIONS) stays. Sets a variable of the environment: before there are other threads. */
+ * asked for anything, each of which costs 8 ms, and 4 ms when the process ends; its own choice is 8. What the user has
+ * set (CUDA_DEVICE_MAX_CONNECTIONS) stays. Sets a variable of the environment: before there are other threads. */
 void kern_expect_streams(int n);
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
 void kern_close(struct kern *kern); /* NULL is fine */
@@ -141,8 +141,8 @@ static inline size_t kern_n_threads(const struct kern *kern)
 /* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
 bool kern_cuda_available(char *ret_reason, size_t size);
 int kern_cuda_count(void); /* devices that this build can use; opens none */
-/* What a game of a user's is compiled with for a GPU (cuda/play/library_device.cuh), and the words that nvcc needs: those
- * of this build. NULL: it was made without CUDA. */
+/* What a game of a user's is compiled with for a GPU (cuda/play/library_device.cuh), and the words that nvcc needs:
+ * those of this build. NULL: it was made without CUDA. */
 const char *kern_env_device_text(void);
 const char *kern_env_device_flags(void);
 /* What there is of CUDA, a row each for driver, libraries and devices; returns how many. Opens the devices. */
@@ -162,8 +162,8 @@ static inline size_t kern_wide_bytes(const struct kern *kern)
 }
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
 /* Shards run operations independently of each other: each is a struct kern over the same memory. A CPU has a shard for
- * each thread, whose operations use that thread alone; a GPU has one shard, itself. Work that is given to shards in whole
- * pieces (segments of a minibatch, through all layers) meets once at the end, where single operations meet after
+ * each thread, whose operations use that thread alone; a GPU has one shard, itself. Work that is given to shards in
+ * whole pieces (segments of a minibatch, through all layers) meets once at the end, where single operations meet after
  * each. */
 static inline size_t kern_n_shards(const struct kern *kern)
 {

@@ -20,6 +20,6 @@ void plan_file_add(struct plan_file *file, const void *key, const void *plan);
 /* Writes the file if plans were added, together with those that other processes have written since. */
 void plan_file_save(struct plan_file *file);
 void plan_file_close(struct plan_file *file); /* without saving; NULL is fine */
-/* "FOLDER/NAME-1a2b3c4d.plans", its number made from about: of XDG_CACHE_HOME/trawl, else of ~/.cache/trawl. False: neither
- * variable names a folder, or the path is longer than buf. */
+/* "FOLDER/NAME-1a2b3c4d.plans", its number made from about: of XDG_CACHE_HOME/trawl, else of ~/.cache/trawl. False:
+ * neither variable names a folder, or the path is longer than buf. */
 bool plan_file_path(const char *name, const char *about, char *buf, size_t size);

@@ -1,5 +1,6 @@
 /* ranks.c - see ranks.h: where the threads of several devices meet.
- * Invariant: a round ends when all ranks of the process have arrived or when the ranks are aborted, and then never again begins. */
+ * Invariant: a round ends when all ranks of the process have arrived or when the ranks are aborted, and then never
+ * again begins. */
 #include "kernels/ranks_priv.h"
 
 #include "base/os/clock.h"

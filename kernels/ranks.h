@@ -1,7 +1,8 @@
 /* ranks.h - several devices that train one policy together, each with a share of the games: the ranks 0 to n - 1 of one
  * struct kern_ranks, one thread each. Included by kernels.h. They give each other sums and rows by kern_ops->exchange.
  * On the CPU threads meet in memory, on GPUs NCCL does it (cuda/nccl.cu). Ranks of several processes, maybe on several
- * hosts, have a struct kern_ranks in each, joined by connections (ranks_span.c); on GPUs these carry NCCL's id alone. */
+ * hosts, have a struct kern_ranks in each, joined by connections (ranks_span.c); on GPUs these carry NCCL's id
+ * alone. */
 #pragma once
 
 #include "kernels/kernels.h"
@@ -12,8 +13,8 @@
 
 struct kern_ranks; /* any thread, but for create and destroy */
 
-/* The ranks [first, first + n) of a process, and its connections: of the process with rank 0 to each other one, by their
- * ranks, of another one to that. */
+/* The ranks [first, first + n) of a process, and its connections: of the process with rank 0 to each other one, by
+ * their ranks, of another one to that. */
 struct kern_link {
     int fd; /* borrowed */
     size_t first, n; /* the ranks at its other end */

@@ -5,7 +5,8 @@
 
 #define KERN_RANKS_ID_MAX 128 /* bytes of NCCL's id */
 
-/* Waits until all ranks are here; false: they were aborted. All that a rank wrote before is seen by all others after. */
+/* Waits until all ranks are here; false: they were aborted. All that a rank wrote before is seen by all others
+ * after. */
 bool kern_ranks_meet(struct kern_ranks *ranks, size_t rank);
 /* The rank is waiting from now on; false: it has ended its wait. A rank that kern_ranks_meet holds is waiting too. */
 void kern_ranks_wait(struct kern_ranks *ranks, size_t rank, bool waiting);

@@ -1,7 +1,8 @@
 /* ranks_span.c - what the processes of one training give each other: the first of each process's ranks sends for all of
- * them to rank 0's process, which adds in the order of the ranks, as threads of one process do (cpu/cpu_exchange.c), and
- * sends the sum to all. So the bytes do not depend on how ranks are spread.
- * Invariant: every process takes part in the same exchanges in the same order; one that does not is noticed by its sizes. */
+ * them to rank 0's process, which adds in the order of the ranks, as threads of one process do (cpu/cpu_exchange.c),
+ * and sends the sum to all. So the bytes do not depend on how ranks are spread.
+ * Invariant: every process takes part in the same exchanges in the same order; one that does not is noticed by its
+ * sizes. */
 #include "kernels/ranks_priv.h"
 
 #include "base/os/link.h"

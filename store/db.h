@@ -1,8 +1,8 @@
 /* db.h - one prepared statement of a store, in SQLite or in PostgreSQL: its values, its rows.
  *
  * The one seam between the store's files and the database: they bind, step and read through these calls and sql.c's.
- * Parameters count from 1, columns from 0, as SQLite has it. A bound text or blob is borrowed until the statement's next
- * reset; a column's until the next step or reset. */
+ * Parameters count from 1, columns from 0, as SQLite has it. A bound text or blob is borrowed until the statement's
+ * next reset; a column's until the next step or reset. */
 #pragma once
 
 #include <math.h>

@@ -262,8 +262,8 @@ static const char migration_11[] =
     ") STRICT, WITHOUT ROWID;"
     "ALTER TABLE lease ADD COLUMN stop TEXT;"; /* why the study asks its client, a node, to end the trial; NULL: it does not */
 
-/* 12: a lease's state and columns get the names that reports have, and the branches of a node's attempt, which stood in the
- * result's column until there was one, a column of their own. */
+/* 12: a lease's state and columns get the names that reports have, and the branches of a node's attempt, which stood in
+ * the result's column until there was one, a column of their own. */
 static const char migration_12[] =
     "ALTER TABLE lease ADD COLUMN branches TEXT CHECK (branches IS NULL OR json_valid(branches));";
 static const char migration_12_lite[] = /* whose checks never change */
@@ -303,7 +303,8 @@ static const char migration_12_pg[] =
 /* 13: nodes that train with other hosts. */
 static const char migration_13[] = "ALTER TABLE node ADD COLUMN meets TEXT;"; /* where they join; NULL: nowhere */
 
-/* both: as SQLite has it, for PostgreSQL translated by pg_translate; lite, pg: after it, for one of them; NULL: nothing. */
+/* both: as SQLite has it, for PostgreSQL translated by pg_translate; lite, pg: after it, for one of them; NULL:
+ * nothing. */
 static const struct {
     const char *both, *lite, *pg;
 } migrations[] = {{migration_1, migration_1_lite, NULL},

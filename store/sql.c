@@ -199,7 +199,8 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "SELECT count(*) FROM outbox AS o LEFT JOIN tracker_run AS r "
         "ON r.trial_id = o.trial_id AND r.tracker_id = (SELECT id FROM tracker WHERE study_id = ?1 AND name = ?2) "
         "WHERE o.study_id = ?1 AND o.id > coalesce(r.acked_id, 0)",
-    /* Removes rows that every tracker of the study has acknowledged; a tracker without a position in the run keeps all. */
+    /* Removes rows that every tracker of the study has acknowledged; a tracker without a position in the run keeps
+     * all. */
     [SQL_OUTBOX_TRIM] = "DELETE FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id <= "
                         "(SELECT min(coalesce(r.acked_id, 0)) FROM tracker AS t LEFT JOIN tracker_run AS r "
                         "ON r.tracker_id = t.id AND r.trial_id = ?2 WHERE t.study_id = ?1)",

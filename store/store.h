@@ -1,8 +1,8 @@
-/* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file, or in a database of
- * PostgreSQL (public face of store/).
+/* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file, or in a database
+ * of PostgreSQL (public face of store/).
  *
- * A `path` is a file's or an address, postgresql://...: there the writer holds an advisory lock in place of PATH.lock, and
- * second connections write side by side with it. What is said of files holds for files.
+ * A `path` is a file's or an address, postgresql://...: there the writer holds an advisory lock in place of PATH.lock,
+ * and second connections write side by side with it. What is said of files holds for files.
  *
  * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, which ends with the process); readers
  * open read-only and never block it; (2) a trial row exists before its worker starts and a finished row never changes;
@@ -247,8 +247,8 @@ void trial_free(struct trial *trial);
 
 /* Inserts a queued trial; number is the study's next one; fills id, number, created_ms. */
 enum status store_trial_create(struct store *store, struct trial *trial, struct error *err) MUST_USE;
-/* The same for a trial that continues where another one was after env_steps: with a copy of its curve, the checkpoint at
- * path, and trial->dropped. */
+/* The same for a trial that continues where another one was after env_steps: with a copy of its curve, the checkpoint
+ * at path, and trial->dropped. */
 enum status store_trial_extend(struct store *store, struct trial *trial, int64_t from_id, int64_t env_steps,
                                const char *path, struct error *err) MUST_USE;
 /* queued or lost -> running, attempt + 1; curve and checkpoints of an earlier attempt are deleted. ST_EXISTS from
@@ -309,8 +309,8 @@ struct trial_result {
  * ST_EXISTS otherwise. A done trial needs a finite score: ST_NUMERIC if not (record it as failed, with a reason). */
 enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
                                const char *outbox_json, struct error *err) MUST_USE;
-/* Start-up recovery by the writer: running -> queued again (requeue) or lost, except for trials that a client has leased.
- * *ret_n: number of such trials. */
+/* Start-up recovery by the writer: running -> queued again (requeue) or lost, except for trials that a client has
+ * leased. *ret_n: number of such trials. */
 enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n,
                                  struct error *err) MUST_USE;
 enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
@@ -332,7 +332,8 @@ enum status store_mark_list(struct store *store, int64_t study_id, struct trial_
                             struct error *err) MUST_USE;
 void mark_list_free(struct trial_mark *marks, size_t n);
 
-/* -- leases (lease.c): trials that clients train elsewhere. A lease is one client's right to one attempt of a trial -- */
+/* -- leases (lease.c): trials that clients train elsewhere. A lease is one client's right to one attempt of a trial
+ * -- */
 enum lease_state {
     LEASE_OPEN, /* its trial is running */
     LEASE_REPORTED, /* what its client reported is the trial's result */
@@ -411,8 +412,8 @@ struct node {
 /* A sign of life of the node of this name; times are filled in. */
 enum status store_node_beat(struct store *store, struct node *node, struct error *err) MUST_USE;
 enum status store_node_forget(struct store *store, const char *name, struct error *err) MUST_USE;
-/* Those that are not silent, by name; mem_free. With a study (0: none): all that reported within a day, and what they did
- * for it. */
+/* Those that are not silent, by name; mem_free. With a study (0: none): all that reported within a day, and what they
+ * did for it. */
 enum status store_node_list(struct store *store, int64_t study_id, struct node **ret_nodes, size_t *ret_n,
                             struct error *err) MUST_USE;
 /* The first queued trial of the study, enqueued ones first, for lease->client under lease->token, which must begin with
@@ -535,8 +536,8 @@ enum status store_outbox_count(struct store *store, int64_t study_id, const char
 enum status store_reader_check(struct store *store, struct error *err) MUST_USE;
 /* Rises whenever another connection has committed since this one looked. */
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err) MUST_USE;
-/* Hints that another connection has written something, so that a reader need not ask often. They may be lost, and a file
- * has none: whoever waits for one also looks at times without it. */
+/* Hints that another connection has written something, so that a reader need not ask often. They may be lost, and a
+ * file has none: whoever waits for one also looks at times without it. */
 enum store_hint {
     STORE_HINT_TRIALS, /* a trial was queued */
     STORE_HINT_RESULTS, /* a lease was given or has ended */

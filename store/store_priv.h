@@ -310,7 +310,8 @@ enum status store_trial_finish_part(struct store *store, int64_t trial_id, const
                                     const char *outbox_json, struct error *err) MUST_USE;
 
 /* -- lease.c: parts of a transaction -- */
-/* lease->trial_id is queued: it starts, and the lease is open from given_ms on. fresh: as store_trial_start_part has it. */
+/* lease->trial_id is queued: it starts, and the lease is open from given_ms on. fresh: as store_trial_start_part has
+ * it. */
 enum status store_lease_give_part(struct store *store, struct lease *lease, bool fresh, struct error *err) MUST_USE;
 /* Runs a bound UPDATE of one lease, which was sound, and seals it; ST_EXISTS when its state forbids it. */
 enum status store_lease_change(struct store *store, struct db_stmt *stmt, int64_t lease_id, const char *what,

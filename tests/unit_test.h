@@ -1,7 +1,7 @@
-/* unit_test.h - how a test program is written: TEST(name) { ... } is a case, and TEST_PROGRAM("module") at the end makes a
- * program of all cases in the file, in the order in which they stand. A case needs no other mention. TEST_WITH gives a case
- * a set-up and a tear-down, TEST_PROGRAM_WITH all of them together; a program with a main of its own calls run_cases there.
- * `fixture` is what the set-up made (`*fixture`, cmocka's state). */
+/* unit_test.h - how a test program is written: TEST(name) { ... } is a case, and TEST_PROGRAM("module") at the end
+ * makes a program of all cases in the file, in the order in which they stand. A case needs no other mention. TEST_WITH
+ * gives a case a set-up and a tear-down, TEST_PROGRAM_WITH all of them together; a program with a main of its own calls
+ * run_cases there. `fixture` is what the set-up made (`*fixture`, cmocka's state). */
 #pragma once
 
 #include <setjmp.h>

@@ -1,8 +1,9 @@
 /* policy_encoder.c - what makes H numbers of an observation: one linear layer, after convolutions where the game shows
  * a grid and policy.encoder asks for them. conv: n_convs layers of 3x3 filters, each with a border of zeros and an
  * activation -> linear (all their numbers -> H). The list that a game shows beside its grid goes into that linear layer
- * too, by a weight of its own. Invariant: the encoder's tensors come first in the flat vector, in the order that numbers
- * take: filters and bias of each convolution, then the linear layer's weight and bias, then the list's weight. */
+ * too, by a weight of its own. Invariant: the encoder's tensors come first in the flat vector, in the order that
+ * numbers take: filters and bias of each convolution, then the linear layer's weight and bias, then the list's
+ * weight. */
 #include "trainer/trainer_priv.h"
 
 #include <inttypes.h>

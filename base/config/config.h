@@ -80,8 +80,8 @@ enum status config_resolve(struct config *config, struct error *err) MUST_USE;
 enum status config_fill(const struct config *config, const struct opt_table *table, void *settings,
                         struct error *err) MUST_USE;
 
-/* The option of the config that is meant by a name without its section ("learning-rate"); ret_key: (CONFIG_KEY_MAX) its full
- * key. False: there is none, or there are several. */
+/* The option of the config that is meant by a name without its section ("learning-rate"); ret_key: (CONFIG_KEY_MAX) its
+ * full key. False: there is none, or there are several. */
 bool config_find_named(const struct config *config, const char *name, char *ret_key);
 /* The option of a full key ("train.learning_rate"), NULL if unknown. */
 const struct opt_def *config_find_opt(const struct config *config, const char *key);

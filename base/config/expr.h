@@ -2,8 +2,8 @@
  * "policy.core == lstm and policy.num_layers > 1". Numbers, names, words, + - * / %, == != < <= > >=, and, or, not,
  * brackets. A struct expr owns its texts (expr_free) and never changes; any thread may evaluate it.
  *
- * A name is a variable when the caller knows it, else a word like `lstm`, which can only be compared for equality with a
- * variable. */
+ * A name is a variable when the caller knows it, else a word like `lstm`, which can only be compared for equality with
+ * a variable. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,8 @@ struct expr_value {
     double number; /* NaN: the text is no number */
 };
 
-/* What a name is, as the caller of expr_check knows: nothing (a word), a variable, or a variable that is true or false. */
+/* What a name is, as the caller of expr_check knows: nothing (a word), a variable, or a variable that is true or
+ * false. */
 enum expr_kind { EXPR_WORD, EXPR_VARIABLE, EXPR_TRUTH };
 
 /* origin is where text stands, "x.ini:7": messages begin with it. Anything that is no whole expression is ST_CONFIG. */
@@ -30,11 +31,11 @@ void expr_free(struct expr *expr); /* NULL is fine */
 
 size_t expr_n_names(const struct expr *expr);
 const char *expr_name(const struct expr *expr, size_t i); /* as written: "train.horizon", "lstm"; each once */
-/* Is every word compared with a variable, and does every name that stands for a truth have one (kinds: of each name)? Else
- * ST_CONFIG, which names it. */
+/* Is every word compared with a variable, and does every name that stands for a truth have one (kinds: of each name)?
+ * Else ST_CONFIG, which names it. */
 enum status expr_check(const struct expr *expr, const enum expr_kind *kinds, struct error *err) MUST_USE;
-/* The k-th comparison of name *ret_variable with the word *ret_word, of an expression that was checked; false: there are
- * no more. */
+/* The k-th comparison of name *ret_variable with the word *ret_word, of an expression that was checked; false: there
+ * are no more. */
 bool expr_word(const struct expr *expr, const enum expr_kind *kinds, size_t k, size_t *ret_variable, size_t *ret_word);
 
 /* values: of each name (words: their own text). Division by zero makes a comparison false. */

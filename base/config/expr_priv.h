@@ -1,5 +1,5 @@
-/* expr_priv.h - an expression as its parser makes it and as it is evaluated: an array of nodes, operands before the node
- * that uses them. */
+/* expr_priv.h - an expression as its parser makes it and as it is evaluated: an array of nodes, operands before the
+ * node that uses them. */
 #pragma once
 
 #include "base/config/expr.h"

@@ -34,8 +34,8 @@ struct opt_def {
     const char *also; /* OPT_ENUM: other words for a choice, "gpu=cuda|nvidia=cuda"; NULL: none */
     const char *unit; /* "steps", "1/update", "" */
     const char *help; /* one sentence, present tense */
-    /* The conditions under which the option has an effect, NULL: always. "train.optimizer = adam|muon" (any of these) or
-     * "train.prio_alpha > 0", joined all by " and " or all by " or ". */
+    /* The conditions under which the option has an effect, NULL: always. "train.optimizer = adam|muon" (any of these)
+     * or "train.prio_alpha > 0", joined all by " and " or all by " or ". */
     const char *depends;
 };
 

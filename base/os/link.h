@@ -1,6 +1,6 @@
-/* link.h - bytes between two processes, maybe on two machines, over TCP: a file descriptor, which its owner closes. A peer
- * that is gone, also one whose machine vanished, is noticed within LINK_DEAD_S. shutdown(fd, SHUT_RDWR) by another thread
- * ends a wait. */
+/* link.h - bytes between two processes, maybe on two machines, over TCP: a file descriptor, which its owner closes. A
+ * peer that is gone, also one whose machine vanished, is noticed within LINK_DEAD_S. shutdown(fd, SHUT_RDWR) by another
+ * thread ends a wait. */
 #pragma once
 
 #include <stdbool.h>

@@ -2,11 +2,11 @@
  *
  * A job is published by writing its fields, offering a part to each helper (`offer`) and then raising `ticket`. The
  * thread that takes an offer first does the part: its helper, or the caller, which takes the parts that no helper has
- * begun when its own part is done. On a busy machine a job therefore waits for helpers that run and not for helpers that
- * wait for a core. Parts and their numbers do not depend on the thread, and neither do the bytes. The caller returns
- * when pending is 0.
- * Invariants: (1) pending counts the parts of helpers that are not done; (2) a thread reads the fields only after it took
- * an offer of this job, and they do not change before that part is done; an offer names its job, and a late helper
+ * begun when its own part is done. On a busy machine a job therefore waits for helpers that run and not for helpers
+ * that wait for a core. Parts and their numbers do not depend on the thread, and neither do the bytes. The caller
+ * returns when pending is 0.
+ * Invariants: (1) pending counts the parts of helpers that are not done; (2) a thread reads the fields only after it
+ * took an offer of this job, and they do not change before that part is done; an offer names its job, and a late helper
  * finds it taken; (3) a sleeper announces itself (sleepers, caller_sleeps) before it sleeps on the word it watches,
  * and a thread that changes that word reads the announcement afterwards, all sequentially consistent: no wake-up is
  * lost; (4) the kernel compares the word once more before it puts a thread to sleep. */

@@ -1,7 +1,8 @@
 /* json.h - cJSON with limits and with NaN and Inf handled on purpose.
  * cJSON prints non-finite numbers as null and loses them; json_add_f64 writes "inf" and "-inf" as strings, and an
- * unknown number, NaN, as null. Between processes and in a store, where null is an absent number, json_add_f64_any writes
- * "nan"; json_get_f64 reads numbers and these words. Integers beyond 2^53 are written as strings the same way. */
+ * unknown number, NaN, as null. Between processes and in a store, where null is an absent number, json_add_f64_any
+ * writes "nan"; json_get_f64 reads numbers and these words. Integers beyond 2^53 are written as strings the same
+ * way. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* protobuf.h - enough of Protocol Buffers to write a message: fields of numbers, bytes and other messages. A message is a
- * struct strbuf; a message inside another is first written into a buffer of its own and then put into it. */
+/* protobuf.h - enough of Protocol Buffers to write a message: fields of numbers, bytes and other messages. A message is
+ * a struct strbuf; a message inside another is first written into a buffer of its own and then put into it. */
 #pragma once
 
 #include <endian.h>

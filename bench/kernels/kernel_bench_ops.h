@@ -1,4 +1,5 @@
-/* kernel_bench_ops.h - what the two files of `trawl-bench kernels` share: the tensors of a setting, and its operations. */
+/* kernel_bench_ops.h - what the two files of `trawl-bench kernels` share: the tensors of a setting, and its
+ * operations. */
 #pragma once
 
 #include "kernels/kernels.h"
@@ -13,8 +14,8 @@ struct kb_shape {
     struct kern_heads heads;
 };
 
-/* One copy of every tensor, in device memory; operations take copies in turn, so that big ones do not come from the cache
- * that the run before has filled. */
+/* One copy of every tensor, in device memory; operations take copies in turn, so that big ones do not come from the
+ * cache that the run before has filled. */
 struct kb_set {
     void *obs, *obs_all, *enc, *gates, *out, *h_seq, *denc, *dout, *dgates; /* act; (M, ...), obs_all (T, N, D) */
     void *w; /* act (n_params) */

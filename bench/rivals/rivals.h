@@ -1,5 +1,5 @@
-/* rivals.h - the method `protein`, to measure `pareto` against (bench/sweep/README.md): a small Gaussian process of the kind
- * that it describes, and the box [-1, 1]^dim that it searches. */
+/* rivals.h - the method `protein`, to measure `pareto` against (bench/sweep/README.md): a small Gaussian process of the
+ * kind that it describes, and the box [-1, 1]^dim that it searches. */
 #pragma once
 
 #include "gp/gp_priv.h"

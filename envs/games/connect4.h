@@ -4,9 +4,9 @@
  * of which wins; the agent moves first or second, each equally likely. A decision is the agent's stone, then the
  * opponent's. The opponent looks `opponent_depth` stones ahead: it takes the earliest win that it can force, else puts
  * off a loss as long as it can; of equally good columns each is equally likely. Depth 0 is a random player.
- * Observation: the cells in rows from the top, 1 the agent's, -1 the opponent's, 0 empty. Actions: a column, full ones are
- * masked (one that is full or does not exist: the first that is not). Reward: 1 for a win, -1 for a loss, 0 for a draw.
- * score = reward, perf = 1 for a win, else 0: the win rate. */
+ * Observation: the cells in rows from the top, 1 the agent's, -1 the opponent's, 0 empty. Actions: a column, full ones
+ * are masked (one that is full or does not exist: the first that is not). Reward: 1 for a win, -1 for a loss, 0 for a
+ * draw. score = reward, perf = 1 for a win, else 0: the win rate. */
 #ifndef ENVS_CONNECT4_H
 #define ENVS_CONNECT4_H
 

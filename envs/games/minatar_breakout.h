@@ -1,14 +1,14 @@
 /* minatar_breakout.h - MinAtar's Breakout on a 10x10 grid: a paddle of one cell under three rows of bricks. (public)
- * A decision moves the paddle, then the ball by one cell along its diagonal. Side walls and the top turn it back. A brick
- * that it would enter breaks, for a reward of 1, and turns it back; while it continues through bricks in the steps that
- * follow directly, no other one breaks. Where it would enter the bottom row: a paddle under the cell that it comes from
- * sends it back up on its way, a paddle in the cell that it would enter sends it back the way it came, and else the
- * episode ends. When it gets there with no brick left, three new rows stand. It starts in row 3 at the left or right wall,
- * each equally likely, flying down and inwards; the paddle at column 4.
+ * A decision moves the paddle, then the ball by one cell along its diagonal. Side walls and the top turn it back. A
+ * brick that it would enter breaks, for a reward of 1, and turns it back; while it continues through bricks in the
+ * steps that follow directly, no other one breaks. Where it would enter the bottom row: a paddle under the cell that it
+ * comes from sends it back up on its way, a paddle in the cell that it would enter sends it back the way it came, and
+ * else the episode ends. When it gets there with no brick left, three new rows stand. It starts in row 3 at the left or
+ * right wall, each equally likely, flying down and inwards; the paddle at column 4.
  * With probability `sticky` a decision is replaced by the one before it, as in MinAtar (0 in stacks that leave it out).
  * MinAtar has no time limit; here one cuts the episode after max_steps (1000 in gymnax).
- * Observation: bytes, (10, 10, 4) from the top left: paddle, ball, the ball's last cell, bricks; 1 or 0. Actions: 0 stay,
- * 1 left, 2 right (anything else stays). score = bricks, perf = score / 60, at most 1. */
+ * Observation: bytes, (10, 10, 4) from the top left: paddle, ball, the ball's last cell, bricks; 1 or 0. Actions: 0
+ * stay, 1 left, 2 right (anything else stays). score = bricks, perf = score / 60, at most 1. */
 #ifndef ENVS_MINATAR_BREAKOUT_H
 #define ENVS_MINATAR_BREAKOUT_H
 

@@ -3,9 +3,9 @@
  * after each step, as there. Terminated at a position of
  * 0.45 or more with a velocity of 0 or more; truncated after max_steps (999), unless the same step also reached the
  * goal.
- * Observation: position in [-1.2, 0.6], velocity in [-0.07, 0.07]. Action: one number, the force in [-1, 1]; one outside
- * counts as the nearer end, NaN as 1. Reward: -0.1 force^2, and 100 on reaching the goal. score = the episode's sum of
- * rewards; perf = max(0, score) / 100. */
+ * Observation: position in [-1.2, 0.6], velocity in [-0.07, 0.07]. Action: one number, the force in [-1, 1]; one
+ * outside counts as the nearer end, NaN as 1. Reward: -0.1 force^2, and 100 on reaching the goal. score = the episode's
+ * sum of rewards; perf = max(0, score) / 100. */
 #ifndef ENVS_MOUNTAIN_CAR_CONTINUOUS_H
 #define ENVS_MOUNTAIN_CAR_CONTINUOUS_H
 

@@ -3,8 +3,8 @@
  * not wrapped in the state. Never terminated; truncated after max_steps (200).
  * Observation: cosine and sine of the angle, angular velocity (within +-8). Action: one number, the torque in [-2, 2];
  * one outside counts as the nearer end, NaN as 2. Reward: -(angle^2 + 0.1 velocity^2 + 0.001 torque^2) of the state
- * before the step, the angle in [-pi, pi). score = the episode's sum of rewards; perf = 1 + score / (16.2736 steps), the
- * worst reward at each step being 0. */
+ * before the step, the angle in [-pi, pi). score = the episode's sum of rewards; perf = 1 + score / (16.2736 steps),
+ * the worst reward at each step being 0. */
 #ifndef ENVS_PENDULUM_H
 #define ENVS_PENDULUM_H
 

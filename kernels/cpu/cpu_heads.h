@@ -1,6 +1,6 @@
-/* cpu_heads.h - softmax of one action head with a mask (CPU); a head that is a number has gauss.h, a value of bins bins.h.
- * A masked choice has probability 0. A head whose mask allows nothing is treated as unmasked: a game that leaves no
- * choice must not turn the run into NaN. Sampling, ratio and loss all go through here, so that they agree. */
+/* cpu_heads.h - softmax of one action head with a mask (CPU); a head that is a number has gauss.h, a value of bins
+ * bins.h. A masked choice has probability 0. A head whose mask allows nothing is treated as unmasked: a game that
+ * leaves no choice must not turn the run into NaN. Sampling, ratio and loss all go through here, so that they agree. */
 #pragma once
 
 #include "kernels/cpu/vec_math.h"

@@ -1,6 +1,6 @@
-/* nccl.cu - ranks on GPUs: sums and rows between the devices of one training by NCCL, a communicator for each device and
- * its thread. The library is loaded when devices first join, so that a program which uses one device does without it. Its
- * work goes to the device's stream like any other and is recorded into graphs with it.
+/* nccl.cu - ranks on GPUs: sums and rows between the devices of one training by NCCL, a communicator for each device
+ * and its thread. The library is loaded when devices first join, so that a program which uses one device does without
+ * it. Its work goes to the device's stream like any other and is recorded into graphs with it.
  * Invariant: a rank's communicator is made only when all ranks of its process have loaded the library. */
 #include "kernels/cuda/common.h"
 

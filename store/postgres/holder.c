@@ -1,5 +1,5 @@
-/* holder.c - which controller has a study. A file has one controller, which has all studies; in PostgreSQL each study has
- * a lock of its own, so that several controllers share a database.
+/* holder.c - which controller has a study. A file has one controller, which has all studies; in PostgreSQL each study
+ * has a lock of its own, so that several controllers share a database.
  * Invariant: whoever changes a study as its controller holds its lock, from before it reads the study's rows. */
 #include "store/store_priv.h"
 

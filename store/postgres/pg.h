@@ -31,8 +31,8 @@ struct db_value {
     size_t n;
 };
 
-/* What a connection may do. A controller holds the store's lock, for as long as its session lives; that of single studies
- * holds theirs. */
+/* What a connection may do. A controller holds the store's lock, for as long as its session lives; that of single
+ * studies holds theirs. */
 enum pg_role { PG_READER, PG_SECOND, PG_STUDIES, PG_CONTROLLER };
 #define PG_LOCK_KEY "1414676823" /* STORE_APP_ID; with 1 the key of the daemon's advisory lock in the database */
 #define PG_STUDY_KEY "1414676824" /* with a study's id the key of the lock of its controller */
@@ -48,7 +48,8 @@ PG_ONLY enum status pg_exec(struct store *store, const char *sql, const char *wh
  * seconds. ST_BUSY: another controller has the lock now. */
 PG_ONLY enum status pg_begin(struct store *store, bool writes, bool synced, const char *what,
                              struct error *err) MUST_USE;
-/* A connection that is lost in the middle of a commit: the server is asked, as soon as it answers, what became of it. */
+/* A connection that is lost in the middle of a commit: the server is asked, as soon as it answers, what became of
+ * it. */
 PG_ONLY enum status pg_commit(struct store *store, const char *what, struct error *err) MUST_USE;
 PG_ONLY void pg_rollback(struct store *store);
 PG_ONLY bool pg_in_transaction(const struct pg *pg);
@@ -95,8 +96,8 @@ enum status pg_address_check(const char *address, struct error *err) MUST_USE;
 void pg_address_name(const char *address, char *buf, size_t size);
 /* Which locks of another session are looked for. */
 enum pg_held { PG_HELD_STORE = 1, PG_HELD_STUDY = 2, PG_HELD_ANY = 4 };
-/* Has a controller one of these locks? study: the name for PG_HELD_STUDY. *ret_who: "process 12 on HOST". False too when
- * the server does not answer. */
+/* Has a controller one of these locks? study: the name for PG_HELD_STUDY. *ret_who: "process 12 on HOST". False too
+ * when the server does not answer. */
 bool pg_is_held(const char *address, unsigned locks, const char *study, char *ret_who, size_t size, int64_t *ret_pid);
 PG_ONLY bool pg_has_holder(struct store *store); /* of any lock, of an open store */
 PG_ONLY enum status pg_lock_study(struct store *store, int64_t study_id, struct error *err) MUST_USE;

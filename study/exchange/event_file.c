@@ -1,9 +1,9 @@
 /* event_file.c - writes TensorBoard's event files.
  *
- * A file is a row of records: the length of the data (64 bits), the checksum of these 8 bytes, the data, its checksum; all
- * little-endian. A checksum is the CRC-32C, turned right by 15 bits, plus a constant. The data is a protocol buffer,
- * the message Event: 1 wall time (double), 2 step (varint), and either 3 the version (text, in the first record) or 5
- * a Summary, which repeats 1 Value: 1 tag (text), 2 number (float). */
+ * A file is a row of records: the length of the data (64 bits), the checksum of these 8 bytes, the data, its checksum;
+ * all little-endian. A checksum is the CRC-32C, turned right by 15 bits, plus a constant. The data is a protocol
+ * buffer, the message Event: 1 wall time (double), 2 step (varint), and either 3 the version (text, in the first
+ * record) or 5 a Summary, which repeats 1 Value: 1 tag (text), 2 number (float). */
 #include "study/exchange/event_file.h"
 #include "base/mem.h"
 #include "base/text/protobuf.h"

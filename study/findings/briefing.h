@@ -1,6 +1,6 @@
-/* briefing.h - what to know of a study in the morning: what was gained since the last visit, what to take, why it ended,
- * what failed and where, and whether more of the search is worth its time. A struct briefing owns its failures; it reads a
- * view with advice (study_view_advise). Any thread. */
+/* briefing.h - what to know of a study in the morning: what was gained since the last visit, what to take, why it
+ * ended, what failed and where, and whether more of the search is worth its time. A struct briefing owns its failures;
+ * it reads a view with advice (study_view_advise). Any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,8 +36,8 @@ struct briefing {
     struct gp_edge edges[SPACE_MAX_DIM]; /* bounds that the front leans on; side 0: none */
     enum briefing_next next;
 };
-/* since_ms: the last visit, UTC; 0: there was none. insight: with edges (study_view_insight), also of fewer trials than the
- * view has; NULL: bounds are not known. */
+/* since_ms: the last visit, UTC; 0: there was none. insight: with edges (study_view_insight), also of fewer trials than
+ * the view has; NULL: bounds are not known. */
 void briefing_make(const struct study_view *view, const struct gp_insight *insight, int64_t since_ms,
                    struct briefing *ret_briefing);
 void briefing_free(struct briefing *briefing);

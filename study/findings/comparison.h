@@ -1,6 +1,6 @@
-/* comparison.h - several studies of one metric side by side: their fronts as believed, hypervolumes to one reference, what
- * part of the studies of one search under several seeds attains, and what their configs differ in. A comparison borrows
- * its views, which need advice, and owns the rest; any thread. */
+/* comparison.h - several studies of one metric side by side: their fronts as believed, hypervolumes to one reference,
+ * what part of the studies of one search under several seeds attains, and what their configs differ in. A comparison
+ * borrows its views, which need advice, and owns the rest; any thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* failures.c - reasons of failed trials, counted without the numbers in them, and rules: of the trials whose value of
- * one parameter lies beyond a bound, nearly all failed, and chance does not explain it (hypergeometric tail). A rule that
- * is found takes its trials out, and the next is sought in the rest. */
+ * one parameter lies beyond a bound, nearly all failed, and chance does not explain it (hypergeometric tail). A rule
+ * that is found takes its trials out, and the next is sought in the rest. */
 #include "study/findings/failures.h"
 
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* program_settings.h - a study whose trials are runs of another program: [sweep] command, and the program's own
  * parameters. These make an option table of their own, section [param]: a search range [sweep.NAME] with a type makes
- * a row, and so does a fixed value NAME = TEXT of [param]. A struct program_params owns its table (program_params_free);
- * nothing here keeps state. Wrong input is ST_CONFIG with file and line. */
+ * a row, and so does a fixed value NAME = TEXT of [param]. A struct program_params owns its table
+ * (program_params_free); nothing here keeps state. Wrong input is ST_CONFIG with file and line. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,8 +33,8 @@ struct program_params {
     struct opt_table table; /* its rows and their texts are owned */
     size_t cap;
 };
-/* Reads the names from what was loaded into config, and spells [sweep.NAME] as [sweep.param.NAME] there. The caller adds
- * the table. */
+/* Reads the names from what was loaded into config, and spells [sweep.NAME] as [sweep.param.NAME] there. The caller
+ * adds the table. */
 enum status program_params_make(struct program_params *ret_params, struct config *config, struct error *err) MUST_USE;
 void program_params_free(struct program_params *params);
 

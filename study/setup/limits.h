@@ -1,5 +1,5 @@
-/* limits.h - when a study ends, and its share of the devices: struct limits (store/store.h) from a config, in a request,
- * and changed for a study that exists. One thread. */
+/* limits.h - when a study ends, and its share of the devices: struct limits (store/store.h) from a config, in a
+ * request, and changed for a study that exists. One thread. */
 #pragma once
 
 #include <stdbool.h>

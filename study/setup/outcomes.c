@@ -39,8 +39,8 @@ static size_t find(const struct outcomes *o, const char *name)
     return k;
 }
 
-/* "sweep.limit.NAME" of a section line, "sweep.limit.NAME.FIELD" of a value: its NAME and FIELD (""). False: another item;
- * also "sweep.limit" and "sweep.limit.min", which are a program's parameter that is called limit. */
+/* "sweep.limit.NAME" of a section line, "sweep.limit.NAME.FIELD" of a value: its NAME and FIELD (""). False: another
+ * item; also "sweep.limit" and "sweep.limit.min", which are a program's parameter that is called limit. */
 static bool split(const struct config_item *item, char name[CONFIG_KEY_MAX], const char **ret_field)
 {
     const char *rest = item->key + strlen(PREFIX), *dot;

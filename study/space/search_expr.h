@@ -21,7 +21,8 @@ void search_expr_free(struct search_expr *expr); /* NULL is fine */
 bool search_expr_holds(const struct search_expr *expr, const struct search *search, const double *x);
 
 enum search_effect { EFFECT_ALWAYS, EFFECT_NEVER, EFFECT_SOMETIMES };
-/* When does parameter i have an effect, by its `when`? SOMETIMES: depending on one other parameter, which is noted in p. */
+/* When does parameter i have an effect, by its `when`? SOMETIMES: depending on one other parameter, which is noted in
+ * p. */
 enum status search_expr_when(const struct search *search, const struct setup *setup, size_t i, const char *when,
                              const char *origin, struct space_param *p, enum search_effect *ret_effect,
                              struct error *err) MUST_USE;

@@ -60,8 +60,8 @@ int64_t agent_job_number(const struct agent_job *job, const char *key);
 void agent_job_report(struct agent_job *job, cJSON *body);
 /* With the lock. The trial has ended on this side, and the thread sends the result, which it takes. */
 void agent_job_end(struct agent_job *job, cJSON *result);
-/* All n, whose requests share cancel, give their trials back and ask for no others; what they still send is cut off after
- * some seconds. */
+/* All n, whose requests share cancel, give their trials back and ask for no others; what they still send is cut off
+ * after some seconds. */
 void agent_jobs_quit(struct agent_job *jobs, size_t n, struct http_cancel *cancel);
 /* Have their threads ended? The first failure becomes *err, where there is none yet. */
 bool agent_jobs_are_over(struct agent_job *jobs, size_t n, struct error *err);

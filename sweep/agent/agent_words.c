@@ -1,5 +1,5 @@
-/* agent_words.c - {argv} and {NAME} in the words of a command. The shell has cut the words already, so nothing is quoted or
- * cut here. */
+/* agent_words.c - {argv} and {NAME} in the words of a command. The shell has cut the words already, so nothing is
+ * quoted or cut here. */
 #include "sweep/agent/agent_words.h"
 
 #include "base/mem.h"

@@ -21,7 +21,8 @@ enum status spool_open(const char *dir, struct error *err) MUST_USE;
 /* On the disk when it returns. place: where it is to be sent, without a secret; ret_path: (PATH_MAX). */
 enum status spool_put(const char *dir, const char *place, const char *study, int64_t trial, const cJSON *body,
                       char *ret_path, struct error *err) MUST_USE;
-/* Those of this place and study that wait; *ret_list: spool_list_free. A file that is damaged is left with a warning. */
+/* Those of this place and study that wait; *ret_list: spool_list_free. A file that is damaged is left with a
+ * warning. */
 enum status spool_list(const char *dir, const char *place, const char *study, struct spooled **ret_list, size_t *ret_n,
                        struct error *err) MUST_USE;
 void spool_list_free(struct spooled *list, size_t n);

@@ -31,8 +31,8 @@ void store_studies_free(struct store_studies *studies);
 /* ST_NOTFOUND: it was removed. */
 enum status store_studies_find(struct store_studies *studies, struct store *store, int64_t study_id,
                                struct store_study **ret_study, struct error *err) MUST_USE;
-/* Those that run and have a queued trial for a worker of this place whose device is of this kind ("": any), the one with
- * the fewest running trials for its priority first. ret_order: (STORE_STUDIES_MAX), borrowed. */
+/* Those that run and have a queued trial for a worker of this place whose device is of this kind ("": any), the one
+ * with the fewest running trials for its priority first. ret_order: (STORE_STUDIES_MAX), borrowed. */
 enum status store_studies_order(struct store_studies *studies, struct store *store, const struct device_spec *spec,
                                 const char *device_class, struct store_study **ret_order, size_t *ret_n,
                                 struct error *err) MUST_USE;

@@ -1,4 +1,5 @@
-/* cmd_node.c - `trawl node`: trains trials of a store on this machine's devices, without a connection to its controller. */
+/* cmd_node.c - `trawl node`: trains trials of a store on this machine's devices, without a connection to its
+ * controller. */
 #include "base/os/file.h"
 #include "base/mem.h"
 #include "base/status.h"

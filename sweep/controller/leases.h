@@ -1,5 +1,5 @@
-/* leases.h - trials of a study that clients outside train (docs/decisions/0013-leases.md). The open leases belong to the
- * study; the scheduler's thread. The store changes first, then the study in memory: a call that fails has changed
+/* leases.h - trials of a study that clients outside train (docs/decisions/0013-leases.md). The open leases belong to
+ * the study; the scheduler's thread. The store changes first, then the study in memory: a call that fails has changed
  * neither, or the store's own failure is reported and the same request may come again. */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* nodes.h - what nodes, which take trials of the store by themselves, have done to the served studies, and how many
- * trials they wait for. Polling finds it; that another connection has written, or a NOTIFY of PostgreSQL, is a hint. The
- * scheduler's thread. */
+ * trials they wait for. Polling finds it; that another connection has written, or a NOTIFY of PostgreSQL, is a hint.
+ * The scheduler's thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -85,7 +85,8 @@ bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_
 enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err) MUST_USE;
 enum status sched_study_collect(struct sched_study *ss,
                                 struct error *err) MUST_USE; /* finished proposals become queued trials */
-/* Mean seconds of the last proposals, and of the last trials: by the clock, or their cost. False: there are none yet. */
+/* Mean seconds of the last proposals, and of the last trials: by the clock, or their cost. False: there are none
+ * yet. */
 bool sched_study_means(const struct sched_study *ss, bool by_clock, double *ret_propose_s, double *ret_trial_s);
 size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots); /* how many trials should wait in the queue */
 double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s);

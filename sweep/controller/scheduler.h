@@ -87,7 +87,8 @@ struct scheduler {
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,
                              struct error *err) MUST_USE;
 void scheduler_destroy(struct scheduler *s); /* ends the workers; NULL is fine; studies stay the caller's */
-/* Can its workers run the trials of such a study? Else ST_CONFIG: asked before the study is stored, and by scheduler_add. */
+/* Can its workers run the trials of such a study? Else ST_CONFIG: asked before the study is stored, and by
+ * scheduler_add. */
 enum status scheduler_check(const struct scheduler *s, const struct setup *setup, const struct search *search,
                             struct error *err) MUST_USE;
 /* Trials that were running when an earlier program ended are queued again. ss is the caller's until it was removed or

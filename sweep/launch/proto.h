@@ -14,9 +14,9 @@
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
  *        resume_from?, resume_bytes?, branches?, dir}
  *       branches: [env_steps, ...] ascending, at which the run is evaluated on its way
- *       dir: the folder of a trial that a program trains; needs_step, own_cost: what its reports must have; owner: of its
- *       checkpoints; checkpoint_end: writes one when the trial is done; resume_bytes: size of the file resume_from. A
- *       remote worker has its own files: of these paths it takes only that they are given
+ *       dir: the folder of a trial that a program trains; needs_step, own_cost: what its reports must have; owner: of
+ *       its checkpoints; checkpoint_end: writes one when the trial is done; resume_bytes: size of the file resume_from.
+ *       A remote worker has its own files: of these paths it takes only that they are given
  *   chunk {trial, attempt, at, data} or chunk {trial, attempt, reason}    the answer to fetch; data: base64
  *   stop {trial, attempt, checkpoint}
  *   ping                                                    to a remote worker, every few seconds
@@ -36,7 +36,8 @@
  *   branch {...}                                            like result, of the run as it is at one of branches; it continues
  *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost. branch:
  *       of a branch; training continues with the message `branch`
- *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?, lost,
+ *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?,
+ *   lost,
  *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?,
  *           outcomes? {name: value, ...}}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of

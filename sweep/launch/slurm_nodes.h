@@ -10,8 +10,8 @@
 struct slurm_nodes;
 struct sweep_settings;
 
-/* NULL in *ret_nodes: sweep.launcher is none. study: of a sweep, whose jobs in a shared database are apart from those of
- * other controllers; "": a daemon's. */
+/* NULL in *ret_nodes: sweep.launcher is none. study: of a sweep, whose jobs in a shared database are apart from those
+ * of other controllers; "": a daemon's. */
 enum status slurm_nodes_create(struct slurm_nodes **ret_nodes, const struct sweep_settings *settings,
                                const char *store_path, const char *study, struct error *err) MUST_USE;
 /* Called now and then. n_trials: that run on nodes or could. NULL is fine. */

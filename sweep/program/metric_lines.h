@@ -23,8 +23,8 @@ struct metric_line {
 
 /* Does the line (n bytes, without its end) hold the word TRAWL, with more after it? */
 bool metric_line_is_marked(const char *line, size_t n);
-/* False: it is no report; a word of a report that is no name=number is left out. The metric `score` is never the one that
- * has no place. */
+/* False: it is no report; a word of a report that is no name=number is left out. The metric `score` is never the one
+ * that has no place. */
 bool metric_line_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);
 /* The same from {"score": 0.91, "step": 1000}; Python's NaN and Infinity are taken. */
 bool metric_json_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);

@@ -32,8 +32,8 @@ struct confirm_plan {
     size_t again; /* CONFIRM_FIRST: runs for which there is room in what may be used by now, at least one */
     size_t at_once; /* how many trials may be proposed by this plan together */
 };
-/* Decides what the next trial, or each of the next few, is for. Limits in trials or seconds of training are read from the trials alone, so that a
- * resumed study continues as it would have done. running_s: training of the trials in flight; wall_s: used of
- * sweep.wall_time. */
+/* Decides what the next trial, or each of the next few, is for. Limits in trials or seconds of training are read from
+ * the trials alone, so that a resumed study continues as it would have done. running_s: training of the trials in
+ * flight; wall_s: used of sweep.wall_time. */
 void confirm_plan_make(const struct study_view *view, const struct sweep_settings *settings, double running_s,
                        double wall_s, struct confirm_plan *ret_plan);

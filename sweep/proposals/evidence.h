@@ -20,10 +20,10 @@ enum { EVIDENCE_ENDED = 1, EVIDENCE_DROPPED = 2 };
  * {"trials": N, "ended": [..]?, "dropped": [..]?, "counted": [..]?, "turn", "target", "seeds", "cost_left"?, "again"?,
  * "place"?, "of"?, "space": {..}?}
  *
- * trials: how many there were; ended: numbers of trials whose ends no proposal before had seen; dropped, counted: left out
- * by people since then, or taken in again; turn to again: struct confirm_plan; place, of: its index among the proposals that
- * were asked for together, and their number; space: of the first one, and wherever it is another one than that of the
- * proposal before. */
+ * trials: how many there were; ended: numbers of trials whose ends no proposal before had seen; dropped, counted: left
+ * out by people since then, or taken in again; turn to again: struct confirm_plan; place, of: its index among the
+ * proposals that were asked for together, and their number; space: of the first one, and wherever it is another one
+ * than that of the proposal before. */
 struct evidence_entry {
     size_t n_trials;
     struct confirm_plan plan;

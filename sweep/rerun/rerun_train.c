@@ -81,8 +81,8 @@ static enum status evaluate_policy(struct rerun *r, const struct setup *setup, s
     return evaluate(r->session.trainer, &settings, r->quiet, ret_eval, err);
 }
 
-/* What limits and the third objective of the study need, as a trial of a sweep has it. What is missing is named where the
- * run is added. Takes given. */
+/* What limits and the third objective of the study need, as a trial of a sweep has it. What is missing is named where
+ * the run is added. Takes given. */
 static enum status settle_outcomes(const struct rerun *r, cJSON *given, double cost_s, struct rerun_result *again,
                                    struct error *err)
 {
@@ -215,8 +215,8 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
     return rc;
 }
 
-/* Number *at of a row of seeds, or the next that the study has not run. Never the stored one: that run was picked for its
- * score, and would make the mean look better than it is. */
+/* Number *at of a row of seeds, or the next that the study has not run. Never the stored one: that run was picked for
+ * its score, and would make the mean look better than it is. */
 static int64_t fresh_seed(const struct rerun *r, uint64_t *at)
 {
     for (;;) {

@@ -1,5 +1,5 @@
-/* worker_process.h - a worker process as its controller or node sees it. Workers belong to a struct workers; its thread.
- * No call waits but workers_stop. */
+/* worker_process.h - a worker process as its controller or node sees it. Workers belong to a struct workers; its
+ * thread. No call waits but workers_stop. */
 #pragma once
 
 #include <stdbool.h>

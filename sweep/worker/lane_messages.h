@@ -14,7 +14,7 @@ struct train_result;
 void lane_pool_send(struct lane_pool *pool, cJSON *message);
 cJSON *lane_message(const struct lane *lane, const char *type); /* with trial and attempt; the caller's */
 void lane_send_metrics(struct lane *lane, const struct train_metrics *metrics); /* those that are known */
-/* type: "result" or "branch". result and eval are read when trained is ST_OK, why when it is not; eval->stopped: before or
- * in its evaluation. The caller's. */
+/* type: "result" or "branch". result and eval are read when trained is ST_OK, why when it is not; eval->stopped: before
+ * or in its evaluation. The caller's. */
 cJSON *lane_result_json(struct lane *lane, const char *type, enum status trained, const struct train_result *result,
                         const struct eval_result *eval, const char *why);

@@ -6,5 +6,6 @@
 struct lane;
 struct setup;
 
-/* Runs the program of a finished setup, reports on the way, and gives the result to send. message: the trial's "run". */
+/* Runs the program of a finished setup, reports on the way, and gives the result to send. message: the trial's
+ * "run". */
 cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *message);

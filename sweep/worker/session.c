@@ -35,8 +35,8 @@ static int64_t ranks_here(const struct session *session, const struct train_sett
     return session->ranks_here > 0 ? session->ranks_here : train->devices;
 }
 
-/* Several devices share the threads, those of a CPU or, of games that the host steps, those beside GPUs: what the config
- * gives to all devices, or the cores that are here to those that are. */
+/* Several devices share the threads, those of a CPU or, of games that the host steps, those beside GPUs: what the
+ * config gives to all devices, or the cores that are here to those that are. */
 static size_t threads_of_rank(const struct train_settings *train, int64_t n_here)
 {
     size_t n = train->threads > 0 ? (size_t)(train->threads / train->devices) : machine_cores() / (size_t)n_here;

@@ -1,4 +1,5 @@
-/* kern_test.h - what the tests of kernels/ share: random inputs, comparison with f64 references, devices of 1-3 threads. */
+/* kern_test.h - what the tests of kernels/ share: random inputs, comparison with f64 references, devices of 1-3
+ * threads. */
 #pragma once
 
 #include "tests/unit_test.h"
@@ -33,8 +34,8 @@ TEST_UNUSED static bool test_is_short(void)
     return getenv("TRAWL_TEST_SHORT") != NULL;
 }
 
-/* The last argument of a program for a GPU, NULL: none. A pattern leaves the tests of that name; --list prints all names,
- * GPU or not, and that was all: true. */
+/* The last argument of a program for a GPU, NULL: none. A pattern leaves the tests of that name; --list prints all
+ * names, GPU or not, and that was all: true. */
 TEST_UNUSED static bool test_listed(const char *which)
 {
     bool list = which != NULL && strcmp(which, "--list") == 0;

@@ -364,7 +364,8 @@ TEST_UNUSED static void agrees_with_the_cpu(void **state)
 
 #define PARITY_SHORT 10000 /* largest shape with TRAWL_TEST_SHORT */
 
-/* Rows of a table of cases: {sizes}... of each; with another name of a test, or other functions, than the operation's. */
+/* Rows of a table of cases: {sizes}... of each; with another name of a test, or other functions, than the
+ * operation's. */
 #define PARITY_ROW_AS(name, op, acts, make, run, ...)                                                                  \
     {                                                                                                                  \
         name, offsetof(struct kern_ops, op), acts, make, run,                                                          \

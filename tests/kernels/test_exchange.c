@@ -1,4 +1,5 @@
-/* test_exchange.c - ranks on the CPU give each other sums and rows; mean and deviation of parts; whoever waits is let go. */
+/* test_exchange.c - ranks on the CPU give each other sums and rows; mean and deviation of parts; whoever waits is let
+ * go. */
 #include "tests/kernels/kern_test.h"
 
 #include "tests/check.h"
@@ -64,7 +65,8 @@ static void ranks_end(struct rank *r)
     kern_ranks_destroy(r[0].ranks);
 }
 
-/* Sums in the order of the ranks, to the bit, and everyone's rows; sizes that the ranks cannot share evenly, and none. */
+/* Sums in the order of the ranks, to the bit, and everyone's rows; sizes that the ranks cannot share evenly, and
+ * none. */
 TEST(sums_and_rows)
 {
     static const size_t sizes[] = {1, 2, 3, 1000, 5003};

@@ -1,4 +1,5 @@
-/* schema_v1.h - the tables as version 1 of the store had them; with the pragmas they make a file of the first release. */
+/* schema_v1.h - the tables as version 1 of the store had them; with the pragmas they make a file of the first
+ * release. */
 #pragma once
 
 static const char schema_v1[] =

@@ -1,6 +1,7 @@
 /* store_test.h - a directory of its own for each test, and the shortest way to a study and trials in it.
  *
- * With TRAWL_TEST_STORE, which postgres.py sets, the store of each test is that database, emptied by TRAWL_TEST_CLEAR. */
+ * With TRAWL_TEST_STORE, which postgres.py sets, the store of each test is that database, emptied by
+ * TRAWL_TEST_CLEAR. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* test_outcomes.c - limits of outcomes and the third objective: read from a config, kept in the store's space, judged of
- * trials, moved by a resumed study. */
+/* test_outcomes.c - limits of outcomes and the third objective: read from a config, kept in the store's space, judged
+ * of trials, moved by a resumed study. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

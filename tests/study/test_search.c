@@ -279,7 +279,8 @@ TEST(impossible_points_are_known)
     setup_destroy(setup);
 }
 
-/* A stored space takes wider ranges and new choices; points keep their numbers, and a condition knows the new choice. */
+/* A stored space takes wider ranges and new choices; points keep their numbers, and a condition knows the new
+ * choice. */
 TEST(a_stored_space_becomes_wider)
 {
     static const char lr[] = "[sweep.train.learning_rate]\nmin = 0.01\nmax = 0.1\n",

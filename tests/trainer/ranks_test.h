@@ -1,5 +1,5 @@
-/* ranks_test.h - what the tests of several devices share, on the CPU and on GPUs: trainings of many kinds, whether two are
- * as close as rounding allows, and a game that hangs. */
+/* ranks_test.h - what the tests of several devices share, on the CPU and on GPUs: trainings of many kinds, whether two
+ * are as close as rounding allows, and a game that hangs. */
 #pragma once
 
 #include "tests/kernels/kern_test.h"

@@ -1,5 +1,5 @@
-/* test_hosts.c - one training on several hosts (train_hosts_*), which are processes of this machine: the bytes are those of as
- * many devices of one, checkpoints too; a host that ends, fails, hangs or is a stranger is named. */
+/* test_hosts.c - one training on several hosts (train_hosts_*), which are processes of this machine: the bytes are
+ * those of as many devices of one, checkpoints too; a host that ends, fails, hangs or is a stranger is named. */
 #include "ranks_test.h"
 
 #include <signal.h>

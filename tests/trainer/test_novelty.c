@@ -1,8 +1,9 @@
-/* test_novelty.c - train.e3b_coef: a reward that chance never finds is found, scores stay the game's own, runs resume. */
+/* test_novelty.c - train.e3b_coef: a reward that chance never finds is found, scores stay the game's own, runs
+ * resume. */
 #include "tests/trainer/trainer_test.h"
 
-/* A corridor: steps left or right from its closed end, by an action that a sign at each cell names; the reward, 1, lies at
- * the other end, and each step towards it costs 0.01. A walk by chance, or always the same action, gets some 8 cells
+/* A corridor: steps left or right from its closed end, by an action that a sign at each cell names; the reward, 1, lies
+ * at the other end, and each step towards it costs 0.01. A walk by chance, or always the same action, gets some 8 cells
  * far in an episode. */
 enum { CORRIDOR_LENGTH = 40, CORRIDOR_STEPS = 80 };
 struct corridor_settings {

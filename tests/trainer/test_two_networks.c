@@ -1,5 +1,5 @@
-/* test_two_networks.c - policy.value_net separate: what the value learns from never reaches the policy, nor the other way
- * round; weights between the two stay 0 whatever trains them; and the last, shorter rollout of shuffled steps. */
+/* test_two_networks.c - policy.value_net separate: what the value learns from never reaches the policy, nor the other
+ * way round; weights between the two stay 0 whatever trains them; and the last, shorter rollout of shuffled steps. */
 #include "trainer_test.h"
 
 /* cartpole has one head of 2 choices. */
@@ -13,8 +13,8 @@ static struct trainer *open_trainer(struct setup *s, int core, int value_net, in
     return setup_trainer(s);
 }
 
-/* Weights of the matrix that join the halves, and the others that are not 0. rows_first: rows of the first half, 0: half
- * of each group of rows that is as wide as the matrix, as gates are. */
+/* Weights of the matrix that join the halves, and the others that are not 0. rows_first: rows of the first half, 0:
+ * half of each group of rows that is as wide as the matrix, as gates are. */
 static void count_joining(const struct kern_tensor *m, const float *w, size_t rows_first, size_t *ret_joining,
                           size_t *ret_others)
 {

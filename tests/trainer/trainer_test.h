@@ -129,8 +129,8 @@ static inline void assert_same_weights(struct trainer *a, struct trainer *b)
     free(y);
 }
 
-/* A run of a schedule without an end that is looked at after 3 and 5 of its 8 rollouts: what it is there, and what it is
- * worth, is what a shorter run gives, and looking changes nothing. */
+/* A run of a schedule without an end that is looked at after 3 and 5 of its 8 rollouts: what it is there, and what it
+ * is worth, is what a shorter run gives, and looking changes nothing. */
 static inline void check_holds_shorter(struct setup *s)
 {
     const int64_t rollout = s->train.total_agents * s->train.horizon;

@@ -1,4 +1,5 @@
-/* trainer_export.c - the policy of a trainer for other programs: brings its numbers to the host and calls the writer. */
+/* trainer_export.c - the policy of a trainer for other programs: brings its numbers to the host and calls the
+ * writer. */
 #include "trainer/export/export_priv.h"
 
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 /* hosts.c - see hosts.h and train_hosts_* in trainer.h.
- * Invariants: (1) a process gets a training only after it has given the secret and the same program text; (2) each call is
- * answered once, in order; (3) after a failure on one host the connections are shut and the hosts are of no use any more. */
+ * Invariants: (1) a process gets a training only after it has given the secret and the same program text; (2) each call
+ * is answered once, in order; (3) after a failure on one host the connections are shut and the hosts are of no use any
+ * more. */
 #include "trainer/team/hosts.h"
 
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 /* hosts.h - the connections between the processes of one training (private to trainer/). Two to each other process: one
  * on which the first process calls and is answered, one for what ranks exchange (struct kern_span).
- * A call is a struct host_call with its text and its bytes; an answer a struct host_answer with its text and its bytes. */
+ * A call is a struct host_call with its text and its bytes; an answer a struct host_answer with its text and its
+ * bytes. */
 #pragma once
 
 #include "trainer/trainer.h"

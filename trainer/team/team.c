@@ -1,13 +1,15 @@
-/* team.c - several devices train one policy (train.devices): a rank for each, with a trainer, a device and a thread of its
- * own. Ranks of other hosts have a team there, which does what this one is asked for (hosts.h). Each rank plays its share of the agents and takes its share of every minibatch out of them; what one device computes
- * over all of them (gradient, advantages' mean and deviation, statistics, what observations and rewards are normalised by,
- * logs) the ranks exchange within their operations (kern_ops->exchange), so each rank makes the same step.
+/* team.c - several devices train one policy (train.devices): a rank for each, with a trainer, a device and a thread of
+ * its own. Ranks of other hosts have a team there, which does what this one is asked for (hosts.h). Each rank plays its
+ * share of the agents and takes its share of every minibatch out of them; what one device computes over all of them
+ * (gradient, advantages' mean and deviation, statistics, what observations and rewards are normalised by, logs) the
+ * ranks exchange within their operations (kern_ops->exchange), so each rank makes the same step.
  *
- * The caller's thread uses rank 0's trainer between calls, and hands the ranks one function at a time, which it waits for.
- * While it waits it looks for a rank that the others wait for in vain: such a rank is named, the others are let go, and the
- * team is lost: nothing of it is freed, since the thread that hangs may still use it (kern_is_lost).
- * Invariants: (1) ranks run the same functions in the same order, so that their exchanges meet; (2) a failure that not all
- * ranks have ends the team: there is no further function but the last one, which frees; (3) the team's lock is held for short, and within it at most that of struct kern_ranks. */
+ * The caller's thread uses rank 0's trainer between calls, and hands the ranks one function at a time, which it waits
+ * for. While it waits it looks for a rank that the others wait for in vain: such a rank is named, the others are let
+ * go, and the team is lost: nothing of it is freed, since the thread that hangs may still use it (kern_is_lost).
+ * Invariants: (1) ranks run the same functions in the same order, so that their exchanges meet; (2) a failure that not
+ * all ranks have ends the team: there is no further function but the last one, which frees; (3) the team's lock is held
+ * for short, and within it at most that of struct kern_ranks. */
 #include "trainer/trainer_priv.h"
 #include "trainer/team/hosts.h"
 
@@ -322,8 +324,8 @@ static enum status await_answers(struct team *team, double patience_s, struct er
     return ST_OK;
 }
 
-/* What the ranks here have done (rc, own) and what the others answer. That all fail alike, of a damaged file for example, ends
- * the call and not the training. */
+/* What the ranks here have done (rc, own) and what the others answer. That all fail alike, of a damaged file for
+ * example, ends the call and not the training. */
 static enum status settle(struct team *team, enum status rc, const struct error *own, struct error *err)
 {
     struct error why = {0}, theirs = {0};

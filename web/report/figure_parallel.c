@@ -1,5 +1,5 @@
-/* figure_parallel.c - every trial as a line through its parameters, cost and score. The axes lie one below the other, so
- * that any number of them fits a column of a paper with their names in full size. */
+/* figure_parallel.c - every trial as a line through its parameters, cost and score. The axes lie one below the other,
+ * so that any number of them fits a column of a paper with their names in full size. */
 #include "web/report/report_priv.h"
 #include "study/view/study_view.h"
 

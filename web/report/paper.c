@@ -1,7 +1,7 @@
 /* paper.c - the report on paper: A4 pages as SVG, one after another.
  *
- * Flow: a cursor runs down the page; a function that draws asks for room first (need) and gets a new page when there is none.
- * A chart is never cut; the table of the front is cut into blocks of columns, with its head on each. */
+ * Flow: a cursor runs down the page; a function that draws asks for room first (need) and gets a new page when there is
+ * none. A chart is never cut; the table of the front is cut into blocks of columns, with its head on each. */
 #include "web/report/report_priv.h"
 
 #include "base/mem.h"

@@ -51,6 +51,7 @@ struct report_row { /* of a table with a column for each study; texts are borrow
     const char *what;
     const char *const *texts;
 };
-/* One self-contained page of several studies: their fronts in one chart, rows (n), and the differences of their configs. */
+/* One self-contained page of several studies: their fronts in one chart, rows (n), and the differences of their
+ * configs. */
 enum status report_write_comparison(struct strbuf *out, const struct comparison *comparison,
                                     const struct report_row *rows, size_t n, struct error *err) MUST_USE;

@@ -1,5 +1,5 @@
-/* play_child.h - a policy that plays a library's game in a child process, `trawl env play`: a line there is a decision, a
- * line back is its picture and its numbers. One thread. */
+/* play_child.h - a policy that plays a library's game in a child process, `trawl env play`: a line there is a decision,
+ * a line back is its picture and its numbers. One thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* serve.h - an HTTP server with pages and an API over a store (public face of web/serve/).
- * The caller owns the settings and their texts until serve_destroy; the server has its own threads and connections to the
- * store, which it only reads. */
+ * The caller owns the settings and their texts until serve_destroy; the server has its own threads and connections to
+ * the store, which it only reads. */
 #pragma once
 
 #include <stdbool.h>

@@ -3,10 +3,10 @@
  * connections that take too long.
  *
  * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that is not written
- * costs a few cheap queries each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
- * what was read last stays visible until there is something newer; (3) the data lock is held for memory alone: the store
- * is read before it is taken, events are published after it is free; (4) of a file that was replaced, or changed while no
- * process had the store, nothing that was read before is trusted: it is read again from the first trial on. */
+ * costs a few cheap queries each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an
+ * end: what was read last stays visible until there is something newer; (3) the data lock is held for memory alone: the
+ * store is read before it is taken, events are published after it is free; (4) of a file that was replaced, or changed
+ * while no process had the store, nothing that was read before is trusted: it is read again from the first trial on. */
 #include "web/serve/serve_priv.h"
 
 #include "base/os/clock.h"
@@ -291,8 +291,8 @@ static enum status read_all(struct watch *w, bool fresh, struct error *err)
     return rc;
 }
 
-/* Advice on the studies that have news; after t seconds of that a study rests 9 t, so that it takes a tenth of a core at
- * most. A study that cannot be judged is shown by its single runs. */
+/* Advice on the studies that have news; after t seconds of that a study rests 9 t, so that it takes a tenth of a core
+ * at most. A study that cannot be judged is shown by its single runs. */
 static void advise_all(struct watch *w)
 {
     struct serve *s = w->s;

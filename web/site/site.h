@@ -17,7 +17,7 @@ struct site_written {
     size_t n_files, n_bytes, n_games; /* games: trials whose policies play */
 };
 
-/* Reads the store once and writes the folder, which is made where it is missing; files that are there already are replaced.
- * ST_EXISTS: the folder holds something else. */
+/* Reads the store once and writes the folder, which is made where it is missing; files that are there already are
+ * replaced. ST_EXISTS: the folder holds something else. */
 enum status site_write(const struct site_settings *settings, struct site_written *ret_written,
                        struct error *err) MUST_USE;

@@ -1,6 +1,6 @@
 /* put.h - JSON and markup written straight into a text: a list of 10,000 trials needs no tree.
- * The formats are printf's, which the compiler checks; each value is written as the language has it, so that no name of a
- * study can become markup. A failed append breaks the strbuf; strbuf_status reports it once, at the writer's end. */
+ * The formats are printf's, which the compiler checks; each value is written as the language has it, so that no name of
+ * a study can become markup. A failed append breaks the strbuf; strbuf_status reports it once, at the writer's end. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* mlflow_batch.c - metrics, parameters and tags of one runs/log-batch, and refusals of it.
  *
- * Invariants: (1) a batch is within the limits of all servers of the last years; (2) the same entries make the same body
- * in all parts of the server's key (key, time stamp, step, value): a resend changes nothing; (3) one bad entry is left
- * out alone, not with its batch. */
+ * Invariants: (1) a batch is within the limits of all servers of the last years; (2) the same entries make the same
+ * body in all parts of the server's key (key, time stamp, step, value): a resend changes nothing; (3) one bad entry is
+ * left out alone, not with its batch. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "web/track/mlflow.h"

@@ -1,12 +1,12 @@
 /* track.h - experiment trackers: the rows that are sent, the threads that send them, and the counts (public face).
  *
  * The way of a number: the controller commits outbox rows in one transaction with the events that they report; an
- * uploader has one thread for each tracker, with its own store connection and HTTP handle. The thread claims a range of a
- * run's rows, sends it, and commits the position that the tracker acknowledged together with the removal of rows that
+ * uploader has one thread for each tracker, with its own store connection and HTTP handle. The thread claims a range of
+ * a run's rows, sends it, and commits the position that the tracker acknowledged together with the removal of rows that
  * every tracker has.
  *
- * Invariants: (1) rows of a run are sent in their order, one request in flight for each run and tracker; (2) claimed rows
- * are sent again unchanged after a crash or a lost reply: with the tracker's own idempotency (line offsets, fixed
+ * Invariants: (1) rows of a run are sent in their order, one request in flight for each run and tracker; (2) claimed
+ * rows are sent again unchanged after a crash or a lost reply: with the tracker's own idempotency (line offsets, fixed
  * timestamps, log ids) at-least-once becomes exactly-once; (3) metrics rows of a run that reach a tracker have rising
  * env_steps: steps that a later attempt of a trial reports again are left out; (4) no secret is in an outbox row, a
  * position or a message; (5) nothing here makes training wait.
@@ -128,8 +128,8 @@ struct tracker_ops {
     /* Is the login good? Called once, before the first send; NULL: no login. */
     void (*login)(void *self, struct track_reply *ret_reply);
     /* Sends rows of one run in order; the run's first row is "start" (or "study"). run->state may change also when the
-     * verdict is not TRACK_DONE: it is kept with the n_done rows. The same rows come again when the outcome of a send is
-     * unknown. */
+     * verdict is not TRACK_DONE: it is kept with the n_done rows. The same rows come again when the outcome of a send
+     * is unknown. */
     void (*send)(void *self, struct track_run *run, const struct track_row *rows, size_t n,
                  struct track_reply *ret_reply);
     /* "Still running"; NULL: the tracker has no such thing. */

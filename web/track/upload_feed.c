@@ -3,9 +3,9 @@
  * One request at a time: the run that has waited longest is next. Before rows are sent, their range is claimed in the
  * store: a later send (after a lost reply, a crash, by `trawl sync`) sends the same rows. After an answer the position
  * moves and rows that all trackers have are removed, in one transaction. During an outage of the tracker all its runs
- * wait (full jitter, at least the time that the server asks for). An attempt from zero gets its own run: no curve is made
- * of two attempts. A run that is refused gets no more rows, other runs continue. After a refused login every row is kept
- * for `trawl sync`. */
+ * wait (full jitter, at least the time that the server asks for). An attempt from zero gets its own run: no curve is
+ * made of two attempts. A run that is refused gets no more rows, other runs continue. After a refused login every row
+ * is kept for `trawl sync`. */
 #include "web/track/upload_priv.h"
 
 #include "base/os/clock.h"
@@ -206,8 +206,8 @@ static enum status commit(struct feeder *f, struct feed_run *run, struct error *
     return store_tracker_commit(f->store, f->uploader->study_id, f->ops->name, run->trial_id, &run->position, err);
 }
 
-/* The rows to send next, claimed. *ret_any false: no rows. The first row of a run is sent alone: the ids that the server
- * made for it are then in the store before other rows refer to them. */
+/* The rows to send next, claimed. *ret_any false: no rows. The first row of a run is sent alone: the ids that the
+ * server made for it are then in the store before other rows refer to them. */
 static enum status claim(struct feeder *f, struct feed_run *run, struct batch *batch, bool *ret_any, struct error *err)
 {
     struct tracker_position *p = &run->position;

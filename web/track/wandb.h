@@ -67,8 +67,8 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
 void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply);
 /* The server no longer knows the run: makes it again, once. */
 void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply);
-/* Sends one line of the history at a step, or at the first free step after it (W&B's client never sends two lines of one
- * step), with the summary. Takes values. */
+/* Sends one line of the history at a step, or at the first free step after it (W&B's client never sends two lines of
+ * one step), with the summary. Takes values. */
 void wandb_line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
                      struct track_reply *reply);
 /* Takes body. */

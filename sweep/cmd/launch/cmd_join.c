@@ -113,7 +113,8 @@ static enum status run(struct join_cmd *c, const char *where, struct error *err)
 #define LOOK_S 1 /* at which nodes there are */
 #define NODE_PATIENCE_S "3" /* a node that answers later has no use for us now */
 
-/* One training of a node, or a node that has no use for this host, in a process of its own: a device can be lost with it. */
+/* One training of a node, or a node that has no use for this host, in a process of its own: a device can be lost with
+ * it. */
 static void try_node(const struct join_cmd *c, const char *where)
 {
     pid_t pid = fork();

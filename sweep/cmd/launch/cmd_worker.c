@@ -1,7 +1,7 @@
 /* cmd_worker.c - `trawl worker` (hidden): trains trials for a controller, in-process, on one device, several at a time
  * if asked. This is the main thread: it opens the device, reads the controller's messages, and passes them on
- * (lane_pool.h). The controller is at the other end of fd 3, or, with --stdio, of stdin and stdout: then ssh, srun or any
- * other command is between them, and a signal means that this machine is wanted for something else.
+ * (lane_pool.h). The controller is at the other end of fd 3, or, with --stdio, of stdin and stdout: then ssh, srun or
+ * any other command is between them, and a signal means that this machine is wanted for something else.
  * Invariants: (1) the worker ends when the controller's end closes or the controller dies; (2) the device
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
  * shape; (3) a device that this process has lost ends it: a trial that was alone on it reports that first; with several

@@ -1,4 +1,5 @@
-/* checkpoint_player.h - a checkpoint's policy on one game of its own, on the CPU: what an export and a video begin with. */
+/* checkpoint_player.h - a checkpoint's policy on one game of its own, on the CPU: what an export and a video begin
+ * with. */
 #pragma once
 
 #include <stdbool.h>

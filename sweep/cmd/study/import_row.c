@@ -133,8 +133,8 @@ static const char *last_part(const char *key)
     return dot != NULL ? dot + 1 : key;
 }
 
-/* A column of parameter k: by its key, by one of PufferLib's names for it, or by the last part of the key where no other
- * parameter ends so. */
+/* A column of parameter k: by its key, by one of PufferLib's names for it, or by the last part of the key where no
+ * other parameter ends so. */
 static const cJSON *param_cell(const struct search *s, size_t k, const cJSON *row)
 {
     const char *key = s->space.params[k].key;
@@ -184,7 +184,8 @@ static enum status add_params(const struct study_view *v, const cJSON *row, cJSO
     return ST_OK;
 }
 
-/* The columns that exports of ours, W&B's tables and PufferLib's logs have for each; a person's choice is the only one. */
+/* The columns that exports of ours, W&B's tables and PufferLib's logs have for each; a person's choice is the only
+ * one. */
 static enum status read_results(const struct study_view *v, const cJSON *row, const struct import_columns *c,
                                 double *ret_score, double *ret_cost, double *ret_step, struct error *err)
 {

@@ -225,8 +225,8 @@ static enum status read_env(const struct search *search, const cJSON *body, size
                       search->envs.n > 2 ? ", ..." : "");
 }
 
-/* Where the trial comes from. A branch's run is a trial of the study that differs in a larger length alone, and that pays
- * for it; the seed is that run's, where none is given. */
+/* Where the trial comes from. A branch's run is a trial of the study that differs in a larger length alone, and that
+ * pays for it; the seed is that run's, where none is given. */
 static enum status read_origin(const struct study_view *v, const cJSON *body, const double *x, char *ret, size_t size,
                                int64_t *seed, struct error *err)
 {

@@ -219,7 +219,8 @@ static void put_outcome(const struct ask *a, bool counted, bool late, bool again
     json_add_bool(a->out, "again", again);
 }
 
-/* The result that the body means, with what the study needs of it (search: its space). settled is freed by the caller. */
+/* The result that the body means, with what the study needs of it (search: its space). settled is freed by the
+ * caller. */
 static enum status read_result(const struct ask *a, const struct search *search, const struct held *held,
                                struct trial_result *ret_result, struct outcomes_settled *ret_settled, struct error *err)
 {

@@ -1,4 +1,5 @@
-/* control_apply.h - what the commands on a study do to its row. Texts are written into the caller's buffers. One thread. */
+/* control_apply.h - what the commands on a study do to its row. Texts are written into the caller's buffers. One
+ * thread. */
 #pragma once
 
 #include <stddef.h>

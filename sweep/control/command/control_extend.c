@@ -1,7 +1,7 @@
 /* control_extend.c - `trawl extend`.
  *
- * A finished row never changes: the longer training is a trial of its own, with the config and seed of the old one but for
- * train.total_timesteps, its curve so far, and its checkpoint under a new label. It begins like a trial that was
+ * A finished row never changes: the longer training is a trial of its own, with the config and seed of the old one but
+ * for train.total_timesteps, its curve so far, and its checkpoint under a new label. It begins like a trial that was
  * stopped in the middle. Its score, cost and steps are those of the whole training.
  * Invariant: the checkpoint is on the disk before the row that names it. */
 #include "sweep/control/command/control_extend.h"
@@ -75,8 +75,8 @@ static enum status read_steps(const char *text, int64_t trained_for, int64_t *re
                       "extend: --steps is '%.40s'; a factor (2x) or a number of env steps (20M) is needed", text);
 }
 
-/* The new trial's parameters, and whether it is a point of the study's space: elsewhere it would pass for a second seed of
- * the old one's config. */
+/* The new trial's parameters, and whether it is a point of the study's space: elsewhere it would pass for a second seed
+ * of the old one's config. */
 static enum status make_params(struct extension *e, struct error *err)
 {
     const struct search *s = &e->view.search;

@@ -1,4 +1,5 @@
-/* course.h - what a program reports on its way, as branches of its run (sweep.branches_length). The scheduler's thread. */
+/* course.h - what a program reports on its way, as branches of its run (sweep.branches_length). The scheduler's
+ * thread. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
-/* test_dialect.c - configs of PufferLib 3.0 and 4.0 train what they train there. What that is stands in the tables below,
- * written down by hand from what PufferLib's loader and trainer do with the files in puffer/: its default.ini under the
- * game's file, agents and minibatches as they are counted there, fractions cut, what no key says (rewards clipped to 1,
- * Muon, a linear encoder). */
+/* test_dialect.c - configs of PufferLib 3.0 and 4.0 train what they train there. What that is stands in the tables
+ * below, written down by hand from what PufferLib's loader and trainer do with the files in puffer/: its default.ini
+ * under the game's file, agents and minibatches as they are counted there, fractions cut, what no key says (rewards
+ * clipped to 1, Muon, a linear encoder). */
 #include <stdio.h>
 #include <string.h>
 
@@ -420,7 +420,8 @@ TEST(each_sweep_searches_what_it_searches_there)
     }
 }
 
-/* PufferLib's dump of a run's config: all keys of default.ini and of the game's file in one file, each once. mem_free. */
+/* PufferLib's dump of a run's config: all keys of default.ini and of the game's file in one file, each once.
+ * mem_free. */
 static char *merged(const char *const *files)
 {
     struct config *config = config_create();

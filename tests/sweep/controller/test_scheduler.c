@@ -1,5 +1,5 @@
-/* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left alone.
- * This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
+/* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left
+ * alone. This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -514,8 +514,8 @@ TEST_WITH(devices_get_their_share, set_up, tear_down)
     p->sched->listener.on_trial_end = move_on;
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
     assert_int_equal(p->said, 3);
-    /* Trials of equal length, on a machine that may hold any of them up: a quarter at least, where half is due. To make up
-     * for the time before, one of them would have them all. */
+    /* Trials of equal length, on a machine that may hold any of them up: a quarter at least, where half is due. To make
+     * up for the time before, one of them would have them all. */
     assert_true(n_of(p, 0, 'a') >= n / 4 && n_of(p, 0, 'b') >= n / 4);
     assert_int_equal(n_of(p, 1, 'a'), 0);
     assert_true(n_of(p, 2, 'a') >= n / 4 && n_of(p, 2, 'b') >= n / 4);

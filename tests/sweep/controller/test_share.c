@@ -58,8 +58,8 @@ static void play(struct play *p, double from_s, double to_s)
     }
 }
 
-/* Of the devices between from_s and to_s, in which the same were there, each got its weight's part, but for the trials that
- * were under way at the ends. */
+/* Of the devices between from_s and to_s, in which the same were there, each got its weight's part, but for the trials
+ * that were under way at the ends. */
 static void all_got_their_part(struct play *p, double from_s, double to_s)
 {
     double weights = 0, slack = 0, all = (double)p->slots * (to_s - from_s);

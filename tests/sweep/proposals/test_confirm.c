@@ -1,5 +1,5 @@
-/* test_confirm.c - how much of a budget goes into runs under fresh seeds, and when: studies played out with a plan that is
- * always followed, by trials, by seconds and by time; nothing is trained. */
+/* test_confirm.c - how much of a budget goes into runs under fresh seeds, and when: studies played out with a plan that
+ * is always followed, by trials, by seconds and by time; nothing is trained. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,8 +321,8 @@ TEST(what_costs_more_than_is_left_is_not_run_again)
     ask_end(a);
 }
 
-/* Of proposals that are asked for together as many confirm as there is room for, each as if it had been asked for after those
- * before it; the rest are new. */
+/* Of proposals that are asked for together as many confirm as there is room for, each as if it had been asked for after
+ * those before it; the rest are new. */
 TEST(a_batch_confirms_as_one_after_another)
 {
     struct asked *a = ask_begin(0);

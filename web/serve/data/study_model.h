@@ -1,5 +1,5 @@
-/* study_model.h - what the models conclude about a study, for the pages. A model owns its copy of the study; one thread at
- * a time. JSON that is returned is the caller's. */
+/* study_model.h - what the models conclude about a study, for the pages. A model owns its copy of the study; one thread
+ * at a time. JSON that is returned is the caller's. */
 #pragma once
 
 #include <stdint.h>
