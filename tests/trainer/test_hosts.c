@@ -79,9 +79,8 @@ static void group_close(struct group *g)
 }
 
 /* Two and three hosts, of which one has two devices. */
-static void test_same_bytes_as_one_host(void **unused)
+TEST(same_bytes_as_one_host)
 {
-    (void)unused;
     for (size_t v = 0; v < N_VARIANTS; v++) {
         struct setup s;
         struct group g = {0};
@@ -101,13 +100,12 @@ static void test_same_bytes_as_one_host(void **unused)
 }
 
 /* A checkpoint has the agents of all hosts, and is continued by hosts and by one device. */
-static void test_checkpoints(void **unused)
+TEST(checkpoints)
 {
     const struct variant *v = &variants[4];
     struct group g = {0}, again = {0};
     struct setup s, single;
 
-    (void)unused;
     setup_variant(&s, v);
     setup_variant(&single, v);
     setup_variant(&g.s, v);
@@ -144,13 +142,12 @@ static void test_checkpoints(void **unused)
 }
 
 /* What has become of it is named by the first host, and the others end. */
-static void test_a_host_that_is_killed(void **unused)
+TEST(a_host_that_is_killed)
 {
     struct error why = {0};
     struct group g = {0};
     enum status rc = ST_OK;
 
-    (void)unused;
     setup_variant(&g.s, &variants[0]);
     group_open(&g, 3, 3);
     iterate(g.t, 2);
@@ -169,13 +166,12 @@ static void test_a_host_that_is_killed(void **unused)
     setup_close(&g.s);
 }
 
-static void test_a_host_that_hangs(void **unused)
+TEST(a_host_that_hangs)
 {
     struct error why = {0};
     struct group g = {0};
     enum status rc = ST_OK;
 
-    (void)unused;
     setup_variant(&g.s, &variants[0]);
     g.s.train.rank_timeout_s = 1.0;
     group_open(&g, 2, 2);
@@ -194,12 +190,11 @@ static void test_a_host_that_hangs(void **unused)
 }
 
 /* Neither another secret nor another build gets in, and who comes after them does. */
-static void test_strangers(void **unused)
+TEST(strangers)
 {
     struct group g = {0};
     char where[512];
 
-    (void)unused;
     setup_variant(&g.s, &variants[0]);
     g.s.train.devices = 2;
     OK(train_hosts_listen(&g.hosts, 2, AT, BUILD, err));
@@ -221,19 +216,12 @@ static void test_strangers(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes_as_one_host),
-        cmocka_unit_test(test_checkpoints),
-        cmocka_unit_test(test_a_host_that_is_killed),
-        cmocka_unit_test(test_a_host_that_hangs),
-        cmocka_unit_test(test_strangers),
-    };
     const char *tmp = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
     int rc;
 
     snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-hosts-%d.ckpt", tmp, (int)getpid());
     snprintf(copy_path, sizeof copy_path, "%s/trawl-hosts-%d-copy.ckpt", tmp, (int)getpid());
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = run_cases("hosts", NULL, NULL);
     unlink(ckpt_path);
     unlink(copy_path);
     return rc;
