@@ -31,6 +31,7 @@ struct conv_entry {
     cudnnConvolutionDescriptor_t conv;
     cudnnActivationDescriptor_t act;
     enum choice made[CONV_OPS_N];
+    int refused[CONV_OPS_N]; /* how many of those that may be taken have failed since */
     cudnnConvolutionFwdAlgo_t forward;
     cudnnConvolutionBwdFilterAlgo_t dw;
     cudnnConvolutionBwdDataAlgo_t dx;
@@ -151,12 +152,12 @@ static struct conv_entry *entry_of(struct kern *k, const struct conv_key *key)
 
 /* ---- choices ---- */
 
-/* The fastest by cuDNN's own reckoning of those that may be taken. */
-template <typename Perf, typename Algo> static enum choice choose(Algo *ret_algo, const Perf *perf, int n)
+/* The fastest by cuDNN's own reckoning of those that may be taken, without the first `refused`. */
+template <typename Perf, typename Algo> static enum choice choose(Algo *ret_algo, const Perf *perf, int n, int refused)
 {
     for (int i = 0; i < n; i++)
         if (perf[i].status == CUDNN_STATUS_SUCCESS && perf[i].determinism == CUDNN_DETERMINISTIC &&
-            perf[i].memory <= CUDA_WORKSPACE_BYTES) {
+            perf[i].memory <= CUDA_WORKSPACE_BYTES && refused-- == 0) {
             *ret_algo = perf[i].algo;
             return CHOICE_MADE;
         }
@@ -170,12 +171,12 @@ static enum choice choose_forward(cudnnHandle_t dnn, struct conv_entry *e)
 
     if (e->key.act != KERN_ACT_RELU) { /* the only one that leaves out the activation */
         e->forward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-        return CHOICE_MADE;
+        return e->refused[CONV_FORWARD] == 0 ? CHOICE_MADE : CHOICE_NONE;
     }
     if (cudnnGetConvolutionForwardAlgorithm_v7(dnn, e->x, e->w, e->conv, e->y, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &n,
                                                perf) != CUDNN_STATUS_SUCCESS)
         return CHOICE_NONE;
-    return choose(&e->forward, perf, n);
+    return choose(&e->forward, perf, n, e->refused[CONV_FORWARD]);
 }
 
 static enum choice choose_dw(cudnnHandle_t dnn, struct conv_entry *e)
@@ -186,7 +187,7 @@ static enum choice choose_dw(cudnnHandle_t dnn, struct conv_entry *e)
     if (cudnnGetConvolutionBackwardFilterAlgorithm_v7(
             dnn, e->x, e->y, e->conv, e->w, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &n, perf) != CUDNN_STATUS_SUCCESS)
         return CHOICE_NONE;
-    return choose(&e->dw, perf, n);
+    return choose(&e->dw, perf, n, e->refused[CONV_DW]);
 }
 
 static enum choice choose_dx(cudnnHandle_t dnn, struct conv_entry *e)
@@ -197,7 +198,7 @@ static enum choice choose_dx(cudnnHandle_t dnn, struct conv_entry *e)
     if (cudnnGetConvolutionBackwardDataAlgorithm_v7(
             dnn, e->w, e->y, e->conv, e->x, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, &n, perf) != CUDNN_STATUS_SUCCESS)
         return CHOICE_NONE;
-    return choose(&e->dx, perf, n);
+    return choose(&e->dx, perf, n, e->refused[CONV_DX]);
 }
 
 /* ---- pieces ---- */
@@ -247,6 +248,19 @@ static bool piece_next(struct kern *k, struct piece *p, const struct kern_conv_l
     return false;
 }
 
+/* After the call of op for a piece. cuDNN refuses some calls whose algorithm it had offered for the shape: then nothing
+ * has begun, and the piece is asked for again, with the next algorithm or fewer rows. */
+static bool piece_done(struct kern *k, struct piece *p, enum conv_op op, cudnnStatus_t code, const char *what)
+{
+    if (code >= CUDNN_STATUS_BAD_PARAM && code < CUDNN_STATUS_INTERNAL_ERROR) { /* and CUDNN_STATUS_NOT_SUPPORTED */
+        p->entry->refused[op]++;
+        p->entry->made[op] = CHOICE_OPEN;
+        p->rows = 0;
+        return false;
+    }
+    return check_dnn(k, code, what);
+}
+
 /* ---- operations ---- */
 
 template <typename T> static void conv_forward(struct kern *k, const struct kern_conv_layer *l)
@@ -259,11 +273,11 @@ template <typename T> static void conv_forward(struct kern *k, const struct kern
         struct conv_entry *e = p.entry;
         const T *x = (const T *)cuda_widen(k, &l->from, l->x, p.at, p.rows, x_numbers(l->shape), sizeof(T) == 2);
         T *y = (T *)l->y + p.at * y_numbers(l->shape);
-        check_dnn(k,
-                  cudnnConvolutionBiasActivationForward(cuda->convs->dnn, &one, e->x, x, e->w, l->w, e->conv,
-                                                        e->forward, cuda->workspace, CUDA_WORKSPACE_BYTES, &zero, e->y,
-                                                        y, e->b, l->b, e->act, e->y, y),
-                  "conv_forward");
+        piece_done(k, &p, CONV_FORWARD,
+                   cudnnConvolutionBiasActivationForward(cuda->convs->dnn, &one, e->x, x, e->w, l->w, e->conv,
+                                                         e->forward, cuda->workspace, CUDA_WORKSPACE_BYTES, &zero, e->y,
+                                                         y, e->b, l->b, e->act, e->y, y),
+                   "conv_forward");
     }
     if (l->act == KERN_ACT_TANH)
         cuda_layer_act(k, l->y, l->M * y_numbers(l->shape), l->act, sizeof(T) == 2);
@@ -278,9 +292,10 @@ static __global__ void add_bf16_k(float *to, const bf16 *from, size_t n, bool ad
 
 /* dw from one piece. */
 template <typename T>
-static void piece_dw(struct kern *k, struct conv_entry *e, float *dw, const T *dy, const T *x, bool add)
+static void piece_dw(struct kern *k, struct piece *p, float *dw, const T *dy, const T *x, bool add)
 {
     struct cuda *cuda = cuda_of(k);
+    struct conv_entry *e = p->entry;
     const struct kern_conv *s = &e->key.shape;
     size_t n = s->out * s->kernel * s->kernel * s->in;
     const float one = 1.0f, zero = 0.0f;
@@ -290,12 +305,12 @@ static void piece_dw(struct kern *k, struct conv_entry *e, float *dw, const T *d
         cuda_fail(k, "conv_backward", "more weights than its buffer holds; lower policy.conv_channels");
         return;
     }
-    check_dnn(k,
-              cudnnConvolutionBackwardFilter(cuda->convs->dnn, &one, e->x, x, e->y, dy, e->conv, e->dw, cuda->workspace,
-                                             CUDA_WORKSPACE_BYTES, !narrow && add ? &one : &zero, e->w,
-                                             narrow ? cuda->partials : dw),
-              "conv_backward of weights");
-    if (!narrow)
+    if (!piece_done(k, p, CONV_DW,
+                    cudnnConvolutionBackwardFilter(cuda->convs->dnn, &one, e->x, x, e->y, dy, e->conv, e->dw,
+                                                   cuda->workspace, CUDA_WORKSPACE_BYTES, !narrow && add ? &one : &zero,
+                                                   e->w, narrow ? cuda->partials : dw),
+                    "conv_backward of weights") ||
+        !narrow)
         return;
     add_bf16_k<<<cuda_ceil_div(n, BLOCK), BLOCK, 0, cuda->stream>>>(dw, (const bf16 *)cuda->partials, n, add);
     cuda_launched(k, "conv_backward of weights");
@@ -312,15 +327,15 @@ template <typename T> static void conv_backward(struct kern *k, const struct ker
 
     cuda_layer_gradient(k, l->dy, l->y, l->db, l->M * n_y / out, out, l->act, l->add_dw, is_bf16);
     while (piece_next(k, &p, l, CONV_DW, is_bf16))
-        piece_dw<T>(k, p.entry, l->dw, dy + p.at * n_y,
-                    (const T *)cuda_widen(k, &l->from, l->x, p.at, p.rows, n_x, is_bf16), l->add_dw || p.at > 0);
+        piece_dw<T>(k, &p, l->dw, dy + p.at * n_y, (const T *)cuda_widen(k, &l->from, l->x, p.at, p.rows, n_x, is_bf16),
+                    l->add_dw || p.at > 0);
     p = (struct piece){};
     while (l->dx != NULL && piece_next(k, &p, l, CONV_DX, is_bf16))
-        check_dnn(k,
-                  cudnnConvolutionBackwardData(cuda->convs->dnn, &one, p.entry->w, l->w, p.entry->y, dy + p.at * n_y,
-                                               p.entry->conv, p.entry->dx, cuda->workspace, CUDA_WORKSPACE_BYTES, &zero,
-                                               p.entry->x, (T *)l->dx + p.at * n_x),
-                  "conv_backward of the input");
+        piece_done(k, &p, CONV_DX,
+                   cudnnConvolutionBackwardData(cuda->convs->dnn, &one, p.entry->w, l->w, p.entry->y, dy + p.at * n_y,
+                                                p.entry->conv, p.entry->dx, cuda->workspace, CUDA_WORKSPACE_BYTES,
+                                                &zero, p.entry->x, (T *)l->dx + p.at * n_x),
+                   "conv_backward of the input");
 }
 
 CUDA_ACT_OP(conv_forward, kern_conv_layer)
