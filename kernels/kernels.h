@@ -432,6 +432,41 @@ struct kern_exchange {
     size_t row_bytes;
 };
 
+/* Whole iterations, each a rollout and its updates, of a training that one block of the device makes alone, so that as
+ * many trainings as it has multiprocessors run side by side. Tensors as in trainer/rollout.c and update.c; statistics, log
+ * and step lie in `report`, which is copied out after each iteration. */
+#define KERN_SOLO_MAX 8 /* iterations of a call */
+#define KERN_SOLO_BYTES(report_bytes) (KERN_SOLO_MAX * ((report_bytes) + sizeof(uint64_t)) + sizeof(uint64_t))
+struct kern_solo_turn {
+    struct kern_hyper hyper;
+    size_t T; /* of this rollout, at most that of all */
+    int64_t n_minibatches;
+};
+struct kern_solo {
+    const struct kern_net *net;
+    const struct kern_tensor *tensors; /* (n_tensors) in host memory */
+    size_t n_tensors, n_params;
+    struct kern_env *env;
+    float *params, *m, *v, *grads, *norm; /* v NULL: muon, else adam */
+    void *weights; /* (n_params) act */
+    int64_t *step;
+    struct kern_stats *stats;
+    struct env_log *log;
+    struct rng *rng_sample, *rng_segments;
+    size_t T, N, B;
+    void *obs; /* (T + 1, N, D) act, and so on as of struct kern_rollout and kern_advantage */
+    uint8_t *reset, *terms, *truncs;
+    int32_t *actions, *perm;
+    float *logp, *rewards, *boot, *values, *adv, *ret;
+    float *log_ratio; /* NULL: no vtrace */
+    const void *report;
+    size_t report_bytes;
+    struct kern_slot
+        *slot; /* (KERN_SOLO_BYTES(report_bytes)): the reports, u64 nanoseconds of each, a u64 of the device's */
+    size_t n;
+    struct kern_solo_turn turns[KERN_SOLO_MAX];
+};
+
 struct kern_ops {
     const char *name; /* "cpu", "cuda f32", "cuda bf16" */
     size_t act_size; /* bytes of an activation: 4 or 2 */
@@ -443,6 +478,9 @@ struct kern_ops {
      * value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL:
      * never. */
     bool (*rollout)(struct kern *k, const struct kern_rollout *r);
+    /* False: this backend does not train this net and game so, and nothing was done. With n = 0 nothing is done either.
+     * NULL: never. */
+    bool (*solo)(struct kern *k, const struct kern_solo *s);
 
     /* In every table, in the order of KERN_EACH_OP (kern_priv.h). Layers: */
     void (*linear_forward)(struct kern *k, const struct kern_linear *l);

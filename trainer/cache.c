@@ -75,6 +75,7 @@ static bool same_shape(const struct trainer *a, const struct trainer *b)
            a->set.norm_adv == b->set.norm_adv && a->set.scale_reward == b->set.scale_reward &&
            (a->set.prio_alpha > 0.0) == (b->set.prio_alpha > 0.0) &&
            (a->set.e3b_coef > 0.0) == (b->set.e3b_coef > 0.0) && a->set.graphs == b->set.graphs &&
+           a->set.population == b->set.population &&
            memcmp(&a->policy.set, &b->policy.set, sizeof a->policy.set) == 0 &&
            memcmp(a->env_settings, b->env_settings, a->def->options.settings_size) == 0;
 }

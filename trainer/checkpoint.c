@@ -624,6 +624,7 @@ enum status rank_load(void *ctx, struct trainer *t, struct error *err)
     const struct rank_args *args = (const struct rank_args *)ctx;
 
     t->n_collected = t->n_issued; /* what was issued before counts no more */
+    solo_forget(t);
     t->unsettled_n = 0;
     return ckpt_unpack(t, args->text, args->in, args->in_bytes, err);
 }

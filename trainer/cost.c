@@ -7,6 +7,8 @@
  *   window    alone: time counts; the time of an iteration is taken
  *   shared    an iteration counts as the last window had it; time does not
  *
+ * A training by one block of the device is always shared: an iteration counts as the block's own clock had it, divided by
+ * SOLO_PLACES.
  * Where runs share a struct train_pace, the i-th window of a run is not taken while that of another run of the same kind
  * is fresh: being alone holds up all others, and a short run would be alone for a third of its time.
  *
@@ -180,6 +182,10 @@ void cost_begin(struct trainer *t, const struct train_gate *gate)
     trainer_tick_skip(t);
     if (gate == NULL)
         return;
+    if (t->solo.slot != NULL) { /* the device itself measures it */
+        cost_enter(t, false);
+        return;
+    }
     cost_enter(t, !cost_recall(t));
     if (t->cost.state == COST_WARM && cost_recall(t)) { /* another run has measured it while this one waited */
         gate->leave(gate->ctx);
@@ -254,7 +260,7 @@ enum status cost_turn(struct trainer *t, struct error *err)
             return window_end(t, err);
         break;
     case COST_SHARED:
-        if (window_is_due(t) && !cost_recall(t)) {
+        if (t->solo.slot == NULL && window_is_due(t) && !cost_recall(t)) {
             TRY(cost_leave(t, err));
             cost_enter(t, true);
         } else if (c->gate->wanted(c->gate->ctx)) {

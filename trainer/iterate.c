@@ -4,7 +4,7 @@
  * struct report), so that the device never waits for the host. Both pieces of an iteration are recorded once for each
  * shape and replayed; what changes from one iteration to the next lies in device memory (struct kern_hyper, random
  * streams). The last rollout of a run may be shorter than the others, so that it ends at the steps asked for; it is not
- * recorded. Invariants: (1) at most ISSUED_MAX iterations are issued and not collected, each has its slot, and they are
+ * recorded. Invariants: (1) at most issued_max iterations are issued and not collected, each has its slot, and they are
  * collected in order, so nothing is lost or counted twice; (2) count holds what was collected, n_issued what was handed
  * over; (3) the first run of a piece is not recorded, so that libraries load what they need. */
 #include "trainer/trainer_priv.h"
@@ -163,24 +163,173 @@ void recordings_free(struct trainer *t)
     }
 }
 
+/* ---- a training by one block of the device ---- */
+
+/* Up to KERN_SOLO_MAX iterations become a job, one launch, and are looked at one by one. How they are shared out among jobs
+ * changes no byte. There is one job at a time: a launch behind another one of its stream would hold up those of other
+ * trainings that share a queue of the driver with it. */
+
+static void solo_fill(const struct trainer *t, const struct kern_net *net, struct kern_solo *ret)
+{
+    const struct rollout *r = &t->roll;
+
+    *ret = (struct kern_solo){
+        .net = net,
+        .tensors = t->policy.tensors,
+        .n_tensors = t->policy.n_tensors,
+        .n_params = t->policy.n_params,
+        .env = t->env,
+        .params = t->params,
+        .m = t->moment1,
+        .v = t->moment2,
+        .grads = t->grads,
+        .norm = t->norm,
+        .weights = t->weights,
+        .step = t->opt_step,
+        .stats = t->stats,
+        .log = t->report->logs,
+        .rng_sample = t->rng_sample,
+        .rng_segments = t->rng_segments,
+        .T = t->horizon_full,
+        .N = t->n_agents,
+        .B = t->n_segments,
+        .obs = r->obs,
+        .reset = r->reset,
+        .terms = r->terms,
+        .truncs = r->truncs,
+        .actions = r->actions,
+        .perm = t->mb.perm,
+        .logp = r->logp,
+        .rewards = r->rewards,
+        .boot = r->boot,
+        .values = r->values,
+        .adv = r->adv,
+        .ret = r->ret,
+        .log_ratio = t->set.vtrace ? r->log_ratio : NULL,
+        .report = t->report,
+        .report_bytes = report_bytes(1),
+    };
+}
+
+enum status solo_open(struct trainer *t, struct error *err)
+{
+    struct kern_solo all;
+    struct kern_net net;
+
+    if (!t->set.population || t->ops->solo == NULL || !policy_plays_at_once(&t->policy) || t->set.prio_alpha > 0.0 ||
+        t->set.scale_reward || t->set.e3b_coef > 0.0 || t->direct || t->n_ranks > 1 ||
+        t->set.shuffle == TRAIN_SHUFFLE_STEPS || t->policy.n_nets > 1)
+        return ST_OK;
+    policy_fill_net(&t->policy, &net);
+    solo_fill(t, &net, &all);
+    if (!t->ops->solo(t->kern, &all))
+        return ST_OK;
+    return kern_slot_create(t->kern, &t->solo.slot, KERN_SOLO_BYTES(report_bytes(1)), err);
+}
+
+void solo_forget(struct trainer *t)
+{
+    const void *bytes;
+
+    if (t->solo.launched) /* it writes memory that is about to have another use */
+        (void)!kern_slot_wait(t->kern, t->solo.slot, &bytes, NULL);
+    t->solo.n = t->solo.n_collected = 0;
+    t->solo.launched = false;
+}
+
+void solo_close(struct trainer *t)
+{
+    solo_forget(t);
+    kern_slot_destroy(t->kern, t->solo.slot);
+}
+
+static enum status solo_launch(struct trainer *t, struct error *err)
+{
+    struct solo *solo = &t->solo;
+    struct kern_solo job;
+    struct kern_net net;
+
+    policy_fill_net(&t->policy, &net);
+    solo_fill(t, &net, &job);
+    job.slot = solo->slot;
+    job.n = solo->n;
+    memcpy(job.turns, solo->turns, sizeof job.turns);
+    TRY(kern_sync(t->kern, err)); /* a job is in no order with other work */
+    if (!t->ops->solo(t->kern, &job))
+        return FAIL(err, ST_DEVICE, "%s does not train this any more", kern_device_name(t->kern));
+    solo->launched = true;
+    return ST_OK;
+}
+
+static enum status solo_issue(struct trainer *t, int64_t n_minibatches, struct error *err)
+{
+    struct solo *solo = &t->solo;
+
+    solo->turns[solo->n++] =
+        (struct kern_solo_turn){.hyper = t->host_hyper, .T = t->horizon, .n_minibatches = n_minibatches};
+    return solo->n == KERN_SOLO_MAX ? solo_launch(t, err) : ST_OK;
+}
+
+/* What the oldest iteration that was not looked at left, with its share of the device's time. */
+static enum status solo_collect(struct trainer *t, struct report *ret_report, struct env_log *ret_log,
+                                double *ret_seconds, struct error *err)
+{
+    struct solo *solo = &t->solo;
+    const char *report;
+    const void *bytes;
+    const uint64_t *ns;
+
+    if (!solo->launched)
+        TRY(solo_launch(t, err));
+    TRY(kern_slot_wait(t->kern, solo->slot, &bytes, err));
+    report = (const char *)bytes + solo->n_collected * report_bytes(1);
+    ns = (const uint64_t *)((const char *)bytes + KERN_SOLO_MAX * report_bytes(1));
+    memcpy(ret_report, report, sizeof *ret_report);
+    memcpy(ret_log, report + sizeof *ret_report, sizeof *ret_log);
+    *ret_seconds = 1e-9 * (double)ns[solo->n_collected] / SOLO_PLACES;
+    if (++solo->n_collected == solo->n) {
+        solo->n = solo->n_collected = 0;
+        solo->launched = false;
+    }
+    return ST_OK;
+}
+
 /* ---- one iteration ---- */
+
+/* How many iterations may be issued and not collected. */
+static uint64_t issued_max(const struct trainer *t)
+{
+    return t->solo.slot != NULL ? KERN_SOLO_MAX : ISSUED_MAX;
+}
+
+/* And so many once another one was issued. */
+static uint64_t may_wait(const struct trainer *t)
+{
+    if (t->direct || t->solo.launched)
+        return 0;
+    return t->solo.slot != NULL ? KERN_SOLO_MAX : ISSUED_MAX - 1;
+}
 
 static enum status iteration_issue(struct trainer *t, struct error *err)
 {
-    struct issued *f = &t->issued[t->n_issued % ISSUED_MAX];
+    struct issued *f = &t->issued[t->n_issued % issued_max(t)];
     int64_t n_minibatches = schedule_minibatches(&t->set, t->horizon, &t->count.minibatch_carry);
     bool profiled = !t->direct && t->n_issued % PROFILE_EVERY == PROFILE_FIRST;
 
     schedule_hyper(&t->set, trainer_issued_steps(t), &t->host_hyper);
+    f->lr = t->host_hyper.lr;
+    f->carry = t->count.minibatch_carry;
+    f->env_steps = (int64_t)(t->n_ranks * t->n_agents * t->horizon);
+    if (t->solo.slot != NULL) {
+        t->n_issued++;
+        return solo_issue(t, n_minibatches, err);
+    }
     TRY(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
     TRY(piece_run(t, PIECE_ROLLOUT, 0, profiled, &f->marks[PIECE_ROLLOUT], err));
     TRY(piece_run(t, PIECE_UPDATE, n_minibatches, profiled, &f->marks[PIECE_UPDATE], err));
     TRY(kern_slot_take(t->kern, f->report, t->report, err));
     if (profiled)
         TRY(kern_slot_take(t->kern, t->times_slot, t->mark_times, err));
-    f->lr = t->host_hyper.lr;
-    f->carry = t->count.minibatch_carry;
-    f->env_steps = (int64_t)(t->n_ranks * t->n_agents * t->horizon);
     t->n_issued++;
     return ST_OK;
 }
@@ -203,19 +352,24 @@ static enum status profile_collect(struct trainer *t, const struct issued *f, st
 /* Looks at the oldest iteration that was issued and not collected. */
 static enum status iteration_collect(struct trainer *t, struct error *err)
 {
-    const struct issued *f = &t->issued[t->n_collected % ISSUED_MAX];
+    const struct issued *f = &t->issued[t->n_collected % issued_max(t)];
     struct env_log log = {0}, of_rank;
     struct report report;
     const void *bytes;
+    double share_s = 0.0;
 
-    TRY(kern_slot_wait(t->kern, f->report, &bytes, err));
-    memcpy(&report, bytes, sizeof report);
-    for (size_t r = 0; r < t->n_ranks; r++) {
-        memcpy(&of_rank, (const char *)bytes + report_bytes(r), sizeof of_rank);
-        env_log_sum(&log, &of_rank);
+    if (t->solo.slot != NULL) {
+        TRY(solo_collect(t, &report, &log, &share_s, err));
+    } else {
+        TRY(kern_slot_wait(t->kern, f->report, &bytes, err));
+        memcpy(&report, bytes, sizeof report);
+        for (size_t r = 0; r < t->n_ranks; r++) {
+            memcpy(&of_rank, (const char *)bytes + report_bytes(r), sizeof of_rank);
+            env_log_sum(&log, &of_rank);
+        }
+        TRY(profile_collect(t, f, err));
     }
     log_bound_perf(t, &log);
-    TRY(profile_collect(t, f, err));
     t->n_collected++;
     t->count.env_steps += f->env_steps;
     t->count.updates = report.opt_step;
@@ -225,7 +379,9 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     window_add(&t->window, t->count.env_steps, t->count.updates, &log, &report.stats);
     t->unsettled_n++;
     trainer_tick(t);
-    if (t->cost.state == COST_SHARED)
+    if (t->cost.state == COST_SHARED && t->solo.slot != NULL)
+        t->count.wall_s += t->cost.iteration_s = share_s;
+    else if (t->cost.state == COST_SHARED)
         t->count.wall_s +=
             t->cost.iteration_s * (double)f->env_steps / (double)(t->n_ranks * t->n_agents * t->horizon_full);
     t->cost.seen_wall_s = t->count.wall_s;
@@ -272,7 +428,6 @@ void trainer_tick_skip(struct trainer *t)
 
 enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err)
 {
-    uint64_t may_wait = t->direct ? 0 : ISSUED_MAX - 1;
     double from_s = clock_mono_s();
     size_t n_segments = t->n_segments;
     enum status rc;
@@ -290,7 +445,7 @@ enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err)
     TRY(rc);
     if (t->n_issued == 1)
         t->first_s = clock_mono_s() - from_s;
-    while (t->n_issued - t->n_collected > may_wait)
+    while (t->n_issued - t->n_collected > may_wait(t))
         TRY(iteration_collect(t, err));
     return ST_OK;
 }
@@ -339,7 +494,7 @@ int64_t trainer_issued_steps(const struct trainer *t)
     int64_t steps = t->count.env_steps;
 
     for (uint64_t i = t->n_collected; i < t->n_issued; i++)
-        steps += t->issued[i % ISSUED_MAX].env_steps;
+        steps += t->issued[i % issued_max(t)].env_steps;
     return steps;
 }
 

@@ -172,6 +172,11 @@ static const struct opt_def train_defs[] = {
     ROW_ENUM(precision, "auto", "auto|f32|bf16", OPT_FIXED,
              "Chooses the number format of weights and activations; auto: bf16 on a GPU, f32 on a CPU.",
              .also = "float32=f32|fp32=f32|bfloat16=bf16"),
+    ROW_BOOL(population, "false",
+             "Trains on one multiprocessor of a GPU, so that up to 64 trials train side by side (sweep.runs_per_device "
+             "= 64); for small rollouts and nets of up to 64 units without memory, which the whole device is too large "
+             "for; other nets and games train as without it.",
+             .depends = "train.device = auto|cuda"),
     ROW_BOOL(graphs, "true", "Replays recorded operations on a GPU; false launches them one by one, for comparison.",
              .depends = "train.device = auto|cuda"),
     ROW_FLOAT(device_timeout_s, "120", 0, 1e6, OPT_FIXED, 0, 0, "s",

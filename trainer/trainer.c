@@ -330,6 +330,7 @@ static enum status trainer_build(struct trainer *t, struct error *err)
     t->opt_step = &t->report->opt_step;
     for (int i = 0; i < ISSUED_MAX; i++)
         TRY(kern_slot_create(t->kern, &t->issued[i].report, report_bytes(t->n_ranks), err));
+    TRY(solo_open(t, err));
     return kern_slot_create(t->kern, &t->times_slot, PIECE_COUNT * MARKS_MAX * sizeof(uint64_t), err);
 }
 
@@ -343,6 +344,7 @@ static enum status trainer_renew(struct trainer *t, const struct trainer *like, 
     memset(&t->window, 0, sizeof t->window);
     memset(t->profile_s, 0, sizeof t->profile_s);
     t->n_issued = t->n_collected = 0;
+    solo_forget(t);
     t->settled_wall_s = t->begun_wall_s = 0.0;
     t->unsettled_n = 0;
     t->lr = 0.0f;
@@ -459,6 +461,7 @@ void trainer_free(struct trainer *t)
     for (int i = 0; i < ISSUED_MAX; i++)
         kern_slot_destroy(t->kern, t->issued[i].report);
     kern_slot_destroy(t->kern, t->times_slot);
+    solo_close(t);
     plan_free(&t->plan, t->kern);
     kern_env_destroy(t->kern, t->env);
     mem_free(t->env_settings);

@@ -77,6 +77,7 @@ struct train_settings {
     char from_policy[OPT_STR_MAX]; /* a checkpoint whose weights training begins with; absolute; "": none */
     char vector_units[OPT_STR_MAX]; /* that a CPU run was made with; "": unknown. For messages, changes nothing */
     int precision; /* enum train_precision; the CPU has f32 only */
+    bool population; /* one block of a GPU trains it, where its shape allows that */
     bool graphs; /* a GPU replays recorded operations; false: they are launched one by one */
     double device_timeout_s; /* a GPU that finishes nothing for this long is taken for hung */
     int64_t eval_episodes, eval_max_steps; /* of the evaluation that a run ends with (eval_settings_of) */

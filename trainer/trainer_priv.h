@@ -321,6 +321,15 @@ struct issued {
     int64_t env_steps; /* that it plays */
 };
 
+/* A training by one block of the device (train.population, kern_ops->solo). */
+#define SOLO_PLACES 64 /* of a full population, which each has its share of the device: as many as a worker has lanes */
+struct solo {
+    struct kern_slot *slot; /* of the job; NULL: this is none */
+    struct kern_solo_turn turns[KERN_SOLO_MAX]; /* (n) issued; the first n_collected of them were looked at */
+    size_t n, n_collected;
+    bool launched; /* as one job */
+};
+
 struct recording {
     struct kern_graph *graph; /* NULL: free */
     enum piece piece;
@@ -390,7 +399,8 @@ struct trainer {
     struct kern_hyper host_hyper;
     struct trainer_counters count;
     struct window window;
-    struct issued issued[ISSUED_MAX];
+    struct issued issued[KERN_SOLO_MAX]; /* ISSUED_MAX of them, but for a training by one block */
+    struct solo solo;
     struct kern_slot *times_slot; /* of mark_times */
     uint64_t n_issued, n_collected; /* iterations handed over, and looked at */
     float lr; /* of the last one looked at */
@@ -465,6 +475,10 @@ void cost_end(struct trainer *t); /* after the last one has ended, or a failure 
 enum status iterate_for(struct trainer *t, size_t horizon, struct error *err) MUST_USE;
 
 /* ---- parts of public calls that each rank does, on the thread that uses its device ---- */
+/* Of a trainer that has its memory: will one block of the device train it? */
+enum status solo_open(struct trainer *t, struct error *err) MUST_USE;
+void solo_close(struct trainer *t);
+void solo_forget(struct trainer *t); /* waits for a job that nobody will look at */
 enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err) MUST_USE; /* iterate.c */
 enum status rank_sync(struct trainer *t, struct error *err) MUST_USE;
 /* trainer.c: a trainer of rank `rank`, whose kern has joined the ranks; kept memory is taken from cache (may be NULL). */

@@ -52,6 +52,7 @@ struct cuda {
     bool recording;
     double patience_s; /* how long the device may finish nothing */
     char failed[256]; /* the first failure: what failed and why; empty: none */
+    cudaStream_t aside; /* solo.cu: of the lowest priority; NULL before its first launch */
 };
 
 static inline struct cuda *cuda_of(const struct kern *k)
@@ -90,11 +91,17 @@ void cuda_convs_destroy(struct cuda_convs *convs); /* NULL is fine */
 struct cuda_matmuls *cuda_matmuls_create(void);
 void cuda_matmuls_destroy(struct cuda_matmuls *m); /* NULL is fine; leaves what it chose to later processes */
 
+/* The memory of a slot (device.cu): pinned, the same address on the device. It is taken once the device sets the flag, a
+ * word of it, which is cleared here. */
+void *cuda_slot_memory(struct kern_slot *slot);
+void cuda_slot_expect(struct kern_slot *slot, volatile uint64_t *flag);
+
 /* ---- the implementations of the table's rows ---- */
 #define CUDA_OP_ACT(name) KERN_OP_TYPE(name) cuda_##name##_f32, cuda_##name##_bf16;
 #define CUDA_OP(name) KERN_OP_TYPE(name) cuda_##name;
 CUDA_OP_ACT(weights_cast)
 CUDA_OP_ACT(rollout)
+CUDA_OP_ACT(solo)
 KERN_EACH_OP(CUDA_OP_ACT, CUDA_OP)
 #undef CUDA_OP_ACT
 #undef CUDA_OP

@@ -93,6 +93,8 @@ static void cuda_close(struct kern *kern)
         cudaFree(cuda->partials);
     if (cuda->workspace != NULL)
         cudaFree(cuda->workspace);
+    if (cuda->aside != NULL)
+        cudaStreamDestroy(cuda->aside);
     if (cuda->stream != NULL)
         cudaStreamDestroy(cuda->stream);
     mem_free(cuda);
@@ -115,7 +117,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     if (code == cudaSuccess)
         code = cudaGetDeviceProperties(&prop, cuda->ordinal);
     if (code == cudaSuccess)
-        code = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+        code = cudaStreamCreateWithPriority(&cuda->stream, cudaStreamNonBlocking, -1); /* before `aside` */
     if (code == cudaSuccess)
         code = cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->ordinal);
     if (code == cudaSuccess)
@@ -290,6 +292,8 @@ struct kern_slot {
     size_t bytes;
     void *mem; /* (bytes) pinned */
     cudaEvent_t taken;
+    const volatile uint64_t *flag; /* in mem; not NULL: the device sets it in place of the event */
+    double begun_s, usual_s; /* when it was last expected, and how long that took before */
 };
 
 static void cuda_slot_destroy(struct kern *kern, struct kern_slot *slot)
@@ -318,6 +322,18 @@ static enum status cuda_slot_create(struct kern *kern, struct kern_slot **ret_sl
     return ST_OK;
 }
 
+void *cuda_slot_memory(struct kern_slot *slot)
+{
+    return slot->mem;
+}
+
+void cuda_slot_expect(struct kern_slot *slot, volatile uint64_t *flag)
+{
+    *flag = 0;
+    slot->flag = flag;
+    slot->begun_s = clock_mono_s();
+}
+
 static enum status cuda_slot_take(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err)
 {
     cudaStream_t stream = cuda_of(kern)->stream;
@@ -327,9 +343,36 @@ static enum status cuda_slot_take(struct kern *kern, struct kern_slot *slot, con
     return cuda_report(kern, err);
 }
 
+/* Hundreds of threads may wait at a time, each for a kernel of milliseconds: each sleeps for most of what the last one
+ * took, and asks the driver, which has one lock, now and then only. */
+static void cuda_look_flag(struct kern *kern, struct kern_slot *slot)
+{
+    struct cuda *cuda = cuda_of(kern);
+    double passed_s, asked_s = 0.0;
+
+    while (cuda->failed[0] == '\0' && __atomic_load_n(slot->flag, __ATOMIC_ACQUIRE) == 0) {
+        passed_s = clock_mono_s() - slot->begun_s;
+        if (passed_s > cuda->patience_s)
+            cuda_fail(kern, "waiting for a training", "nothing has finished for too long; a kernel hangs");
+        if (passed_s - asked_s > 0.05) {
+            cudaError_t code = cudaStreamQuery(cuda->aside);
+            asked_s = passed_s;
+            if (code != cudaErrorNotReady)
+                cuda_check(kern, code, "training");
+            cudaGetLastError();
+        }
+        const double early_s = 0.95 * slot->usual_s - passed_s;
+        usleep(early_s > 0.0 ? (useconds_t)(1e6 * early_s) : (useconds_t)(WAIT_NAP_US + 1e6 * passed_s / 64.0));
+    }
+    slot->usual_s = clock_mono_s() - slot->begun_s;
+}
+
 static enum status cuda_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
 {
-    cuda_wait(kern, slot->taken, "waiting for a read-back");
+    if (slot->flag != NULL)
+        cuda_look_flag(kern, slot);
+    else
+        cuda_wait(kern, slot->taken, "waiting for a read-back");
     *ret_bytes = slot->mem;
     return cuda_report(kern, err);
 }
@@ -410,15 +453,17 @@ static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
 #define ROW_F32(name) .name = cuda_##name##_f32,
 #define ROW_BF16(name) .name = cuda_##name##_bf16,
 static const struct kern_ops cuda_ops_f32 = {
-    .name = "cuda f32", .act_size = 4, ROW_F32(weights_cast) ROW_F32(rollout) KERN_EACH_OP(ROW_F32, ROW)};
+    .name = "cuda f32", .act_size = 4, ROW_F32(weights_cast) ROW_F32(rollout) ROW_F32(solo) KERN_EACH_OP(ROW_F32, ROW)};
 static size_t cuda_wide_bytes(const struct kern *k)
 {
     (void)k;
     return CUDA_WIDE_BYTES;
 }
 
-static const struct kern_ops cuda_ops_bf16 = {
-    .name = "cuda bf16", .act_size = 2, ROW_BF16(weights_cast) ROW_BF16(rollout) KERN_EACH_OP(ROW_BF16, ROW)};
+static const struct kern_ops cuda_ops_bf16 = {.name = "cuda bf16",
+                                              .act_size = 2,
+                                              ROW_BF16(weights_cast) ROW_BF16(rollout) ROW_BF16(solo)
+                                                  KERN_EACH_OP(ROW_BF16, ROW)};
 
 extern "C" const struct kern_device cuda_device = {
     .kind = KERN_CUDA,

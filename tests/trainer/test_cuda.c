@@ -38,7 +38,12 @@ static const struct variant variants[] = {
     /* agents that end alone */
     {"snake", POLICY_CORE_MLP, TRAIN_MUON, TRAIN_BF16, 0.0, 1.0, 0.0, true, false, 0, 0, 0, false},
     {"cartpole", POLICY_CORE_MLP, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true, false, 0, 0, 3, false},
+    /* each trained by one block of the device */
+    {"cartpole", POLICY_CORE_MLP, TRAIN_MUON, TRAIN_BF16, 0.0, 4.0, 0.0, true, false, 0, 0, 0, false},
+    {"squared", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_BF16, 0.0, 1.4, 0.01, false, false, 0, 0, 0, false},
+    {"breakout", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true, false, 0, 0, 0, false},
 };
+#define FIRST_OF_POPULATION 15
 
 /* Under a sanitizer the second. Of iterations the first is plain, the second recorded, later ones are replayed. */
 static int long_or_short(int n, int n_short)
@@ -69,6 +74,7 @@ static void setup_variant(struct setup *s, const struct variant *v)
     s->policy.conv_channels = 16;
     s->policy.action_std = v->normed ? POLICY_STD_STATE : POLICY_STD_FIXED;
     s->policy.action_bounds = v->normed ? POLICY_BOUNDS_TANH : POLICY_BOUNDS_CLIP;
+    s->train.population = v >= variants + FIRST_OF_POPULATION;
     s->train.total_agents = long_or_short(256, 64);
     s->train.horizon = long_or_short(16, 8);
     s->train.minibatch_size = s->train.total_agents * s->train.horizon / 4;
@@ -108,10 +114,15 @@ static void test_recorded_or_not(void **state)
     struct trainer *plain = setup_trainer(&s);
     s.train.graphs = true;
     struct trainer *recorded = setup_trainer(&s);
-    iterate(plain, long_or_short(12, 5));
-    iterate(recorded, long_or_short(12, 5));
+    assert_true((plain->solo.slot != NULL) == s.train.population);
+    for (int i = 0; i < long_or_short(12, 9); i++) {
+        iterate(plain, 1);
+        if (s.train.population) /* a launch for each iteration, beside one for eight */
+            OK(trainer_sync(plain, err));
+    }
+    iterate(recorded, long_or_short(12, 9));
     assert_same_run(plain, recorded);
-    assert_non_null(recorded->recordings[0].graph); /* else the test shows nothing */
+    assert_true((recorded->recordings[0].graph == NULL) == s.train.population); /* else the test shows nothing */
     assert_null(plain->recordings[0].graph);
     trainer_destroy(plain);
     trainer_destroy(recorded);
@@ -188,10 +199,9 @@ static void *lane_run(void *ctx)
     return NULL;
 }
 
-/* Trials that share the device, two of them of one shape, give the bytes that they give alone. */
-TEST(side_by_side)
+/* Trials that share the device, some of them of one shape, give the bytes that they give alone. */
+static void run_side_by_side(const size_t variant[4])
 {
-    static const size_t variant[] = {3, 3, 1, 5};
     struct lane lanes[4] = {0};
 
     for (size_t i = 0; i < 4; i++) {
@@ -215,6 +225,51 @@ TEST(side_by_side)
     for (size_t i = 0; i < 4; i++) {
         trainer_destroy(lanes[i].trainer);
         setup_close(&lanes[i].setup);
+    }
+}
+
+TEST(side_by_side)
+{
+    run_side_by_side((const size_t[]){3, 3, 1, 5});
+}
+
+TEST(population_side_by_side)
+{
+    const size_t first = FIRST_OF_POPULATION;
+
+    run_side_by_side((const size_t[]){first, first, first + 1, first + 2});
+}
+
+/* One iteration by one block and by single operations: the same games and counts, and weights as near as bf16 products in
+ * another order are. */
+static void test_population_as_operations(void **state)
+{
+    struct train_metrics m[2];
+    struct setup s[2];
+    struct trainer *t[2];
+    float *w[2];
+    double apart = 0.0, all = 0.0;
+
+    for (int i = 0; i < 2; i++) {
+        setup_variant(&s[i], (const struct variant *)*state);
+        s[i].train.population = i == 0;
+        t[i] = setup_trainer(&s[i]);
+        iterate(t[i], 1);
+        w[i] = params_copy(t[i]);
+        trainer_get_metrics(t[i], &m[i]);
+    }
+    assert_int_equal(m[0].updates, m[1].updates);
+    assert_memory_equal(&m[0].episodes, &m[1].episodes, sizeof m[0].episodes);
+    for (size_t i = 0; i < trainer_n_params(t[0]); i++) {
+        apart += pow((double)w[0][i] - (double)w[1][i], 2.0);
+        all += pow((double)w[1][i], 2.0);
+    }
+    if (sqrt(apart / all) > 0.01)
+        fail_msg("%s: weights are %g apart", s[0].def->name, sqrt(apart / all));
+    for (int i = 0; i < 2; i++) {
+        free(w[i]);
+        trainer_destroy(t[i]);
+        setup_close(&s[i]);
     }
 }
 
@@ -344,15 +399,18 @@ int main(int argc, char **argv)
 #define OF_EACH_VARIANT(f)                                                                                             \
     OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5),        \
         OF_VARIANT(f, 6), OF_VARIANT(f, 7), OF_VARIANT(f, 8), OF_VARIANT(f, 9), OF_VARIANT(f, 10), OF_VARIANT(f, 11),  \
-        OF_VARIANT(f, 12), OF_VARIANT(f, 13), OF_VARIANT(f, 14)
+        OF_VARIANT(f, 12), OF_VARIANT(f, 13), OF_VARIANT(f, 14), OF_VARIANT(f, 15), OF_VARIANT(f, 16),                 \
+        OF_VARIANT(f, 17)
     const struct CMUnitTest of_variants[] = {
-        OF_EACH_VARIANT(test_recorded_or_not),    OF_EACH_VARIANT(test_cached_or_new),
-        OF_EACH_VARIANT(test_short_last_rollout), OF_EACH_VARIANT(test_resume),
-        OF_EACH_VARIANT(test_holds_shorter_runs), OF_VARIANT(test_checkpoint_crosses, 0),
-        OF_VARIANT(test_checkpoint_crosses, 1),   OF_VARIANT(test_checkpoint_crosses, 2),
-        OF_VARIANT(test_checkpoint_crosses, 6),
+        OF_EACH_VARIANT(test_recorded_or_not),         OF_EACH_VARIANT(test_cached_or_new),
+        OF_EACH_VARIANT(test_short_last_rollout),      OF_EACH_VARIANT(test_resume),
+        OF_EACH_VARIANT(test_holds_shorter_runs),      OF_VARIANT(test_checkpoint_crosses, 0),
+        OF_VARIANT(test_checkpoint_crosses, 1),        OF_VARIANT(test_checkpoint_crosses, 2),
+        OF_VARIANT(test_checkpoint_crosses, 6),        OF_VARIANT(test_checkpoint_crosses, 15),
+        OF_VARIANT(test_population_as_operations, 15), OF_VARIANT(test_population_as_operations, 16),
+        OF_VARIANT(test_population_as_operations, 17),
     };
-    _Static_assert(sizeof variants / sizeof variants[0] == 15, "each has a test of each kind");
+    _Static_assert(sizeof variants / sizeof variants[0] == 18, "each has a test of each kind");
     char reason[256];
 
     for (size_t i = 0; i < sizeof of_variants / sizeof of_variants[0]; i++)

@@ -58,24 +58,6 @@ void cuda_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const
 
 /* ---- Adam ---- */
 
-struct adam_rates {
-    float scale, beta1, beta2, rate, inv_sqrt2, eps, keep;
-};
-
-static __device__ void adam_one(float *w, float *m, float *v, float g, const struct adam_rates *a)
-{
-    g *= a->scale;
-    *m = a->beta1 * *m + (1.0f - a->beta1) * g;
-    *v = a->beta2 * *v + (1.0f - a->beta2) * g * g;
-    *w = *w * a->keep - a->rate * *m / (sqrtf(*v) * a->inv_sqrt2 + a->eps);
-}
-
-/* 1 - beta^t as f32 keeps it: relative to itself, however near beta^t is to 1 */
-static __device__ float bias_correction(float beta, int64_t t)
-{
-    return -expm1f((float)t * logf(beta));
-}
-
 static __global__ void __launch_bounds__(BLOCK)
     adam_k(float *w, float *m, float *v, const float *g, const float *norm, const struct kern_stats *stats,
            const int64_t *step, const struct kern_hyper *hyper, size_t n, bool wide)
@@ -84,12 +66,7 @@ static __global__ void __launch_bounds__(BLOCK)
 
     if (optim_is_off(norm, stats) || at >= n)
         return;
-    int64_t t = *step + 1;
-    struct adam_rates a = {.scale = optim_clip(norm, hyper), .beta1 = hyper->beta1, .beta2 = hyper->beta2};
-    a.rate = hyper->lr / bias_correction(a.beta1, t);
-    a.inv_sqrt2 = 1.0f / sqrtf(bias_correction(a.beta2, t));
-    a.eps = hyper->eps;
-    a.keep = 1.0f - hyper->lr * hyper->weight_decay;
+    const struct adam_rates a = adam_rates_of(norm, hyper, *step + 1);
     if (wide && at + ADAM_EACH <= n) {
         float wi[ADAM_EACH], mi[ADAM_EACH], vi[ADAM_EACH], gi[ADAM_EACH];
         num_load<ADAM_EACH>(wi, w + at), num_load<ADAM_EACH>(mi, m + at);

@@ -30,6 +30,10 @@ static inline struct cuda_env *cuda_env_of(const struct kern_env *env)
     return (struct cuda_env *)env;
 }
 
+/* The game's number in enum rollout_game; a library's is the only one of its kernels, 0; ROLLOUT_GAMES: rollouts in one
+ * launch do not play it. rollout.cu */
+int cuda_rollout_game(const struct cuda_env *env);
+
 /* ---- games stepped on the host: env_host.cu ---- */
 enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const void *settings, struct error *err);
 void cuda_env_host_destroy(struct kern *kern, struct cuda_env *env); /* one that was never made is fine */

@@ -62,8 +62,7 @@ static size_t rollout_lay(struct rollout_args *a, size_t H, size_t n_blocks)
     return (size_t)n + (size_t)a->n_groups * in_group;
 }
 
-/* A library's game is the only one of its kernels, number 0. */
-static int rollout_game_of(const struct cuda_env *env)
+int cuda_rollout_game(const struct cuda_env *env)
 {
     if (env->game != NULL && env->game->rollout != NULL)
         return 0;
@@ -84,7 +83,7 @@ static bool rollout_fill(struct rollout_args *a, const struct kern_rollout *r)
     const struct cuda_env *env = cuda_env_of(r->env);
     const __nv_bfloat16 *w = (const __nv_bfloat16 *)r->weights;
 
-    a->game = rollout_game_of(env);
+    a->game = cuda_rollout_game(env);
     if (a->game == ROLLOUT_GAMES || net->core == KERN_CORE_LSTM || env->shape.n_agents != 1 || env->shape.has_mask ||
         r->mask != NULL || net->heads.n_heads != 1 || net->heads.n_reals != 0 || net->heads.n_bins != 0 ||
         net->heads.n_logits >= ROLLOUT_OUT || r->T < 1 || r->T > 1 << 20 || net->obs_size > 8192 ||
