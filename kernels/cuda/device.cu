@@ -349,8 +349,9 @@ static void cuda_look_flag(struct kern *kern, struct kern_slot *slot)
 {
     struct cuda *cuda = cuda_of(kern);
     double passed_s, asked_s = 0.0;
+    int naps = 0;
 
-    while (cuda->failed[0] == '\0' && __atomic_load_n(slot->flag, __ATOMIC_ACQUIRE) == 0) {
+    for (; cuda->failed[0] == '\0' && __atomic_load_n(slot->flag, __ATOMIC_ACQUIRE) == 0; naps++) {
         passed_s = clock_mono_s() - slot->begun_s;
         if (passed_s > cuda->patience_s)
             cuda_fail(kern, "waiting for a training", "nothing has finished for too long; a kernel hangs");
@@ -364,7 +365,9 @@ static void cuda_look_flag(struct kern *kern, struct kern_slot *slot)
         const double early_s = 0.95 * slot->usual_s - passed_s;
         usleep(early_s > 0.0 ? (useconds_t)(1e6 * early_s) : (useconds_t)(WAIT_NAP_US + 1e6 * passed_s / 64.0));
     }
-    slot->usual_s = clock_mono_s() - slot->begun_s;
+    passed_s = clock_mono_s() - slot->begun_s;
+    if (naps > 0) /* after one nap it may have ended long ago: the next wait looks earlier */
+        slot->usual_s = naps > 1 ? passed_s : passed_s / 2.0;
 }
 
 static enum status cuda_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
