@@ -2,8 +2,8 @@
  * improvement, then the next as if it had ended as expected, and so on. A candidate that is chosen narrows what the
  * models know nearby and takes its place on the front, so that the improvement of every other can only fall: one whose
  * old value is below another's up-to-date one need not be looked at (Minoux, "Accelerated greedy algorithms for
- * maximizing submodular set functions",
- * 1978). Nothing is polished: where so much is unknown, spread counts for more than the last digits of a point.
+ * maximizing submodular set functions", 1978). Nothing is polished: where so much is unknown, spread counts for more
+ * than the last digits of a point.
  * Invariant: the first k of n choices are those of k. */
 #include "gp/pareto_pool.h"
 

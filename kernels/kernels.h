@@ -9,8 +9,9 @@
  *   - it cannot fail on the CPU; on a device a launch failure is sticky and is reported by kern_sync;
  *   - scalars that anneal or differ between trials come from struct kern_hyper in device memory, not from arguments;
  *   - outputs are overwritten unless "adds" is said; reductions have a fixed order for a given number of threads.
- * Shapes: N agents, T horizon, B segments of a minibatch, M = T*B tokens (token t*B + b, time-major), H width, A columns
- * of the heads (struct kern_heads), O policy outputs: the heads' columns, then those of the value (kern_heads_out). */
+ * Shapes: N agents, T horizon, B segments of a minibatch, M = T*B tokens (token t*B + b, time-major), H width, A
+ * columns of the heads (struct kern_heads), O policy outputs: the heads' columns, then those of the value
+ * (kern_heads_out). */
 #pragma once
 
 #include <stdbool.h>
@@ -27,8 +28,8 @@ struct kern_env; /* a batch of games living on that device */
 /* Activations whose derivative follows from their output. */
 enum kern_act { KERN_ACT_NONE, KERN_ACT_RELU, KERN_ACT_TANH };
 
-/* An agent's action: one word of 32 bits for each head, a choice (i32) or, where the size is 0, a number (the bits of an
- * f32: u of kernels/gauss.h). Columns of the policy's output: for each head in turn its logits or its number's mean,
+/* An agent's action: one word of 32 bits for each head, a choice (i32) or, where the size is 0, a number (the bits of
+ * an f32: u of kernels/gauss.h). Columns of the policy's output: for each head in turn its logits or its number's mean,
  * then, for each number in turn, the log of its standard deviation. */
 struct kern_heads {
     int n_heads;
@@ -153,8 +154,8 @@ struct kern_stats {
  * One struct for a layer or a purpose, by designated initialisers; it lies in host memory and is read before the call
  * returns. Each operation names what it reads and writes; the rest may be left 0. "-> x": x is written. */
 
-/* How an operation finds observations where they are not (rows, numbers) act: rows `row` numbers apart, perhaps bytes, which
- * count as byte * scale. A layer whose x is such gets no dx. */
+/* How an operation finds observations where they are not (rows, numbers) act: rows `row` numbers apart, perhaps bytes,
+ * which count as byte * scale. A layer whose x is such gets no dx. */
 struct kern_source {
     size_t row; /* numbers from one row to the next; 0: x is (rows, numbers) act, and nothing else here counts */
     size_t first; /* number of a row that the operation's first one is; x is where the row begins */
@@ -246,8 +247,8 @@ struct kern_lstm {
 
 /* sample: out, mask -> actions sampled for each head (greedy: argmax), logp summed over heads, value. A head whose mask
  * allows nothing is unmasked, here and in segments_keep and ppo_loss. Agent i draws head j from
- * rng_split(*rng, first + i) at counter rng->counter + j; then rng->counter += n_heads, unless agents of the same step are
- * left (partial). A number's action is u (greedy: its mean), and reals has what the game gets of it. */
+ * rng_split(*rng, first + i) at counter rng->counter + j; then rng->counter += n_heads, unless agents of the same step
+ * are left (partial). A number's action is u (greedy: its mean), and reals has what the game gets of it. */
 struct kern_sample {
     size_t N;
     size_t first; /* the first one's number among all of the step, on all devices */
@@ -261,9 +262,9 @@ struct kern_sample {
     float *logp, *value; /* (N) */
 };
 
-/* frames_stack: dst, an observation of the last k frames, the newest last: of each pixel its channels frame by frame, then
- * the plain list frame by frame. It follows from old (may be dst) and the newest frame; where reset is 1, or old is NULL,
- * all k are that one. */
+/* frames_stack: dst, an observation of the last k frames, the newest last: of each pixel its channels frame by frame,
+ * then the plain list frame by frame. It follows from old (may be dst) and the newest frame; where reset is 1, or old
+ * is NULL, all k are that one. */
 struct kern_frames {
     size_t N, k;
     size_t pixels, channels, list; /* of a frame: (pixels, channels), then (list) */
@@ -317,8 +318,8 @@ struct kern_reward_scale {
     float *scale; /* (2) */
 };
 
-/* novelty (docs/ppo.md, E3B): rewards += hyper->e3b_coef times how new the observation after each step is among those of
- * its episode, 0 to 1; nothing where the step ended one. Features f = sqrt(2 / F) cos(obs projection + phase), F =
+/* novelty (docs/ppo.md, E3B): rewards += hyper->e3b_coef times how new the observation after each step is among those
+ * of its episode, 0 to 1; nothing where the step ended one. Features f = sqrt(2 / F) cos(obs projection + phase), F =
  * KERN_NOVELTY_FEATURES; the covariance of an episode's features, C = ridge I + sum of f f', is kept as
  * known = I - ridge C^-1 by Sherman and Morrison's update, all 0 at an episode's start. A new observation is worth
  * f' (I - known) f, an old one nothing. */
@@ -396,8 +397,8 @@ struct kern_loss {
     size_t N;
 };
 
-/* One step of an optimiser over the flat parameter vector; skipped when norm is NaN or stats->stop is set. Gradients are
- * scaled by min(1, max_grad_norm / (norm + 1e-6)).
+/* One step of an optimiser over the flat parameter vector; skipped when norm is NaN or stats->stop is set. Gradients
+ * are scaled by min(1, max_grad_norm / (norm + 1e-6)).
  * adam: g, n -> w, m, v
  * muon: g, tensors -> w, m. Matrices: momentum, five Newton-Schulz steps, scaled update; vectors: momentum */
 struct kern_optimiser {
@@ -423,8 +424,8 @@ struct kern_pack {
 };
 
 /* exchange: what the ranks of a training give each other (ranks.h); all of them call it, in the same order and with the
- * same sizes. sum becomes the sum over the ranks, the same bytes on each (on the CPU added in their order); of rows each
- * rank has filled its own, and gets the others'. */
+ * same sizes. sum becomes the sum over the ranks, the same bytes on each (on the CPU added in their order); of rows
+ * each rank has filled its own, and gets the others'. */
 struct kern_exchange {
     float *sum; /* (n); n 0: none */
     size_t n;
@@ -433,8 +434,8 @@ struct kern_exchange {
 };
 
 /* Whole iterations, each a rollout and its updates, of a training that one block of the device makes alone, so that as
- * many trainings as it has multiprocessors run side by side. Tensors as in trainer/rollout.c and update.c; statistics, log
- * and step lie in `report`, which is copied out after each iteration. */
+ * many trainings as it has multiprocessors run side by side. Tensors as in trainer/rollout.c and update.c; statistics,
+ * log and step lie in `report`, which is copied out after each iteration. */
 #define KERN_SOLO_MAX 8 /* iterations of a call */
 #define KERN_SOLO_BYTES(report_bytes) (KERN_SOLO_MAX * ((report_bytes) + sizeof(uint64_t)) + sizeof(uint64_t))
 struct kern_solo_turn {
@@ -474,8 +475,8 @@ struct kern_ops {
     /* Not in every table.
      * w (n) act = params (n). Not called when act is f32: the parameters themselves are then the weights. */
     void (*weights_cast)(struct kern *k, void *w, const float *params, size_t n);
-    /* The same as linear_forward, mingru_step, heads_forward, sample, kern_env_step and step_post in turn T times, and the
-     * value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL:
+    /* The same as linear_forward, mingru_step, heads_forward, sample, kern_env_step and step_post in turn T times, and
+     * the value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL:
      * never. */
     bool (*rollout)(struct kern *k, const struct kern_rollout *r);
     /* False: this backend does not train this net and game so, and nothing was done. With n = 0 nothing is done either.
@@ -496,8 +497,8 @@ struct kern_ops {
     void (*lstm_forward)(struct kern *k, const struct kern_lstm *l);
     void (*lstm_backward)(struct kern *k, const struct kern_lstm *l);
 
-    /* Games; obs act, mask as in struct kern_env_io. *log (device memory) = sum of the games' logs in index order, which
-     * are then cleared. */
+    /* Games; obs act, mask as in struct kern_env_io. *log (device memory) = sum of the games' logs in index order,
+     * which are then cleared. */
     void (*env_reset)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
     /* Begins a part of a step; io is that of all agents. Actions of the part are there before, and what it gives may be
      * looked at after env_wait: where the host plays and the device decides, one part is decided while another is
@@ -537,8 +538,9 @@ struct kern_ops {
 
     /* Loss. */
     void (*ppo_loss)(struct kern *k, const struct kern_loss *l);
-    /* Ends a minibatch: adds its parts (n_parts), one of each shard, to *stats in order and clears them. stats->stop = 1
-     * when target_kl > 0 and the minibatch's last_kl > target_kl; once it is set, parts are cleared and not added. */
+    /* Ends a minibatch: adds its parts (n_parts), one of each shard, to *stats in order and clears them. stats->stop
+     * becomes 1 when target_kl > 0 and the minibatch's last_kl > target_kl; from then on parts are cleared and not
+     * added. */
     void (*minibatch_stats)(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
                             const struct kern_hyper *hyper);
 

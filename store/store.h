@@ -332,8 +332,7 @@ enum status store_mark_list(struct store *store, int64_t study_id, struct trial_
                             struct error *err) MUST_USE;
 void mark_list_free(struct trial_mark *marks, size_t n);
 
-/* -- leases (lease.c): trials that clients train elsewhere. A lease is one client's right to one attempt of a trial
- * -- */
+/* -- leases (lease.c): a client's right to one attempt of a trial, which it trains elsewhere -- */
 enum lease_state {
     LEASE_OPEN, /* its trial is running */
     LEASE_REPORTED, /* what its client reported is the trial's result */

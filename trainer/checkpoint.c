@@ -530,8 +530,8 @@ static const char *ckpt_find(const char *bytes, size_t n, const char *name, size
     return NULL;
 }
 
-/* The observations (of several frames: the newest frames) before the next decision as the games give them, normalised by
- * the scale of now. */
+/* The observations (of several frames: the newest frames) before the next decision as the games give them, normalised
+ * by the scale of now. */
 static void observe_again(struct trainer *t)
 {
     size_t last = t->horizon * t->n_agents;

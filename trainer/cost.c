@@ -7,10 +7,10 @@
  *   window    alone: time counts; the time of an iteration is taken
  *   shared    an iteration counts as the last window had it; time does not
  *
- * A training by one block of the device is always shared: an iteration counts as the block's own clock had it, divided by
- * SOLO_PLACES.
- * Where runs share a struct train_pace, the i-th window of a run is not taken while that of another run of the same kind
- * is fresh: being alone holds up all others, and a short run would be alone for a third of its time.
+ * A training by one block of the device is always shared: an iteration counts as the block's own clock had it, divided
+ * by SOLO_PLACES.
+ * Where runs share a struct train_pace, the i-th window of a run is not taken while that of another run of the same
+ * kind is fresh: being alone holds up all others, and a short run would be alone for a third of its time.
  *
  * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) every iteration is
  * collected when the gate is let go; (3) wall_s never falls. */

@@ -259,8 +259,8 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     return ST_OK;
 }
 
-/* Where bytes and f32 are widened, a stack has the lists of both side by side in each frame; where they are not, those of
- * bytes and those of f32. */
+/* Where bytes and f32 are widened, a stack has the lists of both side by side in each frame; where they are not, those
+ * of bytes and those of f32. */
 static enum status check_device(const struct kern *kern, const struct env_def *def, const struct env_shape *shape,
                                 const struct policy_settings *policy, struct error *err)
 {
@@ -305,8 +305,8 @@ static void trainer_describe(struct trainer *t, struct kern *kern, const struct 
     memcpy(t->env_settings, env_settings, def->options.settings_size);
 }
 
-/* The games' streams. A built-in game counts its instances from root.counter on, so that ranks play what one device would;
- * others, which may be older than that, have streams of each rank's own. */
+/* The games' streams. A built-in game counts its instances from root.counter on, so that ranks play what one device
+ * would; others, which may be older than that, have streams of each rank's own. */
 static struct rng env_root(const struct trainer *t)
 {
     struct rng root = rng_split(t->root, STREAM_ENV);

@@ -116,7 +116,8 @@ struct train_metrics {
     int64_t memory; /* bytes, as planned */
     double phase_s[PHASE_COUNT]; /* seconds in each phase since training began */
     double outside; /* share of the time in which processes of the game's own stepped it; NaN: it has none */
-    /* Numbers of the game's own (struct env_def), means over the episodes since the last report; NaN when none ended. */
+    /* Numbers of the game's own (struct env_def), means over the episodes since the last report; NaN when none
+     * ended. */
     const struct env_def *env; /* borrowed: their names */
     double numbers[ENV_MAX_NUMBERS];
 };
@@ -165,8 +166,8 @@ struct train_gate {
     struct train_pace *pace; /* what runs have measured for each other; NULL: each measures for itself */
 };
 
-/* Times of an iteration alone on one device, as runs of each kind have measured them in the last minute: runs of one kind
- * have the same work in an iteration, so one of them measures for all. Any thread. */
+/* Times of an iteration alone on one device, as runs of each kind have measured them in the last minute: runs of one
+ * kind have the same work in an iteration, so one of them measures for all. Any thread. */
 struct train_pace;
 struct train_pace *train_pace_create(void) MUST_USE;
 void train_pace_destroy(struct train_pace *pace); /* NULL is fine */
@@ -189,8 +190,8 @@ enum status trainer_check(const struct env_def *def, const void *env_settings, c
                           const struct train_settings *train, struct error *err) MUST_USE;
 
 /* Everything is checked and the memory need is computed before anything large is allocated: ST_CONFIG or ST_NOMEM with
- * numbers and the settings to lower. env_settings: filled from def->options. kern is borrowed. Of train->devices it is the
- * first; the others, CUDA devices with the numbers after its own, are opened here, each used by a thread of its own
+ * numbers and the settings to lower. env_settings: filled from def->options. kern is borrowed. Of train->devices it is
+ * the first; the others, CUDA devices with the numbers after its own, are opened here, each used by a thread of its own
  * (team/team.c). After a failure that leaves one of those hanging, kern_is_lost(kern) holds. */
 enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
                            const void *env_settings, const struct policy_settings *policy,
@@ -198,12 +199,12 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
 void trainer_destroy(struct trainer *trainer);
 
 /* ---- several hosts ----
- * Processes that train one policy, each with some of train->devices: the first listens, has the trainer and all results,
- * and calls; the others join it and follow. Whoever knows the secret in `where` can take part, and the connections are not
- * encrypted, as NCCL's are not. One thread. */
+ * Processes that train one policy, each with some of train->devices: the first listens, has the trainer and all
+ * results, and calls; the others join it and follow. Whoever knows the secret in `where` can take part, and the
+ * connections are not encrypted, as NCCL's are not. One thread. */
 struct train_hosts;
-/* n processes; listen_at: an address of this machine (borrowed), NULL: all of them, under the machine's name. program: the
- * build, which has to be the same on all. */
+/* n processes; listen_at: an address of this machine (borrowed), NULL: all of them, under the machine's name. program:
+ * the build, which has to be the same on all. */
 enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const char *listen_at, const char *program,
                                struct error *err) MUST_USE;
 const char *train_hosts_where(const struct train_hosts *hosts); /* "HOST:PORT/SECRET", for train_hosts_join */
@@ -216,8 +217,8 @@ size_t train_hosts_share(const struct train_hosts *hosts, size_t n_ranks);
 bool train_hosts_wanted(const struct train_hosts *hosts, size_t n_ranks, const struct kern *kern);
 bool train_hosts_broken(const struct train_hosts *hosts); /* of no use any more; NULL is fine: false */
 void train_hosts_close(struct train_hosts *hosts); /* NULL is fine */
-/* trainer_create by the first of them, when all are there; config: the run's, for the others. hosts is borrowed; after a
- * failure on any of them it is of no use any more (ST_DEVICE). */
+/* trainer_create by the first of them, when all are there; config: the run's, for the others. hosts is borrowed; after
+ * a failure on any of them it is of no use any more (ST_DEVICE). */
 enum status trainer_create_on(struct trainer **ret_trainer, struct train_hosts *hosts, const char *config,
                               struct kern *kern, const struct env_def *def, const void *env_settings,
                               const struct policy_settings *policy, const struct train_settings *train,
@@ -328,8 +329,8 @@ enum status trainer_eval(struct trainer *trainer, const struct eval_settings *se
                          struct error *err) MUST_USE;
 
 /* The value of a logged metric that a run is worth: score, perf, ep_return, ep_length and the game's own numbers by its
- * evaluation (NULL or stopped: by the end of training), all others by the end of training. NaN: no such metric. *ret_se: its standard
- * error, NaN when unknown. */
+ * evaluation (NULL or stopped: by the end of training), all others by the end of training. NaN: no such metric.
+ * *ret_se: its standard error, NaN when unknown. */
 double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,
                      double *ret_se);
 
@@ -337,8 +338,8 @@ double train_outcome(const struct train_result *result, const struct eval_result
 size_t trainer_n_params(const struct trainer *trainer);
 enum status trainer_get_params(struct trainer *trainer, float *ret_params, struct error *err) MUST_USE;
 
-/* The policy in a form that other programs run (docs/export.md), appended to out, whose limit holds. name: what a C header
- * calls it. On the CPU's f32 trainer. */
+/* The policy in a form that other programs run (docs/export.md), appended to out, whose limit holds. name: what a C
+ * header calls it. On the CPU's f32 trainer. */
 enum policy_form { POLICY_ONNX, POLICY_SAFETENSORS, POLICY_HEADER };
 struct strbuf;
 enum status trainer_export(struct trainer *trainer, enum policy_form form, const char *name, struct strbuf *out,

@@ -45,9 +45,10 @@ struct policy {
     enum kern_act act, encoder_act; /* of mlp layers and convolutions; of the encoder's last layer */
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
     size_t n_nets; /* 2: the first H / 2 units are the policy's, the others the value's, and no weight joins them */
-    /* An observation is the last n_frames frames of frame_size numbers (kern_frames), each as a game shows it: a grid and a
-     * list. In memory a number has 1 byte where games show bytes, else act_size. The last n_floats of a frame are f32 among
-     * bytes: a stack has those of all frames at its end (env_mixed_bytes). On a GPU all of it is act numbers then. */
+    /* An observation is the last n_frames frames of frame_size numbers (kern_frames), each as a game shows it: a grid
+     * and a list. In memory a number has 1 byte where games show bytes, else act_size. The last n_floats of a frame are
+     * f32 among bytes: a stack has those of all frames at its end (env_mixed_bytes). On a GPU all of it is act numbers
+     * then. */
     size_t frame_size, n_frames, n_floats;
     size_t row_bytes, frame_bytes; /* of an observation, and of a frame */
     size_t grid_size; /* numbers of D that are the grid's; the encoder's convolutions read them alone */
@@ -281,7 +282,8 @@ struct window {
     struct window_bucket buckets[WINDOW_MAX];
 };
 
-/* Perf that a game gives outside of [0, 1] counts, on average over a log, as the nearer end; a warning names the first. */
+/* Perf that a game gives outside of [0, 1] counts, on average over a log, as the nearer end; a warning names the
+ * first. */
 void log_bound_perf(struct trainer *t, struct env_log *log);
 void window_add(struct window *w, int64_t env_steps, int64_t updates, const struct env_log *log,
                 const struct kern_stats *stats);
@@ -481,7 +483,8 @@ void solo_close(struct trainer *t);
 void solo_forget(struct trainer *t); /* waits for a job that nobody will look at */
 enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err) MUST_USE; /* iterate.c */
 enum status rank_sync(struct trainer *t, struct error *err) MUST_USE;
-/* trainer.c: a trainer of rank `rank`, whose kern has joined the ranks; kept memory is taken from cache (may be NULL). */
+/* trainer.c: a trainer of rank `rank`, whose kern has joined the ranks; kept memory is taken from cache (may be
+ * NULL). */
 enum status rank_create(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
                         const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
                         const struct train_settings *train, size_t rank, struct error *err) MUST_USE;
@@ -496,9 +499,9 @@ enum status team_create(struct trainer **ret_trainer, const struct hosted *on, s
                         const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
                         const struct train_settings *train, struct error *err) MUST_USE;
 void team_destroy(struct team *team); /* with its trainer */
-/* fn for each rank's trainer, at the same time, on its own thread; returns when all have ended or one is found hung. The
- * first failure is the result; where not all ranks failed it ends the team, and every later call fails. Without a team:
- * for this trainer, on the calling thread. fn does not call it. Of this process alone. */
+/* fn for each rank's trainer, at the same time, on its own thread; returns when all have ended or one is found hung.
+ * The first failure is the result; where not all ranks failed it ends the team, and every later call fails. Without a
+ * team: for this trainer, on the calling thread. fn does not call it. Of this process alone. */
 typedef enum status rank_fn(void *ctx, struct trainer *t, struct error *err);
 enum status ranks_run(struct trainer *t, rank_fn *fn, void *ctx, struct error *err) MUST_USE;
 /* The same of an fn within which ranks exchange: when one fails the others are let go. */

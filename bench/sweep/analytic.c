@@ -4,10 +4,12 @@
  *   rl-toy         6 parameters like a training run's: score rises with steps times an efficiency that is a bump in
  *                  each parameter, cost = steps * size^0.7 / batch^0.3, noise falls towards the best score, and high
  *                  learning rates diverge
- *   steep          5 parameters; learning is slow, then fast, then complete, and a seed is early or late: runs scatter over half
- *                  of the scores where the curve is steep and hardly on the plateau; scores lie between 0 and 1
- *   branin-currin-limit, rl-toy-memory   the same with a limit: of a wave over the square that a quarter of it
- *                  keeps, away from most of the front; of a memory that grows with network and minibatch
+ *   steep          5 parameters; learning is slow, then fast, then complete, and a seed is early or late: runs scatter
+ *                  over half of the scores where the curve is steep and hardly on the plateau; scores lie between 0
+ *                  and 1
+ *   branin-currin-limit, rl-toy-memory
+ *                  the same with a limit: of a wave over the square that a quarter of it keeps, away from most of the
+ *                  front; of a memory that grows with network and minibatch
  * Invariant: truth is the mean of draw over the trials that do not fail. */
 #include "bench/sweep/problem.h"
 

@@ -1,7 +1,6 @@
-/* known.c - what a dense search knows of a problem: the reference corner, the best score and the best known
- * front. `trawl-bench front` makes it once; bench/sweep/fronts.json keeps it, so that regrets of different days
- * compare. The search: random points, then rounds of points round members of the front found so far, in steps of
- * several sizes.
+/* known.c - what a dense search knows of a problem: the reference corner, the best score and the best known front.
+ * `trawl-bench front` makes it once; bench/sweep/fronts.json keeps it, so that regrets of different days compare.
+ * The search: random points, then rounds of points round members of the front found so far, in steps of several sizes.
  * Invariant: deterministic; true values only. */
 #include "bench/sweep/known.h"
 

@@ -4,10 +4,10 @@
  * 4 (10 %). A board begins with two. A decision that moves nothing is illegal: no tile appears. When no decision would
  * move anything the episode ends; after max_steps it is cut.
  * Reward: 0.05 for each merge, and 0.03 k^1.5 for a merge that makes a tile 2^(k+7), k >= 1; -0.05 for an illegal
- * decision;
- * -1 more when the episode ends. Observation: bytes, the log2 of the tiles in rows from the top, 0 empty, divided by
- * 16; with one_hot a (4, 4, 18) grid of planes, 1 where the tile's log2 is the plane's number. Actions: 0 up, 1 down, 2
- * left, 3 right (anything else: up). score = largest tile, perf = 0.8 x largest tile / 65536, at most 1. */
+ * decision; -1 more when the episode ends. Observation: bytes, the log2 of the tiles in rows from the top, 0 empty,
+ * divided by 16; with one_hot a (4, 4, 18) grid of planes, 1 where the tile's log2 is the plane's number. Actions: 0
+ * up, 1 down, 2 left, 3 right (anything else: up). score = largest tile, perf = 0.8 x largest tile / 65536, at most
+ * 1. */
 #ifndef ENVS_G2048_H
 #define ENVS_G2048_H
 

@@ -1,7 +1,7 @@
 /* gym_helper.c - starts helper processes, waits for their answers, and makes messages of how they end.
  * Invariants: (1) a helper gets descriptors 3 (socket), 4 (shared memory) and 5 (texts) and no other of ours but
- * stderr;
- * (2) it is in a process group of its own, so that Ctrl-C in the terminal is ours alone; (3) it is reaped once. */
+ * stderr; (2) it is in a process group of its own, so that Ctrl-C in the terminal is ours alone; (3) it is reaped
+ * once. */
 #include "envs/gym/gym_helper.h"
 
 #include "base/os/clock.h"

@@ -18,8 +18,8 @@ extern const struct opt_table env_library_opt_table; /* [env] hash: of a library
 enum status env_config_set_library(struct config *config, const char *word, struct error *err) MUST_USE;
 /* Finds it, after dialect_begin; adds its tables and its defaults to config. A path in a file is taken from the folder
  * of that file, and becomes whole; so do the Python of an environment of Gymnasium and the folder of its modules. A
- * library whose hash is not env.hash is refused where it would play, and
- * a warning where it is only described. */
+ * library whose hash is not env.hash is refused where it would play, and gives a warning where it is only
+ * described. */
 enum status env_config_add(struct config *config, const struct env_def **ret_env, struct error *err) MUST_USE;
 
 #endif

@@ -1,6 +1,6 @@
 /* cpu_exchange.c - ranks on the CPU: threads of one process that read each other's memory; with other processes one of
- * them trades for all (ranks_span.c). Each rank adds a part of the
- * sum, in the order of the ranks, and writes it to all of them, so every rank has the same bytes.
+ * them trades for all (ranks_span.c). Each rank adds a part of the sum, in the order of the ranks, and writes it to all
+ * of them, so every rank has the same bytes.
  * Invariant: nobody reads what another still writes: ranks meet before and after. */
 #include "kernels/cpu/cpu_priv.h"
 #include "kernels/ranks_priv.h"

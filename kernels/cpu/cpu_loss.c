@@ -1,7 +1,7 @@
 /* cpu_loss.c - the PPO loss and its gradient with respect to the policy's output, in one pass over the tokens.
  *   policy: max(-A r, -A clip(r, 1 +- eps)), r = exp(logp - old_logp), A = weight (adv - mean) / (std + 1e-8)
- *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2), with bins their cross entropy
- *   (kernels/bins.h) entropy: summed over heads
+ *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2), with bins their cross entropy (bins.h)
+ *   entropy: summed over heads
  * Each is a mean over the tokens of the minibatch, which may come in several calls. Where both sides of a max are equal
  * the first one's gradient is taken.
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */

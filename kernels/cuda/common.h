@@ -76,7 +76,8 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
  * number, as other trials of the process launch the same kernels from other threads: one's smaller number must not come
  * between another's and its launch. Returns the compute capability that the code which runs was made for, 90. */
 int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
-/* blas_lt.cu: a thread that asks for the limits of the card and then opens cuBLASLt, while the caller opens the device. */
+/* blas_lt.cu: a thread that asks for the limits of the card and then opens cuBLASLt, while the caller opens the
+ * device. */
 struct cuda_lt *cuda_lt_begin(int ordinal);
 const char *cuda_lt_limits(struct cuda_lt *lt); /* waits for them */
 struct blas_lt *cuda_lt_of(struct kern *k); /* waits for cuBLASLt; NULL: a failure, which is kept */
@@ -91,8 +92,8 @@ void cuda_convs_destroy(struct cuda_convs *convs); /* NULL is fine */
 struct cuda_matmuls *cuda_matmuls_create(void);
 void cuda_matmuls_destroy(struct cuda_matmuls *m); /* NULL is fine; leaves what it chose to later processes */
 
-/* The memory of a slot (device.cu): pinned, the same address on the device. It is taken once the device sets the flag, a
- * word of it, which is cleared here. */
+/* The memory of a slot (device.cu): pinned, the same address on the device. It is taken once the device sets the flag,
+ * a word of it, which is cleared here. */
 void *cuda_slot_memory(struct kern_slot *slot);
 void cuda_slot_expect(struct kern_slot *slot, volatile uint64_t *flag);
 

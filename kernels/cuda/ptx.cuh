@@ -1,8 +1,9 @@
-/* ptx.cuh - the instructions that CUDA C++ has no words for, a function each; nothing else in kernels/cuda has inline PTX.
+/* ptx.cuh - the instructions that CUDA C++ has no words for, a function each; nothing else in kernels/cuda has inline
+ * PTX.
  *
- * Products on tensor cores: sum (16 rows, 8 columns) += a (16 rows, K) b (K, 8 columns) by one warp. Each operand is made
- * of 8 x 8 blocks, of which lane 4 g + t has row g, columns 2t and 2t + 1 (in one register where they are bf16). A block
- * of b is held the other way round: g counts its columns, t its rows, which are k.
+ * Products on tensor cores: sum (16 rows, 8 columns) += a (16 rows, K) b (K, 8 columns) by one warp. Each operand is
+ * made of 8 x 8 blocks, of which lane 4 g + t has row g, columns 2t and 2t + 1 (in one register where they are bf16). A
+ * block of b is held the other way round: g counts its columns, t its rows, which are k.
  *
  *     a block                              a (K = 16)                b                sum
  *       column 0   1   2   3   4   5   6   7           k 0-7   8-15                columns              columns
@@ -12,9 +13,9 @@
  *         7  |lane 28|lane 29|lane 30|lane 31|  8-15 |  a1   |  a3   |       8-15  |  b1   |     8-15 | s[2] s[3] |
  *                                                    +-------+-------+             +-------+          +-----------+
  *
- * With TF32 K is 8, and a register is one number: a0 (g, t), a1 (g + 8, t), a2 (g, t + 4), a3 (g + 8, t + 4); b0 (t, g),
- * b1 (t + 4, g). A warpgroup (4 warps) takes 64 rows, 16 to each warp, and N / 8 blocks of columns: sum[n] of a lane is
- * as above, of block n; its operands lie in shared memory. */
+ * With TF32 K is 8, and a register is one number: a0 (g, t), a1 (g + 8, t), a2 (g, t + 4), a3 (g + 8, t + 4);
+ * b0 (t, g), b1 (t + 4, g). A warpgroup (4 warps) takes 64 rows, 16 to each warp, and N / 8 blocks of columns: sum[n] of
+ * a lane is as above, of block n; its operands lie in shared memory. */
 #ifndef KERNELS_CUDA_PTX_CUH
 #define KERNELS_CUDA_PTX_CUH
 
@@ -44,7 +45,8 @@ __device__ static inline void ptx_mma_tf32(float *sum, const uint32_t *a, const 
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* Four bf16 blocks from shared memory, whose rows of 16 bytes begin at the addresses of lanes 0-7, 8-15, 16-23, 24-31. */
+/* Four bf16 blocks from shared memory, whose rows of 16 bytes begin at the addresses of lanes 0-7, 8-15, 16-23,
+ * 24-31. */
 __device__ static inline void ptx_load_blocks(uint32_t *x, uint32_t at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

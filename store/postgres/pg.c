@@ -3,8 +3,7 @@
  * Invariants: (1) a statement outside of a transaction, and the begin of one, are repeated on a new connection: neither
  * loses anything; (2) a transaction whose connection was lost before its commit is void, and the call that it belongs
  * to fails: store_wait_for_space has it repeated; (3) a commit whose answer was lost is looked up by the token that it
- * wrote;
- * (4) a controller's session writes only while it holds the advisory lock, which ends with the session.
+ * wrote; (4) a controller's session writes only while it holds the advisory lock, which ends with the session.
  *
  * The server notices within 5 s that the machine of a session has vanished (keepalives), and gives its lock free. */
 #include "store/postgres/pg_priv.h"

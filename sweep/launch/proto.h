@@ -27,22 +27,21 @@
  *       kind: "cpu" or "cuda"; threads of each lane
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
  *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang
- *   again {trial, attempt, reason}                          from zero: resume_from is missing, damaged or another trial's
+ *   again {trial, attempt, reason}                          from zero: resume_from is missing, damaged or another's
  *   training {trial, attempt, env_steps}                    its cost begins, or continues from there
  *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
  *   fetch {trial, attempt, at}                              a remote worker needs its checkpoint from this byte on
  *   chunk {trial, attempt, at, size, data}                  of a remote worker's checkpoint of size bytes, in order
  *   checkpoint {trial, attempt, path, env_steps}            the file, or all chunks of it, are whole
- *   branch {...}                                            like result, of the run as it is at one of branches; it continues
- *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost. branch:
- *       of a branch; training continues with the message `branch`
+ *   branch {...}                                            like result, of the run at one of branches; it continues
+ *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost
+ *       branch: of a branch; training continues with the message `branch`
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?,
- *   lost,
- *           start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?, eval_s?,
- *           outcomes? {name: value, ...}}
+ *           lost, start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?,
+ *           eval_s?, outcomes? {name: value, ...}}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of
- *       `metric`. eval_...: of a trial that is done; outcomes: every metric at the end of
- *       the run, as it would be the score (of a program: its last reports are)
+ *       `metric`; eval_...: of a trial that is done; outcomes: every metric at the end of the run, as it would be the
+ *       score (of a program: its last reports are)
  *   leaving {reason}                                        a signal: its trials are saved and stopped, then it ends
  * trial is the row in the store, number the one that people know. lost: this process can no longer use the device, and
  * ends. With several trials on the device it ends without a result of any: the guilty one is not known. */

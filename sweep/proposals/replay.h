@@ -14,7 +14,7 @@ enum replay_outcome {
     REPLAY_SAME, /* the same values, to the byte, for the same reason */
     REPLAY_DIFFERS,
     REPLAY_UNRECORDED, /* proposed by an older Trawl, which did not keep what it had seen */
-    REPLAY_GIVEN, /* not proposed: the config itself, a person's values, another game of a config, a trial from elsewhere */
+    REPLAY_GIVEN, /* not proposed: the config itself, a person's values, another game of a config, an import */
     REPLAY_OUTCOMES
 };
 struct replayed {

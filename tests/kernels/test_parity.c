@@ -1,6 +1,6 @@
-/* test_parity.c - every operation of the CUDA table against the CPU's, in f32 and bf16, on fresh random inputs of several
- * sizes; the games have a test of their own. Without a GPU the whole program is skipped; rows that the table does not
- * have are skipped with their names.
+/* test_parity.c - every operation of the CUDA table against the CPU's, in f32 and bf16, on fresh random inputs of
+ * several sizes; the games have a test of their own. Without a GPU the whole program is skipped; rows that the table
+ * does not have are skipped with their names.
  * usage: test_parity [PATTERN|--list [LARGEST]]: only tests of that name, only shapes whose first two sizes' product is
  * at most LARGEST; for tools that slow a program down. */
 #include "tests/kernels/parity.h"
@@ -601,7 +601,7 @@ static void muon_make(struct parity *p, const size_t *s)
     add_optimiser(p, n, s[1]);
     for (size_t i = 0; s[2] != 0 && i < n; i++) /* g was added last */
         ((float *)p->bufs[p->n_bufs - 1].start)[i] += 0.02f * (float)(i % 13);
-    if (p->bf16) /* so that w is what Muon made of it: the products are of bf16 then, and a small step would hide them */
+    if (p->bf16) /* the products are of bf16 then, and w after a small step would hide them */
         ((struct kern_hyper *)p->bufs[2].start)->lr = 3.0f;
     parity_add(p, "scratch", BUF_BYTES, BUF_SCRATCH, kern_muon_scratch_bytes(tensors, count));
 }

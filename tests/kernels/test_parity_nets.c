@@ -129,9 +129,10 @@ static void lstm_backward_run(struct kern *k, const struct call *c)
     kern_ops(k)->lstm_backward(k, &l);
 }
 
-/* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds + 64 unaligned + 128 NaN
- * ---- Unaligned: observations begin one number off, as in a rollout of an odd grid and an odd number of agents. NaN:
- * all of one grid, and no activation may swallow it. */
+/* ---- convolutions ----
+ * M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds + 64 unaligned + 128 NaN
+ * Unaligned: observations begin one number off, as in a rollout of an odd grid and an odd number of agents. NaN: all of
+ * one grid, and no activation may swallow it. */
 
 static struct kern_conv conv_of(const size_t *s)
 {

@@ -240,8 +240,8 @@ TEST(population_side_by_side)
     run_side_by_side((const size_t[]){first, first, first + 1, first + 2});
 }
 
-/* One iteration by one block and by single operations: the same games and counts, and weights as near as bf16 products in
- * another order are. */
+/* One iteration by one block and by single operations: the same games and counts, and weights as near as bf16 products
+ * in another order are. */
 static void test_population_as_operations(void **state)
 {
     struct train_metrics m[2];

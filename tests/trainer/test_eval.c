@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* ---- a game made for this: an episode lasts 1 or 40 steps, whatever is done; its score is 3 less than its length
- * ---- */
+/* ---- a game made for this: an episode lasts 1 or 40 steps, whatever is done; its score is its length less 3 ---- */
 
 struct lots_settings {
     int64_t unused;
@@ -70,8 +69,7 @@ static const struct env_def lots_def = {
     .step_range = lots_step_range,
 };
 
-/* ---- a game of two agents that end alone: one lives for 2 decisions and scores 1, the other for 50 and scores 9
- * ---- */
+/* ---- a game of two agents that end alone: one lives for 2 decisions and scores 1, one for 50 and scores 9 ---- */
 
 struct pair_settings {
     int64_t unused;

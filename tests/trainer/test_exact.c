@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* ---- a game made for this: even instances are truncated after 3 steps, odd ones end after 5; two heads, a mask
- * ---- */
+/* ---- a game made for this: even instances are cut after 3 steps, odd ones end after 5; two heads, a mask ---- */
 
 struct clock_settings {
     int64_t unused;

@@ -1,7 +1,6 @@
 /* figure.c - one chart as a figure of a paper: in print's colours, on no ground, as wide as asked for.
- * All charts are laid out in units of which the smallest letters have 12 high: a unit is 0.6 pt, so that these letters
- * have
- * 7.2 pt at every width, and a wider figure has more room and no larger letters. */
+ * All charts are laid out in units; the smallest letters are 12 of them high. A unit is 0.6 pt, so that these letters
+ * have 7.2 pt at every width, and a wider figure has more room and no larger letters. */
 #include "web/report/report.h"
 
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /* mlflow.c - MLflow over its REST interface: an experiment, a run for the study, a child run for each trial.
  *
  * Invariants: (1) a run is made once (mlflow_runs.c); (2) time stamps come from the rows: the server recognises a
- * resend;
- * (3) the login is a header to the server's own address; files go there too, never to an address from an answer.
+ * resend; (3) the login is a header to the server's own address; files go there too, never to an address from an
+ * answer.
  *
  * State of a run: {"run_id", "artifacts" (path on the server; "": the server accepts no files), "ended" (its end was
  * sent), "name", "file_tries"}. */

@@ -1,4 +1,5 @@
-/* advantage.cuh - advantages and returns of 32 agents by one block (private to kernels/cuda); formulas in advantage.cu. */
+/* advantage.cuh - advantages and returns of 32 agents by one block (private to kernels/cuda); formulas in
+ * advantage.cu. */
 #ifndef KERNELS_CUDA_ADVANTAGE_CUH
 #define KERNELS_CUDA_ADVANTAGE_CUH
 

@@ -1,6 +1,6 @@
 /* loss.cu - the PPO loss and its gradient with respect to the policy's output, in one pass over the tokens.
  *   policy: max(-A r, -A clip(r, 1 +- eps)), r = exp(logp - old_logp), A = weight (adv - mean) / (std + 1e-8)
- *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2), with bins their cross entropy (kernels/bins.h)
+ *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2), with bins their cross entropy (bins.h)
  *   entropy: summed over heads
  * One thread has one token. Statistics: f64 sums of each block, which the block that finishes last adds up in order.
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */

@@ -1,4 +1,5 @@
-/* loss.cuh - the PPO loss of one token, its gradient and its statistics (private to kernels/cuda); formulas in loss.cu. */
+/* loss.cuh - the PPO loss of one token, its gradient and its statistics (private to kernels/cuda); formulas in
+ * loss.cu. */
 #ifndef KERNELS_CUDA_LOSS_CUH
 #define KERNELS_CUDA_LOSS_CUH
 

@@ -4,8 +4,8 @@
  * slice, and the sums are handed to all; then X <- a X + b Y + c Y S with Y = X S, of the block's own rows, needs no
  * one else. Of S only 32 x 32 blocks on and above the diagonal are computed and sent, the others are their mirror
  * images.
- * In bf16 S and P = b S + c S S are bf16, each block has all of P, and X <- a X + X P with X kept in f32 and rounded for
- * the products: a sixth of the instructions, and half the bytes between blocks.
+ * In bf16 S and P = b S + c S S are bf16, each block has all of P, and X <- a X + X P with X kept in f32 and rounded
+ * for the products: a sixth of the instructions, and half the bytes between blocks.
  * Invariant: parts are added in the order of blocks and each tile by one warp, so the bytes do not depend on
  * timing. */
 #include "kernels/cuda/learn/muon.h"

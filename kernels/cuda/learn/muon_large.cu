@@ -1,9 +1,9 @@
 /* muon_large.cu - Muon for matrices too large for a cluster's shared memory.
  * bf16: each step is three products by cuBLASLt, S = X^T X, P = b S + c S S, X' = a X + X P, for all neighbours of the
  * same shape together.
- * f32: each step is three launches, each for all matrices: S = X^T X, P = a I + b S + c S S, X' = X P, in tiles of 64 x 64.
- * S comes in SPLITS parts, each of some rows of X, so that there are enough tiles for all multiprocessors; the reader of S
- * adds them. Of S and P the tiles on and above the diagonal are computed and stored twice.
+ * f32: each step is three launches, each for all matrices: S = X^T X, P = a I + b S + c S S, X' = X P, in tiles of
+ * 64 x 64. S comes in SPLITS parts, each of some rows of X, so that there are enough tiles for all multiprocessors;
+ * the reader of S adds them. Of S and P the tiles on and above the diagonal are computed and stored twice.
  * Scratch of a matrix, all padded to multiples of 64 (padding stays 0): X, X' (R, C), S (SPLITS, C, C), P (C, C). */
 #include "kernels/cuda/learn/muon.h"
 

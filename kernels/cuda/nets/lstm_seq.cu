@@ -5,10 +5,10 @@
  * with one barrier a step. c stays f32 in registers. Where reset is 1 a thread puts 0 in place of the state that the
  * next step starts from: resets are exact and free.
  *
- * Fragments as in ptx.cuh: a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and g
- * + 8 of the fragment, permuted so that they are neighbours in memory) of agents 2c, 2c + 1, of every gate. Invariants:
- * (1) sums do not depend on the number of agents or blocks: a step alone gives the bytes that it gives within a
- * sequence; (2) columns after the last agent hold anything, meet no other column, and are never stored. */
+ * Fragments as in ptx.cuh: a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and
+ * g + 8 of the fragment, permuted so that they are neighbours in memory) of agents 2c, 2c + 1, of every gate.
+ * Invariants: (1) sums do not depend on the number of agents or blocks: a step alone gives the bytes that it gives
+ * within a sequence; (2) columns after the last agent hold anything, meet no other column, and are never stored. */
 #include "kernels/cuda/nets/lstm.h"
 #include "kernels/cuda/nets/mma.cuh"
 #include "kernels/cuda/number.h"

@@ -1,5 +1,5 @@
-/* matmul.cu - matrix products through cuBLASLt, whose heuristic is asked once for each shape, and what it chose is kept on
- * disk by card, driver and library (kernels/plan_file.h): the first question of a process costs 70 ms.
+/* matmul.cu - matrix products through cuBLASLt, whose heuristic is asked once for each shape, and what it chose is kept
+ * on disk by card, driver and library (kernels/plan_file.h): the first question of a process costs 70 ms.
  * Invariants: (1) a product seen before costs no search: its descriptors and algorithm are kept by value, the oldest
  * entry gives way when all are taken; (2) only schemes with a fixed order of sums are allowed, so that the same shape
  * gives the same bytes; (3) what cuBLASLt does not take (bf16 rows of odd length) goes to a plain kernel. cuBLASLt is

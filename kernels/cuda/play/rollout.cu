@@ -20,8 +20,8 @@
 
 #define ROLLOUT_SHARED ((size_t)227 << 10) /* what Hopper has for a CTA */
 
-/* Agents of a multiprocessor up to which tiles of 8 are taken, and of 16; more: of 32. Narrow nets (32 units): four small
- * groups were fastest. Table "tile x groups" in bench/notes/cuda.md. */
+/* Agents of a multiprocessor up to which tiles of 8 are taken, and of 16; more: of 32. Narrow nets (32 units): four
+ * small groups were fastest. Table "tile x groups" in bench/notes/cuda.md. */
 #define TILE_8_AGENTS 8
 #define TILE_8_AGENTS_NARROW 32
 #define TILE_16_AGENTS 32

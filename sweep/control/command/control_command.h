@@ -39,8 +39,8 @@ struct control_command {
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX */
     int64_t trial; /* its number; -1: none, or the study */
     bool undo; /* drop, tag, rm: takes it back */
-    char text
-        [CONTROL_TEXT_MAX]; /* extend: the steps; try: values as JSON; drop: the reason; rename: the new name; note, tag: what is written */
+    /* extend: the steps; try: values as JSON; drop: the reason; rename: the new name; note, tag: what is written */
+    char text[CONTROL_TEXT_MAX];
 };
 const char *control_kind_name(enum control_kind kind); /* "stop", ... */
 cJSON *control_command_to_json(const struct control_command *command);

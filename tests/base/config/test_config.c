@@ -298,7 +298,8 @@ TEST(the_last_of_equal_arguments_wins)
     assert_string_equal(config_peek(config, "train.gamma"), "0.2");
 }
 
-/* Bounds that a section leaves out: the usual ones, widened to hold the config's own value; of a size around that value. */
+/* Bounds that a section leaves out: the usual ones, widened to hold the config's own value; of a size around that
+ * value. */
 TEST(usual_ranges_follow_the_config)
 {
     struct sized {
