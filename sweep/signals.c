@@ -139,9 +139,9 @@ void signals_bound(signals_last_fn *fn, void *ctx)
     sigfillset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
     sem_init(&requested, 0, 0);
-    if (pthread_create(&thread, NULL, bound_main, NULL) != 0)
-        return; /* the second signal ends it */
-    pthread_detach(thread);
-    atomic_store(&bounded, true);
+    if (pthread_create(&thread, NULL, bound_main, NULL) == 0) { /* else the second signal ends it */
+        pthread_detach(thread);
+        atomic_store(&bounded, true);
+    }
     signals_catch();
 }

@@ -211,9 +211,9 @@ const char *train_hosts_where(const struct train_hosts *hosts); /* "HOST:PORT/SE
 size_t train_hosts_missing(const struct train_hosts *hosts);
 /* Takes those that come, until all are there or wait_s has passed. */
 enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, struct error *err) MUST_USE;
-/* How many of so many ranks the first host has on a CPU. */
+/* How many of n_ranks the first host has on a CPU. */
 size_t train_hosts_share(const struct train_hosts *hosts, size_t n_ranks);
-/* Are the others needed for so many, beside kern and the GPUs after it? On CPUs: as soon as each can have one. */
+/* Are the others needed for n_ranks, beside kern and the GPUs after it? On CPUs: as soon as each can have one. */
 bool train_hosts_wanted(const struct train_hosts *hosts, size_t n_ranks, const struct kern *kern);
 bool train_hosts_broken(const struct train_hosts *hosts); /* of no use any more; NULL is fine: false */
 void train_hosts_close(struct train_hosts *hosts); /* NULL is fine */

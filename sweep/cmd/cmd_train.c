@@ -128,8 +128,7 @@ static void print_result(const struct train_cmd *t)
         evaluate_print(&t->eval);
     if (!(r->window.episodes > 0))
         printf("in training: no episode ended; train longer, or with fewer agents (each had %s steps), or limit the "
-               "length "
-               "of an episode\n",
+               "length of an episode\n",
                num_format_short((double)r->env_steps / (double)t->setup->train.total_agents, a));
     else
         printf("in training: score %.6g  perf %s  (mean of its last %.0f episodes)\n", r->window.score,
@@ -193,7 +192,7 @@ static enum status evaluate_policy(struct train_cmd *t, struct error *err)
     return evaluate(t->session.trainer, &settings, t->quiet, &t->eval, err);
 }
 
-/* The game hangs: of the training that cannot be saved, the policy. */
+/* The game hangs, so that the training cannot be saved: its policy is. */
 static void save_policy(void *ctx, char *ret_text, size_t size)
 {
     const struct train_cmd *t = ctx;

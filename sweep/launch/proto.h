@@ -9,8 +9,9 @@
 #include "base/status.h"
 
 /* controller -> worker
- *   open {config, device, lanes, share?, cores?, memory_bytes?}
- *       device: "auto" (as the config has it), "cpu", "cuda:1"; share: [i, n], the part of its host's cores
+ *   open {config, device, lanes, share?, cores?, memory_bytes?, hosts?, listen?}
+ *       device: "auto" (as the config has it), "cpu", "cuda:1"; share: [i, n], the part of its host's cores; hosts: how
+ *       many train a trial of more devices than are here, this one with them; listen: its address for the others
  *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
  *        resume_from?, resume_bytes?, branches?, dir}
  *       branches: [env_steps, ...] ascending, at which the run is evaluated on its way
@@ -23,8 +24,8 @@
  *   exit
  * worker -> controller
  *   greeting {version, program, schema, host, cores, gpus?}    its first message, before "open"; gpus: of a remote worker
- *   hello {pid, device, lanes, kind, threads, vector_units} or hello {reason}
- *       kind: "cpu" or "cuda"; threads of each lane
+ *   hello {pid, device, lanes, kind, threads, vector_units, meets?} or hello {reason}
+ *       kind: "cpu" or "cuda"; threads of each lane; meets: what other hosts give to `trawl join`
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
  *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang
  *   again {trial, attempt, reason}                          from zero: resume_from is missing, damaged or another's
@@ -37,14 +38,15 @@
  *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost
  *       branch: of a branch; training continues with the message `branch`
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?,
- *           lost, start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?,
+ *           lost, apart, start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?,
  *           eval_s?, outcomes? {name: value, ...}}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of
  *       `metric`; eval_...: of a trial that is done; outcomes: every metric at the end of the run, as it would be the
  *       score (of a program: its last reports are)
  *   leaving {reason}                                        a signal: its trials are saved and stopped, then it ends
  * trial is the row in the store, number the one that people know. lost: this process can no longer use the device, and
- * ends. With several trials on the device it ends without a result of any: the guilty one is not known. */
+ * ends. With several trials on the device it ends without a result of any: the guilty one is not known. apart: another
+ * host of the training is gone, and the trial is not to blame. */
 #define PROTO_MAX_BYTES (1u << 20)
 #define PROTO_CHUNK_BYTES (96u << 10) /* of a file in one message: a socket holds it as text */
 #define PROTO_VERSION 6

@@ -163,7 +163,8 @@ static const char *objection(struct train_hosts *hosts, const struct greeting *g
     }
     if (g->index < 0 && train_hosts_missing(hosts) == 0)
         return "its hosts are complete";
-    if (g->index >= (int32_t)hosts->n || (g->index >= 0 && (g->index == 0 || hosts->v[g->index].control < 0)))
+    if (g->index >= (int32_t)hosts->n || g->index == 0 ||
+        (g->index > 0 && (hosts->v[g->index].control < 0 || hosts->v[g->index].data >= 0)))
         return "it has no such host";
     return NULL;
 }
@@ -195,7 +196,7 @@ static void greet(struct train_hosts *hosts, int fd)
         close(fd);
         return;
     }
-    link_set_patience(fd, 0);
+    link_set_patience(fd, g.index < 0 ? LINK_DEAD_S : 0); /* an answer that has begun comes whole, or its host hangs */
     h = &hosts->v[w.index];
     *(g.index < 0 ? &h->control : &h->data) = fd;
     snprintf(h->name, sizeof h->name, "%s", g.name);

@@ -40,6 +40,7 @@ size_t hosts_gpus_here(const struct kern *kern); /* that a training may use, fro
 /* Deals the ranks out and has every host begin. kern: the first device. */
 enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct kern *kern, const char *config,
                         struct error *err) MUST_USE;
+/* Asks every host that has a part, and does not wait for answers. text, in: call->text_bytes, in_bytes of them. ST_IO. */
 enum status hosts_call(struct train_hosts *hosts, const struct host_call *call, const char *text, const void *in,
                        struct error *err) MUST_USE;
 /* Takes what has come: answers; of a process that follows, the end of the first one. ST_IO: a host is gone. */
@@ -49,14 +50,17 @@ enum status hosts_look(struct train_hosts *hosts, double wait_s, const struct ho
 bool hosts_failure(const struct train_hosts *hosts, struct error *ret_why);
 #define RANK_LET_GO "another rank failed"
 bool hosts_have_answered(const struct train_hosts *hosts);
-void hosts_take_out(struct train_hosts *hosts, void *out,
-                    size_t out_bytes); /* what they gave, to the places of their ranks */
+/* What they gave, to the places of their ranks: out (all ranks, out_bytes). */
+void hosts_take_out(struct train_hosts *hosts, void *out, size_t out_bytes);
 /* "host b (ranks 2 to 3) has"; awaited: the link that an exchange waits for, -1: all that have not answered. */
 void hosts_missing_text(const struct train_hosts *hosts, int awaited, char *buf, size_t size);
 void hosts_break(struct train_hosts *hosts); /* the others' waits end */
 
-/* Of one that follows. */
+/* ---- of one that follows ---- */
+/* Waits for it. *ret_text, *ret_in: the caller's (mem_free), also after a failure; NULL or what there is. ST_IO: the
+ * first host is gone. */
 enum status hosts_next_call(struct train_hosts *hosts, struct host_call *call, char **ret_text, char **ret_in,
                             struct error *err) MUST_USE;
+/* Why the call failed (rc, why), or what its ranks gave: out (out_bytes). */
 enum status hosts_answer(struct train_hosts *hosts, enum status rc, const char *why, const void *out, size_t out_bytes,
                          struct error *err) MUST_USE;

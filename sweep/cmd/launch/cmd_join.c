@@ -23,6 +23,7 @@
 struct join_cmd {
     const char *devices, *store;
     double patience_s; /* for the first host's answer */
+    bool if_wanted;
     struct session session;
     struct train_hosts *hosts;
 };
@@ -97,7 +98,13 @@ static enum status run(struct join_cmd *c, const char *where, struct error *err)
     int n_gpus;
 
     TRY(find_gpus(c, &n_gpus, err));
-    TRY(train_hosts_join(&c->hosts, where, program_text, n_gpus, c->patience_s, err));
+    rc = train_hosts_join(&c->hosts, where, program_text, n_gpus, c->patience_s, err);
+    if (rc == ST_IO && c->if_wanted) {
+        error_clear(err);
+        return ST_OK;
+    }
+    if (rc != ST_OK)
+        return rc;
     do {
         mem_free(config);
         rc = train_hosts_next(c->hosts, &config, &part, err);
@@ -122,8 +129,8 @@ static void try_node(const struct join_cmd *c, const char *where)
 
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        execl("/proc/self/exe", "trawl", "join", where, "--devices", c->devices, "--patience", NODE_PATIENCE_S,
-              (char *)NULL);
+        execl("/proc/self/exe", "trawl", "join", where, "--if-wanted", "--devices", c->devices, "--patience",
+              NODE_PATIENCE_S, (char *)NULL);
         _exit(127);
     }
     while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
@@ -139,19 +146,25 @@ static enum status serve_nodes(const struct join_cmd *c, struct error *err)
     struct store *store = NULL;
     struct node *nodes = NULL;
     size_t n = 0;
-    enum status rc = ST_OK;
+    bool away = false;
 
+    if (!store_may_exist(c->store))
+        return FAIL(err, ST_NOTFOUND, "there is no store at %s; check --store, or start one with `trawl sweep`",
+                    c->store);
+    TRY(store_open_second(&store, c->store, err));
     signals_catch();
     while (!signals_stop()) {
         struct error why = {0};
-        if (store == NULL && (rc = store_open_second(&store, c->store, &why)) != ST_OK && rc != ST_IO && rc != ST_BUSY)
-            return FAIL(err, rc, "%s", why.text);
+        if (store == NULL)
+            (void)!store_open_second(&store, c->store, &why);
         if (store != NULL && store_node_list(store, 0, &nodes, &n, &why) != ST_OK) {
-            log_warn("%s; trying again", why.text);
             store_close(store);
             store = NULL;
             n = 0;
         }
+        if (store == NULL && !away)
+            log_warn("%s; trying again every %d s", why.text, LOOK_S);
+        away = store == NULL;
         for (size_t i = 0; i < n && !signals_stop(); i++)
             if (nodes[i].meets[0] != '\0')
                 try_node(c, nodes[i].meets);
@@ -175,16 +188,18 @@ enum status cmd_join(int argc, char **argv, struct error *err)
         {"store", 0, CLI_STORE, &c.store, "STORE",
          "instead of HOST:PORT/SECRET: for every node of this store that was started with --hosts, until a signal"},
         {"patience", 0, CLI_SECONDS, &c.patience_s, "TIME", "how long the first host may take to answer (20s)"},
+        {"if-wanted", 0, CLI_FLAG, &c.if_wanted, NULL,
+         "no error where the first host does not answer: what --store begins for each node"},
     };
     const struct cli cli = {
         .name = "join",
         .synopsis = "trawl join HOST:PORT/SECRET [--devices LIST]\n       trawl join --store STORE [--devices LIST]",
         .about =
             "Gives this host's devices to a training that another host leads: `trawl train --hosts N` prints the\n"
-            "line to run here, and waits for it; a `trawl node --hosts N` writes it into its store. Config, weights "
-            "and checkpoints come from there; curve and result\n"
-            "appear there. Both need the same build of trawl, and a game of your own its files on both. The command\n"
-            "ends with the training. The connection is not encrypted: a network that you trust.",
+            "line to run here, and waits for it; a `trawl node --hosts N` writes it into its store. Config, weights\n"
+            "and checkpoints come from there; curve and result appear there. Both hosts need the same build of trawl,\n"
+            "and a game of your own needs its files on both. The command ends with the training. The connection is\n"
+            "not encrypted: use a network that you trust.",
         .examples = "  trawl train pong --train.devices 8 --hosts 2              on the first host, with four GPUs\n"
                     "  trawl join node1:40217/6e0c...                            on the second, with four more\n"
                     "  trawl join --store postgresql://db/night --devices cuda:0-3",

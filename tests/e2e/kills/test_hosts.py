@@ -49,6 +49,8 @@ def test_what_cannot_be(folder):
     fails("join", code=2, says="give the HOST:PORT/SECRET")
     fails("join", "here", code=2, says="is no HOST:PORT/SECRET")
     fails("join", "127.0.0.1:1/" + 32 * "0", code=1, says="cannot reach 127.0.0.1, port 1")
+    run("join", "127.0.0.1:1/" + 32 * "0", "--if-wanted")
+    fails("join", "--store", folder / "s.db", code=1, says="there is no store at")
     fails("node", "--store", folder / "s.db", "--devices", "cpu", "--hosts", 2, "--runs-per-device", 2, code=2, says="one trial at a time")
 
 
