@@ -1,8 +1,7 @@
 /* envs.h - list of games and host-side stepping of a batch (public face of envs/).
  * Stepping splits instances over a pool without allocation and without locks; results do not depend on the number
  * of threads, because every instance owns its random stream and its log. */
-#ifndef ENVS_ENVS_H
-#define ENVS_ENVS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -75,5 +74,3 @@ void env_numbers(const struct env_shape *shape, const void *row, float scale, fl
 /* The picture of one instance, by what env_batch_save has first: its state_size bytes, or what the game's save
  * wrote. */
 void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture);
-
-#endif

@@ -266,7 +266,7 @@ static const char migration_11[] =
  * the result's column until there was one, a column of their own. */
 static const char migration_12[] =
     "ALTER TABLE lease ADD COLUMN branches TEXT CHECK (branches IS NULL OR json_valid(branches));";
-static const char migration_12_lite[] = /* whose checks never change */
+static const char migration_12_lite[] = /* SQLite changes no CHECK: the table is made again */
     "ALTER TABLE lease RENAME TO lease_11;"
     "CREATE TABLE lease ("
     "  id INTEGER PRIMARY KEY,"

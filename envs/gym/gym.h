@@ -3,8 +3,7 @@
  * They are stepped by helper processes that run a Python of the user's (envs/gym/bridge.py): nothing of Python is in
  * this process, so any process may open one. What it is (numbers of observations, choices) is asked of such a helper
  * too, once for each setting. Neither the build nor other games need Python. */
-#ifndef ENVS_GYM_GYM_H
-#define ENVS_GYM_GYM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool gym_shares_stream(const struct env_def *def, const void *settings);
 void gym_name_numbers(const struct env_def *def, const void *settings);
 /* Starts no process. The table stays until this process ends. Any thread. */
 enum status gym_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* gym_batch.h - the functions of struct env_def for environments of Gymnasium. */
-#ifndef ENVS_GYM_GYM_BATCH_H
-#define ENVS_GYM_GYM_BATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void gym_batch_step(const void *settings, void *states, struct env_log *logs, co
 double gym_batch_take_numbers(void *states, size_t n_envs, double *ret_sums);
 double gym_batch_outside_s(const void *states);
 enum status gym_batch_failed(const void *states, struct error *err) MUST_USE;
-
-#endif

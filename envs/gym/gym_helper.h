@@ -1,6 +1,5 @@
 /* gym_helper.h - one helper process: Python that runs bridge.py, whose head describes what passes between us. */
-#ifndef ENVS_GYM_GYM_HELPER_H
-#define ENVS_GYM_GYM_HELPER_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -34,5 +33,3 @@ enum status gym_helper_wait(struct gym_helper *helper, const char *what, double 
 void gym_helper_text(const struct gym_helper *helper, char *buf, size_t size);
 /* Ends its input; it has patience_s to end, then it is killed. */
 void gym_helper_stop(struct gym_helper *helper, double patience_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* gym_settings.h - the options of an environment of Gymnasium (its rows: gym.c). (public) */
-#ifndef ENVS_GYM_GYM_SETTINGS_H
-#define ENVS_GYM_GYM_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ static inline bool gym_has_range(const struct gym_settings *settings)
 {
     return settings->score_max > settings->score_min;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* child.h - this program again as a child that may load a game's library: lines to it and from it, a limit of time, and
  * what became of it. It gets none of our logins. One thread; child_end frees it. (public) */
-#ifndef ENVS_PLUGIN_CHILD_H
-#define ENVS_PLUGIN_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -29,5 +28,3 @@ const char *child_text(struct child *child, double timeout_s);
 enum status child_fail(struct child *child, const char *path, const char *what, double timeout_s,
                        struct error *err) MUST_USE;
 void child_end(struct child *child); /* one that never started, all zero, is fine */
-
-#endif

@@ -1,7 +1,6 @@
 /* describe.h - a game's table as JSON, so that a process can know a library's game without loading it.
  * Strings and rows of a described table are owned by nobody and stay: a library is described once in a process. */
-#ifndef ENVS_PLUGIN_DESCRIBE_H
-#define ENVS_PLUGIN_DESCRIBE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ enum status env_describe_in_child(const char *path, const void *settings, size_t
 /* The settings of its option --settings; caller: mem_free. */
 enum status env_settings_from_hex(const char *hex, size_t settings_size, void **ret_settings,
                                   struct error *err) MUST_USE;
-
-#endif

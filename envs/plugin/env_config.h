@@ -1,7 +1,6 @@
 /* env_config.h - the game that a config names: a built-in one by its name, a library by its path, or an environment of
  * Gymnasium. */
-#ifndef ENVS_PLUGIN_ENV_CONFIG_H
-#define ENVS_PLUGIN_ENV_CONFIG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ enum status env_config_set_library(struct config *config, const char *word, stru
  * library whose hash is not env.hash is refused where it would play, and gives a warning where it is only
  * described. */
 enum status env_config_add(struct config *config, const struct env_def **ret_env, struct error *err) MUST_USE;
-
-#endif

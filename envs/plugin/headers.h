@@ -1,7 +1,6 @@
 /* headers.h - what `trawl env build` compiles with, held by the program: trawl_env.h, and headers with the names that
  * PufferLib's games include. Made by make_header.py. */
-#ifndef ENVS_PLUGIN_HEADERS_H
-#define ENVS_PLUGIN_HEADERS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ struct env_header {
 };
 extern const struct env_header env_headers[];
 extern const size_t env_n_headers;
-
-#endif

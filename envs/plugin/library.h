@@ -4,8 +4,7 @@
  * at its start, and env_open loads the library. Every other process (controller, serve, report) never loads one:
  * env_open asks a child, `trawl env describe`, under a time limit, and gets a table whose batches cannot be made.
  * What was loaded or described stays until the process ends. Any thread. */
-#ifndef ENVS_PLUGIN_LIBRARY_H
-#define ENVS_PLUGIN_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ const char *env_library_hash(const struct env_def *def);
  * none. */
 const void *env_library_device(const struct env_def *def);
 bool env_library_is_described(const struct env_def *def); /* it cannot play in this process */
-
-#endif

@@ -244,7 +244,7 @@ static bool piece_next(struct kern *k, struct piece *p, const struct kern_conv_l
             return true;
     }
     if (p->at < l->M)
-        cuda_fail(k, "choosing a convolution", "cuDNN has none of fixed order that fits the workspace");
+        cuda_fail(k, "choosing a convolution", "cuDNN has none of fixed order that fits the workspace, or refuses it");
     return false;
 }
 
@@ -252,7 +252,7 @@ static bool piece_next(struct kern *k, struct piece *p, const struct kern_conv_l
  * has begun, and the piece is asked for again, with the next algorithm or fewer rows. */
 static bool piece_done(struct kern *k, struct piece *p, enum conv_op op, cudnnStatus_t code, const char *what)
 {
-    if (code >= CUDNN_STATUS_BAD_PARAM && code < CUDNN_STATUS_INTERNAL_ERROR) { /* and CUDNN_STATUS_NOT_SUPPORTED */
+    if (code >= CUDNN_STATUS_BAD_PARAM && code < CUDNN_STATUS_INTERNAL_ERROR) { /* 2000s, 3000s: not supported */
         p->entry->refused[op]++;
         p->entry->made[op] = CHOICE_OPEN;
         p->rows = 0;
