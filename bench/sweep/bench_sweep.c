@@ -302,7 +302,7 @@ static enum status sweep_run(const struct sweep_bench *b, struct error *err)
     if (!b->json)
         printf("%-22s %-9s %6s %6s %6s %6s   %6s   %8s %6s %6s %6s %6s %6s\n%-22s %-9s %27s   %6s   %8s %34s\n",
                "problem", "method", "30", "60", "100", "150", "cost20", "p95 ms", "score", "in 95", "cost", "in 95",
-               "bounds", "", "", "regret after so many trials", "", "latency", "what came of predictions");
+               "bounds", "", "", "regret after N trials", "", "latency", "what came of predictions");
     for (size_t i = 0; i < problems.n; i++)
         TRY(play_problem(b, problems.v[i], &methods, err));
     return ST_OK;

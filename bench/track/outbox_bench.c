@@ -61,7 +61,7 @@ static double processor_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Reports for so many seconds, `batch` in each transaction; with: their rows for the trackers too. */
+/* Reports for `seconds`, `batch` in each transaction; with: their rows for the trackers too. */
 static enum status measure(struct store *store, const struct trial *trial, bool with, size_t batch, double seconds,
                            int64_t *step, struct error *err)
 {

@@ -28,7 +28,7 @@ enum worker_state {
 
 #define WORKER_LOG_BYTES 4096
 
-struct host { /* of remote workers */
+struct remote_host { /* of remote workers */
     char name[80];
     struct health health; /* of the way to it; struct worker has that of the device */
 };
@@ -67,7 +67,7 @@ struct worker {
     bool outside; /* killed or frozen from outside: none of its trials is to blame */
     int64_t memory_bytes, device_memory_bytes; /* from its last `alive` */
     struct health health;
-    struct host *remote; /* NULL: it runs here */
+    struct remote_host *remote; /* NULL: it runs here */
     bool unlike_reported; /* it was logged that its device is of another kind than a study's */
     bool was_ready; /* once, since the scheduler began */
     bool refused; /* its greeting or `hello` was a failure */

@@ -36,7 +36,7 @@ static void init_worker(struct worker *w, const struct device_spec *spec, size_t
     }
 }
 
-static struct host *host_of(struct workers *ws, const char *name)
+static struct remote_host *host_of(struct workers *ws, const char *name)
 {
     for (size_t i = 0; i < ws->n_hosts; i++)
         if (strcmp(ws->hosts[i].name, name) == 0)

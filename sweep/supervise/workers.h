@@ -18,7 +18,7 @@ struct devices;
 struct workers {
     struct worker *v; /* (n) */
     size_t n;
-    struct host *hosts; /* (n_hosts) of remote workers */
+    struct remote_host *hosts; /* (n_hosts) of remote workers */
     size_t n_hosts;
     struct memory_groups groups;
     struct event_ring events;

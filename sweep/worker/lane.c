@@ -211,7 +211,7 @@ static enum status lane_gather(struct lane *lane, const struct setup *setup, str
         return ST_OK;
     atomic_store(&lane->waits, true);
     if (train_hosts_missing(hosts) > 0)
-        log_info("waiting for %zu other hosts", train_hosts_missing(hosts));
+        log_info("waiting for other hosts (missing: %zu)", train_hosts_missing(hosts));
     enum status rc = train_hosts_wait(hosts, 0, err);
     while (rc == ST_OK && train_hosts_missing(hosts) > 0)
         rc = atomic_load(&lane->stop)

@@ -376,7 +376,7 @@ TEST_UNUSED static void agrees_with_the_cpu(void **state)
 #define PARITY_ROW_OF(op, acts, make, run, ...) PARITY_ROW_AS(#op, op, acts, make, run, __VA_ARGS__)
 #define PARITY_ROW(op, acts, ...) PARITY_ROW_OF(op, acts, op##_make, op##_run, __VA_ARGS__)
 
-/* The main of a test program. argv[1]: as test_listed has it; argv[2]: only shapes of so many rows at most. */
+/* The main of a test program. argv[1]: as test_listed has it; argv[2]: the most rows that a shape may have. */
 TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, const struct parity_case *cases,
                                    size_t n_cases)
 {

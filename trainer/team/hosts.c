@@ -136,7 +136,7 @@ enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const c
     return ST_OK;
 }
 
-/* ---- who comes ---- */
+/* ---- processes that join ---- */
 
 size_t train_hosts_missing(const struct train_hosts *hosts)
 {

@@ -6,7 +6,7 @@
 
 /* c (m, n) = alpha op(a) op(b) + beta add, then + bias (n). op(a) is (m, k), op(b) is (k, n); a transposed one lies in
  * memory as (k, m) or (n, k). a and b are bf16 or f32 together, sums f32 (no TF32), c of its own type, add and bias of
- * c's. With a batch there are so many of each matrix, `stride` numbers from one to the next. */
+ * c's. A batch has `batch` of each matrix, `stride` numbers from one to the next. */
 struct cuda_matmul {
     void *c;
     const void *a, *b, *bias; /* bias NULL: none */

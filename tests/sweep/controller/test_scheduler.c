@@ -47,7 +47,7 @@ struct place {
     size_t n_runs;
     struct trial *stored; /* (n_stored) what load_stored found last; owned */
     size_t n_stored;
-    int64_t n_ended, stop_at; /* trials that ended; scheduler_stop after so many, 0: never */
+    int64_t n_ended, stop_at; /* trials that ended; scheduler_stop after that number, 0: never */
     bool stop_quarantined; /* once the first worker's device is left alone */
     bool stop_beside; /* not before another trial runs, however slowly its worker began */
     int woken; /* times the watched pipe was read */

@@ -193,7 +193,7 @@ struct asked {
     size_t n_advised; /* trials of the last answer's advice */
 };
 
-/* Scores rise with x and bend at 8; cost is 1 to 12. Levels: a finite space of so many points, 0: all numbers. */
+/* Scores rise with x and bend at 8; cost is 1 to 12. Levels: points of a finite space, 0: all numbers. */
 static struct asked *ask_begin(double levels)
 {
     struct asked *a = calloc(1, sizeof *a);
