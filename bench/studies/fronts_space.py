@@ -1,6 +1,6 @@
 """fronts_space.py - what fronts.py searches for each game, and how its score compares with the published one.
 
-A row of GAMES: weight of its time, steps (where a search starts, least and most), the options at the start (START's in place of what is not named), and
+A row of GAMES: weight of its time, steps (where a search starts, least and most), the options at the start (of those that are not named START's), and
   only     what is searched beside the steps (all of AROUND), in ranges that AROUND makes of the start, or in those of `search`
   library  the game is LIBRARIES/NAME.so, PufferLib's own; else it is the built-in one
   column   of the published table that ours is compared by (perf), `ours` the number of ours for it, times `factor`
@@ -127,5 +127,5 @@ def sections(game, name, eval_episodes, device, shorter=1):
     for section in ("env", "policy", "train", "sweep"):
         lines += [f"[{section}]"] + [f"{key.partition('.')[2]} = {value}" for key, value in options.items() if key.startswith(section + ".")]
     for key, fields in searched.items():
-        lines += [] if fields is None else [f"[sweep.{key}]"] + [f"{name} = {value}" for name, value in zip(("distribution", "min", "max"), fields)]
+        lines += [f"[sweep.{key}]"] + [f"{field} = {value}" for field, value in zip(("distribution", "min", "max"), fields)]
     return "\n".join(lines) + "\n"

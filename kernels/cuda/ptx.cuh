@@ -14,8 +14,8 @@
  *                                                    +-------+-------+             +-------+          +-----------+
  *
  * With TF32 K is 8, and a register is one number: a0 (g, t), a1 (g + 8, t), a2 (g, t + 4), a3 (g + 8, t + 4);
- * b0 (t, g), b1 (t + 4, g). A warpgroup (4 warps) takes 64 rows, 16 to each warp, and N / 8 blocks of columns: sum[n] of
- * a lane is as above, of block n; its operands lie in shared memory. */
+ * b0 (t, g), b1 (t + 4, g). A warpgroup (4 warps) takes 64 rows, 16 to each warp, and N / 8 blocks of columns: sum[n]
+ * of a lane is as above, of block n; its operands lie in shared memory. */
 #ifndef KERNELS_CUDA_PTX_CUH
 #define KERNELS_CUDA_PTX_CUH
 

@@ -23,7 +23,7 @@
  *   ping                                                    to a remote worker, every few seconds
  *   exit
  * worker -> controller
- *   greeting {version, program, schema, host, cores, gpus?}    its first message, before "open"; gpus: of a remote worker
+ *   greeting {version, program, schema, host, cores, gpus?}   its first message, before "open"; gpus: if it is remote
  *   hello {pid, device, lanes, kind, threads, vector_units, meets?} or hello {reason}
  *       kind: "cpu" or "cuda"; threads of each lane; meets: what other hosts give to `trawl join`
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
@@ -38,8 +38,8 @@
  *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost
  *       branch: of a branch; training continues with the message `branch`
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?,
- *           lost, apart, start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?, eval_unfinished?,
- *           eval_s?, outcomes? {name: value, ...}}
+ *           lost, apart, start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?,
+ *           eval_unfinished?, eval_s?, outcomes? {name: value, ...}}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of
  *       `metric`; eval_...: of a trial that is done; outcomes: every metric at the end of the run, as it would be the
  *       score (of a program: its last reports are)

@@ -40,7 +40,7 @@ size_t hosts_gpus_here(const struct kern *kern); /* that a training may use, fro
 /* Deals the ranks out and has every host begin. kern: the first device. */
 enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct kern *kern, const char *config,
                         struct error *err) MUST_USE;
-/* Asks every host that has a part, and does not wait for answers. text, in: call->text_bytes, in_bytes of them. ST_IO. */
+/* Asks every host that has a part, and waits for no answer. text, in: (call->text_bytes, in_bytes). ST_IO. */
 enum status hosts_call(struct train_hosts *hosts, const struct host_call *call, const char *text, const void *in,
                        struct error *err) MUST_USE;
 /* Takes what has come: answers; of a process that follows, the end of the first one. ST_IO: a host is gone. */
