@@ -19,16 +19,22 @@ SHIMS = {"envs/env.h": '#include "trawl_env.h"\n', "envs/env_math.h": '#include 
 
 
 def expand(root, path, seen):
-    lines = []
+    """The text of a header with those that it includes. A guard takes the place of #pragma once: trawl_env.h is included twice, and
+    the text for the device after it, with some of the same headers."""
+    lines, end = [], ""
     with open(os.path.join(root, path), encoding="utf-8") as file:
         for line in file:
             found = INCLUDE.match(line)
-            if not found and line.strip() != "#pragma once":  # trawl_env.h is included twice
+            if line.strip() == "#pragma once":
+                guard = "TRAWL_TEXT_" + re.sub(r"\W", "_", path.upper())
+                lines.append(f"#ifndef {guard}\n#define {guard}\n")
+                end = "#endif\n"
+            elif not found:
                 lines.append(line)
-            elif found and found.group(1) not in seen:
+            elif found.group(1) not in seen:
                 seen.append(found.group(1))
                 lines.append(expand(root, found.group(1), seen))
-    return "".join(lines)
+    return "".join(lines) + end
 
 
 def c_bytes(text):
