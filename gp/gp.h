@@ -86,9 +86,9 @@ struct gp_history {
     size_t n;
     const struct gp_trial *trials; /* in order of trial number */
     size_t n_other;
-    const struct gp_trial
-        *other; /* runs of other studies, in this space's values: only DONE ones teach, at half weight,
-                                     and those outside the space not at all; never on a front, never "tried" */
+    /* Runs of other studies, in this space's values: only DONE ones teach, at half weight, and those outside the space
+     * not at all; never on a front, never "tried". */
+    const struct gp_trial *other;
     /* Of these points three, spread over their order, take the second, fourth and sixth place of the design: another
      * game's front, from its highest score down. They teach by their own runs alone, and set no reference: they were
      * chosen to be good. */

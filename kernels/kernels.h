@@ -462,8 +462,8 @@ struct kern_solo {
     float *log_ratio; /* NULL: no vtrace */
     const void *report;
     size_t report_bytes;
-    struct kern_slot
-        *slot; /* (KERN_SOLO_BYTES(report_bytes)): the reports, u64 nanoseconds of each, a u64 of the device's */
+    /* (KERN_SOLO_BYTES(report_bytes)): the reports, u64 nanoseconds of each, a u64 of the device's */
+    struct kern_slot *slot;
     size_t n;
     struct kern_solo_turn turns[KERN_SOLO_MAX];
 };

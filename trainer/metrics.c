@@ -180,11 +180,13 @@ void log_bound_perf(struct trainer *t, struct env_log *log)
     if (!(log->episodes > 0.0) || isnan(perf) || perf == bounded)
         return;
     log->perf = bounded * log->episodes;
-    if (fabs(perf - bounded) > PERF_ROUNDING && !t->perf_outside && t->rank == 0)
+    if (fabs(perf - bounded) <= PERF_ROUNDING || t->perf_outside)
+        return;
+    t->perf_outside = true;
+    if (t->rank == 0)
         log_warn(
             "env %s: perf is %g on average; it has to lie in [0, 1], and counts as %g (`trawl env check` checks it)",
             t->def->name, perf, bounded);
-    t->perf_outside = true;
 }
 
 /* What is a mean over episodes (log) and over updates (sums). */

@@ -15,8 +15,8 @@ struct observations {
     double *u; /* (n, dim) unit coordinates */
     double *x; /* (n, dim) natural values, snapped */
     struct mean_ss *score; /* (n) what the score model learns; n == 0: nothing known */
-    struct mean_ss
-        *stopped; /* (n) scores at which runs were stopped: the final one would have been as high or higher */
+    /* (n) scores at which runs were stopped: the final one would have been as high or higher */
+    struct mean_ss *stopped;
     struct mean_ss *stopped_cost; /* (n) ln of what these had cost: the whole run would have cost as much or more */
     struct mean_ss *ok; /* (n) 1: a run that worked, -1: one that failed */
     size_t n_failed; /* runs */
@@ -24,8 +24,8 @@ struct observations {
     struct mean_ss *score_var; /* (n) squared standard errors of finished runs' own scores, where they are known */
     struct mean_ss *done_score; /* (n) raw scores of finished runs, for the front */
     struct mean_ss *third; /* (n) of own finished runs, where there is a third objective; else NULL */
-    struct mean_ss
-        *outcome[GP_MAX_LIMITS]; /* (n) each: what limit k bounds, of own finished runs; NULL: no such limit */
+    /* (n) each: what limit k bounds, of own finished runs; NULL: no such limit */
+    struct mean_ss *outcome[GP_MAX_LIMITS];
     bool *feasible; /* (n) the mean outcomes keep all limits: it may be on the front */
     bool *pending; /* (n) */
     bool *start; /* (n) one of the history's starts */

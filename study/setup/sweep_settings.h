@@ -30,8 +30,8 @@ struct sweep_settings {
     int64_t seed, n_init;
     int64_t seeds; /* runs of each config */
     int64_t branches; /* shorter runs that each run gives; 0: none */
-    char branches_length
-        [OPT_STR_MAX]; /* a program's parameter that is the length of a run; "": its runs hold no shorter ones */
+    /* a program's parameter that is the length of a run; "": its runs hold no shorter ones */
+    char branches_length[OPT_STR_MAX];
     char envs[OPT_STR_MAX]; /* games of each config; "": env.name alone */
     double max_cost;
     bool stop_overruns;

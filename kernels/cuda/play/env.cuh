@@ -18,8 +18,8 @@ struct cuda_env {
     void *settings; /* (def->options.settings_size) host memory, owned */
     void *states; /* (n_envs) instances, device, owned; in stream order */
     struct env_log *logs; /* (n_envs) device, owned */
-    struct env_log
-        *log_parts; /* (CUDA_ENV_LOG_PARTS + 1) device, owned: partial sums, and the sum for kern_env_take_log */
+    /* (CUDA_ENV_LOG_PARTS + 1) device, owned: partial sums, and the sum for kern_env_take_log */
+    struct env_log *log_parts;
     struct cuda_env_host *host; /* a game stepped on the host, owned; see env_host.cu */
 };
 

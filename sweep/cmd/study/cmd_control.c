@@ -65,40 +65,35 @@ static const struct control_text {
     [CONTROL_RETRY] =
         {"trawl retry NAME N [--store FILE] [--json]",
          "Runs a trial that failed or was stopped once more: its config and seed become a new trial at the end of the\n"
-         "study, whose limit of trials rises by one. The old row stays as it is. A study that had ended at its limit "
-         "of\n"
-         "trials, or with too many failures, continues.",
+         "study, whose limit of trials rises by one. The old row stays as it is. A study that had ended at its limit\n"
+         "of trials, or with too many failures, continues.",
          "  trawl retry first 17 --store my.db\n"
          "  trawl retry first --trial 17 --json",
          1, 2, STUDY_WORD},
     [CONTROL_CONFIRM] =
         {"trawl confirm NAME N [--seeds K] [--store FILE] [--json]",
-         "Queues the config of a trial that is done under fresh seeds (5), to see whether its score was luck; the "
-         "limit of\ntrials rises by as many, and a study that had ended at it continues. `trawl rerun --seeds` trains "
-         "them at once,\nhere.",
+         "Queues the config of a trial that is done under fresh seeds (5), to see whether its score was luck; the\n"
+         "limit of trials rises by as many, and a study that had ended at it continues. `trawl rerun --seeds` trains\n"
+         "them at once, here.",
          "  trawl confirm first 17 --store my.db\n"
          "  trawl confirm first 17 --seeds 10",
          1, 2, STUDY_WORD},
     [CONTROL_EXTEND] =
         {"trawl extend NAME N --steps FACTORx|TOTAL [--store FILE] [--json]",
-         "Trains a finished trial for longer: a new trial begins at its kept checkpoint, with its curve so far, and "
-         "ends\n"
-         "at the new total of steps. Its score, steps and cost are those of the whole training, also in the study's\n"
-         "budget; its learning rate is annealed over the new total. The limit of trials rises by one. sweep.keep says\n"
-         "which trials keep their checkpoints. Where the study does not search train.total_timesteps, or not that far, "
-         "the\n"
-         "new trial is dropped from models and front, where it would pass for a second seed; `trawl drop --undo` lets "
-         "it\n"
-         "count.",
+         "Trains a finished trial for longer: a new trial begins at its kept checkpoint, with its curve so far, and\n"
+         "ends at the new total of steps. Its score, steps and cost are those of the whole training, also in the\n"
+         "study's budget; its learning rate is annealed over the new total. The limit of trials rises by one.\n"
+         "sweep.keep says which trials keep their checkpoints. Where the study does not search\n"
+         "train.total_timesteps, or not that far, the new trial is dropped from models and front, where it would pass\n"
+         "for a second seed; `trawl drop --undo` lets it count.",
          "  trawl extend first 17 --steps 2x --store my.db\n"
          "  trawl extend first --trial 17 --steps 20M --json",
          1, 2, STUDY_WORD},
     [CONTROL_DROP] =
         {"trawl drop NAME N --reason TEXT | --undo [--store FILE] [--json]",
          "Lets the models and the front of a study ignore a trial that has ended, for a reason that pages and\n"
-         "`trawl show` give: its machine was busy, its metric was wrong. Nothing is deleted, what it cost is still "
-         "counted\n"
-         "and its config is not proposed again (`trawl try` queues it). --undo lets it count again.",
+         "`trawl show` give: its machine was busy, its metric was wrong. Nothing is deleted, what it cost is still\n"
+         "counted and its config is not proposed again (`trawl try` queues it). --undo lets it count again.",
          "  trawl drop first 17 --reason 'the machine was busy' --store my.db\n"
          "  trawl drop first 17 --undo --store my.db",
          2, 2, "a study's name or a trial's number"},
