@@ -1,6 +1,7 @@
 /* test_run.c - checks before allocation, the ways a run ends, numeric failure, evaluation, and that it learns. */
 #include "trainer_test.h"
 
+#include "base/log.h"
 #include "base/os/clock.h"
 
 #include <math.h>
@@ -398,6 +399,35 @@ TEST(learns)
     assert_true(learn("memory", POLICY_CORE_MINGRU, POLICY_ENCODER_LINEAR, 100000) > 0.9);
     assert_true(learn("memory", POLICY_CORE_LSTM, POLICY_ENCODER_LINEAR, 100000) > 0.9);
     assert_float_equal(learn("memory", POLICY_CORE_NONE, POLICY_ENCODER_LINEAR, 100000), 0.5, 0.05);
+}
+
+static void count_line(void *ctx, enum log_level level, const char *line)
+{
+    (void)level, (void)line;
+    ++*(int *)ctx;
+}
+
+/* What rounding has put past 1 is no fault of the game, and takes no warning from a later one that is. */
+TEST(perf_outside_is_warned_of_once)
+{
+    static const struct env_def def = {.name = "odd"};
+    static const struct {
+        double perf, counts_as;
+        int n_warnings; /* so far */
+    } logs[] = {{1.5, 1.5, 0}, {2.0 + 1e-9, 2.0, 0}, {3.0, 2.0, 1}, {-1.0, 0.0, 1}};
+    struct trainer *t = mem_alloc(sizeof *t);
+    int n = 0;
+
+    t->def = &def;
+    log_set_sink(count_line, &n);
+    for (size_t i = 0; i < sizeof logs / sizeof logs[0]; i++) {
+        struct env_log log = {.episodes = 2.0, .perf = logs[i].perf};
+        log_bound_perf(t, &log);
+        assert_true(log.perf == logs[i].counts_as);
+        assert_int_equal(n, logs[i].n_warnings);
+    }
+    log_set_sink(NULL, NULL);
+    mem_free(t);
 }
 
 TEST_PROGRAM("run")
