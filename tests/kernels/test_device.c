@@ -24,14 +24,18 @@ TEST(auto_opens_the_cpu)
 
 TEST(every_row_of_the_table_is_filled)
 {
+    /* not of an f32 device that plays step by step */
+    static const size_t may_lack[] = {offsetof(struct kern_ops, weights_cast), offsetof(struct kern_ops, rollout),
+                                      offsetof(struct kern_ops, solo)};
     KERN *k = test_kern(1);
     const struct kern_ops *ops = kern_ops(k);
     void *rows[sizeof *ops / sizeof(void *)];
+
     memcpy(rows, ops, sizeof rows);
+    for (size_t i = 0; i < sizeof may_lack / sizeof may_lack[0]; i++)
+        rows[may_lack[i] / sizeof(void *)] = rows;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (i != offsetof(struct kern_ops, weights_cast) / sizeof(void *) &&
-            i != offsetof(struct kern_ops, rollout) / sizeof(void *)) /* not of an f32 device that plays step by step */
-            assert_non_null(rows[i]);
+        assert_non_null(rows[i]);
 }
 
 TEST(cuda_says_what_to_do)
