@@ -268,6 +268,10 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
     enum status rc = store_open_reader(&reader, s->store_path, err);
 
     strbuf_init(&text, OUTPUT_MAX_BYTES);
+    if (rc == ST_VERSION) { /* an older store: opened for writing it is brought up to date */
+        error_clear(err);
+        rc = store_open_controller(&reader, s->store_path, err);
+    }
     if (rc == ST_OK)
         rc = store_study_find(reader, s->resume, &study, err);
     if (rc == ST_OK)

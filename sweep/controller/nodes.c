@@ -63,6 +63,8 @@ static enum status read_texts(struct sched_study *ss, size_t i, struct error *er
     struct trial now = {0};
 
     TRY(store_trial_find(ss->store, ss->view.study.id, (int64_t)i, &now, err));
+    now.state = ss->view.trials[i].state; /* what else the store has of it now, reload finds and counts */
+    now.attempt = ss->view.trials[i].attempt;
     return study_view_put(&ss->view, i, &now, err);
 }
 
@@ -245,6 +247,18 @@ static enum status look_at(struct scheduler *s, struct sched_study *ss, struct e
     return rc;
 }
 
+/* Of a node that is there: one that is gone keeps its lease until that expires, but no place of another. */
+static bool holds_slot(const struct lease *lease, const struct node *nodes, size_t n)
+{
+    const char *slash = strrchr(lease->client, '/'); /* NODE/DEVICE */
+
+    for (size_t k = 0; lease_is_of_node(lease) && slash != NULL && k < n; k++)
+        if (strlen(nodes[k].name) == (size_t)(slash - lease->client) &&
+            strncmp(lease->client, nodes[k].name, (size_t)(slash - lease->client)) == 0)
+            return true;
+    return false;
+}
+
 static enum status count(struct scheduler *s, struct error *err)
 {
     struct node *nodes = NULL;
@@ -258,11 +272,11 @@ static enum status count(struct scheduler *s, struct error *err)
     s->nodes.slots = 0;
     for (size_t k = 0; k < n; k++)
         s->nodes.slots += nodes[k].slots;
-    mem_free(nodes);
     for (size_t i = 0; i < s->n_studies; i++) {
         for (size_t k = 0; k < s->studies[i]->leases.n; k++)
-            busy += lease_is_of_node(&s->studies[i]->leases.v[k].lease);
+            busy += holds_slot(&s->studies[i]->leases.v[k].lease, nodes, n);
     }
+    mem_free(nodes);
     s->nodes.waiting = s->nodes.slots > busy ? s->nodes.slots - busy : 0;
     return ST_OK;
 }

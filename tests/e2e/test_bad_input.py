@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 import tap
-from tap import TINY, TINY_SWEEP, Skip, equal, fails, run, show, write
+from tap import TINY, TINY_SWEEP, Skip, equal, fails, rows, run, show, write
 
 NOBODY = 65534
 
@@ -331,6 +331,18 @@ def test_store_of_a_newer_schema(folder):
     every_reader(store, 1, ["s.db", "999"])
     fails("sweep", folder / "sweep.ini", "--store", store, "--name", "b", code=1, says="999")
     equal(store.read_bytes(), before)
+
+
+def test_store_of_an_older_schema(folder):
+    store = tiny_store(folder)
+    with sqlite3.connect(store) as db:  # what version 13 added
+        db.executescript("ALTER TABLE node DROP COLUMN meets; PRAGMA user_version = 12")
+    db.close()
+    fails("show", "a", "--store", store, code=1, says="'trawl sweep --resume'")
+    n = rows(store, "SELECT count(*) FROM trial")[0][0]
+    run("sweep", "--resume", "a", "--store", store, "--trials", n + 1)
+    equal(rows(store, "SELECT count(*) FROM trial WHERE state = 'done'"), [(n + 1,)])
+    run("check", store)
 
 
 def test_corrupt_store(folder):
