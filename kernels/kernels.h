@@ -435,7 +435,8 @@ struct kern_exchange {
 
 /* Whole iterations, each a rollout and its updates, of a training that one block of the device makes alone, so that as
  * many trainings as it has multiprocessors run side by side. Tensors as in trainer/rollout.c and update.c; statistics,
- * log and step lie in `report`, which is copied out after each iteration. */
+ * log and step lie in `report`, which is copied out after each iteration. All belong to the
+ * caller and stay until the slot is taken; pointers are of device memory unless they say otherwise. */
 #define KERN_SOLO_MAX 8 /* iterations of a call */
 #define KERN_SOLO_BYTES(report_bytes) (KERN_SOLO_MAX * ((report_bytes) + sizeof(uint64_t)) + sizeof(uint64_t))
 struct kern_solo_turn {

@@ -302,7 +302,7 @@ static uint64_t issued_max(const struct trainer *t)
     return t->solo.slot != NULL ? KERN_SOLO_MAX : ISSUED_MAX;
 }
 
-/* And so many once another one was issued. */
+/* How many may still wait after another one has been issued. */
 static uint64_t may_wait(const struct trainer *t)
 {
     if (t->direct || t->solo.launched)
