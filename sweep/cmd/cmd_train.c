@@ -31,6 +31,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define HOSTS_SAVE_S 60.0 /* between checkpoints of several hosts, where the config has none */
+
 struct train_cmd {
     const char *checkpoint, *resume, *from_policy;
     const char *trackers, *store_path, *name, *log_dir; /* --track, --store, --name, --log-dir */
@@ -57,6 +59,8 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
     struct train_cmd *t = ctx;
     double every_s = t->setup->train.checkpoint_interval_s;
 
+    if (every_s == 0 && t->n_hosts > 1) /* more machines, more that can be lost */
+        every_s = HOSTS_SAVE_S;
     if (!t->quiet)
         dashboard_report(&t->dashboard, m);
     curve_log_add(t->curves, m);
@@ -416,7 +420,8 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         {"log-dir", 0, CLI_TEXT, &t.log_dir, "DIR",
          "write every report there too: metrics.csv, metrics.jsonl, and event files for TensorBoard"},
         {"hosts", 0, CLI_INT, &t.n_hosts, "N",
-         "train on the train.devices of N hosts together; prints the `trawl join` to run on the others (1)"},
+         "train on the train.devices of N hosts together; prints the `trawl join` to run on the others, and saves each "
+         "minute, if not by train.checkpoint_interval_s (1)"},
         {"listen", 0, CLI_TEXT, &t.listen, "ADDRESS", "of this host, where the others reach it (its name)"},
         {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
         {"print-config", 0, CLI_FLAG, &t.print_config, NULL,

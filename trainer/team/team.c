@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FROM_LAST "the training continues from its last checkpoint, if it has one"
 #define LOOK_S 0.1 /* how often it is looked for a rank that hangs */
 #define STEP_MAX_S 0.5 /* of a wait that one look adds: time in which the process stood still is no wait */
 #define LET_GO_S 2.0 /* that ranks get to come back after they were let go */
@@ -153,7 +154,7 @@ static void hosts_watch(struct team *team)
     struct error why = {0};
 
     if (team->call != NULL && team->why.status == ST_OK && hosts_look(team->hosts, 0, team->call, &why) != ST_OK)
-        FAIL(&team->why, ST_DEVICE, "%s; the last checkpoint continues the training", why.text);
+        FAIL(&team->why, ST_DEVICE, "%s; " FROM_LAST, why.text);
     if (team->call != NULL && team->why.status == ST_OK && hosts_failure(team->hosts, &why) && why.status != ST_NUMERIC)
         team->why = why;
     if (team->why.status != ST_OK)
@@ -176,8 +177,8 @@ static void team_wait(struct team *team)
         if (until_s == 0.0 && waits_look(team, now_s - last_s)) {
             hang_text(team, hung, sizeof hung);
             FAIL(&team->why, ST_DEVICE,
-                 "%s for %.3g s, while the others of %zu waited (train.rank_timeout_s): a game or a device hangs; the "
-                 "last checkpoint continues it",
+                 "%s for %.3g s, while the others of %zu waited (train.rank_timeout_s): a game or a device "
+                 "hangs; " FROM_LAST,
                  hung, team->timeout_s, team->n_all);
             kern_ranks_abort(team->meeting);
         }
@@ -311,14 +312,12 @@ static enum status await_answers(struct team *team, double patience_s, struct er
     while (!hosts_have_answered(team->hosts)) {
         struct error gone = {0};
         if (hosts_look(team->hosts, LOOK_S, team->call, &gone) != ST_OK)
-            return FAIL(why, ST_DEVICE, "%s; the last checkpoint continues the training", gone.text);
+            return FAIL(why, ST_DEVICE, "%s; " FROM_LAST, gone.text);
         if (clock_mono_s() > until_s && !hosts_have_answered(team->hosts)) {
             char missing[512];
             hosts_missing_text(team->hosts, -1, missing, sizeof missing);
-            return FAIL(why, ST_DEVICE,
-                        "%s not answered for %.3g s (train.rank_timeout_s); the last checkpoint continues "
-                        "the training",
-                        missing, patience_s);
+            return FAIL(why, ST_DEVICE, "%s not answered for %.3g s (train.rank_timeout_s); " FROM_LAST, missing,
+                        patience_s);
         }
     }
     return ST_OK;
@@ -373,7 +372,7 @@ enum status ranks_call(struct trainer *t, enum rank_call which, const struct ran
     if (team == NULL || team->hosts == NULL || team->over)
         return run_for_all(t, job.fn, job.ctx, call.meets, err);
     if (hosts_call(team->hosts, &call, args->text, args->in, &gone) != ST_OK) {
-        FAIL(&why, ST_DEVICE, "%s; the last checkpoint continues the training", gone.text);
+        FAIL(&why, ST_DEVICE, "%s; " FROM_LAST, gone.text);
         return hosts_end(team, &why, err);
     }
     TRY(run_with_hosts(team, &call, run_one, &job, err));

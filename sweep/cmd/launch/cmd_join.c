@@ -43,6 +43,8 @@ static enum status find_gpus(struct join_cmd *c, int *ret_n, struct error *err)
     if (!device_gpus(c->devices, &c->session.ordinal, &c->session.n_gpus))
         return FAIL(err, ST_USAGE, "join: --devices %s; all, cpu, cuda:NUMBER or cuda:FIRST-LAST are possible",
                     c->devices);
+    if (!kern_cuda_available(reason, sizeof reason))
+        return FAIL(err, ST_DEVICE, "join: --devices %s: %s", c->devices, reason);
     *ret_n = c->session.n_gpus;
     return ST_OK;
 }

@@ -50,6 +50,7 @@ def test_what_cannot_be(folder):
     fails("join", "here", code=2, says="is no HOST:PORT/SECRET")
     fails("join", "127.0.0.1:1/" + 32 * "0", code=1, says="cannot reach 127.0.0.1, port 1")
     run("join", "127.0.0.1:1/" + 32 * "0", "--if-wanted")
+    fails("join", "127.0.0.1:1/" + 32 * "0", "--devices", "cuda:7", code=1, says="join: --devices cuda:7: ")
     fails("join", "--store", folder / "s.db", code=1, says="there is no store at")
     fails("node", "--store", folder / "s.db", "--devices", "cpu", "--hosts", 2, "--runs-per-device", 2, code=2, says="one trial at a time")
 
@@ -60,7 +61,7 @@ def test_a_host_that_is_killed_ends_the_training(folder):
     wait_for(lambda: "ranks 2 to 3 of 4" in (folder / "join.log").read_text(), other)
     kill(other.pid)
     end(lead, code=1)
-    assert re.search("host .* is gone.*; the last checkpoint continues the training", (folder / "lead.log").read_text())
+    assert re.search("host .* is gone.*; the training continues from its last checkpoint", (folder / "lead.log").read_text())
     lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", *HOSTS)
     other = background(folder, "join", "join", where, "--devices", "cpu")
     wait_for(lambda: (folder / "join.log").read_text().count("ranks 2 to 3 of 4") == 2, other)
