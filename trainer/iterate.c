@@ -166,7 +166,7 @@ void recordings_free(struct trainer *t)
 /* ---- a training by one block of the device ---- */
 
 /* Up to KERN_SOLO_MAX iterations become a job, one launch, and are looked at one by one. How they are shared out among jobs
- * changes no byte. There is one job at a time: a launch behind another one of its stream would hold up those of other
+ * changes no byte. There is one job at a time: a launch after another one of its stream would hold up those of other
  * trainings that share a queue of the driver with it. */
 
 static void solo_fill(const struct trainer *t, const struct kern_net *net, struct kern_solo *ret)
