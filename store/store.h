@@ -562,8 +562,10 @@ enum status store_metric_names(struct store *store, int64_t trial_id, char ***re
                                struct error *err) MUST_USE;
 
 /* -- SQLite files of other programs (script.c) -- */
-/* Writes a new one by a text in SQL; ST_EXISTS when there is a file. */
-enum status store_write_script(const char *path, const char *sql, struct error *err) MUST_USE;
+/* Writes a new one by a text in SQL, with n numbers as the values of its n parameters '?', in their order; ST_EXISTS
+ * when there is a file. */
+enum status store_write_script(const char *path, const char *sql, const double *numbers, size_t n,
+                               struct error *err) MUST_USE;
 /* The rows that one query finds, as an array of objects by column (numbers, texts, null); the file is not changed. The
  * caller deletes it. id: the value of ?1, where the query has one. ST_CORRUPT: no such table or column. */
 enum status store_read_rows(const char *path, const char *sql, int64_t id, cJSON **ret_rows,

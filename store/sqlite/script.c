@@ -6,14 +6,33 @@
 
 #include <unistd.h>
 
-enum status store_write_script(const char *path, const char *sql, struct error *err)
+/* An SQLite code: SQLITE_OK when all statements are carried out. */
+static int run_script(sqlite3 *db, const char *sql, const double *numbers, size_t n)
+{
+    size_t used = 0;
+    int rc = SQLITE_OK;
+
+    while (rc == SQLITE_OK && *sql != '\0') {
+        sqlite3_stmt *stmt = NULL;
+        rc = sqlite3_prepare_v2(db, sql, -1, &stmt, &sql);
+        for (int i = 1; rc == SQLITE_OK && i <= sqlite3_bind_parameter_count(stmt); i++)
+            rc = used < n ? sqlite3_bind_double(stmt, i, numbers[used++]) : SQLITE_RANGE;
+        if (rc == SQLITE_OK)
+            (void)sqlite3_step(stmt); /* its code comes from sqlite3_finalize */
+        int ended = sqlite3_finalize(stmt);
+        rc = rc == SQLITE_OK ? ended : rc;
+    }
+    return rc;
+}
+
+enum status store_write_script(const char *path, const char *sql, const double *numbers, size_t n, struct error *err)
 {
     sqlite3 *db = NULL;
     enum status rc = ST_OK;
 
     if (file_exists(path))
         return FAIL(err, ST_EXISTS, "%s is there already; name a new file, or remove it", path);
-    if (sqlite3_open(path, &db) != SQLITE_OK || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_open(path, &db) != SQLITE_OK || run_script(db, sql, numbers, n) != SQLITE_OK)
         rc = FAIL(err, ST_IO, "%s cannot be written: %s", path, sqlite3_errmsg(db));
     sqlite3_close(db);
     if (rc != ST_OK)

@@ -3,7 +3,6 @@
 
 #include "base/text/json.h"
 #include "base/mem.h"
-#include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -59,11 +58,19 @@ static void add_quoted(struct strbuf *sql, const char *text)
     strbuf_add(sql, "'");
 }
 
-static void add_f64(struct strbuf *sql, double value)
-{
-    char buf[NUM_TEXT_MAX];
+/* A storage in the making: its text, and the number of each '?' in it. SQLite reads some decimals as a double next to
+ * the nearest one, so no number passes through the text. */
+struct storage {
+    struct strbuf sql;
+    double *numbers;
+    size_t n, cap;
+};
 
-    strbuf_add(sql, num_format_f64(value, buf));
+static void add_f64(struct storage *out, double value)
+{
+    MEM_ROOM(out->numbers, out->n, out->cap);
+    out->numbers[out->n++] = value;
+    strbuf_add(&out->sql, "?");
 }
 
 static void add_time(struct strbuf *sql, int64_t ms)
@@ -192,9 +199,10 @@ static void add_constraints(struct strbuf *sql, const struct study_view *v, size
     cJSON_Delete(list);
 }
 
-static void add_trial(struct strbuf *sql, const struct study_view *v, size_t i, char *const *distributions)
+static void add_trial(struct storage *out, const struct study_view *v, size_t i, char *const *distributions)
 {
     const struct trial *t = &v->trials[i];
+    struct strbuf *sql = &out->sql;
     const struct space *space = &v->search.space;
     long long id = t->number + 1;
     char seed[32];
@@ -212,20 +220,20 @@ static void add_trial(struct strbuf *sql, const struct study_view *v, size_t i, 
             sql, "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) VALUES (%lld, ", id);
         add_quoted(sql, space->params[k].key);
         strbuf_add(sql, ", ");
-        add_f64(sql, v->x[i][k]);
+        add_f64(out, v->x[i][k]);
         strbuf_add(sql, ", ");
         add_quoted(sql, distributions[k]);
         strbuf_add(sql, ");");
     }
     if (has_values(&v->gp[i])) {
         strbuf_addf(sql, "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (%lld, 0, ", id);
-        add_f64(sql, study_view_run_score(v, i));
+        add_f64(out, study_view_run_score(v, i));
         strbuf_addf(sql, ", 'FINITE'), (%lld, 1, ", id);
-        add_f64(sql, v->search.envs.n > 0 ? v->gp[i].cost : study_view_trial_cost(v, t));
+        add_f64(out, v->search.envs.n > 0 ? v->gp[i].cost : study_view_trial_cost(v, t));
         strbuf_add(sql, ", 'FINITE')");
         if (study_view_has_third(v)) {
             strbuf_addf(sql, ", (%lld, 2, ", id);
-            add_f64(sql, study_view_third(v, i));
+            add_f64(out, study_view_third(v, i));
             strbuf_add(sql, ", 'FINITE')");
         }
         strbuf_add(sql, ";");
@@ -245,21 +253,22 @@ static void add_trial(struct strbuf *sql, const struct study_view *v, size_t i, 
 enum status optuna_write(const struct study_view *v, const char *path, struct error *err)
 {
     char *distributions[SPACE_MAX_DIM];
-    struct strbuf sql;
+    struct storage out = {0};
 
-    strbuf_init(&sql, SQL_MAX_BYTES);
-    strbuf_add(&sql, schema);
-    add_study(&sql, v);
+    strbuf_init(&out.sql, SQL_MAX_BYTES);
+    strbuf_add(&out.sql, schema);
+    add_study(&out.sql, v);
     for (size_t k = 0; k < v->search.space.dim; k++)
         distributions[k] = distribution(&v->search, k);
     for (size_t i = 0; i < v->n; i++)
-        add_trial(&sql, v, i, distributions);
+        add_trial(&out, v, i, distributions);
     for (size_t k = 0; k < v->search.space.dim; k++)
         mem_free(distributions[k]);
-    strbuf_add(&sql, "COMMIT;");
-    enum status rc = strbuf_status(&sql, "the Optuna storage", err);
+    strbuf_add(&out.sql, "COMMIT;");
+    enum status rc = strbuf_status(&out.sql, "the Optuna storage", err);
     if (rc == ST_OK)
-        rc = store_write_script(path, sql.text, err);
-    strbuf_free(&sql);
+        rc = store_write_script(path, out.sql.text, out.numbers, out.n, err);
+    strbuf_free(&out.sql);
+    mem_free(out.numbers);
     return rc;
 }

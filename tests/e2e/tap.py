@@ -240,6 +240,9 @@ def main(module):
     tests = [(name, f) for name, f in vars(module).items() if name.startswith("test_") and callable(f)]
     wanted = sys.argv[2:]
     if wanted:
+        unknown = set(wanted) - {name for name, _ in tests}
+        if unknown:
+            sys.exit("no test %s; there are: %s" % (" ".join(sorted(unknown)), " ".join(name for name, _ in tests)))
         tests = [(name, f) for name, f in tests if name in wanted]
     print("1..%d" % len(tests), flush=True)
     failed = 0

@@ -166,6 +166,20 @@ def test_optuna_storage_has_every_trial(folder):
         equal(db.execute("SELECT schema_version FROM version_info").fetchone(), (12,))
 
 
+def test_an_optuna_storage_has_the_very_numbers(folder):
+    """SQLite 3.40 reads each of these decimals as a double next to it."""
+    config, store, made = write(folder, "sweep.ini", TINY_SWEEP), folder / "s.db", folder / "optuna.db"
+    values = [(0.002072864, 0.001265409), (0.001424136, 0.006472987123367207), (0.00683863250115781, 0.002072864)]
+    table = "score,cost,train.learning_rate,train.gamma,policy.hidden_size\n" + "".join(
+        "%r,%r,0.006472987123367207,0.9,8\n" % pair for pair in values)
+    run("import", write(folder, "w.csv", table), "--study", "w", "--config", config, "--store", store)
+    run("export", "w", "--store", store, "--format", "optuna", "-o", made)
+    with sqlite3.connect(made) as db:
+        equal(list(db.execute("SELECT value FROM trial_values ORDER BY trial_id, objective")), [(x,) for pair in values for x in pair])
+        equal(list(db.execute("SELECT param_value FROM trial_params WHERE param_name = 'train.learning_rate'")),
+              [(0.006472987123367207,)] * 3)
+
+
 def test_optuna_itself_sees_the_same_front(folder):
     servers = os.environ.get("TRAWL_SERVERS")
     python = os.environ.get("TRAWL_OPTUNA") or (servers and str(pathlib.Path(servers, "bin", "python")))
