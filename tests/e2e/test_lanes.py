@@ -220,9 +220,9 @@ def test_checkpoints_by_time(folder):
     path, long = folder / "long.ckpt", config(seed=4, steps=512 * 1000)
     w = opened("cpu", 2)
     try:
-        w.run(1, long, checkpoint_path=str(path), checkpoint_every_s=0.05)
         w.run(2, config(seed=2, steps=512), checkpoint_path=str(folder / "short.ckpt"), checkpoint_every_s=60)
-        equal(w.result(2)["state"], "done")
+        equal(w.result(2)["state"], "done")  # first: the checkpoints of the long one are waited for as they come
+        w.run(1, long, checkpoint_path=str(path), checkpoint_every_s=0.05)
         for _ in range(2):
             w.wait(lambda m: m["type"] == "checkpoint" and m["trial"] == 1)
         w.process.send_signal(signal.SIGKILL)
