@@ -28,7 +28,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import measure  # noqa: E402
-from fronts_space import GAMES, sections, steps_of  # noqa: E402
+from fronts_space import GAMES, metric_of, sections, steps_of  # noqa: E402
 
 FRESH_SEED = 1_000_000_007
 SWEEP_SHARE = 0.5  # of a game's time
@@ -79,7 +79,8 @@ def chosen(members, published, n, room_s):
 
 def member(trial, factor):
     reached = trial["score"] if trial["seeds_mean"] is None else trial["seeds_mean"]
-    return Member(trial["cost_s"] + START_S, trial["number"], reached * factor, trial["cost_s"] + trial["eval_s"] + START_S + END_S)
+    whole_s = trial["cost_s"] + (trial["eval_s"] or 0) + START_S + END_S  # no eval_s: no episode of the evaluation ended
+    return Member(trial["cost_s"] + START_S, trial["number"], reached * factor, whole_s)
 
 
 class Bench:
@@ -160,9 +161,10 @@ class Device:
                     continue
                 begin = time.monotonic()
                 run = json.loads(self.trawl("train", self.config(game, pick), "--json", "-q", "--train.seed", str(seed), timeout=self.bench.left_s()))
+                scored = run["train"] if metric_of(game).startswith("train/") else run
                 self.bench.record({"game": game, "trial": pick.number, "seed": seed, "seconds": time.monotonic() - begin - run["eval_s"],
-                                   "training_s": run["cost_s"], "start_s": run["start_s"], "perf": run["perf"], "score": run["score"],
-                                   "steps": run["env_steps"], "episodes": run["episodes"], "unfinished": run["unfinished"],
+                                   "training_s": run["cost_s"], "start_s": run["start_s"], "perf": scored["perf"], "score": scored["score"],
+                                   "steps": run["env_steps"], "episodes": scored["episodes"], "unfinished": run["unfinished"],
                                    "expected": pick.level, "trials": len(trials), "device": run["device"]})
 
     def config(self, game, pick):
@@ -211,7 +213,7 @@ def medians(runs):
 def beside(published, rows):
     """Levels of the published front, how many of them ours reaches, and how many sooner."""
     game = rows[0]["game"]
-    key, factor = GAMES[game].get("ours", "perf"), GAMES[game].get("factor", 1)
+    key, factor = metric_of(game).rpartition("/")[2], GAMES[game].get("factor", 1)
     found = {"game": game, "configs": len(rows), "levels": len(published)}
     for name, clock in (("ahead", "seconds"), ("ahead_in_training", "training_s")):
         soonest = [(s, min((r[clock] for r in rows if round(r[key] * factor, 4) >= level), default=None)) for s, level in published]

@@ -3,7 +3,8 @@
 A row of GAMES: weight of its time, steps (where a search starts, least and most), the options at the start (of those that are not named START's), and
   only     what is searched beside the steps (all of AROUND), in ranges that AROUND makes of the start, or in those of `search`
   library  the game is LIBRARIES/NAME.so, PufferLib's own; else it is the built-in one
-  column   of the published table that ours is compared by (perf), `ours` the number of ours for it, times `factor`
+  column   of the published table that ours is compared by (perf, score), times `factor`
+  training compared by the mean of the training episodes that ended in the last tenth of the steps, not by an evaluation
   rules    what differs from PufferLib's game; none: nothing that changes a score
 """
 
@@ -46,7 +47,7 @@ GAMES = {
                   "train.beta1": 0.98, "train.gamma": 0.9718, "train.gae_lambda": 0.889, "train.clip_coef": 0.08, "train.vf_coef": 1.2, "train.ent_coef": 0.002,
                   "train.replay_ratio": 2.5},
         "search": {"policy.num_layers": "linear 3 6", "train.replay_ratio": "log 1.2 3.5"},
-        "column": "score", "ours": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
+        "column": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
     "maze": {
         "weight": 1.7, "steps": "80M 1M 180M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.gamma"],
         "start": {"env.max_size": 47, "policy.num_layers": 3, "train.total_agents": 8192, "train.horizon": 128, "train.minibatch_size": 16384,
@@ -85,16 +86,26 @@ GAMES = {
         "start": {"policy.hidden_size": 128, "policy.num_layers": 1, "train.learning_rate": 0.01, "train.beta1": 0.95, "train.gamma": 0.99, "train.gae_lambda": 0.75,
                   "train.clip_coef": 0.1, "train.ent_coef": 0.005},
         "search": {"env.drop_reward": "log 0.001 0.05"},
-        "column": "score", "ours": "score", "rules": "compared by points; gravity, garbage and rewards are our own"},
+        "column": "score", "rules": "compared by points; gravity, garbage and rewards are our own"},
     "enduro": {
-        "weight": 1.7, "library": True, "steps": "35M 1M 70M", "eval_episodes": 256,
-        "start": {"policy.num_layers": 1, "train.total_agents": 512, "train.minibatch_size": 16384, "train.replay_ratio": 1.3,
-                  "train.learning_rate": 0.0136, "train.beta1": 0.84, "train.gae_lambda": 0.908, "train.clip_coef": 0.6, "train.vf_coef": 1, "train.vf_clip_coef": 1.75}},
+        "weight": 1.7, "library": True, "steps": "10M 1M 40M", "training": True,
+        "only": ["train.total_agents", "train.minibatch_size", "train.learning_rate", "train.replay_ratio"],
+        "start": {"policy.num_layers": 1, "train.total_agents": 64, "train.minibatch_size": 2048, "train.replay_ratio": 1, "train.reward_clip": 1,
+                  "train.learning_rate": 0.0136, "train.beta1": 0.84, "train.gae_lambda": 0.908, "train.clip_coef": 0.6, "train.vf_coef": 1, "train.vf_clip_coef": 1.75,
+                  "train.eval_episodes": 1, "train.eval_max_steps": 64},
+        "search": {"train.total_agents": "pow2 32 256", "train.minibatch_size": "pow2 1024 8192"},
+        "rules": "perf is a tenth for each day (13,920 steps) that a game has won since it was made, logged as a day ends, so it is that of the games that "
+                 "were trained on and grows with the steps of each: few agents; PufferLib's own number goes on for half as many steps after training"},
     "pacman": {
         "weight": 0.8, "library": True, "steps": "15M 300k 80M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.minibatch_size": 16384, "train.replay_ratio": 1.2, "train.gamma": 0.99, "train.clip_coef": 0.15,
                   "train.vf_coef": 0.5, "train.vf_clip_coef": 3.6, "train.ent_coef": 0.03}},
 }
+
+
+def metric_of(game):
+    row = GAMES[game]
+    return ("train/" if row.get("training") else "") + row.get("column", "perf")
 
 
 def steps_of(game, shorter):
@@ -119,8 +130,8 @@ def sections(game, name, eval_episodes, device, shorter=1):
     """An ini text: a sweep of the game, which the program knows by this name."""
     row = GAMES[game]
     start, low, high = steps_of(game, shorter)
-    options = {"env.name": name, **START, **row["start"], "train.total_timesteps": start, "train.eval_episodes": row.get("eval_episodes", eval_episodes),
-               "train.device": device, "sweep.method": "pareto", "sweep.n_init": min(len(row.get("only", AROUND)) + 2, 10), "sweep.metric": row.get("ours", "perf")}
+    options = {"env.name": name, **START, "train.eval_episodes": eval_episodes, **row["start"], "train.total_timesteps": start, "train.device": device,
+               "sweep.method": "pareto", "sweep.n_init": min(len(row.get("only", AROUND)) + 2, 10), "sweep.metric": metric_of(game)}
     searched = {key: around(key, options[key]) for key in row.get("only", AROUND)} | {"train.total_timesteps": ("log", low, high)}
     searched |= {key: text.split() for key, text in row.get("search", {}).items()}
     lines = []

@@ -354,6 +354,24 @@ static enum status default_metric(struct setup *setup, struct error *err)
     return config_resolve(setup->config, err);
 }
 
+/* PufferLib's metrics are numbers of the game, named without "env/". */
+static enum status own_metric(struct setup *setup, struct error *err)
+{
+    size_t at = dialect_find(setup->config, "sweep.metric");
+    const char *metric = dialect_get(setup->config, "sweep.metric");
+    char own[OPT_STR_MAX];
+
+    if (setup->dialect.version == DIALECT_NONE || metric == NULL || find_metric(metric) != NULL)
+        return ST_OK;
+    snprintf(own, sizeof own, "env/%s", metric);
+    for (size_t i = 0; i < setup->env->n_numbers; i++)
+        if (strcmp(setup->env->number_names[i], own) == 0) {
+            dialect_note(&setup->dialect.changed, "sweep.metric = %s is read as %s", metric, own);
+            return config_edit(setup->config, at, NULL, own, err);
+        }
+    return ST_OK;
+}
+
 static enum status derive(const struct setup *base, const char *env, const struct setup_override *overrides, size_t n,
                           const char *origin, struct setup **ret_setup, struct error *err);
 
@@ -436,6 +454,7 @@ static enum status finish(struct setup *setup, struct error *err)
     /* PufferLib's options of a game are read as ours of the built-in one; a library has its own */
     TRY(dialect_translate(&setup->dialect, setup->config,
                           env_find(setup->env->name) == setup->env ? setup->env->name : "", err));
+    TRY(own_metric(setup, err));
     TRY(config_resolve(setup->config, err));
     if (setup->searches)
         TRY(take_fixed(setup, err));

@@ -553,7 +553,7 @@ def test_a_game_of_pufferlibs_form(folder):
     os.makedirs(game)
     os.makedirs(folder / "tree" / "config")
     write(folder / "tree" / "config", "pairs.ini", "[base]\nenv_name = pairs\n[vec]\ntotal_agents = 64\n[env]\nlength = 5\nfair = True\n"
-          "unread = 3\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n")
+          "unread = 3\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n[sweep]\nmetric = late_deaths\n")
     write(game, "pairs.h", """
 #include <stdlib.h>
 #include "raylib.h"
@@ -606,8 +606,8 @@ void my_log(Log *log, Dict *out)
     assert "FAULT" not in out and "2 agents" in out, out
     options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
     equal(options, {"length": "5", "fair": "true", "unread": "3"})
-    text, _ = run("train", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
-    for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3"):
+    text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
+    for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3", "metric = env/late_deaths"):
         assert "\n%s\n" % line in text, (line, text)
     result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", cwd=folder)[0])
     assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
