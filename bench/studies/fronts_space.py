@@ -11,7 +11,7 @@ A row of GAMES: weight of its time, steps (where a search starts, least and most
 START = {"policy.core": "mingru", "policy.hidden_size": 64, "policy.num_layers": 2, "train.optimizer": "muon", "train.total_agents": 4096, "train.horizon": 64,
          "train.minibatch_size": 32768, "train.replay_ratio": 1, "train.learning_rate": 0.015, "train.beta1": 0.9, "train.gamma": 0.98,
          "train.gae_lambda": 0.95, "train.ent_coef": 0.003, "train.clip_coef": 0.3, "train.vf_coef": 2.5, "train.vf_clip_coef": 1.5,
-         "train.max_grad_norm": 1.0}
+         "train.max_grad_norm": 1.0, "train.reward_clip": 1}
 # distribution, and by what the start is divided and multiplied (logit: one less it), within what is allowed
 AROUND = {"policy.hidden_size": ("pow2", 2, 2), "policy.num_layers": ("linear", 2, 1.5), "train.total_agents": ("pow2", 4, 2), "train.horizon": ("pow2", 2, 2),
           "train.minibatch_size": ("pow2", 4, 2), "train.replay_ratio": ("log", 2.5, 2), "train.learning_rate": ("log", 4, 3), "train.beta1": ("logit", 2.5, 2.5),
@@ -21,7 +21,7 @@ AROUND = {"policy.hidden_size": ("pow2", 2, 2), "policy.num_layers": ("linear", 
 GAMES = {
     "breakout": {
         "weight": 1.7, "steps": "100M 700k 500M", "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
-        "start": {"env.frameskip": 4, "train.reward_clip": 1, "train.total_agents": 2048, "train.replay_ratio": 0.87, "train.learning_rate": 0.0388,
+        "start": {"env.frameskip": 4, "train.total_agents": 2048, "train.replay_ratio": 0.87, "train.learning_rate": 0.0388,
                   "train.beta1": 0.7, "train.gamma": 0.973, "train.gae_lambda": 0.969, "train.clip_coef": 0.56, "train.ent_coef": 0.015,
                   "train.vf_coef": 4, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5, "train.rho_clip": 1.5, "train.c_clip": 1.5}},
     "slimevolley": {
@@ -42,17 +42,20 @@ GAMES = {
                   "train.learning_rate": 0.00975, "train.beta1": 0.914, "train.gamma": 0.981, "train.gae_lambda": 0.884, "train.clip_coef": 0.1,
                   "train.vf_coef": 4.4, "train.vf_clip_coef": 3.4, "train.ent_coef": 1e-4, "train.max_grad_norm": 0.7}},
     "freeway": {
-        "weight": 2.8, "steps": "150M 8M 350M", "only": ["policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
-        "start": {"policy.num_layers": 5, "train.total_agents": 4096, "train.horizon": 128, "train.minibatch_size": 65536, "train.learning_rate": 0.002,
-                  "train.beta1": 0.98, "train.gamma": 0.9718, "train.gae_lambda": 0.889, "train.clip_coef": 0.08, "train.vf_coef": 1.2, "train.ent_coef": 0.002,
-                  "train.replay_ratio": 2.5},
-        "search": {"policy.num_layers": "linear 3 6", "train.replay_ratio": "log 1.2 3.5"},
+        "weight": 2.8, "steps": "150M 8M 400M",
+        "only": ["policy.hidden_size", "policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
+        "start": {"policy.hidden_size": 128, "policy.num_layers": 5, "train.total_agents": 8192, "train.learning_rate": 0.0036, "train.beta1": 0.974,
+                  "train.beta2": 0.9994, "train.gamma": 0.9887, "train.gae_lambda": 0.759, "train.clip_coef": 0.168, "train.vf_coef": 3.5,
+                  "train.vf_clip_coef": 0.18, "train.max_grad_norm": 5, "train.ent_coef": 0.00024, "train.replay_ratio": 2.08, "train.rho_clip": 2.37,
+                  "train.c_clip": 1.29, "train.prio_alpha": 0.74, "train.prio_beta0": 0.65},
+        "search": {"policy.hidden_size": "pow2 64 128", "policy.num_layers": "linear 3 7", "train.replay_ratio": "log 1 3.5"},
         "column": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
     "maze": {
-        "weight": 1.7, "steps": "80M 1M 180M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.gamma"],
-        "start": {"env.max_size": 47, "policy.num_layers": 3, "train.total_agents": 8192, "train.horizon": 128, "train.minibatch_size": 16384,
-                  "train.learning_rate": 0.0035, "train.beta1": 0.84, "train.gamma": 0.9743, "train.gae_lambda": 0.96, "train.replay_ratio": 2,
-                  "train.clip_coef": 0.45, "train.vf_coef": 4.5, "train.ent_coef": 0.0014},
+        "weight": 1.7, "steps": "60M 1M 200M",
+        "only": ["policy.hidden_size", "train.total_agents", "train.learning_rate", "train.replay_ratio", "train.gamma", "train.ent_coef"],
+        "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.horizon": 128, "train.minibatch_size": 16384,
+                  "train.learning_rate": 0.0035, "train.beta1": 0.95, "train.gamma": 0.9936, "train.gae_lambda": 0.942, "train.replay_ratio": 2,
+                  "train.clip_coef": 0.2, "train.vf_coef": 3, "train.vf_clip_coef": 3.5, "train.ent_coef": 0.0003},
         "rules": "each maze is new, PufferLib's are 8192; a choice is a direction, PufferLib's turns the agent"},
     "g2048": {
         "weight": 1.4, "steps": "100M 4M 400M", "only": ["policy.hidden_size", "policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.ent_coef"],
@@ -82,15 +85,16 @@ GAMES = {
                   "train.vf_coef": 1.4, "train.vf_clip_coef": 0},
         "rules": "episodes of 500 steps, PufferLib's of 200: perf is the share of either"},
     "tetris": {
-        "weight": 0.8, "steps": "60M 1M 500M",
-        "start": {"policy.hidden_size": 128, "policy.num_layers": 1, "train.learning_rate": 0.01, "train.beta1": 0.95, "train.gamma": 0.99, "train.gae_lambda": 0.75,
-                  "train.clip_coef": 0.1, "train.ent_coef": 0.005},
-        "search": {"env.drop_reward": "log 0.001 0.05"},
-        "column": "score", "rules": "compared by points; gravity, garbage and rewards are our own"},
+        "weight": 0.8, "steps": "60M 1M 500M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.clip_coef", "train.ent_coef"],
+        "start": {"policy.hidden_size": 256, "policy.num_layers": 1, "train.learning_rate": 0.006, "train.beta1": 0.97, "train.gamma": 0.9928,
+                  "train.gae_lambda": 0.703, "train.clip_coef": 0.05, "train.vf_clip_coef": 1.6, "train.max_grad_norm": 3, "train.ent_coef": 0.01,
+                  "train.replay_ratio": 2},
+        "search": {"policy.hidden_size": "pow2 128 256"},
+        "column": "score", "rules": "compared by points; pieces turn beside what is in their way, the field is empty at first, turning is not rewarded"},
     "enduro": {
         "weight": 1.7, "library": True, "steps": "10M 1M 40M", "training": True,
         "only": ["train.total_agents", "train.minibatch_size", "train.learning_rate", "train.replay_ratio"],
-        "start": {"policy.num_layers": 1, "train.total_agents": 64, "train.minibatch_size": 2048, "train.replay_ratio": 1, "train.reward_clip": 1,
+        "start": {"policy.num_layers": 1, "train.total_agents": 64, "train.minibatch_size": 2048, "train.replay_ratio": 1,
                   "train.learning_rate": 0.0136, "train.beta1": 0.84, "train.gae_lambda": 0.908, "train.clip_coef": 0.6, "train.vf_coef": 1, "train.vf_clip_coef": 1.75,
                   "train.eval_episodes": 1, "train.eval_max_steps": 64},
         "search": {"train.total_agents": "pow2 32 256", "train.minibatch_size": "pow2 1024 8192"},
