@@ -14,6 +14,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import tap
+
 START_S = 180  # the first start of mlflow makes its tables; machines of continuous integration are slow
 # Nobody is told of these runs, and nobody's settings get in.
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1", "GIT_PYTHON_REFRESH": "quiet", "WANDB_SILENT": "true",
@@ -41,10 +43,10 @@ def clean_env(home, **more):
     return {**env, **QUIET, "HOME": str(home), **{k: str(v) for k, v in more.items()}}
 
 
-def client(script, folder, timeout=120, **env):
+def client(script, folder, **env):
     """Runs a script of this folder with the official packages; returns its stdout."""
     path = pathlib.Path(__file__).with_name(script)
-    done = subprocess.run([program("python"), path], env=clean_env(folder, **env), cwd=folder, timeout=timeout,
+    done = subprocess.run([program("python"), path], env=clean_env(folder, **env), cwd=folder, timeout=tap.PATIENCE_S,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, "%s ended with %d\n%s\n%s" % (script, done.returncode, done.stdout, done.stderr[-4000:])
     return done.stdout
@@ -115,7 +117,7 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json", **(headers or {})},
                                          method=method)
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=tap.PATIENCE_S) as reply:
             return json.loads(reply.read())
 
 

@@ -133,13 +133,13 @@ def test_a_sweep_while_servers_are_killed(folder):
         more = [tap.TRAWL, "sweep", "--resume", "first", "--track", "mlflow,trackio,webhook", "--store", str(store),
                 "--trials"]
         # Before: some trials, both servers up. Then the same study goes on while they come and go.
-        subprocess.run(start + ["4"], env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+        subprocess.run(start + ["4"], env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=tap.PATIENCE_S)
         waiting.read()
         counts = some_counts(waiting, mlflow, trackio)
         for _ in range(10):  # a slow machine needs longer than the sweep waits at its end
             if min(counts) > 0:
                 break
-            subprocess.run([tap.TRAWL, "sync", "--store", str(store), "--timeout", "5s"], env=env, timeout=120,
+            subprocess.run([tap.TRAWL, "sync", "--store", str(store), "--timeout", "5s"], env=env, timeout=tap.PATIENCE_S,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             counts = some_counts(waiting, mlflow, trackio)
         assert min(counts) > 0, counts
@@ -148,13 +148,13 @@ def test_a_sweep_while_servers_are_killed(folder):
             time.sleep(0.4)
             mlflow.kill()
             trackio.kill()
-            equal(process.wait(120), 0)  # training does not mind
+            equal(process.wait(tap.PATIENCE_S), 0)  # training does not mind
             trackio.start()
             mlflow.start()
             waiting.read()
             some_counts(waiting, mlflow, trackio)
         subprocess.run(more + [str(TRIALS)], env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       timeout=120)
+                       timeout=tap.PATIENCE_S)
         waiting.read()
         run("sync", "first", "--store", store, "--forget", "webhook", env=env, timeout=300)
         counts = read_back(waiting, mlflow, trackio)

@@ -37,7 +37,7 @@ def sweep(folder, config, store, fault, name="a", trials=N_TRIALS):
     count.unlink(missing_ok=True)
     where = ["--resume", name] if has_study(store, name) else [str(config), "--name", name]
     done = subprocess.run([tap.TRAWL, "sweep", *where, "--store", str(store), "--trials", str(trials), "-q"],
-                          capture_output=True, text=True, timeout=120,
+                          capture_output=True, text=True, timeout=tap.PATIENCE_S,
                           env={**os.environ, "LD_PRELOAD": shim(), "FAULTY": fault, "FAULTY_COUNT": str(count)})
     return done.returncode, done.stderr, count.read_text() if count.exists() else ""
 
