@@ -170,7 +170,6 @@ enum status follow_study(const char *store_path, const char *name, bool quiet, s
     struct follow f = {.store_path = store_path, .name = name, .quiet = quiet, .served_s = clock_mono_s()};
     enum status rc;
 
-    signals_catch();
     rc = store_open_reader(&f.store, store_path, err);
     f.tty = !quiet && rc == ST_OK && term_begin();
     if (rc == ST_OK)

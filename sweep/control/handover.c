@@ -13,6 +13,7 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
+#include "sweep/signals.h"
 
 #include <stdio.h>
 
@@ -132,6 +133,7 @@ enum status handover_run(struct sweep_cmd *s, struct error *err)
                     "sweep: a daemon holds %s and chooses the devices; leave --devices and "
                     "--runs-per-device out",
                     s->store_path);
+    signals_catch(); /* first: from the request on the daemon runs the study, and a signal only ends watching */
     TRY(s->resume != NULL ? resume_by_daemon(s, err) : submit(s, err));
     if (!s->quiet)
         fprintf(stderr, "a daemon holds %s and runs the study %s; Ctrl-C only ends watching\n", s->store_path,

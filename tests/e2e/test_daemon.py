@@ -45,7 +45,6 @@ def test_a_study_is_handed_over_and_watched(folder):
     assert not pathlib.Path(str(store) + ".sock").exists()
 
 
-
 def test_ranges_become_wider_while_a_daemon_serves(folder):
     store, daemon = begin(folder)
     config = write(folder, "s.ini", TINY_SWEEP)
@@ -62,6 +61,7 @@ def test_ranges_become_wider_while_a_daemon_serves(folder):
     fails("sweep", "--resume", "a", "--store", store, "--trials", 90, "--sweep.train.learning_rate.max", 1, code=2, says="become only wider")
     end(daemon, signal.SIGTERM)
 
+
 def test_watching_ends_the_study_goes_on(folder):
     store, daemon = begin(folder)
     watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 100000)
@@ -75,6 +75,18 @@ def test_watching_ends_the_study_goes_on(folder):
     n = len(trials_now(store, "a"))
     run("continue", "a", "--store", store)
     wait_for(lambda: len(trials_now(store, "a")) > n, daemon)
+    end(daemon, signal.SIGTERM)
+
+
+def test_a_signal_while_a_study_is_handed_over_only_ends_watching(folder):
+    store, daemon = begin(folder)
+    config = write(folder, "s.ini", LONG)
+    for k in range(8):
+        watcher = start("sweep", config, "--store", store, "--name", "s%d" % k, "--trials", 100000, "-q")
+        while not rows(store, "SELECT 1 FROM study WHERE name = ?", "s%d" % k):  # without a pause: the daemon's answer is on its way
+            equal(watcher.poll(), None)
+        end(watcher, signal.SIGINT, 130)
+        run("stop", "s%d" % k, "--store", store)
     end(daemon, signal.SIGTERM)
 
 

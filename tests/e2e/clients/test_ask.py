@@ -364,10 +364,12 @@ def test_the_python_client(folder):
         for trial in study.trials():
             if n == 3:  # the port stays
                 end(s.process, signal.SIGKILL, -9)
-                threading.Timer(0.5, lambda: setattr(s, "process", Server(store, port=s.port).process)).start()
+                begins = threading.Timer(0.5, lambda: setattr(s, "process", Server(store, port=s.port).process))
+                begins.start()
             assert not trial.report(1, perf=0.1)
             assert trial.tell(trial.params["train.gamma"], cost=1.0)["counted"]
             n += 1
+        begins.join()
         equal(n, 11)
         t = show(store, "a")["trials"]
         equal([x["state"] for x in t], ["done"] * 12)
