@@ -72,7 +72,8 @@ static enum status receive_line(int fd, struct strbuf *line, struct error *err)
         if (got < 0 && errno == EINTR && !signals_stop())
             continue;
         if (got < 0 && errno == EINTR)
-            return FAIL(err, ST_INTERRUPTED, "interrupted while waiting for the controller, which may still carry it out");
+            return FAIL(err, ST_INTERRUPTED,
+                        "interrupted while waiting for the controller, which may still carry it out");
         if (got < 0)
             return FAIL(err, ST_IO, "the controller gives no answer: %s",
                         errno == EAGAIN ? "it is silent" : strerror(errno));
