@@ -126,21 +126,24 @@ static struct train_result run(struct setup *s, struct watch *w)
     return result;
 }
 
-/* As Ctrl-Z and `fg` do, for a second. */
+/* As Ctrl-Z and `fg` do, for a second; again if `fg` came before. */
 static bool stop_and_continue(void *ctx)
 {
     int *n_asked = ctx;
-    pid_t child;
+    pid_t parent = getpid(), child;
 
     if (++*n_asked != 8)
         return false;
     child = fork();
     if (child == 0) {
-        usleep(1000000);
-        kill(getppid(), SIGCONT);
+        while (getppid() == parent) {
+            usleep(1000000);
+            kill(parent, SIGCONT);
+        }
         _exit(0);
     }
     raise(SIGSTOP);
+    kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     return false;
 }

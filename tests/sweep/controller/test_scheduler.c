@@ -226,11 +226,11 @@ TEST_WITH(each_trial_runs_once, set_up, tear_down)
 
     for (int i = 0; i < 4; i++)
         add_device(p, "ok", 1);
-    create_study(p, "a", "sobol", 40, 1);
+    create_study(p, "a", "sobol", 200, 1); /* 4 s of one worker, for the others to begin */
     const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    (void)all_done_but(p, ss, -1, 40);
-    for (size_t i = 0; i < 40; i++) {
+    (void)all_done_but(p, ss, -1, 200);
+    for (size_t i = 0; i < 200; i++) {
         const struct trial *t = &p->stored[i];
         assert_int_equal(t->attempt, 1);
         assert_int_equal(t->deaths, 0);
