@@ -164,6 +164,12 @@ def children(pid):
         return []
 
 
+def has_signal(pid, number, *lists):
+    """Is the signal in one of these lists of the process: SigPnd, ShdPnd (pending), SigCgt (caught)?"""
+    lines = pathlib.Path("/proc/%d/status" % pid).read_text().splitlines()
+    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines if line.split(":")[0] in lists)
+
+
 def is_gone(pid):
     """Has the process ended? A zombie has."""
     try:

@@ -119,8 +119,8 @@ def test_an_expensive_trial_without_prospects_ends_early(folder):
     script = r"""
 while [ $# -gt 1 ]; do case $1 in --x) x=$2 ;; esac; shift 2; done
 sleep $(awk -v x=$x 'BEGIN { print 0.05 + 0.2 * x }')
-echo "TRAWL score=$x"
-[ "$TRAWL_TRIAL" -lt 9 ] || for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.4; echo "TRAWL score=$x"; done
+echo "TRAWL score=$x step=0"
+[ "$TRAWL_TRIAL" -lt 9 ] || for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.4; echo "TRAWL score=$x step=$i"; done
 """
     config = "[sweep]\ncommand = sh train.sh {argv}\nmethod = pareto\ntrials = 11\ndevices = cpu\nruns_per_device = 1\nconfirm = 0\n[sweep.x]\n" \
              "type = float\ndistribution = uniform\nmin = 0\nmax = 1\n"
@@ -137,7 +137,7 @@ echo "TRAWL score=$x"
     equal({t["state"] for t in trials[:9]}, {"done"})
     assert stopped and all("stopped early" in t["reason"] and t["score"] == t["params"]["param.x"] for t in stopped), trials
     best = max(t["score"] for t in trials if t["state"] == "done")
-    assert all(t["score"] <= best and t["cost_s"] < 4 for t in stopped), stopped
+    assert all(t["score"] <= best and t["env_steps"] < 10 for t in stopped), stopped
     assert " proposals " in run("show", "own", "--store", store)[0].split("predictions: ")[1]
 
 
@@ -233,22 +233,20 @@ printf '{"score": 0.5, "step": 7, "cost": 3}' >>"$TRAWL_METRICS" """
     equal((trial["state"], trial["score"], trial["env_steps"], trial["cost_s"]), ("done", 0.5, 7, 3))
 
 
-def test_a_file_of_metrics_that_is_emptied(folder):
-    """It may be written again each time, as long as there is time to read it."""
-    script = """echo '{"score": 0.25, "step": 5000}' >"$TRAWL_METRICS"
-sleep 1
-echo '{"score": 0.5}' >"$TRAWL_METRICS" """
-    trial = sweep(folder, script)[0]
-    equal((trial["score"], trial["env_steps"]), (0.5, 5000))
-
-
-def test_a_file_of_metrics_that_is_replaced(folder):
-    """As a program does that writes a new file and renames it; the line without an end was part of the old one."""
-    script = """printf '{"score": 0.25, "step": 5000}\n{"score' >"$TRAWL_METRICS"
-sleep 1
-echo '{"score": 0.5}' >new; mv new "$TRAWL_METRICS" """
-    trial = sweep(folder, script)[0]
-    equal((trial["score"], trial["env_steps"]), (0.5, 5000))
+def test_a_file_of_metrics_that_is_written_again(folder):
+    """Emptied, or renamed to by a new file, after it was read; the line without an end was part of the old one."""
+    for second in (""">"$TRAWL_METRICS" """, ">new; mv new $TRAWL_METRICS"):
+        again(folder)
+        script = """printf '{"score": 0.25, "step": 5000}\n{"score' >"$TRAWL_METRICS"
+while [ ! -e go ]; do sleep 0.05; done
+echo '{"score": 0.5}' """ + second
+        process = start("sweep", study(folder, script), "--store", folder / "own.db", "--name", "own", "-q")
+        wait_for(lambda: tap.rows(folder / "own.db", "SELECT 1 FROM metric WHERE env_steps = 5000"), process)
+        write(folder, "go", "")
+        end(process)
+        (folder / "go").unlink()
+        trial, = show(folder / "own.db", "own")["trials"]
+        equal((trial["score"], trial["env_steps"]), (0.5, 5000))
 
 
 def test_crash(folder):
@@ -374,13 +372,13 @@ setsid sh -c 'trap "" TERM; echo $$ >far.pid; while :; do sleep 0.1; done' &
 echo $$ >near.pid
 while :; do sleep 0.1; done
 """
-    one_failed(folder, script, "longer than 1 s", "killed", more="trial_time = 1s\ngrace_s = 0.2")
+    one_failed(folder, script, "longer than 3 s", "killed", more="trial_time = 3s\ngrace_s = 0.2")
     assert is_gone(running(folder / "near.pid")) and is_gone(running(folder / "far.pid"))
 
 
 def test_ends_when_asked(folder):
     script = "trap 'echo bye; exit 0' TERM\necho 'TRAWL score=1'\nwhile :; do sleep 0.05; done\n"
-    one_failed(folder, script, "longer than", "ended", more="trial_time = 1s")
+    one_failed(folder, script, "longer than", "ended", more="trial_time = 3s")
     assert log_of(folder).endswith(b"bye\n"), log_of(folder)
 
 
