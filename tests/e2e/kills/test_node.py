@@ -53,26 +53,34 @@ def submit(folder, text, trials):
     return store, process
 
 
-def is_idle(pid, looks=10):
-    """Has no thread of the process run, or waited for a processor or a disk, for half a second (10 looks), but for a sign of life?"""
-    def threads():
-        texts = []
-        for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat"):
-            with contextlib.suppress(OSError):  # it has just ended
-                texts.append(path.read_text().rsplit(")", 1)[1].split())
-        return any(text[0] in "RD" for text in texts), sum(int(text[11]) + int(text[12]) for text in texts)
-    before, waited = threads()[1], 0
-    for _ in range(looks):
+def threads(pid):
+    """The words after the name in /proc/PID/task/*/stat: the first one is the state."""
+    texts = []
+    for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            texts.append(path.read_text().rsplit(")", 1)[1].split())
+    return texts
+
+
+def ticks(pid):
+    """The time of the processor that it has used, in 1/100 s."""
+    return sum(int(text[11]) + int(text[12]) for text in threads(pid))
+
+
+def is_idle(pid):
+    """Has no thread of the process run, or waited for a processor or a disk, for half a second, but for a sign of life?"""
+    before, waited = ticks(pid), 0
+    for _ in range(10):
         time.sleep(0.05)
-        waited += threads()[0]
-    return waited <= 1 and threads()[1] <= before + 1
+        waited += any(text[0] in "RD" for text in threads(pid))
+    return waited <= 1 and ticks(pid) <= before + 1
 
 
 def cut_off(process, store):
     """Stops a node while it holds no lock of the store: what a machine leaves that lost its network."""
     while True:
         os.kill(process.pid, signal.SIGSTOP)
-        wait_for(lambda: all(p.read_text().rsplit(")", 1)[1].split()[0] == "T" for p in pathlib.Path("/proc/%d/task" % process.pid).glob("*/stat")))
+        wait_for(lambda: all(text[0] == "T" for text in threads(process.pid)))
         try:
             with contextlib.closing(sqlite3.connect(store, timeout=5, isolation_level=None)) as db:
                 db.execute("BEGIN IMMEDIATE")
@@ -141,13 +149,15 @@ def test_kills_lose_and_double_nothing(folder):
 
 
 def test_a_stolen_attempt_is_kept_as_late(folder):
-    store, _ = submit(folder, PARETO.replace("max = 262144", "max = 1200000").replace("min = 2048", "min = 1M"), 2)
+    store, _ = submit(folder, PARETO.replace("max = 262144", "max = 1200000").replace("min = 2048", "min = 1M").replace(
+        "checkpoint_interval_s = 0.2", "checkpoint_interval_s = 0"), 2)  # with a message for each the worker would wait for the node to read them
     first = node(folder, store, "first")
     wait_for(lambda: "starts" in (folder / "first.log").read_text())
     worker, = children(first.pid)
-    wait_for(lambda: not is_idle(worker, 2))  # "starts" is logged before the worker gets its trial
+    before = ticks(worker)
+    wait_for(lambda: ticks(worker) > before + 10)  # "starts" is logged before the worker gets its trial
     cut_off(first, store)  # its worker trains on
-    taken = rows(store, "SELECT trial_id, attempt FROM lease WHERE state = 'open'")
+    taken = rows(store, "SELECT trial_id FROM lease WHERE state = 'open'")
     equal(len(taken), 1)
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'expired'"))
     second = node(folder, store, "second")
@@ -194,7 +204,7 @@ def test_a_device_that_a_study_does_not_take_is_reported(folder):
 
 
 def test_signals_save_and_give_back(folder):
-    store, _ = submit(folder, LONG, 1)
+    store, _ = submit(folder, LONG.replace("lease_s = 2", "lease_s = 60"), 1)
     first = node(folder, store, "first")
     wait_for(lambda: rows(store, "SELECT 1 FROM metric"))
     wait_for(lambda: rows(store, "SELECT 1 FROM checkpoint"))
@@ -286,3 +296,36 @@ def test_branches_of_a_preempted_attempt_stay(folder):
     end(second, signal.SIGTERM, 130)
     equal(len(set(branches())), 2)
     run("check", store)
+
+
+def edit(store, sql, *values):
+    with contextlib.closing(sqlite3.connect(store, timeout=tap.PATIENCE_S)) as db, db:
+        db.execute(sql, values)
+
+
+def test_a_study_continues_past_a_lost_attempt(folder):
+    """Its controller and its node are killed, and the lease is over before the next controller looks: what the attempt had of branches is taken
+    in, and more trials follow."""
+    text = PARETO.replace("method = pareto\nlease_s = 2", "method = pareto\nlease_s = 60\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
+    store, daemon = submit(folder, text.replace("min = 2048\nmax = 262144", "min = 16384\nmax = 1M").replace("= 4096", "= 1M"), 3)
+    first = node(folder, store, "first")
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE json_array_length(branches) > 0"))
+    end(daemon, signal.SIGKILL, -9)
+    end(first, signal.SIGKILL, -9)
+    edit(store, "UPDATE lease SET until_ms = 1 WHERE state = 'open'")  # as if the minute were over
+    controller(store)
+    node(folder, store, "second")
+    wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
+    equal(rows(store, "SELECT count(*) FROM trial WHERE origin NOT LIKE 'branch %' AND state = 'done'"), [(3,)])
+    run("check", store)
+
+
+def test_a_lease_of_a_node_that_is_gone_takes_no_place_of_another(folder):
+    store, _ = submit(folder, PARETO.replace("lease_s = 2", "lease_s = 1000").replace("= 4096", "= 50M").replace("max = 262144", "max = 50M"), 9)
+    first = node(folder, store, "first")
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
+    end(first, signal.SIGKILL, -9)
+    edit(store, "DELETE FROM node")  # as if it had been silent for long
+    node(folder, store, "second")
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE client LIKE 'second/%'"))
+    equal(rows(store, "SELECT count(*) FROM lease WHERE state = 'open' AND client LIKE 'first/%'"), [(1,)])
