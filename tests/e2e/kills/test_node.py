@@ -312,7 +312,7 @@ def test_a_study_continues_past_a_lost_attempt(folder):
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE json_array_length(branches) > 0"))
     end(daemon, signal.SIGKILL, -9)
     end(first, signal.SIGKILL, -9)
-    edit(store, "UPDATE lease SET until_ms = 1 WHERE state = 'open'")  # as if the minute were over
+    edit(store, "UPDATE lease SET until_ms = 1, checksum = NULL WHERE state = 'open'")  # as if the minute were over
     controller(store)
     node(folder, store, "second")
     wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
