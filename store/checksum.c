@@ -130,14 +130,12 @@ static const char *table_of(enum store_sql row)
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err)
 {
     char what[64];
-    int step;
     struct db_stmt *stmt;
     enum status rc = ST_OK;
+    bool there;
 
-    TRY(store_sql(store, row, &stmt, err));
-    db_bind_i64(stmt, 1, id);
-    TRY(store_sql_step(store, stmt, &step, "checking a row", err));
-    if (step == DB_ROW && store_row_sound(stmt) == STORE_DAMAGED) {
+    TRY(store_sql_row(store, row, VALUES(val_i64(id)), "checking a row", &stmt, &there, err));
+    if (there && store_row_sound(stmt) == STORE_DAMAGED) {
         snprintf(what, sizeof what, "the %s with id %lld", table_of(row), (long long)id);
         rc = store_damaged(store, what, err);
     }
@@ -148,24 +146,20 @@ enum status store_row_check(struct store *store, enum store_sql row, int64_t id,
 enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err)
 {
     uint32_t crc;
-    int step, at;
+    int at;
     struct db_stmt *stmt;
+    bool there;
 
-    TRY(store_sql(store, row, &stmt, err));
-    db_bind_i64(stmt, 1, id);
-    TRY(store_sql_step(store, stmt, &step, "sealing a row", err));
-    crc = step == DB_ROW ? row_sum(stmt, &at) : 0;
+    TRY(store_sql_row(store, row, VALUES(val_i64(id)), "sealing a row", &stmt, &there, err));
+    crc = there ? row_sum(stmt, &at) : 0;
     db_reset(stmt);
-    if (step != DB_ROW)
+    if (!there)
         return ST_OK;
     enum store_sql seal = row == SQL_STUDY_ROW   ? SQL_STUDY_SEAL
                           : row == SQL_LEASE_ROW ? SQL_LEASE_SEAL
                           : row == SQL_MARK_ROW  ? SQL_MARK_SEAL
                                                  : SQL_TRIAL_SEAL;
-    TRY(store_sql(store, seal, &stmt, err));
-    db_bind_i64(stmt, 1, id);
-    db_bind_i64(stmt, 2, (int64_t)crc);
-    return store_sql_queue(store, stmt, "sealing a row", err);
+    return store_sql_queue(store, seal, VALUES(val_i64(id), val_i64(crc)), "sealing a row", err);
 }
 
 int64_t store_outbox_sum(int64_t id, int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload)
@@ -246,34 +240,28 @@ static void unpack(struct store_sums *sums, const unsigned char *bytes, size_t n
 
 enum status store_sums_scan(struct store *store, int64_t trial_id, struct store_sums *sums, struct error *err)
 {
-    int step;
-    enum status rc;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     sums->n = sums->next = 0;
-    TRY(store_sql(store, SQL_METRIC_ALL, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading learning curves", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(store, SQL_METRIC_ALL, VALUES(val_i64(trial_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "reading learning curves", &rc, err)) {
         int64_t steps = db_i64(stmt, 1);
         store_sum_add(store_sums_get(sums, db_i64(stmt, 0)), steps,
                       store_point_sum(steps, db_f64_or_nan(stmt, 2), db_f64_or_nan(stmt, 3)));
     }
-    db_reset(stmt);
     return rc;
 }
 
 enum status store_sums_read(struct store *store, int64_t trial_id, struct store_sums *sums, bool *ret_there,
                             struct error *err)
 {
-    int step;
     struct db_stmt *stmt;
 
     sums->n = sums->next = 0;
-    TRY(store_sql(store, SQL_SUMS_FIND, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    TRY(store_sql_step(store, stmt, &step, "reading the checksums of learning curves", err));
-    *ret_there = step == DB_ROW;
-    if (step == DB_ROW)
+    TRY(store_sql_row(store, SQL_SUMS_FIND, VALUES(val_i64(trial_id)), "reading the checksums of learning curves",
+                      &stmt, ret_there, err));
+    if (*ret_there)
         unpack(sums, db_blob(stmt, 0), db_bytes(stmt, 0));
     db_reset(stmt);
     return ST_OK;
@@ -287,7 +275,6 @@ static unsigned char *put(unsigned char *at, const void *value, size_t n)
 
 enum status store_sums_write(struct store *store, int64_t trial_id, const struct store_sums *sums, struct error *err)
 {
-    struct db_stmt *stmt;
     unsigned char *bytes = mem_alloc(sums->n * ENTRY_BYTES + 1), *at = bytes;
     enum status rc;
 
@@ -297,12 +284,8 @@ enum status store_sums_write(struct store *store, int64_t trial_id, const struct
         uint64_t sum = htole64(s->sum), steps = htole64((uint64_t)s->last_steps);
         at = put(put(put(put(put(at, &name, 4), &count, 4), &sum, 8), &steps, 8), &crc, 4);
     }
-    rc = store_sql(store, SQL_SUMS_SET, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, trial_id);
-        db_bind_blob(stmt, 2, bytes, (size_t)(at - bytes));
-        rc = store_sql_queue(store, stmt, "recording the checksums of learning curves", err);
-    }
+    rc = store_sql_queue(store, SQL_SUMS_SET, VALUES(val_i64(trial_id), val_blob(bytes, (size_t)(at - bytes))),
+                         "recording the checksums of learning curves", err);
     mem_free(bytes);
     return rc;
 }

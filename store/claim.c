@@ -21,39 +21,21 @@ bool lease_is_of_node(const struct lease *lease)
 /* The database's clock: the one clock of all nodes. */
 static enum status clock_ms(struct store *store, int64_t *ret_now_ms, struct error *err)
 {
-    struct db_stmt *stmt;
-    int step;
-
-    TRY(store_sql(store, SQL_NOW, &stmt, err));
-    TRY(store_sql_step(store, stmt, &step, "reading the database's clock", err));
-    *ret_now_ms = db_i64(stmt, 0);
-    db_reset(stmt);
-    return ST_OK;
+    return store_sql_i64(store, SQL_NOW, NO_VALUES, "reading the database's clock", ret_now_ms, err);
 }
 
 /* Within a transaction. */
 static enum status set_node(struct store *store, struct node *node, const char *what, struct error *err)
 {
     int64_t now_ms = 0;
-    struct db_stmt *stmt;
-    int step;
 
     TRY(clock_ms(store, &now_ms, err));
-    TRY(store_sql(store, SQL_NODE_SET, &stmt, err));
-    db_bind_text(stmt, 1, node->name);
-    db_bind_text(stmt, 2, node->host);
-    db_bind_text(stmt, 3, node->device);
-    db_bind_text(stmt, 4, node->job);
-    db_bind_i64(stmt, 5, node->slots);
-    db_bind_i64(stmt, 6, now_ms);
-    db_bind_text(stmt, 7, node->meets);
-    TRY(store_sql_step(store, stmt, &step, what, err));
-    node->started_ms = db_i64(stmt, 0);
+    TRY(store_sql_i64(store, SQL_NODE_SET,
+                      VALUES(val_text(node->name), val_text(node->host), val_text(node->device), val_text(node->job),
+                             val_i64(node->slots), val_i64(now_ms), val_text(node->meets)),
+                      what, &node->started_ms, err));
     node->beat_ms = now_ms;
-    db_reset(stmt);
-    TRY(store_sql(store, SQL_NODE_TRIM, &stmt, err));
-    db_bind_i64(stmt, 1, now_ms - FORGET_S * 1000LL);
-    return store_sql_run(store, stmt, what, err);
+    return store_sql_run(store, SQL_NODE_TRIM, VALUES(val_i64(now_ms - FORGET_S * 1000LL)), what, err);
 }
 
 enum status store_node_beat(struct store *store, struct node *node, struct error *err)
@@ -67,16 +49,9 @@ enum status store_node_beat(struct store *store, struct node *node, struct error
 enum status store_node_forget(struct store *store, const char *name, struct error *err)
 {
     static const char what[] = "removing a node";
-    struct db_stmt *stmt;
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = store_sql(store, SQL_NODE_DELETE, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_text(stmt, 1, name);
-        rc = store_sql_run(store, stmt, what, err);
-    }
-    return store_end(store, rc, what, err);
+    return store_end(store, store_sql_run(store, SQL_NODE_DELETE, VALUES(val_text(name)), what, err), what, err);
 }
 
 static void take_text(struct db_stmt *stmt, int at, char *buf, size_t size)
@@ -100,12 +75,10 @@ static struct node *node_of(struct node *nodes, size_t n, const char *client)
 static enum status count_trials(struct store *store, int64_t study_id, struct node *nodes, size_t n, struct error *err)
 {
     struct db_stmt *stmt;
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
 
-    TRY(store_sql(store, SQL_NODE_TRIALS, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "counting the trials of nodes", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(store, SQL_NODE_TRIALS, VALUES(val_i64(study_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "counting the trials of nodes", &rc, err)) {
         const char *client = db_text(stmt, 0);
         struct node *node = client != NULL ? node_of(nodes, n, client) : NULL;
         if (node == NULL)
@@ -113,28 +86,25 @@ static enum status count_trials(struct store *store, int64_t study_id, struct no
         node->n_running += db_i64(stmt, 1);
         node->n_done += db_i64(stmt, 2);
     }
-    db_reset(stmt);
     return rc;
 }
 
 enum status store_node_list(struct store *store, int64_t study_id, struct node **ret_nodes, size_t *ret_n,
                             struct error *err)
 {
-    struct node *nodes = NULL;
-    size_t n = 0, cap = 0;
+    size_t cap = 0;
     int64_t now_ms = 0;
     struct db_stmt *stmt;
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
 
     *ret_nodes = NULL;
     *ret_n = 0;
     TRY(clock_ms(store, &now_ms, err));
-    TRY(store_sql(store, SQL_NODE_LIST, &stmt, err));
-    db_bind_i64(stmt, 1, now_ms - (study_id != 0 ? FORGET_S : NODE_SILENT_S) * 1000LL);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the nodes", err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(nodes, n, cap);
-        struct node *node = &nodes[n++];
+    int64_t since_ms = now_ms - (study_id != 0 ? FORGET_S : NODE_SILENT_S) * 1000LL;
+    TRY(store_sql(store, SQL_NODE_LIST, VALUES(val_i64(since_ms)), &stmt, err));
+    while (store_sql_next(store, stmt, "listing the nodes", &rc, err)) {
+        MEM_ROOM(*ret_nodes, *ret_n, cap);
+        struct node *node = &(*ret_nodes)[(*ret_n)++];
         *node = (struct node){.slots = db_i64(stmt, 4), .started_ms = db_i64(stmt, 5), .beat_ms = db_i64(stmt, 6)};
         node->silent_s = (double)(now_ms - node->beat_ms) / 1e3;
         take_text(stmt, 0, node->name, sizeof node->name);
@@ -143,16 +113,14 @@ enum status store_node_list(struct store *store, int64_t study_id, struct node *
         take_text(stmt, 3, node->job, sizeof node->job);
         take_text(stmt, 7, node->meets, sizeof node->meets);
     }
-    db_reset(stmt);
     if (rc == ST_OK && study_id != 0)
-        rc = count_trials(store, study_id, nodes, n, err);
+        rc = count_trials(store, study_id, *ret_nodes, *ret_n, err);
     if (rc != ST_OK) {
-        mem_free(nodes);
-        return rc;
+        mem_free(*ret_nodes);
+        *ret_nodes = NULL;
+        *ret_n = 0;
     }
-    *ret_nodes = nodes;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }
 
 /* Within a transaction. */
@@ -160,18 +128,17 @@ static enum status claim(struct store *store, int64_t study_id, int64_t lease_ms
                          struct error *err)
 {
     struct db_stmt *stmt;
-    int step;
+    bool there;
 
-    TRY(store_sql(store, SQL_TRIAL_QUEUED, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    TRY(store_sql_step(store, stmt, &step, "looking for a queued trial", err));
-    if (step == DB_ROW) {
+    TRY(store_sql_row(store, SQL_TRIAL_QUEUED, VALUES(val_i64(study_id)), "looking for a queued trial", &stmt, &there,
+                      err));
+    if (there) {
         lease->trial_id = db_i64(stmt, 0);
         lease->number = db_i64(stmt, 1);
         lease->study_id = study_id;
     }
     db_reset(stmt);
-    if (step != DB_ROW)
+    if (!there)
         return FAIL(err, ST_NOTFOUND, "%s: no trial is queued", store->path);
     TRY(clock_ms(store, &lease->given_ms, err));
     lease->until_ms = lease->given_ms + lease_ms;
@@ -195,16 +162,11 @@ static enum status keep(struct store *store, int64_t lease_id, int64_t lease_ms,
 {
     int64_t now_ms = 0;
     struct db_stmt *stmt;
-    int step;
+    bool there;
 
     TRY(clock_ms(store, &now_ms, err));
-    TRY(store_sql(store, SQL_LEASE_KEEP, &stmt, err));
-    db_bind_i64(stmt, 1, lease_id);
-    db_bind_i64(stmt, 2, now_ms + lease_ms);
-    TRY(store_lease_change(store, stmt, lease_id, what, err));
-    TRY(store_sql(store, SQL_LEASE_STOP_TEXT, &stmt, err));
-    db_bind_i64(stmt, 1, lease_id);
-    TRY(store_sql_step(store, stmt, &step, what, err));
+    TRY(store_lease_change(store, SQL_LEASE_KEEP, VALUES(val_i64(lease_id), val_i64(now_ms + lease_ms)), what, err));
+    TRY(store_sql_row(store, SQL_LEASE_STOP_TEXT, VALUES(val_i64(lease_id)), what, &stmt, &there, err));
     take_text(stmt, 0, stop, ERROR_TEXT_MAX);
     db_reset(stmt);
     return ST_OK;
@@ -228,33 +190,22 @@ enum status store_lease_set_config(struct store *store, const struct lease *leas
                                    struct error *err)
 {
     static const char what[] = "completing a trial's config";
-    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = store_sql(store, SQL_LEASE_CONFIG, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, lease->trial_id);
-        db_bind_text(stmt, 2, config);
-        db_bind_i64(stmt, 3, lease->id);
-        rc = store_trial_change(store, stmt, lease->trial_id, "configured by this node", what, err);
-    }
+    rc = store_trial_change(store, SQL_LEASE_CONFIG,
+                            VALUES(val_i64(lease->trial_id), val_text(config), val_i64(lease->id)),
+                            "configured by this node", what, err);
     return store_end(store, rc, what, err);
 }
 
 enum status store_lease_ask_stop(struct store *store, int64_t lease_id, const char *why, struct error *err)
 {
     static const char what[] = "asking a node to end a trial";
-    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = store_sql(store, SQL_LEASE_STOP, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, lease_id);
-        db_bind_text(stmt, 2, why);
-        rc = store_lease_change(store, stmt, lease_id, what, err);
-    }
+    rc = store_lease_change(store, SQL_LEASE_STOP, VALUES(val_i64(lease_id), val_text(why)), what, err);
     return store_end(store, rc, what, err);
 }
 
@@ -262,16 +213,10 @@ static enum status expire(struct store *store, int64_t lease_id, int64_t now_ms,
 {
     static const char what[] = "ending a node's lease";
     enum trial_state after;
-    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql(store, SQL_LEASE_EXPIRE, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, lease_id);
-        db_bind_i64(stmt, 2, now_ms);
-        rc = store_lease_change(store, stmt, lease_id, what, err);
-    }
+    rc = store_lease_change(store, SQL_LEASE_EXPIRE, VALUES(val_i64(lease_id), val_i64(now_ms)), what, err);
     if (rc == ST_OK)
         rc = store_lease_release(store, lease_id, LEASE_EXPIRED, &after, err);
     return store_end(store, rc, what, err);
@@ -282,18 +227,15 @@ enum status store_leases_expire(struct store *store, int64_t *ret_n, struct erro
     int64_t now_ms = 0, *ids = NULL;
     size_t n = 0, cap = 0;
     struct db_stmt *stmt;
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
 
     *ret_n = 0;
     TRY(clock_ms(store, &now_ms, err));
-    TRY(store_sql(store, SQL_LEASE_SILENT, &stmt, err));
-    db_bind_i64(stmt, 1, now_ms);
-    while ((rc = store_sql_step(store, stmt, &step, "looking for silent nodes", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(store, SQL_LEASE_SILENT, VALUES(val_i64(now_ms)), &stmt, err));
+    while (store_sql_next(store, stmt, "looking for silent nodes", &rc, err)) {
         MEM_ROOM(ids, n, cap);
         ids[n++] = db_i64(stmt, 0);
     }
-    db_reset(stmt);
     for (size_t i = 0; i < n && rc == ST_OK; i++) {
         struct error why = {0};
         rc = expire(store, ids[i], now_ms, &why);
@@ -310,30 +252,24 @@ enum status store_leases_expire(struct store *store, int64_t *ret_n, struct erro
 enum status store_trial_heads(struct store *store, int64_t study_id, struct trial_head **ret_heads, size_t *ret_n,
                               struct error *err)
 {
-    struct trial_head *heads = NULL;
-    size_t n = 0, cap = 0;
+    size_t cap = 0;
     struct db_stmt *stmt;
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
 
     *ret_heads = NULL;
     *ret_n = 0;
-    TRY(store_sql(store, SQL_TRIAL_HEADS, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the trials that have not ended", err)) == ST_OK &&
-           step == DB_ROW) {
+    TRY(store_sql(store, SQL_TRIAL_HEADS, VALUES(val_i64(study_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "listing the trials that have not ended", &rc, err)) {
         const char *state = db_text(stmt, 2);
-        MEM_ROOM(heads, n, cap);
-        heads[n++] = (struct trial_head){.number = db_i64(stmt, 0),
-                                         .attempt = db_i64(stmt, 1),
-                                         .running = state != NULL && strcmp(state, "running") == 0};
+        MEM_ROOM(*ret_heads, *ret_n, cap);
+        (*ret_heads)[(*ret_n)++] = (struct trial_head){.number = db_i64(stmt, 0),
+                                                       .attempt = db_i64(stmt, 1),
+                                                       .running = state != NULL && strcmp(state, "running") == 0};
     }
-    db_reset(stmt);
     if (rc != ST_OK) {
-        mem_free(heads);
-        return rc;
+        mem_free(*ret_heads);
+        *ret_heads = NULL;
+        *ret_n = 0;
     }
-    *ret_heads = heads;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }

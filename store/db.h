@@ -25,38 +25,50 @@ _Static_assert(DB_I64 == SQLITE_INTEGER && DB_F64 == SQLITE_FLOAT && DB_TEXT == 
                    DB_NULL == SQLITE_NULL,
                "the checksums of rows hold SQLite's numbers");
 
-static inline void db_bind_i64(struct db_stmt *stmt, int at, int64_t value)
+/* Values for a statement's parameters ?1, ?2, ...: VALUES(val_i64(study_id), val_text(name)). */
+struct db_values {
+    size_t n;
+    const struct db_value *v; /* (n) */
+};
+#define VALUES(...)                                                                                                    \
+    ((struct db_values){sizeof(struct db_value[]){__VA_ARGS__} / sizeof(struct db_value),                              \
+                        (const struct db_value[]){__VA_ARGS__}})
+#define NO_VALUES ((struct db_values){0})
+
+static inline struct db_value val_i64(int64_t value)
 {
-    if (stmt->pg == NULL)
-        sqlite3_bind_int64(stmt->lite, at, value);
-    else
-        pg_bind(stmt->pg, at, (struct db_value){.type = DB_I64, .i64 = value});
+    return (struct db_value){.type = DB_I64, .i64 = value};
 }
 
-static inline void db_bind_f64(struct db_stmt *stmt, int at, double value) /* NaN: NULL */
+static inline struct db_value val_f64(double value) /* NaN: NULL */
 {
-    if (stmt->pg == NULL)
-        sqlite3_bind_double(stmt->lite, at, value);
-    else
-        pg_bind(stmt->pg, at, (struct db_value){.type = DB_F64, .f64 = value});
+    return (struct db_value){.type = DB_F64, .f64 = value};
 }
 
-static inline void db_bind_text(struct db_stmt *stmt, int at, const char *text) /* NULL: NULL */
+static inline struct db_value val_text(const char *text) /* NULL: NULL */
+{
+    return (struct db_value){.type = text != NULL ? DB_TEXT : DB_NULL, .bytes = text};
+}
+
+static inline struct db_value val_blob(const void *bytes, size_t n)
+{
+    return (struct db_value){.type = DB_BLOB, .bytes = bytes, .n = n};
+}
+
+static inline void db_bind(struct db_stmt *stmt, int at, struct db_value value)
 {
     if (stmt->pg != NULL)
-        pg_bind(stmt->pg, at, (struct db_value){.type = text != NULL ? DB_TEXT : DB_NULL, .bytes = text});
-    else if (text != NULL)
-        sqlite3_bind_text(stmt->lite, at, text, -1, SQLITE_STATIC);
+        pg_bind(stmt->pg, at, value);
+    else if (value.type == DB_I64)
+        sqlite3_bind_int64(stmt->lite, at, value.i64);
+    else if (value.type == DB_F64)
+        sqlite3_bind_double(stmt->lite, at, value.f64);
+    else if (value.type == DB_TEXT)
+        sqlite3_bind_text(stmt->lite, at, value.bytes, -1, SQLITE_STATIC);
+    else if (value.type == DB_BLOB)
+        sqlite3_bind_blob(stmt->lite, at, value.bytes, (int)value.n, SQLITE_STATIC);
     else
         sqlite3_bind_null(stmt->lite, at);
-}
-
-static inline void db_bind_blob(struct db_stmt *stmt, int at, const void *bytes, size_t n)
-{
-    if (stmt->pg == NULL)
-        sqlite3_bind_blob(stmt->lite, at, bytes, (int)n, SQLITE_STATIC);
-    else
-        pg_bind(stmt->pg, at, (struct db_value){.type = DB_BLOB, .bytes = bytes, .n = n});
 }
 
 static inline enum db_type db_type(struct db_stmt *stmt, int at)

@@ -75,14 +75,12 @@ enum status store_lease_find(struct store *store, const char *token, struct leas
 {
     struct db_stmt *stmt;
     enum status rc;
-    int step;
+    bool there;
 
     *ret_lease = (struct lease){0};
-    TRY(store_sql(store, SQL_LEASE_BY_TOKEN, &stmt, err));
-    db_bind_text(stmt, 1, token);
-    TRY(store_sql_step(store, stmt, &step, "reading a lease", err));
-    rc = step == DB_ROW ? read_lease(store, stmt, ret_lease, err)
-                        : FAIL(err, ST_NOTFOUND, "%s: there is no such lease", store->path);
+    TRY(store_sql_row(store, SQL_LEASE_BY_TOKEN, VALUES(val_text(token)), "reading a lease", &stmt, &there, err));
+    rc = there ? read_lease(store, stmt, ret_lease, err)
+               : FAIL(err, ST_NOTFOUND, "%s: there is no such lease", store->path);
     db_reset(stmt);
     return rc;
 }
@@ -90,31 +88,24 @@ enum status store_lease_find(struct store *store, const char *token, struct leas
 static enum status list(struct store *store, enum store_sql sql, int64_t id, struct lease **ret_leases, size_t *ret_n,
                         struct error *err)
 {
-    struct lease *leases = NULL;
-    size_t n = 0, cap = 0;
-    enum status rc;
-    int step;
+    size_t cap = 0;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     *ret_leases = NULL;
     *ret_n = 0;
-    TRY(store_sql(store, sql, &stmt, err));
-    db_bind_i64(stmt, 1, id);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the leases", err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(leases, n, cap);
-        rc = read_lease(store, stmt, &leases[n], err);
-        if (rc != ST_OK)
-            break;
-        n++;
+    TRY(store_sql(store, sql, VALUES(val_i64(id)), &stmt, err));
+    while (store_sql_next(store, stmt, "listing the leases", &rc, err)) {
+        MEM_ROOM(*ret_leases, *ret_n, cap);
+        rc = read_lease(store, stmt, &(*ret_leases)[*ret_n], err);
+        *ret_n += rc == ST_OK;
     }
-    db_reset(stmt);
     if (rc != ST_OK) {
-        lease_list_free(leases, n);
-        return rc;
+        lease_list_free(*ret_leases, *ret_n);
+        *ret_leases = NULL;
+        *ret_n = 0;
     }
-    *ret_leases = leases;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }
 
 enum status store_lease_list_open(struct store *store, int64_t study_id, struct lease **ret_leases, size_t *ret_n,
@@ -134,23 +125,17 @@ static enum status insert(struct store *store, struct lease *lease, const char *
 {
     static const char what[] = "recording a lease";
     struct db_stmt *stmt;
-    int step;
+    bool there;
 
-    TRY(store_sql(store, SQL_LEASE_INSERT, &stmt, err));
-    db_bind_i64(stmt, 1, lease->trial_id);
-    db_bind_text(stmt, 2, lease->client);
-    db_bind_text(stmt, 3, lease->token);
-    db_bind_text(stmt, 4, state_names[lease->state]);
-    db_bind_i64(stmt, 5, lease->given_ms);
-    db_bind_i64(stmt, 6, lease->until_ms);
-    if (lease->ended_ms != 0)
-        db_bind_i64(stmt, 7, lease->ended_ms);
-    db_bind_text(stmt, 8, result_json);
-    TRY(store_sql_step(store, stmt, &step, what, err));
+    TRY(store_sql_row(store, SQL_LEASE_INSERT,
+                      VALUES(val_i64(lease->trial_id), val_text(lease->client), val_text(lease->token),
+                             val_text(state_names[lease->state]), val_i64(lease->given_ms), val_i64(lease->until_ms),
+                             lease->ended_ms != 0 ? val_i64(lease->ended_ms) : val_text(NULL), val_text(result_json)),
+                      what, &stmt, &there, err));
     lease->id = db_i64(stmt, 0);
     lease->attempt = db_i64(stmt, 1);
     db_reset(stmt);
-    if (step != DB_ROW)
+    if (!there)
         return FAIL(err, ST_EXISTS, "%s: the trial with id %lld is not in the queue", store->path,
                     (long long)lease->trial_id);
     return store_row_seal(store, SQL_LEASE_ROW, lease->id, err);
@@ -177,12 +162,14 @@ enum status store_lease_give(struct store *store, struct lease *lease, struct er
     return store_end(store, rc, what, err);
 }
 
-enum status store_lease_change(struct store *store, struct db_stmt *stmt, int64_t lease_id, const char *what,
+enum status store_lease_change(struct store *store, enum store_sql id, struct db_values values, const char *what,
                                struct error *err)
 {
+    int64_t lease_id = values.v[0].i64, n = 0;
+
     TRY(store_row_check(store, SQL_LEASE_ROW, lease_id, err));
-    TRY(store_sql_run(store, stmt, what, err));
-    if (db_changes(stmt) == 0)
+    TRY(store_sql_change(store, id, values, what, &n, err));
+    if (n == 0)
         return FAIL(err, ST_EXISTS, "%s: %s: the lease has ended, or has its result already", store->path, what);
     return store_row_seal(store, SQL_LEASE_ROW, lease_id, err);
 }
@@ -191,17 +178,11 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
                                const struct metric_report *report, struct error *err)
 {
     static const char what[] = "extending a lease";
-    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin_late(store, what, err));
-    rc = store_sql(store, SQL_LEASE_EXTEND, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, lease_id);
-        db_bind_i64(stmt, 2, until_ms);
-        db_bind_i64(stmt, 3, seq);
-        rc = store_lease_change(store, stmt, lease_id, what, err);
-    }
+    rc = store_lease_change(store, SQL_LEASE_EXTEND, VALUES(val_i64(lease_id), val_i64(until_ms), val_i64(seq)), what,
+                            err);
     if (rc == ST_OK && report != NULL)
         rc = store_report_part(store, report, err);
     return store_end(store, rc, what, err);
@@ -211,15 +192,12 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
 static enum status trial_of(struct store *store, int64_t lease_id, int64_t *ret_trial_id, struct error *err)
 {
     struct db_stmt *stmt;
-    int step;
+    bool there;
 
-    TRY(store_sql(store, SQL_LEASE_ROW, &stmt, err));
-    db_bind_i64(stmt, 1, lease_id);
-    TRY(store_sql_step(store, stmt, &step, "reading a lease", err));
+    TRY(store_sql_row(store, SQL_LEASE_ROW, VALUES(val_i64(lease_id)), "reading a lease", &stmt, &there, err));
     *ret_trial_id = db_i64(stmt, 1);
     db_reset(stmt);
-    return step == DB_ROW ? ST_OK
-                          : FAIL(err, ST_NOTFOUND, "%s has no lease with id %lld", store->path, (long long)lease_id);
+    return there ? ST_OK : FAIL(err, ST_NOTFOUND, "%s has no lease with id %lld", store->path, (long long)lease_id);
 }
 
 enum status store_lease_finish(struct store *store, int64_t lease_id, const struct trial_result *result,
@@ -227,18 +205,12 @@ enum status store_lease_finish(struct store *store, int64_t lease_id, const stru
 {
     static const char what[] = "recording a client's result";
     int64_t trial_id = 0;
-    struct db_stmt *stmt;
     enum status rc;
 
     TRY(trial_of(store, lease_id, &trial_id, err));
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql(store, SQL_LEASE_FINISH, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, lease_id);
-        db_bind_text(stmt, 2, result_json);
-        db_bind_i64(stmt, 3, clock_utc_ms());
-        rc = store_lease_change(store, stmt, lease_id, what, err);
-    }
+    rc = store_lease_change(store, SQL_LEASE_FINISH,
+                            VALUES(val_i64(lease_id), val_text(result_json), val_i64(clock_utc_ms())), what, err);
     if (rc == ST_OK)
         rc = store_trial_finish_part(store, trial_id, result, outbox_json, err);
     store_hint(store, STORE_HINT_RESULTS);
@@ -248,16 +220,10 @@ enum status store_lease_finish(struct store *store, int64_t lease_id, const stru
 static enum status put_text(struct store *store, int64_t lease_id, enum store_sql sql, const char *json,
                             const char *what, struct error *err)
 {
-    struct db_stmt *stmt;
     enum status rc;
 
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql(store, sql, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, lease_id);
-        db_bind_text(stmt, 2, json);
-        rc = store_lease_change(store, stmt, lease_id, what, err);
-    }
+    rc = store_lease_change(store, sql, VALUES(val_i64(lease_id), val_text(json)), what, err);
     store_hint(store, STORE_HINT_RESULTS);
     return store_end(store, rc, what, err);
 }
@@ -276,20 +242,14 @@ enum status store_lease_put_branches(struct store *store, int64_t lease_id, cons
 enum status store_lease_release(struct store *store, int64_t lease_id, enum lease_state state,
                                 enum trial_state *ret_trial_state, struct error *err)
 {
-    struct db_stmt *stmt;
-    int64_t trial_id = 0, n;
-    int step;
+    int64_t trial_id = 0, n = 0;
 
     TRY(trial_of(store, lease_id, &trial_id, err));
     *ret_trial_state = TRIAL_QUEUED;
     store_hint(store, STORE_HINT_RESULTS);
     if (state == LEASE_RETURNED)
         return store_trial_requeue_part(store, trial_id, REQUEUE_STOPPED, err);
-    TRY(store_sql(store, SQL_LEASE_EXPIRED, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    TRY(store_sql_step(store, stmt, &step, "counting leases", err));
-    n = db_i64(stmt, 0);
-    db_reset(stmt);
+    TRY(store_sql_i64(store, SQL_LEASE_EXPIRED, VALUES(val_i64(trial_id)), "counting leases", &n, err));
     if (n < LEASES_OF_TRIAL)
         return store_trial_requeue_part(store, trial_id, REQUEUE_LOST, err);
     *ret_trial_state = TRIAL_LOST;
@@ -300,19 +260,14 @@ enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_st
                             enum trial_state *ret_trial_state, struct error *err)
 {
     static const char what[] = "ending a lease";
-    struct db_stmt *stmt;
     enum status rc;
 
     if (state != LEASE_EXPIRED && state != LEASE_RETURNED)
         return FAIL(err, ST_INTERNAL, "%s: a lease does not end as %s", store->path, lease_state_name(state));
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql(store, SQL_LEASE_END, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, lease_id);
-        db_bind_text(stmt, 2, state_names[state]);
-        db_bind_i64(stmt, 3, clock_utc_ms());
-        rc = store_lease_change(store, stmt, lease_id, what, err);
-    }
+    rc =
+        store_lease_change(store, SQL_LEASE_END,
+                           VALUES(val_i64(lease_id), val_text(state_names[state]), val_i64(clock_utc_ms())), what, err);
     if (rc == ST_OK)
         rc = store_lease_release(store, lease_id, state, ret_trial_state, err);
     return store_end(store, rc, what, err);

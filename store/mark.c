@@ -11,15 +11,9 @@ static const char mark_what[] = "writing a remark";
 enum status store_mark_part(struct store *store, int64_t trial_id, const char *dropped, const char *note,
                             const char *tags, struct error *err)
 {
-    struct db_stmt *stmt;
-
     TRY(store_row_check(store, SQL_MARK_ROW, trial_id, err));
-    TRY(store_sql(store, SQL_MARK_SET, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_text(stmt, 2, dropped);
-    db_bind_text(stmt, 3, note);
-    db_bind_text(stmt, 4, tags);
-    TRY(store_sql_run(store, stmt, mark_what, err));
+    TRY(store_sql_run(store, SQL_MARK_SET, VALUES(val_i64(trial_id), val_text(dropped), val_text(note), val_text(tags)),
+                      mark_what, err));
     return store_row_seal(store, SQL_MARK_ROW, trial_id, err);
 }
 
@@ -60,29 +54,22 @@ static enum status read_mark(struct store *store, struct db_stmt *stmt, struct t
 enum status store_mark_list(struct store *store, int64_t study_id, struct trial_mark **ret_marks, size_t *ret_n,
                             struct error *err)
 {
-    struct trial_mark *marks = NULL;
-    size_t n = 0, cap = 0;
-    enum status rc;
-    int step;
+    size_t cap = 0;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     *ret_marks = NULL;
     *ret_n = 0;
-    TRY(store_sql(store, SQL_MARK_LIST, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the remarks", err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(marks, n, cap);
-        rc = read_mark(store, stmt, &marks[n], err);
-        if (rc != ST_OK)
-            break;
-        n++;
+    TRY(store_sql(store, SQL_MARK_LIST, VALUES(val_i64(study_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "listing the remarks", &rc, err)) {
+        MEM_ROOM(*ret_marks, *ret_n, cap);
+        rc = read_mark(store, stmt, &(*ret_marks)[*ret_n], err);
+        *ret_n += rc == ST_OK;
     }
-    db_reset(stmt);
     if (rc != ST_OK) {
-        mark_list_free(marks, n);
-        return rc;
+        mark_list_free(*ret_marks, *ret_n);
+        *ret_marks = NULL;
+        *ret_n = 0;
     }
-    *ret_marks = marks;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }

@@ -37,21 +37,18 @@ static bool find_name(struct store *store, const char *name, int64_t *ret_id)
 /* The id of a metric's name, which is added when new. */
 static enum status name_id(struct store *store, const char *name, int64_t *ret_id, struct error *err)
 {
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
     if (find_name(store, name, ret_id))
         return ST_OK;
-    TRY(store_sql(store, SQL_METRIC_NAME_FIND, &stmt, err));
-    db_bind_text(stmt, 1, name);
-    TRY(store_sql_step(store, stmt, &step, "reading a metric's name", err));
+    TRY(store_sql_row(store, SQL_METRIC_NAME_FIND, VALUES(val_text(name)), "reading a metric's name", &stmt, &there,
+                      err));
     *ret_id = db_i64(stmt, 0);
     db_reset(stmt);
-    if (step != DB_ROW) {
-        TRY(store_sql(store, SQL_METRIC_NAME_INSERT, &stmt, err));
-        db_bind_text(stmt, 1, name);
-        TRY(store_sql_insert(store, stmt, "adding a metric's name", ret_id, err));
-    }
+    if (!there)
+        TRY(store_sql_i64(store, SQL_METRIC_NAME_INSERT, VALUES(val_text(name)), "adding a metric's name", ret_id,
+                          err));
     MEM_ROOM(store->names, store->n_names, store->cap_names);
     store->names[store->n_names++] = (struct store_name){.name = mem_strdup(name), .id = *ret_id};
     return ST_OK;
@@ -75,15 +72,12 @@ enum status store_metric_close(struct store *store, int64_t trial_id, struct err
 static enum status forget_point(struct store *store, int64_t trial_id, struct curve_sum *sum, int64_t env_steps,
                                 struct error *err)
 {
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
-    TRY(store_sql(store, SQL_METRIC_AT, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_i64(stmt, 2, sum->name_id);
-    db_bind_i64(stmt, 3, env_steps);
-    TRY(store_sql_step(store, stmt, &step, "recording metrics", err));
-    if (step == DB_ROW) {
+    TRY(store_sql_row(store, SQL_METRIC_AT, VALUES(val_i64(trial_id), val_i64(sum->name_id), val_i64(env_steps)),
+                      "recording metrics", &stmt, &there, err));
+    if (there) {
         sum->n--;
         sum->sum -= store_point_sum(env_steps, db_f64_or_nan(stmt, 0), db_f64_or_nan(stmt, 1));
     }
@@ -102,14 +96,10 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
         sum = store_sums_get(&store->sums, id);
         if (p->env_steps <= sum->last_steps)
             TRY(forget_point(store, trial_id, sum, p->env_steps, err));
-        struct db_stmt *stmt;
-        TRY(store_sql(store, SQL_METRIC_INSERT, &stmt, err));
-        db_bind_i64(stmt, 1, trial_id);
-        db_bind_i64(stmt, 2, id);
-        db_bind_i64(stmt, 3, p->env_steps);
-        db_bind_f64(stmt, 4, p->wall_s);
-        db_bind_f64(stmt, 5, p->value);
-        TRY(store_sql_queue(store, stmt, "recording metrics", err));
+        TRY(store_sql_queue(
+            store, SQL_METRIC_INSERT,
+            VALUES(val_i64(trial_id), val_i64(id), val_i64(p->env_steps), val_f64(p->wall_s), val_f64(p->value)),
+            "recording metrics", err));
         store_sum_add(sum, p->env_steps, store_point_sum(p->env_steps, p->wall_s, p->value));
     }
     return ST_OK;
@@ -117,13 +107,8 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
 
 enum status store_metric_copy(struct store *store, int64_t from_id, int64_t to_id, int64_t env_steps, struct error *err)
 {
-    struct db_stmt *stmt;
-
-    TRY(store_sql(store, SQL_METRIC_COPY, &stmt, err));
-    db_bind_i64(stmt, 1, from_id);
-    db_bind_i64(stmt, 2, to_id);
-    db_bind_i64(stmt, 3, env_steps);
-    TRY(store_sql_run(store, stmt, "copying a learning curve", err));
+    TRY(store_sql_run(store, SQL_METRIC_COPY, VALUES(val_i64(from_id), val_i64(to_id), val_i64(env_steps)),
+                      "copying a learning curve", err));
     TRY(store_sums_scan(store, to_id, &store->sums, err));
     return store_metric_close(store, to_id, err);
 }
@@ -131,26 +116,17 @@ enum status store_metric_copy(struct store *store, int64_t from_id, int64_t to_i
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err)
 {
-    struct db_stmt *stmt;
-
-    TRY(store_sql(store, SQL_CHECKPOINT_INSERT, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_i64(stmt, 2, env_steps);
-    db_bind_text(stmt, 3, path);
-    db_bind_i64(stmt, 4, clock_utc_ms());
-    return store_sql_run(store, stmt, "recording a checkpoint", err);
+    return store_sql_run(store, SQL_CHECKPOINT_INSERT,
+                         VALUES(val_i64(trial_id), val_i64(env_steps), val_text(path), val_i64(clock_utc_ms())),
+                         "recording a checkpoint", err);
 }
 
 enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err)
 {
     static const enum store_sql ids[] = {SQL_METRIC_DELETE, SQL_SUMS_DELETE, SQL_CHECKPOINT_DELETE};
 
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-        struct db_stmt *stmt;
-        TRY(store_sql(store, ids[i], &stmt, err));
-        db_bind_i64(stmt, 1, trial_id);
-        TRY(store_sql_queue(store, stmt, "starting a trial", err));
-    }
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        TRY(store_sql_queue(store, ids[i], VALUES(val_i64(trial_id)), "starting a trial", err));
     return ST_OK;
 }
 
@@ -158,14 +134,12 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
 static enum status running_study(struct store *store, int64_t trial_id, int64_t *ret_study_id, struct error *err)
 {
     enum status rc = ST_OK;
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
-    TRY(store_sql(store, SQL_TRIAL_STATE, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
+    TRY(store_sql_row(store, SQL_TRIAL_STATE, VALUES(val_i64(trial_id)), "reading a trial", &stmt, &there, err));
     *ret_study_id = db_i64(stmt, 0);
-    if (step != DB_ROW)
+    if (!there)
         rc = FAIL(err, ST_NOTFOUND, "%s: no trial has the id %lld", store->path, (long long)trial_id);
     else if (db_i64(stmt, 2) == 0)
         rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s, late metrics were dropped", store->path,
@@ -214,21 +188,17 @@ static enum status read_curve(struct store *store, int64_t trial_id, const char 
                               size_t *n, struct curve_sum *sum, struct error *err)
 {
     size_t cap = 0;
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
-    TRY(store_sql(store, SQL_METRIC_CURVE, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_text(stmt, 2, name);
-    while ((rc = store_sql_step(store, stmt, &step, "reading a learning curve", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(store, SQL_METRIC_CURVE, VALUES(val_i64(trial_id), val_text(name)), &stmt, err));
+    while (store_sql_next(store, stmt, "reading a learning curve", &rc, err)) {
         MEM_ROOM(*points, *n, cap);
         struct curve_point *p = &(*points)[(*n)++];
         *p = (struct curve_point){
             .env_steps = db_i64(stmt, 0), .wall_s = db_f64_or_nan(stmt, 1), .value = db_f64_or_nan(stmt, 2)};
         store_sum_add(sum, p->env_steps, store_point_sum(p->env_steps, p->wall_s, p->value));
     }
-    db_reset(stmt);
     return rc;
 }
 
@@ -236,15 +206,14 @@ enum status store_curve_expected(struct store *store, int64_t trial_id, const ch
                                  struct curve_sum *ret_sum, struct error *err)
 {
     struct curve_sum *found = NULL;
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
     *ret_sum = (struct curve_sum){.last_steps = INT64_MIN};
     TRY(store_sums_read(store, trial_id, &store->sums, ret_known, err));
-    TRY(store_sql(store, SQL_METRIC_NAME_FIND, &stmt, err));
-    db_bind_text(stmt, 1, name);
-    TRY(store_sql_step(store, stmt, &step, "reading a metric's name", err));
-    if (step == DB_ROW)
+    TRY(store_sql_row(store, SQL_METRIC_NAME_FIND, VALUES(val_text(name)), "reading a metric's name", &stmt, &there,
+                      err));
+    if (there)
         found = store_sums_find(&store->sums, db_i64(stmt, 0));
     db_reset(stmt);
     if (found != NULL)
@@ -263,37 +232,25 @@ enum status store_curve_damaged(struct store *store, int64_t trial_id, const cha
 enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,
                         size_t *ret_n, struct error *err)
 {
-    struct curve_point *points = NULL;
     struct curve_sum sum = {.last_steps = INT64_MIN}, expected;
-    size_t n = 0;
     bool begun, known = false;
     enum status rc;
 
     *ret_points = NULL;
     *ret_n = 0;
     TRY(store_read_begin(store, &begun, err)); /* points and their sum from one state of the store */
-    rc = read_curve(store, trial_id, name, &points, &n, &sum, err);
+    rc = read_curve(store, trial_id, name, ret_points, ret_n, &sum, err);
     if (rc == ST_OK)
         rc = store_curve_expected(store, trial_id, name, &known, &expected, err);
     if (rc == ST_OK && known && (sum.n != expected.n || sum.sum != expected.sum))
         rc = store_curve_damaged(store, trial_id, name, err);
     rc = store_read_end(store, begun, rc);
     if (rc != ST_OK) {
-        mem_free(points);
-        return rc;
+        mem_free(*ret_points);
+        *ret_points = NULL;
+        *ret_n = 0;
     }
-    *ret_points = points;
-    *ret_n = n;
-    return ST_OK;
-}
-
-static enum status delete_checkpoints(struct store *store, int64_t trial_id, const char *what, struct error *err)
-{
-    struct db_stmt *stmt;
-
-    TRY(store_sql(store, SQL_CHECKPOINT_DELETE, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    return store_sql_run(store, stmt, what, err);
+    return rc;
 }
 
 enum status store_checkpoint_add(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
@@ -302,7 +259,7 @@ enum status store_checkpoint_add(struct store *store, int64_t trial_id, int64_t 
     static const char what[] = "recording a checkpoint";
 
     TRY(store_begin(store, what, err));
-    enum status rc = delete_checkpoints(store, trial_id, what, err);
+    enum status rc = store_sql_run(store, SQL_CHECKPOINT_DELETE, VALUES(val_i64(trial_id)), what, err);
     if (rc == ST_OK)
         rc = store_checkpoint_insert(store, trial_id, env_steps, path, err);
     return store_end(store, rc, what, err);
@@ -313,19 +270,19 @@ enum status store_checkpoint_forget(struct store *store, int64_t trial_id, struc
     static const char what[] = "forgetting a checkpoint";
 
     TRY(store_begin(store, what, err));
-    return store_end(store, delete_checkpoints(store, trial_id, what, err), what, err);
+    return store_end(store, store_sql_run(store, SQL_CHECKPOINT_DELETE, VALUES(val_i64(trial_id)), what, err), what,
+                     err);
 }
 
 enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **ret_path, struct error *err)
 {
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
     *ret_path = NULL;
-    TRY(store_sql(store, SQL_CHECKPOINT_FIND, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    TRY(store_sql_step(store, stmt, &step, "reading a checkpoint's path", err));
-    if (step == DB_ROW)
+    TRY(store_sql_row(store, SQL_CHECKPOINT_FIND, VALUES(val_i64(trial_id)), "reading a checkpoint's path", &stmt,
+                      &there, err));
+    if (there)
         *ret_path = db_copy_text(stmt, 0);
     db_reset(stmt);
     return ST_OK;

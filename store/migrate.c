@@ -76,20 +76,17 @@ static enum status prepare_insert(struct store *to, const struct table *t, struc
     return rc;
 }
 
-static void bind_column(struct db_stmt *to, struct db_stmt *row, int i)
+static struct db_value column(struct db_stmt *row, int i)
 {
     switch (db_type(row, i)) {
     case DB_I64:
-        db_bind_i64(to, i + 1, db_i64(row, i));
-        break;
+        return val_i64(db_i64(row, i));
     case DB_F64:
-        db_bind_f64(to, i + 1, db_f64(row, i));
-        break;
+        return val_f64(db_f64(row, i));
     case DB_BLOB:
-        db_bind_blob(to, i + 1, db_blob(row, i), db_bytes(row, i));
-        break;
+        return val_blob(db_blob(row, i), db_bytes(row, i));
     default: /* text, NULL */
-        db_bind_text(to, i + 1, db_text(row, i));
+        return val_text(db_text(row, i));
     }
 }
 
@@ -110,14 +107,11 @@ static enum status write_row(struct store *to, struct db_stmt *insert, struct db
 {
     bool foreign = to->pg != NULL && has_foreign_bytes(row);
 
-    for (int i = 0; i < db_n_columns(row); i++) {
-        if (foreign && strcmp(db_column_name(row, i), "checksum") == 0)
-            db_bind_text(insert, i + 1, NULL);
-        else
-            bind_column(insert, row, i);
-    }
+    for (int i = 0; i < db_n_columns(row); i++)
+        db_bind(insert, i + 1,
+                foreign && strcmp(db_column_name(row, i), "checksum") == 0 ? val_text(NULL) : column(row, i));
     tally->n_unchecked += foreign;
-    return store_sql_queue(to, insert, what, err);
+    return store_sql_queue_stmt(to, insert, what, err);
 }
 
 /* ---- tables ---- */
@@ -133,23 +127,21 @@ struct copy {
 /* The rows of a bound statement. *ret_last: the first column of the last one; *ret_n: their number. */
 static enum status copy_rows(struct copy *c, struct db_stmt *row, int64_t *ret_last, size_t *ret_n, struct error *err)
 {
-    enum status rc;
-    int step = DB_DONE;
+    enum status rc = ST_OK;
 
     *ret_n = 0;
-    while ((rc = store_sql_step(c->from, row, &step, what, err)) == ST_OK && step == DB_ROW) {
+    while (store_sql_next(c->from, row, what, &rc, err)) {
         if (c->to != NULL && c->insert.lite == NULL && c->insert.pg == NULL)
             rc = prepare_insert(c->to, c->table, row, &c->insert, err);
         if (rc == ST_OK && c->to != NULL)
             rc = write_row(c->to, &c->insert, row, c->tally, err);
         if (rc != ST_OK)
-            break;
+            continue;
         *ret_last = db_i64(row, 0);
         c->tally->n++;
         c->sum += store_row_crc(row);
         ++*ret_n;
     }
-    db_reset(row);
     return rc;
 }
 
@@ -170,7 +162,7 @@ static enum status copy_by_key(struct copy *c, struct error *err)
     rc = store_sql_prepare(c->from, sql, &row, err);
     while (rc == ST_OK && n == ROWS_AT_A_TIME) {
         if (!whole)
-            db_bind_i64(&row, 1, last);
+            db_bind(&row, 1, val_i64(last));
         rc = copy_rows(c, &row, &last, &n, err);
         n = whole ? 0 : n;
     }
@@ -192,9 +184,9 @@ static enum status copy_by_trial(struct copy *c, struct error *err)
     if (rc == ST_OK)
         rc = store_sql_prepare(c->from, "SELECT min(id) FROM trial WHERE id > ?1", &next, err);
     while (rc == ST_OK && step == DB_ROW) {
-        db_bind_i64(&row, 1, id);
+        db_bind(&row, 1, val_i64(id));
         rc = copy_rows(c, &row, &last, &n, err);
-        db_bind_i64(&next, 1, id);
+        db_bind(&next, 1, val_i64(id));
         if (rc == ST_OK)
             rc = store_sql_step(c->from, &next, &step, what, err);
         if (rc == ST_OK && db_type(&next, 0) == DB_NULL)

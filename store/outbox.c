@@ -13,18 +13,12 @@ static enum status insert(struct store *store, int64_t study_id, int64_t trial_i
 {
     static const char what[] = "recording a row for the trackers";
     int64_t now_ms = clock_utc_ms(), id = 0;
-    struct db_stmt *stmt;
 
-    TRY(store_sql(store, SQL_OUTBOX_INSERT, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_i64(stmt, 2, trial_id);
-    db_bind_text(stmt, 3, json);
-    db_bind_i64(stmt, 4, now_ms);
-    TRY(store_sql_insert(store, stmt, what, &id, err));
-    TRY(store_sql(store, SQL_OUTBOX_SEAL, &stmt, err));
-    db_bind_i64(stmt, 1, id);
-    db_bind_i64(stmt, 2, store_outbox_sum(id, study_id, trial_id, now_ms, json));
-    return store_sql_queue(store, stmt, what, err);
+    TRY(store_sql_i64(store, SQL_OUTBOX_INSERT,
+                      VALUES(val_i64(study_id), val_i64(trial_id), val_text(json), val_i64(now_ms)), what, &id, err));
+    return store_sql_queue(store, SQL_OUTBOX_SEAL,
+                           VALUES(val_i64(id), val_i64(store_outbox_sum(id, study_id, trial_id, now_ms, json))), what,
+                           err);
 }
 
 enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
@@ -72,31 +66,27 @@ enum status store_outbox_read(struct store *store, int64_t study_id, int64_t tri
                               size_t rows_max, size_t bytes_max, struct outbox_list *ret_list, struct error *err)
 {
     size_t cap = 0;
-    int step = DB_DONE;
-    enum status rc;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     *ret_list = (struct outbox_list){0};
-    TRY(store_sql(store, SQL_OUTBOX_READ, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_i64(stmt, 2, trial_id);
-    db_bind_i64(stmt, 3, after_id);
-    db_bind_i64(stmt, 4, to_id);
-    db_bind_i64(stmt, 5, (int64_t)rows_max);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(
+        store, SQL_OUTBOX_READ,
+        VALUES(val_i64(study_id), val_i64(trial_id), val_i64(after_id), val_i64(to_id), val_i64((int64_t)rows_max)),
+        &stmt, err));
+    while (store_sql_next(store, stmt, "reading the outbox", &rc, err)) {
         size_t size = db_bytes(stmt, 2);
-        if (ret_list->n > 0 && ret_list->bytes + size > bytes_max)
+        if (ret_list->n > 0 && ret_list->bytes + size > bytes_max) {
+            db_reset(stmt);
             break;
+        }
         MEM_ROOM(ret_list->rows, ret_list->n, cap);
         struct outbox_row *row = &ret_list->rows[ret_list->n++];
         *row =
             (struct outbox_row){.id = db_i64(stmt, 0), .created_ms = db_i64(stmt, 1), .payload = db_copy_text(stmt, 2)};
         ret_list->bytes += size;
         rc = check_row(store, stmt, study_id, trial_id, row, err);
-        if (rc != ST_OK)
-            break;
     }
-    db_reset(stmt);
     if (rc != ST_OK)
         outbox_list_free(ret_list);
     return rc;
@@ -105,51 +95,38 @@ enum status store_outbox_read(struct store *store, int64_t study_id, int64_t tri
 enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t after_id, struct outbox_run **ret_runs,
                               size_t *ret_n, int64_t *ret_last_id, struct error *err)
 {
-    struct outbox_run *runs = NULL;
-    size_t n = 0, cap = 0;
-    int step = DB_DONE;
-    enum status rc;
+    size_t cap = 0;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     *ret_runs = NULL;
     *ret_n = 0;
     *ret_last_id = after_id;
-    TRY(store_sql(store, SQL_OUTBOX_RUNS, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_i64(stmt, 2, after_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(runs, n, cap);
-        runs[n] = (struct outbox_run){.trial_id = db_i64(stmt, 0),
-                                      .number = db_i64(stmt, 1),
-                                      .first_id = db_i64(stmt, 2),
-                                      .last_id = db_i64(stmt, 3)};
-        if (runs[n].last_id > *ret_last_id)
-            *ret_last_id = runs[n].last_id;
-        n++;
+    TRY(store_sql(store, SQL_OUTBOX_RUNS, VALUES(val_i64(study_id), val_i64(after_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "reading the outbox", &rc, err)) {
+        MEM_ROOM(*ret_runs, *ret_n, cap);
+        struct outbox_run *run = &(*ret_runs)[(*ret_n)++];
+        *run = (struct outbox_run){.trial_id = db_i64(stmt, 0),
+                                   .number = db_i64(stmt, 1),
+                                   .first_id = db_i64(stmt, 2),
+                                   .last_id = db_i64(stmt, 3)};
+        if (run->last_id > *ret_last_id)
+            *ret_last_id = run->last_id;
     }
-    db_reset(stmt);
     if (rc != ST_OK) {
-        mem_free(runs);
-        return rc;
+        mem_free(*ret_runs);
+        *ret_runs = NULL;
+        *ret_n = 0;
     }
-    *ret_runs = runs;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }
 
 enum status store_outbox_count(struct store *store, int64_t study_id, const char *tracker, int64_t *ret_n,
                                struct error *err)
 {
-    int step;
-    struct db_stmt *stmt;
+    static const char what[] = "counting the outbox";
 
-    *ret_n = 0;
-    TRY(store_sql(store, tracker != NULL ? SQL_OUTBOX_COUNT_OF : SQL_OUTBOX_COUNT, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    if (tracker != NULL)
-        db_bind_text(stmt, 2, tracker);
-    TRY(store_sql_step(store, stmt, &step, "counting the outbox", err));
-    *ret_n = db_i64(stmt, 0);
-    db_reset(stmt);
-    return ST_OK;
+    return tracker != NULL ? store_sql_i64(store, SQL_OUTBOX_COUNT_OF, VALUES(val_i64(study_id), val_text(tracker)),
+                                           what, ret_n, err)
+                           : store_sql_i64(store, SQL_OUTBOX_COUNT, VALUES(val_i64(study_id)), what, ret_n, err);
 }

@@ -314,7 +314,8 @@ static bool locks_row(enum store_sql id)
            id == SQL_MARK_ROW || id == SQL_LEASE_ROW;
 }
 
-enum status store_sql(struct store *store, enum store_sql id, struct db_stmt **ret_stmt, struct error *err)
+enum status store_sql(struct store *store, enum store_sql id, struct db_values values, struct db_stmt **ret_stmt,
+                      struct error *err)
 {
     struct db_stmt *stmt = &store->stmts[id];
     char text[256];
@@ -332,6 +333,8 @@ enum status store_sql(struct store *store, enum store_sql id, struct db_stmt **r
         sqlite3_reset(stmt->lite);
         sqlite3_clear_bindings(stmt->lite);
     }
+    for (size_t i = 0; i < values.n; i++)
+        db_bind(stmt, (int)i + 1, values.v[i]);
     *ret_stmt = stmt;
     return ST_OK;
 }
@@ -356,29 +359,82 @@ enum status store_sql_step(struct store *store, struct db_stmt *stmt, int *ret_s
     return status;
 }
 
-enum status store_sql_run(struct store *store, struct db_stmt *stmt, const char *what, struct error *err)
+enum status store_sql_row(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                          struct db_stmt **ret_stmt, bool *ret_there, struct error *err)
 {
     int step;
-    enum status rc = store_sql_step(store, stmt, &step, what, err);
 
-    db_reset(stmt);
-    return rc;
+    *ret_there = false;
+    TRY(store_sql(store, id, values, ret_stmt, err));
+    TRY(store_sql_step(store, *ret_stmt, &step, what, err));
+    *ret_there = step == DB_ROW;
+    return ST_OK;
 }
 
-enum status store_sql_queue(struct store *store, struct db_stmt *stmt, const char *what, struct error *err)
-{
-    return stmt->pg != NULL ? pg_queue(store, stmt->pg, what, err) : store_sql_run(store, stmt, what, err);
-}
-
-enum status store_sql_insert(struct store *store, struct db_stmt *stmt, const char *what, int64_t *ret_id,
-                             struct error *err)
+bool store_sql_next(struct store *store, struct db_stmt *stmt, const char *what, enum status *rc, struct error *err)
 {
     int step = DB_DONE;
-    enum status rc = store_sql_step(store, stmt, &step, what, err);
 
-    *ret_id = rc == ST_OK && step == DB_ROW ? db_i64(stmt, 0) : 0;
+    if (*rc == ST_OK)
+        *rc = store_sql_step(store, stmt, &step, what, err);
+    if (*rc == ST_OK && step == DB_ROW)
+        return true;
     db_reset(stmt);
-    return rc;
+    return false;
+}
+
+enum status store_sql_change(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                             int64_t *ret_n, struct error *err)
+{
+    struct db_stmt *stmt;
+    bool there;
+
+    *ret_n = 0;
+    TRY(store_sql_row(store, id, values, what, &stmt, &there, err));
+    db_reset(stmt);
+    *ret_n = db_changes(stmt);
+    return ST_OK;
+}
+
+enum status store_sql_run(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                          struct error *err)
+{
+    int64_t n;
+
+    return store_sql_change(store, id, values, what, &n, err);
+}
+
+enum status store_sql_queue_stmt(struct store *store, struct db_stmt *stmt, const char *what, struct error *err)
+{
+    int step;
+
+    if (stmt->pg != NULL)
+        return pg_queue(store, stmt->pg, what, err);
+    TRY(store_sql_step(store, stmt, &step, what, err));
+    db_reset(stmt);
+    return ST_OK;
+}
+
+enum status store_sql_queue(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                            struct error *err)
+{
+    struct db_stmt *stmt;
+
+    TRY(store_sql(store, id, values, &stmt, err));
+    return store_sql_queue_stmt(store, stmt, what, err);
+}
+
+enum status store_sql_i64(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                          int64_t *ret_value, struct error *err)
+{
+    struct db_stmt *stmt;
+    bool there;
+
+    *ret_value = 0;
+    TRY(store_sql_row(store, id, values, what, &stmt, &there, err));
+    *ret_value = there ? db_i64(stmt, 0) : 0;
+    db_reset(stmt);
+    return ST_OK;
 }
 
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err)
@@ -403,13 +459,9 @@ static enum status may_write(struct store *store, const char *what, struct error
 
 enum status store_begin(struct store *store, const char *what, struct error *err)
 {
-    struct db_stmt *stmt;
-
     TRY(may_write(store, what, err));
-    if (store->pg != NULL)
-        return pg_begin(store, true, true, what, err);
-    TRY(store_sql(store, SQL_BEGIN, &stmt, err));
-    return store_sql_run(store, stmt, what, err);
+    return store->pg != NULL ? pg_begin(store, true, true, what, err)
+                             : store_sql_run(store, SQL_BEGIN, NO_VALUES, what, err);
 }
 
 enum status store_begin_late(struct store *store, const char *what, struct error *err)
@@ -431,8 +483,6 @@ enum status store_begin_synced(struct store *store, const char *what, struct err
 
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err)
 {
-    struct db_stmt *stmt;
-
     if (store->pg != NULL) {
         if (rc == ST_OK)
             rc = pg_commit(store, what, err);
@@ -443,9 +493,7 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
         return rc;
     }
     if (rc == ST_OK)
-        rc = store_sql(store, SQL_COMMIT, &stmt, err);
-    if (rc == ST_OK)
-        rc = store_sql_run(store, stmt, what, err);
+        rc = store_sql_run(store, SQL_COMMIT, NO_VALUES, what, err);
     /* SQLite itself rolls back after some failures (a full disk): only an open transaction needs it. */
     if (rc != ST_OK && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
@@ -463,17 +511,11 @@ static bool in_transaction(const struct store *store)
 
 enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err)
 {
-    struct db_stmt *stmt;
-
     *ret_begun = false;
     if (in_transaction(store))
         return ST_OK;
-    if (store->pg != NULL) {
-        TRY(pg_begin(store, false, false, "reading", err));
-    } else {
-        TRY(store_sql(store, SQL_BEGIN_READ, &stmt, err));
-        TRY(store_sql_run(store, stmt, "reading", err));
-    }
+    TRY(store->pg != NULL ? pg_begin(store, false, false, "reading", err)
+                          : store_sql_run(store, SQL_BEGIN_READ, NO_VALUES, "reading", err));
     *ret_begun = true;
     return ST_OK;
 }

@@ -176,23 +176,37 @@ struct store {
 /* -- sql.c -- */
 /* The failure rc of doing `what` ("adding a trial") as a status with path, cause and what to do. */
 enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err);
-/* The statement, reset and with no values bound; borrowed. */
-enum status store_sql(struct store *store, enum store_sql id, struct db_stmt **ret_stmt, struct error *err) MUST_USE;
+/* The statement with its values, before its first step; borrowed. */
+enum status store_sql(struct store *store, enum store_sql id, struct db_values values, struct db_stmt **ret_stmt,
+                      struct error *err) MUST_USE;
+/* The same at its first row, if there is one; the caller resets it. */
+enum status store_sql_row(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                          struct db_stmt **ret_stmt, bool *ret_there, struct error *err) MUST_USE;
+/* The first column of the first row; 0: there is none. ST_EXISTS of an INSERT ... RETURNING id: a row of that name,
+ * number or token is there. */
+enum status store_sql_i64(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                          int64_t *ret_value, struct error *err) MUST_USE;
+/* Runs a statement that gives no row; *ret_n: the number of rows that it has changed. */
+enum status store_sql_change(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                             int64_t *ret_n, struct error *err) MUST_USE;
+enum status store_sql_run(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                          struct error *err) MUST_USE;
+/* Runs a statement of the open transaction whose result does not matter: PostgreSQL need not have done it when this
+ * returns, and may report its failure from a later call of the transaction. */
+enum status store_sql_queue(struct store *store, enum store_sql id, struct db_values values, const char *what,
+                            struct error *err) MUST_USE;
+enum status store_sql_queue_stmt(struct store *store, struct db_stmt *stmt, const char *what,
+                                 struct error *err) MUST_USE;
 /* The same for a text of the caller's, who finalizes it, also after a failure. */
 enum status store_sql_prepare(struct store *store, const char *sql, struct db_stmt *ret_stmt,
                               struct error *err) MUST_USE;
 void store_sql_finalize(struct db_stmt *stmt);
-/* Runs an INSERT ... RETURNING id; ST_EXISTS: a row of that name, number or token is there. */
-enum status store_sql_insert(struct store *store, struct db_stmt *stmt, const char *what, int64_t *ret_id,
-                             struct error *err) MUST_USE;
-/* Runs a statement of the open transaction whose result does not matter: PostgreSQL need not have done it when this
- * returns, and may report its failure from a later call of the transaction. */
-enum status store_sql_queue(struct store *store, struct db_stmt *stmt, const char *what, struct error *err) MUST_USE;
-/* Runs a statement that gives no row. */
-enum status store_sql_run(struct store *store, struct db_stmt *stmt, const char *what, struct error *err) MUST_USE;
 /* DB_ROW or DB_DONE in *ret_step; after a failure the statement is reset. */
 enum status store_sql_step(struct store *store, struct db_stmt *stmt, int *ret_step, const char *what,
                            struct error *err) MUST_USE;
+/* The next row of a statement: while (store_sql_next(...)) rc = <read the row>. rc: ST_OK before the first one; another
+ * status ends the rows. The statement is reset when it returns false. */
+bool store_sql_next(struct store *store, struct db_stmt *stmt, const char *what, enum status *rc, struct error *err);
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
 enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* readers: ST_INTERNAL */
 /* The same for what may be lost without harm, like points of a curve: where the server is killed, the last of these
@@ -299,8 +313,8 @@ enum status store_trial_create_part(struct store *store, struct trial *trial, st
 /* fresh: curve and checkpoints of an earlier attempt are forgotten. */
 enum status store_trial_start_part(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                    bool fresh, struct error *err) MUST_USE;
-/* Runs a bound UPDATE of one trial, which was sound, and seals it; verb: "started", for ST_EXISTS. */
-enum status store_trial_change(struct store *store, struct db_stmt *stmt, int64_t trial_id, const char *verb,
+/* Runs an UPDATE of the trial ?1, which was sound, and seals it; verb: "started", for ST_EXISTS. */
+enum status store_trial_change(struct store *store, enum store_sql id, struct db_values values, const char *verb,
                                const char *what, struct error *err) MUST_USE;
 enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum trial_requeue why,
                                      struct error *err) MUST_USE;
@@ -313,8 +327,8 @@ enum status store_trial_finish_part(struct store *store, int64_t trial_id, const
 /* lease->trial_id is queued: it starts, and the lease is open from given_ms on. fresh: as store_trial_start_part has
  * it. */
 enum status store_lease_give_part(struct store *store, struct lease *lease, bool fresh, struct error *err) MUST_USE;
-/* Runs a bound UPDATE of one lease, which was sound, and seals it; ST_EXISTS when its state forbids it. */
-enum status store_lease_change(struct store *store, struct db_stmt *stmt, int64_t lease_id, const char *what,
+/* Runs an UPDATE of the lease ?1, which was sound, and seals it; ST_EXISTS when its state forbids it. */
+enum status store_lease_change(struct store *store, enum store_sql id, struct db_values values, const char *what,
                                struct error *err) MUST_USE;
 /* Puts the trial of a lease that has just ended back, or gives it up. */
 enum status store_lease_release(struct store *store, int64_t lease_id, enum lease_state state,
@@ -322,4 +336,7 @@ enum status store_lease_release(struct store *store, int64_t lease_id, enum leas
 
 /* -- study_state.c -- */
 enum study_state study_state_parse(const char *word); /* STUDY_STATES for an unknown word */
-void store_bind_limits(struct db_stmt *stmt, int at, const struct study *study); /* six values from `at` on */
+/* The values of a study's limits, without its priority, in a list of VALUES. */
+#define LIMIT_VALUES(l)                                                                                                \
+    val_i64((l)->trials_max), val_f64((l)->budget_s), val_f64((l)->wall_max_s), val_f64((l)->device_max_s),            \
+        val_f64((l)->has_target ? (l)->target_score : (double)NAN), val_f64((l)->gain_min)

@@ -37,27 +37,19 @@ enum status store_study_create(struct store *store, struct study *study, struct 
 {
     static const char what[] = "adding the study";
     struct error why = {0};
-    struct db_stmt *stmt;
     enum status rc;
-    int64_t id = 0;
+    int64_t id = 0, priority = study->limits.priority > 0 ? study->limits.priority : 1;
 
     if (study->name == NULL || study->name[0] == '\0')
         return FAIL(err, ST_USAGE, "the study has no name; give one with --name");
     int64_t now_ms = clock_utc_ms();
-    TRY(store_sql(store, SQL_STUDY_INSERT, &stmt, err));
     TRY(store_begin_synced(store, what, err));
-    db_bind_text(stmt, 1, study->name);
-    db_bind_text(stmt, 2, study->config);
-    db_bind_text(stmt, 3, study->space);
-    db_bind_text(stmt, 4, study->method);
-    db_bind_text(stmt, 5, study->metric);
-    db_bind_text(stmt, 6, study->maximize ? "maximize" : "minimize");
-    db_bind_i64(stmt, 7, study->seed);
-    db_bind_text(stmt, 8, study->program);
-    db_bind_i64(stmt, 9, now_ms);
-    db_bind_i64(stmt, 10, study->limits.priority > 0 ? study->limits.priority : 1);
-    store_bind_limits(stmt, 11, study);
-    rc = store_sql_insert(store, stmt, what, &id, &why);
+    rc = store_sql_i64(
+        store, SQL_STUDY_INSERT,
+        VALUES(val_text(study->name), val_text(study->config), val_text(study->space), val_text(study->method),
+               val_text(study->metric), val_text(study->maximize ? "maximize" : "minimize"), val_i64(study->seed),
+               val_text(study->program), val_i64(now_ms), val_i64(priority), LIMIT_VALUES(&study->limits)),
+        what, &id, &why);
     if (rc == ST_EXISTS)
         rc = FAIL(err, ST_EXISTS, "%s already has a study '%s'; continue it with --resume %s or choose another --name",
                   store->path, study->name, study->name);
@@ -69,7 +61,7 @@ enum status store_study_create(struct store *store, struct study *study, struct 
     study->id = id;
     study->created_ms = now_ms;
     study->state = STUDY_RUNNING;
-    study->limits.priority = study->limits.priority > 0 ? study->limits.priority : 1;
+    study->limits.priority = priority;
     return ST_OK;
 }
 
@@ -117,14 +109,11 @@ static enum status study_missing(struct store *store, const char *name, struct e
 {
     char nearest[2 * WORD_MAX] = "", names[512] = "";
     size_t best = SIZE_MAX, n = 0, used = 0;
-    int step;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
-    TRY(store_sql(store, SQL_STUDY_NAMES, &stmt, err));
-    for (;;) {
-        TRY(store_sql_step(store, stmt, &step, "listing the studies", err));
-        if (step != DB_ROW)
-            break;
+    TRY(store_sql(store, SQL_STUDY_NAMES, NO_VALUES, &stmt, err));
+    while (store_sql_next(store, stmt, "listing the studies", &rc, err)) {
         const char *found = db_text(stmt, 0);
         if (found == NULL)
             continue;
@@ -137,7 +126,7 @@ static enum status study_missing(struct store *store, const char *name, struct e
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", n > 0 ? ", " : "", found);
         n++;
     }
-    db_reset(stmt);
+    TRY(rc);
     if (n == 0)
         return FAIL(err, ST_NOTFOUND, "%s has no study '%s', and no other; start one with 'trawl sweep'", store->path,
                     name);
@@ -151,13 +140,11 @@ enum status store_study_find(struct store *store, const char *name, struct study
 {
     struct db_stmt *stmt;
     enum status rc;
-    int step;
+    bool there;
 
     *ret_study = (struct study){0};
-    TRY(store_sql(store, SQL_STUDY_FIND, &stmt, err));
-    db_bind_text(stmt, 1, name);
-    TRY(store_sql_step(store, stmt, &step, "reading the study", err));
-    rc = step == DB_ROW ? read_study(store, stmt, ret_study, err) : ST_NOTFOUND;
+    TRY(store_sql_row(store, SQL_STUDY_FIND, VALUES(val_text(name)), "reading the study", &stmt, &there, err));
+    rc = there ? read_study(store, stmt, ret_study, err) : ST_NOTFOUND;
     db_reset(stmt);
     return rc == ST_NOTFOUND ? study_missing(store, name, err) : rc;
 }
@@ -165,30 +152,24 @@ enum status store_study_find(struct store *store, const char *name, struct study
 static enum status list(struct store *store, enum store_sql sql, struct study **ret_studies, size_t *ret_n,
                         struct error *err)
 {
-    struct study *studies = NULL;
-    size_t n = 0, cap = 0;
+    size_t cap = 0;
     enum status rc = ST_OK;
-    int step;
     struct db_stmt *stmt;
 
     *ret_studies = NULL;
     *ret_n = 0;
-    TRY(store_sql(store, sql, &stmt, err));
-    while ((rc = store_sql_step(store, stmt, &step, "listing the studies", err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(studies, n, cap);
-        rc = read_study(store, stmt, &studies[n], err);
-        if (rc != ST_OK)
-            break;
-        n++;
+    TRY(store_sql(store, sql, NO_VALUES, &stmt, err));
+    while (store_sql_next(store, stmt, "listing the studies", &rc, err)) {
+        MEM_ROOM(*ret_studies, *ret_n, cap);
+        rc = read_study(store, stmt, &(*ret_studies)[*ret_n], err);
+        *ret_n += rc == ST_OK;
     }
-    db_reset(stmt);
     if (rc != ST_OK) {
-        study_list_free(studies, n);
-        return rc;
+        study_list_free(*ret_studies, *ret_n);
+        *ret_studies = NULL;
+        *ret_n = 0;
     }
-    *ret_studies = studies;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }
 
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err)
@@ -206,22 +187,17 @@ enum status store_study_counts(struct store *store, const struct study *study, s
                                struct error *err)
 {
     struct study_counts counts = {.best_score = NAN};
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
+    int64_t number = 0;
     struct db_stmt *stmt;
 
     *ret_counts = counts;
-    TRY(store_sql(store, SQL_TRIAL_LIST_FROM, &stmt, err));
-    db_bind_i64(stmt, 1, study->id);
-    db_bind_i64(stmt, 2, 0);
-    for (int64_t number = 0;; number++) {
+    TRY(store_sql(store, SQL_TRIAL_LIST_FROM, VALUES(val_i64(study->id), val_i64(0)), &stmt, err));
+    while (store_sql_next(store, stmt, "counting the trials", &rc, err)) {
         enum trial_state state;
-        rc = store_sql_step(store, stmt, &step, "counting the trials", err);
-        if (rc != ST_OK || step != DB_ROW)
-            break;
-        rc = store_trial_row_check(store, stmt, study->id, number, &state, err);
+        rc = store_trial_row_check(store, stmt, study->id, number++, &state, err);
         if (rc != ST_OK)
-            break;
+            continue;
         double score = db_f64_or_nan(stmt, 10), cost_s = db_f64_or_nan(stmt, 12);
         counts.n[state]++;
         const char *origin = db_text(stmt, 6);
@@ -233,7 +209,6 @@ enum status store_study_counts(struct store *store, const struct study *study, s
             !(study->maximize ? score <= counts.best_score : score >= counts.best_score))
             counts.best_score = score;
     }
-    db_reset(stmt);
     if (rc == ST_OK)
         *ret_counts = counts;
     return rc;

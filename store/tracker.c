@@ -34,20 +34,17 @@ static void make_key(char ret_key[TRACKER_KEY_MAX])
 static enum status find_key(struct store *store, int64_t study_id, const char *tracker, char ret_key[TRACKER_KEY_MAX],
                             bool *ret_registered, struct error *err)
 {
-    int step;
-    enum status rc;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     ret_key[0] = '\0';
     *ret_registered = false;
-    TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(store, SQL_TRACKER_LIST, VALUES(val_i64(study_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "reading the trackers", &rc, err)) {
         const char *name = db_text(stmt, 0), *key = db_text(stmt, 1);
         snprintf(ret_key, TRACKER_KEY_MAX, "%s", key != NULL ? key : "");
         *ret_registered = *ret_registered || (name != NULL && strcmp(name, tracker) == 0);
     }
-    db_reset(stmt);
     return rc;
 }
 
@@ -57,20 +54,14 @@ enum status store_tracker_register(struct store *store, int64_t study_id, const 
     static const char what[] = "adding a tracker";
     bool registered;
     enum status rc;
-    struct db_stmt *stmt;
 
     TRY(store_begin(store, what, err));
     rc = find_key(store, study_id, tracker, ret_key, &registered, err);
     if (rc == ST_OK && !registered) {
         if (ret_key[0] == '\0')
             make_key(ret_key);
-        rc = store_sql(store, SQL_TRACKER_INSERT, &stmt, err);
-        if (rc == ST_OK) {
-            db_bind_i64(stmt, 1, study_id);
-            db_bind_text(stmt, 2, tracker);
-            db_bind_text(stmt, 3, ret_key);
-            rc = store_sql_run(store, stmt, what, err);
-        }
+        rc = store_sql_run(store, SQL_TRACKER_INSERT, VALUES(val_i64(study_id), val_text(tracker), val_text(ret_key)),
+                           what, err);
     }
     return store_end(store, rc, what, err);
 }
@@ -78,24 +69,15 @@ enum status store_tracker_register(struct store *store, int64_t study_id, const 
 enum status store_tracker_forget(struct store *store, int64_t study_id, const char *tracker, struct error *err)
 {
     static const char what[] = "forgetting a tracker";
+    int64_t n = 0;
     enum status rc;
-    struct db_stmt *stmt;
 
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql(store, SQL_TRACKER_DELETE, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, study_id);
-        db_bind_text(stmt, 2, tracker);
-        rc = store_sql_run(store, stmt, what, err);
-    }
-    if (rc == ST_OK && db_changes(stmt) == 0)
+    rc = store_sql_change(store, SQL_TRACKER_DELETE, VALUES(val_i64(study_id), val_text(tracker)), what, &n, err);
+    if (rc == ST_OK && n == 0)
         rc = FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s'", store->path, tracker);
     if (rc == ST_OK)
-        rc = store_sql(store, SQL_OUTBOX_TRIM_ALL, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, study_id);
-        rc = store_sql_run(store, stmt, what, err);
-    }
+        rc = store_sql_run(store, SQL_OUTBOX_TRIM_ALL, VALUES(val_i64(study_id)), what, err);
     return store_end(store, rc, what, err);
 }
 
@@ -109,28 +91,23 @@ void store_names_free(char **names, size_t n)
 enum status store_tracker_names(struct store *store, int64_t study_id, char ***ret_names, size_t *ret_n,
                                 struct error *err)
 {
-    char **names = NULL;
-    size_t n = 0, cap = 0;
-    int step;
-    enum status rc;
+    size_t cap = 0;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     *ret_names = NULL;
     *ret_n = 0;
-    TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(names, n, cap);
-        names[n++] = db_copy_text(stmt, 0);
+    TRY(store_sql(store, SQL_TRACKER_LIST, VALUES(val_i64(study_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "reading the trackers", &rc, err)) {
+        MEM_ROOM(*ret_names, *ret_n, cap);
+        (*ret_names)[(*ret_n)++] = db_copy_text(stmt, 0);
     }
-    db_reset(stmt);
     if (rc != ST_OK) {
-        store_names_free(names, n);
-        return rc;
+        store_names_free(*ret_names, *ret_n);
+        *ret_names = NULL;
+        *ret_n = 0;
     }
-    *ret_names = names;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }
 
 void tracker_position_free(struct tracker_position *position)
@@ -145,16 +122,13 @@ void tracker_position_free(struct tracker_position *position)
 enum status store_tracker_position(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
                                    struct tracker_position *ret_position, struct error *err)
 {
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
     *ret_position = (struct tracker_position){.last_step = -1};
-    TRY(store_sql(store, SQL_POSITION_FIND, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_text(stmt, 2, tracker);
-    db_bind_i64(stmt, 3, trial_id);
-    TRY(store_sql_step(store, stmt, &step, "reading a tracker's position", err));
-    if (step == DB_ROW) {
+    TRY(store_sql_row(store, SQL_POSITION_FIND, VALUES(val_i64(study_id), val_text(tracker), val_i64(trial_id)),
+                      "reading a tracker's position", &stmt, &there, err));
+    if (there) {
         ret_position->acked_id = db_i64(stmt, 0);
         ret_position->claimed_id = db_i64(stmt, 1);
         ret_position->thin_ms = db_i64(stmt, 2);
@@ -173,22 +147,14 @@ enum status store_tracker_position(struct store *store, int64_t study_id, const 
 static enum status set_position(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
                                 const struct tracker_position *p, struct error *err)
 {
-    struct db_stmt *stmt;
+    int64_t n = 0;
 
-    TRY(store_sql(store, SQL_POSITION_SET, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_text(stmt, 2, tracker);
-    db_bind_i64(stmt, 3, trial_id);
-    db_bind_i64(stmt, 4, p->acked_id);
-    db_bind_i64(stmt, 5, p->claimed_id);
-    db_bind_i64(stmt, 6, p->thin_ms);
-    db_bind_i64(stmt, 7, p->last_step);
-    db_bind_i64(stmt, 8, p->sent_rows);
-    db_bind_i64(stmt, 9, p->ended);
-    db_bind_text(stmt, 10, p->state);
-    db_bind_text(stmt, 11, p->refused);
-    TRY(store_sql_run(store, stmt, "recording a tracker's position", err));
-    if (db_changes(stmt) == 0)
+    TRY(store_sql_change(store, SQL_POSITION_SET,
+                         VALUES(val_i64(study_id), val_text(tracker), val_i64(trial_id), val_i64(p->acked_id),
+                                val_i64(p->claimed_id), val_i64(p->thin_ms), val_i64(p->last_step),
+                                val_i64(p->sent_rows), val_i64(p->ended), val_text(p->state), val_text(p->refused)),
+                         "recording a tracker's position", &n, err));
+    if (n == 0)
         return FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s' any more", store->path, tracker);
     return ST_OK;
 }
@@ -198,16 +164,10 @@ enum status store_tracker_commit(struct store *store, int64_t study_id, const ch
 {
     static const char what[] = "recording a tracker's position";
     enum status rc;
-    struct db_stmt *stmt;
 
     TRY(store_begin(store, what, err));
     rc = set_position(store, study_id, tracker, trial_id, position, err);
     if (rc == ST_OK)
-        rc = store_sql(store, SQL_OUTBOX_TRIM, &stmt, err);
-    if (rc == ST_OK) {
-        db_bind_i64(stmt, 1, study_id);
-        db_bind_i64(stmt, 2, trial_id);
-        rc = store_sql_run(store, stmt, what, err);
-    }
+        rc = store_sql_run(store, SQL_OUTBOX_TRIM, VALUES(val_i64(study_id), val_i64(trial_id)), what, err);
     return store_end(store, rc, what, err);
 }

@@ -57,15 +57,14 @@ static void name_trial(struct store *store, int64_t study_id, int64_t number, ch
 {
     struct db_stmt *stmt;
     const char *name = NULL;
-    int step = DB_DONE;
+    bool there;
 
-    if (store_sql(store, SQL_STUDY_NAME, &stmt, NULL) == ST_OK) {
-        db_bind_i64(stmt, 1, study_id);
-        if (store_sql_step(store, stmt, &step, "reading a study's name", NULL) == ST_OK && step == DB_ROW)
-            name = db_text(stmt, 0);
-    }
+    if (store_sql_row(store, SQL_STUDY_NAME, VALUES(val_i64(study_id)), "reading a study's name", &stmt, &there,
+                      NULL) == ST_OK &&
+        there)
+        name = db_text(stmt, 0);
     snprintf(ret_name, size, "trial %lld of study '%.100s'", (long long)number, name != NULL ? name : "(unknown)");
-    if (step == DB_ROW)
+    if (there)
         db_reset(stmt);
 }
 
@@ -149,35 +148,23 @@ static const char create_what[] = "adding a trial";
 enum status store_trial_create_part(struct store *store, struct trial *trial, struct error *err)
 {
     int64_t now_ms = clock_utc_ms(), id = 0, number = 0;
+    struct prediction expected = trial->predicted;
     struct db_stmt *stmt;
-    enum status rc;
-    int step;
+    bool there;
 
-    if (store->pg != NULL) { /* no other connection takes the same number */
-        TRY(store_sql(store, SQL_STUDY_LOCK, &stmt, err));
-        db_bind_i64(stmt, 1, trial->study_id);
-        TRY(store_sql_run(store, stmt, create_what, err));
-    }
-    TRY(store_sql(store, SQL_TRIAL_INSERT, &stmt, err));
-    db_bind_i64(stmt, 1, trial->study_id);
-    db_bind_text(stmt, 2, trial->params);
-    db_bind_text(stmt, 3, trial->config);
-    db_bind_text(stmt, 4, trial->origin);
-    db_bind_i64(stmt, 5, trial->seed);
-    db_bind_i64(stmt, 6, now_ms);
-    db_bind_f64(stmt, 7, trial->propose_s); /* NaN is kept as NULL */
-    db_bind_text(stmt, 8, trial->seen);
-    const double predicted[] = {trial->predicted.score, trial->predicted.score_sd, trial->predicted.log_cost,
-                                trial->predicted.log_cost_sd};
-    for (int i = 0; i < 4; i++)
-        db_bind_f64(stmt, 9 + i, trial->predicted.known ? predicted[i] : NAN);
-    rc = store_sql_step(store, stmt, &step, create_what, err);
-    if (rc == ST_OK) {
-        id = db_i64(stmt, 0);
-        number = db_i64(stmt, 1);
-    }
+    if (!expected.known)
+        expected = (struct prediction){.score = NAN, .score_sd = NAN, .log_cost = NAN, .log_cost_sd = NAN};
+    if (store->pg != NULL) /* no other connection takes the same number */
+        TRY(store_sql_run(store, SQL_STUDY_LOCK, VALUES(val_i64(trial->study_id)), create_what, err));
+    TRY(store_sql_row(store, SQL_TRIAL_INSERT,
+                      VALUES(val_i64(trial->study_id), val_text(trial->params), val_text(trial->config),
+                             val_text(trial->origin), val_i64(trial->seed), val_i64(now_ms), val_f64(trial->propose_s),
+                             val_text(trial->seen), val_f64(expected.score), val_f64(expected.score_sd),
+                             val_f64(expected.log_cost), val_f64(expected.log_cost_sd)),
+                      create_what, &stmt, &there, err));
+    id = db_i64(stmt, 0);
+    number = db_i64(stmt, 1);
     db_reset(stmt);
-    TRY(rc);
     TRY(store_row_seal(store, SQL_TRIAL_ROW, id, err));
     trial->id = id;
     trial->number = number;
@@ -223,15 +210,13 @@ enum status store_trial_extend(struct store *store, struct trial *trial, int64_t
 static enum status trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial, struct error *err)
 {
     enum status rc;
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
     *ret_trial = (struct trial){0};
-    TRY(store_sql(store, SQL_TRIAL_BY_ID, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
-    rc = step == DB_ROW ? read_trial(store, stmt, -1, -1, ret_trial, err)
-                        : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
+    TRY(store_sql_row(store, SQL_TRIAL_BY_ID, VALUES(val_i64(trial_id)), "reading a trial", &stmt, &there, err));
+    rc = there ? read_trial(store, stmt, -1, -1, ret_trial, err)
+               : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
     db_reset(stmt);
     return rc;
 }
@@ -248,12 +233,14 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
     return rc;
 }
 
-enum status store_trial_change(struct store *store, struct db_stmt *stmt, int64_t trial_id, const char *verb,
+enum status store_trial_change(struct store *store, enum store_sql id, struct db_values values, const char *verb,
                                const char *what, struct error *err)
 {
+    int64_t trial_id = values.v[0].i64, n = 0;
+
     TRY(store_row_check(store, SQL_TRIAL_ROW, trial_id, err));
-    TRY(store_sql_run(store, stmt, what, err));
-    if (db_changes(stmt) == 0)
+    TRY(store_sql_change(store, id, values, what, &n, err));
+    if (n == 0)
         return not_allowed(store, trial_id, verb, err);
     return store_row_seal(store, SQL_TRIAL_ROW, trial_id, err);
 }
@@ -261,14 +248,9 @@ enum status store_trial_change(struct store *store, struct db_stmt *stmt, int64_
 enum status store_trial_start_part(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                    bool fresh, struct error *err)
 {
-    struct db_stmt *stmt;
-
-    TRY(store_sql(store, SQL_TRIAL_START, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_text(stmt, 2, device);
-    db_bind_i64(stmt, 3, clock_utc_ms());
-    db_bind_text(stmt, 4, slot);
-    TRY(store_trial_change(store, stmt, trial_id, "started", "starting a trial", err));
+    TRY(store_trial_change(store, SQL_TRIAL_START,
+                           VALUES(val_i64(trial_id), val_text(device), val_i64(clock_utc_ms()), val_text(slot)),
+                           "started", "starting a trial", err));
     return fresh ? store_attempt_clear(store, trial_id, err) : ST_OK;
 }
 
@@ -304,14 +286,11 @@ enum status store_trial_clear(struct store *store, int64_t trial_id, struct erro
 enum status store_trial_set_config(struct store *store, int64_t trial_id, const char *config, struct error *err)
 {
     static const char what[] = "completing a trial's config";
-    struct db_stmt *stmt;
     enum status rc;
 
-    TRY(store_sql(store, SQL_TRIAL_CONFIG, &stmt, err));
     TRY(store_begin(store, what, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_text(stmt, 2, config);
-    rc = store_trial_change(store, stmt, trial_id, "given another config", what, err);
+    rc = store_trial_change(store, SQL_TRIAL_CONFIG, VALUES(val_i64(trial_id), val_text(config)),
+                            "given another config", what, err);
     return store_end(store, rc, what, err);
 }
 
@@ -319,13 +298,9 @@ static const char requeue_what[] = "putting a trial back into the queue";
 
 enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
 {
-    struct db_stmt *stmt;
-
-    TRY(store_sql(store, SQL_TRIAL_REQUEUE_ONE, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_i64(stmt, 2, why);
     store_hint(store, STORE_HINT_TRIALS);
-    return store_trial_change(store, stmt, trial_id, "put back into the queue", requeue_what, err);
+    return store_trial_change(store, SQL_TRIAL_REQUEUE_ONE, VALUES(val_i64(trial_id), val_i64(why)),
+                              "put back into the queue", requeue_what, err);
 }
 
 enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
@@ -336,13 +311,9 @@ enum status store_trial_requeue(struct store *store, int64_t trial_id, enum tria
 
 enum status store_trial_lose_part(struct store *store, int64_t trial_id, const char *reason, struct error *err)
 {
-    struct db_stmt *stmt;
-
-    TRY(store_sql(store, SQL_TRIAL_LOSE, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_i64(stmt, 2, clock_utc_ms());
-    db_bind_text(stmt, 3, reason);
-    return store_trial_change(store, stmt, trial_id, "given up", "giving a trial up", err);
+    return store_trial_change(store, SQL_TRIAL_LOSE,
+                              VALUES(val_i64(trial_id), val_i64(clock_utc_ms()), val_text(reason)), "given up",
+                              "giving a trial up", err);
 }
 
 static bool same_f64(double a, double b)
@@ -404,33 +375,22 @@ static const char finish_what[] = "recording a result";
 enum status store_trial_finish_part(struct store *store, int64_t trial_id, const struct trial_result *result,
                                     const char *outbox_json, struct error *err)
 {
-    struct db_stmt *stmt;
+    bool evaluated = result->eval_episodes > 0;
+    int64_t n = 0;
 
     TRY(check_result(store, result, err));
     TRY(store_row_check(store, SQL_TRIAL_ROW, trial_id, err));
-    TRY(store_sql(store, SQL_TRIAL_FINISH, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_text(stmt, 2, trial_state_name(result->state));
-    db_bind_f64(stmt, 3, result->score); /* NaN is kept as NULL */
-    db_bind_f64(stmt, 4, result->perf);
-    db_bind_f64(stmt, 5, result->cost_s);
-    db_bind_f64(stmt, 6, result->device_s);
-    db_bind_i64(stmt, 7, result->env_steps);
-    db_bind_text(stmt, 8, result->reason);
-    db_bind_i64(stmt, 9, clock_utc_ms());
-    db_bind_text(stmt, 10, result->cost_method);
-    db_bind_text(stmt, 11, result->log_tail);
-    db_bind_f64(stmt, 12, result->eval_episodes > 0 ? result->score_se : NAN);
-    db_bind_i64(stmt, 13, result->eval_episodes);
-    db_bind_f64(stmt, 14, result->eval_episodes > 0 ? result->eval_s : NAN);
-    db_bind_f64(stmt, 15, result->start_s > 0.0 ? result->start_s : NAN);
-    db_bind_text(stmt, 16, result->program);
-    db_bind_text(stmt, 17, result->kernels);
-    db_bind_i64(stmt, 18, result->eval_unfinished);
-    db_bind_text(stmt, 19, result->device);
-    db_bind_text(stmt, 20, result->outcomes);
-    TRY(store_sql_run(store, stmt, finish_what, err));
-    if (db_changes(stmt) == 0)
+    TRY(store_sql_change(
+        store, SQL_TRIAL_FINISH,
+        VALUES(val_i64(trial_id), val_text(trial_state_name(result->state)), val_f64(result->score),
+               val_f64(result->perf), val_f64(result->cost_s), val_f64(result->device_s), val_i64(result->env_steps),
+               val_text(result->reason), val_i64(clock_utc_ms()), val_text(result->cost_method),
+               val_text(result->log_tail), val_f64(evaluated ? result->score_se : NAN), val_i64(result->eval_episodes),
+               val_f64(evaluated ? result->eval_s : NAN), val_f64(result->start_s > 0.0 ? result->start_s : NAN),
+               val_text(result->program), val_text(result->kernels), val_i64(result->eval_unfinished),
+               val_text(result->device), val_text(result->outcomes)),
+        finish_what, &n, err));
+    if (n == 0)
         return finish_again(store, trial_id, result, err);
     TRY(store_row_seal(store, SQL_TRIAL_ROW, trial_id, err));
     TRY(store_metric_open(store, trial_id, err));
@@ -453,20 +413,17 @@ static enum status running_ids(struct store *store, int64_t study_id, int64_t **
                                struct error *err)
 {
     size_t cap = 0;
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
     *ret_ids = NULL;
     *ret_n = 0;
-    TRY(store_sql(store, SQL_TRIAL_IN_STATE, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_text(stmt, 2, trial_state_name(TRIAL_RUNNING));
-    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(store, SQL_TRIAL_IN_STATE, VALUES(val_i64(study_id), val_text(trial_state_name(TRIAL_RUNNING))),
+                  &stmt, err));
+    while (store_sql_next(store, stmt, "listing the trials", &rc, err)) {
         MEM_ROOM(*ret_ids, *ret_n, cap);
         (*ret_ids)[(*ret_n)++] = db_i64(stmt, 0);
     }
-    db_reset(stmt);
     return rc;
 }
 
@@ -489,72 +446,56 @@ enum status store_trials_recover(struct store *store, int64_t study_id, bool req
     return ST_OK;
 }
 
-/* All rows of a statement that lists a study's trials from a number on; its values are bound. */
-static enum status read_trials(struct store *store, struct db_stmt *stmt, int64_t study_id, int64_t from,
-                               struct trial **ret_trials, size_t *ret_n, struct error *err)
+/* The trials from a number on, as a statement of these values lists them. */
+static enum status list(struct store *store, enum store_sql sql, struct db_values values, int64_t study_id,
+                        int64_t from, struct trial **ret_trials, size_t *ret_n, struct error *err)
 {
-    struct trial *trials = NULL;
-    size_t n = 0, cap = 0;
+    size_t cap = 0;
     enum status rc = ST_OK;
-    int step;
+    struct db_stmt *stmt;
 
-    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(trials, n, cap);
-        rc = read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err);
-        if (rc != ST_OK)
-            break;
-        n++;
+    *ret_trials = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, sql, values, &stmt, err));
+    while (store_sql_next(store, stmt, "listing the trials", &rc, err)) {
+        MEM_ROOM(*ret_trials, *ret_n, cap);
+        rc = read_trial(store, stmt, study_id, from + (int64_t)*ret_n, &(*ret_trials)[*ret_n], err);
+        *ret_n += rc == ST_OK;
     }
-    db_reset(stmt);
     if (rc != ST_OK) {
-        trial_list_free(trials, n);
-        return rc;
+        trial_list_free(*ret_trials, *ret_n);
+        *ret_trials = NULL;
+        *ret_n = 0;
     }
-    *ret_trials = trials;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }
 
 enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
                              struct error *err)
 {
-    struct db_stmt *stmt;
-
-    *ret_trials = NULL;
-    *ret_n = 0;
-    TRY(store_sql(store, SQL_TRIAL_LIST, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    return read_trials(store, stmt, study_id, 0, ret_trials, ret_n, err);
+    return list(store, SQL_TRIAL_LIST, VALUES(val_i64(study_id)), study_id, 0, ret_trials, ret_n, err);
 }
 
 enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t from, struct trial **ret_trials,
                                   size_t *ret_n, struct error *err)
 {
-    struct db_stmt *stmt;
-
-    *ret_trials = NULL;
-    *ret_n = 0;
-    TRY(store_sql(store, SQL_TRIAL_LIST_FROM, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_i64(stmt, 2, from);
-    return read_trials(store, stmt, study_id, from, ret_trials, ret_n, err);
+    return list(store, SQL_TRIAL_LIST_FROM, VALUES(val_i64(study_id), val_i64(from)), study_id, from, ret_trials, ret_n,
+                err);
 }
 
 enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,
                              struct error *err)
 {
     enum status rc;
-    int step;
     struct db_stmt *stmt;
+    bool there;
 
     *ret_trial = (struct trial){0};
-    TRY(store_sql(store, SQL_TRIAL_FIND, &stmt, err));
-    db_bind_i64(stmt, 1, study_id);
-    db_bind_i64(stmt, 2, number);
-    TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
-    rc = step == DB_ROW ? read_trial(store, stmt, study_id, number, ret_trial, err)
-                        : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them",
-                               store->path, (long long)number);
+    TRY(store_sql_row(store, SQL_TRIAL_FIND, VALUES(val_i64(study_id), val_i64(number)), "reading a trial", &stmt,
+                      &there, err));
+    rc = there ? read_trial(store, stmt, study_id, number, ret_trial, err)
+               : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them", store->path,
+                      (long long)number);
     db_reset(stmt);
     return rc;
 }

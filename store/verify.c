@@ -36,13 +36,9 @@ static void each(struct verify *v, const char *what, const char *sql,
     struct db_stmt stmt = {0};
     struct error err = {0};
     enum status rc = store_sql_prepare(v->store, sql, &stmt, &err);
-    int step = DB_ROW;
 
-    while (rc == ST_OK && step == DB_ROW) {
-        rc = store_sql_step(v->store, &stmt, &step, what, &err);
-        if (rc == ST_OK && step == DB_ROW)
-            row(v, &stmt);
-    }
+    while (store_sql_next(v->store, &stmt, what, &rc, &err))
+        row(v, &stmt);
     if (rc != ST_OK)
         found(v, "%s cannot be read to the end: %s", what, err.text);
     store_sql_finalize(&stmt);

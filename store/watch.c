@@ -7,16 +7,9 @@
 
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err)
 {
-    int step;
-    struct db_stmt *stmt;
-
-    if (store->pg != NULL)
-        return pg_data_version(store, ret_version, err);
-    TRY(store_sql(store, SQL_DATA_VERSION, &stmt, err));
-    TRY(store_sql_step(store, stmt, &step, "looking for changes", err));
-    *ret_version = db_i64(stmt, 0);
-    db_reset(stmt);
-    return ST_OK;
+    return store->pg != NULL
+               ? pg_data_version(store, ret_version, err)
+               : store_sql_i64(store, SQL_DATA_VERSION, NO_VALUES, "looking for changes", ret_version, err);
 }
 
 void store_hint(struct store *store, enum store_hint hint)
@@ -57,15 +50,11 @@ bool store_hint_wait(struct store *store, enum store_hint hint, double seconds)
 static enum status read_last(struct store *store, int64_t trial_id, const char *name, struct curve_point *point,
                              bool *ret_found, struct error *err)
 {
-    int step;
     struct db_stmt *stmt;
 
-    TRY(store_sql(store, SQL_METRIC_LAST, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    db_bind_text(stmt, 2, name);
-    TRY(store_sql_step(store, stmt, &step, "reading a learning curve", err));
-    *ret_found = step == DB_ROW;
-    if (step == DB_ROW)
+    TRY(store_sql_row(store, SQL_METRIC_LAST, VALUES(val_i64(trial_id), val_text(name)), "reading a learning curve",
+                      &stmt, ret_found, err));
+    if (*ret_found)
         *point = (struct curve_point){
             .env_steps = db_i64(stmt, 0), .wall_s = db_f64_or_nan(stmt, 1), .value = db_f64_or_nan(stmt, 2)};
     db_reset(stmt);
@@ -108,17 +97,14 @@ static enum status read_names(struct store *store, int64_t trial_id, char ***ret
                               struct error *err)
 {
     size_t cap = 0;
-    enum status rc;
-    int step;
+    enum status rc = ST_OK;
     struct db_stmt *stmt;
 
-    TRY(store_sql(store, SQL_METRIC_NAMES, &stmt, err));
-    db_bind_i64(stmt, 1, trial_id);
-    while ((rc = store_sql_step(store, stmt, &step, "listing the metrics", err)) == ST_OK && step == DB_ROW) {
+    TRY(store_sql(store, SQL_METRIC_NAMES, VALUES(val_i64(trial_id)), &stmt, err));
+    while (store_sql_next(store, stmt, "listing the metrics", &rc, err)) {
         MEM_ROOM(*ret_names, *ret_n, cap);
         (*ret_names)[(*ret_n)++] = db_copy_text(stmt, 0);
     }
-    db_reset(stmt);
     return rc;
 }
 

@@ -18,29 +18,27 @@ static const char what[] = "looking for controllers";
 static enum status query(struct store *store, const char *sql, const char *name, struct held_study **ret, size_t *ret_n,
                          struct error *err)
 {
-    struct held_study *list = NULL;
-    size_t n = 0, cap = 0;
+    size_t cap = 0;
     struct db_stmt stmt = {0};
-    int step = DB_DONE;
     enum status rc = store_sql_prepare(store, sql, &stmt, err);
 
     *ret = NULL;
     *ret_n = 0;
     if (rc == ST_OK && name != NULL)
-        db_bind_text(&stmt, 1, name);
-    while (rc == ST_OK && (rc = store_sql_step(store, &stmt, &step, what, err)) == ST_OK && step == DB_ROW) {
-        MEM_ROOM(list, n, cap);
-        list[n].id = db_i64(&stmt, 0);
-        snprintf(list[n++].name, sizeof list[0].name, "%s", db_text(&stmt, 1));
+        db_bind(&stmt, 1, val_text(name));
+    while (store_sql_next(store, &stmt, what, &rc, err)) {
+        MEM_ROOM(*ret, *ret_n, cap);
+        struct held_study *study = &(*ret)[(*ret_n)++];
+        study->id = db_i64(&stmt, 0);
+        snprintf(study->name, sizeof study->name, "%s", db_text(&stmt, 1));
     }
     store_sql_finalize(&stmt);
     if (rc != ST_OK) {
-        mem_free(list);
-        return rc;
+        mem_free(*ret);
+        *ret = NULL;
+        *ret_n = 0;
     }
-    *ret = list;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }
 
 static bool has_locks(const struct store *store)

@@ -35,8 +35,8 @@ static enum status run(struct store *store, const char *sql, int64_t id, const c
 
     *ret_text = NULL;
     if (rc == ST_OK) {
-        db_bind_i64(&stmt, 1, id);
-        db_bind_text(&stmt, 2, text);
+        db_bind(&stmt, 1, val_i64(id));
+        db_bind(&stmt, 2, val_text(text));
         rc = store_sql_step(store, &stmt, &step, what, err);
     }
     if (rc == ST_OK && step == DB_ROW)
@@ -56,14 +56,17 @@ static enum status run_committed(struct store *store, const char *sql, int64_t i
 static enum status put(struct store *store, const char *request, int64_t *ret_id, struct error *err)
 {
     struct db_stmt stmt = {0};
+    int step = DB_DONE;
     enum status rc;
 
     TRY(store_begin(store, what, err));
     rc = store_sql_prepare(store, "INSERT INTO mail (request) VALUES (?1) RETURNING id", &stmt, err);
     if (rc == ST_OK) {
-        db_bind_text(&stmt, 1, request);
-        rc = store_sql_insert(store, &stmt, what, ret_id, err);
+        db_bind(&stmt, 1, val_text(request));
+        rc = store_sql_step(store, &stmt, &step, what, err);
     }
+    if (rc == ST_OK && step == DB_ROW)
+        *ret_id = db_i64(&stmt, 0);
     store_sql_finalize(&stmt);
     store_hint(store, STORE_HINT_MAIL);
     return store_end(store, rc, what, err);
