@@ -260,7 +260,7 @@ static const char migration_11[] =
     "  started_ms INTEGER NOT NULL,"
     "  beat_ms INTEGER NOT NULL"
     ") STRICT, WITHOUT ROWID;"
-    "ALTER TABLE lease ADD COLUMN stop TEXT;"; /* why the study asks its client, a node, to end the trial; NULL: it does not */
+    "ALTER TABLE lease ADD COLUMN stop TEXT;"; /* why the study asks its client, a node, to end the trial, or NULL */
 
 /* 12: a lease's state and columns get the names that reports have, and the branches of a node's attempt, which stood in
  * the result's column until there was one, a column of their own. */

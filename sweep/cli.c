@@ -5,6 +5,7 @@
 #include "store/store.h"
 
 #include "base/config/config.h"
+#include "base/os/file.h"
 #include "base/text/duration.h"
 #include "base/mem.h"
 #include "base/text/num.h"
@@ -181,19 +182,6 @@ enum status cli_print_options(const struct config *config, const char *section, 
     return rc;
 }
 
-/* The folder in which path lies, as text; false: it is too long. */
-static bool folder_of(const char *path, char ret_dir[PATH_MAX])
-{
-    const char *slash = strrchr(path, '/');
-    size_t n = slash == NULL ? 0 : (size_t)(slash - path);
-
-    if (slash == NULL)
-        snprintf(ret_dir, PATH_MAX, ".");
-    else
-        snprintf(ret_dir, PATH_MAX, "%.*s", n == 0 ? 1 : (int)n, path);
-    return strlen(path) < PATH_MAX;
-}
-
 enum status check_writable(const char *path, struct error *err)
 {
     char dir[PATH_MAX];
@@ -201,8 +189,9 @@ enum status check_writable(const char *path, struct error *err)
 
     if (store_is_address(path))
         return store_address_check(path, err);
-    if (!folder_of(path, dir))
+    if (strlen(path) >= sizeof dir)
         return FAIL(err, ST_IO, "%.60s...: the path is too long", path);
+    file_folder(path, dir, sizeof dir);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return FAIL(err, ST_IO, "%s is a directory; name a file", path);
     if (access(dir, W_OK | X_OK) != 0)
@@ -213,7 +202,6 @@ enum status check_writable(const char *path, struct error *err)
 bool cli_is_same_file(const char *a, const char *b)
 {
     char dir_a[PATH_MAX], dir_b[PATH_MAX];
-    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
     struct stat st_a, st_b;
     bool a_exists = stat(a, &st_a) == 0, b_exists = stat(b, &st_b) == 0;
 
@@ -221,9 +209,10 @@ bool cli_is_same_file(const char *a, const char *b)
         return false;
     if (a_exists)
         return S_ISREG(st_a.st_mode) && st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
-    return strcmp(slash_a != NULL ? slash_a + 1 : a, slash_b != NULL ? slash_b + 1 : b) == 0 && folder_of(a, dir_a) &&
-           folder_of(b, dir_b) && stat(dir_a, &st_a) == 0 && stat(dir_b, &st_b) == 0 && st_a.st_dev == st_b.st_dev &&
-           st_a.st_ino == st_b.st_ino;
+    file_folder(a, dir_a, sizeof dir_a);
+    file_folder(b, dir_b, sizeof dir_b);
+    return strcmp(file_name(a), file_name(b)) == 0 && stat(dir_a, &st_a) == 0 && stat(dir_b, &st_b) == 0 &&
+           st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
 }
 
 static bool is_store(const char *path)

@@ -165,9 +165,9 @@ void recordings_free(struct trainer *t)
 
 /* ---- a training by one block of the device ---- */
 
-/* Up to KERN_SOLO_MAX iterations become a job, one launch, and are looked at one by one. How they are shared out among jobs
- * changes no byte. There is one job at a time: a launch after another one of its stream would hold up those of other
- * trainings that share a queue of the driver with it. */
+/* Up to KERN_SOLO_MAX iterations become a job, one launch, and are looked at one by one. How they are shared out among
+ * jobs changes no byte. There is one job at a time: a launch after another one of its stream would hold up those of
+ * other trainings that share a queue of the driver with it. */
 
 static void solo_fill(const struct trainer *t, const struct kern_net *net, struct kern_solo *ret)
 {
@@ -394,8 +394,8 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     return ST_OK;
 }
 
-/* The time since the last tick. One in which the process was stopped (SIGSTOP, Ctrl-Z) counts as the mean of the others:
- * how much of it was training is not known. */
+/* The time since the last tick. One in which the process was stopped (SIGSTOP, Ctrl-Z) counts as the mean of the
+ * others: how much of it was training is not known. */
 static double tick_s(struct trainer *t, uint64_t now)
 {
     double passed_s = 1e-9 * (double)(now - t->clock_ns);

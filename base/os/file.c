@@ -18,7 +18,25 @@
 
 #define TEMP ".tmp."
 #define LEFT_S 60 /* a temporary file of a process that has ended is removed from this age on */
+#define LOOK_MS 100 /* for a pipe's writer */
 #define FILE_FIRST_BYTES 65536 /* first buffer for a pipe, whose size is not known */
+
+void file_folder(const char *path, char *buf, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash == NULL)
+        snprintf(buf, size, ".");
+    else
+        snprintf(buf, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
 
 static int write_bytes(int fd, const char *bytes, size_t n)
 {
@@ -52,13 +70,9 @@ static int sync_fd(int fd)
 static void sync_parent(const char *path)
 {
     char dir[PATH_MAX];
-    const char *slash = strrchr(path, '/');
     int fd;
 
-    if (slash == NULL)
-        snprintf(dir, sizeof dir, ".");
-    else
-        snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    file_folder(path, dir, sizeof dir);
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         (void)fsync(fd);
@@ -86,16 +100,12 @@ static enum status write_special(const char *path, const void *bytes, size_t n, 
 static void remove_left(const char *path)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    const char *name = file_name(path);
     size_t n = strlen(name);
     const struct dirent *entry;
     DIR *dir;
 
-    snprintf(folder, sizeof folder, "%.*s",
-             slash == NULL   ? 1
-             : slash == path ? 1
-                             : (int)(slash - path),
-             slash == NULL ? "." : path);
+    file_folder(path, folder, sizeof folder);
     dir = opendir(folder);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         struct stat st;
@@ -186,16 +196,29 @@ static enum status too_large(const char *path, size_t max_bytes, struct error *e
     return FAIL(err, ST_LIMIT, "%s: is larger than the limit of %zu bytes", path, max_bytes);
 }
 
-/* Reads to the end; *bytes (cap) grows as needed and is the caller's, also on failure. */
-static enum status read_to_end(int fd, const char *path, size_t max_bytes, char **bytes, size_t cap, size_t *ret_n,
-                               struct error *err)
+/* Reads to the end; *bytes (cap) grows as needed and is the caller's, also on failure. fd was opened without waiting for
+ * a pipe's writer: there is one from the first byte, or EAGAIN, on. */
+static enum status read_to_end(int fd, bool is_pipe, const char *path, size_t max_bytes, char **bytes, size_t cap,
+                               size_t *ret_n, struct error *err)
 {
     size_t n = 0;
+    int looks = FILE_WRITER_S * 1000 / LOOK_MS;
 
     for (;;) {
         ssize_t did = read(fd, *bytes + n, cap - n);
         if (did < 0 && errno == EINTR)
             continue;
+        if (did < 0 && errno == EAGAIN) {
+            (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+            is_pipe = false;
+            continue;
+        }
+        if (is_pipe && did == 0 && n == 0) {
+            if (looks-- == 0)
+                return FAIL(err, ST_IO, "%s: is a pipe that nobody writes to", path);
+            (void)usleep(1000 * LOOK_MS);
+            continue;
+        }
         if (did < 0)
             return FAIL(err, ST_IO, "%s: cannot be read: %s", path, strerror(errno));
         n += (size_t)did;
@@ -213,14 +236,14 @@ static enum status read_to_end(int fd, const char *path, size_t max_bytes, char 
     }
 }
 
-static enum status read_file(const char *path, int flags, size_t max_bytes, char **ret_bytes, size_t *ret_n,
+static enum status read_file(const char *path, bool only_regular, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                              struct error *err)
 {
     struct stat st;
     char *bytes = NULL;
     size_t cap, n = 0;
     enum status rc;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     *ret_bytes = NULL;
     if (fd < 0)
@@ -233,7 +256,7 @@ static enum status read_file(const char *path, int flags, size_t max_bytes, char
         rc = FAIL(err, ST_IO, "%s: is a folder, a file is needed", path);
         goto done;
     }
-    if ((flags & O_NONBLOCK) != 0 && !S_ISREG(st.st_mode)) {
+    if (only_regular && !S_ISREG(st.st_mode)) {
         rc = FAIL(err, ST_IO, "%s: is no file but a pipe, a socket or a device", path);
         goto done;
     }
@@ -245,7 +268,7 @@ static enum status read_file(const char *path, int flags, size_t max_bytes, char
     if (cap > max_bytes)
         cap = max_bytes + 1;
     bytes = mem_alloc(cap);
-    rc = read_to_end(fd, path, max_bytes, &bytes, cap, &n, err);
+    rc = read_to_end(fd, S_ISFIFO(st.st_mode), path, max_bytes, &bytes, cap, &n, err);
 
 done:
     close(fd);
@@ -260,12 +283,12 @@ done:
 
 enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n, struct error *err)
 {
-    return read_file(path, 0, max_bytes, ret_bytes, ret_n, err);
+    return read_file(path, false, max_bytes, ret_bytes, ret_n, err);
 }
 
 enum status file_read_regular(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n, struct error *err)
 {
-    return read_file(path, O_NONBLOCK, max_bytes, ret_bytes, ret_n, err);
+    return read_file(path, true, max_bytes, ret_bytes, ret_n, err);
 }
 
 enum status file_make_folders(const char *path, unsigned mode, struct error *err)
@@ -287,12 +310,9 @@ enum status file_make_folders(const char *path, unsigned mode, struct error *err
 
 enum status file_make_folder_of(const char *file, unsigned mode, struct error *err)
 {
-    const char *slash = strrchr(file, '/');
     char folder[PATH_MAX];
 
-    if (slash == NULL)
-        return ST_OK;
-    snprintf(folder, sizeof folder, "%.*s", (int)(slash - file), file);
+    file_folder(file, folder, sizeof folder);
     return file_make_folders(folder, mode, err);
 }
 

@@ -24,13 +24,18 @@ enum status file_writer_begin(struct file_writer *w, const char *path, struct er
 enum status file_writer_add(struct file_writer *w, const void *bytes, size_t n, struct error *err) MUST_USE;
 enum status file_writer_end(struct file_writer *w, struct error *err) MUST_USE;
 void file_writer_drop(struct file_writer *w); /* a writer that is not open is fine */
-/* Reads at most max_bytes; larger is ST_LIMIT. *ret_bytes is owned by the caller (mem_free), NUL-terminated. */
+/* Reads at most max_bytes; larger is ST_LIMIT. *ret_bytes is owned by the caller (mem_free), NUL-terminated. A pipe that
+ * nobody writes to within FILE_WRITER_S seconds is ST_IO. */
+#define FILE_WRITER_S 3
 enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                           struct error *err) MUST_USE;
 /* The same for a regular file only: a pipe is ST_IO, and the call does not wait for it. */
 enum status file_read_regular(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                               struct error *err) MUST_USE;
 bool file_exists(const char *path);
+/* The folder that a path lies in, "/runs" of "/runs/a.db", "." of "a.db"; and the name there. */
+void file_folder(const char *path, char *buf, size_t size);
+const char *file_name(const char *path);
 /* Makes the folder and its missing parents, each with this mode. */
 enum status file_make_folders(const char *path, unsigned mode, struct error *err) MUST_USE;
 enum status file_make_folder_of(const char *file, unsigned mode, struct error *err) MUST_USE; /* the one it lies in */

@@ -9,6 +9,8 @@
  * too. */
 #include "store/store_priv.h"
 
+#include "base/os/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,12 +33,14 @@
 static enum status open_failed(struct store *store, struct error *err)
 {
     int os = errno;
+    char dir[PATH_MAX];
 
+    file_folder(store->lock_path, dir, sizeof dir);
     if (os == ENOSPC || os == EDQUOT)
         return FAIL(err, ST_IO, "%s: the disk is full; free some space and try again", store->lock_path);
     if (os == ENXIO)
         return FAIL(err, ST_IO, "%s is not a file (a pipe or a device); remove it", store->lock_path);
-    if (os == ENOENT || os == ENOTDIR)
+    if (os == ENOTDIR || (os == ENOENT && !file_exists(dir))) /* in /proc, no file can be created */
         return FAIL(err, ST_IO,
                     "%s cannot be created: its directory does not exist; create it or give another path to --store",
                     store->path);
@@ -81,7 +85,6 @@ static bool follow_link(const char *path, char buf[PATH_MAX])
 const char *store_real_path(const char *path, char *buf)
 {
     char at[PATH_MAX], next[PATH_MAX], dir[PATH_MAX];
-    const char *slash, *name;
 
     if (realpath(path, buf) != NULL)
         return buf;
@@ -89,15 +92,9 @@ const char *store_real_path(const char *path, char *buf)
         return path;
     for (int i = 0; i < LINKS_MAX && follow_link(at, next); i++)
         memcpy(at, next, sizeof at);
-    slash = strrchr(at, '/');
-    name = slash != NULL ? slash + 1 : at;
-    snprintf(dir, sizeof dir, "%.*s",
-             slash == NULL ? 1
-             : slash == at ? 1
-                           : (int)(slash - at),
-             slash == NULL ? "." : at);
+    file_folder(at, dir, sizeof dir);
     if (realpath(dir, next) == NULL ||
-        snprintf(buf, PATH_MAX, "%s/%s", strcmp(next, "/") == 0 ? "" : next, name) >= PATH_MAX)
+        snprintf(buf, PATH_MAX, "%s/%s", strcmp(next, "/") == 0 ? "" : next, file_name(at)) >= PATH_MAX)
         return path;
     return buf;
 }
@@ -111,19 +108,17 @@ static bool same_file(const struct stat *a, const struct stat *b)
 static enum status guard_take(struct store *store, struct error *err)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    const char *slash = strrchr(store->lock_path, '/');
     char dir[PATH_MAX];
     struct stat at;
     int fd, n;
 
     if (store->guard_fd >= 0)
         return ST_OK;
-    snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - store->lock_path) + 1 : 1,
-             slash != NULL ? store->lock_path : ".");
+    file_folder(store->lock_path, dir, sizeof dir);
     if (stat(dir, &at) != 0)
         return ST_OK;
     n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "trawl-store/%jx/%jx/%s", (uintmax_t)at.st_dev,
-                 (uintmax_t)at.st_ino, slash != NULL ? slash + 1 : store->lock_path);
+                 (uintmax_t)at.st_ino, file_name(store->lock_path));
     if (n >= (int)sizeof name.sun_path - 1)
         n = (int)sizeof name.sun_path - 2;
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

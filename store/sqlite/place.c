@@ -8,6 +8,7 @@
  * it is whole. */
 #include "store/store_priv.h"
 
+#include "base/os/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -232,12 +233,12 @@ const char *store_network_fs(const char *path)
                  {0x5346414f, "AFS"},  {0x01021997, "9P"},     {0x0bd00bd0, "Lustre"}, {0x00c36400, "Ceph"},
                  {0x47504653, "GPFS"}, {0x19830326, "BeeGFS"}, {0x7461636f, "OCFS2"},  {0x01161970, "GFS2"}};
     char real[PATH_MAX], dir[PATH_MAX];
-    const char *file = store_real_path(path, real), *slash = strrchr(file, '/');
+    const char *file = store_real_path(path, real);
     struct statfs fs;
 
     if (store_is_address(path))
         return NULL;
-    snprintf(dir, sizeof dir, "%.*s", slash == NULL ? 1 : (int)(slash - file) + 1, slash == NULL ? "." : file);
+    file_folder(file, dir, sizeof dir);
     for (size_t i = 0; statfs(dir, &fs) == 0 && i < sizeof kinds / sizeof kinds[0]; i++)
         if (((unsigned long)fs.f_type & 0xffffffff) == kinds[i].magic)
             return kinds[i].name;
@@ -341,15 +342,14 @@ enum status store_copy(struct store *store, const char *path, struct error *err)
 enum status store_rescue(struct store *store, char **ret_path, struct error *err)
 {
     char dir[PATH_MAX], path[PATH_MAX + 64], when[32] = "";
-    const char *slash = strrchr(store->file, '/'), *tmp = getenv("TMPDIR");
+    const char *tmp = getenv("TMPDIR");
     const char *dirs[] = {dir, ".", tmp != NULL && tmp[0] == '/' ? tmp : "/tmp"};
     enum status rc = ST_IO;
     time_t now = time(NULL);
     struct tm tm;
 
     *ret_path = NULL;
-    snprintf(dir, sizeof dir, "%.*s", slash == NULL || slash == store->file ? 1 : (int)(slash - store->file),
-             slash == NULL ? "." : store->file);
+    file_folder(store->file, dir, sizeof dir);
     if (gmtime_r(&now, &tm) != NULL)
         strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
     for (size_t i = 0; i < sizeof dirs / sizeof dirs[0] && rc != ST_OK; i++) {

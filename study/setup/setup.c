@@ -263,12 +263,11 @@ static enum status set_directory(struct setup *setup, struct error *err)
     const char *given = config_peek(setup->config, "sweep.directory"),
                *origin = config_origin(setup->config, "sweep.command");
     char folder[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];
-    const char *slash = strrchr(origin, '/');
 
-    snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - origin) + 1 : 0, origin);
+    file_folder(origin, folder, sizeof folder);
     if (given[0] == '/') /* of a stored trial, maybe read on another machine */
         return ST_OK;
-    snprintf(path, sizeof path, "%s%s", folder[0] != '\0' ? folder : "./", given);
+    snprintf(path, sizeof path, "%s/%s", folder, given);
     if (realpath(path, real) == NULL)
         return FAIL(err, ST_CONFIG, "%s: no folder %s to start the program in (%s); set sweep.directory", origin, path,
                     strerror(errno));
@@ -282,11 +281,10 @@ static enum status set_policy_path(struct setup *setup, struct error *err)
 {
     const char *given = setup->train.from_policy, *origin = config_origin(setup->config, "train.from_policy");
     char path[PATH_MAX], real[PATH_MAX];
-    const char *slash = strrchr(origin, '/');
 
     if (given[0] == '\0' || given[0] == '/')
         return ST_OK;
-    snprintf(path, sizeof path, "%.*s%s", slash != NULL ? (int)(slash - origin) + 1 : 0, origin, given);
+    snprintf(path, sizeof path, "%.*s%s", (int)(file_name(origin) - origin), origin, given);
     if (realpath(path, real) == NULL)
         return FAIL(err, ST_CONFIG, "%s: train.from_policy: no checkpoint %s (%s)", origin, path, strerror(errno));
     if (strlen(real) >= OPT_STR_MAX)

@@ -4,6 +4,7 @@
 #include "base/text/num.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
+#include "store/store.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
@@ -162,14 +163,23 @@ static enum status write_site(const char *dir, const char *store_path, const str
                                 .version = program_version,
                                 .commit = program_commit};
     struct site_written done;
+    struct store *store;
+    enum status rc;
 
-    for (int i = 0; i < words->n; i++) { /* each once */
+    TRY(store_open_reader(&store, store_path, err));
+    rc = ST_OK;
+    for (int i = 0; i < words->n && rc == ST_OK; i++) { /* each once */
+        struct study study;
         size_t k = 0;
+        rc = store_study_find(store, words->v[i], &study, err); /* whose failure lists those that there are */
+        study_free(&study);
         while (k < set.n_studies && strcmp(names[k], words->v[i]) != 0)
             k++;
         if (k == set.n_studies)
             names[set.n_studies++] = words->v[i];
     }
+    store_close(store);
+    TRY(rc);
     TRY(site_write(&set, &done, err));
     fprintf(
         stderr,

@@ -71,11 +71,10 @@ static bool find_path(const struct train_track_options *o, char *ret_path, size_
 /* "runs/pong-7.ckpt" -> "pong-7": what may stand in a study's name. */
 static void base_name(const struct train_track_options *o, const struct setup *setup, char ret_name[NAME_BYTES])
 {
-    const char *from = o->resume != NULL ? o->resume : o->checkpoint, *slash;
+    const char *from = o->resume != NULL ? o->resume : o->checkpoint;
     size_t n = 0;
 
-    slash = from != NULL ? strrchr(from, '/') : NULL;
-    from = slash != NULL ? slash + 1 : from;
+    from = from != NULL ? file_name(from) : NULL;
     for (; from != NULL && *from != '\0' && (n == 0 || *from != '.') && n < NAME_BYTES - 8; from++) {
         bool plain = isalnum((unsigned char)*from) || *from == '_' || (n > 0 && *from == '-');
         if (plain || n > 0)
@@ -134,16 +133,14 @@ enum status train_track_check(const struct setup *setup, const struct train_trac
 static void saved_text(const char *checkpoint, char *ret_text, size_t size)
 {
     char dir[PATH_BYTES], real[PATH_BYTES];
-    const char *slash = checkpoint != NULL ? strrchr(checkpoint, '/') : NULL;
 
     snprintf(ret_text, size, "a training alone");
     if (checkpoint == NULL)
         return;
-    snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - checkpoint + 1) : 1,
-             slash != NULL ? checkpoint : ".");
+    file_folder(checkpoint, dir, sizeof dir);
     if (realpath(dir, real) != NULL)
         snprintf(ret_text, size, "a training alone" SAVED_AS "%s/%s", strcmp(real, "/") == 0 ? "" : real,
-                 slash != NULL ? slash + 1 : checkpoint);
+                 file_name(checkpoint));
 }
 
 /* Its checkpoint still lies where it was saved: another one is not its own, whatever the names. */

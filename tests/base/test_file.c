@@ -140,6 +140,16 @@ TEST(what_a_killed_writer_left_is_removed)
     assert_content("x");
 }
 
+/* A writer that takes its time: the reader sees an open pipe without bytes. */
+static int write_slowly(const char *to)
+{
+    int fd = open(to, O_WRONLY | O_CLOEXEC);
+    bool ok =
+        fd >= 0 && usleep(50000) == 0 && write(fd, "one", 3) == 3 && usleep(50000) == 0 && write(fd, " two", 4) == 4;
+
+    return ok ? 0 : 1;
+}
+
 /* Nobody waits at a pipe that stands where a file should. */
 TEST(a_pipe_is_not_waited_for)
 {
@@ -154,6 +164,16 @@ TEST(a_pipe_is_not_waited_for)
     error_clear(&err);
     assert_int_equal(file_write_all(path, "x", 1, &err), ST_IO);
     assert_non_null(strstr(err.text, "a pipe that nobody reads"));
+    error_clear(&err);
+    assert_int_equal(file_read_all(path, 100, &bytes, &n, &err), ST_IO);
+    assert_non_null(strstr(err.text, "a pipe that nobody writes to"));
+    pid_t writer = fork();
+    if (writer == 0)
+        _exit(write_slowly(path));
+    assert_int_equal(file_read_all(path, 100, &bytes, &n, NULL), ST_OK);
+    assert_string_equal(bytes, "one two");
+    mem_free(bytes);
+    assert_int_equal(waitpid(writer, NULL, 0), writer);
     unlink(path);
 }
 

@@ -48,9 +48,7 @@ bool export_asks_policy(const char *format, const char *path)
 /* The file's name without folder and suffix. */
 static void base_name(const char *path, char *buf, size_t size)
 {
-    const char *slash = strrchr(path, '/');
-
-    snprintf(buf, size, "%s", slash != NULL ? slash + 1 : path);
+    snprintf(buf, size, "%s", file_name(path));
     buf[strcspn(buf, ".")] = '\0';
 }
 
