@@ -57,3 +57,10 @@ int status_exit_code(enum status status);
         if (try_ != ST_OK)                                                                                             \
             return try_;                                                                                               \
     } while (0)
+
+/* The next call of a chain: runs only while no earlier one has failed. For what has to be unwound at the end. */
+#define THEN(rc, call)                                                                                                 \
+    do {                                                                                                               \
+        if ((rc) == ST_OK)                                                                                             \
+            (rc) = (call);                                                                                             \
+    } while (0)

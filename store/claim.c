@@ -217,8 +217,7 @@ static enum status expire(struct store *store, int64_t lease_id, int64_t now_ms,
 
     TRY(store_begin_synced(store, what, err));
     rc = store_lease_change(store, SQL_LEASE_EXPIRE, VALUES(val_i64(lease_id), val_i64(now_ms)), what, err);
-    if (rc == ST_OK)
-        rc = store_lease_release(store, lease_id, LEASE_EXPIRED, &after, err);
+    THEN(rc, store_lease_release(store, lease_id, LEASE_EXPIRED, &after, err));
     return store_end(store, rc, what, err);
 }
 

@@ -211,8 +211,7 @@ enum status store_lease_finish(struct store *store, int64_t lease_id, const stru
     TRY(store_begin_synced(store, what, err));
     rc = store_lease_change(store, SQL_LEASE_FINISH,
                             VALUES(val_i64(lease_id), val_text(result_json), val_i64(clock_utc_ms())), what, err);
-    if (rc == ST_OK)
-        rc = store_trial_finish_part(store, trial_id, result, outbox_json, err);
+    THEN(rc, store_trial_finish_part(store, trial_id, result, outbox_json, err));
     store_hint(store, STORE_HINT_RESULTS);
     return store_end(store, rc, what, err);
 }
@@ -268,8 +267,7 @@ enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_st
     rc =
         store_lease_change(store, SQL_LEASE_END,
                            VALUES(val_i64(lease_id), val_text(state_names[state]), val_i64(clock_utc_ms())), what, err);
-    if (rc == ST_OK)
-        rc = store_lease_release(store, lease_id, state, ret_trial_state, err);
+    THEN(rc, store_lease_release(store, lease_id, state, ret_trial_state, err));
     return store_end(store, rc, what, err);
 }
 
@@ -289,8 +287,7 @@ enum status store_trial_add(struct store *store, struct trial *trial, const stru
                            : FAIL(err, ST_EXISTS, "%s: %s: it is there already", store->path, what);
     TRY(store_begin_synced(store, what, err));
     rc = store_trial_create_part(store, &made, err);
-    if (rc == ST_OK)
-        rc = store_trial_finish_part(store, made.id, result, outbox_json, err);
+    THEN(rc, store_trial_finish_part(store, made.id, result, outbox_json, err));
     if (rc == ST_OK) {
         lease = (struct lease){.trial_id = made.id, .state = LEASE_REPORTED, .given_ms = clock_utc_ms()};
         lease.until_ms = lease.ended_ms = lease.given_ms;

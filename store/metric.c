@@ -170,11 +170,9 @@ enum status store_reports_add(struct store *store, const struct metric_report *r
         const struct metric_report *r = &reports[i];
         if (i == 0 || r->trial_id != reports[i - 1].trial_id) {
             rc = running_study(store, r->trial_id, &study_id, err);
-            if (rc == ST_OK)
-                rc = store_metric_open(store, r->trial_id, err);
+            THEN(rc, store_metric_open(store, r->trial_id, err));
         }
-        if (rc == ST_OK)
-            rc = store_metric_insert(store, r->trial_id, r->points, r->n, err);
+        THEN(rc, store_metric_insert(store, r->trial_id, r->points, r->n, err));
         if (rc == ST_OK && (i + 1 == n || reports[i + 1].trial_id != r->trial_id))
             rc = store_metric_close(store, r->trial_id, err);
         if (rc == ST_OK && r->outbox_json != NULL)
@@ -240,8 +238,7 @@ enum status store_curve(struct store *store, int64_t trial_id, const char *name,
     *ret_n = 0;
     TRY(store_read_begin(store, &begun, err)); /* points and their sum from one state of the store */
     rc = read_curve(store, trial_id, name, ret_points, ret_n, &sum, err);
-    if (rc == ST_OK)
-        rc = store_curve_expected(store, trial_id, name, &known, &expected, err);
+    THEN(rc, store_curve_expected(store, trial_id, name, &known, &expected, err));
     if (rc == ST_OK && known && (sum.n != expected.n || sum.sum != expected.sum))
         rc = store_curve_damaged(store, trial_id, name, err);
     rc = store_read_end(store, begun, rc);
@@ -260,8 +257,7 @@ enum status store_checkpoint_add(struct store *store, int64_t trial_id, int64_t 
 
     TRY(store_begin(store, what, err));
     enum status rc = store_sql_run(store, SQL_CHECKPOINT_DELETE, VALUES(val_i64(trial_id)), what, err);
-    if (rc == ST_OK)
-        rc = store_checkpoint_insert(store, trial_id, env_steps, path, err);
+    THEN(rc, store_checkpoint_insert(store, trial_id, env_steps, path, err));
     return store_end(store, rc, what, err);
 }
 

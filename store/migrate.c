@@ -44,8 +44,7 @@ static enum status one_i64(struct store *store, const char *sql, int64_t *ret, s
     int step = DB_DONE;
     enum status rc = store_sql_prepare(store, sql, &stmt, err);
 
-    if (rc == ST_OK)
-        rc = store_sql_step(store, &stmt, &step, what, err);
+    THEN(rc, store_sql_step(store, &stmt, &step, what, err));
     *ret = rc == ST_OK && step == DB_ROW ? db_i64(&stmt, 0) : 0;
     store_sql_finalize(&stmt);
     return rc;
@@ -70,8 +69,7 @@ static enum status prepare_insert(struct store *to, const struct table *t, struc
         strbuf_addf(&sql, "%s?%d", i > 0 ? ", " : "", i + 1);
     strbuf_add(&sql, ")");
     rc = strbuf_status(&sql, what, err);
-    if (rc == ST_OK)
-        rc = store_sql_prepare(to, sql.text, ret, err);
+    THEN(rc, store_sql_prepare(to, sql.text, ret, err));
     strbuf_free(&sql);
     return rc;
 }
@@ -181,14 +179,12 @@ static enum status copy_by_trial(struct copy *c, struct error *err)
 
     snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE trial_id = ?1", c->table->name);
     rc = store_sql_prepare(c->from, sql, &row, err);
-    if (rc == ST_OK)
-        rc = store_sql_prepare(c->from, "SELECT min(id) FROM trial WHERE id > ?1", &next, err);
+    THEN(rc, store_sql_prepare(c->from, "SELECT min(id) FROM trial WHERE id > ?1", &next, err));
     while (rc == ST_OK && step == DB_ROW) {
         db_bind(&row, 1, val_i64(id));
         rc = copy_rows(c, &row, &last, &n, err);
         db_bind(&next, 1, val_i64(id));
-        if (rc == ST_OK)
-            rc = store_sql_step(c->from, &next, &step, what, err);
+        THEN(rc, store_sql_step(c->from, &next, &step, what, err));
         if (rc == ST_OK && db_type(&next, 0) == DB_NULL)
             step = DB_DONE;
         id = rc == ST_OK ? db_i64(&next, 0) : 0;
@@ -292,8 +288,7 @@ enum status store_copy_rows(struct store *from, struct store *to, struct store_c
     TRY(check_empty(to, err));
     TRY(store_read_begin(from, &begun, err));
     rc = store_begin_synced(to, what, err);
-    if (rc == ST_OK)
-        rc = store_end(to, copy_tables(from, to, ret, err), what, err);
+    THEN(rc, store_end(to, copy_tables(from, to, ret, err), what, err));
     return store_read_end(from, begun, rc);
 }
 
@@ -318,12 +313,10 @@ enum status store_migrate(const char *from_path, const char *to_path, struct sto
     if (same_store(from_path, to_path))
         return FAIL(err, ST_USAGE, "migrate: %s and %s are one store; a copy needs another place", from_path, to_path);
     rc = store_open_writer(&from, from_path, err); /* its controller has to end: what it wrote later would be missing */
-    if (rc == ST_OK)
-        rc = store_open_writer(&to, to_path, err);
+    THEN(rc, store_open_writer(&to, to_path, err));
     if (rc == ST_OK && ((from->pg != NULL && pg_has_holder(from)) || (to->pg != NULL && pg_has_holder(to))))
         rc = FAIL(err, ST_BUSY, "migrate: a sweep runs on %s or %s; wait for it, or stop it", from_path, to_path);
-    if (rc == ST_OK)
-        rc = store_copy_rows(from, to, ret, err);
+    THEN(rc, store_copy_rows(from, to, ret, err));
     if (rc != ST_OK && is_new && to != NULL)
         (void)unlink(to_path);
     store_close(to);

@@ -212,8 +212,7 @@ static enum status open_address(struct store **ret_store, const char *path, enum
     store->second = role == PG_SECOND || role == PG_STUDIES;
     store->controls = role == PG_CONTROLLER || role == PG_STUDIES;
     rc = pg_open(store, role, err);
-    if (rc == ST_OK)
-        rc = store_schema_open(store, err);
+    THEN(rc, store_schema_open(store, err));
     return opened(store, rc, ret_store);
 }
 
@@ -226,16 +225,14 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
     enum status rc;
 
     rc = check_file(store, &empty, err);
-    if (rc == ST_OK)
-        rc = store_lock_take(store, err);
+    THEN(rc, store_lock_take(store, err));
     if (rc == ST_OK) /* again: its owner may have just made it */
         rc = check_file(store, &empty, err);
     if (rc == ST_OK) {
         store->folds = true;
         rc = open_checked(store, empty, err);
     }
-    if (rc == ST_OK)
-        rc = store_place_mark(store, err);
+    THEN(rc, store_place_mark(store, err));
     return opened(store, rc, ret_store);
 }
 
@@ -271,10 +268,8 @@ enum status store_open_second(struct store **ret_store, const char *path, struct
     int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     enum status rc = code == SQLITE_OK ? ST_OK : store_sql_fail(store, code, "opening the store", err);
 
-    if (rc == ST_OK)
-        rc = set_up(store, err);
-    if (rc == ST_OK)
-        rc = store_schema_open(store, err);
+    THEN(rc, set_up(store, err));
+    THEN(rc, store_schema_open(store, err));
     return opened(store, rc, ret_store);
 }
 

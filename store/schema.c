@@ -356,8 +356,7 @@ static enum status query_i64(struct store *store, const char *sql, int64_t *ret_
     int step = DB_DONE;
     enum status rc = store_sql_prepare(store, sql, &stmt, err);
 
-    if (rc == ST_OK)
-        rc = store_sql_step(store, &stmt, &step, what, err);
+    THEN(rc, store_sql_step(store, &stmt, &step, what, err));
     if (rc == ST_OK)
         *ret_value = db_i64(&stmt, 0);
     store_sql_finalize(&stmt);

@@ -484,16 +484,14 @@ enum status store_begin_synced(struct store *store, const char *what, struct err
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err)
 {
     if (store->pg != NULL) {
-        if (rc == ST_OK)
-            rc = pg_commit(store, what, err);
+        THEN(rc, pg_commit(store, what, err));
         if (rc != ST_OK) {
             pg_rollback(store);
             store_names_clear(store);
         }
         return rc;
     }
-    if (rc == ST_OK)
-        rc = store_sql_run(store, SQL_COMMIT, NO_VALUES, what, err);
+    THEN(rc, store_sql_run(store, SQL_COMMIT, NO_VALUES, what, err));
     /* SQLite itself rolls back after some failures (a full disk): only an open transaction needs it. */
     if (rc != ST_OK && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);

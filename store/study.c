@@ -55,8 +55,7 @@ enum status store_study_create(struct store *store, struct study *study, struct 
                   store->path, study->name, study->name);
     else if (rc != ST_OK)
         error_set(err, rc, "%s", why.text);
-    if (rc == ST_OK)
-        rc = store_row_seal(store, SQL_STUDY_ROW, id, err);
+    THEN(rc, store_row_seal(store, SQL_STUDY_ROW, id, err));
     TRY(store_end(store, rc, what, err));
     study->id = id;
     study->created_ms = now_ms;

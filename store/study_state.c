@@ -39,12 +39,10 @@ static enum status update(struct store *store, enum store_sql id, struct db_valu
 
     TRY(store_begin_synced(store, what, err));
     rc = store_row_check(store, SQL_STUDY_ROW, study_id, err);
-    if (rc == ST_OK)
-        rc = store_sql_change(store, id, values, what, &n, err);
+    THEN(rc, store_sql_change(store, id, values, what, &n, err));
     if (rc == ST_OK && n == 0)
         rc = FAIL(err, ST_NOTFOUND, "%s has no study with id %lld", store->path, (long long)study_id);
-    if (rc == ST_OK)
-        rc = store_row_seal(store, SQL_STUDY_ROW, study_id, err);
+    THEN(rc, store_row_seal(store, SQL_STUDY_ROW, study_id, err));
     return store_end(store, rc, what, err);
 }
 

@@ -76,8 +76,7 @@ enum status store_tracker_forget(struct store *store, int64_t study_id, const ch
     rc = store_sql_change(store, SQL_TRACKER_DELETE, VALUES(val_i64(study_id), val_text(tracker)), what, &n, err);
     if (rc == ST_OK && n == 0)
         rc = FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s'", store->path, tracker);
-    if (rc == ST_OK)
-        rc = store_sql_run(store, SQL_OUTBOX_TRIM_ALL, VALUES(val_i64(study_id)), what, err);
+    THEN(rc, store_sql_run(store, SQL_OUTBOX_TRIM_ALL, VALUES(val_i64(study_id)), what, err));
     return store_end(store, rc, what, err);
 }
 
@@ -167,7 +166,6 @@ enum status store_tracker_commit(struct store *store, int64_t study_id, const ch
 
     TRY(store_begin(store, what, err));
     rc = set_position(store, study_id, tracker, trial_id, position, err);
-    if (rc == ST_OK)
-        rc = store_sql_run(store, SQL_OUTBOX_TRIM, VALUES(val_i64(study_id), val_i64(trial_id)), what, err);
+    THEN(rc, store_sql_run(store, SQL_OUTBOX_TRIM, VALUES(val_i64(study_id), val_i64(trial_id)), what, err));
     return store_end(store, rc, what, err);
 }

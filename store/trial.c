@@ -364,8 +364,7 @@ static enum status add_outbox_row(struct store *store, int64_t trial_id, const c
     struct trial trial;
     enum status rc = trial_by_id(store, trial_id, &trial, err);
 
-    if (rc == ST_OK)
-        rc = store_outbox_insert(store, trial.study_id, trial_id, json, err);
+    THEN(rc, store_outbox_insert(store, trial.study_id, trial_id, json, err));
     trial_free(&trial);
     return rc;
 }

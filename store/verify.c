@@ -117,8 +117,7 @@ static void trial_row(struct verify *v, struct db_stmt *stmt)
         found(v, "trial %lld of study '%s': its row does not fit its checksum", (long long)number, text_of(stmt, 1));
     /* The statement at this row keeps one state of the store. */
     enum status rc = store_sums_read(v->store, id, &want, &known, &err);
-    if (rc == ST_OK)
-        rc = store_sums_scan(v->store, id, &v->store->sums, &err);
+    THEN(rc, store_sums_scan(v->store, id, &v->store->sums, &err));
     if (rc == ST_OK)
         compare(v, &v->store->sums, &want, known, number, text_of(stmt, 1));
     else

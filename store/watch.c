@@ -71,8 +71,7 @@ enum status store_metric_last(struct store *store, int64_t trial_id, const char 
     *ret_found = false;
     TRY(store_read_begin(store, &begun, err));
     rc = read_last(store, trial_id, name, ret_point, ret_found, err);
-    if (rc == ST_OK)
-        rc = store_curve_expected(store, trial_id, name, &known, &expected, err);
+    THEN(rc, store_curve_expected(store, trial_id, name, &known, &expected, err));
     if (rc == ST_OK && known &&
         (*ret_found != (expected.n > 0) ||
          (*ret_found &&
@@ -118,8 +117,7 @@ enum status store_metric_names(struct store *store, int64_t trial_id, char ***re
     *ret_n = 0;
     TRY(store_read_begin(store, &begun, err));
     rc = read_names(store, trial_id, ret_names, ret_n, err);
-    if (rc == ST_OK)
-        rc = check_names(store, trial_id, *ret_n, err);
+    THEN(rc, check_names(store, trial_id, *ret_n, err));
     rc = store_read_end(store, begun, rc);
     if (rc != ST_OK) {
         store_names_free(*ret_names, *ret_n);

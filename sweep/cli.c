@@ -173,8 +173,7 @@ enum status cli_print_options(const struct config *config, const char *section, 
 
     strbuf_init(&sb, OUTPUT_MAX_BYTES);
     rc = config_write_help(config, section, &sb, err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&sb, "the help text", err);
+    THEN(rc, strbuf_status(&sb, "the help text", err));
     if (rc == ST_OK)
         printf("\noptions of the config, as --section.key value or in a file under [section] (a-b is a_b):\n%s",
                sb.text);

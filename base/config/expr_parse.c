@@ -260,8 +260,7 @@ enum status expr_parse(struct expr **ret_expr, const char *text, const char *ori
     skip_blanks(&p);
     if (rc == ST_OK && *p.at != '\0')
         rc = PARSE_FAIL(&p, "\"%.20s\" is left over; and, or or a sign is missing before it", p.at);
-    if (rc == ST_OK)
-        rc = check_kinds(&p, err);
+    THEN(rc, check_kinds(&p, err));
     if (rc != ST_OK) {
         expr_free(e);
         return rc;

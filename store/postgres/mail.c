@@ -97,15 +97,11 @@ enum status store_mail_call(const char *path, const char *study, const char *req
     *ret_reached = false;
     if (rc == ST_OK && !store_is_held(path, study, &pid))
         rc = FAIL(err, ST_NOTFOUND, "no controller of %s is running", path);
-    if (rc == ST_OK)
-        rc = store_listen(store, STORE_HINT_ANSWERS, err);
-    if (rc == ST_OK)
-        rc = put(store, request, &id, err);
+    THEN(rc, store_listen(store, STORE_HINT_ANSWERS, err));
+    THEN(rc, put(store, request, &id, err));
     *ret_reached = rc == ST_OK;
-    if (rc == ST_OK)
-        rc = wait_for(store, id, patience_s, cancel, ret_answer, err);
-    if (rc == ST_OK)
-        rc = run_committed(store, "DELETE FROM mail WHERE id = ?1 RETURNING answer", id, NULL, &last, err);
+    THEN(rc, wait_for(store, id, patience_s, cancel, ret_answer, err));
+    THEN(rc, run_committed(store, "DELETE FROM mail WHERE id = ?1 RETURNING answer", id, NULL, &last, err));
     if (*ret_answer == NULL) {
         *ret_answer = last; /* it came at the last moment */
         last = NULL;
@@ -128,8 +124,7 @@ enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_req
     if (store->pg == NULL)
         return ST_OK;
     rc = store_sql_prepare(store, oldest_sql, &stmt, err);
-    if (rc == ST_OK)
-        rc = store_sql_step(store, &stmt, &step, what, err);
+    THEN(rc, store_sql_step(store, &stmt, &step, what, err));
     if (rc == ST_OK && step == DB_ROW)
         *ret_id = db_i64(&stmt, 0);
     store_sql_finalize(&stmt);

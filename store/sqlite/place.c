@@ -141,15 +141,13 @@ static enum status look_inside(struct store *store, struct error *err)
     int64_t n_ours = 0, n_fresh = -1;
     enum status rc = store_open_reader(&fresh, store->path, &why);
 
-    if (rc == ST_OK)
-        rc = count_trials(fresh, &n_fresh);
+    THEN(rc, count_trials(fresh, &n_fresh));
     if (rc == ST_OK && !is_whole(fresh)) /* another file's pages below those of our log */
         n_fresh = -1;
     store_close(fresh);
     if (rc == ST_BUSY)
         return ST_OK; /* checked again next time */
-    if (rc == ST_OK)
-        rc = count_trials(store, &n_ours);
+    THEN(rc, count_trials(store, &n_ours));
     if (rc == ST_OK && n_ours == n_fresh) {
         store->touched = false;
         note_change(store);
@@ -317,8 +315,7 @@ static enum status copy_rows(struct store *store, const char *part, struct error
     struct store *to = NULL;
     enum status rc = store_open_writer(&to, part, err);
 
-    if (rc == ST_OK)
-        rc = store_copy_rows(store, to, &copied, err);
+    THEN(rc, store_copy_rows(store, to, &copied, err));
     store_close(to);
     return rc;
 }
@@ -332,8 +329,7 @@ enum status store_copy(struct store *store, const char *path, struct error *err)
     snprintf(part, size, "%s.part", path);
     (void)unlink(part); /* left by a copy that was killed */
     rc = store->pg != NULL ? copy_rows(store, part, err) : copy_file(store, part, path, err);
-    if (rc == ST_OK)
-        rc = give_name(part, path, err);
+    THEN(rc, give_name(part, path, err));
     (void)unlink(part);
     mem_free(part);
     return rc;

@@ -107,8 +107,7 @@ enum status dialect_report(const struct dialect *dialect, struct error *err)
         strbuf_addf(&out, "\n  changed: %s", dialect->changed.text);
     add_dropped(dialect, &out);
     rc = strbuf_status(&mapped, "the message of a config", err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&out, "the message of a config", err);
+    THEN(rc, strbuf_status(&out, "the message of a config", err));
     if (rc == ST_OK)
         log_info("%s", out.text);
     strbuf_free(&out);

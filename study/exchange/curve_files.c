@@ -149,8 +149,7 @@ static enum status write_tables(struct curves *c, const char *folder, struct err
     while ((place = next_step(c)) != NULL)
         add_row(c, place, &csv, &jsonl);
     rc = write_one(folder, "metrics.csv", &csv, err);
-    if (rc == ST_OK)
-        rc = write_one(folder, "metrics.jsonl", &jsonl, err);
+    THEN(rc, write_one(folder, "metrics.jsonl", &jsonl, err));
     strbuf_free(&csv);
     strbuf_free(&jsonl);
     return rc;

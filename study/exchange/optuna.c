@@ -266,8 +266,7 @@ enum status optuna_write(const struct study_view *v, const char *path, struct er
         mem_free(distributions[k]);
     strbuf_add(&out.sql, "COMMIT;");
     enum status rc = strbuf_status(&out.sql, "the Optuna storage", err);
-    if (rc == ST_OK)
-        rc = store_write_script(path, out.sql.text, out.numbers, out.n, err);
+    THEN(rc, store_write_script(path, out.sql.text, out.numbers, out.n, err));
     strbuf_free(&out.sql);
     mem_free(out.numbers);
     return rc;

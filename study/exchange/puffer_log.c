@@ -43,8 +43,7 @@ enum status puffer_log_parse(const char *text, size_t n, cJSON **ret_log, struct
         i += step;
     }
     rc = strbuf_status(&clean, "the log", err);
-    if (rc == ST_OK)
-        rc = json_parse(clean.text, clean.len, ret_log, err);
+    THEN(rc, json_parse(clean.text, clean.len, ret_log, err));
     strbuf_free(&clean);
     return rc;
 }

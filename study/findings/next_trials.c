@@ -112,8 +112,7 @@ size_t next_trials(struct study_view *v, struct gp_surrogate *surrogate, struct 
     size_t n = 0;
     enum status rc = study_view_setup(v, &setup, err);
 
-    if (rc == ST_OK)
-        rc = search_bind(&v->search, setup, err);
+    THEN(rc, search_bind(&v->search, setup, err));
     if (rc == ST_OK) {
         check = trial_check_create(setup, &v->search);
         rc = trial_check_require(check, setup, err);

@@ -209,8 +209,7 @@ static enum status take_choices(struct opt_def *def, const char *values, const c
         if (*at == '\0')
             break;
     }
-    if (rc == ST_OK)
-        rc = strbuf_status(&list, "a list of values", err);
+    THEN(rc, strbuf_status(&list, "a list of values", err));
     def->choices = rc == ST_OK ? strbuf_take(&list) : NULL;
     strbuf_free(&list);
     return rc;

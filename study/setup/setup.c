@@ -567,10 +567,8 @@ enum status setup_from_text(struct setup **ret_setup, const char *origin, const 
     struct setup *setup = NULL;
     enum status rc = setup_create(&setup, err);
 
-    if (rc == ST_OK)
-        rc = config_load_text(setup->config, origin, text, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
+    THEN(rc, config_load_text(setup->config, origin, text, err));
+    THEN(rc, setup_finish(setup, err));
     if (rc != ST_OK) {
         setup_destroy(setup);
         setup = NULL;
@@ -615,8 +613,7 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
     if (rc == ST_OK && (setup->has_sweep || setup_is_program(setup))) /* which config_write_ini leaves out */
         rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
     outcomes_write(&setup->outcomes, &sb);
-    if (rc == ST_OK)
-        rc = strbuf_status(&sb, "the config's text", err);
+    THEN(rc, strbuf_status(&sb, "the config's text", err));
     if (rc == ST_OK)
         *ret_text = strbuf_take(&sb);
     strbuf_free(&sb);

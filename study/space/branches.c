@@ -120,8 +120,7 @@ enum status branches_config(const struct setup *setup, const char *key, int64_t 
 
     snprintf(length.value, sizeof length.value, "%lld", (long long)env_steps);
     rc = setup_derive(setup, &length, 1, source, &derived, err);
-    if (rc == ST_OK)
-        rc = setup_to_ini(derived, ret_text, err);
+    THEN(rc, setup_to_ini(derived, ret_text, err));
     setup_destroy(derived);
     return rc;
 }

@@ -366,16 +366,14 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     ret_search->outcomes = setup->outcomes;
     sweep_envs_copy(&ret_search->envs, &setup->envs);
     rc = add_params(ret_search, setup, err);
-    if (rc == ST_OK)
-        rc = search_find_dependent(ret_search, setup, &inert, err);
+    THEN(rc, search_find_dependent(ret_search, setup, &inert, err));
     if (rc == ST_OK && ret_search->space.dim == 0)
         rc = fail_without_search(setup, inert.text, err);
     else if (rc == ST_OK && inert.len > 0)
         log_warn("not searched, as they have no effect here: %s", inert.text);
     if (rc == ST_OK && space_check(&ret_search->space, &at) != ST_OK)
         rc = FAIL(err, ST_CONFIG, "search space: %s", at.text);
-    if (rc == ST_OK)
-        rc = check_any_legal(ret_search, setup, err);
+    THEN(rc, check_any_legal(ret_search, setup, err));
     if (rc == ST_OK && setup_is_program(setup))
         program_warn_unpassed(setup->config, &setup->params);
     strbuf_free(&inert);

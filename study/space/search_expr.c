@@ -110,10 +110,8 @@ enum status search_expr_bind(struct search_expr **ret_expr, const char *text, co
             e->number[i] = NAN;
         }
     }
-    if (rc == ST_OK)
-        rc = expr_check(e->expr, kinds, err);
-    if (rc == ST_OK)
-        rc = check_words(e, kinds, setup, origin, err);
+    THEN(rc, expr_check(e->expr, kinds, err));
+    THEN(rc, check_words(e, kinds, setup, origin, err));
     if (rc != ST_OK) {
         search_expr_free(e);
         return rc;
@@ -210,8 +208,7 @@ enum status search_expr_when(const struct search *search, const struct setup *se
     size_t parent = NO_PARAM;
     enum status rc = search_expr_bind(&e, when, origin, search, setup, err);
 
-    if (rc == ST_OK)
-        rc = find_parent(e, search, origin, &parent, err);
+    THEN(rc, find_parent(e, search, origin, &parent, err));
     if (rc == ST_OK && parent == i)
         rc = FAIL(err, ST_CONFIG, "%s: when of %s depends on %s itself", origin, p->key, p->key);
     if (rc == ST_OK && parent == NO_PARAM)

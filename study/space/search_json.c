@@ -194,8 +194,7 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     if (rc != ST_OK)
         return rc;
     rc = read_cost(json, &ret_search->cost, err);
-    if (rc == ST_OK)
-        rc = outcomes_read_json(json, &ret_search->outcomes, err);
+    THEN(rc, outcomes_read_json(json, &ret_search->outcomes, err));
     if (json_get_str(json, "from") != NULL)
         snprintf(ret_search->from, sizeof ret_search->from, "%s", json_get_str(json, "from"));
     params = cJSON_GetObjectItemCaseSensitive(json, "params");
@@ -211,8 +210,7 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
             break;
         ret_search->space.dim++;
     }
-    if (rc == ST_OK)
-        rc = read_envs(json, ret_search, err);
+    THEN(rc, read_envs(json, ret_search, err));
     for (size_t i = 0; rc == ST_OK && i < ret_search->space.dim; i++)
         rc = read_when(cJSON_GetArrayItem(params, (int)i), ret_search, i, err);
     if (rc == ST_OK && ret_search->space.dim > 0 && space_check(&ret_search->space, &at) != ST_OK)
@@ -273,9 +271,8 @@ enum status search_point(const struct search *search, const char *params_json, d
         if (json != NULL && read_value(search, i, json, &ret_x[i]))
             continue;
         ret_x[i] = NAN;
-        if (rc == ST_OK)
-            rc = FAIL(err, ST_CORRUPT, "a trial's parameters in the store have no usable value of %s",
-                      search->space.params[i].key);
+        THEN(rc, FAIL(err, ST_CORRUPT, "a trial's parameters in the store have no usable value of %s",
+                      search->space.params[i].key));
     }
     cJSON_Delete(json);
     return rc;

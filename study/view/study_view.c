@@ -415,8 +415,7 @@ enum status study_view_load(struct store *store, const char *name, struct study_
     memset(ret_view, 0, sizeof *ret_view);
     TRY(store_study_find(store, name, &study, err));
     rc = study_view_begin(&study, store_path(store), ret_view, err);
-    if (rc == ST_OK)
-        rc = load_trials(store, ret_view, err);
+    THEN(rc, load_trials(store, ret_view, err));
     if (rc != ST_OK)
         study_view_free(ret_view);
     return rc;

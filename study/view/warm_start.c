@@ -193,8 +193,7 @@ static enum status compare_fixed(const char *from, const struct study_view *old,
                             config_peek(theirs, key), config_peek(ours, key));
         }
     rc = strbuf_status(&far, "a list of options", err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&near, "a list of options", err);
+    THEN(rc, strbuf_status(&near, "a list of options", err));
     if (rc == ST_OK && far.len > 0)
         rc = FAIL(err, ST_CONFIG,
                   "--from %s: its trials are poor evidence for this study: %s; set the same here, or search it with a "
@@ -215,10 +214,8 @@ enum status warm_start_check(struct store *store, const char *from, const struct
     struct study study;
     enum status rc = store_study_find(store, from, &study, err);
 
-    if (rc == ST_OK)
-        rc = study_view_begin(&study, store_path(store), &old, err);
-    if (rc == ST_OK)
-        rc = study_view_setup(&old, &theirs, err);
+    THEN(rc, study_view_begin(&study, store_path(store), &old, err));
+    THEN(rc, study_view_setup(&old, &theirs, err));
     if (rc == ST_OK && is_another_game(&old, theirs, setup, search)) {
         log_info("--from %s: scores of another game, or of other settings of it, cannot be compared: this study starts "
                  "from its front",
@@ -229,8 +226,7 @@ enum status warm_start_check(struct store *store, const char *from, const struct
         (strcmp(old.study.metric, setup->sweep.metric) != 0 || old.study.maximize != (setup->sweep.goal == 0)))
         rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
                   from, old.study.metric, study_direction(&old.study));
-    if (rc == ST_OK)
-        rc = compare_fixed(from, &old, setup, search, err);
+    THEN(rc, compare_fixed(from, &old, setup, search, err));
 done:
     study_view_free(&old);
     return rc;
@@ -310,8 +306,7 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
     if (rc != ST_OK)
         return error_prefix(err, "--from %s", view->search.from);
     rc = study_view_setup(&old, &theirs, err);
-    if (rc == ST_OK)
-        rc = search_bind(&old.search, theirs, err);
+    THEN(rc, search_bind(&old.search, theirs, err));
     if (rc == ST_OK && is_another_game(&old, theirs, setup, &view->search)) {
         take_starts(&old, setup, view);
         log_info("the front of %s, of another game, has %zu points from which this study starts", old.study.name,

@@ -137,12 +137,9 @@ static enum status answer_claim(struct ask_store *c, const cJSON *body, cJSON **
     bool resume = false;
     enum status rc = store_studies_find(&c->studies, c->store, lease.study_id, &s, err);
 
-    if (rc == ST_OK)
-        rc = store_lease_keep(c->store, lease.id, lease_ms(s), NULL, stop, err);
-    if (rc == ST_OK)
-        rc = prepare(c, s, &lease, device, &trial, checkpoint, &resume, err);
-    if (rc == ST_OK)
-        rc = track_rows_start(s->rows, &trial, !resume && trial.attempt > 1, err);
+    THEN(rc, store_lease_keep(c->store, lease.id, lease_ms(s), NULL, stop, err));
+    THEN(rc, prepare(c, s, &lease, device, &trial, checkpoint, &resume, err));
+    THEN(rc, track_rows_start(s->rows, &trial, !resume && trial.attempt > 1, err));
     if (rc == ST_OK) {
         cJSON *answer = cJSON_CreateObject(), *right = cJSON_AddObjectToObject(answer, "lease");
         json_add_i64(answer, "trial", trial.number);
@@ -289,8 +286,7 @@ static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_an
                  text_of(message, "reason"));
         rc = store_trial_clear(c->store, lease.trial_id, err);
     }
-    if (rc == ST_OK)
-        rc = put_branches(c, &lease, message, err);
+    THEN(rc, put_branches(c, &lease, message, err));
     lease_free(&lease);
     if (rc != ST_OK)
         return rc;

@@ -196,8 +196,7 @@ enum status node_run(const struct node_settings *set, struct error *err)
 
     r->set = set;
     rc = make_slots(r, err);
-    if (rc == ST_OK)
-        rc = find_config(r, err);
+    THEN(rc, find_config(r, err));
     r->workers.config = r->config;
     bool begins = rc == ST_OK && r->config != NULL;
     if (begins)

@@ -35,8 +35,7 @@ static void beat(struct node_beat *b, struct store **store, bool *ret_fails)
     node = b->node;
     bool ends = b->ends;
     pthread_mutex_unlock(&b->lock);
-    if (rc == ST_OK)
-        rc = ends ? store_node_forget(*store, node.name, &why) : store_node_beat(*store, &node, &why);
+    THEN(rc, ends ? store_node_forget(*store, node.name, &why) : store_node_beat(*store, &node, &why));
     if (rc != ST_OK) {
         store_close(*store);
         *store = NULL;

@@ -38,12 +38,9 @@ static enum status add(struct store_studies *studies, struct store *store, struc
     struct setup *setup = NULL;
     enum status rc = study_view_begin(study, store_path(store), &s->view, err);
 
-    if (rc == ST_OK)
-        rc = study_view_setup(&s->view, &setup, err);
-    if (rc == ST_OK)
-        rc = search_bind(&s->view.search, setup, err);
-    if (rc == ST_OK)
-        rc = track_rows_open_quiet(&s->rows, store, &s->view.study, setup, err);
+    THEN(rc, study_view_setup(&s->view, &setup, err));
+    THEN(rc, search_bind(&s->view.search, setup, err));
+    THEN(rc, track_rows_open_quiet(&s->rows, store, &s->view.study, setup, err));
     if (rc != ST_OK) {
         free_study(s);
         return rc;

@@ -188,12 +188,9 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
         else if (c->jobs < 1 || c->jobs > AGENT_SLOTS_MAX)
             rc =
                 FAIL(err, ST_USAGE, "agent: --jobs is %lld; 1 to %d are possible", (long long)c->jobs, AGENT_SLOTS_MAX);
-        if (rc == ST_OK)
-            rc = read_token(c, err);
-        if (rc == ST_OK)
-            rc = make_slots(c, err);
-        if (rc == ST_OK)
-            rc = run(c, &words, err);
+        THEN(rc, read_token(c, err));
+        THEN(rc, make_slots(c, err));
+        THEN(rc, run(c, &words, err));
     }
     mem_free(c->token);
     mem_free(c->slots);

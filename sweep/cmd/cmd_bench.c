@@ -101,10 +101,8 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
     };
     enum status rc = setup_create(&b.setup, err);
 
-    if (rc == ST_OK)
-        rc = config_take_args(b.setup->config, &argc, argv, err);
-    if (rc == ST_OK)
-        rc = cli_parse_beside(&cli, b.setup->config, argc, argv, &words, err);
+    THEN(rc, config_take_args(b.setup->config, &argc, argv, err));
+    THEN(rc, cli_parse_beside(&cli, b.setup->config, argc, argv, &words, err));
     if (rc == ST_OK && !words.help)
         rc = check_usage(&b, &words, err);
     if (rc == ST_OK && !words.help)

@@ -105,8 +105,7 @@ static enum status backup(const char *from, const char *to, struct error *err)
         return FAIL(err, ST_EXISTS, "%s exists already; name another file", to);
     TRY(check_writable(to, err));
     rc = store_open_reader(&store, from, err);
-    if (rc == ST_OK)
-        rc = store_copy(store, to, err);
+    THEN(rc, store_copy(store, to, err));
     store_close(store);
     TRY(rc);
     rc = store_verify(to, &v, print_finding, stderr, err);

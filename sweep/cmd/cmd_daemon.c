@@ -215,10 +215,8 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
     rc = devices_parse(set, d->setup->train.device, devices, err);
     if (rc == ST_OK)
         rc = remote_devices_expand(devices, set, err); /* before it stands by: hosts take their time */
-    if (rc == ST_OK)
-        rc = open_store_and_log(d, err);
-    if (rc == ST_OK)
-        rc = begin(d, devices, err);
+    THEN(rc, open_store_and_log(d, err));
+    THEN(rc, begin(d, devices, err));
     notify_caller(d, rc != ST_OK ? err : NULL);
     if (rc == ST_OK) {
         const struct memory_groups *groups = &d->sched->workers.groups;
@@ -376,16 +374,12 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
     };
     enum status rc = setup_create(&d.setup, err);
 
-    if (rc == ST_OK)
-        rc = config_take_args(d.setup->config, &argc, argv, err);
-    if (rc == ST_OK)
-        rc = cli_parse(&cli, argc, argv, &words, err);
+    THEN(rc, config_take_args(d.setup->config, &argc, argv, err));
+    THEN(rc, cli_parse(&cli, argc, argv, &words, err));
     if (rc == ST_OK && !words.help) {
         rc = check_usage(&d, err);
-        if (rc == ST_OK)
-            rc = load_settings(&d, err);
-        if (rc == ST_OK)
-            rc = start(&d, err);
+        THEN(rc, load_settings(&d, err));
+        THEN(rc, start(&d, err));
     }
     setup_destroy(d.setup);
     mem_free(d.default_log);

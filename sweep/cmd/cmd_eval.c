@@ -41,11 +41,9 @@ static enum status load_config(struct eval_cmd *e, const char *checkpoint, struc
     char *text = NULL;
     enum status rc = checkpoint_read_config(checkpoint, &text, err);
 
-    if (rc == ST_OK)
-        rc = config_load_text(e->setup->config, checkpoint, text, err);
+    THEN(rc, config_load_text(e->setup->config, checkpoint, text, err));
     mem_free(text);
-    if (rc == ST_OK)
-        rc = setup_finish(e->setup, err);
+    THEN(rc, setup_finish(e->setup, err));
     e->setup->train.devices = 1; /* the first evaluates */
     return rc;
 }
@@ -134,10 +132,8 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
     };
     enum status rc = setup_create(&e.setup, err);
 
-    if (rc == ST_OK)
-        rc = config_take_args(e.setup->config, &argc, argv, err);
-    if (rc == ST_OK)
-        rc = cli_parse_beside(&cli, e.setup->config, argc, argv, &words, err);
+    THEN(rc, config_take_args(e.setup->config, &argc, argv, err));
+    THEN(rc, cli_parse_beside(&cli, e.setup->config, argc, argv, &words, err));
     if (rc == ST_OK && !words.help)
         rc = check_usage(&e, err);
     if (rc == ST_OK && !words.help)

@@ -51,8 +51,7 @@ static enum status export_trial(const char *store, const char *study, const char
     enum status rc = study_view_open(store, study, &view, err);
 
     strbuf_init(&out, OUTPUT_MAX_BYTES);
-    if (rc == ST_OK)
-        rc = study_view_advise(&view, err);
+    THEN(rc, study_view_advise(&view, err));
     if (rc == ST_OK && (rc = export_pick(&view, rule, &picked, err)) != ST_OK)
         error_prefix(err, "export");
     if (rc == ST_OK) {
@@ -82,17 +81,14 @@ static enum status export_trial_policy(const char *store_path, const char *study
     char *checkpoint = NULL;
     enum status rc = study_view_open(store_path, study, view, err);
 
-    if (rc == ST_OK)
-        rc = study_view_advise(view, err);
+    THEN(rc, study_view_advise(view, err));
     if (rc == ST_OK && (rc = export_pick(view, rule, &picked, err)) != ST_OK)
         error_prefix(err, "export");
     if (rc == ST_OK && view->trials[picked.i].state < TRIAL_DONE) /* its checkpoint is of a part of its training */
         rc = FAIL(err, ST_USAGE, "export: trial %lld of %s is %s; only one that has ended has a policy to export",
                   (long long)view->trials[picked.i].number, study, trial_state_name(view->trials[picked.i].state));
-    if (rc == ST_OK)
-        rc = store_open_reader(&store, store_path, err);
-    if (rc == ST_OK)
-        rc = store_checkpoint_path(store, view->trials[picked.i].id, &checkpoint, err);
+    THEN(rc, store_open_reader(&store, store_path, err));
+    THEN(rc, store_checkpoint_path(store, view->trials[picked.i].id, &checkpoint, err));
     if (rc == ST_OK && checkpoint == NULL)
         rc = FAIL(err, ST_NOTFOUND,
                   "trial %lld of %s left no checkpoint, so its policy cannot be exported; %strain it again: trawl "
@@ -101,8 +97,7 @@ static enum status export_trial_policy(const char *store_path, const char *study
                   (long long)view->trials[picked.i].number, study,
                   trial_is_branch(&view->trials[picked.i], NULL) ? "" : "sweep with sweep.keep = front or all, or ",
                   SHELL_WORD(study), SHELL_WORD(store_path), (long long)view->trials[picked.i].number);
-    if (rc == ST_OK)
-        rc = export_policy(checkpoint, format, path, samples, err);
+    THEN(rc, export_policy(checkpoint, format, path, samples, err));
     mem_free(checkpoint);
     store_close(store);
     study_view_free(view);

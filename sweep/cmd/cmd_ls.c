@@ -197,8 +197,7 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
     if (words.help)
         return ST_OK;
     rc = store_open_reader(&store, path, err);
-    if (rc == ST_OK)
-        rc = list(store, json, err);
+    THEN(rc, list(store, json, err));
     store_close(store);
     return rc;
 }
@@ -351,8 +350,7 @@ static enum status print_nodes(const struct study_view *v, const char *store_pat
     struct store *store = NULL;
     enum status rc = store_open_reader(&store, store_path, err);
 
-    if (rc == ST_OK)
-        rc = node_list_print(store, v->study.id, err);
+    THEN(rc, node_list_print(store, v->study.id, err));
     store_close(store);
     return rc;
 }
@@ -413,8 +411,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         print_briefing(&view, since_ms);
         rc = insight_print(&view, path, err);
         print_foresight(&view);
-        if (rc == ST_OK)
-            rc = print_nodes(&view, path, err);
+        THEN(rc, print_nodes(&view, path, err));
     }
     study_view_free(&view);
     return rc;

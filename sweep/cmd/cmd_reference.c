@@ -27,8 +27,7 @@ static enum status add_game(const struct env_def *env, struct strbuf *out, struc
     struct config *config = config_create();
     enum status rc = config_add_table(config, &env->options, err);
 
-    if (rc == ST_OK)
-        rc = config_write_reference(config, out, err);
+    THEN(rc, config_write_reference(config, out, err));
     for (size_t i = 0; rc == ST_OK && i < env->about->n_defaults; i++)
         strbuf_addf(out, "%s`%s = %s` unless the config does.\n", i == 0 ? "\nSets " : "", env->about->defaults[i].key,
                     env->about->defaults[i].value);
@@ -87,15 +86,12 @@ enum status cmd_reference(int argc, char **argv, struct error *err)
     (void)argv;
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     strbuf_add(&out, head);
-    if (rc == ST_OK)
-        rc = config_add_table(setup->config, &frames_opt_table, err);
-    if (rc == ST_OK)
-        rc = config_write_reference(setup->config, &out, err);
+    THEN(rc, config_add_table(setup->config, &frames_opt_table, err));
+    THEN(rc, config_write_reference(setup->config, &out, err));
     for (size_t i = 0; rc == ST_OK && i < env_count(); i++)
         rc = add_game(env_at(i), &out, err);
     add_dialect(&out);
-    if (rc == ST_OK)
-        rc = strbuf_status(&out, "the option reference", err);
+    THEN(rc, strbuf_status(&out, "the option reference", err));
     if (rc == ST_OK)
         fputs(out.text, stdout);
     strbuf_free(&out);

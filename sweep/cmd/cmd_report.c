@@ -136,8 +136,7 @@ static enum status write_report(const struct request *r, const struct cli_words 
         rc = study_view_open(r->store_path, words->v[n], views[n], err);
     }
     strbuf_init(&out, OUTPUT_MAX_BYTES);
-    if (rc == ST_OK)
-        rc = make(r, views, n, &out, err);
+    THEN(rc, make(r, views, n, &out, err));
     if (rc == ST_OK && r->path != NULL)
         rc = file_write_all(r->path, out.text, out.len, err);
     else if (rc == ST_OK)

@@ -74,27 +74,21 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
     struct store *store = NULL;
     enum status rc = store_open_reader(&store, r->store_path, err);
 
-    if (rc == ST_OK)
-        rc = store_study_find(store, name, &r->study, err);
+    THEN(rc, store_study_find(store, name, &r->study, err));
     if (rc == ST_OK && strcmp(r->study.method, TRAIN_TRACK_METHOD) == 0)
         rc = FAIL(err, ST_USAGE,
                   "rerun: %s is a training alone, whose result is not in the store; train its config again", name);
-    if (rc == ST_OK)
-        rc = load_search(r, err);
-    if (rc == ST_OK)
-        rc = store_trial_find(store, r->study.id, r->number, &r->trial, err);
+    THEN(rc, load_search(r, err));
+    THEN(rc, store_trial_find(store, r->study.id, r->number, &r->trial, err));
     if (rc == ST_OK && r->trial.state < TRIAL_DONE)
         rc = FAIL(err, ST_USAGE, "rerun: trial %lld of %s is %s; only one that has ended has a result to compare with",
                   (long long)r->number, name, trial_state_name(r->trial.state));
-    if (rc == ST_OK)
-        rc = store_checkpoint_path(store, r->trial.id, &r->checkpoint, err);
+    THEN(rc, store_checkpoint_path(store, r->trial.id, &r->checkpoint, err));
     if (rc == ST_OK && r->n_seeds > 0)
         rc = load_seeds(r, store, err);
     store_close(store);
-    if (rc == ST_OK)
-        rc = trial_setup(&r->trial, &r->setup, err);
-    if (rc == ST_OK)
-        rc = keep_threads(r, err);
+    THEN(rc, trial_setup(&r->trial, &r->setup, err));
+    THEN(rc, keep_threads(r, err));
     return rc;
 }
 
@@ -236,8 +230,7 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
     rc = check_usage(&r, err);
     if (r.n_seeds == SEEDS_NOT_GIVEN)
         r.n_seeds = 0;
-    if (rc == ST_OK)
-        rc = run(&r, words.v[0], err);
+    THEN(rc, run(&r, words.v[0], err));
     session_close(&r.session);
     setup_destroy(r.setup);
     for (int64_t i = 0; r.runs != NULL && i < (r.n_seeds > 0 ? r.n_seeds : 1); i++)

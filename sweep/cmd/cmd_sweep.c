@@ -118,13 +118,10 @@ static enum status take_devices(struct sweep_cmd *s, const struct setup *setup, 
     struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
 
-    if (rc == ST_OK)
-        rc = remote_devices_expand(devices, &setup->sweep, err);
-    if (rc == ST_OK)
-        rc = scheduler_create(&s->sched, devices, err);
+    THEN(rc, remote_devices_expand(devices, &setup->sweep, err));
+    THEN(rc, scheduler_create(&s->sched, devices, err));
     mem_free(devices);
-    if (rc == ST_OK)
-        rc = scheduler_check(s->sched, setup, search, err);
+    THEN(rc, scheduler_check(s->sched, setup, search, err));
     if (rc == ST_OK)
         s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
     return rc;
@@ -139,22 +136,17 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
     TRY(submission_make(s->setup, s->name, s->from, &submission, err));
     search = search_create();
     rc = search_from_json(submission.study.space, search, err);
-    if (rc == ST_OK)
-        rc = search_bind(search, s->setup, err);
+    THEN(rc, search_bind(search, s->setup, err));
     if (rc == ST_OK) /* a study of which no trial can run is not stored */
         rc = take_devices(s, s->setup, search, err);
     search_destroy(search);
     if (rc == ST_OK && s->from != NULL && !store_may_exist(s->store_path))
         rc = FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
                   s->store_path, s->from);
-    if (rc == ST_OK)
-        rc = store_open_controller(&s->store, s->store_path, err);
-    if (rc == ST_OK)
-        rc = slurm_nodes_create(&s->sched->launcher, &s->setup->sweep, store_path(s->store), s->name, err);
-    if (rc == ST_OK)
-        rc = submission_store(s->store, &submission, err);
-    if (rc == ST_OK)
-        rc = open_study(s, s->name, err);
+    THEN(rc, store_open_controller(&s->store, s->store_path, err));
+    THEN(rc, slurm_nodes_create(&s->sched->launcher, &s->setup->sweep, store_path(s->store), s->name, err));
+    THEN(rc, submission_store(s->store, &submission, err));
+    THEN(rc, open_study(s, s->name, err));
     submission_free(&submission);
     return rc;
 }
@@ -184,12 +176,9 @@ static enum status check_space(const struct sweep_cmd *s, struct search *ret_wid
     struct search *want = search_create();
     enum status rc = search_from_setup(s->setup, want, err);
 
-    if (rc == ST_OK)
-        rc = search_from_json(s->ss->view.study.space, ret_wider, err);
-    if (rc == ST_OK)
-        rc = search_bind(ret_wider, s->ss->setup, err);
-    if (rc == ST_OK)
-        rc = search_widen(ret_wider, want, ret_is_wider, err);
+    THEN(rc, search_from_json(s->ss->view.study.space, ret_wider, err));
+    THEN(rc, search_bind(ret_wider, s->ss->setup, err));
+    THEN(rc, search_widen(ret_wider, want, ret_is_wider, err));
     search_destroy(want);
     return rc;
 }
@@ -272,18 +261,15 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
         error_clear(err);
         rc = store_open_controller(&reader, s->store_path, err);
     }
-    if (rc == ST_OK)
-        rc = store_study_find(reader, s->resume, &study, err);
-    if (rc == ST_OK)
-        rc = search_from_json(study.space, search, err);
+    THEN(rc, store_study_find(reader, s->resume, &study, err));
+    THEN(rc, search_from_json(study.space, search, err));
     if (rc == ST_OK) {
         strbuf_add(&text, study.config);
         search_to_ini(search, &text);
         rc = strbuf_status(&text, "the study's config", err);
     }
     snprintf(name, sizeof name, "study %.120s", s->resume);
-    if (rc == ST_OK)
-        rc = config_load_text(s->setup->config, name, text.text, err);
+    THEN(rc, config_load_text(s->setup->config, name, text.text, err));
     strbuf_free(&text);
     search_destroy(search);
     study_free(&study);
@@ -457,8 +443,7 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
         if (progress_print_summary(&s->ss->view, s->store_path, &print_err) != ST_OK && rc == ST_OK)
             rc = FAIL(err, print_err.status, "%s", print_err.text);
     }
-    if (rc == ST_OK)
-        rc = sweep_check_any_done(v, err);
+    THEN(rc, sweep_check_any_done(v, err));
     return rc;
 }
 

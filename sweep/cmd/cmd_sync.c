@@ -144,8 +144,7 @@ static enum status sync_all(struct sync_cmd *s, struct error *err)
             rc = store_tracker_forget(s->store, studies[i].id, s->forget, err);
         if (rc == ST_OK && s->forget != NULL)
             printf("%s no longer reports to %s\n", studies[i].name, s->forget);
-        if (rc == ST_OK)
-            rc = sync_study(s, &studies[i], err);
+        THEN(rc, sync_study(s, &studies[i], err));
         store_study_let_go(s->store, held);
     }
     study_list_free(studies, n);

@@ -354,8 +354,7 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
     } else {
         TRY(checkpoint_read_config(t->resume, &text, err));
         rc = check_seed(t, text, err);
-        if (rc == ST_OK)
-            rc = config_load_text(t->setup->config, t->resume, text, err);
+        THEN(rc, config_load_text(t->setup->config, t->resume, text, err));
         mem_free(text);
         TRY(rc);
         if (t->checkpoint == NULL)
@@ -450,16 +449,13 @@ enum status cmd_train(int argc, char **argv, struct error *err)
 
     start_parts_begin(&t.start);
     rc = setup_create(&t.setup, err);
-    if (rc == ST_OK)
-        rc = config_take_args(t.setup->config, &argc, argv, err);
-    if (rc == ST_OK)
-        rc = cli_parse_beside(&cli, t.setup->config, argc, argv, &words, err);
+    THEN(rc, config_take_args(t.setup->config, &argc, argv, err));
+    THEN(rc, cli_parse_beside(&cli, t.setup->config, argc, argv, &words, err));
     if (rc == ST_OK && words.help) {
         rc = print_options(t.setup, argc, argv, err);
         goto out;
     }
-    if (rc == ST_OK)
-        rc = load_config(&t, &words, err);
+    THEN(rc, load_config(&t, &words, err));
     if (rc == ST_OK && t.print_config) {
         rc = setup_print(t.setup, err);
         goto out;
@@ -474,8 +470,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         struct train_track_options tracking = track_options(&t);
         rc = train_track_check(t.setup, &tracking, err);
     }
-    if (rc == ST_OK)
-        rc = run_training(&t, err);
+    THEN(rc, run_training(&t, err));
 out:
     curve_log_close(t.curves);
     session_close(&t.session);

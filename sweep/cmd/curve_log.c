@@ -54,10 +54,8 @@ enum status curve_log_open(struct curve_log **ret_log, const struct env_def *env
     log = mem_alloc(sizeof *log);
     snprintf(log->dir, sizeof log->dir, "%s", dir);
     rc = open_one(dir, "metrics.csv", append, &log->csv, &is_new, err);
-    if (rc == ST_OK)
-        rc = open_one(dir, "metrics.jsonl", append, &log->jsonl, &ignored, err);
-    if (rc == ST_OK)
-        rc = event_file_open(&log->events, dir, err);
+    THEN(rc, open_one(dir, "metrics.jsonl", append, &log->jsonl, &ignored, err));
+    THEN(rc, event_file_open(&log->events, dir, err));
     if (rc != ST_OK) {
         curve_log_close(log);
         return rc;

@@ -62,8 +62,7 @@ enum status train_program(const struct setup *setup, const char *name, bool json
     signals_catch();
     rc = setup_to_ini(setup, &text, err);
     trial.config = text;
-    if (rc == ST_OK)
-        rc = program_once(&trial, end, last, err);
+    THEN(rc, program_once(&trial, end, last, err));
     if (rc == ST_OK && json)
         cli_print_json(result_json(setup, dir, end, last));
     else if (rc == ST_OK)

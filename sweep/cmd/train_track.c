@@ -289,10 +289,8 @@ enum status train_track_open(struct train_track **ret_track, const struct setup 
     rc =
         find_path(o, t->path, sizeof t->path) ? ST_OK : FAIL(err, ST_USAGE, "train: the path of the store is too long");
     t->made = rc == ST_OK && !file_exists(t->path);
-    if (rc == ST_OK)
-        rc = open_store(t, o, config_text, device, err);
-    if (rc == ST_OK)
-        rc = track_rows_open_single(&t->rows, t->store, &t->study, setup, err);
+    THEN(rc, open_store(t, o, config_text, device, err));
+    THEN(rc, track_rows_open_single(&t->rows, t->store, &t->study, setup, err));
     if (rc == ST_OK && t->rows != NULL)
         rc = track_rows_start(t->rows, &t->trial, false, err);
     if (rc == ST_OK && t->rows != NULL)

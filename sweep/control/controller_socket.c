@@ -148,8 +148,7 @@ static void take_free(struct controller_socket *sock, const struct held_study *f
     struct error why = {0};
     enum status rc = store_study_find(sock->store, found->name, &study, &why);
 
-    if (rc == ST_OK)
-        rc = add_study(sock, found->name, &why);
+    THEN(rc, add_study(sock, found->name, &why));
     if (rc == ST_OK)
         log_info("%s had no controller; it continues here", found->name);
     else if (rc != ST_BUSY && study.id != 0)
@@ -277,8 +276,7 @@ static enum status on_command(struct controller_socket *sock, const cJSON *reque
     TRY(check_not_run(sock, &command, err));
     TRY(store_study_find(sock->store, command.study, &study, err));
     rc = control_command_apply(sock->store, &command, &study, text, sizeof text, err);
-    if (rc == ST_OK)
-        rc = follow_row(sock, &command, &study, err);
+    THEN(rc, follow_row(sock, &command, &study, err));
     if (rc == ST_OK && study.state == STUDY_RUNNING)
         append_waiting(sock, command.study, text, sizeof text);
     if (rc == ST_OK && !sock->daemon && command.kind <= CONTROL_TRY &&
@@ -343,10 +341,8 @@ static enum status take_space(struct controller_socket *sock, struct sched_study
     bool is_wider;
     enum status rc = search_from_json(text, want, err);
 
-    if (rc == ST_OK)
-        rc = search_from_json(study->space, stored, err);
-    if (rc == ST_OK)
-        rc = search_widen(stored, want, &is_wider, err);
+    THEN(rc, search_from_json(study->space, stored, err));
+    THEN(rc, search_widen(stored, want, &is_wider, err));
     if (rc == ST_OK && ss != NULL)
         rc = search_bind(stored, ss->setup, err);
     if (rc == ST_OK && ss != NULL)

@@ -172,8 +172,7 @@ enum status follow_study(const char *store_path, const char *name, bool quiet, s
 
     rc = store_open_reader(&f.store, store_path, err);
     f.tty = !quiet && rc == ST_OK && term_begin();
-    if (rc == ST_OK)
-        rc = watch(&f, err);
+    THEN(rc, watch(&f, err));
     if (f.tty)
         term_end();
     study_view_free(&f.view);

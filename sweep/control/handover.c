@@ -85,8 +85,7 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
     cJSON *json = cJSON_CreateObject();
     enum status rc = store_open_reader(&reader, s->store_path, err);
 
-    if (rc == ST_OK)
-        rc = sched_study_open(&s->ss, reader, s->resume, err);
+    THEN(rc, sched_study_open(&s->ss, reader, s->resume, err));
     if (rc == ST_OK && s->has_config)
         rc = add_space(s, json, err);
     if (rc == ST_OK) {
@@ -111,8 +110,7 @@ static enum status report_followed(struct sweep_cmd *s, enum status rc, struct e
     struct study_view view = {0};
     enum status read = store_open_reader(&reader, s->store_path, err);
 
-    if (read == ST_OK)
-        read = study_view_load(reader, s->resume != NULL ? s->resume : s->name, &view, err);
+    THEN(read, study_view_load(reader, s->resume != NULL ? s->resume : s->name, &view, err));
     if (read == ST_OK && s->json)
         read = study_view_print_json(&view, s->store_path, err);
     else if (read == ST_OK)

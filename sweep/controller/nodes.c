@@ -51,8 +51,7 @@ static enum status take_branches(struct sched_study *ss, size_t i, const char *t
         char class[DEVICE_CLASS_MAX];
         const char *device = json_get_str(branch, "device");
         device_class_of(device != NULL ? device : "", class);
-        if (rc == ST_OK)
-            rc = course_take_branch(ss, i, branch, device_costs_scale(ss->setup->sweep.device_costs, class), err);
+        THEN(rc, course_take_branch(ss, i, branch, device_costs_scale(ss->setup->sweep.device_costs, class), err));
     }
     cJSON_Delete(branches);
     return rc;
@@ -85,8 +84,7 @@ static enum status take_branches_of(struct sched_study *ss, size_t i, bool has_t
         if (!has_texts)
             rc = read_texts(ss, i, err);
         has_texts = true;
-        if (rc == ST_OK)
-            rc = take_branches(ss, i, leases[k].branches, err);
+        THEN(rc, take_branches(ss, i, leases[k].branches, err));
     }
     lease_list_free(leases, n);
     return rc;
@@ -190,8 +188,7 @@ static enum status take_claims(struct scheduler *s, struct sched_study *ss, stru
             continue;
         if (i >= ss->view.n)
             rc = sched_study_adopt(ss, err);
-        if (rc == ST_OK)
-            rc = reload(s, ss, i, err);
+        THEN(rc, reload(s, ss, i, err));
         if (rc != ST_OK)
             break;
         leases_append(ss, &open[k], i, s->now_s);
@@ -239,10 +236,8 @@ static enum status look_at(struct scheduler *s, struct sched_study *ss, struct e
     if (n > 0)
         qsort(open, n, sizeof *open, compare_ids);
     rc = take_ends(s, ss, open, n, err);
-    if (rc == ST_OK)
-        rc = take_claims(s, ss, open, n, err);
-    if (rc == ST_OK)
-        rc = take_rest(s, ss, err);
+    THEN(rc, take_claims(s, ss, open, n, err));
+    THEN(rc, take_rest(s, ss, err));
     lease_list_free(open, n);
     return rc;
 }
@@ -328,8 +323,7 @@ enum status nodes_round(struct scheduler *s, struct error *err)
         !(hints ? store_hint_take(s->store, STORE_HINT_RESULTS) : version != s->nodes.version))
         return ST_OK;
     s->nodes.looked_s = s->now_s;
-    if (rc == ST_OK)
-        rc = look(s, &why);
+    THEN(rc, look(s, &why));
     if (rc == ST_OK)
         s->nodes.version = version;
     else if (rc == ST_BUSY) /* another controller may have it now */

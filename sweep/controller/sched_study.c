@@ -45,14 +45,10 @@ enum status sched_study_open(struct sched_study **ret_run, struct store *store, 
 
     ss->store = store;
     rc = store_study_hold(store, name, &ss->held_id, err);
-    if (rc == ST_OK)
-        rc = study_view_load(store, name, &ss->view, err);
-    if (rc == ST_OK)
-        rc = study_view_setup(&ss->view, &ss->setup, err);
-    if (rc == ST_OK)
-        rc = search_bind(&ss->view.search, ss->setup, err);
-    if (rc == ST_OK)
-        rc = warm_start_load(store, ss->setup, &ss->view, err);
+    THEN(rc, study_view_load(store, name, &ss->view, err));
+    THEN(rc, study_view_setup(&ss->view, &ss->setup, err));
+    THEN(rc, search_bind(&ss->view.search, ss->setup, err));
+    THEN(rc, warm_start_load(store, ss->setup, &ss->view, err));
     if (rc != ST_OK) {
         sched_study_destroy(ss);
         return rc;
@@ -370,10 +366,8 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     x[k] = (double)result->env_steps;
     trial.origin = mem_strdup(origin);
     rc = branches_params(of->params, length, result->env_steps, &trial.params, err);
-    if (rc == ST_OK)
-        rc = trial_setup(of, &setup, err);
-    if (rc == ST_OK)
-        rc = branches_config(setup, length, result->env_steps, "branch", &trial.config, err);
+    THEN(rc, trial_setup(of, &setup, err));
+    THEN(rc, branches_config(setup, length, result->env_steps, "branch", &trial.config, err));
     setup_destroy(setup);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, TRIAL_BRANCH, key, "{}", row, err));

@@ -251,8 +251,7 @@ enum status devices_check(const struct sweep_settings *settings, int train_devic
     struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc = device_costs_check(settings->device_costs, err);
 
-    if (rc == ST_OK)
-        rc = devices_parse(settings, train_device, devices, err);
+    THEN(rc, devices_parse(settings, train_device, devices, err));
 
     mem_free(devices);
     return rc;

@@ -85,8 +85,7 @@ enum status file_chunk_take(struct file_chunks *f, const char *path, const cJSON
         rc = FAIL(err, ST_CORRUPT, "%s: bytes from %lld on came, and not those from %lld", path, (long long)at,
                   (long long)(f->file.open ? f->at : 0));
     }
-    if (rc == ST_OK)
-        rc = append(f, text, size, err);
+    THEN(rc, append(f, text, size, err));
     if (rc != ST_OK) {
         file_chunks_drop(f);
         return rc;

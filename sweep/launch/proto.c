@@ -71,8 +71,7 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
         rc = FAIL(err, ST_LIMIT, "a message of %zu bytes is too long (at most %u)", n, PROTO_MAX_BYTES);
     } else {
         rc = send_all(proto->out_fd, text, n, proto->send_ms, err);
-        if (rc == ST_OK)
-            rc = send_all(proto->out_fd, "\n", 1, proto->send_ms, err);
+        THEN(rc, send_all(proto->out_fd, "\n", 1, proto->send_ms, err));
     }
     mem_free(text);
     return rc;

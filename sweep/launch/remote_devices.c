@@ -193,10 +193,8 @@ static enum status add_slurm(struct devices *d, char *word, const struct sweep_s
     snprintf(spec.name, sizeof spec.name, "%s", gpu ? "cuda:0" : "cpu");
     if (gpu)
         spec.lanes = (int)settings->runs_per_device;
-    if (rc == ST_OK)
-        rc = strbuf_status(&sb, "the command of a Slurm job", err);
-    if (rc == ST_OK)
-        rc = set_command(&spec, sb.text, err);
+    THEN(rc, strbuf_status(&sb, "the command of a Slurm job", err));
+    THEN(rc, set_command(&spec, sb.text, err));
     strbuf_free(&sb);
     return rc == ST_OK ? add_numbered(d, &spec, n, err) : rc;
 }

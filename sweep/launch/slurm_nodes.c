@@ -78,8 +78,7 @@ static enum status read_words(struct slurm_nodes *n, const struct sweep_settings
                 n->name);
     if (rc == ST_OK && text[5] == ':')
         rc = slurm_options_read(text + 6, "sweep.launcher", &sb, &gpu, err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&sb, "the command of a Slurm job", err);
+    THEN(rc, strbuf_status(&sb, "the command of a Slurm job", err));
     n->submit = strbuf_take(&sb);
     strbuf_init(&sb, COMMAND_MAX);
     strbuf_addf(&sb, STEP " %s node --store %s --devices %s --runs-per-device %lld --idle %ds", set->remote_program,

@@ -111,8 +111,7 @@ enum status program_run_start(struct program_run **ret_run, const struct program
     run->allowance = BURST;
     run->metrics_fd = -1;
     rc = output_log_open(&run->log, job->log_path, err);
-    if (rc == ST_OK)
-        rc = open_metrics(run, job->metrics_path, err);
+    THEN(rc, open_metrics(run, job->metrics_path, err));
     if (rc == ST_OK) {
         env = environment(job);
         run->start_s = run->allowance_at_s = clock_mono_s();

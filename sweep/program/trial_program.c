@@ -101,8 +101,7 @@ enum status trial_place_make(struct trial_place **ret_place, const struct trial_
     struct trial_place *p = mem_alloc(sizeof *p);
     enum status rc = fill_place(p, f->dir, err);
 
-    if (rc == ST_OK)
-        rc = file_write_all(p->config, f->config, strlen(f->config), err);
+    THEN(rc, file_write_all(p->config, f->config, strlen(f->config), err));
     if (rc != ST_OK) {
         mem_free(p);
         return rc;
@@ -175,8 +174,7 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                                         .seed = program->trial_seed};
     rc = program_argv(t->setup->config, &t->setup->params, &words, &argv, err);
     job.argv = argv;
-    if (rc == ST_OK)
-        rc = trial_place_start(place, &job, ret_run, err);
+    THEN(rc, trial_place_start(place, &job, ret_run, err));
     program_argv_free(argv);
     trial_place_free(place);
     return rc;

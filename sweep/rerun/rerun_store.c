@@ -64,8 +64,7 @@ enum status rerun_store(struct rerun *r, struct error *err)
         return ST_OK;
     if (!store_is_held(r->store_path, r->study.name, &pid)) {
         rc = store_open_controller(&store, r->store_path, err);
-        if (rc == ST_OK)
-            rc = sched_study_open(&ss, store, r->study.name, err);
+        THEN(rc, sched_study_open(&ss, store, r->study.name, err));
     }
     for (; rc == ST_OK && i < r->n; i++) {
         cJSON *body, *answer = NULL;

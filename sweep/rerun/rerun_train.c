@@ -57,10 +57,8 @@ static enum status save(struct rerun *r, const struct setup *setup, struct error
     enum status rc = setup_to_ini(setup, &text, err);
 
     checkpoint_maker(kern_device_name(r->session.kern), NULL, maker, sizeof maker);
-    if (rc == ST_OK)
-        rc = checkpoint_label(NULL, maker, text, &label, err);
-    if (rc == ST_OK)
-        rc = trainer_save(r->session.trainer, r->output, label, err);
+    THEN(rc, checkpoint_label(NULL, maker, text, &label, err));
+    THEN(rc, trainer_save(r->session.trainer, r->output, label, err));
     mem_free(text);
     mem_free(label);
     return rc;
@@ -155,8 +153,7 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
     snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "-rerun-%lld", (long long)seed);
     rc = setup_to_ini(setup, &text, err);
     trial.config = text;
-    if (rc == ST_OK)
-        rc = program_once(&trial, end, last, err);
+    THEN(rc, program_once(&trial, end, last, err));
     if (rc == ST_OK && end->outcome == PROGRAM_STOPPED)
         rc = ST_INTERRUPTED;
     if (rc == ST_OK && end->outcome == PROGRAM_FAILED)
@@ -170,8 +167,7 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
                                            .perf = NAN,
                                            .cost_s = end->cost,
                                            .device = "cpu"};
-    if (rc == ST_OK)
-        rc = settle_outcomes(r, reported_values(last), trial.own_cost ? end->wall_s : end->cost, ret_again, err);
+    THEN(rc, settle_outcomes(r, reported_values(last), trial.own_cost ? end->wall_s : end->cost, ret_again, err));
     mem_free(text);
     mem_free(end);
     mem_free(last);
@@ -195,18 +191,15 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
         return rc;
     }
     rc = session_open(&r->session, setup, err);
-    if (rc == ST_OK)
-        rc = session_begin(&r->session, setup, err);
-    if (rc == ST_OK)
-        rc = trainer_run(r->session.trainer, &callbacks, &result, err);
+    THEN(rc, session_begin(&r->session, setup, err));
+    THEN(rc, trainer_run(r->session.trainer, &callbacks, &result, err));
     if (rc == ST_OK && is_evaluated(r))
         rc = evaluate_policy(r, setup, &eval, err);
     if (rc == ST_OK && signals_stop())
         rc = ST_INTERRUPTED;
     if (rc == ST_OK)
         fill_result(r, seed, &result, &eval, ret_again);
-    if (rc == ST_OK)
-        rc = settle_outcomes(r, trained_values(&result, &eval), result.cost_s, ret_again, err);
+    THEN(rc, settle_outcomes(r, trained_values(&result, &eval), result.cost_s, ret_again, err));
     if (rc == ST_OK && r->output != NULL)
         rc = save(r, setup, err);
     if (rc == ST_OK && r->n_seeds == 0 && r->checkpoint != NULL)

@@ -238,8 +238,7 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
     begun_s = clock_mono_s();
     rc = session_open(&lane->session, setup, err);
     lane->trial.create_s = clock_mono_s() - begun_s;
-    if (rc == ST_OK)
-        rc = lane_resume(lane, setup, err);
+    THEN(rc, lane_resume(lane, setup, err));
     if (rc == ST_OK)
         note_memory(lane);
     if (rc == ST_OK) /* nothing of it is on the device when it leaves */
@@ -441,10 +440,8 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
                   (long long)setup->train.devices, lane->pool->n_lanes);
     if (rc == ST_OK)
         keep_device(lane, setup);
-    if (rc == ST_OK)
-        rc = lane_open_trial(lane, setup, &why);
-    if (rc == ST_OK)
-        rc = lane_train(lane, setup, &result, &why);
+    THEN(rc, lane_open_trial(lane, setup, &why));
+    THEN(rc, lane_train(lane, setup, &result, &why));
     if (rc == ST_OK && !result.stopped)
         rc = lane_evaluate(lane, setup, &result, &eval, &why);
     if (rc == ST_NOMEM)

@@ -123,8 +123,7 @@ void session_warm_up(struct session *session, const struct setup *setup)
     rc = session_open(session, setup, &why);
     for (int i = 0; rc == ST_OK && i < WARM_ITERATIONS; i++)
         rc = trainer_iterate(session->trainer, &why);
-    if (rc == ST_OK)
-        rc = trainer_sync(session->trainer, &why);
+    THEN(rc, trainer_sync(session->trainer, &why));
     if (rc != ST_OK)
         log_debug("the device was not warmed up: %s", why.text);
     trainer_destroy(session->trainer);

@@ -91,10 +91,8 @@ static enum status env_bench_draw_actions(struct env_bench *b, const struct env_
         reals[i] = shape->low[h] + rng_f32(&rng) * (shape->high[h] - shape->low[h]);
     }
     rc = kern_upload(b->kern, b->actions, actions, n * sizeof *actions, err);
-    if (rc == ST_OK)
-        rc = kern_upload(b->kern, b->reals, reals, n * sizeof *reals, err);
-    if (rc == ST_OK)
-        rc = kern_sync(b->kern, err);
+    THEN(rc, kern_upload(b->kern, b->reals, reals, n * sizeof *reals, err));
+    THEN(rc, kern_sync(b->kern, err));
     mem_free(actions);
     mem_free(reals);
     return rc;
@@ -191,8 +189,7 @@ enum status bench_env(const struct bench *o, struct error *err)
     double rates[BENCH_MAX_REPEATS], warm;
     enum status rc = env_bench_create(&b, o, err);
 
-    if (rc == ST_OK)
-        rc = env_bench_run(&b, 0.1 * o->seconds, &warm, err);
+    THEN(rc, env_bench_run(&b, 0.1 * o->seconds, &warm, err));
     for (int64_t i = 0; rc == ST_OK && i < o->repeats; i++)
         rc = env_bench_run(&b, o->seconds, &rates[i], err);
     if (rc == ST_OK) {

@@ -33,8 +33,7 @@ static enum status describe(const char *path, const char *hex, FILE *out, struct
     TRY(env_open(path, &def, err));
     rc = hex != NULL ? env_settings_from_hex(hex, def->options.settings_size, &settings, err)
                      : env_default_settings(def, &settings, err);
-    if (rc == ST_OK)
-        rc = env_describe(def, settings, &json, err);
+    THEN(rc, env_describe(def, settings, &json, err));
     mem_free(settings);
     TRY(rc);
     text = json_print(json, false);

@@ -291,8 +291,7 @@ static enum status build(struct build *b, struct error *err)
         rc = write_glue(b, err);
     if (rc == ST_OK && is_puffers(b))
         rc = env_puffer_write(b->source, b->name, b->folder, err);
-    if (rc == ST_OK)
-        rc = compile(b, err);
+    THEN(rc, compile(b, err));
     remove_folder(b->folder);
     return rc;
 }

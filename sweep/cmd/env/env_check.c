@@ -394,8 +394,7 @@ enum status env_check(int argc, char **argv, struct error *err)
 
     c.config = config_create();
     rc = config_take_args(c.config, &argc, argv, err);
-    if (rc == ST_OK)
-        rc = cli_parse(&cli, argc, argv, &words, err);
+    THEN(rc, cli_parse(&cli, argc, argv, &words, err));
     if (rc == ST_OK && !words.help && (c.steps < 1 || c.seconds < 1))
         rc = FAIL(err, ST_USAGE, "env check: --steps and --seconds are at least 1");
     if (rc == ST_OK && !words.help)

@@ -187,8 +187,7 @@ static enum status time_steps(struct kern *kern, const struct env_def *def, cons
     env_side_reset(&host, NULL); /* for its masks */
     env_side_random(&host, rng);
     rc = side_open(&s, kern, def, settings, n, 1, err);
-    if (rc == ST_OK)
-        rc = side_act(&s, &host, err);
+    THEN(rc, side_act(&s, &host, err));
     if (rc == ST_OK) {
         kern_ops(kern)->env_reset(kern, s.env, s.io.obs, s.io.mask);
         for (int i = 0; i < 20; i++)
@@ -198,8 +197,7 @@ static enum status time_steps(struct kern *kern, const struct env_def *def, cons
     begun = clock_mono_s();
     for (int i = 0; rc == ST_OK && i < SPEED_STEPS; i++)
         kern_env_step(kern, s.env, &s.io);
-    if (rc == ST_OK)
-        rc = kern_sync(kern, err);
+    THEN(rc, kern_sync(kern, err));
     if (rc == ST_OK)
         printf("speed  %.3g steps/s on %s (%zu agents, one action held, stepping alone)\n",
                (double)s.n_agents * SPEED_STEPS / (clock_mono_s() - begun), kern_device_name(kern), s.n_agents);
@@ -242,14 +240,11 @@ bool env_check_gpu(const struct env_def *def, const void *settings, int64_t step
         return true;
     while (rc == ST_OK && n > 1 && n * (size_t)shape.n_agents > PLAYED_AGENTS)
         n /= 2;
-    if (rc == ST_OK)
-        rc = kern_open(&kern, &where, &err);
-    if (rc == ST_OK)
-        rc = side_open(&s, kern, def, settings, n, 7, &err);
+    THEN(rc, kern_open(&kern, &where, &err));
+    THEN(rc, side_open(&s, kern, def, settings, n, 7, &err));
     if (rc == ST_OK && !env_side_open(&host, def, settings, n, 7, 7))
         rc = FAIL(&err, ST_NOMEM, "no batch of %zu instances", n);
-    if (rc == ST_OK)
-        rc = play_both(&s, &host, steps, seconds, &rng, &t, &differs, &err);
+    THEN(rc, play_both(&s, &host, steps, seconds, &rng, &t, &differs, &err));
     if (rc != ST_OK)
         printf("FAULT  on the GPU: %s\n", err.text);
     else if (differs != NULL)

@@ -66,8 +66,7 @@ static enum status write_file(const char *name, const char *extension, const cha
         from += n + (from[n] == '@');
     }
     rc = strbuf_status(&sb, path, err);
-    if (rc == ST_OK)
-        rc = file_write_all(path, sb.text, sb.len, err);
+    THEN(rc, file_write_all(path, sb.text, sb.len, err));
     strbuf_free(&sb);
     return rc;
 }

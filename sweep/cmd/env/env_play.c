@@ -71,8 +71,7 @@ static enum status play(const char *checkpoint, int64_t seed, bool greedy, FILE 
     trial.config = config;
     env_libraries_run();
     rc = policy_play_open(&game, &trial, checkpoint, seed, greedy, err);
-    if (rc == ST_OK)
-        rc = serve_lines(game, out, err);
+    THEN(rc, serve_lines(game, out, err));
     policy_play_close(game);
     mem_free(config);
     return rc;

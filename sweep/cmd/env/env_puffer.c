@@ -145,8 +145,7 @@ static enum status write(const struct options *options, const struct config *con
     strbuf_add(&sb, "\n");
     snprintf(path, sizeof path, "%s/puffer_game.h", folder);
     rc = strbuf_status(&sb, path, err);
-    if (rc == ST_OK)
-        rc = file_write_all(path, sb.text, sb.len, err);
+    THEN(rc, file_write_all(path, sb.text, sb.len, err));
     strbuf_free(&sb);
     return rc;
 }
@@ -168,8 +167,7 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
     config = config_create();
     rc = load_config(config, dir, name, err);
     add_config_options(config, &options);
-    if (rc == ST_OK)
-        rc = write(&options, config, dir, name, folder, err);
+    THEN(rc, write(&options, config, dir, name, folder, err));
     config_destroy(config);
     return rc;
 }

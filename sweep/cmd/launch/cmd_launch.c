@@ -73,8 +73,7 @@ static enum status check(const struct cli_words *words, struct setup *setup, dou
     struct tally tally = {.list = as_json ? cJSON_CreateArray() : NULL};
     enum status rc = setup_load(setup, "cartpole", err); /* the game only makes the config whole */
 
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
+    THEN(rc, setup_finish(setup, err));
     for (int i = 1; rc == ST_OK && i < words->n; i++)
         rc = check_word(words->v[i], setup, patience_s, &tally, err);
     if (rc != ST_OK) {
@@ -116,10 +115,8 @@ enum status cmd_launch(int argc, char **argv, struct error *err)
     };
     enum status rc = setup_create(&setup, err);
 
-    if (rc == ST_OK)
-        rc = config_take_args(setup->config, &argc, argv, err);
-    if (rc == ST_OK)
-        rc = cli_parse(&cli, argc, argv, &words, err);
+    THEN(rc, config_take_args(setup->config, &argc, argv, err));
+    THEN(rc, cli_parse(&cli, argc, argv, &words, err));
     if (rc == ST_OK && !words.help) {
         if (strcmp(words.v[0], "check") != 0)
             rc = FAIL(err, ST_USAGE, "launch: '%s' is unknown; use `trawl launch check HOST ...`", words.v[0]);

@@ -81,8 +81,7 @@ static enum status write_samples(struct checkpoint_player *p, const char *path, 
     strbuf_init(&out, POLICY_MAX_BYTES);
     for (int i = 0; rc == ST_OK && i < SAMPLE_STEPS; i++)
         rc = player_trace(p->player, &out, err);
-    if (rc == ST_OK)
-        rc = file_write_all(path, out.text, out.len, err);
+    THEN(rc, file_write_all(path, out.text, out.len, err));
     strbuf_free(&out);
     return rc;
 }
@@ -100,8 +99,7 @@ enum status export_policy(const char *checkpoint, const char *format, const char
     if (samples != NULL)
         TRY(check_output(samples, OUTPUT_OTHER, (const char *const[]){checkpoint, path}, 2, err));
     rc = checkpoint_player_open(&p, checkpoint, SAMPLE_SEED, false, err);
-    if (rc == ST_OK)
-        rc = write_policy(&p, form, checkpoint, path, err);
+    THEN(rc, write_policy(&p, form, checkpoint, path, err));
     if (rc == ST_OK && samples != NULL)
         rc = write_samples(&p, samples, err);
     checkpoint_player_close(&p);

@@ -84,8 +84,7 @@ enum status video_make(const char *checkpoint, const struct video_settings *sett
     if (settings->path == NULL)
         return ST_OK;
     rc = checkpoint_player_open(&v.game, checkpoint, settings->seed, settings->greedy, err);
-    if (rc == ST_OK)
-        rc = play(&v, err);
+    THEN(rc, play(&v, err));
     movie_destroy(v.movie);
     raster_destroy(v.raster);
     checkpoint_player_close(&v.game);

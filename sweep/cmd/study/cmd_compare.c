@@ -172,8 +172,7 @@ static enum status write_page(const struct comparison *c, const struct rows *r, 
 
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     rc = report_write_comparison(&out, c, r->rows, ROWS, err);
-    if (rc == ST_OK)
-        rc = file_write_all(path, out.text, out.len, err);
+    THEN(rc, file_write_all(path, out.text, out.len, err));
     if (rc == ST_OK)
         fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
     strbuf_free(&out);
@@ -190,8 +189,7 @@ static enum status compare(struct side *s, const char *score_text, const char *p
 
     for (int i = 0; i < 2 && rc == ST_OK; i++)
         rc = study_view_advise(&s[i].view, err);
-    if (rc == ST_OK)
-        rc = comparison_make(views, 2, c, err);
+    THEN(rc, comparison_make(views, 2, c, err));
     if (rc == ST_OK) {
         score = common_score(s);
         if (score_text != NULL && !num_parse_f64(score_text, &score))
@@ -261,10 +259,8 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
         TRY(check_page(output, err));
     struct side *sides = mem_array(2, sizeof *sides);
     enum status rc = study_view_open(path, words.v[0], &sides[0].view, err);
-    if (rc == ST_OK)
-        rc = study_view_open(other_path != NULL ? other_path : path, words.v[1], &sides[1].view, err);
-    if (rc == ST_OK)
-        rc = compare(sides, score, output, json, err);
+    THEN(rc, study_view_open(other_path != NULL ? other_path : path, words.v[1], &sides[1].view, err));
+    THEN(rc, compare(sides, score, output, json, err));
     study_view_free(&sides[0].view);
     study_view_free(&sides[1].view);
     mem_free(sides);

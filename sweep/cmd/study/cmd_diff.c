@@ -137,8 +137,7 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
         return ST_OK;
     struct study_view *v = mem_alloc(sizeof *v); /* large */
     enum status rc = study_view_open(path, words.v[0], v, err);
-    if (rc == ST_OK)
-        rc = diff(v, words.v, json, err);
+    THEN(rc, diff(v, words.v, json, err));
     study_view_free(v);
     mem_free(v);
     return rc;

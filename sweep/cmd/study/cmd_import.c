@@ -44,14 +44,12 @@ static enum status make_submission(const struct import_cmd *c, struct submission
 
     if (c->config != NULL) {
         rc = setup_create(&setup, err);
-        if (rc == ST_OK)
-            rc = setup_load(setup, c->config, err);
+        THEN(rc, setup_load(setup, c->config, err));
         if (rc == ST_OK) {
             setup->searches = true;
             rc = setup_finish(setup, err);
         }
-        if (rc == ST_OK)
-            rc = submission_make(setup, c->study, NULL, ret, err);
+        THEN(rc, submission_make(setup, c->study, NULL, ret, err));
         setup_destroy(setup);
         return rc;
     }
@@ -101,11 +99,9 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
     TRY(study_name_check("import: --study", c->study, err));
     TRY(make_submission(c, &submission, err));
     rc = store_open_controller(&store, c->store_path, err);
-    if (rc == ST_OK)
-        rc = store_study_create(store, &submission.study, err);
-    if (rc == ST_OK)
-        rc = store_study_set_state(store, submission.study.id, STUDY_ENDED, "user",
-                                   "imported by `trawl import`; `trawl continue` resumes it", err);
+    THEN(rc, store_study_create(store, &submission.study, err));
+    THEN(rc, store_study_set_state(store, submission.study.id, STUDY_ENDED, "user",
+                                   "imported by `trawl import`; `trawl continue` resumes it", err));
     store_close(store);
     submission_free(&submission);
     return rc;
@@ -176,8 +172,7 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
     const cJSON *row;
     size_t n = 0;
 
-    if (rc == ST_OK)
-        rc = study_view_setup(v, &setup, err);
+    THEN(rc, study_view_setup(v, &setup, err));
     if (rc == ST_OK && c->file.direction != NULL && c->columns.score == NULL &&
         strcmp(c->file.direction, study_direction(&v->study)) != 0)
         rc = FAIL(err, ST_USAGE,
@@ -257,8 +252,7 @@ static enum status add_all(struct import_cmd *c, struct error *err)
     c->numbers = mem_array((size_t)cJSON_GetArraySize(c->bodies) + 1, sizeof *c->numbers);
     if (!store_is_held(c->store_path, c->study, &pid)) {
         rc = store_open_controller(&store, c->store_path, err);
-        if (rc == ST_OK)
-            rc = sched_study_open(&ss, store, c->study, err);
+        THEN(rc, sched_study_open(&ss, store, c->study, err));
     }
     for (int turn = 0; rc == ST_OK && turn < 2; turn++) /* runs before their branches */
         rc = add_rows(c, ss, turn == 1, err);
@@ -368,16 +362,11 @@ enum status cmd_import(int argc, char **argv, struct error *err)
     if (c.study == NULL)
         return FAIL(err, ST_USAGE, "import: into which study? --study NAME");
     rc = import_file_read(c.path, c.from, &c.file, err);
-    if (rc == ST_OK)
-        rc = check_is_another(&c, err);
-    if (rc == ST_OK)
-        rc = ensure_study(&c, err);
-    if (rc == ST_OK)
-        rc = make_bodies(&c, err);
-    if (rc == ST_OK)
-        rc = add_all(&c, err);
-    if (rc == ST_OK)
-        rc = drop_all(&c, err);
+    THEN(rc, check_is_another(&c, err));
+    THEN(rc, ensure_study(&c, err));
+    THEN(rc, make_bodies(&c, err));
+    THEN(rc, add_all(&c, err));
+    THEN(rc, drop_all(&c, err));
     if (rc == ST_OK)
         print_done(&c);
     mem_free(c.numbers);

@@ -84,8 +84,7 @@ static enum status replay(const char *path, const char *name, bool as_json, stru
         json = cJSON_CreateObject();
         differences = cJSON_AddArrayToObject(json, "differences");
     }
-    if (rc == ST_OK)
-        rc = replay_all(replay, &t, differences, err);
+    THEN(rc, replay_all(replay, &t, differences, err));
     if (rc == ST_OK && as_json) {
         json_add_str(json, "study", name);
         json_add_i64(json, "same", t.n[REPLAY_SAME]);

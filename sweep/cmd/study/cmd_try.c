@@ -92,8 +92,7 @@ static enum status complete(const char *store_path, const char *study, int64_t t
 
     if (trial >= 0)
         snprintf(rule, sizeof rule, "trial=%lld", (long long)trial);
-    if (rc == ST_OK)
-        rc = study_view_advise(v, err);
+    THEN(rc, study_view_advise(v, err));
     if (rc == ST_OK && (trial >= 0 || study_view_best_run(v) < v->n))
         rc = add_base(v, rule, params, err);
     study_view_free(v);
@@ -151,8 +150,7 @@ enum status cmd_try(int argc, char **argv, struct error *err)
     cJSON *params = cJSON_CreateObject();
     enum status rc = take_values(&cli, &argc, argv, params, err);
 
-    if (rc == ST_OK)
-        rc = cli_parse(&cli, argc, argv, &words, err);
+    THEN(rc, cli_parse(&cli, argc, argv, &words, err));
     if (rc == ST_OK && !words.help)
         rc = send_try(store_path, words.v[0], trial, params, json, err);
     cJSON_Delete(params);

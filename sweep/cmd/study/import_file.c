@@ -58,10 +58,8 @@ static enum status read_store(const char *path, const char *from, struct import_
         snprintf(name, sizeof name, "%s", from);
     else
         rc = only_study(path, name, sizeof name, err);
-    if (rc == ST_OK)
-        rc = study_view_open(path, name, v, err);
-    if (rc == ST_OK)
-        rc = report_to_json(v, &json, err);
+    THEN(rc, study_view_open(path, name, v, err));
+    THEN(rc, report_to_json(v, &json, err));
     if (rc == ST_OK) {
         ret->study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
         ret->rows = cJSON_DetachItemFromObjectCaseSensitive(json, "trials");
@@ -179,8 +177,7 @@ static enum status read_folder(const char *path, struct import_file *ret, struct
                   path);
     for (size_t i = 0; i < n; i++) {
         bool fits = snprintf(file, sizeof file, "%s/%s", path, names[i]) < (int)sizeof file;
-        if (rc == ST_OK)
-            rc = fits ? read_log(file, ret->rows, err) : FAIL(err, ST_USAGE, "import: the path %s is too long", path);
+        THEN(rc, fits ? read_log(file, ret->rows, err) : FAIL(err, ST_USAGE, "import: the path %s is too long", path));
         mem_free(names[i]);
     }
     mem_free((void *)names);

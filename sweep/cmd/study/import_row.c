@@ -349,8 +349,7 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
     body = cJSON_CreateObject();
     json_add_str(body, "state", word);
     rc = add_params(v, row, body, err);
-    if (rc == ST_OK)
-        rc = add_results(v, row, columns, strcmp(word, "done") == 0, body, err);
+    THEN(rc, add_results(v, row, columns, strcmp(word, "done") == 0, body, err));
     if (rc != ST_OK) {
         cJSON_Delete(body);
         return rc;

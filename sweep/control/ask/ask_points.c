@@ -173,10 +173,8 @@ enum status ask_points_queue(struct store *store, const char *study, const cJSON
 
     TRY(sched_study_open(&ss, store, study, err));
     rc = read_params(&ss->view.search, params, false, x, err);
-    if (rc == ST_OK)
-        rc = check_legal(ss, x, err);
-    if (rc == ST_OK)
-        rc = sched_study_queue(ss, x, ENQUEUED_ORIGIN, NAN, err);
+    THEN(rc, check_legal(ss, x, err));
+    THEN(rc, sched_study_queue(ss, x, ENQUEUED_ORIGIN, NAN, err));
     if (rc == ST_OK)
         *ret_number = ss->view.trials[ss->view.n - 1].number;
     sched_study_destroy(ss);

@@ -288,10 +288,8 @@ static enum status record(struct ask *a, const char *text, struct error *err)
     struct trial_result result;
     enum status rc = stored != NULL ? search_from_json(a->study.space, stored, err) : ST_OK;
 
-    if (rc == ST_OK)
-        rc = read_result(a, stored != NULL ? stored : &a->ss->view.search, held, &result, &settled, err);
-    if (rc == ST_OK)
-        rc = record_result(a, held, &result, text, err);
+    THEN(rc, read_result(a, stored != NULL ? stored : &a->ss->view.search, held, &result, &settled, err));
+    THEN(rc, record_result(a, held, &result, text, err));
     if (rc == ST_OK) {
         put_outcome(a, true, false, false);
         if (settled.lacks[0] != '\0')

@@ -215,10 +215,8 @@ static enum status apply_retry(struct store *store, const struct control_command
                   (long long)c->trial, study->name, trial_state_name(old.state));
     else
         rc = check_space_left("retry", study, err);
-    if (rc == ST_OK)
-        rc = check_not_again(store, study, &old, err);
-    if (rc == ST_OK)
-        rc = copy_trial(store, study, &old, &again, err);
+    THEN(rc, check_not_again(store, study, &old, err));
+    THEN(rc, copy_trial(store, study, &old, &again, err));
     trial_free(&old);
     TRY(rc);
     TRY(allow_more(store, study, 1, &revived, err));
@@ -298,8 +296,7 @@ static enum status apply_try(struct store *store, const struct control_command *
     enum status rc = cJSON_IsObject(params) ? check_space_left("try", study, err)
                                             : FAIL(err, ST_USAGE, "try: the values are no JSON object");
 
-    if (rc == ST_OK)
-        rc = ask_points_queue(store, study->name, params, &number, err);
+    THEN(rc, ask_points_queue(store, study->name, params, &number, err));
     cJSON_Delete(params);
     TRY(rc);
     TRY(allow_more(store, study, 1, &revived, err));

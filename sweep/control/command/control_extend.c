@@ -106,8 +106,7 @@ static enum status make_config(struct extension *e, const char *steps, struct er
         rc = FAIL(err, ST_USAGE,
                   "extend: trial %lld of %s has trained for %lld steps; --steps is the new total, more than that",
                   (long long)e->old->number, e->view.study.name, (long long)e->old->env_steps);
-    if (rc == ST_OK)
-        rc = branches_config(setup, BRANCHES_STEPS_KEY, e->steps, "trawl extend", &e->config, err);
+    THEN(rc, branches_config(setup, BRANCHES_STEPS_KEY, e->steps, "trawl extend", &e->config, err));
     setup_destroy(setup);
     return rc;
 }
@@ -186,8 +185,7 @@ enum status control_extend(struct store *store, const struct study *study, int64
     char from[32], to[32];
     enum status rc = study_view_load(store, study->name, &e->view, err);
 
-    if (rc == ST_OK)
-        rc = extend(e, store, number, steps, &trial, err);
+    THEN(rc, extend(e, store, number, steps, &trial, err));
     if (rc == ST_OK)
         snprintf(ret_text, size, "trial %lld of %s continues as trial %lld, from %s to %s%s", (long long)number,
                  study->name, (long long)trial.number,

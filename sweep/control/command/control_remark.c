@@ -93,9 +93,8 @@ static enum status apply_words(struct store *store, const struct control_command
         tags = of_trial ? t.tags : study->tags;
     else
         rc = change_tags(c, of_trial ? t.tags : study->tags, &tags, err);
-    if (rc == ST_OK)
-        rc = of_trial ? store_trial_mark(store, t.id, t.dropped, note, tags, err)
-                      : store_study_remark(store, study->id, note, tags, err);
+    THEN(rc, of_trial ? store_trial_mark(store, t.id, t.dropped, note, tags, err)
+                      : store_study_remark(store, study->id, note, tags, err));
     if (!is_note)
         mem_free(tags);
     trial_free(&t);

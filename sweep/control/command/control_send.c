@@ -27,12 +27,9 @@ static enum status write_store(const char *path, const struct control_command *c
     int64_t held;
     enum status rc = store_open_controller(&store, path, err);
 
-    if (rc == ST_OK)
-        rc = store_study_hold(store, c->study, &held, err);
-    if (rc == ST_OK)
-        rc = store_study_find(store, c->study, &study, err);
-    if (rc == ST_OK)
-        rc = control_command_apply(store, c, &study, ret_text, size, err);
+    THEN(rc, store_study_hold(store, c->study, &held, err));
+    THEN(rc, store_study_find(store, c->study, &study, err));
+    THEN(rc, control_command_apply(store, c, &study, ret_text, size, err));
     study_free(&study);
     store_close(store);
     return rc;

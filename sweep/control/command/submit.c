@@ -47,16 +47,14 @@ enum status submission_make(const struct setup *setup, const char *name, const c
     limits_from_settings(&setup->sweep, &study->limits);
     limits_default(&study->limits);
     rc = search_from_setup(setup, search, err);
-    if (rc == ST_OK)
-        rc = branches_check(setup, search, err);
+    THEN(rc, branches_check(setup, search, err));
     if (from != NULL) {
         snprintf(ret_submission->from, sizeof ret_submission->from, "%s", from);
         snprintf(search->from, sizeof search->from, "%s", from);
     }
     if (rc == ST_OK)
         study->space = search_to_json(search);
-    if (rc == ST_OK)
-        rc = setup_to_ini(setup, &study->config, err);
+    THEN(rc, setup_to_ini(setup, &study->config, err));
     study->name = mem_strdup(name);
     study->metric = mem_strdup(setup->sweep.metric);
     study->method = mem_strdup(config_peek(setup->config, "sweep.method"));
@@ -91,10 +89,8 @@ static enum status check(const struct study *study, struct error *err)
     struct setup *setup = NULL;
     struct search *search = search_create();
     enum status rc = setup_from_text(&setup, "submitted config", study->config, err);
-    if (rc == ST_OK)
-        rc = search_from_json(study->space, search, err);
-    if (rc == ST_OK)
-        rc = search_bind(search, setup, err);
+    THEN(rc, search_from_json(study->space, search, err));
+    THEN(rc, search_bind(search, setup, err));
     setup_destroy(setup);
     search_destroy(search);
     return rc;
@@ -149,8 +145,7 @@ static enum status check_from(struct store *store, const struct submission *subm
     struct search *search = search_create();
     enum status rc = search_from_json(submission->study.space, search, err);
 
-    if (rc == ST_OK)
-        rc = warm_start_check(store, submission->from, setup, search, err);
+    THEN(rc, warm_start_check(store, submission->from, setup, search, err));
     search_destroy(search);
     return rc;
 }

@@ -139,22 +139,17 @@ enum status control_call_within(const char *store_path, int patience_s, cJSON *r
     strbuf_init(&line, ANSWER_MAX);
     rc = connect_to(store_path, patience_s, &fd, &why);
     *ret_reached = fd >= 0;
-    if (rc == ST_OK)
-        rc = send_text(fd, text, strlen(text), &why);
-    if (rc == ST_OK)
-        rc = send_text(fd, "\n", 1, &why);
-    if (rc == ST_OK)
-        rc = receive_line(fd, &line, &why);
-    if (rc == ST_OK)
-        rc = read_answer(&line, ret_answer, &why);
+    THEN(rc, send_text(fd, text, strlen(text), &why));
+    THEN(rc, send_text(fd, "\n", 1, &why));
+    THEN(rc, receive_line(fd, &line, &why));
+    THEN(rc, read_answer(&line, ret_answer, &why));
     /* Its controller is on another machine, or is not the one that listens here. */
     if ((rc == ST_NOTFOUND && fd < 0) || rc == ST_BUSY) {
         if (store_is_address(store_path)) {
             error_clear(&why);
             strbuf_clear(&line);
             rc = mail(store_path, study[0] != '\0' ? study : NULL, patience_s, text, &line, ret_reached, &why);
-            if (rc == ST_OK)
-                rc = read_answer(&line, ret_answer, &why);
+            THEN(rc, read_answer(&line, ret_answer, &why));
         }
     }
     if (rc != ST_OK)

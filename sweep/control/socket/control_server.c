@@ -189,8 +189,7 @@ char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t 
     rc = json_parse(line, n, &request, &why);
     if (rc == ST_OK && !cJSON_IsObject(request))
         rc = FAIL(&why, ST_CORRUPT, "a request is one JSON object in a line");
-    if (rc == ST_OK)
-        rc = fn(ctx, request, answer, &why);
+    THEN(rc, fn(ctx, request, answer, &why));
     if (rc != ST_OK) { /* whatever the answer holds so far is no answer */
         cJSON_Delete(answer);
         answer = cJSON_CreateObject();
