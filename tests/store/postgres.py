@@ -15,6 +15,9 @@ import tempfile
 import time
 
 
+PATIENCE_S = 240  # with a server that starts on a busy machine, after a crash too
+
+
 def bin_folder():
     """The newest server of this machine; None: there is none."""
     found = glob.glob("/usr/lib/postgresql/*/bin/initdb") + [p for p in [shutil.which("initdb")] if p]
@@ -67,11 +70,12 @@ class Postgres:
         if self.port:
             settings["port"] = self.port
         words = [w for key, value in settings.items() for w in ("-c", "%s=%s" % (key, value))]
-        log = open(self.folder / "log", "ab")
-        self.process = subprocess.Popen([*self.inside, *self.user, str(self.bin / "postgres"), "-D", str(self.folder / "data"), *words],
-                                        cwd="/", stdout=log, stderr=log, start_new_session=True)
-        log.close()
-        for _ in range(300):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if self.process is None or self.process.poll() is not None:  # the backends of one that was killed may have its memory still
+                with open(self.folder / "log", "ab") as log:
+                    self.process = subprocess.Popen([*self.inside, *self.user, str(self.bin / "postgres"), "-D", str(self.folder / "data"), *words],
+                                                    cwd="/", stdout=log, stderr=log, start_new_session=True)
             if self.ready():
                 return
             time.sleep(0.1)
