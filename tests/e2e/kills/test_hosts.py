@@ -71,7 +71,7 @@ def test_a_host_that_is_killed_ends_the_training(folder):
 
 def test_nodes_find_each_other_in_the_store(folder):
     store = folder / "s.db"
-    text = TINY_SWEEP.replace("threads = 1", "devices = 2").replace("method = sobol", "method = sobol\nlease_s = 2\ncheckpoint_interval_s = 0.2")
+    text = TINY_SWEEP.replace("threads = 1", "devices = 2").replace("method = sobol", "method = sobol\ncheckpoint_interval_s = 0.2")
     tap.daemon(store, "--devices", "none")
     background(folder, "sweep", "sweep", write(folder, "a.ini", text.replace("total_timesteps = 4096", "total_timesteps = 800k")), "--name", "a",
                "--trials", 2, "--store", store)

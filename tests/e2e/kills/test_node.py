@@ -256,7 +256,7 @@ def test_nodes_train_on_while_their_database_is_away(folder):
 def test_branches_come_with_a_result(folder):
     """Also where the controller was killed before it saw the result."""
     text = PARETO.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
-    store, daemon = submit(folder, text.replace("min = 2048\nmax = 262144", "min = 500k\nmax = 1M"), 3)
+    store, daemon = submit(folder, text.replace("min = 2048\nmax = 262144", "min = 500k\nmax = 1M").replace("lease_s = 2", "lease_s = 60"), 3)
     node(folder, store, "n")
     branches = lambda: rows(store, "SELECT origin FROM trial WHERE origin LIKE 'branch %' AND state = 'done'")
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
