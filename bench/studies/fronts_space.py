@@ -51,11 +51,12 @@ GAMES = {
         "search": {"policy.hidden_size": "pow2 64 128", "policy.num_layers": "linear 3 7", "train.replay_ratio": "log 1 3.5"},
         "column": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
     "maze": {
-        "weight": 1.7, "steps": "60M 1M 200M",
+        "weight": 1.7, "steps": "80M 1M 200M",
         "only": ["policy.hidden_size", "train.total_agents", "train.learning_rate", "train.replay_ratio", "train.gamma", "train.ent_coef"],
-        "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.horizon": 128, "train.minibatch_size": 16384,
-                  "train.learning_rate": 0.0035, "train.beta1": 0.95, "train.gamma": 0.9936, "train.gae_lambda": 0.942, "train.replay_ratio": 2,
-                  "train.clip_coef": 0.2, "train.vf_coef": 3, "train.vf_clip_coef": 3.5, "train.ent_coef": 0.0003},
+        "start": {"policy.num_layers": 3, "train.total_agents": 8192, "train.horizon": 128, "train.minibatch_size": 16384,
+                  "train.learning_rate": 0.0035, "train.beta1": 0.84, "train.gamma": 0.9743, "train.gae_lambda": 0.96, "train.replay_ratio": 2,
+                  "train.clip_coef": 0.45, "train.vf_coef": 4.5, "train.ent_coef": 0.0014},
+        "search": {"policy.hidden_size": "pow2 64 256", "train.total_agents": "pow2 1024 8192", "train.gamma": "logit 0.95 0.996", "train.ent_coef": "log 1e-5 0.01"},
         "rules": "each maze is new, PufferLib's are 8192; a choice is a direction, PufferLib's turns the agent"},
     "g2048": {
         "weight": 1.4, "steps": "100M 4M 400M", "only": ["policy.hidden_size", "policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.ent_coef"],
@@ -85,11 +86,10 @@ GAMES = {
                   "train.vf_coef": 1.4, "train.vf_clip_coef": 0},
         "rules": "episodes of 500 steps, PufferLib's of 200: perf is the share of either"},
     "tetris": {
-        "weight": 0.8, "steps": "60M 1M 500M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.clip_coef", "train.ent_coef"],
-        "start": {"policy.hidden_size": 256, "policy.num_layers": 1, "train.learning_rate": 0.006, "train.beta1": 0.97, "train.gamma": 0.9928,
-                  "train.gae_lambda": 0.703, "train.clip_coef": 0.05, "train.vf_clip_coef": 1.6, "train.max_grad_norm": 3, "train.ent_coef": 0.01,
-                  "train.replay_ratio": 2},
-        "search": {"policy.hidden_size": "pow2 128 256"},
+        "weight": 0.8, "steps": "60M 1M 500M", "only": ["train.learning_rate", "train.replay_ratio", "train.gae_lambda", "train.clip_coef", "train.ent_coef"],
+        "start": {"policy.hidden_size": 256, "policy.num_layers": 1, "train.learning_rate": 0.01, "train.beta1": 0.95, "train.gamma": 0.99, "train.gae_lambda": 0.75,
+                  "train.clip_coef": 0.1, "train.ent_coef": 0.005},
+        "search": {"train.clip_coef": "log 0.02 0.25"},
         "column": "score", "rules": "compared by points; pieces turn beside what is in their way, the field is empty at first, turning is not rewarded"},
     "enduro": {
         "weight": 1.7, "library": True, "steps": "10M 1M 40M", "training": True,
