@@ -92,14 +92,14 @@ GAMES = {
         "search": {"train.clip_coef": "log 0.02 0.25"},
         "column": "score", "rules": "compared by points; pieces turn beside what is in their way, the field is empty at first, turning is not rewarded"},
     "enduro": {
-        "weight": 1.7, "library": True, "steps": "10M 1M 40M", "training": True,
+        "weight": 1.7, "library": True, "steps": "10M 2M 40M", "training": True,
         "only": ["train.total_agents", "train.minibatch_size", "train.learning_rate", "train.replay_ratio"],
         "start": {"policy.num_layers": 1, "train.total_agents": 64, "train.minibatch_size": 2048, "train.replay_ratio": 1,
                   "train.learning_rate": 0.0136, "train.beta1": 0.84, "train.gae_lambda": 0.908, "train.clip_coef": 0.6, "train.vf_coef": 1, "train.vf_clip_coef": 1.75,
                   "train.eval_episodes": 1, "train.eval_max_steps": 64},
-        "search": {"train.total_agents": "pow2 32 256", "train.minibatch_size": "pow2 1024 8192"},
+        "search": {"train.total_agents": "pow2 32 128", "train.minibatch_size": "pow2 1024 8192"},
         "rules": "perf is a tenth for each day (13,920 steps) that a game has won since it was made, logged as a day ends, so it is that of the games that "
-                 "were trained on and grows with the steps of each: few agents; PufferLib's own number goes on for half as many steps after training"},
+                 "were trained on and grows with the steps of each: few agents, whose games live long; PufferLib's own number goes on for half as many steps after training"},
     "pacman": {
         "weight": 0.8, "library": True, "steps": "15M 300k 80M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.minibatch_size": 16384, "train.replay_ratio": 1.2, "train.gamma": 0.99, "train.clip_coef": 0.15,

@@ -139,6 +139,11 @@ void run_result_read(struct run_result *run, const cJSON *message, const char *m
         snprintf(why, sizeof why, "%s", reason != NULL ? reason : "the worker gave no reason");
     else if (!isfinite(r->cost_s))
         snprintf(why, sizeof why, "the worker gave no cost");
+    else if (isnan(r->score) && strncmp(metric, "train/", 6) == 0)
+        snprintf(why, sizeof why,
+                 "%s is unknown: no episode ended in the training; give each agent more steps (higher "
+                 "train.total_timesteps, lower train.total_agents)",
+                 metric);
     else if (!isfinite(r->score) && is_evaluated && r->eval_episodes == 0)
         snprintf(why, sizeof why, "%s is unknown: " EVAL_NO_EPISODE, metric);
     else if (!isfinite(r->score))

@@ -170,10 +170,11 @@ TRAWL_EXPORT const struct env_def *trawl_env(void)
     equal([result["score"], result["perf"], result["train"]["perf"], result["episodes"]], [None, None, None, 0])
     assert "no score: no episode ended" in run("eval", folder / "x.ckpt", "--max-steps", 32)[0]
     config = write(folder, "sweep.ini", tap.SPACE + "[env]\nname = %s\n" % library)
-    run("sweep", config, *steps, "--store", folder / "s.db", "--name", "s", "--trials", 1, code=1)
-    study = show(folder / "s.db", "s")
-    equal([(t["state"], t["score"], t["on_front"]) for t in study["trials"]], [("failed", None, False)])
-    assert "perf is unknown: no episode ended in the evaluation" in study["trials"][0]["reason"], study
+    for name, metric, where in (("s", "perf", "evaluation; raise train.eval_max_steps"), ("t", "train/perf", "training; give each agent more steps")):
+        run("sweep", config, *steps, "--sweep.metric", metric, "--store", folder / "s.db", "--name", name, "--trials", 1, code=1)
+        study = show(folder / "s.db", name)
+        equal([(t["state"], t["score"], t["on_front"]) for t in study["trials"]], [("failed", None, False)])
+        assert "%s is unknown: no episode ended in the %s" % (metric, where) in study["trials"][0]["reason"], study
 
 
 def test_wrong_inputs(folder):
