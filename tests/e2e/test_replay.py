@@ -28,6 +28,15 @@ def replay(store, name="a", code=0):
     return json.loads(out)
 
 
+def what_was_seen(store):
+    return [json.loads(s) for s, in rows(store, "SELECT seen FROM trial WHERE seen IS NOT NULL ORDER BY number")]
+
+
+def ends_named(seen):
+    """The trials whose results came, in turn."""
+    return [i for s in seen for i in s.get("ended", [])]
+
+
 def sweep_words(folder, store, *more):
     return ["sweep", *more, "--store", store, "--devices", "cmd*4:%s worker --stdio" % tap.TRAWL]
 
@@ -65,10 +74,9 @@ def test_many_workers_kills_and_resumes_replay_to_the_same_bytes(folder):
     assert {"default", "enqueued", "sobol", "ehvi", "confirm"} <= origins, origins
     spaces = rows(store, "SELECT count(*) FROM trial WHERE seen LIKE '%\"space\"%'")[0][0]
     equal(spaces, 2)  # the first one and the wider one, not one for each controller
-    seen = [json.loads(s) for s, in rows(store, "SELECT seen FROM trial WHERE seen IS NOT NULL ORDER BY number")]
-    named = [i for s in seen for i in s.get("ended", [])]
+    seen = what_was_seen(store)
+    named = ends_named(seen)
     equal(len(named), len(set(named)))  # an end is named once
-    assert named != sorted(named)  # results did not come in the order of the trials
     equal(sum(2 in s.get("dropped", []) for s in seen) + sum(2 in s.get("counted", []) for s in seen), 2)
 
 
@@ -90,8 +98,10 @@ def test_proposals_that_are_made_together(folder):
     end(process, signal.SIGKILL, -9)
     found = replay(store)
     equal(found["differences"], [])
-    seen = [json.loads(s) for s, in rows(store, "SELECT seen FROM trial WHERE seen IS NOT NULL ORDER BY number")]
+    seen = what_was_seen(store)
     equal(found["same"], len(seen))
+    named = ends_named(seen)
+    assert named != sorted(named)  # results did not come in the order of the trials
     origins = {o for o, in rows(store, "SELECT origin FROM trial WHERE seen LIKE '%\"of\"%'")}
     assert {"sobol", "ehvi", "confirm"} <= origins, origins
     assert max(s.get("place", 0) for s in seen) >= 2, seen
