@@ -17,11 +17,14 @@ static void print_finding(void *ctx, const char *text)
     fprintf(ctx, "damaged: %s\n", text);
 }
 
-static void print_tally(const char *name, const struct store_tally *t)
+#define BEFORE_CHECKSUMS "written before there were checksums"
+
+/* unchecked: why rows may have no checksum */
+static void print_tally(const char *name, const struct store_tally *t, const char *unchecked)
 {
     printf("  %-16s %lld", name, (long long)t->n);
     if (t->n_unchecked > 0)
-        printf("  (%lld of them unchecked: written before there were checksums)", (long long)t->n_unchecked);
+        printf("  (%lld of them unchecked: %s)", (long long)t->n_unchecked, unchecked);
     printf("\n");
 }
 
@@ -86,12 +89,12 @@ enum status cmd_check(int argc, char **argv, struct error *err)
     if (json)
         return ST_OK;
     printf("%s is whole\n", words.v[0]);
-    print_tally("studies", &v.studies);
-    print_tally("trials", &v.trials);
-    print_tally("learning curves", &v.curves);
+    print_tally("studies", &v.studies, BEFORE_CHECKSUMS);
+    print_tally("trials", &v.trials, BEFORE_CHECKSUMS);
+    print_tally("learning curves", &v.curves, BEFORE_CHECKSUMS);
     printf("  %-16s %lld\n", "points", (long long)v.points);
-    print_tally("leases", &v.leases);
-    print_tally("outbox rows", &v.outbox);
+    print_tally("leases", &v.leases, "rewritten when the store came to version 12");
+    print_tally("outbox rows", &v.outbox, BEFORE_CHECKSUMS);
     return ST_OK;
 }
 

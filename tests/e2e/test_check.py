@@ -48,8 +48,10 @@ def test_check_counts_what_it_read(folder):
     assert found["points"] > 0 and found["curves"]["n"] > 0
     change(store, "UPDATE trial SET checksum = NULL WHERE number < 3")  # as an older Trawl left them
     change(store, "DELETE FROM curve_sum WHERE trial_id = 1")
+    change(store, "INSERT INTO lease (trial_id, attempt, client, token, state, given_ms, until_ms) VALUES (1, 1, 'c', 't', 'returned', 1, 1)")
     out, _ = run("check", store)
     assert "s.db is whole" in out and "4  (3 of them unchecked: written before there were checksums)" in out, out
+    assert "1  (1 of them unchecked: rewritten when the store came to version 12)" in out, out
     equal(len(show(store, "a")["trials"]), 4)
     fails("check", folder / "none.db", code=1, says="there is no store")
     fails("check", folder / "a b.db", code=1, says="--store '")
