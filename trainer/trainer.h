@@ -203,22 +203,30 @@ void trainer_destroy(struct trainer *trainer);
  * results, and calls; the others join it and follow. Whoever knows the secret in `where` can take part, and the
  * connections are not encrypted, as NCCL's are not. One thread. */
 struct train_hosts;
-/* n processes; listen_at: an address of this machine (borrowed), NULL: all of them, under the machine's name. program:
- * the build, which has to be the same on all. */
+/* n processes; listen_at: an address of this machine, with a port or a free one (borrowed), NULL: all addresses, under
+ * the machine's name. program: the build, which has to be the same on all. */
 enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const char *listen_at, const char *program,
                                struct error *err) MUST_USE;
 const char *train_hosts_where(const struct train_hosts *hosts); /* "HOST:PORT/SECRET", for train_hosts_join */
 size_t train_hosts_missing(const struct train_hosts *hosts);
-/* Takes those that come, until all are there or wait_s has passed. */
-enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, struct error *err) MUST_USE;
+/* Takes those that come, until all are there, wait_s has passed or there is news for people: a host has come or left,
+ * and how many are here. ret_news: (TRAIN_NEWS_MAX), "" where there is none. */
+#define TRAIN_NEWS_MAX 640
+enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, char *ret_news, struct error *err) MUST_USE;
 /* How many of n_ranks the first host has on a CPU. */
 size_t train_hosts_share(const struct train_hosts *hosts, size_t n_ranks);
 /* Are the others needed for n_ranks, beside kern and the GPUs after it? On CPUs: as soon as each can have one. */
 bool train_hosts_wanted(const struct train_hosts *hosts, size_t n_ranks, const struct kern *kern);
 bool train_hosts_broken(const struct train_hosts *hosts); /* of no use any more; NULL is fine: false */
+/* Of use, and not complete: after a failed trainer_create_on one of them could not take part. NULL: false. */
+bool train_hosts_short(const struct train_hosts *hosts);
+bool train_hosts_lost(const struct train_hosts *hosts); /* broken, since one is gone or silent */
+/* The name of a host that asks for the end of the training, since it has to leave; NULL: none, also without hosts. */
+const char *train_hosts_leaving(const struct train_hosts *hosts);
 void train_hosts_close(struct train_hosts *hosts); /* NULL is fine */
-/* trainer_create by the first of them, when all are there; config: the run's, for the others. hosts is borrowed; after
- * a failure on any of them it is of no use any more (ST_DEVICE). */
+/* trainer_create by the first of them, when all are there; config: the run's, for the others. hosts is borrowed. A host
+ * that cannot take part is let go, which err names: then it is missing, and another may come. After any other failure
+ * on any of them hosts is of no use any more. */
 enum status trainer_create_on(struct trainer **ret_trainer, struct train_hosts *hosts, const char *config,
                               struct kern *kern, const struct env_def *def, const void *env_settings,
                               const struct policy_settings *policy, const struct train_settings *train,
@@ -236,10 +244,11 @@ enum status train_hosts_join(struct train_hosts **ret_hosts, const char *where, 
 enum status train_hosts_next(struct train_hosts *hosts, char **ret_config, struct train_part *ret_part,
                              struct error *err) MUST_USE;
 enum status train_hosts_refuse(struct train_hosts *hosts, const struct error *why, struct error *err) MUST_USE;
-/* To the end of this training. */
+bool train_hosts_called(const struct train_hosts *hosts, double wait_s); /* would train_hosts_next return at once? */
+/* To the end of this training, which the first host is asked for once should_stop (may be NULL) returns true. */
 enum status train_follow(struct train_hosts *hosts, struct kern *kern, const struct env_def *def,
                          const void *env_settings, const struct policy_settings *policy,
-                         const struct train_settings *train, struct error *err) MUST_USE;
+                         const struct train_settings *train, bool (*should_stop)(void), struct error *err) MUST_USE;
 
 /* Keeps what destroyed trainers had (memory, games, recorded operations) for the next ones of the same shape: those
  * then start in milliseconds. Used by one thread; outlives its trainers, and the device outlives it. */

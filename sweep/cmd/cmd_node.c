@@ -101,7 +101,8 @@ enum status cmd_node(int argc, char **argv, struct error *err)
         {"hosts", 0, CLI_INT, &c->hosts, "N",
          "train a trial of more train.devices than this host has with N - 1 others, where `trawl join --store` runs "
          "(1)"},
-        {"listen", 0, CLI_TEXT, &c->listen, "ADDRESS", "of this host, where these reach it (its name)"},
+        {"listen", 0, CLI_TEXT, &c->listen, "ADDRESS",
+         "of this host, where these reach it, with :PORT or a free port; :PORT alone too (its name)"},
         {"name", 0, CLI_TEXT, &c->name, "NAME", "under which the store knows this node (HOST-PID)"},
         {"idle", 0, CLI_SECONDS, &c->idle_s, "TIME", "end after this long without a trial (never)"},
         {"spool", 0, CLI_TEXT, &c->spool, "DIR",

@@ -48,6 +48,7 @@ struct train_cmd {
     bool saved; /* the last save, with the whole training, was made; else save_err has why not */
     struct error save_err;
     struct train_result result;
+    const char *left_by; /* the host of --hosts that asked for its end; NULL: none did */
     struct eval_result eval; /* stopped: there is none */
     struct start_parts start; /* from the start of the process to the first iteration */
     struct train_track *track;
@@ -79,7 +80,13 @@ static bool should_stop(void *ctx)
 {
     struct train_cmd *t = ctx;
 
-    return signals_stop() || train_track_stopped(t->track);
+    return signals_stop() || train_track_stopped(t->track) || train_hosts_leaving(t->hosts) != NULL;
+}
+
+/* It ended by a signal to this host or to another one. */
+static bool interrupted(const struct train_cmd *t)
+{
+    return signals_stop() || t->left_by != NULL;
 }
 
 /* Means over the last episodes of training. */
@@ -95,7 +102,7 @@ static cJSON *window_json(const struct train_result *r)
     return json;
 }
 
-static cJSON *result_json(const struct train_cmd *t, bool interrupted)
+static cJSON *result_json(const struct train_cmd *t)
 {
     const struct train_result *r = &t->result;
     cJSON *json = cJSON_CreateObject();
@@ -114,7 +121,7 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
     json_add_f64(json, "steps_per_s", r->window.steps_per_s);
     json_add_i64(json, "n_params", r->n_params);
     json_add_i64(json, "seed", t->setup->train.seed);
-    json_add_bool(json, "stopped", r->stopped || interrupted);
+    json_add_bool(json, "stopped", r->stopped || interrupted(t));
     json_add_str(json, "device", kern_device_name(t->session.kern));
     json_add_str(json, "checkpoint", t->saved ? t->checkpoint : NULL);
     json_add_str(json, "program", program_text);
@@ -170,9 +177,9 @@ static void report_end(struct train_cmd *t, enum status rc, const struct error *
 
     if (rc != ST_OK)
         train_track_result(t->track, TRIAL_FAILED, NULL, NULL, err != NULL ? err->text : NULL);
-    else if (signals_stop() && t->saved)
+    else if (interrupted(t) && t->saved)
         train_track_pause(t->track);
-    else if (signals_stop() || by_page)
+    else if (interrupted(t) || by_page)
         train_track_result(t->track, TRIAL_STOPPED, &t->result, &t->eval,
                            by_page ? "stopped on its page" : "interrupted");
     else
@@ -230,6 +237,12 @@ static enum status label_checkpoints(struct train_cmd *t, struct error *err)
     return checkpoint_label(NULL, maker, t->config_text, &t->label, err);
 }
 
+static bool stop_waiting(void *ctx)
+{
+    (void)ctx;
+    return signals_stop();
+}
+
 /* Waits for the other hosts of --hosts, for as long as it takes. */
 static enum status gather_hosts(struct train_cmd *t, struct error *err)
 {
@@ -244,15 +257,26 @@ static enum status gather_hosts(struct train_cmd *t, struct error *err)
     TRY(train_hosts_listen(&t->hosts, (size_t)t->n_hosts, t->listen, program_text, err));
     fprintf(stderr, "waiting for %lld other host%s; run there:\n  trawl join %s\n", (long long)t->n_hosts - 1,
             t->n_hosts > 2 ? "s" : "", train_hosts_where(t->hosts));
-    while (train_hosts_missing(t->hosts) > 0) {
-        TRY(train_hosts_wait(t->hosts, 0.2, err));
-        if (signals_stop())
-            return FAIL(err, ST_INTERRUPTED, "interrupted while %zu of %lld hosts had not come",
-                        train_hosts_missing(t->hosts), (long long)t->n_hosts);
-    }
-    t->session.hosts = t->hosts;
-    t->session.ranks_here = (int64_t)train_hosts_share(t->hosts, (size_t)devices);
-    return ST_OK;
+    return session_gather(&t->session, t->hosts, devices, stop_waiting, NULL, err);
+}
+
+/* How it has ended, where that is not the end of a training that is whole and saved. */
+static enum status end_text(const struct train_cmd *t, struct error *err)
+{
+    const char *by = t->left_by != NULL ? " by host " : "", *host = t->left_by != NULL ? t->left_by : "";
+
+    if (t->checkpoint != NULL && !t->saved)
+        return FAIL(err, interrupted(t) ? ST_INTERRUPTED : t->save_err.status,
+                    "%sthe result is printed, but the checkpoint could not be saved: %s%s",
+                    interrupted(t) ? "interrupted; " : "", t->save_err.text,
+                    file_exists(t->checkpoint) ? "; what the file had before is kept" : "");
+    if (!interrupted(t))
+        return ST_OK;
+    if (t->saved)
+        return FAIL(err, ST_INTERRUPTED,
+                    "interrupted%s%s; the checkpoint is saved, continue with `trawl train --resume %s`", by, host,
+                    SHELL_WORD(t->checkpoint));
+    return FAIL(err, ST_INTERRUPTED, "interrupted%s%s; nothing was saved (no -o FILE was given)", by, host);
 }
 
 static enum status run_training(struct train_cmd *t, struct error *err)
@@ -285,6 +309,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     t->last_save_s = clock_mono_s();
     start_parts_end(&t->start, "reports");
     rc = trainer_run(t->session.trainer, &callbacks, &t->result, err);
+    t->left_by = rc == ST_OK && t->result.stopped ? train_hosts_leaving(t->hosts) : NULL;
     if (!t->quiet)
         dashboard_end(&t->dashboard);
     if (rc == ST_OK && t->checkpoint != NULL)
@@ -295,21 +320,10 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (rc != ST_OK)
         return rc;
     if (t->json)
-        cli_print_json(result_json(t, signals_stop()));
+        cli_print_json(result_json(t));
     else
         print_result(t);
-    if (t->checkpoint != NULL && !t->saved)
-        return FAIL(err, signals_stop() ? ST_INTERRUPTED : t->save_err.status,
-                    "%sthe result is printed, but the checkpoint could not be saved: %s%s",
-                    signals_stop() ? "interrupted; " : "", t->save_err.text,
-                    file_exists(t->checkpoint) ? "; what the file had before is kept" : "");
-    if (!signals_stop())
-        return ST_OK;
-    if (t->saved)
-        return FAIL(err, ST_INTERRUPTED,
-                    "interrupted; the checkpoint is saved, continue with `trawl train --resume %s`",
-                    SHELL_WORD(t->checkpoint));
-    return FAIL(err, ST_INTERRUPTED, "interrupted; nothing was saved (no -o FILE was given)");
+    return end_text(t, err);
 }
 
 /* A resumed run continues the random streams of its checkpoint: another seed would be given and not used. */
@@ -421,7 +435,8 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         {"hosts", 0, CLI_INT, &t.n_hosts, "N",
          "train on the train.devices of N hosts together; prints the `trawl join` to run on the others, and saves each "
          "minute, if not by train.checkpoint_interval_s (1)"},
-        {"listen", 0, CLI_TEXT, &t.listen, "ADDRESS", "of this host, where the others reach it (its name)"},
+        {"listen", 0, CLI_TEXT, &t.listen, "ADDRESS",
+         "of this host, where the others reach it, with :PORT or a free port; :PORT alone too (its name)"},
         {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
         {"print-config", 0, CLI_FLAG, &t.print_config, NULL,
          "print every value of the run as a config, and train nothing"},

@@ -120,12 +120,15 @@ static bool should_stop(void *ctx)
 {
     struct lane *lane = ctx;
     struct lane_trial *t = &lane->trial;
+    bool leaves = train_hosts_leaving(lane->session.hosts) != NULL;
     int64_t env_steps, iterations;
 
     trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
     atomic_store(&lane->env_steps, env_steps);
     atomic_store(&lane->iterations, iterations);
-    if (atomic_load(&lane->stop))
+    if (leaves) /* stopped by nobody else: the trial is queued again */
+        atomic_store(&lane->checkpoint, true);
+    if (leaves || atomic_load(&lane->stop))
         return true;
     if (t->checkpoint_path != NULL && t->checkpoint_every_s > 0.0 &&
         clock_mono_s() - t->saved_s >= t->checkpoint_every_s) {
@@ -199,28 +202,26 @@ static void note_memory(struct lane *lane)
 
 /* ---- a trial ---- */
 
+static bool stop_waiting(void *ctx)
+{
+    const struct lane *lane = ctx;
+
+    return atomic_load(&lane->stop);
+}
+
 /* A trial of more devices than are here is trained with the other hosts of the pool: waits until all are there. */
 static enum status lane_gather(struct lane *lane, const struct setup *setup, struct error *err)
 {
     struct train_hosts *hosts = lane->pool->hosts;
-    size_t n = (size_t)setup->train.devices;
 
     lane->session.hosts = NULL;
     lane->session.ranks_here = 0;
-    if (hosts == NULL || !train_hosts_wanted(hosts, n, lane->session.kern))
+    if (hosts == NULL || !train_hosts_wanted(hosts, (size_t)setup->train.devices, lane->session.kern))
         return ST_OK;
-    atomic_store(&lane->waits, true);
+    atomic_store(&lane->waits, true); /* until it has opened: session_open may wait for another one */
     if (train_hosts_missing(hosts) > 0)
         log_info("waiting for other hosts (missing: %zu)", train_hosts_missing(hosts));
-    enum status rc = train_hosts_wait(hosts, 0, err);
-    while (rc == ST_OK && train_hosts_missing(hosts) > 0)
-        rc = atomic_load(&lane->stop)
-                 ? FAIL(err, ST_INTERRUPTED, "stopped while %zu hosts had not come", train_hosts_missing(hosts))
-                 : train_hosts_wait(hosts, 0.1, err);
-    atomic_store(&lane->waits, false);
-    lane->session.hosts = hosts;
-    lane->session.ranks_here = (int64_t)train_hosts_share(hosts, n);
-    return rc;
+    return session_gather(&lane->session, hosts, setup->train.devices, stop_waiting, lane, err);
 }
 
 static enum status lane_open_trial(struct lane *lane, const struct setup *setup, struct error *err)
@@ -229,14 +230,15 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
     double begun_s;
     enum status rc;
 
-    TRY(lane_gather(lane, setup, err));
-
     pthread_mutex_lock(&pool->lock);
     lane->seen_freed = pool->n_freed;
     pthread_mutex_unlock(&pool->lock);
+    rc = lane_gather(lane, setup, err);
     gate_enter_open(&pool->gate);
     begun_s = clock_mono_s();
-    rc = session_open(&lane->session, setup, err);
+    if (rc == ST_OK)
+        rc = session_open(&lane->session, setup, err);
+    atomic_store(&lane->waits, false);
     lane->trial.create_s = clock_mono_s() - begun_s;
     THEN(rc, lane_resume(lane, setup, err));
     if (rc == ST_OK)
@@ -451,7 +453,7 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     if (atomic_load(&lane->pool->lost) && rc != ST_OK)
         log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
     json = lane_result_json(lane, "result", rc, &result, &eval, why.text);
-    json_add_bool(json, "apart", rc != ST_OK && train_hosts_broken(lane->pool->hosts)); /* a host was lost */
+    json_add_bool(json, "apart", rc != ST_OK && train_hosts_lost(lane->pool->hosts));
     if (!atomic_load(&lane->pool->lost))
         lane_free_trial(lane);
     setup_destroy(setup);

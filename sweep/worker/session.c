@@ -83,16 +83,52 @@ enum status session_open_device(struct session *session, const struct setup *set
     return ST_OK;
 }
 
+static enum status await_hosts(const struct session *session, struct error *err)
+{
+    struct train_hosts *hosts = session->hosts;
+    char news[TRAIN_NEWS_MAX];
+    enum status rc;
+
+    do {
+        rc = train_hosts_wait(hosts, 0.1, news, err);
+        if (news[0] != '\0')
+            log_info("%s", news);
+        if (rc == ST_OK && train_hosts_missing(hosts) > 0 && session->stop_waiting(session->ctx))
+            rc = FAIL(err, ST_INTERRUPTED, "interrupted while %zu hosts had not come", train_hosts_missing(hosts));
+    } while (rc == ST_OK && train_hosts_missing(hosts) > 0);
+    return rc;
+}
+
+enum status session_gather(struct session *session, struct train_hosts *hosts, int64_t n_ranks,
+                           bool (*stop_waiting)(void *ctx), void *ctx, struct error *err)
+{
+    session->hosts = hosts;
+    session->ranks_here = (int64_t)train_hosts_share(hosts, (size_t)n_ranks);
+    session->stop_waiting = stop_waiting;
+    session->ctx = ctx;
+    return await_hosts(session, err);
+}
+
 static enum status open_on_hosts(struct session *session, const struct setup *setup, struct error *err)
 {
+    struct error why = {0};
     char *config = NULL;
     enum status rc;
 
     TRY(setup_to_ini(setup, &config, err));
-    rc = trainer_create_on(&session->trainer, session->hosts, config, session->kern, setup->env, setup->env_settings,
-                           &setup->policy, &setup->train, err);
+    for (;;) {
+        rc = trainer_create_on(&session->trainer, session->hosts, config, session->kern, setup->env,
+                               setup->env_settings, &setup->policy, &setup->train, &why);
+        if (rc == ST_OK || !train_hosts_short(session->hosts))
+            break;
+        log_warn("%s; waiting for another host: trawl join %s", why.text, train_hosts_where(session->hosts));
+        error_clear(&why);
+        rc = await_hosts(session, &why);
+        if (rc != ST_OK)
+            break;
+    }
     mem_free(config);
-    return rc;
+    return rc == ST_OK ? rc : FAIL(err, rc, "%s", why.text);
 }
 
 enum status session_open(struct session *session, const struct setup *setup, struct error *err)

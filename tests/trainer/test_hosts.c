@@ -1,6 +1,9 @@
 /* test_hosts.c - one training on several hosts (train_hosts_*), which are processes of this machine: the bytes are
- * those of as many devices of one, checkpoints too; a host that ends, fails, hangs or is a stranger is named. */
+ * those of as many devices of one, checkpoints too; a host that ends, fails, refuses, leaves, hangs or is a stranger is
+ * named. */
 #include "ranks_test.h"
+
+#include "base/os/link.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,9 +13,19 @@
 
 static char ckpt_path[4096], copy_path[4096];
 
-/* A host that joins and follows until there is no training more. exit code 0: it was let go. */
-static pid_t join(struct setup *s, const char *where, const char *build)
+static char news[TRAIN_NEWS_MAX];
+
+enum manner { FOLLOWS, REFUSES, FAILS, LEAVES }; /* each from its first training on */
+
+static bool at_once(void)
 {
+    return true;
+}
+
+/* A host that joins and follows until there is no training more. exit code 0: it was let go. */
+static pid_t join(struct setup *s, const char *where, const char *build, enum manner how)
+{
+    const struct error no_game = {ST_CONFIG, "no game of that name"};
     struct train_hosts *hosts = NULL;
     struct train_part part;
     char *config;
@@ -22,23 +35,36 @@ static pid_t join(struct setup *s, const char *where, const char *build)
     assert_true(pid >= 0);
     if (pid > 0)
         return pid;
+    s->policy.hidden_size = how == FAILS ? -1 : s->policy.hidden_size;
     rc = train_hosts_join(&hosts, where, build, 0, 20.0, NULL);
     while (rc == ST_OK) {
         rc = train_hosts_next(hosts, &config, &part, NULL);
         if (rc != ST_OK || config == NULL)
             break;
         mem_free(config);
-        rc = train_follow(hosts, s->kern, s->def, s->env, &s->policy, &s->train, NULL);
+        rc = how == REFUSES ? train_hosts_refuse(hosts, &no_game, NULL)
+                            : train_follow(hosts, s->kern, s->def, s->env, &s->policy, &s->train,
+                                           how == LEAVES ? at_once : NULL, NULL);
+        if (how == LEAVES)
+            break;
     }
     train_hosts_close(hosts);
     _exit(rc == ST_OK ? 0 : 1);
 }
 
-static void gather(struct train_hosts *hosts)
+static void gather(struct train_hosts *hosts, size_t n_missing)
 {
-    for (int i = 0; i < 600 && train_hosts_missing(hosts) > 0; i++)
-        OK(train_hosts_wait(hosts, 0.1, err));
-    assert_int_equal(train_hosts_missing(hosts), 0);
+    for (int i = 0; i < 600 && train_hosts_missing(hosts) > n_missing; i++)
+        OK(train_hosts_wait(hosts, 0.1, news, err));
+    assert_int_equal(train_hosts_missing(hosts), n_missing);
+}
+
+static void wait_for_news(struct train_hosts *hosts, const char *text)
+{
+    news[0] = '\0';
+    for (int i = 0; i < 600 && strstr(news, text) == NULL; i++)
+        OK(train_hosts_wait(hosts, 0.1, news, err));
+    assert_non_null(strstr(news, text));
 }
 
 static int exit_code(pid_t pid)
@@ -57,16 +83,27 @@ struct group {
     size_t n_others;
 };
 
-/* A trainer of `devices` on n processes. s is filled. */
-static void group_open(struct group *g, int64_t devices, size_t n)
+/* `devices` on n processes, which are all there. s is filled. how: of the last one. */
+static void group_gather(struct group *g, int64_t devices, size_t n, enum manner how)
 {
     g->s.train.devices = devices;
     OK(train_hosts_listen(&g->hosts, n, AT, BUILD, err));
     g->n_others = n - 1;
-    for (size_t i = 0; i < g->n_others; i++)
-        g->others[i] = join(&g->s, train_hosts_where(g->hosts), BUILD);
-    gather(g->hosts);
-    OK(trainer_create_on(&g->t, g->hosts, "", g->s.kern, g->s.def, g->s.env, &g->s.policy, &g->s.train, err));
+    for (size_t i = 0; i < g->n_others; i++) {
+        g->others[i] = join(&g->s, train_hosts_where(g->hosts), BUILD, i + 1 == g->n_others ? how : FOLLOWS);
+        gather(g->hosts, g->n_others - i - 1);
+    }
+}
+
+static enum status group_create(struct group *g, struct error *ret_err)
+{
+    return trainer_create_on(&g->t, g->hosts, "", g->s.kern, g->s.def, g->s.env, &g->s.policy, &g->s.train, ret_err);
+}
+
+static void group_open(struct group *g, int64_t devices, size_t n)
+{
+    group_gather(g, devices, n, FOLLOWS);
+    OK(group_create(g, err));
 }
 
 static void group_close(struct group *g)
@@ -156,7 +193,7 @@ TEST(a_host_that_is_killed)
         rc = trainer_iterate(g.t, &why);
     assert_int_equal(rc, ST_DEVICE);
     assert_non_null(strstr(why.text, "is gone"));
-    assert_true(train_hosts_broken(g.hosts));
+    assert_true(train_hosts_broken(g.hosts) && train_hosts_lost(g.hosts));
     struct error later = {0};
     assert_int_equal(trainer_iterate(g.t, &later), ST_DEVICE);
     trainer_destroy(g.t);
@@ -189,6 +226,132 @@ TEST(a_host_that_hangs)
     setup_close(&g.s);
 }
 
+/* Its own failure is the reason, and not that of the host that was let go; nothing was lost. */
+TEST(a_host_that_fails)
+{
+    struct error why = {0};
+    struct group g = {0};
+
+    setup_variant(&g.s, &variants[0]);
+    group_gather(&g, 3, 3, FAILS);
+    assert_int_equal(group_create(&g, &why), ST_CONFIG);
+    assert_non_null(strstr(why.text, "policy.hidden_size"));
+    assert_true(train_hosts_broken(g.hosts) && !train_hosts_lost(g.hosts));
+    train_hosts_close(g.hosts);
+    assert_int_equal(exit_code(g.others[0]), 1);
+    assert_int_equal(exit_code(g.others[1]), 1);
+    setup_close(&g.s);
+}
+
+/* It is let go with its reason, and another host takes its place beside those that are there. */
+TEST(a_host_that_refuses)
+{
+    struct error why = {0};
+    struct group g = {0};
+
+    setup_variant(&g.s, &variants[0]);
+    group_gather(&g, 3, 3, REFUSES);
+    assert_int_equal(group_create(&g, &why), ST_CONFIG);
+    assert_non_null(strstr(why.text, "cannot take part: no game of that name"));
+    assert_true(train_hosts_short(g.hosts));
+    assert_int_equal(train_hosts_missing(g.hosts), 1);
+    assert_int_equal(exit_code(g.others[1]), 1);
+    g.others[1] = join(&g.s, train_hosts_where(g.hosts), BUILD, FOLLOWS);
+    gather(g.hosts, 0);
+    OK(group_create(&g, err));
+    iterate(g.t, 2);
+    group_close(&g);
+}
+
+/* It asks for the end: the training can be saved and closed, and the next one has another host. */
+TEST(a_host_that_leaves)
+{
+    struct group g = {0};
+
+    setup_variant(&g.s, &variants[0]);
+    group_gather(&g, 2, 2, LEAVES);
+    assert_null(train_hosts_leaving(g.hosts));
+    OK(group_create(&g, err));
+    iterate(g.t, 1);
+    assert_non_null(train_hosts_leaving(g.hosts));
+    OK(trainer_save(g.t, ckpt_path, "", err));
+    trainer_destroy(g.t);
+    assert_int_equal(exit_code(g.others[0]), 0);
+    wait_for_news(g.hosts, "has left: 1 of 2 hosts are here, waiting for 1; join with: trawl join " AT);
+    assert_null(train_hosts_leaving(g.hosts));
+    g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD, FOLLOWS);
+    wait_for_news(g.hosts, "has joined: 2 of 2 hosts are here");
+    OK(group_create(&g, err));
+    OK(trainer_load(g.t, ckpt_path, err));
+    iterate(g.t, 1);
+    group_close(&g);
+}
+
+/* Before the start nothing but its place is lost. */
+TEST(a_host_that_is_killed_before_the_start)
+{
+    struct group g = {0};
+
+    setup_variant(&g.s, &variants[0]);
+    g.s.train.devices = 3;
+    OK(train_hosts_listen(&g.hosts, 3, AT, BUILD, err));
+    g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD, FOLLOWS);
+    wait_for_news(g.hosts, "has joined: 2 of 3 hosts are here, waiting for 1; join with: trawl join " AT);
+    kill(g.others[0], SIGKILL);
+    wait_for_news(g.hosts, "has left: 1 of 3 hosts are here, waiting for 2");
+    assert_int_equal(exit_code(g.others[0]), 128 + SIGKILL);
+    train_hosts_close(g.hosts);
+    setup_close(&g.s);
+}
+
+/* Connections that say nothing keep no host waiting, however many there are. */
+TEST(silent_connections)
+{
+    struct group g = {0};
+    int fds[24];
+
+    setup_variant(&g.s, &variants[0]);
+    g.s.train.devices = 2;
+    OK(train_hosts_listen(&g.hosts, 2, AT, BUILD, err));
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        OK(link_connect(AT, (int)strtol(strchr(train_hosts_where(g.hosts), ':') + 1, NULL, 10), 20.0, &fds[i], err));
+    OK(link_send(fds[23], "TRAWL", 5, err)); /* and one that stops within its greeting */
+    g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD, FOLLOWS);
+    g.n_others = 1;
+    gather(g.hosts, 0);
+    OK(group_create(&g, err));
+    iterate(g.t, 1);
+    group_close(&g);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        close(fds[i]);
+}
+
+TEST(listening_at_a_port)
+{
+    const char *const wrong[] = {"node1:", "node1:0", "node1:70000", "node1:http", "[::1", "[::1]x", "[::1]:x", ":"};
+    struct train_hosts *first = NULL, *second = NULL;
+    struct error why = {0};
+    char at[80];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        error_clear(&why);
+        assert_int_equal(train_hosts_listen(&first, 2, wrong[i], BUILD, &why), ST_USAGE);
+        assert_non_null(strstr(why.text, wrong[i]));
+    }
+    for (int i = 0; i < 20 && second == NULL; i++) { /* another process may get the port in between */
+        OK(train_hosts_listen(&first, 2, AT, BUILD, err));
+        snprintf(at, sizeof at, "%.*s", (int)strcspn(train_hosts_where(first), "/"), train_hosts_where(first));
+        error_clear(&why);
+        assert_int_equal(train_hosts_listen(&second, 2, at, BUILD, &why), ST_IO);
+        assert_non_null(strstr(why.text, strchr(at, ':') + 1));
+        train_hosts_close(first);
+        (void)!train_hosts_listen(&second, 2, at, BUILD, NULL);
+    }
+    assert_non_null(second);
+    assert_int_equal(strncmp(train_hosts_where(second), at, strlen(at)), 0);
+    train_hosts_close(second);
+}
+
 /* Neither another secret nor another build gets in, and who comes after them does. */
 TEST(strangers)
 {
@@ -201,13 +364,14 @@ TEST(strangers)
     snprintf(where, sizeof where, "%s", train_hosts_where(g.hosts));
     char *last = &where[strlen(where) - 1];
     *last = *last == '0' ? '1' : '0';
-    pid_t guess = join(&g.s, where, BUILD), older = join(&g.s, train_hosts_where(g.hosts), "trawl of yesterday");
+    pid_t guess = join(&g.s, where, BUILD, FOLLOWS),
+          older = join(&g.s, train_hosts_where(g.hosts), "trawl of yesterday", FOLLOWS);
     for (int i = 0; i < 10; i++)
-        OK(train_hosts_wait(g.hosts, 0.05, err));
-    g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD);
+        OK(train_hosts_wait(g.hosts, 0.05, news, err));
+    g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD, FOLLOWS);
     g.n_others = 1;
-    gather(g.hosts);
-    OK(trainer_create_on(&g.t, g.hosts, "", g.s.kern, g.s.def, g.s.env, &g.s.policy, &g.s.train, err));
+    gather(g.hosts, 0);
+    OK(group_create(&g, err));
     iterate(g.t, 1);
     assert_int_equal(exit_code(guess), 1);
     assert_int_equal(exit_code(older), 1);

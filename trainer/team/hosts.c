@@ -9,6 +9,8 @@
 #include "base/os/link.h"
 
 #include <errno.h>
+#include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +19,21 @@
 #include <unistd.h>
 
 #define MAGIC "TRAWLTM1"
-#define GREET_S 5.0 /* that a stranger may keep us waiting */
+#define GREET_S 5.0 /* that a connection may take to greet */
+#define LOOK_S 0.5 /* how often it is looked for those that did not */
 
-struct greeting {
-    char magic[8], secret[33], program[128], name[HOST_NAME_MAX_BYTES];
-    int32_t index; /* -1: of the control connection; else a data connection of that host */
-    int32_t n_gpus;
-};
 struct welcome {
-    int32_t index; /* -1: refused */
+    int32_t index; /* or one of those below */
     char text[400];
 };
+enum { REFUSED = -1, COMPLETE = -2 }; /* now and later; now */
 struct begin {
     uint64_t n_ranks, first, n, n_threads;
     int32_t kind, unused;
 };
 struct answer {
-    int32_t rc, unused;
+    int32_t rc;
+    uint8_t let_go, leaves, unused[2];
     uint64_t text_bytes, out_bytes;
 };
 
@@ -49,6 +49,8 @@ static struct train_hosts *hosts_new(size_t n, size_t own, const char *program)
     snprintf(hosts->program, sizeof hosts->program, "%s", program);
     for (size_t i = 0; i < KERN_HOSTS_MAX; i++)
         hosts->v[i].control = hosts->v[i].data = -1;
+    for (size_t i = 0; i < HOST_GUESTS_MAX; i++)
+        hosts->guests[i].fd = -1;
     return hosts;
 }
 
@@ -66,7 +68,15 @@ static void host_leave(struct host *h)
     if (h->data >= 0)
         close(h->data);
     h->control = h->data = -1;
+    h->leaves = false;
     forget_answer(h);
+}
+
+static void guest_leave(struct guest *guest)
+{
+    if (guest->fd >= 0)
+        close(guest->fd);
+    guest->fd = -1;
 }
 
 void train_hosts_close(struct train_hosts *hosts)
@@ -80,6 +90,8 @@ void train_hosts_close(struct train_hosts *hosts)
             (void)!link_send(hosts->v[i].control, &end, sizeof end, NULL);
     for (size_t i = 0; i < KERN_HOSTS_MAX; i++)
         host_leave(&hosts->v[i]);
+    for (size_t i = 0; i < HOST_GUESTS_MAX; i++)
+        guest_leave(&hosts->guests[i]);
     if (hosts->listener >= 0)
         close(hosts->listener);
     mem_free(hosts);
@@ -90,22 +102,44 @@ const char *train_hosts_where(const struct train_hosts *hosts)
     return hosts->where;
 }
 
+/* 0: it is none. */
+static int read_port(const char *text, char end)
+{
+    char *rest;
+    long port = strtol(text, &rest, 10);
+
+    return rest != text && *rest == end && port > 0 && port < 65536 ? (int)port : 0;
+}
+
 static enum status split_where(const char *where, char *host, size_t size, int *ret_port, const char **ret_secret,
                                struct error *err)
 {
     const char *slash = strchr(where, '/'), *colon = slash;
-    char *end;
 
     while (colon != NULL && colon > where && *colon != ':')
         colon--;
     if (colon == NULL || colon == where || (size_t)(colon - where) >= size || strlen(slash + 1) != 32)
         return FAIL(err, ST_USAGE, "'%.300s' is no HOST:PORT/SECRET, as `trawl train --hosts` prints it", where);
     snprintf(host, size, "%.*s", (int)(colon - where), where);
-    *ret_port = (int)strtol(colon + 1, &end, 10);
+    *ret_port = read_port(colon + 1, '/');
     *ret_secret = slash + 1;
-    return end == slash && *ret_port > 0 && *ret_port < 65536
-               ? ST_OK
-               : FAIL(err, ST_USAGE, "'%.300s' has no port before its secret", where);
+    return *ret_port > 0 ? ST_OK : FAIL(err, ST_USAGE, "'%.300s' has no port before its secret", where);
+}
+
+/* "node1", "node1:40217", ":40217", "[fd00::1]:40217" or "fd00::1". *ret_port: 0 where there is none. */
+static enum status split_listen(const char *at, char *host, size_t size, int *ret_port, struct error *err)
+{
+    const char *colon = strrchr(at, ':'), *bracket = at[0] == '[' ? strchr(at, ']') : NULL;
+    bool has_port = colon != NULL && (bracket != NULL ? colon == bracket + 1 : strchr(at, ':') == colon);
+    size_t n = bracket != NULL ? (size_t)(bracket - at) - 1 : has_port ? (size_t)(colon - at) : strlen(at);
+
+    *ret_port = has_port ? read_port(colon + 1, '\0') : 0;
+    if (n >= size || (has_port && *ret_port == 0) ||
+        (at[0] == '[' && !has_port && (bracket == NULL || bracket[1] != '\0')))
+        return FAIL(err, ST_USAGE, "--listen '%.300s' is no ADDRESS, ADDRESS:PORT or :PORT with a port of 1 to 65535",
+                    at);
+    snprintf(host, size, "%.*s", (int)n, at + (bracket != NULL));
+    return ST_OK;
 }
 
 enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const char *listen_at, const char *program,
@@ -119,11 +153,13 @@ enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const c
     *ret_hosts = NULL;
     if (n < 2 || n > KERN_HOSTS_MAX)
         return FAIL(err, ST_USAGE, "%zu hosts cannot train together; 2 to %d can", n, KERN_HOSTS_MAX);
+    if (listen_at != NULL)
+        TRY(split_listen(listen_at, host, sizeof host, &port, err));
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return FAIL(err, ST_IO, "the system gives no random bytes: %s", strerror(errno));
     hosts = hosts_new(n, 0, program);
-    enum status rc = link_listen(listen_at, 0, &hosts->listener, &port, err);
-    if (rc == ST_OK && listen_at == NULL && gethostname(host, sizeof host - 1) != 0)
+    enum status rc = link_listen(host[0] != '\0' ? host : NULL, port, &hosts->listener, &port, err);
+    if (rc == ST_OK && host[0] == '\0' && gethostname(host, sizeof host - 1) != 0)
         rc = FAIL(err, ST_IO, "this machine has no name (%s); give --listen an address of it", strerror(errno));
     if (rc != ST_OK) {
         train_hosts_close(hosts);
@@ -131,7 +167,7 @@ enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const c
     }
     for (size_t i = 0; i < sizeof random; i++)
         snprintf(hosts->secret + 2 * i, 3, "%02x", random[i]);
-    snprintf(hosts->where, sizeof hosts->where, "%s:%d/%s", listen_at != NULL ? listen_at : host, port, hosts->secret);
+    snprintf(hosts->where, sizeof hosts->where, "%s:%d/%s", host, port, hosts->secret);
     *ret_hosts = hosts;
     return ST_OK;
 }
@@ -161,30 +197,26 @@ static const char *objection(struct train_hosts *hosts, const struct greeting *g
                  hosts->program, g->program);
         return w->text;
     }
-    if (g->index < 0 && train_hosts_missing(hosts) == 0)
+    if (g->index < 0 && train_hosts_missing(hosts) == 0) {
+        w->index = COMPLETE;
         return "its hosts are complete";
+    }
     if (g->index >= (int32_t)hosts->n || g->index == 0 ||
         (g->index > 0 && (hosts->v[g->index].control < 0 || hosts->v[g->index].data >= 0)))
         return "it has no such host";
     return NULL;
 }
 
-/* One connection; a stranger's is closed. */
-static void greet(struct train_hosts *hosts, int fd)
+/* Takes the connection of one that has greeted, or closes it. *ret_host: the host that is here by it; NULL: none. */
+static void greet(struct train_hosts *hosts, int fd, struct greeting *g, struct host **ret_host)
 {
-    struct greeting g;
-    struct welcome w = {.index = -1};
+    struct welcome w = {.index = REFUSED};
     struct host *h = NULL;
 
-    link_set_patience(fd, GREET_S);
-    if (link_receive(fd, &g, sizeof g, NULL) != ST_OK) {
-        close(fd);
-        return;
-    }
-    g.program[sizeof g.program - 1] = g.name[sizeof g.name - 1] = '\0';
-    const char *against = objection(hosts, &g, &w);
-    if (against == NULL && g.index >= 0) {
-        w.index = g.index;
+    g->program[sizeof g->program - 1] = g->name[sizeof g->name - 1] = '\0';
+    const char *against = objection(hosts, g, &w);
+    if (against == NULL && g->index >= 0) {
+        w.index = g->index;
     } else if (against == NULL) {
         for (size_t i = hosts->n - 1; i > 0; i--)
             if (hosts->v[i].control < 0)
@@ -196,29 +228,102 @@ static void greet(struct train_hosts *hosts, int fd)
         close(fd);
         return;
     }
-    link_set_patience(fd, g.index < 0 ? LINK_DEAD_S : 0); /* an answer that has begun comes whole, or its host hangs */
+    link_set_patience(fd, g->index < 0 ? LINK_DEAD_S : 0); /* an answer that has begun comes whole, or its host hangs */
     h = &hosts->v[w.index];
-    *(g.index < 0 ? &h->control : &h->data) = fd;
-    snprintf(h->name, sizeof h->name, "%s", g.name);
-    h->n_gpus = g.n_gpus;
+    *(g->index < 0 ? &h->control : &h->data) = fd;
+    snprintf(h->name, sizeof h->name, "%s", g->name);
+    h->n_gpus = g->n_gpus;
+    *ret_host = h->data >= 0 ? h : NULL;
 }
 
-enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, struct error *err)
+/* For a connection that has just come; of too many the one that has been silent for longest makes room. */
+static void guest_add(struct train_hosts *hosts, int fd)
 {
-    double until_s = clock_mono_s() + wait_s, left_s;
+    struct guest *guest = &hosts->guests[0];
+
+    for (size_t i = 0; i < HOST_GUESTS_MAX; i++)
+        if (guest->fd >= 0 && (hosts->guests[i].fd < 0 || hosts->guests[i].until_s < guest->until_s))
+            guest = &hosts->guests[i];
+    guest_leave(guest);
+    *guest = (struct guest){.fd = fd, .until_s = clock_mono_s() + GREET_S};
+}
+
+/* Takes what has come of its greeting. */
+static void guest_look(struct train_hosts *hosts, struct guest *guest, struct host **ret_host)
+{
+    ssize_t got =
+        recv(guest->fd, (char *)&guest->greeting + guest->got, sizeof guest->greeting - guest->got, MSG_DONTWAIT);
+
+    guest->got += got > 0 ? (size_t)got : 0;
+    if (guest->got == sizeof guest->greeting) {
+        int fd = guest->fd;
+        guest->fd = -1;
+        greet(hosts, fd, &guest->greeting, ret_host);
+    } else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) || clock_mono_s() > guest->until_s) {
+        guest_leave(guest);
+    }
+}
+
+/* Waits until something has come from anybody, and for wait_s at most. */
+static void wait_for_any(const struct train_hosts *hosts, double wait_s)
+{
+    struct pollfd fds[1 + KERN_HOSTS_MAX + HOST_GUESTS_MAX] = {{.fd = hosts->listener, .events = POLLIN}};
+    nfds_t n = 1;
+
+    for (size_t i = 1; i < hosts->n; i++) /* poll passes over those that are -1 */
+        fds[n++] = (struct pollfd){.fd = hosts->v[i].control, .events = POLLIN};
+    for (size_t i = 0; i < HOST_GUESTS_MAX; i++)
+        fds[n++] = (struct pollfd){.fd = hosts->guests[i].fd, .events = POLLIN};
+    (void)poll(fds, n, wait_s > 0 ? (int)ceil(1e3 * wait_s) : 0);
+}
+
+static void write_news(const struct train_hosts *hosts, const char *name, const char *what, char *ret_news)
+{
+    size_t missing = train_hosts_missing(hosts);
+    int used = snprintf(ret_news, TRAIN_NEWS_MAX, "host %s %s: %zu of %zu hosts are here", name, what,
+                        hosts->n - missing, hosts->n);
+
+    if (missing > 0)
+        snprintf(ret_news + used, TRAIN_NEWS_MAX - (size_t)used, ", waiting for %zu; join with: trawl join %s", missing,
+                 hosts->where);
+}
+
+/* Some that came have gone again; the first of them that was here is the news. */
+static void see_off(struct train_hosts *hosts, char *ret_news)
+{
+    for (size_t i = 1; i < hosts->n && ret_news[0] == '\0'; i++) {
+        struct host *h = &hosts->v[i];
+        bool was_here = h->data >= 0;
+        if (h->control < 0 || !(h->leaves || link_has_news(h->control, 0)))
+            continue;
+        host_leave(h);
+        if (was_here)
+            write_news(hosts, h->name, "has left", ret_news);
+    }
+}
+
+enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, char *ret_news, struct error *err)
+{
+    double until_s = clock_mono_s() + wait_s, left_s = wait_s;
+    struct host *came = NULL;
     int fd;
 
+    ret_news[0] = '\0';
     do {
-        for (size_t i = 1; i < hosts->n; i++) /* some that came have gone again */
-            if (hosts->v[i].control >= 0 && link_has_news(hosts->v[i].control, 0))
-                host_leave(&hosts->v[i]);
-        if (train_hosts_missing(hosts) == 0)
+        see_off(hosts, ret_news);
+        if (ret_news[0] != '\0' || train_hosts_missing(hosts) == 0)
             return ST_OK;
-        left_s = until_s - clock_mono_s();
-        TRY(link_accept(hosts->listener, left_s > 0 ? left_s : 0, &fd, err));
+        wait_for_any(hosts, left_s < LOOK_S ? left_s : LOOK_S);
+        TRY(link_accept(hosts->listener, 0, &fd, err));
         if (fd >= 0)
-            greet(hosts, fd);
-    } while (left_s > 0);
+            guest_add(hosts, fd);
+        for (size_t i = 0; i < HOST_GUESTS_MAX && came == NULL; i++)
+            if (hosts->guests[i].fd >= 0)
+                guest_look(hosts, &hosts->guests[i], &came);
+        left_s = until_s - clock_mono_s();
+    } while (left_s > 0 && came == NULL);
+    if (came != NULL)
+        write_news(hosts, came->name, "has joined", ret_news);
     return ST_OK;
 }
 
@@ -242,7 +347,7 @@ static enum status knock(const struct train_hosts *hosts, const char *where, int
         return error_prefix(err, "%s does not answer as a training does", host);
     w.text[sizeof w.text - 1] = '\0';
     if (w.index < 0)
-        return FAIL(err, ST_CONFIG, "%s refuses this host: %s", host, w.text);
+        return FAIL(err, w.index == COMPLETE ? ST_BUSY : ST_CONFIG, "%s refuses this host: %s", host, w.text);
     link_set_patience(*ret_fd, 0);
     *ret_index = w.index;
     return ST_OK;
@@ -279,6 +384,24 @@ size_t train_hosts_share(const struct train_hosts *hosts, size_t n_ranks)
 bool train_hosts_broken(const struct train_hosts *hosts)
 {
     return hosts != NULL && hosts->broken;
+}
+
+bool train_hosts_short(const struct train_hosts *hosts)
+{
+    return hosts != NULL && !hosts->broken && train_hosts_missing(hosts) > 0;
+}
+
+bool train_hosts_lost(const struct train_hosts *hosts)
+{
+    return hosts != NULL && hosts->lost;
+}
+
+const char *train_hosts_leaving(const struct train_hosts *hosts)
+{
+    for (size_t i = 1; hosts != NULL && i < hosts->n; i++)
+        if (hosts->v[i].leaves)
+            return hosts->v[i].name;
+    return NULL;
 }
 
 bool train_hosts_wanted(const struct train_hosts *hosts, size_t n_ranks, const struct kern *kern)
@@ -347,23 +470,6 @@ enum status hosts_call(struct train_hosts *hosts, const struct host_call *call, 
     return ST_OK;
 }
 
-enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct kern *kern, const char *config,
-                        struct error *err)
-{
-    struct host_call call = {.call = HOST_BEGIN, .text_bytes = strlen(config) + 1, .in_bytes = sizeof(struct begin)};
-
-    if (hosts->broken || train_hosts_missing(hosts) > 0)
-        return FAIL(err, ST_DEVICE, "%zu of %zu hosts are not there", train_hosts_missing(hosts), hosts->n);
-    hosts->n_ranks = n_ranks;
-    TRY(deal(hosts, n_ranks, kern_kind(kern), hosts_gpus_here(kern), err));
-    for (size_t i = 1; i < hosts->n; i++) {
-        struct begin b = {n_ranks, hosts->v[i].first, hosts->v[i].n, kern_n_threads(kern), (int32_t)kern_kind(kern), 0};
-        if (b.n > 0)
-            TRY(send_call(&hosts->v[i], &call, config, &b, err));
-    }
-    return ST_OK;
-}
-
 static enum status take_answer(struct host *h, const struct host_call *call, struct error *err)
 {
     struct answer a;
@@ -377,8 +483,66 @@ static enum status take_answer(struct host *h, const struct host_call *call, str
     TRY(link_receive(h->control, h->text, a.text_bytes, err));
     TRY(link_receive(h->control, h->out, a.out_bytes, err));
     h->rc = (enum status)a.rc;
+    h->let_go = a.let_go != 0;
+    h->leaves = a.leaves != 0;
     h->answered = true;
     return ST_OK;
+}
+
+static enum status await_answer(struct host *h, const struct host_call *call, double until_s, struct error *err)
+{
+    while (!h->answered) {
+        double left_s = until_s - clock_mono_s();
+        if (left_s <= 0)
+            return FAIL(err, ST_DEVICE, "host %s does not answer (train.rank_timeout_s)", h->name);
+        if (link_has_news(h->control, left_s) && take_answer(h, call, err) != ST_OK)
+            return is_gone(h, err);
+    }
+    return h->rc == ST_OK ? ST_OK : FAIL(err, h->rc, "host %s cannot take part: %s", h->name, h->text);
+}
+
+/* A call that no rank takes part in, to every host that has a part and is there; parts: (hosts), NULL: none. A host
+ * that fails is let go; err: the first one's reason. */
+static enum status ask_each(struct train_hosts *hosts, const struct host_call *call, const char *text,
+                            const struct begin *parts, double patience_s, struct error *err)
+{
+    double until_s = clock_mono_s() + patience_s;
+    enum status rc = ST_OK;
+
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 1; i < hosts->n; i++) {
+            struct host *h = &hosts->v[i];
+            if (h->n == 0 || h->control < 0)
+                continue;
+            enum status did = round == 0 ? send_call(h, call, text, parts != NULL ? &parts[i] : NULL, err)
+                                         : await_answer(h, call, until_s, err);
+            if (did != ST_OK)
+                host_leave(h);
+            rc = rc == ST_OK ? did : rc;
+        }
+    return rc;
+}
+
+enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct kern *kern, const char *config,
+                        double patience_s, struct error *err)
+{
+    const struct host_call call = {
+        .call = HOST_BEGIN, .text_bytes = strlen(config) + 1, .in_bytes = sizeof(struct begin)};
+    const struct host_call close = {.call = HOST_CLOSE};
+    struct begin parts[KERN_HOSTS_MAX];
+    enum status rc;
+
+    if (hosts->broken || train_hosts_missing(hosts) > 0)
+        return FAIL(err, ST_DEVICE, "%zu of %zu hosts are not there", train_hosts_missing(hosts), hosts->n);
+    hosts->n_ranks = n_ranks;
+    TRY(deal(hosts, n_ranks, kern_kind(kern), hosts_gpus_here(kern), err));
+    for (size_t i = 1; i < hosts->n; i++)
+        parts[i] = (struct begin){
+            n_ranks, hosts->v[i].first, hosts->v[i].n, kern_n_threads(kern), (int32_t)kern_kind(kern), 0};
+    rc = ask_each(hosts, &call, config, parts, patience_s, err);
+    if (rc != ST_OK)
+        (void)!ask_each(hosts, &close, NULL, NULL, patience_s, NULL);
+    return rc;
 }
 
 enum status hosts_look(struct train_hosts *hosts, double wait_s, const struct host_call *call, struct error *err)
@@ -405,18 +569,20 @@ bool hosts_have_answered(const struct train_hosts *hosts)
     return true;
 }
 
-bool hosts_failure(const struct train_hosts *hosts, struct error *ret_why)
+bool hosts_failure(const struct train_hosts *hosts, struct error *ret_why, bool *ret_let_go)
 {
     const struct host *found = NULL;
 
     for (size_t i = 1; i < hosts->n; i++) {
         const struct host *h = &hosts->v[i];
-        if (h->n > 0 && h->answered && h->rc != ST_OK && (found == NULL || strstr(found->text, RANK_LET_GO) != NULL))
+        if (h->n > 0 && h->answered && h->rc != ST_OK && (found == NULL || found->let_go))
             found = h;
     }
-    if (found != NULL)
-        FAIL(ret_why, found->rc, "host %s: %s", found->name, found->text);
-    return found != NULL;
+    if (found == NULL)
+        return false;
+    FAIL(ret_why, found->rc, "host %s: %s", found->name, found->text);
+    *ret_let_go = found->let_go;
+    return true;
 }
 
 void hosts_take_out(struct train_hosts *hosts, void *out, size_t out_bytes)
@@ -452,6 +618,11 @@ void hosts_break(struct train_hosts *hosts)
 
 /* ---- calls, on the others ---- */
 
+bool train_hosts_called(const struct train_hosts *hosts, double wait_s)
+{
+    return link_has_news(hosts->v[0].control, wait_s);
+}
+
 enum status hosts_next_call(struct train_hosts *hosts, struct host_call *call, char **ret_text, char **ret_in,
                             struct error *err)
 {
@@ -474,7 +645,11 @@ enum status hosts_next_call(struct train_hosts *hosts, struct host_call *call, c
 enum status hosts_answer(struct train_hosts *hosts, enum status rc, const char *why, const void *out, size_t out_bytes,
                          struct error *err)
 {
-    struct answer a = {.rc = (int32_t)rc, .text_bytes = strlen(why), .out_bytes = rc == ST_OK ? out_bytes : 0};
+    struct answer a = {.rc = (int32_t)rc,
+                       .let_go = hosts->let_go,
+                       .leaves = hosts->leaves,
+                       .text_bytes = strlen(why),
+                       .out_bytes = rc == ST_OK ? out_bytes : 0};
     int fd = hosts->v[0].control;
 
     if (link_send(fd, &a, sizeof a, err) != ST_OK || link_send(fd, why, a.text_bytes, err) != ST_OK ||

@@ -38,6 +38,7 @@ struct rank {
     struct trainer *t;
     /* of the function that was handed over last */
     bool done;
+    bool let_go; /* it failed because another rank did */
     enum status rc;
     struct error err;
     double waited_s; /* the caller's: for how long the rank has been waiting for others, or done */
@@ -73,8 +74,9 @@ static void rank_call(struct rank *r, team_fn *fn, void *ctx)
     enum status rc = fn(ctx, r, &err);
 
     pthread_mutex_lock(&team->lock);
-    if (rc == ST_OK && team->meets && kern_ranks_aborted(team->meeting))
-        rc = FAIL(&err, ST_DEVICE, RANK_LET_GO "%s%s", kern_ranks_why(team->meeting)[0] != '\0' ? ": " : "",
+    r->let_go = rc == ST_OK && team->meets && kern_ranks_aborted(team->meeting);
+    if (r->let_go)
+        rc = FAIL(&err, ST_DEVICE, "another rank failed%s%s", kern_ranks_why(team->meeting)[0] != '\0' ? ": " : "",
                   kern_ranks_why(team->meeting));
     r->rc = rc;
     r->err = err;
@@ -152,11 +154,15 @@ static void hang_text(struct team *team, char *text, size_t size)
 static void hosts_watch(struct team *team)
 {
     struct error why = {0};
+    bool let_go = false;
 
     if (team->call != NULL && team->why.status == ST_OK && hosts_look(team->hosts, 0, team->call, &why) != ST_OK)
         FAIL(&team->why, ST_DEVICE, "%s; " FROM_LAST, why.text);
-    if (team->call != NULL && team->why.status == ST_OK && hosts_failure(team->hosts, &why) && why.status != ST_NUMERIC)
+    if (team->call != NULL && team->why.status == ST_OK && hosts_failure(team->hosts, &why, &let_go) &&
+        why.status != ST_NUMERIC) {
         team->why = why;
+        team->hosts->let_go = let_go;
+    }
     if (team->why.status != ST_OK)
         kern_ranks_abort(team->meeting);
 }
@@ -199,6 +205,8 @@ static enum status team_result(struct team *team, struct error *err)
     for (size_t i = 0; first != NULL && first->rc == ST_NUMERIC && team->n_done == team->n && i < team->n; i++)
         if (team->ranks[i].rc == ST_NUMERIC && team->ranks[i].t->n_looked < first->t->n_looked)
             first = &team->ranks[i];
+    if (first != NULL && why.status == ST_OK && team->hosts != NULL)
+        team->hosts->let_go = first->let_go;
     if (first != NULL)
         FAIL(&why, first->rc, "rank %zu of %zu: %s", first->index, team->n_all, first->err.text);
     if (kern_ranks_aborted(team->meeting)) {
@@ -290,9 +298,10 @@ static const struct {
 };
 #define N_CALLS (sizeof calls / sizeof calls[0])
 
-/* The hosts are not one training any more. */
-static enum status hosts_end(struct team *team, const struct error *why, struct error *err)
+/* The hosts are not one training any more. lost: one of them is gone or silent. */
+static enum status hosts_end(struct team *team, const struct error *why, bool lost, struct error *err)
 {
+    team->hosts->lost = lost;
     pthread_mutex_lock(&team->lock);
     team->over = true;
     team->lost = team->lost || (team->opened && kern_kind(team->ranks[0].kern) != KERN_CPU); /* NCCL waits for ever */
@@ -328,20 +337,20 @@ static enum status await_answers(struct team *team, double patience_s, struct er
 static enum status settle(struct team *team, enum status rc, const struct error *own, struct error *err)
 {
     struct error why = {0}, theirs = {0};
-    bool aborted = kern_ranks_aborted(team->meeting);
+    bool aborted = kern_ranks_aborted(team->meeting), let_go = false;
     enum status awaited = await_answers(team, aborted ? LET_GO_S : team->timeout_s, &why);
-    bool failed = hosts_failure(team->hosts, &theirs);
+    bool failed = hosts_failure(team->hosts, &theirs, &let_go), lost = awaited != ST_OK;
 
-    if (rc == ST_OK && awaited == ST_OK && !failed)
+    if (rc == ST_OK && !lost && !failed)
         return ST_OK;
-    if (rc != ST_OK && strstr(own->text, RANK_LET_GO) == NULL) {
-        if (!aborted && awaited == ST_OK && failed)
+    if (rc != ST_OK && !team->hosts->let_go) {
+        if (!aborted && !lost && failed)
             return FAIL(err, own->status, "%s", own->text);
-        return hosts_end(team, own, err);
+        return hosts_end(team, own, lost, err);
     }
-    if (failed && (awaited == ST_OK || strstr(theirs.text, RANK_LET_GO) == NULL))
-        return hosts_end(team, &theirs, err);
-    return hosts_end(team, awaited != ST_OK ? &why : own, err);
+    if (failed && (!lost || !let_go))
+        return hosts_end(team, &theirs, lost, err);
+    return hosts_end(team, lost ? &why : own, lost, err);
 }
 
 /* call: what the other hosts have been asked for; fn: the same here. */
@@ -358,6 +367,18 @@ static enum status run_with_hosts(struct team *team, const struct host_call *cal
     return rc;
 }
 
+/* Asks the other hosts, and waits for no answer. */
+static enum status ask_hosts(struct team *team, const struct host_call *call, const char *text, const void *in,
+                             struct error *err)
+{
+    struct error gone = {0}, why = {0};
+
+    if (hosts_call(team->hosts, call, text, in, &gone) == ST_OK)
+        return ST_OK;
+    FAIL(&why, ST_DEVICE, "%s; " FROM_LAST, gone.text);
+    return hosts_end(team, &why, true, err);
+}
+
 enum status ranks_call(struct trainer *t, enum rank_call which, const struct rank_args *args, struct error *err)
 {
     struct ranks_job job = {.fn = calls[which].fn, .ctx = (void *)(uintptr_t)args};
@@ -367,14 +388,10 @@ enum status ranks_call(struct trainer *t, enum rank_call which, const struct ran
                              .in_bytes = args->in_bytes,
                              .out_bytes = args->out_bytes};
     struct team *team = t->team;
-    struct error gone = {0}, why = {0};
 
     if (team == NULL || team->hosts == NULL || team->over)
         return run_for_all(t, job.fn, job.ctx, call.meets, err);
-    if (hosts_call(team->hosts, &call, args->text, args->in, &gone) != ST_OK) {
-        FAIL(&why, ST_DEVICE, "%s; " FROM_LAST, gone.text);
-        return hosts_end(team, &why, err);
-    }
+    TRY(ask_hosts(team, &call, args->text, args->in, err));
     TRY(run_with_hosts(team, &call, run_one, &job, err));
     hosts_take_out(team->hosts, args->out, args->out_bytes);
     return ST_OK;
@@ -537,28 +554,32 @@ enum status team_create(struct trainer **ret_trainer, const struct hosted *on, s
                         const struct train_settings *train, struct error *err)
 {
     struct opening opening = {.def = def, .env_settings = env_settings, .policy = policy, .train = train};
-    static const struct host_call begin = {.call = HOST_BEGIN, .meets = true};
+    static const struct host_call open = {.call = HOST_OPEN, .meets = true};
     size_t n_all = (size_t)train->devices;
     struct team *team;
     enum status rc;
 
     *ret_trainer = NULL;
     if (on->config != NULL)
-        TRY(hosts_begin(on->hosts, n_all, kern, on->config, err));
-    TRY(check_there(kern, on->hosts != NULL ? on->hosts->span.n : n_all, err));
+        TRY(hosts_begin(on->hosts, n_all, kern, on->config, train->rank_timeout_s, err));
     team = team_new(n_all, on->hosts, train->rank_timeout_s, kern);
-    rc = kern_ranks_create(&team->meeting, n_all, on->hosts != NULL ? &on->hosts->span : NULL, err);
+    rc = check_there(kern, team->n, err);
+    if (rc == ST_OK)
+        rc = kern_ranks_create(&team->meeting, n_all, on->hosts != NULL ? &on->hosts->span : NULL, err);
     if (rc == ST_OK)
         rc = threads_begin(team, err);
     if (rc != ST_OK) {
-        if (on->hosts != NULL)
+        if (on->config != NULL) /* one that follows answers with it */
             hosts_break(on->hosts);
         team_free(team);
         return rc;
     }
-    team->call = on->hosts != NULL ? &begin : NULL; /* of one that follows: it looks whether the first host is there */
-    rc = on->config != NULL ? run_with_hosts(team, &begin, open_rank, &opening, err)
-                            : team_run(team, open_rank, &opening, true, err);
+    team->call = on->hosts != NULL ? &open : NULL; /* of one that follows: it looks whether the first host is there */
+    if (on->config != NULL)
+        rc = ask_hosts(team, &open, NULL, NULL, err);
+    if (rc == ST_OK)
+        rc = on->config != NULL ? run_with_hosts(team, &open, open_rank, &opening, err)
+                                : team_run(team, open_rank, &opening, true, err);
     if (rc != ST_OK) {
         team->over = true;
         team_destroy(team);
@@ -611,22 +632,43 @@ static enum status serve(struct team *team, const struct host_call *call, const 
     return rc != ST_OK && team->over ? FAIL(err, rc, "%s", why.text) : sent;
 }
 
+/* The first host asks all whether they can take their part, and then to open or, where another one cannot, to close. */
+static enum status follow_open(struct train_hosts *hosts, bool *ret_opens, struct error *err)
+{
+    struct host_call call = {0};
+    char *text, *in;
+    enum status rc;
+
+    TRY(hosts_answer(hosts, ST_OK, "", NULL, 0, err));
+    rc = hosts_next_call(hosts, &call, &text, &in, err);
+    mem_free(text);
+    mem_free(in);
+    *ret_opens = call.call == HOST_OPEN;
+    return rc != ST_OK || *ret_opens ? rc : hosts_answer(hosts, ST_OK, "", NULL, 0, err);
+}
+
 enum status train_follow(struct train_hosts *hosts, struct kern *kern, const struct env_def *def,
                          const void *env_settings, const struct policy_settings *policy,
-                         const struct train_settings *train, struct error *err)
+                         const struct train_settings *train, bool (*should_stop)(void), struct error *err)
 {
     const struct hosted on = {.hosts = hosts};
     struct error why = {0};
     struct trainer *t = NULL;
     struct host_call call;
     char *text, *in;
-    enum status rc = team_create(&t, &on, kern, def, env_settings, policy, train, &why);
+    bool opens = false;
+    enum status rc;
 
+    TRY(follow_open(hosts, &opens, err));
+    if (!opens)
+        return ST_OK;
+    rc = team_create(&t, &on, kern, def, env_settings, policy, train, &why);
     TRY(hosts_answer(hosts, rc, why.text, NULL, 0, err));
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", why.text);
     for (call.call = -1; rc == ST_OK && call.call != HOST_CLOSE;) {
         rc = hosts_next_call(hosts, &call, &text, &in, err);
+        hosts->leaves = should_stop != NULL && should_stop();
         if (rc == ST_OK && call.call != HOST_CLOSE)
             rc = serve(t->team, &call, text, in, err);
         mem_free(text);

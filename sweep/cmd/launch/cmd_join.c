@@ -1,5 +1,6 @@
 /* cmd_join.c - `trawl join`: this host's devices take part in a training that another host leads. */
 #include "base/config/config.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -14,11 +15,15 @@
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
 
+#include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define SIGNAL_LOOK_S 0.2
 
 struct join_cmd {
     const char *devices, *store;
@@ -84,9 +89,9 @@ static enum status follow(struct join_cmd *c, const char *config, const struct t
         log_info("%s: ranks %zu to %zu of %zu on %s", setup->env->name, part->first, part->first + part->n - 1,
                  part->n_all, kern_device_name(c->session.kern));
         rc = train_follow(c->hosts, c->session.kern, setup->env, setup->env_settings, &setup->policy, &setup->train,
-                          err);
+                          signals_stop, err);
     } else if (train_hosts_refuse(c->hosts, &why, err) == ST_OK) {
-        rc = FAIL(err, rc, "%s", why.text);
+        rc = FAIL(err, ST_DEVICE, "this host cannot take part: %s", why.text); /* in this training; maybe in others */
     }
     setup_destroy(setup);
     return rc;
@@ -95,25 +100,31 @@ static enum status follow(struct join_cmd *c, const char *config, const struct t
 static enum status run(struct join_cmd *c, const char *where, struct error *err)
 {
     struct train_part part;
+    bool trained = false;
     char *config = NULL;
     enum status rc;
     int n_gpus;
 
     TRY(find_gpus(c, &n_gpus, err));
+    signals_catch();
     rc = train_hosts_join(&c->hosts, where, program_text, n_gpus, c->patience_s, err);
-    if (rc == ST_IO && c->if_wanted) {
+    if ((rc == ST_IO || rc == ST_BUSY) && c->if_wanted) {
         error_clear(err);
         return ST_OK;
     }
-    if (rc != ST_OK)
-        return rc;
-    do {
-        mem_free(config);
+    while (rc == ST_OK) {
+        while (!train_hosts_called(c->hosts, SIGNAL_LOOK_S) && !signals_stop())
+            ;
+        if (signals_stop())
+            return FAIL(err, ST_INTERRUPTED, "interrupted%s",
+                        trained ? "; the first host has ended its training and reports what is saved" : "");
         rc = train_hosts_next(c->hosts, &config, &part, err);
-        if (rc == ST_OK && config != NULL)
-            rc = follow(c, config, &part, err);
-    } while (rc == ST_OK && config != NULL);
-    mem_free(config);
+        if (config == NULL)
+            break;
+        rc = follow(c, config, &part, err);
+        trained = rc == ST_OK;
+        mem_free(config);
+    }
     return rc;
 }
 
@@ -121,13 +132,23 @@ static enum status run(struct join_cmd *c, const char *where, struct error *err)
 
 #define LOOK_S 1 /* at which nodes there are */
 #define NODE_PATIENCE_S "3" /* a node that answers later has no use for us now */
+#define N_AVOIDED 64
+#define AVOID_MIN_S 2
+#define AVOID_MAX_S 600
+
+/* An address where a training has failed. */
+struct avoided {
+    char where[NODE_MEETS_MAX];
+    double until_s, pause_s;
+};
 
 /* One training of a node, or a node that has no use for this host, in a process of its own: a device can be lost with
- * it. */
-static void try_node(const struct join_cmd *c, const char *where)
+ * it. Returns its exit code. */
+static int try_node(const struct join_cmd *c, const char *where)
 {
     pid_t pid = fork();
-    int status;
+    bool asked = false;
+    int status = 0;
 
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -136,16 +157,57 @@ static void try_node(const struct join_cmd *c, const char *where)
         _exit(127);
     }
     while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
-        if (signals_stop())
+        if (signals_stop() && !asked) /* once: a second signal ends it at once */
             (void)kill(pid, SIGTERM);
+        asked = signals_stop();
         usleep(50000);
     }
+    return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* The place of an address, or the one to use for it. */
+static struct avoided *find_avoided(struct avoided *v, const char *where)
+{
+    struct avoided *oldest = v;
+
+    for (size_t i = 0; i < N_AVOIDED; i++) {
+        if (strcmp(v[i].where, where) == 0)
+            return &v[i];
+        if (v[i].until_s < oldest->until_s)
+            oldest = &v[i];
+    }
+    return oldest;
+}
+
+/* A training that this host could not take part in, or that broke, is left alone for a while that doubles each time; one
+ * that refuses this host's build, for good: a process of another build has another address. */
+static void serve_node(const struct join_cmd *c, struct avoided *avoided, const char *where)
+{
+    struct avoided *a = find_avoided(avoided, where);
+    bool again = strcmp(a->where, where) == 0;
+    int code;
+
+    if (again && clock_mono_s() < a->until_s)
+        return;
+    code = try_node(c, where);
+    if (code == 0) {
+        if (again)
+            *a = (struct avoided){0};
+        return;
+    }
+    if (code == status_exit_code(ST_CONFIG))
+        a->pause_s = INFINITY;
+    else
+        a->pause_s = again ? fmin(2 * a->pause_s, AVOID_MAX_S) : AVOID_MIN_S;
+    a->until_s = clock_mono_s() + a->pause_s;
+    snprintf(a->where, sizeof a->where, "%s", where);
 }
 
 /* Until a signal. */
 static enum status serve_nodes(const struct join_cmd *c, struct error *err)
 {
     struct store *store = NULL;
+    struct avoided avoided[N_AVOIDED] = {0};
     struct node *nodes = NULL;
     size_t n = 0;
     bool away = false;
@@ -169,7 +231,7 @@ static enum status serve_nodes(const struct join_cmd *c, struct error *err)
         away = store == NULL;
         for (size_t i = 0; i < n && !signals_stop(); i++)
             if (nodes[i].meets[0] != '\0')
-                try_node(c, nodes[i].meets);
+                serve_node(c, avoided, nodes[i].meets);
         mem_free(nodes);
         nodes = NULL;
         n = 0;
@@ -200,8 +262,8 @@ enum status cmd_join(int argc, char **argv, struct error *err)
             "Gives this host's devices to a training that another host leads: `trawl train --hosts N` prints the\n"
             "line to run here, and waits for it; a `trawl node --hosts N` writes it into its store. Config, weights\n"
             "and checkpoints come from there; curve and result appear there. Both hosts need the same build of trawl,\n"
-            "and a game of your own needs its files on both. The command ends with the training. The connection is\n"
-            "not encrypted: use a network that you trust.",
+            "and a game of your own needs its files on both. The command ends with the training; Ctrl-C has the first\n"
+            "host save and end it. The connection is not encrypted: use a network that you trust.",
         .examples = "  trawl train pong --train.devices 8 --hosts 2              on the first host, with four GPUs\n"
                     "  trawl join node1:40217/6e0c...                            on the second, with four more\n"
                     "  trawl join --store postgresql://db/night --devices cuda:0-3",

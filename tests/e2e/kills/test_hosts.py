@@ -3,7 +3,10 @@ result is that of as many devices of one host; a host that is killed costs a tra
 import json
 import re
 import signal
+import socket
+import struct
 import subprocess
+import threading
 
 import tap
 from tap import TINY_SWEEP, end, equal, fails, kill, rows, run, show, wait_for, write
@@ -69,6 +72,41 @@ def test_a_host_that_is_killed_ends_the_training(folder):
     end(other, code=1)
 
 
+def test_a_host_that_is_stopped_has_the_training_saved(folder):
+    lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", *HOSTS, "-o", folder / "left.ckpt")
+    other = background(folder, "join", "join", where, "--devices", "cpu")
+    wait_for(lambda: "ranks 2 to 3 of 4" in (folder / "join.log").read_text(), other)
+    end(other, signal.SIGTERM, code=130)
+    end(lead, code=130)
+    assert re.search("interrupted by host .*; the checkpoint is saved, continue with `trawl train --resume ", (folder / "lead.log").read_text())
+    assert "the first host has ended its training" in (folder / "join.log").read_text()
+    run("eval", folder / "left.ckpt", "--train.eval_episodes", 16)
+
+
+def test_who_is_there_is_reported(folder):
+    port = tap.free_port()
+    lead, where = begin(folder, *RUN, "--train.total_timesteps", "20k", "--hosts", 3, "--listen", "127.0.0.1:%d" % port)
+    assert where.startswith("127.0.0.1:%d/" % port), where
+    other = background(folder, "join", "join", where, "--devices", "cpu")
+    wait_for(lambda: "joined: 2 of 3 hosts are here, waiting for 1; join with: trawl join " + where in (folder / "lead.log").read_text(), lead)
+    end(other, signal.SIGINT, code=130)
+    wait_for(lambda: "left: 1 of 3 hosts are here, waiting for 2" in (folder / "lead.log").read_text(), lead)
+    end(lead, signal.SIGINT, code=130)
+
+
+def test_a_host_without_the_game_is_let_go(folder):
+    run("env", "new", "apples", cwd=folder)
+    run("env", "build", "apples.h", "--gpu", "no", cwd=folder)
+    game = folder / "apples.so"
+    lead, where = begin(folder, "train", game, *RUN[2:], "--train.total_timesteps", "20k", *HOSTS)
+    away = game.rename(folder / "away.so")
+    fails("join", where, "--devices", "cpu", code=1, says="this host cannot take part: ")
+    wait_for(lambda: re.search("host .* cannot take part: .*; waiting for another host", (folder / "lead.log").read_text()), lead)
+    away.rename(game)
+    run("join", where, "--devices", "cpu")
+    end(lead)
+
+
 def test_nodes_find_each_other_in_the_store(folder):
     store = folder / "s.db"
     text = TINY_SWEEP.replace("threads = 1", "devices = 2").replace("method = sobol", "method = sobol\ncheckpoint_interval_s = 0.2")
@@ -85,6 +123,36 @@ def test_nodes_find_each_other_in_the_store(folder):
     assert "ranks 1 to 1 of 2" in (folder / "join.log").read_text()
     for process in (other, lead):
         end(process, signal.SIGTERM, code=130)
+
+
+class Answerer(threading.Thread):
+    """A training that answers all who greet it with one number (hosts.c: -1 refused, -2 complete)."""
+
+    def __init__(self, number):
+        super().__init__(daemon=True)
+        self.socket, self.number, self.n = socket.create_server(("127.0.0.1", 0)), number, 0
+        self.where = "127.0.0.1:%d/%s" % (self.socket.getsockname()[1], 32 * "0")
+        self.start()
+
+    def run(self):
+        while True:
+            with self.socket.accept()[0] as caller:
+                self.n += 1
+                caller.recv(244, socket.MSG_WAITALL)
+                caller.sendall(struct.pack("i400s", self.number, b"for a test"))
+
+
+def test_a_refusal_is_asked_for_once(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "a.ini", TINY_SWEEP), "--name", "a", "--trials", 1, "--store", store, "-q")
+    refuses, complete = Answerer(-1), Answerer(-2)
+    for name, answerer in ("a", refuses), ("b", complete):
+        tap.change(store, "INSERT INTO node VALUES (?, 'h', 'd', '', 1, 0, 1 << 50, ?)", name, answerer.where)
+    other = background(folder, "join", "join", "--store", store, "--devices", "cpu")
+    wait_for(lambda: complete.n >= 3, other)
+    end(other, signal.SIGTERM, code=130)
+    equal(refuses.n, 1)
+    equal((folder / "join.log").read_text().count("refuses this host"), 1)
 
 
 if __name__ == "__main__":
