@@ -225,9 +225,9 @@ def test_each_study_has_its_controller_and_standby(folder):
     assert "is whole" in run("check", store)[0]
 
 
-def daemon(store, said="serving"):
+def daemon(store, said="serving", devices="cpu"):
     """A daemon that serves the store, or stands by."""
-    process = start("daemon", "--store", store, "--devices", "cpu")
+    process = start("daemon", "--store", store, "--devices", devices)
     wait_for(lambda: said in process.stderr.readline(), process)
     return process
 
@@ -417,6 +417,25 @@ def test_a_daemon_that_was_cut_off_keeps_its_other_studies(folder):
     assert "that study is left to it, and the daemon continues with the others" in said, said[-2000:]
     has_all_numbers(store)
     assert "is whole" in run("check", store)[0]
+
+
+def test_a_trial_on_two_hosts_outlives_one_that_leaves(folder):
+    """Nodes with --hosts: the trial of a host that is stopped is saved, given back and continued with the next host."""
+    store, config = database(folder, "hosts"), TINY_SWEEP.replace("threads = 1", "devices = 2").replace("total_timesteps = 4096", "total_timesteps = 2G")
+    daemon(store, devices="none")
+    start("sweep", write(folder, "s.ini", config), "--store", store, "--name", "a", "--trials", 1, "-q")
+    node = start("node", "--store", store, "--devices", "cpu", "--hosts", 2, "--listen", "127.0.0.1", "--spool", folder / "spool")
+    join = "join", "--store", store, "--devices", "cpu"
+    other = start(*join)
+    wait_for(lambda: ask(store, "SELECT 1 FROM metric LIMIT 1"), other)
+    end(other, signal.SIGTERM, 130)
+    wait_for(lambda: ask(store, "SELECT 1 FROM lease WHERE state = 'returned'"), node)
+    steps = int(ask(store, "SELECT max(env_steps) FROM checkpoint")[0][0])
+    other = start(*join)
+    wait_for(lambda: ask(store, "SELECT 1 FROM metric WHERE env_steps > %d LIMIT 1" % steps), other)
+    equal(ask(store, "SELECT state FROM lease ORDER BY id"), [["returned"], ["open"]])
+    end(node, signal.SIGTERM, 130)
+    end(other, signal.SIGTERM, 130)
 
 
 def test_kills_lose_and_double_nothing(folder):
