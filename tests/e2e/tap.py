@@ -160,7 +160,7 @@ def children(pid):
     """Child processes of pid."""
     try:
         return [int(n) for n in pathlib.Path("/proc/%d/task/%d/children" % (pid, pid)).read_text().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 
