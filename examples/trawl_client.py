@@ -10,6 +10,7 @@
 """
 from __future__ import annotations
 
+import http.client
 import itertools
 import json
 import math
@@ -38,13 +39,14 @@ class Study:
         data, end = json.dumps({k: v for k, v in body.items() if v is not None}).encode(), time.monotonic() + self.patience_s
         for attempt in itertools.count():
             try:
-                with urllib.request.urlopen(urllib.request.Request(self.base + path, data, self.headers), timeout=60) as answer:
-                    return dict(json.load(answer))
-            except urllib.error.HTTPError as e:
-                text = e.read().decode(errors="replace")
-                if e.code < 500:
-                    raise Refused(text) from e
-            except (OSError, ValueError) as e:
+                try:
+                    with urllib.request.urlopen(urllib.request.Request(self.base + path, data, self.headers), timeout=60) as answer:
+                        return dict(json.load(answer))
+                except urllib.error.HTTPError as e:
+                    text = e.read().decode(errors="replace")
+                    if e.code < 500:
+                        raise Refused(text) from e
+            except (OSError, ValueError, http.client.HTTPException) as e:  # the last: an answer that ends in the middle
                 text = str(e)
             if time.monotonic() > end:
                 raise TimeoutError(text)

@@ -413,7 +413,7 @@ def test_parameters_that_change_become_tags(folder):
     with Mlflow.fake() as fake:
         env = servers.clean_env(folder, **Mlflow.env(fake))
         args = ["--store", folder / "s.db", "--trials"]
-        run("sweep", config, "--name", "first", *args, 1, "--track", "mlflow", env=env)
+        run("sweep", config, "--name", "first", *args, 1, "--track", "mlflow", "--track.flush_s", 200, env=env)
         (parent,) = fake.runs_named("first")
         parent.params["train.gamma"] = "0.5"  # as another version might have sent it
         run("sweep", "--resume", "first", *args, 2, "--track", "mlflow", env=env)

@@ -3,6 +3,7 @@ fall silent or come late, and with a controller and a server that are killed in 
 import json
 import math
 import signal
+import socket
 import threading
 
 import asking
@@ -374,6 +375,22 @@ def test_the_python_client(folder):
         t = show(store, "a")["trials"]
         equal([x["state"] for x in t], ["done"] * 12)
         assert all(x["score"] == x["params"]["train.gamma"] for x in t[1:] if x["origin"] != "added"), t
+
+
+def test_the_python_client_on_answers_that_end_in_the_middle(_):
+    """As of a server that is killed while it answers: the request is sent again."""
+    whole = b'{"state": "ended", "trial": null}'
+    answers = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(whole), whole[:n]) for n in (9, len(whole))]
+    answers[:0] = [b"", b"HTT", b"HTTP/1.1 404 Not Found\r\nContent-Length: 99\r\n\r\n{"]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def answer():
+            for text in answers:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(text)
+        threading.Thread(target=answer, daemon=True).start()
+        equal(list(Study("http://127.0.0.1:%d" % server.getsockname()[1], "a").trials()), [])
 
 
 def test_the_python_client_on_numbers_that_are_none(folder):
