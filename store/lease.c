@@ -14,6 +14,7 @@
 
 #include "base/os/clock.h"
 #include "base/mem.h"
+#include "base/text/words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,12 +47,10 @@ static enum status read_lease(struct store *store, struct db_stmt *stmt, struct 
 {
     const char *client = db_text(stmt, 5);
     const char *token = db_text(stmt, 6), *word = db_text(stmt, 7);
+    size_t state = word_index(state_names, LEASE_STATES, word);
     char what[96];
-    int state = 0;
 
     *lease = (struct lease){.study_id = db_i64(stmt, 0), .number = db_i64(stmt, 1)};
-    while (state < LEASE_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
-        state++;
     if (store_row_sound(stmt) == STORE_DAMAGED || state == LEASE_STATES || client == NULL || token == NULL) {
         snprintf(what, sizeof what, "a lease of the trial with id %lld", (long long)db_i64(stmt, 3));
         return store_damaged(store, what, err);

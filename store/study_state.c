@@ -9,6 +9,7 @@
 
 #include "base/os/clock.h"
 #include "base/status.h"
+#include "base/text/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,11 +24,7 @@ const char *study_state_name(enum study_state state)
 
 enum study_state study_state_parse(const char *word)
 {
-    int state = 0;
-
-    while (state < STUDY_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
-        state++;
-    return (enum study_state)state;
+    return (enum study_state)word_index(state_names, STUDY_STATES, word);
 }
 
 /* Runs an UPDATE of the study ?1. */

@@ -11,6 +11,7 @@
 
 #include "base/os/clock.h"
 #include "base/mem.h"
+#include "base/text/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -74,14 +75,12 @@ enum status store_trial_row_check(struct store *store, struct db_stmt *stmt, int
     int64_t is_number = db_i64(stmt, 2), is_study = db_i64(stmt, 1);
     const char *word = db_text(stmt, 3);
     char what[160], there[160];
-    int state = 0;
+    size_t state = word_index(state_names, TRIAL_STATES, word);
 
     if (store_row_sound(stmt) == STORE_DAMAGED) {
         name_trial(store, is_study, is_number, what, sizeof what);
         return store_damaged(store, what, err);
     }
-    while (state < TRIAL_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
-        state++;
     if (state == TRIAL_STATES)
         return FAIL(err, ST_CORRUPT, "%s: trial %lld has the unknown state '%s'; restore a copy", store->path,
                     (long long)is_number, word != NULL ? word : "");

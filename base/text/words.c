@@ -38,6 +38,15 @@ bool word_is_near(const char *misspelt, size_t distance)
     return distance <= (strnlen(misspelt, WORD_MAX) + 2) / 3;
 }
 
+size_t word_index(const char *const *names, size_t n, const char *word)
+{
+    size_t i = 0;
+
+    while (i < n && (word == NULL || strcmp(names[i], word) != 0))
+        i++;
+    return i;
+}
+
 const char *word_nearest(const char *misspelt, const char *const *names, size_t n)
 {
     const char *best = NULL;

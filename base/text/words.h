@@ -10,6 +10,8 @@
 size_t word_distance(const char *a, const char *b);
 /* Is a word this few edits away probably the one that was meant? */
 bool word_is_near(const char *misspelt, size_t distance);
+/* The index of a word (NULL: none) in a list of names; n: it is not there. */
+size_t word_index(const char *const *names, size_t n, const char *word);
 /* The nearest of n names, the first one of equals; NULL when none is near. */
 const char *word_nearest(const char *misspelt, const char *const *names, size_t n);
 

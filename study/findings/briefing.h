@@ -3,7 +3,6 @@
  * it reads a view with advice (study_view_advise). Any thread. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

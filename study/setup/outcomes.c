@@ -19,10 +19,7 @@ size_t outcomes_needed(const struct outcomes *o, const char *ret[OUTCOMES_MAX])
 
     for (size_t k = 0; k <= o->n_limits; k++) {
         const char *metric = k < o->n_limits ? o->metrics[k] : o->third;
-        size_t i = 0;
-        while (i < n && strcmp(ret[i], metric) != 0)
-            i++;
-        if (i == n && metric[0] != '\0')
+        if (metric[0] != '\0' && word_index(ret, n, metric) == n)
             ret[n++] = metric;
     }
     return n;

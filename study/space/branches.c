@@ -1,7 +1,6 @@
 /* branches.c - see branches.h. */
 #include "study/space/branches.h"
 
-#include "base/status.h"
 #include "gp/gp.h"
 #include "study/setup/outcomes.h"
 #include "study/program/program_settings.h"

@@ -1,5 +1,6 @@
 /* search_json.c - a search space and its points as JSON, in the store and in listings. */
 #include "base/text/json.h"
+#include "base/text/words.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
@@ -100,13 +101,11 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     struct space_param *p = &s->space.params[i];
     const char *key = json_get_str(json, "key"), *scale = json_get_str(json, "scale");
     const cJSON *choices = cJSON_GetObjectItemCaseSensitive(json, "choices"), *choice;
-    size_t k = 0;
+    size_t k = word_index(scale_names, N_SCALES, scale);
 
     if (key == NULL || scale == NULL || strlen(key) >= sizeof p->key || !json_get_bool(json, "int", &p->is_int) ||
         !json_get_f64(json, "min", &p->min) || !json_get_f64(json, "max", &p->max))
         return FAIL(err, ST_CORRUPT, "the store's search space: parameter %zu is not whole", i);
-    while (k < N_SCALES && strcmp(scale_names[k], scale) != 0)
-        k++;
     if (k == N_SCALES)
         return FAIL(err, ST_VERSION, "the store's search space: %s has the scale '%s', unknown to this version", key,
                     scale);
@@ -159,13 +158,11 @@ static enum status read_when(const cJSON *json, struct search *s, size_t i, stru
 static enum status read_cost(const cJSON *json, enum search_cost *ret_cost, struct error *err)
 {
     const char *name = json_get_str(json, "cost");
-    size_t k = 0;
+    size_t k = name != NULL ? word_index(cost_names, N_COSTS, name) : SEARCH_COST_WALL;
 
-    while (name != NULL && k < N_COSTS && strcmp(cost_names[k], name) != 0)
-        k++;
     if (k == N_COSTS)
         return FAIL(err, ST_VERSION, "the store's search space: the cost '%s' is unknown to this version", name);
-    *ret_cost = (enum search_cost)(name != NULL ? k : SEARCH_COST_WALL);
+    *ret_cost = (enum search_cost)k;
     return ST_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "sweep/agent/spool.h"
 #include "web/http/http.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

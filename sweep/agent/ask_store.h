@@ -3,8 +3,6 @@
  * one thread. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/text/json.h"
 #include "sweep/agent/ask_outcome.h"
 

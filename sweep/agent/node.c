@@ -9,7 +9,6 @@
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "sweep/agent/agent_job.h"
 #include "sweep/agent/agent_settings.h"

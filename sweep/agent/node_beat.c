@@ -4,7 +4,6 @@
 #include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "base/text/num.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
+#include "base/text/words.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
@@ -169,12 +170,9 @@ static enum status write_site(const char *dir, const char *store_path, const str
     rc = ST_OK;
     for (int i = 0; i < words->n && rc == ST_OK; i++) { /* each once */
         struct study study;
-        size_t k = 0;
         rc = store_study_find(store, words->v[i], &study, err); /* whose failure lists those that there are */
         study_free(&study);
-        while (k < set.n_studies && strcmp(names[k], words->v[i]) != 0)
-            k++;
-        if (k == set.n_studies)
+        if (word_index(names, set.n_studies, words->v[i]) == set.n_studies)
             names[set.n_studies++] = words->v[i];
     }
     store_close(store);

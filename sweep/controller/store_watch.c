@@ -15,7 +15,6 @@
 #include "base/os/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"

@@ -8,7 +8,6 @@
 #include "base/os/machine.h"
 #include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "study/space/search.h"
 #include "study/view/study_view.h"

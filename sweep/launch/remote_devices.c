@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "study/setup/setup.h"
 #include "sweep/launch/devices.h"

@@ -12,7 +12,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/setup/setup.h"

@@ -3,13 +3,10 @@
 #include "sweep/supervise/worker_process.h"
 
 #include "base/os/clock.h"
-#include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/launch/device_class.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
 #include "sweep/supervise/memory_groups.h"
-#include "sweep/launch/proto.h"
 #include "sweep/term.h"
 
 #include <errno.h>

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
-
 struct gate {
     pthread_mutex_t lock; /* guards all but n_want; never held together with another */
     pthread_cond_t moved;

@@ -4,12 +4,8 @@
 #include "sweep/worker/lane_pool.h"
 
 #include "base/os/clock.h"
-#include "base/text/json.h"
 #include "base/os/machine.h"
-#include "base/status.h"
 #include "study/setup/setup.h"
-#include "sweep/launch/proto.h"
-#include "sweep/worker/gate.h"
 #include "sweep/worker/lane.h"
 #include "sweep/worker/lane_messages.h"
 

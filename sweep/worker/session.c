@@ -1,14 +1,11 @@
 /* session.c - a device and a trainer for a setup; the device stays open between runs on it. */
 #include "sweep/worker/session.h"
 
-#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/os/machine.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "study/setup/setup.h"
-#include "trainer/trainer.h"
 
 #include <string.h>
 

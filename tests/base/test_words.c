@@ -4,6 +4,16 @@
 #include "tests/unit_test.h"
 #include "base/text/words.h"
 
+TEST(the_index_of_a_word)
+{
+    static const char *const names[] = {"red", "green", "blue"};
+
+    assert_int_equal(word_index(names, 3, "red"), 0);
+    assert_int_equal(word_index(names, 3, "blue"), 2);
+    assert_int_equal(word_index(names, 3, "blu"), 3);
+    assert_int_equal(word_index(names, 3, NULL), 3);
+}
+
 TEST(distances)
 {
     assert_int_equal(word_distance("", ""), 0);

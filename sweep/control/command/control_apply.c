@@ -5,7 +5,6 @@
 
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/setup/limits.h"
 #include "study/setup/setup.h"

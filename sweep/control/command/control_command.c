@@ -1,10 +1,8 @@
 /* control_command.c - the commands on a study as they are on the wire. */
 #include "sweep/control/command/control_command.h"
 
-#include "base/text/json.h"
-#include "base/status.h"
+#include "base/text/words.h"
 #include "gp/gp.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
 #include "sweep/control/command/submit.h"
 
@@ -74,10 +72,8 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
     struct control_command c = {.trial = -1};
     const char *word = json_get_str(json, "command"), *study = json_get_str(json, "study");
     const char *text = json_get_str(json, "text");
-    int kind = 0;
+    size_t kind = word_index(kind_names, CONTROL_KINDS, word);
 
-    while (kind < CONTROL_KINDS && (word == NULL || strcmp(word, kind_names[kind]) != 0))
-        kind++;
     if (kind == CONTROL_KINDS)
         return FAIL(err, ST_USAGE, "the controller knows no command '%.40s'; is it of another version?",
                     word != NULL ? word : "");

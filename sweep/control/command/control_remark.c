@@ -4,7 +4,6 @@
 #include "sweep/control/command/control_remark.h"
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text/json.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"

@@ -2,8 +2,6 @@
  * (submission_free); one thread. A config or limit that cannot be right is ST_CONFIG or ST_USAGE. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/text/json.h"
 #include "base/status.h"
 #include "store/store.h"
