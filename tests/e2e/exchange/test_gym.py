@@ -242,7 +242,7 @@ class Bridge:
 
     def close(self):
         self.socket.close()
-        equal(self.process.wait(30), 0)
+        equal(self.process.wait(tap.PATIENCE_S), 0)
 
 
 @functools.lru_cache(None)
@@ -314,7 +314,7 @@ def test_spaces_of_every_kind(folder):
     environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
     shape = json.loads(run("env", "describe", "gym:boards:Mixed", cwd=folder, env=environment)[0])["shape"]
     equal((shape["obs_size"], [h["size"] for h in shape["heads"]], shape["may_truncate"]), (4 + 3 + 2 + 2 + 3, [2, 4, 3, 2], True))
-    out, _ = run("env", "check", "gym:boards:Mixed", "--steps", 60, cwd=folder, env=environment)
+    out, _ = run("env", "check", "gym:boards:Mixed", "--steps", 60, "--seconds", tap.PATIENCE_S, cwd=folder, env=environment)
     assert "FAULT" not in out and "speed" in out, out
 
 
@@ -324,7 +324,7 @@ def test_images(folder):
     environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
     shape = json.loads(run("env", "describe", "gym:boards:Shown", cwd=folder, env=environment)[0])["shape"]
     equal([shape[key] for key in ("obs_size", "height", "width", "channels", "u8", "byte_scale")], [192, 8, 8, 3, True, 255])
-    out, _ = run("env", "check", "gym:boards:Shown", "--steps", 60, cwd=folder, env=environment)
+    out, _ = run("env", "check", "gym:boards:Shown", "--steps", 60, "--seconds", tap.PATIENCE_S, cwd=folder, env=environment)
     assert "FAULT" not in out, out
     for kwargs, more in (({}, ["--env.frame_stack", 2]), ({"told": True}, []), ({"told": True, "floats": True}, [])):
         checkpoint = folder / "x.ckpt"
@@ -589,6 +589,6 @@ def test_the_commands_of_the_page(folder):
         words = shlex.split(line)
         assert words[0] == "trawl", line
         if words[1] == "env":
-            words += ["--steps", "200"]
+            words += ["--steps", "200", "--seconds", str(tap.PATIENCE_S)]
         run(*words[1:], *(["--trials", 3, "-q"] if words[1] == "sweep" else []), cwd=folder, env=environment)
     equal([t["state"] for t in show(folder / "corridor.db", "first")["trials"]], ["done"] * 3)
