@@ -186,9 +186,10 @@ enum status suggester_batch(struct suggester *suggester, const struct gp_history
                             struct suggestion *ret_suggestions, size_t *ret_n, struct error *err) MUST_USE;
 #define SUGGEST_FEW 16
 #define SUGGEST_BATCH_MAX 64
-/* How many to ask for at a time where n_parallel trials are under way: 1 up to SUGGEST_FEW, then one for each
- * SUGGEST_FEW of them, so that each knows nearly all that one by itself would. */
-size_t suggester_batch_size(size_t n_parallel);
+/* How many to ask for at a time where n_parallel trials are under way, or could be, and n_wanted are waited for: 1 up to
+ * SUGGEST_FEW, then one for each SUGGEST_FEW of them, so that each knows nearly all that one by itself would; more where
+ * more are waited for, since none of these would know more if it came later. */
+size_t suggester_batch_size(size_t n_parallel, size_t n_wanted);
 
 /* ---- what a study has taught: read off the models of `pareto` ---- */
 

@@ -249,10 +249,13 @@ static enum status suggest_one(struct suggester *s, const struct gp_history *his
                   : suggest_design_sobol(s, seen, number, ret->x, err);
 }
 
-size_t suggester_batch_size(size_t n_parallel)
+size_t suggester_batch_size(size_t n_parallel, size_t n_wanted)
 {
     size_t n = (n_parallel + SUGGEST_FEW - 1) / SUGGEST_FEW;
-    return n < 1 ? 1 : n < SUGGEST_BATCH_MAX ? n : SUGGEST_BATCH_MAX;
+    if (n <= 1)
+        return 1;
+    n = n > n_wanted ? n : n_wanted;
+    return n < SUGGEST_BATCH_MAX ? n : SUGGEST_BATCH_MAX;
 }
 
 /* The rest of a batch at once, where it and the pending trials are many; ret_n 0: they are few, or it is not the

@@ -187,7 +187,8 @@ static void add_branches(const struct play *study, size_t number, double *x, str
 static enum status ask(const struct play *study, struct play_method method, struct suggester *suggester,
                        const struct gp_history *history, struct suggestion *ret, size_t *ret_n, struct error *err)
 {
-    size_t n = suggester_batch_size(study->parallel), left = study->max_trials - study->n_started;
+    size_t under_way = study->n_started - study->n_done, left = study->max_trials - study->n_started;
+    size_t n = suggester_batch_size(study->parallel, study->parallel - under_way);
 
     *ret_n = 1;
     return method.is_protein

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """many_workers.py - what a controller with many workers costs: workers that sleep (sleeping_worker.c), a store in SQLite or PostgreSQL.
 
-usage: bench/workers/many_workers.py BUILD [--workers N ...] [--trial-s S] [--seconds S] [--method M] [--postgres]
-One row for each N: share of one core that the controller takes, by /proc, over the time after all workers are there.
+usage: bench/workers/many_workers.py BUILD [--workers N ...] [--lanes N] [--trial-s S] [--seconds S] [--method M] [--postgres]
+One row for each N, with as many trials at a time as they have lanes: share of one core that the controller takes, by /proc, over the time after all workers are there.
 """
 import argparse
 import collections
@@ -69,14 +69,15 @@ class Store:
             self.server.close()
 
 
-def measure(build, n, trial_s, seconds, method, in_postgres):
+def measure(build, n_workers, lanes, trial_s, seconds, method, in_postgres):
     """After 1.5 trial times: by then trials end and begin at all times."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-many-"))
     (folder / "s.ini").write_text(CONFIG % method)
-    store = Store(folder, in_postgres)
+    store, n = Store(folder, in_postgres), n_workers * lanes
     with open(folder / "log", "w") as log:
         process = subprocess.Popen([build + "/sweep/trawl", "sweep", str(folder / "s.ini"), "--store", store.address, "--name", "a",
-                                    "--trials", "1000000", "-q", "--devices", "cmd*%d:exec %s/bench/sleeping_worker %g" % (n, build, trial_s)],
+                                    "--trials", "1000000", "-q", "--runs-per-device", str(lanes), "--devices",
+                                    "cmd*%d:exec %s/bench/sleeping_worker %g" % (n_workers, build, trial_s)],
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     begun = time.monotonic()
     while time.monotonic() - begun < 300 and store.count().get("running", 0) < 0.9 * n:
@@ -101,14 +102,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--workers", type=int, nargs="+", default=[8, 100, 500])
+    parser.add_argument("--lanes", type=int, default=1)
     parser.add_argument("--trial-s", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--method", default="sobol")
     parser.add_argument("--postgres", action="store_true")
     args = parser.parse_args()
-    print("| workers | s until nine in ten have a trial | results/s | controller, of one core (by thread) | running at the end | MB |\n|---|---|---|---|---|---|")
+    print("| slots | s until nine in ten have a trial | results/s | controller, of one core (by thread) | running at the end | MB |\n|---|---|---|---|---|---|")
     for n in args.workers:
-        measure(os.path.abspath(args.build), n, args.trial_s, args.seconds, args.method, args.postgres)
+        measure(os.path.abspath(args.build), n, args.lanes, args.trial_s, args.seconds, args.method, args.postgres)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
  * smooth:         k = variance (exp(-r^2 / 2) + SLOPE sum_i (u_i - 1/2) (u'_i - 1/2)), the sum over numbers, not
  *                 choices
  */
+#include "gp/model/exp.h"
 #include "gp/model/model_priv.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ static void smooth_row(const struct cov *cov, const double *x, size_t ld, size_t
 {
     const double variance = cov->variance;
     for (size_t j = 0; j < n; j++)
-        k[j] = variance * exp(-0.5 * k[j]);
+        k[j] = variance * exp_of_negative(-0.5 * k[j]);
     if (ret_h)
         for (size_t j = 0; j < n; j++)
             ret_h[j] = k[j];
@@ -64,12 +65,12 @@ void cov_row(const struct cov *cov, const double *x, size_t ld, size_t n, const 
     if (!ret_h) {
         for (size_t j = 0; j < n; j++) {
             double s = sqrt(5.0 * ret_k[j]);
-            ret_k[j] = variance * (1.0 + s + s * s / 3.0) * exp(-s);
+            ret_k[j] = variance * (1.0 + s + s * s / 3.0) * exp_of_negative(-s);
         }
         return;
     }
     for (size_t j = 0; j < n; j++) {
-        double s = sqrt(5.0 * ret_k[j]), e = variance * exp(-s);
+        double s = sqrt(5.0 * ret_k[j]), e = variance * exp_of_negative(-s);
         ret_k[j] = (1.0 + s + s * s / 3.0) * e;
         ret_h[j] = 5.0 / 3.0 * (1.0 + s) * e;
     }

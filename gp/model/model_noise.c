@@ -9,6 +9,7 @@
  * together with the r own runs of squared deviations S:
  *     (MODEL_NOISE_RUNS v + S) / (MODEL_NOISE_RUNS + r - 1).
  * Invariant: a function of rows and theta alone. */
+#include "gp/model/exp.h"
 #include "gp/model/model_priv.h"
 
 #include "gp/gp_priv.h"
@@ -22,27 +23,27 @@
 #define WIDTH_NARROW 0.15
 #define PRIOR 1.0 /* what the wider kernel gives counts as this many runs */
 
-static void average(const struct model *m, double at, size_t own, double width, double *ret_ss, double *ret_n)
+/* v(at) of all rows but own. */
+static double average(const struct model *m, double at, size_t own)
 {
-    *ret_ss = *ret_n = 0.0;
+    const double wide = -0.5 / (WIDTH_WIDE * WIDTH_WIDE), narrow = -0.5 / (WIDTH_NARROW * WIDTH_NARROW);
+    double ss_wide = 0.0, n_wide = 0.0, ss = 0.0, n = 0.0;
+#pragma omp simd reduction(+ : ss_wide, n_wide, ss, n)
     for (size_t j = 0; j < m->n_noise; j++) {
-        if (j == own)
-            continue;
-        double z = (at - m->noise_at[j]) / width, w = exp(-0.5 * z * z);
-        *ret_ss += w * m->noise_ss[j];
-        *ret_n += w * m->noise_n[j];
+        double d = at - m->noise_at[j], sq = d * d, use = j == own ? 0.0 : 1.0;
+        double v = use * exp_of_negative(wide * sq), w = use * exp_of_negative(narrow * sq);
+        ss_wide += v * m->noise_ss[j];
+        n_wide += v * m->noise_n[j];
+        ss += w * m->noise_ss[j];
+        n += w * m->noise_n[j];
     }
+    double v0 = (ss_wide + PRIOR * m->noise) / (n_wide + PRIOR);
+    return (ss + PRIOR * v0) / (n + PRIOR);
 }
 
 double model_noise(const struct model *m, double mean, size_t own, double *ret_freedom)
 {
-    double ss, n, v, freedom = MODEL_NOISE_RUNS;
-    if (own < m->n_noise)
-        mean = m->noise_at[own];
-    average(m, mean, own, WIDTH_WIDE, &ss, &n);
-    v = (ss + PRIOR * m->noise) / (n + PRIOR);
-    average(m, mean, own, WIDTH_NARROW, &ss, &n);
-    v = (ss + PRIOR * v) / (n + PRIOR);
+    double freedom = MODEL_NOISE_RUNS, v = average(m, own < m->n_noise ? m->noise_at[own] : mean, own);
     if (own < m->n_noise && m->runs[own] > 1.0) {
         v = (freedom * v + m->runs_ss[own]) / (freedom + m->runs[own] - 1.0);
         freedom += m->runs[own] - 1.0;

@@ -37,6 +37,7 @@
  * in flight will show. Beside other trials in flight one more that is unknown costs little. */
 #define AHEAD_SHARE 0.015
 #define AHEAD_SHARE_BESIDE 0.004
+#define AHEAD_OF_MANY 0.25 /* of the trials in flight, at most: with as many ahead as in flight studies were worse */
 
 enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name, struct error *err)
 {
@@ -407,15 +408,17 @@ static size_t n_ended(const struct sched_study *ss)
     return ss->view.n - ss->n_queued - ss->n_flights - ss->leases.n;
 }
 
-/* As many proposals together as those under way make useful; a configuration for several games is begun alone. */
+/* As many proposals together as those under way make useful, and as wait for one or soon will; a configuration for
+ * several games is begun alone. */
 static size_t batch_size(const struct sched_study *ss, const struct scheduler *s, size_t at_once)
 {
-    size_t n = ss->n_flights + ss->leases.n + (size_t)s->nodes.waiting;
+    size_t n_busy = ss->n_flights + ss->leases.n, n_free = (size_t)s->nodes.waiting, wanted, n;
     int64_t left = stop_rules_trials_left(&ss->view);
 
     EACH_SLOT (&s->workers, slot)
-        n += slot->flight == NULL && slot->worker->state == WORKER_READY;
-    n = suggester_batch_size(n);
+        n_free += slot->flight == NULL && slot->worker->state == WORKER_READY;
+    wanted = n_free + sched_study_ahead(ss, n_busy);
+    n = suggester_batch_size(n_busy + n_free, wanted > ss->n_queued ? wanted - ss->n_queued : 0);
     n = n < at_once ? n : at_once;
     n = left < (int64_t)n ? (size_t)left : n;
     return ss->view.search.envs.n > 1 ? 1 : n;
@@ -480,6 +483,7 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
+    ss->n_together = proposal.n;
     for (size_t k = 0; k < proposal.n; k++)
         TRY(queue_proposal(ss, &proposal, k, err));
     return ST_OK;
@@ -534,12 +538,15 @@ size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots)
 {
     double propose_s, trial_s, need;
 
-    if (!sched_study_means(ss, false, &propose_s, &trial_s))
+    bool many = n_slots > SUGGEST_FEW; /* whose cost may be a share of the time that they take */
+
+    if (!sched_study_means(ss, many, &propose_s, &trial_s))
         return 0;
-    need = propose_s / trial_s;
+    need = propose_s * (double)(many ? ss->n_together : 1) / trial_s;
     if (need <= (n_slots > 1 ? AHEAD_SHARE_BESIDE : AHEAD_SHARE))
         return 0;
-    return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), (double)n_slots); /* slots come free in bursts */
+    return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), /* slots come free in bursts */
+                        (double)n_slots * (many ? AHEAD_OF_MANY : 1));
 }
 
 static double sum_flights(const struct sched_study *ss, const struct scheduler *s,

@@ -18,6 +18,7 @@
 
 #include <math.h>
 
+#define END_ROUNDS 4
 #define LAST_RUNS 2 /* of a study: what they find new could not be confirmed */
 #define ON_THE_WAY 0.5 /* of the share */
 #define SLACK 1e-9 /* of rounding: 0.2 of 5 trials is one */
@@ -121,12 +122,14 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     if (!isfinite(at.spent)) /* no end in sight: the share of what there is */
         at = (struct stand){1 / ON_THE_WAY, trials.confirming / (double)v->n, 1 / (double)v->n, INFINITY};
     ret->cost_left = at.cost_left;
-    ret->at_once = n_runs(1 - (share - at.used) - at.spent, at.one); /* until the end's share begins */
+    ret->at_once = n_runs(1 - (share - at.used) - at.spent, at.one); /* until the end's share begins, */
     if (at.used + at.one > share + SLACK)
         return;
     if (at.spent <= 1 && at.spent + SLACK >= 1 - (share - at.used))
         ret->turn = at.spent + LAST_RUNS * at.one + SLACK >= 1 ? CONFIRM_LAST : CONFIRM_END;
     else
         ret->turn = at.used + at.one <= ON_THE_WAY * share * at.spent + SLACK ? CONFIRM_FIRST : CONFIRM_IF_STUCK;
+    if (ret->turn == CONFIRM_END) /* or a part of what is left then: the next ones confirm what these find */
+        ret->at_once = n_runs((1 - at.spent) / END_ROUNDS, at.one);
     ret->again = ret->turn == CONFIRM_FIRST ? n_runs(ON_THE_WAY * share * at.spent - at.used, at.one) : 0;
 }

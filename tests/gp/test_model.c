@@ -2,6 +2,7 @@
 #include <cblas.h>
 
 #include "tests/gp/gp_test.h"
+#include "gp/model/exp.h"
 #include "gp/model/model_priv.h"
 
 #define N 24
@@ -65,6 +66,15 @@ TEST(covariance)
     double weight[8] = {1, 2, 3, 4, 5, 6, 7, 0};
     assert_near(cov_weighted_sq(&cov, 1, x[1], 8, 0.0, weight), 2 + 3 + 5 + 6, 1e-12);
     assert_near(cov_weighted_sq(&cov, 0, x[0], 2, 0.0, weight), 0.01 + 2 * 0.04, 1e-15);
+}
+
+TEST(exponential_against_libm)
+{
+    for (double x = 0.0; x > -700.0; x -= 0.0137)
+        assert_near(exp_of_negative(x), exp(x), 1e-15 * exp(x));
+    assert_true(exp_of_negative(0.0) == 1.0);
+    assert_true(exp_of_negative(-1e6) == 0.0 && exp_of_negative(-INFINITY) == 0.0);
+    assert_true(isnan(exp_of_negative(NAN)));
 }
 
 static double rosenbrock(void *ctx, const double *x, double *g)

@@ -243,6 +243,27 @@ TEST_WITH(each_trial_runs_once, set_up, tear_down)
     assert_int_equal(ss->state, SCHED_STUDY_ENDED);
 }
 
+/* After the config itself one question fills all other lanes. */
+TEST_WITH(idle_lanes_get_their_trials_together, set_up, tear_down)
+{
+    struct place *p = *fixture;
+
+    add_device(p, "ok", 32);
+    create_study(p, "a", "sobol", 60, 1);
+    const struct sched_study *ss = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    (void)all_done_but(p, ss, -1, 60);
+    for (size_t i = 1; i < 32; i++) {
+        cJSON *seen = cJSON_Parse(p->stored[i].seen);
+        int64_t place = -1, of = -1;
+        (void)json_get_i64(seen, "place", &place);
+        (void)json_get_i64(seen, "of", &of);
+        cJSON_Delete(seen);
+        assert_int_equal(place, i - 1);
+        assert_int_equal(of, 31);
+    }
+}
+
 /* What is done between its creation and its first round may take minutes, and is no standstill. */
 TEST_WITH(a_late_start_is_no_standstill, set_up, tear_down)
 {

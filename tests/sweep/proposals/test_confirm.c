@@ -91,6 +91,25 @@ TEST(by_trials)
     }
 }
 
+/* How many may be proposed together: never past the start of the end's share; then a quarter of what is left, since the
+ * next ones are to confirm what these find. */
+TEST(batches_of_the_end_get_smaller)
+{
+    static const size_t together[][2] = {{0, 64}, {40, 40}, {79, 1}, {80, 5}, {90, 2}, {97, 1}, {98, 1}};
+    struct sweep_settings settings = {.confirm = 0.2};
+    struct confirm_plan plan = {.turn = CONFIRM_NO};
+    struct played *p = begin();
+
+    p->view.study.limits.trials_max = 100;
+    for (size_t i = 0; i < sizeof together / sizeof *together; i++) {
+        while (p->view.n < together[i][0])
+            play_trial(p, &(struct confirm_plan){.turn = CONFIRM_NO}, 1);
+        confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+        assert_int_equal(plan.at_once, together[i][1]);
+    }
+    free(p);
+}
+
 /* Seconds are shared like trials: the share is never passed by more than rounding, also by runs that cost more than
  * others. */
 TEST(by_seconds)
