@@ -118,7 +118,8 @@ static void beat(struct sleeper *w, double now_s)
 {
     cJSON *json = proto_message("alive"), *lanes = cJSON_AddArrayToObject(json, "lanes");
 
-    EACH_LANE (w, l) {
+    EACH_LANE(w, l)
+    {
         if (l->begun_s <= 0)
             continue;
         cJSON *lane = about(l, "lane");
@@ -153,9 +154,9 @@ static void stop(struct sleeper *w, const cJSON *message, double now_s)
     int64_t trial = -1;
 
     (void)json_get_i64(message, "trial", &trial);
-    EACH_LANE (w, l)
-        if (l->begun_s > 0 && l->trial == trial)
-            send_result(w, l, "stopped", now_s);
+    EACH_LANE(w, l)
+    if (l->begun_s > 0 && l->trial == trial)
+        send_result(w, l, "stopped", now_s);
 }
 
 static void round_of(struct sleeper *w)
@@ -164,8 +165,8 @@ static void round_of(struct sleeper *w)
     cJSON *message = NULL;
     double now_s = clock_mono_s(), until_s = now_s + LOOK_MS / 1000.0;
 
-    EACH_LANE (w, l)
-        until_s = l->begun_s > 0 ? fmin(until_s, next_s(l)) : until_s;
+    EACH_LANE(w, l)
+    until_s = l->begun_s > 0 ? fmin(until_s, next_s(l)) : until_s;
     if (proto_receive(&w->proto, (int)ceil(1000 * fmax(until_s - now_s, 0)), &message, &err) != ST_OK ||
         w->proto.closed)
         _exit(EXIT_SUCCESS);
@@ -182,8 +183,8 @@ static void round_of(struct sleeper *w)
     cJSON_Delete(message);
     if (now_s - w->beat_s >= 1)
         beat(w, now_s);
-    EACH_LANE (w, l)
-        look_after(w, l, now_s);
+    EACH_LANE(w, l)
+    look_after(w, l, now_s);
 }
 
 int main(int argc, char **argv)
