@@ -79,6 +79,7 @@ struct gp_trial {
     double score_se; /* standard error of the score as a measure of its own policy; 0 or NaN: unknown */
     double third; /* of a history with has_third: lower is better, finite when DONE or INFEASIBLE */
     bool is_branch; /* a part of another trial's run: no point of the design */
+    bool is_start; /* of another game's front, chosen to be good: it sets no reference */
     double outcomes[GP_MAX_LIMITS]; /* (history.n_limits) what the limits bound; NaN: unknown */
 };
 
@@ -89,11 +90,9 @@ struct gp_history {
     /* Runs of other studies, in this space's values: only DONE ones teach, at half weight, and those outside the space
      * not at all; never on a front, never "tried". */
     const struct gp_trial *other;
-    /* Of these points three, spread over their order, take the second, fourth and sixth place of the design: another
-     * game's front, from its highest score down. They teach by their own runs alone, and set no reference: they were
-     * chosen to be good. */
-    size_t n_starts;
-    const double *starts; /* (n_starts, dim) natural units, borrowed */
+    /* The other study is of another game: its scores and costs are in another unit, so its runs teach nothing. While
+     * own runs rank points as it does, three of its front take places of the design. */
+    bool other_game;
     bool has_third; /* a third objective beside cost and score */
     size_t n_limits; /* at most GP_MAX_LIMITS */
     const struct gp_limit *limits; /* (n_limits) borrowed */
@@ -159,9 +158,11 @@ struct suggest_settings {
     void *allowed_ctx; /* borrowed */
 };
 
+#define SUGGEST_START_ORIGIN "from" /* of a point of another game's front */
+
 struct suggestion {
     double x[SPACE_MAX_DIM];
-    char origin[32]; /* "default", "sobol", "random", "ehvi": stored with the trial */
+    char origin[32]; /* "default", "sobol", "random", "ehvi", SUGGEST_START_ORIGIN: stored with the trial */
     bool has_prediction;
     double score_mean, score_sd, log_cost_mean, log_cost_sd; /* sd: of one run, the noise between runs included */
     double feasible; /* the predicted chance that the point keeps all limits; 1 without limits */

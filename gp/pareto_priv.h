@@ -68,8 +68,11 @@ enum status pareto_load_model(struct pareto_search *search, struct model *model,
 
 /* ---- trust.c ---- */
 
-/* The history, without the other study's runs unless own runs confirm them. Borrows all of it. */
+/* The history, without the other study's runs unless own runs confirm them; those of another game are left out. Borrows
+ * all of it. */
 struct gp_history trust_history(const struct space *space, const struct gp_history *history);
+/* Do own runs rank their points as the other study's model does, beyond chance? */
+bool trust_ranks(const struct space *space, const struct gp_history *history);
 
 /* ---- pareto_limits.c ---- */
 

@@ -45,54 +45,24 @@ static bool in_design_phase(const struct suggester *s, const struct gp_history *
 #define STARTS                                                                                                         \
     3 /* five of ten taught no more, and cost more where the other game misleads (bench/notes/controller.md) */
 
-/* Which start x is; n_starts: none. */
-static size_t start_at(const struct space *space, const struct gp_history *history, const double *x)
-{
-    double start[SPACE_MAX_DIM];
-    size_t at = 0;
-    for (; at < history->n_starts; at++) {
-        memcpy(start, history->starts + at * space->dim, space->dim * sizeof *start);
-        space_snap(space, start);
-        if (memcmp(start, x, space->dim * sizeof *x) == 0)
-            break;
-    }
-    return at;
-}
-
-/* Has a start that was run failed, or done no better than one of the design at no more cost (the first, which has the
- * other game's highest score: at any cost)? What is good there is not good here then, and further starts would cost the
- * design more of its points. */
-static bool starts_mislead(const struct suggester *s, const struct gp_history *history)
-{
-    for (size_t i = 0; i < history->n; i++) {
-        const struct gp_trial *start = &history->trials[i];
-        size_t at = start_at(&s->space, history, start->x);
-        if (start->is_branch || at == history->n_starts)
-            continue;
-        if (start->state == GP_TRIAL_FAILED)
-            return true;
-        for (size_t j = 0; j < history->n && start->state == GP_TRIAL_DONE; j++) {
-            const struct gp_trial *t = &history->trials[j];
-            if (t->state == GP_TRIAL_DONE && !t->is_branch && t->score >= start->score &&
-                (at == 0 || t->cost <= start->cost) && start_at(&s->space, history, t->x) == history->n_starts)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* The start whose turn it is: every second trial of the design, so that the user's own config comes first. */
+/* A point of another game's front that is to be tried: its highest score, one in the middle, its lowest cost. */
 static bool take_start(const struct suggester *s, const struct gp_history *history, const struct seen *seen,
-                       int64_t number, double *ret_x)
+                       double *ret_x)
 {
-    size_t most = s->settings.n_init / 2, n_turns = most < STARTS ? most : STARTS, turn = (size_t)number / 2;
-    n_turns = n_turns < history->n_starts ? n_turns : history->n_starts;
-    if (number % 2 == 0 || turn >= n_turns || starts_mislead(s, history))
+    bool found = false;
+    if (!history->other_game || !trust_ranks(&s->model_space, history))
         return false;
-    size_t at = n_turns > 1 ? turn * (history->n_starts - 1) / (n_turns - 1) : 0;
-    memcpy(ret_x, history->starts + at * s->space.dim, s->space.dim * sizeof *ret_x);
-    space_snap(&s->space, ret_x);
-    return !seen_has(seen, ret_x) && suggest_is_allowed(s, ret_x);
+    size_t *order = mem_array(history->n_other, sizeof *order);
+    size_t n = pareto_front_order(&(struct gp_history){.n = history->n_other, .trials = history->other}, order);
+    size_t most = s->settings.n_init / 2 < STARTS ? s->settings.n_init / 2 : STARTS, n_starts = n < most ? n : most;
+    for (size_t k = 0; k < n_starts && !found; k++) {
+        size_t at = n_starts > 1 ? k * (n - 1) / (n_starts - 1) : 0;
+        memcpy(ret_x, history->other[order[at]].x, s->space.dim * sizeof *ret_x);
+        space_snap(&s->space, ret_x);
+        found = !seen_has(seen, ret_x) && suggest_is_allowed(s, ret_x);
+    }
+    mem_free(order);
+    return found;
 }
 
 static void report(const struct pareto_search *s, const struct candidate *c, const char *origin, struct suggestion *ret)
@@ -113,8 +83,8 @@ enum status suggest_pareto(struct suggester *suggester, const struct gp_history 
     const struct gp_history trusted = trust_history(&suggester->model_space, all), *history = &trusted;
     bool found = false, designs = in_design_phase(suggester, history);
     enum status rc = ST_OK;
-    if (designs && take_start(suggester, history, seen, number, ret->x)) {
-        strcpy(ret->origin, "from");
+    if (designs && take_start(suggester, all, seen, ret->x)) {
+        strcpy(ret->origin, SUGGEST_START_ORIGIN);
         return ST_OK;
     }
     if (!designs) {

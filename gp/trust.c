@@ -1,14 +1,18 @@
-/* trust.c - does another study's evidence hold here? Two predictions of each own run, in their order, by one kernel:
- * from the other study's runs and the own runs before it, and from the own runs before it alone. The sum of the
- * differences of their log densities, of which none counts for more than COUNT_MAX, is the log Bayes factor of "the
- * other study teaches". Above ENOUGH its runs count. Until then all is as without it, so that a study costs nothing
- * before runs agree with it. Invariant: a function of space and history alone, so that trust comes back when later runs
- * agree. */
+/* trust.c - does another study's evidence hold here? Of the same game, two predictions of each own run, in their order,
+ * by one kernel: from the other study's runs and the own runs before it, and from the own runs before it alone. The sum
+ * of the differences of their log densities, of which none counts for more than COUNT_MAX, is the log Bayes factor of
+ * "the other study teaches". Above ENOUGH its runs count. Of another game, whose scores are in another unit, the rank
+ * correlation of own scores with what its model expects there. Until then all is as without it, so that a study costs
+ * nothing before runs agree with it. Invariant: a function of space and history alone, so that trust comes back when
+ * later runs agree. */
 #include "gp/pareto_priv.h"
 
 #include "base/mem.h"
 
 #include <cblas.h>
+#include <float.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
 #define OTHER_MAX 96 /* runs of the other study that are learned, spread evenly: those that a fit looks at */
@@ -16,6 +20,8 @@
 #define FIT_EVALS 40
 #define COUNT_MAX 3.0 /* a run that failed to learn by bad luck is no proof */
 #define ENOUGH 0.5 /* 1.65 times as likely */
+#define RANKED_MIN 4 /* own runs whose ranks say something */
+#define RANKED_CHANCE 0.05 /* of unrelated games to rank them as much alike */
 #define NEAR_SD 0.2 /* of the scores' deviation: by so much studies that agree differ */
 
 static bool has_ended(const struct gp_trial *t)
@@ -97,7 +103,33 @@ static double evidence(const struct space *space, const struct gp_history *histo
 struct gp_history trust_history(const struct space *space, const struct gp_history *history)
 {
     struct gp_history ret = *history;
-    if (history->n_other > 0 && !(evidence(space, history) > ENOUGH))
+    if (history->n_other > 0 && (history->other_game || !(evidence(space, history) > ENOUGH)))
         ret.n_other = 0;
     return ret;
+}
+
+bool trust_ranks(const struct space *space, const struct gp_history *history)
+{
+    double expected[OWN_MAX], score[OWN_MAX], work[2 * OWN_MAX], u[SPACE_MAX_DIM], r = 0.0;
+    const struct gp_trial *own[OWN_MAX];
+    struct model m = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < history->n && n < OWN_MAX; i++)
+        if (has_ended(&history->trials[i]) || history->trials[i].state == GP_TRIAL_FAILED)
+            own[n++] = &history->trials[i];
+    if (n >= RANKED_MIN && learn_other(space, history, &m)) {
+        double *cross = mem_array(m.ld, sizeof *cross);
+        for (size_t i = 0; i < n; i++) {
+            space_to_unit(space, own[i]->x, u);
+            model_predict_mean(&m, u, 1, cross, &expected[i]);
+            score[i] = own[i]->state == GP_TRIAL_FAILED ? -DBL_MAX : own[i]->score;
+        }
+        mem_free(cross);
+        r = gsl_stats_spearman(expected, 1, score, 1, n, work);
+    }
+    model_free(&m);
+    if (!(r > 0.0)) /* also when all scores are equal */
+        return false;
+    double freedom = (double)n - 2.0, t = r * sqrt(freedom / fmax(1.0 - r * r, DBL_EPSILON));
+    return gsl_cdf_tdist_Q(t, freedom) < RANKED_CHANCE;
 }

@@ -207,7 +207,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
     study.branches = (size_t)b->branches;
     rc = b->taught > 0 ? play_source(b, teacher, seed, &source, err) : ST_OK;
     study.source = b->taught > 0 ? &source : NULL;
-    study.takes_starts = teacher->is_other && !b->rows;
+    study.other_game = teacher->is_other && !b->rows;
     if (rc == ST_OK)
         rc = play_run(&study, id, err);
     if (rc == ST_OK) {

@@ -125,6 +125,7 @@ static struct gp_trial ended(const struct play *study, size_t number)
                                                    : GP_TRIAL_INFEASIBLE,
                              .score = seen->score,
                              .cost = seen->cost,
+                             .is_start = study->trials[number].is_start,
                              .outcomes = {seen->limited}};
 }
 
@@ -146,23 +147,6 @@ static void take_source(const struct play *source, struct gp_history *history, s
                 .x = source->trials[i].x, .state = GP_TRIAL_DONE, .score = seen->score, .cost = seen->cost};
     }
     history->other = *ret_trials = trials;
-}
-
-/* Of another problem with the same parameters: the front of the trials that were finished, where this study starts. */
-static void take_starts(const struct play *source, struct gp_history *history, double **ret_starts)
-{
-    size_t dim = source->problem->space.dim, *order = mem_array(source->n_done, sizeof *order);
-    struct gp_trial *trials = mem_array(source->n_done, sizeof *trials);
-
-    for (size_t i = 0; i < source->n_done; i++)
-        trials[i] = ended(source, i);
-    history->n_starts = pareto_front_order(&(struct gp_history){.n = source->n_done, .trials = trials}, order);
-    *ret_starts = mem_array2(source->n_done, dim, sizeof **ret_starts);
-    for (size_t i = 0; i < history->n_starts; i++)
-        memcpy(*ret_starts + i * dim, trials[order[i]].x, dim * sizeof **ret_starts);
-    history->starts = *ret_starts;
-    mem_free(trials);
-    mem_free(order);
 }
 
 /* Rows of what ended run `number` held on its way; x: their memory, (branches, dim) a run. */
@@ -203,7 +187,6 @@ enum status play_run(struct play *study, struct play_method method, struct error
     struct gp_trial *rows = mem_array2(study->max_trials, 1 + study->branches, sizeof *rows);
     double *branch_x = mem_array2(study->max_trials * study->branches, study->problem->space.dim, sizeof *branch_x);
     struct gp_trial *taught = NULL;
-    double *starts = NULL;
     struct gp_history history;
     struct suggestion ahead[SUGGEST_BATCH_MAX]; /* made and not yet started, from at_ahead to before n_ahead */
     size_t n_ahead = 0, at_ahead = 0;
@@ -212,9 +195,8 @@ enum status play_run(struct play *study, struct play_method method, struct error
 
     study->sees_limit = study->problem->has_limit && !method.ignores_limit;
     history = history_of(study, rows, 0);
-    if (study->source != NULL && study->takes_starts)
-        take_starts(study->source, &history, &starts);
-    else if (study->source != NULL)
+    history.other_game = study->other_game;
+    if (study->source != NULL)
         take_source(study->source, &history, &taught);
     rc = suggester_create(&suggester, &study->problem->space, &settings, err);
     while (rc == ST_OK && study->n_done < study->max_trials) {
@@ -229,6 +211,7 @@ enum status play_run(struct play *study, struct play_method method, struct error
             }
             study->row[study->n_started] = history.n;
             play_start(study, ahead[at_ahead].x, now);
+            study->trials[study->n_started - 1].is_start = strcmp(ahead[at_ahead].origin, SUGGEST_START_ORIGIN) == 0;
             compare(&study->trials[study->n_started - 1], &ahead[at_ahead++]);
             rows[history.n++] =
                 (struct gp_trial){.x = study->trials[study->n_started - 1].x, .state = GP_TRIAL_PENDING};
@@ -245,7 +228,6 @@ done:
     mem_free(rows);
     mem_free(branch_x);
     mem_free(taught);
-    mem_free(starts);
     return rc;
 }
 

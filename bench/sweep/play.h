@@ -8,6 +8,7 @@ struct play_trial {
     double *x; /* (dim) */
     struct outcome seen, truth; /* truth is filled by play_measure */
     double end; /* virtual time */
+    bool is_start; /* see struct gp_trial */
     bool is_predicted; /* by the models that proposed it; what came, in standard deviations of one run's prediction: */
     double score_z, cost_z;
 };
@@ -27,7 +28,7 @@ struct play {
     double scale, offset; /* a score counts as offset + scale * score */
     size_t branches; /* shorter runs that each run gives on its way, at no cost of their own */
     const struct play *source; /* an earlier study; NULL: none */
-    bool takes_starts; /* of its front, as from another game; else its finished trials teach this study */
+    bool other_game; /* that study counts as one of another game */
 };
 
 void play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed, size_t max_trials,

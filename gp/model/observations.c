@@ -137,6 +137,7 @@ static void add_trial(struct observations *obs, const struct gp_trial *t, size_t
             if (isfinite(t->outcomes[k]))
                 add_value(&obs->outcome[k][g], 1.0, t->outcomes[k]);
     }
+    obs->start[g] = obs->start[g] || t->is_start;
     if (own && t->state == GP_TRIAL_PENDING)
         obs->pending[g] = true;
 }
@@ -148,17 +149,6 @@ static void judge_feasible(struct observations *obs, const struct gp_history *hi
         for (size_t k = 0; k < history->n_limits; k++)
             mean[k] = obs->outcome[k][g].n > 0.0 ? obs->outcome[k][g].mean : NAN;
         obs->feasible[g] = gp_is_feasible(history, mean);
-    }
-}
-
-static void mark_starts(struct observations *obs, const struct space *space, const struct gp_history *history)
-{
-    double x[SPACE_MAX_DIM];
-    for (size_t i = 0; i < history->n_starts; i++) {
-        memcpy(x, history->starts + i * space->dim, space->dim * sizeof *x);
-        space_snap(space, x);
-        for (size_t g = 0; g < obs->n; g++)
-            obs->start[g] = obs->start[g] || memcmp(obs->x + g * space->dim, x, space->dim * sizeof *x) == 0;
     }
 }
 
@@ -194,7 +184,6 @@ void observations_init(struct observations *obs, const struct space *space, cons
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
             add_value(&obs->score[obs->group[i]], 1.0, known.mean);
     judge_feasible(obs, history);
-    mark_starts(obs, space, history);
     mem_free(work);
 }
 

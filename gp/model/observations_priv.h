@@ -28,7 +28,7 @@ struct observations {
     struct mean_ss *outcome[GP_MAX_LIMITS];
     bool *feasible; /* (n) the mean outcomes keep all limits: it may be on the front */
     bool *pending; /* (n) */
-    bool *start; /* (n) one of the history's starts */
+    bool *start; /* (n) see struct gp_trial */
     size_t *group; /* (trials, then those of other studies) each one's group */
 };
 

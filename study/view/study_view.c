@@ -191,6 +191,7 @@ static void fill_row(struct study_view *view, size_t i)
     study_judge(&view->study, &view->search, &view->trials[i], &view->gp[i]);
     view->gp[i].x = view->x[i];
     view->gp[i].is_branch = trial_is_branch(&view->trials[i], NULL);
+    view->gp[i].is_start = view->trials[i].origin != NULL && strcmp(view->trials[i].origin, SUGGEST_START_ORIGIN) == 0;
 }
 
 static void judge_front(struct study_view *view)
@@ -457,7 +458,6 @@ void study_view_free(struct study_view *view)
     gp_insight_free(&view->advice);
     mem_free(view->other);
     mem_free(view->other_x);
-    mem_free(view->starts);
     mem_free(view->store_path);
     setup_destroy(view->setup);
     search_free(&view->search);

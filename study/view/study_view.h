@@ -54,7 +54,6 @@ struct study_view {
     struct pareto_ref ref;
     size_t *env; /* (n) the game of each trial, an index of search.envs; 0 where there is one */
     struct missing_run missing; /* of a configuration that has not been trained on every game */
-    double *starts; /* of history.starts, owned (warm_start_load) */
     struct gp_trial *other; /* rows of history.other, and their points; owned (warm_start_load) */
     double *other_x;
 };

@@ -1,9 +1,9 @@
 /* warm_start.c - trials of another study of the store as evidence for a new one (`trawl sweep --from STUDY`), also when
  * the space has changed: a range that became narrower or wider, a parameter that is searched now and was not, or no
  * longer is. Settings that are fixed in both studies are compared. Those that decide on learning must be near;
- * otherwise the study is refused, with a list. Of another game, or of one with other settings, scores say nothing: the
- * front of such a study is where the new one starts. A parameter of the new
- * space may have had any value: it is in the point.
+ * otherwise the study is refused, with a list. Of another game, or of one with other settings, scores are in another
+ * unit, and what was fixed does not matter: gp/ takes points of such a study's front where own runs rank points alike.
+ * A parameter of the new space may have had any value: it is in the point.
  * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
 #include "study/view/warm_start.h"
 
@@ -217,8 +217,8 @@ enum status warm_start_check(struct store *store, const char *from, const struct
     THEN(rc, study_view_begin(&study, store_path(store), &old, err));
     THEN(rc, study_view_setup(&old, &theirs, err));
     if (rc == ST_OK && is_another_game(&old, theirs, setup, search)) {
-        log_info("--from %s: scores of another game, or of other settings of it, cannot be compared: this study starts "
-                 "from its front",
+        log_info("--from %s: scores of another game, or of other settings of it, cannot be compared: this study tries "
+                 "configs of its front once its own runs rank configs as that study does",
                  from);
         goto done;
     }
@@ -232,28 +232,6 @@ done:
     return rc;
 }
 
-static void take_trials(const struct study_view *old, const struct setup *setup, struct study_view *view)
-{
-    size_t dim = view->search.space.dim;
-
-    view->other = mem_array(old->n, sizeof *view->other);
-    view->other_x = mem_array2(old->n, dim, sizeof *view->other_x);
-    for (size_t t = 0; t < old->n; t++) {
-        const struct gp_trial *gp = &old->gp[t];
-        double *x = view->other_x + view->history.n_other * dim;
-        double cost = study_view_trial_cost(view, &old->trials[t]);
-        bool done = gp->state == GP_TRIAL_DONE || gp->state == GP_TRIAL_INFEASIBLE; /* of its own limits */
-        if (old->search.envs.n > 0 && old->search.cost == view->search.cost)
-            cost = gp->cost; /* over all games */
-        if (!done || !(cost > 0) || old->trials[t].finished_ms > view->study.created_ms ||
-            !translate(old, t, &view->search, setup->config, true, x))
-            continue;
-        view->other[view->history.n_other++] =
-            (struct gp_trial){.x = x, .state = GP_TRIAL_DONE, .score = gp->score, .cost = cost};
-    }
-    view->history.other = view->other;
-}
-
 static bool inside(const struct space *space, const double *x)
 {
     for (size_t i = 0; i < space->dim; i++)
@@ -262,30 +240,29 @@ static bool inside(const struct space *space, const double *x)
     return true;
 }
 
-/* The front of the other study's single runs, as far as it lies in this space, from its highest score down. */
-static void take_starts(const struct study_view *old, const struct setup *setup, struct study_view *view)
+/* Of another game: as far as they can be run here. */
+static void take_trials(const struct study_view *old, const struct setup *setup, struct study_view *view)
 {
-    size_t dim = view->search.space.dim, n = 0;
-    struct gp_trial *rows = mem_array(old->n, sizeof *rows);
-    double *x = mem_array2(old->n, dim, sizeof *x);
-    size_t *order = mem_array(old->n, sizeof *order);
+    size_t dim = view->search.space.dim;
+    bool teaches = !view->history.other_game;
 
+    view->other = mem_array(old->n, sizeof *view->other);
+    view->other_x = mem_array2(old->n, dim, sizeof *view->other_x);
     for (size_t t = 0; t < old->n; t++) {
-        rows[n] = old->gp[t];
-        rows[n].x = x + n * dim;
-        if (rows[n].state == GP_TRIAL_DONE && old->trials[t].finished_ms <= view->study.created_ms &&
-            translate(old, t, &view->search, setup->config, false, x + n * dim) &&
-            inside(&view->search.space, x + n * dim))
-            n++;
+        const struct gp_trial *gp = &old->gp[t];
+        double *x = view->other_x + view->history.n_other * dim;
+        double cost = study_view_trial_cost(view, &old->trials[t]);
+        bool done = gp->state == GP_TRIAL_DONE || (teaches && gp->state == GP_TRIAL_INFEASIBLE); /* of its own limits */
+        if (old->search.envs.n > 0 && old->search.cost == view->search.cost)
+            cost = gp->cost; /* over all games */
+        if (!done || !(cost > 0) || old->trials[t].finished_ms > view->study.created_ms ||
+            !translate(old, t, &view->search, setup->config, teaches, x) ||
+            !(teaches || inside(&view->search.space, x)))
+            continue;
+        view->other[view->history.n_other++] =
+            (struct gp_trial){.x = x, .state = GP_TRIAL_DONE, .score = gp->score, .cost = cost};
     }
-    view->history.n_starts = pareto_front_order(&(struct gp_history){.n = n, .trials = rows}, order);
-    view->starts = mem_array2(n, dim, sizeof *view->starts);
-    for (size_t i = 0; i < view->history.n_starts; i++)
-        memcpy(view->starts + i * dim, rows[order[i]].x, dim * sizeof *x);
-    view->history.starts = view->starts;
-    mem_free(rows);
-    mem_free(x);
-    mem_free(order);
+    view->history.other = view->other;
 }
 
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view, struct error *err)
@@ -307,14 +284,14 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
         return error_prefix(err, "--from %s", view->search.from);
     rc = study_view_setup(&old, &theirs, err);
     THEN(rc, search_bind(&old.search, theirs, err));
-    if (rc == ST_OK && is_another_game(&old, theirs, setup, &view->search)) {
-        take_starts(&old, setup, view);
-        log_info("the front of %s, of another game, has %zu points from which this study starts", old.study.name,
-                 view->history.n_starts);
-    } else if (rc == ST_OK) {
+    if (rc == ST_OK) {
+        view->history.other_game = is_another_game(&old, theirs, setup, &view->search);
         take_trials(&old, setup, view);
-        log_info("%zu of %lld finished trials of %s teach this study once its own runs confirm them",
-                 view->history.n_other, (long long)study_view_count(&old, TRIAL_DONE), old.study.name);
+        log_info(
+            view->history.other_game
+                ? "%zu of %lld finished trials of %s, of another game, give configs to try once own runs rank alike"
+                : "%zu of %lld finished trials of %s teach this study once its own runs confirm them",
+            view->history.n_other, (long long)study_view_count(&old, TRIAL_DONE), old.study.name);
     }
     study_view_free(&old);
     return rc;

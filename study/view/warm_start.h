@@ -1,5 +1,5 @@
-/* warm_start.h - trials of another study of the same store as evidence for a new one, or its front as a start. Reads
- * the store; one thread. */
+/* warm_start.h - trials of another study of the same store as evidence for a new one. Reads the store; one
+ * thread. */
 #pragma once
 
 #include "base/status.h"
@@ -10,10 +10,9 @@ struct store;
 struct study_view;
 
 /* Are the trials of `from` evidence for a study of this setup and space? ST_CONFIG lists the settings that differ
- * there; a warning lists those that are near. Of another game nothing is compared: its front is a start. */
+ * there; a warning lists those that are near. Of another game nothing is compared. */
 enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
                              const struct search *search, struct error *err) MUST_USE;
-/* Fills history.other, or of another game history.starts, of a bound view from the study that it names; nothing when it
- * names none. */
+/* Fills history.other of a bound view from the study that it names; nothing when it names none. */
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view,
                             struct error *err) MUST_USE;

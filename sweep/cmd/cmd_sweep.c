@@ -531,7 +531,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
         {"resume", 0, CLI_TEXT, &s.resume, "NAME", "resume a study of the store, up to its limits or new ones"},
         {"from", 0, CLI_TEXT, &s.from, "STUDY",
-         "learn from another study of the store; from one of another game, take configs of its front as a start"},
+         "learn from another study of the store; of one of another game, try configs of its front once own runs agree"},
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
         {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time at work (sweep.wall_time)"},

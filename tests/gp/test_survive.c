@@ -235,59 +235,43 @@ TEST(other_study_is_a_warm_start)
     assert_string_equal(must(&space, history, 6).origin, "sobol");
 }
 
-/* Another game's front: three of its points stand in the design, once each, and the rest is as without it. */
+/* Another game whose runs rank points as own ones do, in other units: from the fourth own run on three points of its
+ * front stand in the design, its highest score first, or one when that fails. All else is as without it, and all is
+ * where it ranks points the other way round, or no run has told two scores apart. */
 TEST(another_game_is_a_start)
 {
+    enum { AGREES, FAILS, OPPOSITE, EQUAL, N_KINDS };
+    const double slope[N_KINDS] = {1.0, 1.0, -1.0, 0.0};
+    const size_t n_starts[N_KINDS] = {3, 1, 0, 0};
     struct space space = unit_space(3);
-    double starts[5][3];
-    for (size_t i = 0; i < 5; i++)
-        for (size_t k = 0; k < 3; k++)
-            starts[i][k] = 0.1 + 0.15 * (double)i + 0.01 * (double)k;
-    struct gp_history history = {.trials = trials, .n_starts = 5, .starts = &starts[0][0]},
+    struct rng r = rng_seed(20);
+    struct gp_history with = {.trials = trials, .n_other = 60, .other = others, .other_game = true},
                       without = {.trials = trials};
-    for (size_t i = 0; i < 9; i++) {
-        history.n = without.n = i;
-        struct suggestion s = must(&space, history, (int64_t)i), plain = must(&space, without, (int64_t)i);
-        bool is_start = i == 1 || i == 3 || i == 5;
-        assert_string_equal(s.origin, is_start ? "from" : i < 8 ? "sobol" : "ehvi");
-        if (is_start)
-            assert_memory_equal(s.x, starts[i - 1], sizeof starts[0]);
-        else if (i < 8)
-            assert_memory_equal(s.x, plain.x, sizeof starts[0]);
-        put(i, s.x, 3, GP_TRIAL_DONE, is_start ? 2.0 - 0.1 * (double)i : s.x[0], exp(s.x[1]));
+    double top = 0.0;
+    for (size_t i = 0; i < 60; i++) {
+        double *x = other_xs[i];
+        for (size_t k = 0; k < 3; k++)
+            x[k] = rng_f64(&r);
+        top = fmax(top, x[0]);
+        others[i] = (struct gp_trial){
+            .x = x, .state = GP_TRIAL_DONE, .score = 1e3 * x[0] - 7e3, .cost = exp(20.0 + 3.0 * x[1])};
     }
-    history.n = 1;
-    put(0, starts[0], 3, GP_TRIAL_DONE, 1.0, 1.0); /* the start's own config: it is not run twice */
-    assert_string_equal(must(&space, history, 1).origin, "sobol");
-}
-
-/* The first start has to be better than the design, later ones than what costs no more there; one that is not, or
- * fails, is the last. A front of two points takes two turns. */
-TEST(starts_that_mislead_end)
-{
-    struct space space = unit_space(3);
-    double starts[3][3] = {{0.9, 0.9, 0.9}, {0.2, 0.2, 0.2}, {0.1, 0.7, 0.4}}, plain[3] = {0.5, 0.4, 0.3};
-    struct gp_history history = {.trials = trials, .n = 1, .n_starts = 2, .starts = &starts[0][0]};
-    put(0, plain, 3, GP_TRIAL_DONE, 1.0, 1.0);
-    assert_memory_equal(must(&space, history, 1).x, starts[0], sizeof starts[0]);
-    history.n = 2;
-    put(1, starts[0], 3, GP_TRIAL_DONE, 2.0, 4.0); /* better, and it cost more */
-    assert_memory_equal(must(&space, history, 3).x, starts[1], sizeof starts[1]);
-    assert_string_equal(must(&space, history, 5).origin, "sobol"); /* there are no more */
-    put(1, starts[0], 3, GP_TRIAL_PENDING, 0.0, 0.0);
-    assert_string_equal(must(&space, history, 3).origin, "from");
-    for (size_t k = 0; k < 2; k++) {
-        put(1, starts[0], 3, GP_TRIAL_DONE, 0.5, k == 0 ? 4.0 : 0.9); /* worse, also where it cost less */
-        assert_string_equal(must(&space, history, 3).origin, "sobol");
+    for (size_t kind = 0; kind < N_KINDS; kind++) {
+        size_t n_from = 0;
+        for (size_t i = 0; i < 12; i++) {
+            with.n = without.n = i;
+            struct suggestion s = must(&space, with, (int64_t)i), alone = must(&space, without, (int64_t)i);
+            bool is_start = i >= 4 && n_from < n_starts[kind];
+            if (is_start)
+                assert_string_equal(s.origin, "from");
+            else
+                assert_memory_equal(&s, &alone, sizeof alone);
+            assert_true(!is_start || n_from > 0 || s.x[0] == top);
+            put(i, s.x, 3, is_start && kind == FAILS ? GP_TRIAL_FAILED : GP_TRIAL_DONE, slope[kind] * s.x[0],
+                exp(s.x[1]));
+            n_from += is_start;
+        }
     }
-    put(1, starts[0], 3, GP_TRIAL_FAILED, NAN, NAN);
-    assert_string_equal(must(&space, history, 3).origin, "sobol");
-    history.n = history.n_starts = 3;
-    put(1, starts[0], 3, GP_TRIAL_DONE, 2.0, 4.0);
-    put(2, starts[1], 3, GP_TRIAL_DONE, 0.5, 0.9);
-    assert_memory_equal(must(&space, history, 5).x, starts[2], sizeof starts[2]);
-    put(2, starts[1], 3, GP_TRIAL_DONE, 0.5, 1.0);
-    assert_string_equal(must(&space, history, 5).origin, "sobol");
 }
 
 /* A study teaches when it predicts own runs better than they predict one another. With one that says the opposite, or
