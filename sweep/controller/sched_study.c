@@ -1,7 +1,7 @@
 /* sched_study.c - a study while it is served: its proposals, its queue, its failures.
  * Invariants: (1) a proposal becomes a queued row of the store before it can run; (2) trials are handed out in order of
- * number; (3) whether to propose ahead depends on the store's contents alone, so that a resumed study proposes as it
- * would have done. */
+ * number; (3) up to SUGGEST_FEW trials at a time, whether to propose ahead depends on the store's contents alone, so
+ * that a resumed study proposes as it would have done. */
 #include "sweep/controller/sched_study.h"
 
 #include "base/os/clock.h"
