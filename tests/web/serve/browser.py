@@ -173,9 +173,21 @@ class Browser:
         self.mouse("mousePressed", x, y, "left")
         self.mouse("mouseReleased", x, y, "left")
 
-    def click(self, selector):
-        x, y, width, height = self.box(selector)
-        self.click_at(x + width / 2, y + height / 2)
+    def click(self, selector, timeout_s=240):
+        """Clicks into the middle of an element; again, where a page that still lays itself out moved it away meanwhile."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            x, y, width, height = self.box(selector)
+            self.run("(() => { const aim = globalThis.aim = {hit: false}; document.querySelector(%s).addEventListener('click', () => { aim.hit = true; }, {capture: true, once: true}); })()" % json.dumps(selector))
+            self.click_at(x + width / 2, y + height / 2)
+            try:
+                if self.run("globalThis.aim?.hit !== false"):
+                    return
+            except PageError as problem:  # it led to another page
+                if "context" in str(problem) or "navigat" in str(problem):
+                    return
+                raise
+        raise PageError("no click reached " + selector)
 
     def drag(self, x0, y0, x1, y1, steps=6):
         self.mouse("mouseMoved", x0, y0)
