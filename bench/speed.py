@@ -3,15 +3,12 @@
 
 usage: bench/speed.py [--build DIR] [--repeats N] [--out FILE]
 
-Each number is the median of --repeats runs, bound to its cores by taskset. "Share of SGEMM" is the rate of the matrix
-products that a training step needs, over the rate of one large product on the same cores with the fastest of OpenBLAS's
-kernel sets (`trawl bench train` has a share of its own, with the set that it runs on).
+Each number is the median of --repeats runs, bound to its cores by taskset. "Share of SGEMM" is that of `trawl bench train`: the rate
+of the matrix products that a training step needs, over the rate of one large product on the same cores.
 """
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 
 import measure
@@ -20,31 +17,6 @@ ENVS = {"breakout": 5e6, "pong": 20e6, "cartpole": 20e6, "squared": None, "memor
 TRAIN = "bench/configs/breakout-128.ini"
 TRAIN_AIM = 100e3  # steps/s on one core
 SCALE_AIM = 1.8  # two cores over one
-OBS, HIDDEN, LAYERS, OUTPUTS = 118, 128, 1, 4  # of TRAIN; OUTPUTS: 3 logits and the value
-REPLAY = 1.0
-# Kernel sets of OpenBLAS to try for the yardstick; old releases do not know new CPUs and choose the slowest.
-CORES = [None, "SkylakeX", "SapphireRapids", "Haswell"]
-
-
-def products_per_step():
-    """Multiply-adds x 2 of one env step: forward when acting; forward, and backward twice that, when training."""
-    weights = OBS * HIDDEN + LAYERS * 3 * HIDDEN * HIDDEN + HIDDEN * OUTPUTS
-    first = OBS * HIDDEN  # no gradient flows into the observations
-    return 2 * weights + REPLAY * (2 * weights + 2 * (2 * weights - first))
-
-
-def sgemm_gflops(build, cpus, shape):
-    """The best that any kernel set reaches with as many threads as cores."""
-    best = {"gflops": 0.0}
-    for core in CORES:
-        env = dict(os.environ, OPENBLAS_NUM_THREADS=str(len(cpus)))
-        if core:
-            env["OPENBLAS_CORETYPE"] = core
-        done = subprocess.run(["taskset", "-c", ",".join(map(str, cpus)), f"{build}/bench/sgemm", *map(str, shape)],
-                              env=env, capture_output=True, text=True, check=False)
-        if done.returncode == 0 and json.loads(done.stdout)["gflops"] > best["gflops"]:
-            best = json.loads(done.stdout)
-    return best
 
 
 def bench(arguments, cpus, what):
@@ -62,7 +34,6 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", help="CSV file for all runs")
     arguments = parser.parse_args()
-    subprocess.run(["ninja", "-C", arguments.build, "bench/sgemm"], check=True, stdout=subprocess.DEVNULL)
     cores = sorted(os.sched_getaffinity(0))
     sets = [cores[:1]] + ([cores[:2]] if len(cores) > 1 else [])
     place, rows = measure.place(f"{arguments.build}/sweep/trawl"), []
@@ -79,15 +50,12 @@ def main():
     for cpus in sets:
         run = bench(arguments, cpus, ["train", TRAIN, "--train.threads", str(len(cpus))])
         rates = rates_of(run, "steps_per_s")
-        yardstick = sgemm_gflops(arguments.build, cpus, (2048, 2048, 2048))
-        shape = sgemm_gflops(arguments.build, cpus, (16384, 3 * HIDDEN, HIDDEN))
-        share = rates["median"] * products_per_step() * 1e-9 / yardstick["gflops"]
         aim = TRAIN_AIM if first is None else SCALE_AIM * first
         first = first or rates["median"]
-        rows.append({"what": "train", "cores": len(cpus), **rates, "sgemm_gflops": yardstick["gflops"],
-                     "layer_gflops": shape["gflops"], "share_of_sgemm": share, "over_one_core": rates["median"] / first})
-        print(f"| {len(cpus)} core{'s' * (len(cpus) > 1)} | {rates['median'] / 1e3:.0f} k ({rates['min'] / 1e3:.0f} to "
-              f"{rates['max'] / 1e3:.0f}) | {aim / 1e3:.0f} k | {yardstick['gflops']:.0f} | {100 * share:.0f} % |", flush=True)
+        rows.append({"what": "train", "cores": len(cpus), **rates, "sgemm_gflops": run["sgemm_gflops"],
+                     "share_of_sgemm": run["sgemm_share"], "over_one_core": rates["median"] / first})
+        print(f"| {len(cpus)} core{'s' * (len(cpus) > 1)} | {rates['median'] / 1e3:.0f} k ({rates['min'] / 1e3:.0f} to {rates['max'] / 1e3:.0f}) | "
+              f"{aim / 1e3:.0f} k | {run['sgemm_gflops']:.0f} | {100 * run['sgemm_share']:.0f} % |", flush=True)
     if arguments.out:
         measure.result_table.write(arguments.out, place, rows)
     return 0
