@@ -47,6 +47,15 @@ static inline int run_cases(const char *program, CMFixtureFunction set_up, CMFix
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
+/* TEST_ON(name, struct place *p, set_up, tear_down): the case gets what the set-up made under this name and type. */
+#define TEST_ON(name, what, set_up, tear_down)                                                                         \
+    static void on_fixture_##name(what);                                                                               \
+    TEST_WITH(name, set_up, tear_down)                                                                                 \
+    {                                                                                                                  \
+        on_fixture_##name(*fixture);                                                                                   \
+    }                                                                                                                  \
+    static void on_fixture_##name(__attribute__((unused)) what)
+
 #define TEST_PROGRAM_WITH(program, set_up, tear_down)                                                                  \
     int main(void)                                                                                                     \
     {                                                                                                                  \

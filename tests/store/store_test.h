@@ -21,6 +21,14 @@ struct place {
     char path[96]; /* dir/s.db, or the address of a database */
 };
 
+/* One that is closed at the end of the block that declares it. */
+#define STORE __attribute__((cleanup(store_drop))) struct store
+
+static inline void store_drop(struct store **store)
+{
+    store_close(*store);
+}
+
 /* Tests that look into the file itself are only run on one. */
 static inline bool place_is_file(void)
 {
@@ -110,6 +118,21 @@ static inline int place_of_file_make(void **state)
 {
     return place_make(state);
 }
+
+/* A case with a place of its own; one about files alone; one with a store that is open there for writing, and closed
+ * after it. */
+#define PLACE_TEST(name) TEST_ON(name, struct place *place, place_make, place_remove)
+#define FILE_TEST(name) TEST_ON(name, struct place *place, place_of_file_make, place_remove)
+#define STORE_TEST(name)                                                                                               \
+    static void in_store_##name(struct place *place, struct store *store);                                             \
+    PLACE_TEST(name)                                                                                                   \
+    {                                                                                                                  \
+        struct store *store;                                                                                           \
+        OK(store_open_writer(&store, place->path, err));                                                               \
+        in_store_##name(place, store);                                                                                 \
+        store_close(store);                                                                                            \
+    }                                                                                                                  \
+    static void in_store_##name(__attribute__((unused)) struct place *place, struct store *store)
 
 /* All cases; on a database without those about files. */
 static inline int place_run_cases(const char *name)

@@ -18,7 +18,7 @@ static const char *const metric_names[] = {"score", "train/lr", "unheard of"};
 /* Two studies; trials done, stopped, failed with a log, running, queued; curves with NaN and infinity; an outbox. */
 static void make(const char *path)
 {
-    struct store *store;
+    STORE *store;
 
     OK(store_open_writer(&store, path, err));
     for (int s = 0; s < 2; s++) {
@@ -56,7 +56,6 @@ static void make(const char *path)
                 OK(store_trial_finish(store, trial.id, &result, "{\"type\":\"result\"}", err));
         }
     }
-    store_close(store);
 }
 
 static void dump_study(struct strbuf *out, const struct study *s)
@@ -190,9 +189,8 @@ static uint64_t next(uint64_t *state)
     return *state >> 33;
 }
 
-TEST_WITH(bits_of_the_file, place_make, place_remove)
+PLACE_TEST(bits_of_the_file)
 {
-    struct place *place = *fixture;
     struct strbuf right, now;
     uint64_t dice = 17;
     int n_right = 0;
@@ -300,10 +298,9 @@ static void column_names(const char *path, const char *table, char *ret, size_t 
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-TEST_WITH(bits_of_values, place_make, place_remove)
+PLACE_TEST(bits_of_values)
 {
     static const char *const tables[] = {"study", "trial", "metric", "curve_sum", "outbox"};
-    struct place *place = *fixture;
     struct strbuf right, now;
     uint64_t dice = 5;
     int n_made = 0, n_reported = 0;
@@ -357,9 +354,8 @@ static void hear(void *ctx, const char *text)
 }
 
 /* What is damaged is named, and never sealed again by a change of its row. */
-TEST_WITH(named_and_not_sealed, place_make, place_remove)
+PLACE_TEST(named_and_not_sealed)
 {
-    struct place *place = *fixture;
     struct store *store;
     struct trial trial;
     struct store_verdict verdict;
@@ -395,10 +391,9 @@ TEST_WITH(named_and_not_sealed, place_make, place_remove)
 }
 
 /* Points that come again, in any order, and a trial that continues: the sums stay those of what is there. */
-TEST_WITH(sums_of_curves, place_make, place_remove)
+PLACE_TEST(sums_of_curves)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
     struct store_verdict verdict;
     struct curve_point *points;
     size_t n;
@@ -434,7 +429,6 @@ TEST_WITH(sums_of_curves, place_make, place_remove)
     OK(store_curve(store, trial.id, "a", &points, &n, err));
     assert_int_equal(n, 2);
     mem_free(points);
-    store_close(store);
 }
 
 TEST_PROGRAM("store checksums")

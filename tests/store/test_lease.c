@@ -35,14 +35,11 @@ static void expect(struct store *store, int64_t study_id, int64_t number, enum t
     trial_free(&t);
 }
 
-TEST_WITH(a_trial_has_one_client, place_make, place_remove)
+STORE_TEST(a_trial_has_one_client)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct lease *open;
     size_t n;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id), other = trial_make(store, study.id);
     struct lease a = give(store, t.id, "a", "token-a"), b = {.trial_id = t.id, .client = "b", .token = "token-b"};
@@ -57,14 +54,12 @@ TEST_WITH(a_trial_has_one_client, place_make, place_remove)
     assert_true(open[0].seq == -1 && open[0].result == NULL && open[0].until_ms == 60000);
     lease_list_free(open, n);
     FAILS(store_lease_find(store, "token-x", &b, err), ST_NOTFOUND, "no such lease");
-    store_close(store);
 }
 
-TEST_WITH(a_result_is_the_trials_once, place_make, place_remove)
+PLACE_TEST(a_result_is_the_trials_once)
 {
-    struct place *place = *fixture;
     struct trial_result result = result_make(0.5, 2), other = result_make(0.75, 2), wrong = result_make((double)NAN, 1);
-    struct store *store;
+    STORE *store;
     struct lease found;
 
     OK(store_open_writer(&store, place->path, err));
@@ -88,19 +83,15 @@ TEST_WITH(a_result_is_the_trials_once, place_make, place_remove)
     int64_t n_rows;
     OK(store_outbox_count(store, study.id, NULL, &n_rows, err));
     assert_int_equal(n_rows, 1);
-    store_close(store);
 }
 
-TEST_WITH(silence_puts_back_once_then_loses, place_make, place_remove)
+STORE_TEST(silence_puts_back_once_then_loses)
 {
-    struct place *place = *fixture;
     struct trial_result result = result_make(0.5, 2);
     enum trial_state after;
-    struct store *store;
     struct lease *all;
     size_t n;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
     struct lease a = give(store, t.id, "a", "token-a");
@@ -142,14 +133,12 @@ TEST_WITH(silence_puts_back_once_then_loses, place_make, place_remove)
     assert_true(all[0].seq == 1 && all[2].attempt == 3);
     lease_list_free(all, n);
     trial_free(&t);
-    store_close(store);
 }
 
-TEST_WITH(a_report_extends, place_make, place_remove)
+PLACE_TEST(a_report_extends)
 {
-    struct place *place = *fixture;
     const struct metric_point points[] = {{10, 0.5, "score", 0.25}, {10, 0.5, "loss", 2}};
-    struct store *store;
+    STORE *store;
     struct lease found;
     struct curve_point *curve;
     enum trial_state after;
@@ -176,17 +165,13 @@ TEST_WITH(a_report_extends, place_make, place_remove)
     OK(store_lease_find(store, "token-a", &found, err));
     assert_true(found.until_ms == 90000 && found.seq == 4);
     lease_free(&found);
-    store_close(store);
 }
 
 /* A controller that starts queues what its own workers ran, and leaves the clients theirs. */
-TEST_WITH(a_restart_leaves_leases_alone, place_make, place_remove)
+STORE_TEST(a_restart_leaves_leases_alone)
 {
-    struct place *place = *fixture;
-    struct store *store;
     int64_t n;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id), own = trial_make(store, study.id);
     struct lease a = give(store, t.id, "a", "token-a");
@@ -200,17 +185,13 @@ TEST_WITH(a_restart_leaves_leases_alone, place_make, place_remove)
     OK(store_trial_start(store, t.id, "cpu", NULL, err)); /* put back, a worker of the controller may take it */
     OK(store_trials_recover(store, study.id, true, &n, err));
     assert_int_equal(n, 1);
-    store_close(store);
 }
 
-TEST_WITH(a_trial_from_elsewhere_is_added_once, place_make, place_remove)
+STORE_TEST(a_trial_from_elsewhere_is_added_once)
 {
-    struct place *place = *fixture;
     struct trial_result result = result_make(0.5, 2), wrong = result_make((double)NAN, 2);
     struct trial made = {.params = "{}", .config = "[train]\n", .origin = "added", .seed = 3, .propose_s = (double)NAN};
-    struct store *store;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     (void)trial_make(store, study.id);
     made.study_id = study.id;
@@ -220,14 +201,12 @@ TEST_WITH(a_trial_from_elsewhere_is_added_once, place_make, place_remove)
     FAILS(store_trial_add(store, &made, &result, "c", "key", "{}", NULL, err), ST_EXISTS, "already");
     expect(store, study.id, 1, TRIAL_DONE, 0);
     FAILS(store_trial_find(store, study.id, 2, &made, err), ST_NOTFOUND, "no trial 2");
-    store_close(store);
 }
 
 /* Many clients at random: whatever they do, a trial has at most one client and at most one counted result. */
-TEST_WITH(random_clients_double_nothing, place_make, place_remove)
+PLACE_TEST(random_clients_double_nothing)
 {
     enum { TRIALS = 12, STEPS = 600 };
-    struct place *place = *fixture;
     struct store *store;
     struct rng rng = rng_seed(5);
     char tokens[STEPS][16];
@@ -308,9 +287,8 @@ static const char leases_before_12[] =
     "(1, 3, 'a', 't3', 'expired', 1, 2, 3, 4, NULL, NULL, 'why'), "
     "(1, 4, 'a', 't4', 'expired', 1, 2, 3, 4, '{\"score\":2}', 9, NULL)";
 
-TEST_WITH(leases_of_older_stores_get_their_new_names, place_make, place_remove)
+PLACE_TEST(leases_of_older_stores_get_their_new_names)
 {
-    struct place *place = *fixture;
     struct store *store;
     struct lease *all;
     struct store_verdict verdict;
@@ -346,12 +324,11 @@ TEST_WITH(leases_of_older_stores_get_their_new_names, place_make, place_remove)
     assert_true(verdict.n_damaged == 0 && verdict.leases.n == 5 && verdict.leases.n_unchecked == 4);
 }
 
-TEST_WITH(damage_is_found, place_make, place_remove)
+PLACE_TEST(damage_is_found)
 {
-    struct place *place = *fixture;
     struct store_verdict verdict;
     struct lease found;
-    struct store *store;
+    STORE *store;
     OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct lease a = give(store, trial_make(store, study.id).id, "a", "token-a");
@@ -362,14 +339,12 @@ TEST_WITH(damage_is_found, place_make, place_remove)
     OK(store_open_writer(&store, place->path, err));
     FAILS(store_lease_find(store, "token-a", &found, err), ST_CORRUPT, "lease of the trial");
     FAILS(store_lease_extend(store, a.id, 1, 1, NULL, err), ST_CORRUPT, "lease with id"); /* never sealed */
-    store_close(store);
 }
 
 /* A hint comes with the commit, also on a connection that was made again; a file has none. */
-TEST_WITH(a_queued_trial_is_hinted_at, place_make, place_remove)
+PLACE_TEST(a_queued_trial_is_hinted_at)
 {
-    struct place *place = *fixture;
-    struct store *writer, *listener;
+    STORE *writer, *listener;
 
     OK(store_open_writer(&writer, place->path, err));
     struct study study = study_make(writer, "s");
@@ -397,8 +372,6 @@ TEST_WITH(a_queued_trial_is_hinted_at, place_make, place_remove)
         (void)trial_make(writer, study.id);
         assert_true(store_hint_wait(listener, STORE_HINT_TRIALS, 60));
     }
-    store_close(listener);
-    store_close(writer);
 }
 
 TEST_PROGRAM("lease")

@@ -21,17 +21,15 @@ static void ack(struct store *store, int64_t study_id, const char *tracker, int6
     tracker_position_free(&p);
 }
 
-TEST_WITH(rows_wait_for_the_slowest, place_make, place_remove)
+STORE_TEST(rows_wait_for_the_slowest)
 {
-    struct place *place = *fixture;
-    struct store *store, *second;
+    STORE *second;
     struct outbox_list list;
     struct outbox_run *runs;
     char key[TRACKER_KEY_MAX], again[TRACKER_KEY_MAX], **names;
     int64_t last;
     size_t n;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
     OK(store_tracker_register(store, study.id, "wandb", key, err));
@@ -71,14 +69,11 @@ TEST_WITH(rows_wait_for_the_slowest, place_make, place_remove)
     OK(store_tracker_names(second, study.id, &names, &n, err));
     assert_true(n == 1 && strcmp(names[0], "wandb") == 0);
     store_names_free(names, n);
-    store_close(second);
-    store_close(store);
 }
 
-TEST_WITH(positions_come_back, place_make, place_remove)
+PLACE_TEST(positions_come_back)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
     struct tracker_position p;
     char key[TRACKER_KEY_MAX];
 
@@ -108,7 +103,6 @@ TEST_WITH(positions_come_back, place_make, place_remove)
                 p.sent_rows == 4);
     assert_true(p.ended && strcmp(p.state, "{\"lines\":4}") == 0 && strcmp(p.refused, "gone") == 0);
     tracker_position_free(&p);
-    store_close(store);
 }
 
 TEST_PROGRAM("outbox")

@@ -25,9 +25,8 @@ static bool is_locked(const char *path)
 }
 
 /* A lock file that is removed under its owner lets nobody else in. */
-TEST_WITH(a_removed_lock_file_lets_nobody_in, place_make, place_remove)
+PLACE_TEST(a_removed_lock_file_lets_nobody_in)
 {
-    struct place *place = *fixture;
     struct store *owner = NULL, *other = NULL;
     char lock[PATH_MAX];
 
@@ -48,9 +47,8 @@ TEST_WITH(a_removed_lock_file_lets_nobody_in, place_make, place_remove)
 
 /* POSIX drops a process's locks on a file when it closes any descriptor of it: nothing may open the file beside
  * SQLite. */
-TEST_WITH(locks_stay, place_make, place_remove)
+PLACE_TEST(locks_stay)
 {
-    struct place *place = *fixture;
     struct store *writer, *reader;
     int64_t pid;
 
@@ -76,9 +74,8 @@ static int64_t size_of(const char *path, const char *suffix)
     return stat(name, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-TEST_WITH(only_the_writer_folds, place_make, place_remove)
+PLACE_TEST(only_the_writer_folds)
 {
-    struct place *place = *fixture;
     struct store *writer, *second;
     char *text = malloc(100001);
 
@@ -113,9 +110,8 @@ static void forget(const char *path)
     }
 }
 
-TEST_WITH(copy, place_make, place_remove)
+PLACE_TEST(copy)
 {
-    struct place *place = *fixture;
     struct store *writer, *copy;
     struct study found;
     char path[128];
@@ -149,16 +145,14 @@ TEST_WITH(copy, place_make, place_remove)
     store_close(writer);
 }
 
-TEST_WITH(let_go, place_make, place_remove)
+PLACE_TEST(let_go)
 {
-    struct place *place = *fixture;
-    struct store *writer;
+    STORE *writer;
 
     OK(store_open_writer(&writer, place->path, err));
     struct study study = study_make(writer, "s");
     store_let_go(writer);
     FAILS(store_study_set_priority(writer, study.id, 3, err), ST_BUSY, "another controller has the store");
-    store_close(writer);
 }
 
 TEST_PROGRAM("store place")

@@ -7,14 +7,11 @@
 
 #include "base/mem.h"
 
-TEST_WITH(studies_round_trip, place_make, place_remove)
+STORE_TEST(studies_round_trip)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct study found, *list;
     size_t n;
 
-    OK(store_open_writer(&store, place->path, err));
     assert_string_equal(store_path(store), place->path);
     struct study a = study_make(store, "breakout small"),
                  b = study_make(store, "w\xc3\xa4hlt \"quoted\"; DROP TABLE study");
@@ -47,18 +44,14 @@ TEST_WITH(studies_round_trip, place_make, place_remove)
     assert_int_equal(list[0].limits.trials_max, 100);
     assert_string_equal(list[1].name, b.name);
     study_list_free(list, n);
-    store_close(store);
 }
 
-TEST_WITH(trial_round_trip, place_make, place_remove)
+STORE_TEST(trial_round_trip)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct trial t, *list;
     size_t n;
     char *path;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s"), other = study_make(store, "o");
     struct trial a = trial_make(store, study.id), b = trial_make(store, study.id), c = trial_make(store, other.id);
     assert_int_equal(a.number, 0);
@@ -116,20 +109,16 @@ TEST_WITH(trial_round_trip, place_make, place_remove)
     assert_null(path);
     FAILS(store_trial_find(store, study.id, 2, &t, err), ST_NOTFOUND, "no trial 2");
     OK(store_check(store, err));
-    store_close(store);
 }
 
-TEST_WITH(metrics_keep_nan_and_inf, place_make, place_remove)
+STORE_TEST(metrics_keep_nan_and_inf)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct curve_point *curve;
     size_t n;
     const struct metric_point points[] = {
         {200, 2.0, "loss", NAN}, {100, 1.0, "loss", 0.5}, {300, 3.0, "loss", -INFINITY}, {100, 1.0, "train/lr", 1e-3}};
     const struct metric_point last = {400, 4.0, "loss", INFINITY}, again = {100, 1.5, "loss", 0.25};
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
     FAILS(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "queued");
@@ -152,18 +141,14 @@ TEST_WITH(metrics_keep_nan_and_inf, place_make, place_remove)
     mem_free(curve);
     OK(store_curve(store, t.id, "unheard of", &curve, &n, err));
     assert_true(curve == NULL && n == 0);
-    store_close(store);
 }
 
-TEST_WITH(a_finished_trial_never_changes, place_make, place_remove)
+STORE_TEST(a_finished_trial_never_changes)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct trial before, after;
     int64_t n;
     const enum trial_state ends[] = {TRIAL_DONE, TRIAL_STOPPED, TRIAL_FAILED};
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     for (int i = 0; i < 3; i++) {
         struct trial t = trial_make(store, study.id);
@@ -200,13 +185,11 @@ TEST_WITH(a_finished_trial_never_changes, place_make, place_remove)
     struct trial_result result = {.state = TRIAL_RUNNING};
     FAILS(store_trial_finish(store, t.id, &result, NULL, err), ST_INTERNAL, "running");
     FAILS(store_trial_start(store, 12345, "cpu", NULL, err), ST_NOTFOUND, "12345");
-    store_close(store);
 }
 
-TEST_WITH(recovery_requeues_or_loses, place_make, place_remove)
+PLACE_TEST(recovery_requeues_or_loses)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
     struct trial t;
     struct curve_point *curve;
     struct study_counts counts;
@@ -249,16 +232,12 @@ TEST_WITH(recovery_requeues_or_loses, place_make, place_remove)
     assert_true(isnan(counts.best_score) && counts.cost_s == 2.0);
     OK(store_study_counts(store, &other, &counts, err));
     assert_int_equal(counts.n[TRIAL_RUNNING], 1); /* the other study was left alone */
-    store_close(store);
 }
 
-TEST_WITH(counts_follow_the_direction, place_make, place_remove)
+STORE_TEST(counts_follow_the_direction)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct study_counts counts;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study up = study_make(store, "up"), down = up;
     down.name = "down";
     down.maximize = false;
@@ -278,20 +257,16 @@ TEST_WITH(counts_follow_the_direction, place_make, place_remove)
     OK(store_study_find(store, "down", &found, err));
     assert_false(found.maximize);
     study_free(&found);
-    store_close(store);
 }
 
 /* Reports that came at once are one transaction: all of them, or none; names that went with a rollback are not taken
  * for there. */
-TEST_WITH(reports_are_stored_together, place_make, place_remove)
+STORE_TEST(reports_are_stored_together)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct curve_point *points = NULL;
     struct outbox_list rows = {0};
     size_t n = 0;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial a = trial_make(store, study.id), b = trial_make(store, study.id), idle = trial_make(store, study.id);
     OK(store_trial_start(store, a.id, "cpu", NULL, err));
@@ -319,14 +294,12 @@ TEST_WITH(reports_are_stored_together, place_make, place_remove)
     assert_string_equal(rows.rows[1].payload, "{\"a\":2}");
     outbox_list_free(&rows);
     OK(store_check(store, err));
-    store_close(store);
 }
 
 /* People open the file with the sqlite3 shell; the outbox waits for the trackers. */
-TEST_WITH(tables_are_readable, place_of_file_make, place_remove)
+FILE_TEST(tables_are_readable)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
     sqlite3 *db;
     sqlite3_stmt *stmt;
 
@@ -357,13 +330,11 @@ TEST_WITH(tables_are_readable, place_of_file_make, place_remove)
     assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "{\"n\":1} {\"n\":2}");
     sqlite3_finalize(stmt);
     sqlite3_close(db);
-    store_close(store);
 }
 
-TEST_WITH(ten_thousand_trials, place_of_file_make, place_remove)
+FILE_TEST(ten_thousand_trials)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
     struct trial *list;
     struct study_counts counts;
     size_t n;
@@ -390,13 +361,11 @@ TEST_WITH(ten_thousand_trials, place_of_file_make, place_remove)
     assert_true(counts.n[TRIAL_DONE] == 10000 && counts.best_score == 9999 && counts.cost_s == 20000);
     struct trial t = trial_make(store, study.id);
     assert_int_equal(t.number, 10000);
-    store_close(store);
 }
 
-TEST_WITH(an_extended_trial_begins_where_the_other_ended, place_make, place_remove)
+PLACE_TEST(an_extended_trial_begins_where_the_other_ended)
 {
     const struct metric_point points[] = {{1024, 0.1, "loss", 0.5}, {4096, 0.4, "loss", 0.25}, {5000, 0.5, "loss", 9}};
-    struct place *place = *fixture;
     struct store *store;
     struct store_verdict verdict;
     struct trial found = {0}, longer;

@@ -63,7 +63,7 @@ static void refused_and_untouched(const char *path, enum status status, const ch
 
 static void fill(const char *path, int n_trials)
 {
-    struct store *store;
+    STORE *store;
     OK(store_open_writer(&store, path, err));
     struct study study = study_make(store, "s");
     for (int i = 0; i < n_trials; i++) {
@@ -74,12 +74,10 @@ static void fill(const char *path, int n_trials)
         OK(metrics_add(store, t.id, points, 2, NULL, err));
         OK(store_trial_finish(store, t.id, &result, "{}", err));
     }
-    store_close(store);
 }
 
-TEST_WITH(foreign_files_are_refused, place_make, place_remove)
+PLACE_TEST(foreign_files_are_refused)
 {
-    struct place *place = *fixture;
     static const char text[] = "lr = 0.01\nthis is somebody's config\n", tiny[] = "SQLite";
 
     write_file(place->path, text, sizeof text - 1);
@@ -94,9 +92,8 @@ TEST_WITH(foreign_files_are_refused, place_make, place_remove)
     refused_and_untouched(place->path, ST_CORRUPT, "1234");
 }
 
-TEST_WITH(other_versions_are_refused, place_make, place_remove)
+PLACE_TEST(other_versions_are_refused)
 {
-    struct place *place = *fixture;
     fill(place->path, 1);
     sql(place->path, "PRAGMA journal_mode = DELETE; PRAGMA user_version = 99");
     refused_and_untouched(place->path, ST_VERSION, "newer Trawl");
@@ -105,10 +102,9 @@ TEST_WITH(other_versions_are_refused, place_make, place_remove)
 }
 
 /* Made by SQLite, ours from the first start on: what a kill between creation and first commit leaves. */
-TEST_WITH(unfinished_creation_is_finished, place_make, place_remove)
+PLACE_TEST(unfinished_creation_is_finished)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
 
     write_file(place->path, "", 0);
     FAILS(store_open_reader(&store, place->path, err), ST_NOTFOUND, "empty");
@@ -117,13 +113,11 @@ TEST_WITH(unfinished_creation_is_finished, place_make, place_remove)
     fill(place->path, 1);
     OK(store_open_reader(&store, place->path, err));
     OK(store_check(store, err));
-    store_close(store);
 }
 
-TEST_WITH(damage_is_found, place_make, place_remove)
+PLACE_TEST(damage_is_found)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
     size_t n;
 
     fill(place->path, 40);
@@ -145,15 +139,13 @@ TEST_WITH(damage_is_found, place_make, place_remove)
     write_file(place->path, good, n);
     OK(store_open_writer(&store, place->path, err));
     OK(store_check(store, err));
-    store_close(store);
     free(good);
     free(bad);
 }
 
 /* A reader opened a file whose damage lies deeper: reading ends in a status, never in wrong rows. */
-TEST_WITH(reading_damage_is_a_status, place_make, place_remove)
+PLACE_TEST(reading_damage_is_a_status)
 {
-    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct trial *trials;
@@ -186,9 +178,8 @@ TEST_WITH(reading_damage_is_a_status, place_make, place_remove)
     free(bad);
 }
 
-TEST_WITH(refused_paths, place_make, place_remove)
+PLACE_TEST(refused_paths)
 {
-    struct place *place = *fixture;
     struct store *store;
     char path[160];
 
@@ -209,9 +200,8 @@ static bool with_mount(const char *dir, const char *options)
     return false;
 }
 
-TEST_WITH(read_only_directory, place_make, place_remove)
+PLACE_TEST(read_only_directory)
 {
-    struct place *place = *fixture;
     struct store *store;
     struct study study;
 
@@ -223,8 +213,8 @@ TEST_WITH(read_only_directory, place_make, place_remove)
     study_free(&study);
     store_close(store);
     assert_int_equal(mount(NULL, place->dir, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-    struct error err = {ST_OK, ""};
-    enum status writer = store_open_writer(&store, place->path, &err),
+    struct error why = {ST_OK, ""};
+    enum status writer = store_open_writer(&store, place->path, &why),
                 reader = store_open_reader(&store, place->path, NULL);
     bool found = reader == ST_OK && store_study_find(store, "s", &study, NULL) == ST_OK;
     if (found)
@@ -232,7 +222,7 @@ TEST_WITH(read_only_directory, place_make, place_remove)
     store_close(store);
     umount(place->dir);
     assert_int_equal(writer, ST_IO);
-    assert_non_null(strstr(err.text, "Read-only"));
+    assert_non_null(strstr(why.text, "Read-only"));
     assert_int_equal(reader, ST_OK); /* reading works where nothing can be written */
     assert_true(found);
 }
@@ -267,10 +257,9 @@ static void fill_disk(const char *dir)
 }
 
 /* What was written often is in the file: on a small disk the log must not take the file's room. */
-TEST_WITH(log_stays_small, place_make, place_remove)
+PLACE_TEST(log_stays_small)
 {
     static char config[20000];
-    struct place *place = *fixture;
     struct store *store;
     struct stat log;
     char path[160];
@@ -289,9 +278,8 @@ TEST_WITH(log_stays_small, place_make, place_remove)
 }
 
 /* People look at a study when its disk is full, where a reader has no room for its shared memory. */
-TEST_WITH(full_disk_can_be_read, place_make, place_remove)
+PLACE_TEST(full_disk_can_be_read)
 {
-    struct place *place = *fixture;
     static const char log[4096];
     char path[160];
     struct store *store;
@@ -324,9 +312,8 @@ TEST_WITH(full_disk_can_be_read, place_make, place_remove)
     assert_non_null(strstr(err_log.text, "unfinished log"));
 }
 
-TEST_WITH(full_disk, place_make, place_remove)
+PLACE_TEST(full_disk)
 {
-    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct study_counts counts;
@@ -367,9 +354,8 @@ static bool free_space(void *ctx, const char *store_path, bool has_space)
 }
 
 /* A write that found no room is tried again when its owner has waited for some, and is then there once. */
-TEST_WITH(full_disk_is_waited_for, place_make, place_remove)
+PLACE_TEST(full_disk_is_waited_for)
 {
-    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct study_counts counts = {0};
@@ -407,15 +393,12 @@ TEST_WITH(full_disk_is_waited_for, place_make, place_remove)
 }
 
 /* The same without a mount: files may not grow beyond a limit. */
-TEST_WITH(full_store_keeps_what_it_has, place_make, place_remove)
+STORE_TEST(full_store_keeps_what_it_has)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct study_counts counts;
     struct error err_full = {ST_OK, ""};
     int64_t n = 0;
 
-    OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct sigaction old, ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGXFSZ, &ignore, &old);
@@ -434,12 +417,10 @@ TEST_WITH(full_store_keeps_what_it_has, place_make, place_remove)
     OK(store_check(store, err));
     struct trial t = trial_make(store, study.id); /* and goes on when there is room again */
     assert_int_equal(t.number, n);
-    store_close(store);
 }
 
-TEST_WITH(one_writer_many_readers, place_make, place_remove)
+PLACE_TEST(one_writer_many_readers)
 {
-    struct place *place = *fixture;
     struct store *writer, *second, *reader;
     struct study found;
     struct study_counts counts;
@@ -495,9 +476,8 @@ static void write_until_killed(const char *path, int pipe_fd)
     }
 }
 
-TEST_WITH(killed_writers_leave_a_whole_store, place_make, place_remove)
+PLACE_TEST(killed_writers_leave_a_whole_store)
 {
-    struct place *place = *fixture;
     struct store *store;
     struct study study;
     struct trial *trials;

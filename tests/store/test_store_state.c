@@ -16,12 +16,8 @@ static struct study find(struct store *store, const char *name)
     return study;
 }
 
-TEST_WITH(a_new_study_runs, place_make, place_remove)
+STORE_TEST(a_new_study_runs)
 {
-    struct place *place = *fixture;
-    struct store *store;
-
-    OK(store_open_writer(&store, place->path, err));
     study_make(store, "s");
     struct study s = find(store, "s");
     assert_int_equal(s.state, STUDY_RUNNING);
@@ -31,13 +27,10 @@ TEST_WITH(a_new_study_runs, place_make, place_remove)
     assert_false(s.limits.has_target);
     assert_true(s.limits.wall_max_s == 0 && s.limits.device_max_s == 0 && s.limits.gain_min == 0 && s.wall_used_s == 0);
     study_free(&s);
-    store_close(store);
 }
 
-TEST_WITH(limits_round_trip, place_make, place_remove)
+STORE_TEST(limits_round_trip)
 {
-    struct place *place = *fixture;
-    struct store *store;
     struct study made = {.name = "s",
                          .config = "",
                          .space = "{}",
@@ -51,7 +44,6 @@ TEST_WITH(limits_round_trip, place_make, place_remove)
                          .limits.gain_min = 0.25,
                          .limits.priority = 7};
 
-    OK(store_open_writer(&store, place->path, err));
     OK(store_study_create(store, &made, err));
     struct study s = find(store, "s");
     assert_true(s.limits.wall_max_s == 60 && s.limits.device_max_s == 1.5 && s.limits.gain_min == 0.25);
@@ -66,15 +58,10 @@ TEST_WITH(limits_round_trip, place_make, place_remove)
     assert_false(s.limits.has_target);
     assert_true(s.limits.trials_max == 9 && s.limits.wall_max_s == 0 && s.limits.device_max_s == 1.5);
     study_free(&s);
-    store_close(store);
 }
 
-TEST_WITH(states_keep_their_rule, place_make, place_remove)
+STORE_TEST(states_keep_their_rule)
 {
-    struct place *place = *fixture;
-    struct store *store;
-
-    OK(store_open_writer(&store, place->path, err));
     struct study made = study_make(store, "s");
     OK(store_study_set_state(store, made.id, STUDY_ENDED, "target", "perf 0.9 reached", err));
     struct study s = find(store, "s");
@@ -96,15 +83,10 @@ TEST_WITH(states_keep_their_rule, place_make, place_remove)
     FAILS(store_study_set_state(store, made.id, STUDY_ENDED, NULL, "why", err), ST_INTERNAL, "rule");
     FAILS(store_study_set_state(store, made.id, STUDY_STATES, "a", "b", err), ST_INTERNAL, "unknown");
     FAILS(store_study_set_state(store, 99, STUDY_PAUSED, NULL, NULL, err), ST_NOTFOUND, "99");
-    store_close(store);
 }
 
-TEST_WITH(priority_and_time, place_make, place_remove)
+STORE_TEST(priority_and_time)
 {
-    struct place *place = *fixture;
-    struct store *store;
-
-    OK(store_open_writer(&store, place->path, err));
     struct study made = study_make(store, "s");
     OK(store_study_set_priority(store, made.id, 100, err));
     FAILS(store_study_set_priority(store, made.id, 0, err), ST_USAGE, "1 to 100");
@@ -122,7 +104,6 @@ TEST_WITH(priority_and_time, place_make, place_remove)
     assert_int_equal(s.limits.priority, 100);
     assert_true(s.wall_used_s == 3.75);
     study_free(&s);
-    store_close(store);
 }
 
 struct other {
@@ -145,13 +126,12 @@ static bool while_locked(void *ctx, const char *path, double waited_s)
 }
 
 /* Another program holds the write lock: its owner says how long is waited, and nothing is written twice or half. */
-TEST_WITH(another_programs_lock_is_waited_for, place_of_file_make, place_remove)
+FILE_TEST(another_programs_lock_is_waited_for)
 {
-    struct place *place = *fixture;
     struct other o = {.n_patience = 7};
     struct trial t = {.params = "{}", .config = "", .origin = "sobol"};
     struct study_counts counts;
-    struct store *store;
+    STORE *store;
 
     OK(store_open_writer(&store, place->path, err));
     struct study made = study_make(store, "s");
@@ -168,12 +148,10 @@ TEST_WITH(another_programs_lock_is_waited_for, place_of_file_make, place_remove)
     OK(store_study_counts(store, &made, &counts, err));
     assert_int_equal(counts.n[TRIAL_QUEUED], 1);
     sqlite3_close(o.db);
-    store_close(store);
 }
 
-TEST_WITH(the_holder_is_known, place_make, place_remove)
+PLACE_TEST(the_holder_is_known)
 {
-    struct place *place = *fixture;
     struct store *store;
     int64_t pid = -1;
 
@@ -187,9 +165,8 @@ TEST_WITH(the_holder_is_known, place_make, place_remove)
 }
 
 /* Two names of one file are one store: two writers would each think to be alone. */
-TEST_WITH(a_link_to_a_store_has_its_lock, place_of_file_make, place_remove)
+FILE_TEST(a_link_to_a_store_has_its_lock)
 {
-    struct place *place = *fixture;
     struct store *store, *second;
     char name[160];
     int64_t pid;
@@ -238,10 +215,9 @@ static void make_v1(const char *path)
     sqlite3_close(db);
 }
 
-TEST_WITH(a_file_of_the_first_release_goes_on, place_of_file_make, place_remove)
+FILE_TEST(a_file_of_the_first_release_goes_on)
 {
-    struct place *place = *fixture;
-    struct store *store;
+    STORE *store;
     struct trial *trials;
     struct curve_point *points;
     size_t n;
@@ -279,7 +255,6 @@ TEST_WITH(a_file_of_the_first_release_goes_on, place_of_file_make, place_remove)
     OK(store_check(store, err));
     store_close(store);
     OK(store_open_reader(&store, place->path, err)); /* once is enough */
-    store_close(store);
 }
 
 int main(void)

@@ -109,9 +109,10 @@ static size_t say(struct control_server *s, int fd, const void *bytes, size_t n,
     return got > 0 ? (size_t)got : 0;
 }
 
-TEST_WITH(requests_are_answered, setup, teardown)
+#define CONTROL_TEST(name) TEST_ON(name, struct place *p, setup, teardown)
+
+CONTROL_TEST(requests_are_answered)
 {
-    struct place *p = *fixture;
     char text[4096];
     int n = 0;
     struct control_server *s = serve_at(p->store, &n);
@@ -139,7 +140,7 @@ TEST_WITH(requests_are_answered, setup, teardown)
     assert_int_not_equal(access(p->socket, F_OK), 0);
 }
 
-TEST_WITH(garbage_harms_nobody, setup, teardown)
+CONTROL_TEST(garbage_harms_nobody)
 {
     static const char *const lines[] = {"",
                                         "{",
@@ -150,7 +151,6 @@ TEST_WITH(garbage_harms_nobody, setup, teardown)
                                         "\xff\xfe",
                                         "{\"a\":\"\\ud800\"}",
                                         "{\"command\":\"stop\\u0000x\"}"};
-    struct place *p = *fixture;
     char text[8192], bytes[4096];
     struct rng rng = {.key = 7};
     int n = 0;
@@ -183,9 +183,8 @@ TEST_WITH(garbage_harms_nobody, setup, teardown)
     control_server_destroy(s);
 }
 
-TEST_WITH(a_line_without_end_is_cut, setup, teardown)
+CONTROL_TEST(a_line_without_end_is_cut)
 {
-    struct place *p = *fixture;
     char *bytes = malloc(1 << 16), text[4096];
     int n = 0;
     struct control_server *s = serve_at(p->store, &n);
@@ -208,9 +207,8 @@ TEST_WITH(a_line_without_end_is_cut, setup, teardown)
     control_server_destroy(s);
 }
 
-TEST_WITH(who_is_silent_for_longest_makes_room, setup, teardown)
+CONTROL_TEST(who_is_silent_for_longest_makes_room)
 {
-    struct place *p = *fixture;
     int fds[CONTROL_CLIENTS_MAX + 4], n = 0;
     struct control_server *s = serve_at(p->store, &n);
     char text[256];
@@ -232,9 +230,8 @@ TEST_WITH(who_is_silent_for_longest_makes_room, setup, teardown)
     control_server_destroy(s);
 }
 
-TEST_WITH(a_socket_left_behind_is_replaced, setup, teardown)
+CONTROL_TEST(a_socket_left_behind_is_replaced)
 {
-    struct place *p = *fixture;
     struct control_address a[CONTROL_ADDRESSES];
     cJSON *answer = NULL;
     bool reached;
@@ -254,9 +251,8 @@ TEST_WITH(a_socket_left_behind_is_replaced, setup, teardown)
     control_server_destroy(s);
 }
 
-TEST_WITH(another_file_is_left_alone, setup, teardown)
+CONTROL_TEST(another_file_is_left_alone)
 {
-    struct place *p = *fixture;
     FILE *f = fopen(p->socket, "w");
     int n = 0;
 
@@ -273,9 +269,8 @@ TEST_WITH(another_file_is_left_alone, setup, teardown)
 
 /* Paths that no sockaddr_un can hold, also by way of a symbolic link: the socket lies beside the store all the same.
  * Where the store's name alone is too long, it is in $XDG_RUNTIME_DIR, or has an abstract name. */
-TEST_WITH(long_paths_have_a_socket_too, setup, teardown)
+CONTROL_TEST(long_paths_have_a_socket_too)
 {
-    struct place *p = *fixture;
     char dir[256], store[512], alias[128], socket_path[520];
     struct control_address a[CONTROL_ADDRESSES], b[CONTROL_ADDRESSES];
     size_t n_a, n_b;
@@ -329,9 +324,8 @@ static void *serve_thread(void *ctx)
     return NULL;
 }
 
-TEST_WITH(a_call_gets_its_answer, setup, teardown)
+CONTROL_TEST(a_call_gets_its_answer)
 {
-    struct place *p = *fixture;
     pthread_t thread;
     cJSON *answer = NULL, *request = cJSON_CreateObject();
     char *big = calloc(1, 1000001);

@@ -178,6 +178,15 @@ static struct sched_study *serve(struct place *p, const char *name)
     return ss;
 }
 
+/* A study of Sobol points, run to its end. */
+static const struct sched_study *run_sobol(struct place *p, const char *name, int64_t trials)
+{
+    create_study(p, name, "sobol", trials, 1);
+    const struct sched_study *ss = serve(p, name);
+    OK(scheduler_run(p->sched, err));
+    return ss;
+}
+
 /* The trials as the store has them. */
 static const struct trial *load_stored(struct place *p, const struct sched_study *ss)
 {
@@ -219,16 +228,15 @@ static void failed_because(const struct trial *t, const char *says)
         fail_msg("\"%s\" is not in \"%s\"", says, t->reason != NULL ? t->reason : "");
 }
 
-TEST_WITH(each_trial_runs_once, set_up, tear_down)
+#define SCHED_TEST(name) TEST_ON(name, struct place *p, set_up, tear_down)
+
+SCHED_TEST(each_trial_runs_once)
 {
-    struct place *p = *fixture;
     int64_t used[4] = {0};
 
     for (int i = 0; i < 4; i++)
         add_device(p, "ok", 1);
-    create_study(p, "a", "sobol", 200, 1); /* 4 s of one worker, for the others to begin */
-    const struct sched_study *ss = serve(p, "a");
-    OK(scheduler_run(p->sched, err));
+    const struct sched_study *ss = run_sobol(p, "a", 200); /* 4 s of one worker, for the others to begin */
     (void)all_done_but(p, ss, -1, 200);
     for (size_t i = 0; i < 200; i++) {
         const struct trial *t = &p->stored[i];
@@ -265,10 +273,8 @@ TEST_WITH(idle_lanes_get_their_trials_together, set_up, tear_down)
 }
 
 /* What is done between its creation and its first round may take minutes, and is no standstill. */
-TEST_WITH(a_late_start_is_no_standstill, set_up, tear_down)
+SCHED_TEST(a_late_start_is_no_standstill)
 {
-    struct place *p = *fixture;
-
     add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 1, 1);
     (void)serve(p, "a");
@@ -278,15 +284,11 @@ TEST_WITH(a_late_start_is_no_standstill, set_up, tear_down)
         assert_null(strstr(p->sched->workers.events.v[i].text, "stood still for 36"));
 }
 
-TEST_WITH(a_crash_costs_its_trial, set_up, tear_down)
+SCHED_TEST(a_crash_costs_its_trial)
 {
-    struct place *p = *fixture;
-
     add_device(p, "crash@3", 1);
     add_device(p, "crash@3", 1);
-    create_study(p, "a", "sobol", 12, 1);
-    const struct sched_study *ss = serve(p, "a");
-    OK(scheduler_run(p->sched, err));
+    const struct sched_study *ss = run_sobol(p, "a", 12);
     const struct trial *t = all_done_but(p, ss, 3, 12);
     failed_because(t, "signal 6");
     assert_int_equal(t->attempt, 1);
@@ -295,23 +297,17 @@ TEST_WITH(a_crash_costs_its_trial, set_up, tear_down)
         assert_int_equal(ss->view.trials[i].attempt, 1); /* nobody else paid */
 }
 
-TEST_WITH(among_lanes_the_guilty_is_found, set_up, tear_down)
+SCHED_TEST(among_lanes_the_guilty_is_found)
 {
-    struct place *p = *fixture;
-
     add_device(p, "crash@3", 4);
-    create_study(p, "a", "sobol", 16, 1);
-    const struct sched_study *ss = serve(p, "a");
-    OK(scheduler_run(p->sched, err));
+    const struct sched_study *ss = run_sobol(p, "a", 16);
     const struct trial *t = all_done_but(p, ss, 3, 16);
     failed_because(t, "signal 6");
     assert_true(t->attempt > 1 && t->attempt <= 3);
 }
 
-TEST_WITH(a_hang_is_seen_by_its_progress, set_up, tear_down)
+SCHED_TEST(a_hang_is_seen_by_its_progress)
 {
-    struct place *p = *fixture;
-
     add_device(p, "hang@2", 3);
     create_study(p, "a", "sobol", 9, 1);
     const struct sched_study *ss = serve(p, "a");
@@ -322,10 +318,8 @@ TEST_WITH(a_hang_is_seen_by_its_progress, set_up, tear_down)
         assert_int_equal(ss->view.trials[i].deaths, 0); /* it is known who hung */
 }
 
-TEST_WITH(a_worker_that_falls_silent_is_replaced, set_up, tear_down)
+SCHED_TEST(a_worker_that_falls_silent_is_replaced)
 {
-    struct place *p = *fixture;
-
     add_device(p, "mute@1", 1);
     create_study(p, "a", "sobol", 4, 1);
     const struct sched_study *ss = serve(p, "a");
@@ -339,17 +333,13 @@ TEST_WITH(a_worker_that_falls_silent_is_replaced, set_up, tear_down)
     }
 }
 
-TEST_WITH(killed_from_outside_it_runs_again_twice, set_up, tear_down)
+SCHED_TEST(killed_from_outside_it_runs_again_twice)
 {
-    struct place *p = *fixture;
-
     for (int lanes = 1; lanes <= 3; lanes += 2) { /* alone and beside others, who are not to pay for it */
         const char *name = lanes == 1 ? "a" : "b";
         p->devices->n = 0;
         add_device(p, "killed@2", lanes);
-        create_study(p, name, "sobol", 9, 1);
-        const struct sched_study *ss = serve(p, name);
-        OK(scheduler_run(p->sched, err));
+        const struct sched_study *ss = run_sobol(p, name, 9);
         const struct trial *t = all_done_but(p, ss, 2, 9);
         failed_because(t, "ended from outside 3 times, the last time: killed by signal 9");
         assert_non_null(strstr(t->reason, "trawl retry"));
@@ -360,9 +350,8 @@ TEST_WITH(killed_from_outside_it_runs_again_twice, set_up, tear_down)
 }
 
 /* A trial that no message can hold: it fails at once, and its worker continues. */
-TEST_WITH(a_trial_that_cannot_be_told_fails, set_up, tear_down)
+SCHED_TEST(a_trial_that_cannot_be_told_fails)
 {
-    struct place *p = *fixture;
     struct study study = {0};
     size_t n = PROTO_MAX_BYTES;
     char *config = mem_alloc(n + 1);
@@ -386,9 +375,8 @@ TEST_WITH(a_trial_that_cannot_be_told_fails, set_up, tear_down)
 }
 
 /* In a process of its own: a hard limit cannot be raised again. */
-TEST_WITH(without_descriptors_there_is_no_scheduler, set_up, tear_down)
+SCHED_TEST(without_descriptors_there_is_no_scheduler)
 {
-    struct place *p = *fixture;
     int wait_status;
     pid_t pid;
 
@@ -408,34 +396,24 @@ TEST_WITH(without_descriptors_there_is_no_scheduler, set_up, tear_down)
     assert_int_equal(WEXITSTATUS(wait_status), 0);
 }
 
-TEST_WITH(a_lost_device_costs_who_lost_it, set_up, tear_down)
+SCHED_TEST(a_lost_device_costs_who_lost_it)
 {
-    struct place *p = *fixture;
-
     add_device(p, "lost@2", 3);
-    create_study(p, "a", "sobol", 9, 1);
-    const struct sched_study *ss = serve(p, "a");
-    OK(scheduler_run(p->sched, err));
+    const struct sched_study *ss = run_sobol(p, "a", 9);
     const struct trial *t = all_done_but(p, ss, 2, 9);
     failed_because(t, "illegal access");
     assert_int_equal(t->attempt, 1);
 }
 
-TEST_WITH(what_is_no_message_costs_the_worker, set_up, tear_down)
+SCHED_TEST(what_is_no_message_costs_the_worker)
 {
-    struct place *p = *fixture;
-
     add_device(p, "garbage@1", 1);
-    create_study(p, "a", "sobol", 4, 1);
-    const struct sched_study *ss = serve(p, "a");
-    OK(scheduler_run(p->sched, err));
+    const struct sched_study *ss = run_sobol(p, "a", 4);
     failed_because(all_done_but(p, ss, 1, 4), "JSON");
 }
 
-TEST_WITH(a_device_that_keeps_failing_is_left_alone, set_up, tear_down)
+SCHED_TEST(a_device_that_keeps_failing_is_left_alone)
 {
-    struct place *p = *fixture;
-
     add_device(p, "quit", 1);
     add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 3000, 1); /* a minute of trials and more: the back-off takes 3.5 s */
@@ -448,10 +426,8 @@ TEST_WITH(a_device_that_keeps_failing_is_left_alone, set_up, tear_down)
     assert_true(study_view_count(&ss->view, TRIAL_DONE) > 0);
 }
 
-TEST_WITH(without_devices_the_sweep_ends, set_up, tear_down)
+SCHED_TEST(without_devices_the_sweep_ends)
 {
-    struct place *p = *fixture;
-
     add_device(p, "quit", 1);
     create_study(p, "a", "sobol", 4, 1);
     (void)serve(p, "a");
@@ -520,9 +496,8 @@ static size_t n_of(const struct place *p, int part, char who)
     return n;
 }
 
-TEST_WITH(devices_get_their_share, set_up, tear_down)
+SCHED_TEST(devices_get_their_share)
 {
-    struct place *p = *fixture;
     const size_t n = STARTS - 2 * ASIDE;
 
     add_device(p, "ok", 2);
@@ -559,10 +534,8 @@ static void command_after_trial(void *ctx, const struct sched_study *ss, const s
     assert_int_equal(write(p->pipe[1], say, 2), 2);
 }
 
-TEST_WITH(a_study_may_come_pause_and_end_on_the_way, set_up, tear_down)
+SCHED_TEST(a_study_may_come_pause_and_end_on_the_way)
 {
-    struct place *p = *fixture;
-
     add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 20, 1);
     create_study(p, "b", "sobol", 1000, 1);
@@ -580,10 +553,8 @@ TEST_WITH(a_study_may_come_pause_and_end_on_the_way, set_up, tear_down)
     assert_true(study_view_count(&b->view, TRIAL_DONE) >= 5 && b->view.n < 10);
 }
 
-TEST_WITH(stopped_means_queued_again, set_up, tear_down)
+SCHED_TEST(stopped_means_queued_again)
 {
-    struct place *p = *fixture;
-
     add_device(p, "ok", 1);
     add_device(p, "long", 2);
     create_study(p, "a", "sobol", 200, 1); /* 4 s of trials and more, for the second worker to begin */
@@ -613,6 +584,20 @@ static void params_of(struct place *p, const struct sched_study *ss, size_t n, c
     assert_true(used < size);
 }
 
+/* The study run to its end in five parts, and the parameters of its 18 trials. */
+static void run_in_parts(struct place *p, const char *name, char *buf, size_t size)
+{
+    for (int stop = 0; stop < 5; stop++) {
+        p->n_ended = 0;
+        p->stop_at = stop < 4 ? 3 : 0;
+        const struct sched_study *ss = serve(p, name);
+        assert_int_equal(scheduler_run(p->sched, NULL), stop < 4 ? ST_INTERRUPTED : ST_OK);
+        if (stop == 4)
+            params_of(p, ss, 18, buf, size);
+        let_go(p);
+    }
+}
+
 /* A fifth of the trials runs a config of before under another seed. */
 static void a_share_confirms(const struct place *p)
 {
@@ -631,11 +616,10 @@ static void a_share_confirms(const struct place *p)
     assert_int_equal(n_confirm, n / 5);
 }
 
-TEST_WITH(a_resumed_study_proposes_as_if_never_stopped, set_up, tear_down)
+SCHED_TEST(a_resumed_study_proposes_as_if_never_stopped)
 {
     static const char *const kinds[] = {"expensive", "cheap"}; /* with cheap trials proposals are made ahead */
     static char whole[16384], parts[16384];
-    struct place *p = *fixture;
 
     for (int k = 0; k < 2; k++) {
         char name[2][8];
@@ -651,24 +635,15 @@ TEST_WITH(a_resumed_study_proposes_as_if_never_stopped, set_up, tear_down)
         a_share_confirms(p);
         let_go(p);
         create_study(p, name[1], "pareto", 18, 1);
-        for (int stop = 0; stop < 5; stop++) {
-            p->n_ended = 0;
-            p->stop_at = stop < 4 ? 3 : 0;
-            ss = serve(p, name[1]);
-            assert_int_equal(scheduler_run(p->sched, NULL), stop < 4 ? ST_INTERRUPTED : ST_OK);
-            if (stop == 4)
-                params_of(p, ss, 18, parts, sizeof parts);
-            let_go(p);
-        }
+        run_in_parts(p, name[1], parts, sizeof parts);
         assert_string_equal(whole, parts);
     }
 }
 
 /* A config has three runs under as many seeds, unless it is beaten; also when the program ends now and then. */
-TEST_WITH(configs_have_several_seeds, set_up, tear_down)
+SCHED_TEST(configs_have_several_seeds)
 {
     static char whole[16384], parts[16384];
-    struct place *p = *fixture;
     size_t n_seeds = 0, most = 0;
 
     add_device(p, "expensive", 1);
@@ -694,22 +669,13 @@ TEST_WITH(configs_have_several_seeds, set_up, tear_down)
     assert_int_equal(n_seeds, 2); /* the worker's scores fall: the first config beats all others */
     let_go(p);
     create_study_with(p, "parts", "sobol", 18, 1, "seeds = 3\nconfirm = 0\n");
-    for (int stop = 0; stop < 5; stop++) {
-        p->n_ended = 0;
-        p->stop_at = stop < 4 ? 3 : 0;
-        ss = serve(p, "parts");
-        assert_int_equal(scheduler_run(p->sched, NULL), stop < 4 ? ST_INTERRUPTED : ST_OK);
-        if (stop == 4)
-            params_of(p, ss, 18, parts, sizeof parts);
-        let_go(p);
-    }
+    run_in_parts(p, "parts", parts, sizeof parts);
     assert_string_equal(whole, parts);
 }
 
 /* An even sequence stays even where most trials take no point of it. */
-TEST_WITH(seeds_take_no_points_of_the_design, set_up, tear_down)
+SCHED_TEST(seeds_take_no_points_of_the_design)
 {
-    struct place *p = *fixture;
     const struct trial *trials;
     size_t n = 0;
     char alone[8][128];

@@ -107,9 +107,10 @@ static void ready_to_talk(struct place *p)
     proto_create(&p->s->v[0].proto, fds[0], fds[0]);
 }
 
-TEST_WITH(one_without_work_is_given_back, set_up, tear_down)
+#define SUPERVISE_TEST(name) TEST_ON(name, struct place *p, set_up, tear_down)
+
+SUPERVISE_TEST(one_without_work_is_given_back)
 {
-    struct place *p = *fixture;
     struct worker *w = ready(p);
 
     for (int i = 0; i < 9; i++) {
@@ -130,9 +131,8 @@ TEST_WITH(one_without_work_is_given_back, set_up, tear_down)
     assert_true(supervise_may_start(p->s, w)); /* as soon as there is work */
 }
 
-TEST_WITH(a_host_of_ssh_keeps_its_idle_worker, set_up, tear_down)
+SUPERVISE_TEST(a_host_of_ssh_keeps_its_idle_worker)
 {
-    struct place *p = *fixture;
     struct worker *w = ready(p);
 
     w->spec.place = PLACE_SSH; /* nobody else waits for it */
@@ -143,9 +143,8 @@ TEST_WITH(a_host_of_ssh_keeps_its_idle_worker, set_up, tear_down)
     assert_false(w->leaving);
 }
 
-TEST_WITH(a_job_may_wait_for_its_turn, set_up, tear_down)
+SUPERVISE_TEST(a_job_may_wait_for_its_turn)
 {
-    struct place *p = *fixture;
     struct worker *w = &p->s->v[1];
 
     w->state = WORKER_STARTING;
@@ -159,9 +158,8 @@ TEST_WITH(a_job_may_wait_for_its_turn, set_up, tear_down)
     assert_string_equal(w->why, "");
 }
 
-TEST_WITH(one_tries_the_way_for_all, set_up, tear_down)
+SUPERVISE_TEST(one_tries_the_way_for_all)
 {
-    struct place *p = *fixture;
     struct worker *w = p->s->v;
 
     for (int i = 0; i < 3; i++) { /* the network fails for all three */
@@ -181,9 +179,8 @@ TEST_WITH(one_tries_the_way_for_all, set_up, tear_down)
     assert_true(supervise_may_start(p->s, &w[1]));
 }
 
-TEST_WITH(a_host_that_keeps_failing_is_left_alone_with_all_its_workers, set_up, tear_down)
+SUPERVISE_TEST(a_host_that_keeps_failing_is_left_alone_with_all_its_workers)
 {
-    struct place *p = *fixture;
     struct worker *w = p->s->v;
 
     for (int i = 0; i < HEALTH_MAX_DEATHS; i++) {
@@ -205,9 +202,8 @@ TEST_WITH(a_host_that_keeps_failing_is_left_alone_with_all_its_workers, set_up, 
     assert_int_equal(p->s->hosts[0].health.deaths, 0);
 }
 
-TEST_WITH(one_that_was_sent_away_is_not_to_blame, set_up, tear_down)
+SUPERVISE_TEST(one_that_was_sent_away_is_not_to_blame)
 {
-    struct place *p = *fixture;
     struct worker *w = p->s->v;
 
     for (int i = 0; i < 2 * HEALTH_MAX_DEATHS; i++) {
@@ -223,9 +219,8 @@ TEST_WITH(one_that_was_sent_away_is_not_to_blame, set_up, tear_down)
     assert_int_equal(w[0].health.deaths + p->s->hosts[0].health.deaths, 0);
 }
 
-TEST_WITH(a_program_that_stood_still_judges_nobody, set_up, tear_down)
+SUPERVISE_TEST(a_program_that_stood_still_judges_nobody)
 {
-    struct place *p = *fixture;
     struct worker *w = ready(p);
     struct slot *slot = &w->slots[0];
 
@@ -240,7 +235,7 @@ TEST_WITH(a_program_that_stood_still_judges_nobody, set_up, tear_down)
 }
 
 /* Dies with two trials: which of them pays. */
-TEST_WITH(a_death_is_paid_for_by_the_guilty_trial, set_up, tear_down)
+SUPERVISE_TEST(a_death_is_paid_for_by_the_guilty_trial)
 {
     static const struct {
         int culprit; /* lane; -1: unknown */
@@ -254,7 +249,6 @@ TEST_WITH(a_death_is_paid_for_by_the_guilty_trial, set_up, tear_down)
         {-1, true, false, false, {SLOT_OUTSIDE, SLOT_OUTSIDE}},
         {-1, false, true, false, {SLOT_INNOCENT, SLOT_INNOCENT}},
     };
-    struct place *p = *fixture;
     struct worker *w = &p->s->v[0];
 
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
