@@ -6,6 +6,8 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* of the games */
 #include "tests/unit_test.h"
+#include "tests/check.h"
+#include "tests/check.h"
 #include "base/mem.h"
 #include "base/text/num.h"
 #include "base/rng.h"
@@ -53,9 +55,8 @@ static inline void test_batch_open(struct test_batch *t, const struct env_def *d
                                    uint64_t seed)
 {
     memset(t, 0, sizeof *t);
-    struct error err = {0};
-    assert_int_equal(env_batch_create(&t->batch, def, settings, n_envs, rng_seed(seed), &err), ST_OK);
-    assert_int_equal(env_def_check(def, settings, n_envs, &t->shape, &err), ST_OK);
+    OK(env_batch_create(&t->batch, def, settings, n_envs, rng_seed(seed), err));
+    OK(env_def_check(def, settings, n_envs, &t->shape, err));
     t->n_agents = n_envs * (size_t)t->shape.n_agents;
     t->saved = mem_alloc(env_batch_state_bytes(t->batch));
     t->state_size = def->state_size;
@@ -123,3 +124,19 @@ static inline void test_batch_copy_actions(struct test_batch *to, const struct t
     memcpy(to->actions, from->actions, n * sizeof *to->actions);
     memcpy(to->reals, from->reals, n * sizeof *to->reals);
 }
+
+/* One game by itself: `struct NAME` and NAME_turn, a decision of its only agent; `sum` adds up what it gave. A test
+ * writes NAME_open itself, which zeroes the struct, seeds `s.rng` and resets the game. */
+#define ONE_GAME(name, game)                                                                                           \
+    struct name {                                                                                                      \
+        struct game##_settings settings;                                                                               \
+        struct game##_state s;                                                                                         \
+        struct env_step step;                                                                                          \
+        float reward, sum;                                                                                             \
+    };                                                                                                                 \
+    static void name##_turn(struct name *one, int32_t action)                                                          \
+    {                                                                                                                  \
+        one->step = (struct env_step){.rewards = &one->reward};                                                        \
+        game##_step(&one->settings, &one->s, &action, &one->step);                                                     \
+        one->sum += one->reward;                                                                                       \
+    }

@@ -10,27 +10,14 @@
 
 /* ---- minatar_breakout ---- */
 
-struct minatar {
-    struct minatar_breakout_settings settings;
-    struct minatar_breakout_state state;
-    struct env_step step;
-    float reward, sum;
-};
+ONE_GAME(minatar, minatar_breakout)
 
 static void minatar_open(struct minatar *m, bool right)
 {
-    *m = (struct minatar){.settings.max_steps = 1000};
-    m->state.rng = rng_seed(1);
+    *m = (struct minatar){.settings.max_steps = 1000, .s.rng = rng_seed(1)};
     do
-        minatar_breakout_reset(&m->settings, &m->state);
-    while ((m->state.x == 9) != right);
-}
-
-static void minatar_turn(struct minatar *m, int32_t action)
-{
-    m->step = (struct env_step){.rewards = &m->reward};
-    minatar_breakout_step(&m->settings, &m->state, &action, &m->step);
-    m->sum += m->reward;
+        minatar_breakout_reset(&m->settings, &m->s);
+    while ((m->s.x == 9) != right);
 }
 
 static int minatar_bricks(const struct minatar_breakout_state *s)
@@ -97,7 +84,7 @@ TEST(minatar_trajectories)
         struct minatar m;
         minatar_open(&m, side == 1);
         for (int t = 0; actions[side][t] != '\0'; t++) {
-            const struct minatar_breakout_state *s = &m.state;
+            const struct minatar_breakout_state *s = &m.s;
             minatar_turn(&m, actions[side][t] - '0');
             assert_false(m.step.ended || m.step.truncated);
             if (t + 1 != row->step)
@@ -130,8 +117,8 @@ TEST(minatar_ends)
     minatar_turn(&m, 7); /* stays */
     assert_false(m.step.truncated);
     minatar_turn(&m, -1);
-    assert_true(m.step.truncated && !m.step.ended && m.state.paddle == 4);
-    minatar_breakout_observe(&m.settings, &m.state, 0, obs);
+    assert_true(m.step.truncated && !m.step.ended && m.s.paddle == 4);
+    minatar_breakout_observe(&m.settings, &m.s, 0, obs);
     for (int i = 0; i < 400; i++)
         set[i % 4] += obs[i];
     assert_true(set[0] == 1 && set[1] == 1 && set[2] == 1 && set[3] == 30);
@@ -147,11 +134,11 @@ TEST(minatar_sticky)
     minatar_open(&m, false);
     m.settings.sticky = 0.1;
     for (int t = 0; t < 20000; t++) {
-        int32_t before = m.state.last_action;
+        int32_t before = m.s.last_action;
         minatar_turn(&m, before == 1 ? 2 : 1);
-        stuck += m.state.last_action == before;
+        stuck += m.s.last_action == before;
         if (m.step.ended)
-            minatar_breakout_reset(&m.settings, &m.state);
+            minatar_breakout_reset(&m.settings, &m.s);
     }
     assert_in_range(stuck, 1800, 2200);
 }

@@ -5,43 +5,28 @@
 
 #include "envs/games/breakout.h"
 
-struct table {
-    struct breakout_settings settings;
-    struct breakout_state state;
-    struct env_step step;
-    float reward;
-};
+ONE_GAME(table, breakout)
 
 /* A new game, one frame a step, its ball launched by hand where a test needs it elsewhere. */
 static void table_open(struct table *t, int64_t frameskip, uint64_t seed)
 {
-    memset(t, 0, sizeof *t);
-    t->settings.frameskip = frameskip;
-    t->state.rng = rng_seed(seed);
-    t->step.rewards = &t->reward;
-    breakout_reset(&t->settings, &t->state);
-}
-
-static void table_step(struct table *t, int32_t action)
-{
-    t->step.ended = t->step.truncated = false;
-    breakout_step(&t->settings, &t->state, &action, &t->step);
-    assert_false(t->step.truncated);
+    *t = (struct table){.settings.frameskip = frameskip, .s.rng = rng_seed(seed)};
+    breakout_reset(&t->settings, &t->s);
 }
 
 /* angle from straight up, positive to the right */
 static void put_ball(struct table *t, float x, float y, double angle)
 {
-    t->state.fired = 1;
-    t->state.ball_x = x;
-    t->state.ball_y = y;
-    t->state.dir_x = (float)sin(angle);
-    t->state.dir_y = (float)-cos(angle);
+    t->s.fired = 1;
+    t->s.ball_x = x;
+    t->s.ball_y = y;
+    t->s.dir_x = (float)sin(angle);
+    t->s.dir_y = (float)-cos(angle);
 }
 
 static void clear_bricks(struct table *t)
 {
-    memset(t->state.bricks, 0, sizeof t->state.bricks);
+    memset(t->s.bricks, 0, sizeof t->s.bricks);
 }
 
 static int standing(const struct breakout_state *s)
@@ -75,13 +60,13 @@ TEST(start_and_launch)
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct table t;
         table_open(&t, 1, seed);
-        assert_true(t.state.paddle_x == 257.0f && t.state.paddle_width == 62.0f);
-        assert_true(t.state.ball_x == 272.0f && t.state.fired == 0 && t.state.balls == 5);
-        assert_int_equal(standing(&t.state), 108);
-        float y = t.state.ball_y;
-        table_step(&t, 0);
-        double dx = (double)(t.state.ball_x - 272.0f), dy = (double)(t.state.ball_y - y);
-        assert_int_equal(t.state.fired, 1);
+        assert_true(t.s.paddle_x == 257.0f && t.s.paddle_width == 62.0f);
+        assert_true(t.s.ball_x == 272.0f && t.s.fired == 0 && t.s.balls == 5);
+        assert_int_equal(standing(&t.s), 108);
+        float y = t.s.ball_y;
+        table_turn(&t, 0);
+        double dx = (double)(t.s.ball_x - 272.0f), dy = (double)(t.s.ball_y - y);
+        assert_int_equal(t.s.fired, 1);
         assert_true(fabs(hypot(dx, dy) - 256.0 / 60.0) < 1e-4);
         assert_true(dy > 0.0 && fabs(atan2(fabs(dx), dy) - M_PI / 3.25) < 1e-4);
         to_right += dx > 0.0;
@@ -95,24 +80,24 @@ TEST(paddle)
     table_open(&t, 1, 1);
     clear_bricks(&t);
     put_ball(&t, 100.0f, 200.0f, 0.0);
-    table_step(&t, 1);
-    assert_true(fabsf(t.state.paddle_x - (257.0f - 620.0f / 60.0f)) < 1e-3f);
-    table_step(&t, 2);
-    table_step(&t, 2);
-    assert_true(fabsf(t.state.paddle_x - (257.0f + 620.0f / 60.0f)) < 1e-3f);
-    float x = t.state.paddle_x;
-    table_step(&t, 0);
-    assert_true(t.state.paddle_x == x);
+    table_turn(&t, 1);
+    assert_true(fabsf(t.s.paddle_x - (257.0f - 620.0f / 60.0f)) < 1e-3f);
+    table_turn(&t, 2);
+    table_turn(&t, 2);
+    assert_true(fabsf(t.s.paddle_x - (257.0f + 620.0f / 60.0f)) < 1e-3f);
+    float x = t.s.paddle_x;
+    table_turn(&t, 0);
+    assert_true(t.s.paddle_x == x);
     for (int i = 0; i < 60; i++) {
         put_ball(&t, 100.0f, 200.0f, 0.0);
-        table_step(&t, 1);
+        table_turn(&t, 1);
     }
-    assert_true(t.state.paddle_x == 0.0f);
+    assert_true(t.s.paddle_x == 0.0f);
     for (int i = 0; i < 60; i++) {
         put_ball(&t, 100.0f, 200.0f, 0.0);
-        table_step(&t, 2);
+        table_turn(&t, 2);
     }
-    assert_true(t.state.paddle_x == 576.0f - 62.0f);
+    assert_true(t.s.paddle_x == 576.0f - 62.0f);
 }
 
 TEST(paddle_halves_at_the_top)
@@ -121,16 +106,16 @@ TEST(paddle_halves_at_the_top)
     table_open(&t, 1, 1);
     clear_bricks(&t);
     put_ball(&t, 100.0f, 2.0f, 0.3);
-    table_step(&t, 0);
-    assert_true(t.state.dir_y > 0.0f && t.state.ball_y > 0.0f);
-    assert_true(t.state.paddle_width == 31.0f && t.state.paddle_x == 257.0f + 15.5f);
+    table_turn(&t, 0);
+    assert_true(t.s.dir_y > 0.0f && t.s.ball_y > 0.0f);
+    assert_true(t.s.paddle_width == 31.0f && t.s.paddle_x == 257.0f + 15.5f);
     put_ball(&t, 100.0f, 2.0f, 0.3);
-    table_step(&t, 0);
-    assert_true(t.state.paddle_width == 31.0f && t.state.paddle_x == 257.0f + 15.5f); /* once */
+    table_turn(&t, 0);
+    assert_true(t.s.paddle_width == 31.0f && t.s.paddle_x == 257.0f + 15.5f); /* once */
     put_ball(&t, 0.0f, 318.0f, M_PI);
-    table_step(&t, 0); /* lost: the next ball has the whole paddle */
-    assert_int_equal(t.state.balls, 4);
-    assert_true(t.state.paddle_width == 62.0f && t.state.paddle_x == 257.0f && t.state.fired == 0);
+    table_turn(&t, 0); /* lost: the next ball has the whole paddle */
+    assert_int_equal(t.s.balls, 4);
+    assert_true(t.s.paddle_width == 62.0f && t.s.paddle_x == 257.0f && t.s.fired == 0);
 }
 
 TEST(bounce_angle)
@@ -140,23 +125,23 @@ TEST(bounce_angle)
             struct table t;
             table_open(&t, 1, 1);
             if (narrow)
-                t.state.paddle_width = 31.0f;
+                t.s.paddle_width = 31.0f;
             float at = (float)i / 100.0f; /* of the ball's middle along the paddle */
-            float x = t.state.paddle_x + at * t.state.paddle_width - 16.0f;
+            float x = t.s.paddle_x + at * t.s.paddle_width - 16.0f;
             put_ball(&t, x, 279.0f, M_PI);
-            table_step(&t, 0);
+            table_turn(&t, 0);
             double want = (fmin(fmax((double)at, 0.0), 1.0) - 0.5) * M_PI / 2.0;
-            assert_int_equal(t.state.hits, 1);
-            assert_true(fabs(atan2((double)t.state.dir_x, (double)-t.state.dir_y) - want) < 1e-4);
-            assert_true(fabs(hypot((double)t.state.dir_x, (double)t.state.dir_y) - 1.0) < 1e-6);
+            assert_int_equal(t.s.hits, 1);
+            assert_true(fabs(atan2((double)t.s.dir_x, (double)-t.s.dir_y) - want) < 1e-4);
+            assert_true(fabs(hypot((double)t.s.dir_x, (double)t.s.dir_y) - 1.0) < 1e-6);
         }
     /* Beside the paddle: touching is a miss. */
     for (int right = 0; right < 2; right++) {
         struct table t;
         table_open(&t, 1, 1);
         put_ball(&t, right ? 257.0f + 62.0f : 257.0f - 32.0f, 279.0f, M_PI);
-        table_step(&t, 0);
-        assert_true(t.state.hits == 0 && t.state.dir_y > 0.0f);
+        table_turn(&t, 0);
+        assert_true(t.s.hits == 0 && t.s.dir_y > 0.0f);
     }
 }
 
@@ -166,14 +151,14 @@ TEST(speed_steps)
     table_open(&t, 1, 1);
     for (int hit = 1; hit <= 24; hit++) {
         put_ball(&t, 272.0f, 279.5f, M_PI);
-        float y = t.state.ball_y, before = t.state.speed / 60.0f;
-        table_step(&t, 0);
+        float y = t.s.ball_y, before = t.s.speed / 60.0f;
+        table_turn(&t, 0);
         float want = 256.0f + 64.0f * (float)(hit / 4 > 3 ? 3 : hit / 4);
-        assert_int_equal(t.state.hits, hit);
-        assert_true(t.state.speed == want);
+        assert_int_equal(t.s.hits, hit);
+        assert_true(t.s.speed == want);
         /* down to 280 at the old speed, the rest of the frame upwards at the new one */
         float rest = 1.0f - (280.0f - y) / before;
-        assert_true(fabsf(t.state.ball_y - (280.0f - rest * want / 60.0f)) < 1e-3f);
+        assert_true(fabsf(t.s.ball_y - (280.0f - rest * want / 60.0f)) < 1e-3f);
     }
 }
 
@@ -186,14 +171,14 @@ TEST(bricks)
                 struct table t;
                 table_open(&t, 1, 1);
                 clear_bricks(&t);
-                t.state.bricks[row] = 1u << col;
+                t.s.bricks[row] = 1u << col;
                 float top = 50.0f + 12.0f * (float)row;
                 put_ball(&t, 32.0f * (float)col, from_above ? top - 33.0f : top + 13.0f, from_above ? M_PI : 0.0);
-                table_step(&t, 0);
-                assert_int_equal(standing(&t.state), 0);
-                assert_true(t.reward == (float)points[row] && t.state.points == points[row]);
-                assert_true(t.state.speed == (row < 3 ? 448.0f : 256.0f));
-                assert_true(from_above ? t.state.dir_y < 0.0f : t.state.dir_y > 0.0f);
+                table_turn(&t, 0);
+                assert_int_equal(standing(&t.s), 0);
+                assert_true(t.reward == (float)points[row] && t.s.points == points[row]);
+                assert_true(t.s.speed == (row < 3 ? 448.0f : 256.0f));
+                assert_true(from_above ? t.s.dir_y < 0.0f : t.s.dir_y > 0.0f);
                 assert_true(t.step.perf == (float)points[row] / 864.0f);
             }
 }
@@ -204,26 +189,26 @@ TEST(which_brick)
     struct table t;
     table_open(&t, 1, 1);
     put_ball(&t, 32.0f * 4 + 10.0f, 123.0f, 0.0);
-    table_step(&t, 0);
-    assert_int_equal(t.state.bricks[5], BREAKOUT_FULL_ROW & ~(1u << 4));
+    table_turn(&t, 0);
+    assert_int_equal(t.s.bricks[5], BREAKOUT_FULL_ROW & ~(1u << 4));
     table_open(&t, 1, 1);
     put_ball(&t, 32.0f * 4 + 22.0f, 123.0f, 0.0);
-    table_step(&t, 0);
-    assert_int_equal(t.state.bricks[5], BREAKOUT_FULL_ROW & ~(1u << 5));
+    table_turn(&t, 0);
+    assert_int_equal(t.s.bricks[5], BREAKOUT_FULL_ROW & ~(1u << 5));
 
     table_open(&t, 1, 1);
     clear_bricks(&t);
     for (int r = 0; r < 6; r++)
-        t.state.bricks[r] = 1u << 9;
+        t.s.bricks[r] = 1u << 9;
     put_ball(&t, 32.0f * 8 - 1.0f, 66.0f, M_PI / 2); /* its middle, 82, is in row 2 */
-    table_step(&t, 0);
-    assert_int_equal(standing(&t.state), 5);
-    assert_int_equal(t.state.bricks[2], 0);
-    assert_true(t.state.dir_x < 0.0f);
+    table_turn(&t, 0);
+    assert_int_equal(standing(&t.s), 5);
+    assert_int_equal(t.s.bricks[2], 0);
+    assert_true(t.s.dir_x < 0.0f);
     put_ball(&t, 32.0f * 10 + 1.0f, 66.0f, -M_PI / 2);
-    table_step(&t, 0);
-    assert_int_equal(standing(&t.state), 4); /* row 1 or 3 is next */
-    assert_true(t.state.dir_x > 0.0f);
+    table_turn(&t, 0);
+    assert_int_equal(standing(&t.s), 4); /* row 1 or 3 is next */
+    assert_true(t.s.dir_x > 0.0f);
 }
 
 TEST(wall_refills_once)
@@ -231,31 +216,31 @@ TEST(wall_refills_once)
     struct table t;
     table_open(&t, 1, 1);
     clear_bricks(&t);
-    t.state.bricks[5] = 1;
-    t.state.points = 431;
+    t.s.bricks[5] = 1;
+    t.s.points = 431;
     put_ball(&t, 272.0f, 279.5f, M_PI);
-    table_step(&t, 0);
-    assert_int_equal(standing(&t.state), 1); /* 431 is not enough */
+    table_turn(&t, 0);
+    assert_int_equal(standing(&t.s), 1); /* 431 is not enough */
     put_ball(&t, 0.0f, 123.0f, 0.0);
-    table_step(&t, 0);
-    assert_int_equal(t.state.points, 432);
-    assert_int_equal(standing(&t.state), 0); /* not before the paddle hit */
+    table_turn(&t, 0);
+    assert_int_equal(t.s.points, 432);
+    assert_int_equal(standing(&t.s), 0); /* not before the paddle hit */
     assert_false(t.step.ended);
     put_ball(&t, 272.0f, 279.5f, M_PI);
-    table_step(&t, 0);
-    assert_int_equal(standing(&t.state), 108);
-    assert_int_equal(t.state.points, 432);
+    table_turn(&t, 0);
+    assert_int_equal(standing(&t.s), 108);
+    assert_int_equal(t.s.points, 432);
     put_ball(&t, 272.0f, 279.5f, M_PI);
-    t.state.bricks[0] = 0;
-    table_step(&t, 0);
-    assert_int_equal(t.state.bricks[0], 0); /* still 432 points, but it is the second wall */
+    t.s.bricks[0] = 0;
+    table_turn(&t, 0);
+    assert_int_equal(t.s.bricks[0], 0); /* still 432 points, but it is the second wall */
 
     clear_bricks(&t);
-    t.state.bricks[1] = 1u << 3;
-    t.state.points = 857;
+    t.s.bricks[1] = 1u << 3;
+    t.s.points = 857;
     put_ball(&t, 96.0f, 75.0f, 0.0);
-    table_step(&t, 0);
-    assert_true(t.step.ended && t.state.points == 864);
+    table_turn(&t, 0);
+    assert_true(t.step.ended && t.s.points == 864);
     assert_true(t.step.score == 864.0f && t.step.perf == 1.0f && t.reward == 7.0f);
 }
 
@@ -265,19 +250,19 @@ TEST(six_balls)
     table_open(&t, 1, 1);
     for (int ball = 1; ball <= 6; ball++) {
         float obs[BREAKOUT_OBS];
-        breakout_observe(&t.settings, &t.state, 0, obs);
+        breakout_observe(&t.settings, &t.s, 0, obs);
         assert_true(obs[8] == (float)(6 - ball) / 5.0f);
         put_ball(&t, 0.0f, 285.0f, M_PI);
-        t.state.speed = 448.0f;
+        t.s.speed = 448.0f;
         int frames = 0;
-        while (t.state.fired && !t.step.ended) {
-            table_step(&t, 0);
+        while (t.s.fired && !t.step.ended) {
+            table_turn(&t, 0);
             frames++;
         }
         assert_int_equal(frames, 5); /* 35 px to y = 320 */
         assert_int_equal(t.step.ended, ball == 6);
         if (ball < 6)
-            assert_true(t.state.speed == 256.0f && t.state.hits == 0 && t.state.ball_x == 272.0f);
+            assert_true(t.s.speed == 256.0f && t.s.hits == 0 && t.s.ball_x == 272.0f);
     }
 }
 
@@ -286,18 +271,18 @@ TEST(observation)
     struct table t;
     table_open(&t, 4, 1);
     put_ball(&t, 144.0f, 165.0f, M_PI / 6);
-    t.state.paddle_x = 288.0f;
-    t.state.paddle_width = 31.0f;
-    t.state.speed = 320.0f;
-    t.state.points = 216;
-    t.state.balls = 3;
+    t.s.paddle_x = 288.0f;
+    t.s.paddle_width = 31.0f;
+    t.s.speed = 320.0f;
+    t.s.points = 216;
+    t.s.balls = 3;
     struct rng rng = rng_seed(3);
     for (int round = 0; round < 50; round++) {
         for (int r = 0; r < 6; r++)
-            t.state.bricks[r] = rng_u32(&rng) & BREAKOUT_FULL_ROW;
+            t.s.bricks[r] = rng_u32(&rng) & BREAKOUT_FULL_ROW;
         float obs[BREAKOUT_OBS + 1];
         obs[BREAKOUT_OBS] = 77.0f;
-        breakout_observe(&t.settings, &t.state, 0, obs);
+        breakout_observe(&t.settings, &t.s, 0, obs);
         const double want[10] = {
             0.5, 312.0 / 330.0, 0.25, 0.5, 320.0 / 60.0 * 0.5 / 512.0, -320.0 / 60.0 * sqrt(0.75) / 512.0,
             0.2, 0.25,          0.6,  0.5};
@@ -305,12 +290,12 @@ TEST(observation)
             assert_true(fabs((double)obs[i] - want[i]) < 1e-6);
         for (int r = 0; r < 6; r++)
             for (int c = 0; c < 18; c++)
-                assert_true(obs[10 + 18 * r + c] == ((t.state.bricks[r] >> c & 1u) ? 0.0f : 1.0f));
+                assert_true(obs[10 + 18 * r + c] == ((t.s.bricks[r] >> c & 1u) ? 0.0f : 1.0f));
         assert_true(obs[BREAKOUT_OBS] == 77.0f);
     }
     table_open(&t, 4, 1);
     float obs[BREAKOUT_OBS];
-    breakout_observe(&t.settings, &t.state, 0, obs);
+    breakout_observe(&t.settings, &t.s, 0, obs);
     assert_true(obs[6] == 0.0f && obs[4] == 0.0f && obs[7] == 0.0f && obs[8] == 1.0f && obs[9] == 1.0f);
 }
 
@@ -369,12 +354,12 @@ static void random_flight(struct table *t, struct rng *rng)
     uint32_t density = rng_below(rng, 4); /* 0: sparse */
     do {
         for (int r = 0; r < BREAKOUT_ROWS; r++) {
-            t->state.bricks[r] = rng_u32(rng) & BREAKOUT_FULL_ROW;
+            t->s.bricks[r] = rng_u32(rng) & BREAKOUT_FULL_ROW;
             for (uint32_t k = density; k < 3; k++)
-                t->state.bricks[r] &= rng_u32(rng);
+                t->s.bricks[r] &= rng_u32(rng);
         }
         put_ball(t, 544.0f * rng_f32(rng), 200.0f * rng_f32(rng), 2.0 * M_PI * rng_f64(rng));
-    } while (brick_overlap(t->state.bricks, (double)t->state.ball_x, (double)t->state.ball_y) > 0.0);
+    } while (brick_overlap(t->s.bricks, (double)t->s.ball_x, (double)t->s.ball_y) > 0.0);
 }
 
 TEST(sweep_equals_crawl)
@@ -385,19 +370,19 @@ TEST(sweep_equals_crawl)
         struct table t;
         table_open(&t, 1, 1);
         random_flight(&t, &rng);
-        t.state.speed = 448.0f; /* so that no brick changes it */
+        t.s.speed = 448.0f; /* so that no brick changes it */
         uint32_t bricks[BREAKOUT_ROWS];
-        memcpy(bricks, t.state.bricks, sizeof bricks);
-        double x = (double)t.state.ball_x, y = (double)t.state.ball_y, v = 448.0 / 60.0;
-        double vx = (double)t.state.dir_x * v, vy = (double)t.state.dir_y * v;
+        memcpy(bricks, t.s.bricks, sizeof bricks);
+        double x = (double)t.s.ball_x, y = (double)t.s.ball_y, v = 448.0 / 60.0;
+        double vx = (double)t.s.dir_x * v, vy = (double)t.s.dir_y * v;
         bool same = true;
         for (int frame = 0; frame < 8 && same && y < 270.0; frame++) {
-            int before = standing(&t.state);
+            int before = standing(&t.s);
             crawl(bricks, &x, &y, &vx, &vy, 1024);
-            table_step(&t, 0);
-            hits += before - standing(&t.state);
-            same = memcmp(bricks, t.state.bricks, sizeof bricks) == 0 && fabs(x - (double)t.state.ball_x) < 0.2 &&
-                   fabs(y - (double)t.state.ball_y) < 0.2;
+            table_turn(&t, 0);
+            hits += before - standing(&t.s);
+            same = memcmp(bricks, t.s.bricks, sizeof bricks) == 0 && fabs(x - (double)t.s.ball_x) < 0.2 &&
+                   fabs(y - (double)t.s.ball_y) < 0.2;
         }
         differ += !same;
     }
@@ -416,12 +401,12 @@ TEST(no_tunnelling)
         random_flight(&t, &rng);
         bool absurd = i % 4 == 3;
         for (int frame = 0; frame < 12; frame++) {
-            t.state.speed = absurd ? 3000.0f : 448.0f;
-            struct breakout_state old = t.state;
-            table_step(&t, 0);
-            if (!t.state.fired)
+            t.s.speed = absurd ? 3000.0f : 448.0f;
+            struct breakout_state old = t.s;
+            table_turn(&t, 0);
+            if (!t.s.fired)
                 break;
-            const struct breakout_state *s = &t.state;
+            const struct breakout_state *s = &t.s;
             assert_true(s->ball_x >= 0.0f && s->ball_x <= 544.0f && s->ball_y >= 0.0f);
             assert_true(brick_overlap(s->bricks, (double)s->ball_x, (double)s->ball_y) < 1e-4);
             for (int r = 0; r < BREAKOUT_ROWS; r++)
@@ -443,17 +428,17 @@ TEST(no_tunnelling_of_the_paddle)
         struct table t;
         table_open(&t, 1, 1);
         clear_bricks(&t);
-        t.state.paddle_x = 514.0f * rng_f32(&rng);
-        t.state.speed = i % 3 ? 448.0f : 2000.0f;
-        double v = (double)t.state.speed / 60.0, angle = M_PI + M_PI / 2.2 * (2.0 * rng_f64(&rng) - 1.0);
+        t.s.paddle_x = 514.0f * rng_f32(&rng);
+        t.s.speed = i % 3 ? 448.0f : 2000.0f;
+        double v = (double)t.s.speed / 60.0, angle = M_PI + M_PI / 2.2 * (2.0 * rng_f64(&rng) - 1.0);
         put_ball(&t, 64.0f + 400.0f * rng_f32(&rng), 280.0f - (float)v * rng_f32(&rng), angle);
-        double down = (280.0 - (double)t.state.ball_y) / ((double)t.state.dir_y * v);
-        double at = (double)t.state.ball_x + down * (double)t.state.dir_x * v;
-        double left = at + 32.0 - (double)t.state.paddle_x, right = (double)t.state.paddle_x + 62.0 - at;
+        double down = (280.0 - (double)t.s.ball_y) / ((double)t.s.dir_y * v);
+        double at = (double)t.s.ball_x + down * (double)t.s.dir_x * v;
+        double left = at + 32.0 - (double)t.s.paddle_x, right = (double)t.s.paddle_x + 62.0 - at;
         if (down > 1.0 || fabs(left) < 1e-3 || fabs(right) < 1e-3)
             continue; /* not this frame, or a tie */
-        table_step(&t, 0);
-        bool hit = t.state.hits == 1;
+        table_turn(&t, 0);
+        bool hit = t.s.hits == 1;
         assert_int_equal(hit, left > 0.0 && right > 0.0);
         hits += hit;
     }
@@ -476,22 +461,23 @@ TEST(frameskip)
     struct rng rng = rng_seed(9);
     int ends = 0;
     for (int step = 0; step < 60000; step++) {
-        int32_t action = rng_below(&rng, 4) ? follow(&whole.state, &rng) : (int32_t)rng_below(&rng, 3);
-        table_step(&whole, action);
+        int32_t action = rng_below(&rng, 4) ? follow(&whole.s, &rng) : (int32_t)rng_below(&rng, 3);
+        table_turn(&whole, action);
+        assert_false(whole.step.truncated);
         float sum = 0.0f;
         bool ended = false;
         for (int frame = 0; frame < 4 && !ended; frame++) {
-            table_step(&single, action);
+            table_turn(&single, action);
             sum += single.reward;
             ended = single.step.ended;
         }
         assert_true(sum == whole.reward);
         assert_int_equal(ended, whole.step.ended);
-        assert_memory_equal(&whole.state, &single.state, sizeof whole.state);
+        assert_memory_equal(&whole.s, &single.s, sizeof whole.s);
         if (ended) {
             ends++;
-            breakout_reset(&whole.settings, &whole.state);
-            breakout_reset(&single.settings, &single.state);
+            breakout_reset(&whole.settings, &whole.s);
+            breakout_reset(&single.settings, &single.s);
         }
     }
     assert_true(ends > 0);
@@ -508,15 +494,16 @@ TEST(whole_games)
         struct rng rng = rng_seed(seed + 50);
         float total = 0.0f;
         for (int step = 0; step < 100000 && !t.step.ended; step++) {
-            table_step(&t, follow(&t.state, &rng));
+            table_turn(&t, follow(&t.s, &rng));
+            assert_false(t.step.truncated);
             total += t.reward;
-            int gone = 432 * (t.state.walls - 1);
+            int gone = 432 * (t.s.walls - 1);
             for (int r = 0; r < 6; r++)
-                gone += points[r] * (18 - __builtin_popcount(t.state.bricks[r]));
-            assert_int_equal(gone, t.state.points);
-            assert_true(total == (float)t.state.points && t.state.points <= 864);
+                gone += points[r] * (18 - __builtin_popcount(t.s.bricks[r]));
+            assert_int_equal(gone, t.s.points);
+            assert_true(total == (float)t.s.points && t.s.points <= 864);
         }
-        best = t.state.points > best ? t.state.points : best;
+        best = t.s.points > best ? t.s.points : best;
     }
     assert_int_equal(best, 864);
 }

@@ -42,26 +42,12 @@ static struct reference reference_from(const struct cartpole_state *s)
     return r;
 }
 
-struct one {
-    struct cartpole_settings settings;
-    struct cartpole_state state;
-    struct env_step step;
-    float reward;
-};
+ONE_GAME(one, cartpole)
 
 static void one_open(struct one *o, uint64_t seed)
 {
-    memset(o, 0, sizeof *o);
-    o->settings.max_steps = 500;
-    o->state.rng = rng_seed(seed);
-    o->step.rewards = &o->reward;
-    cartpole_reset(&o->settings, &o->state);
-}
-
-static void one_step(struct one *o, int32_t action)
-{
-    o->step.ended = o->step.truncated = false;
-    cartpole_step(&o->settings, &o->state, &action, &o->step);
+    *o = (struct one){.settings.max_steps = 500, .s.rng = rng_seed(seed)};
+    cartpole_reset(&o->settings, &o->s);
 }
 
 TEST(sincos)
@@ -81,25 +67,25 @@ TEST(random_episodes)
         struct one o;
         one_open(&o, seed);
         struct rng rng = rng_seed(seed + 1000000);
-        struct reference r = reference_from(&o.state);
+        struct reference r = reference_from(&o.s);
         double start[4] = {r.x, r.v, r.angle, r.spin};
         for (int i = 0; i < 4; i++)
             assert_true(start[i] >= -0.05 && start[i] < 0.05);
         do {
             int32_t action = (int32_t)rng_below(&rng, 2);
             r = reference_next(r, action);
-            one_step(&o, action);
-            assert_true(distance(r, &o.state) < 1e-5);
+            one_turn(&o, action);
+            assert_true(distance(r, &o.s) < 1e-5);
             assert_int_equal(o.step.ended, reference_out(r));
             assert_true(o.reward == 1.0f);
             float obs[4];
-            cartpole_observe(&o.settings, &o.state, 0, obs);
-            assert_true(obs[0] == (float)o.state.x && obs[1] == (float)o.state.x_dot);
-            assert_true(obs[2] == (float)o.state.theta && obs[3] == (float)o.state.theta_dot);
+            cartpole_observe(&o.settings, &o.s, 0, obs);
+            assert_true(obs[0] == (float)o.s.x && obs[1] == (float)o.s.x_dot);
+            assert_true(obs[2] == (float)o.s.theta && obs[3] == (float)o.s.theta_dot);
         } while (!o.step.ended);
         assert_false(o.step.truncated);
-        assert_true(o.step.score == (float)o.state.steps);
-        assert_true(o.step.perf == (float)o.state.steps / 500.0f);
+        assert_true(o.step.score == (float)o.s.steps);
+        assert_true(o.step.perf == (float)o.s.steps / 500.0f);
     }
 }
 
@@ -116,14 +102,14 @@ TEST(long_episodes)
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct one o;
         one_open(&o, seed);
-        struct reference r = reference_from(&o.state);
+        struct reference r = reference_from(&o.s);
         for (int t = 1; t <= 500; t++) {
             int action = balance(r);
-            struct reference single = reference_next(reference_from(&o.state), action);
+            struct reference single = reference_next(reference_from(&o.s), action);
             r = reference_next(r, action);
-            one_step(&o, action);
-            assert_true(distance(single, &o.state) < 1e-14);
-            assert_true(distance(r, &o.state) < 1e-5);
+            one_turn(&o, action);
+            assert_true(distance(single, &o.s) < 1e-14);
+            assert_true(distance(r, &o.s) < 1e-5);
             if (o.step.ended)
                 break;
             assert_int_equal(o.step.truncated, t == 500);
@@ -183,12 +169,12 @@ TEST(limits)
             for (int last = 0; last < 2; last++) {
                 struct one o;
                 one_open(&o, 1);
-                o.state.x = cases[i].x;
-                o.state.x_dot = cases[i].v;
-                o.state.theta = cases[i].angle;
-                o.state.theta_dot = cases[i].spin;
-                o.state.steps = last ? 499 : 10;
-                one_step(&o, action);
+                o.s.x = cases[i].x;
+                o.s.x_dot = cases[i].v;
+                o.s.theta = cases[i].angle;
+                o.s.theta_dot = cases[i].spin;
+                o.s.steps = last ? 499 : 10;
+                one_turn(&o, action);
                 assert_int_equal(o.step.ended, cases[i].ends);
                 assert_int_equal(o.step.truncated, last && !cases[i].ends);
             }

@@ -5,12 +5,7 @@
 
 #include "envs/games/freeway.h"
 
-struct road {
-    struct freeway_settings settings;
-    struct freeway_state s;
-    struct env_step step;
-    float reward, sum;
-};
+ONE_GAME(road, freeway)
 
 /* One frame a decision; cars stand at `x` in the beginning. */
 static void road_open(struct road *r, int64_t level, float x)
@@ -20,13 +15,6 @@ static void road_open(struct road *r, int64_t level, float x)
     for (int lane = 0; lane < 10; lane++)
         for (int car = 0; car < 3; car++)
             r->s.cars[lane][car] = x;
-}
-
-static void road_turn(struct road *r, int32_t action)
-{
-    r->step = (struct env_step){.rewards = &r->reward};
-    freeway_step(&r->settings, &r->s, &action, &r->step);
-    r->sum += r->reward;
 }
 
 TEST(levels)

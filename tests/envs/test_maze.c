@@ -4,23 +4,12 @@
 #include "envs/games/maze.h"
 #undef ENV_GAME_BYTES
 
-struct walk {
-    struct maze_settings settings;
-    struct maze_state s;
-    struct env_step step;
-    float reward;
-};
+ONE_GAME(walk, maze)
 
 static void walk_open(struct walk *w, int64_t min_size, int64_t max_size, uint64_t seed)
 {
     *w = (struct walk){.settings = {.min_size = min_size, .max_size = max_size}, .s.rng = rng_seed(seed)};
     maze_reset(&w->settings, &w->s);
-}
-
-static void walk_turn(struct walk *w, int32_t action)
-{
-    w->step = (struct env_step){.rewards = &w->reward};
-    maze_step(&w->settings, &w->s, &action, &w->step);
 }
 
 /* How many open cells can be reached from (x, y); they are closed. */

@@ -5,26 +5,12 @@
 
 #include "envs/games/pong.h"
 
-struct match {
-    struct pong_settings settings;
-    struct pong_state state;
-    struct env_step step;
-    float reward;
-};
+ONE_GAME(match, pong)
 
 static void match_open(struct match *m, int64_t frameskip, uint64_t seed)
 {
-    memset(m, 0, sizeof *m);
-    m->settings.frameskip = frameskip;
-    m->state.rng = rng_seed(seed);
-    m->step.rewards = &m->reward;
-    pong_reset(&m->settings, &m->state);
-}
-
-static void match_step(struct match *m, int32_t action)
-{
-    m->step.ended = false;
-    pong_step(&m->settings, &m->state, &action, &m->step);
+    *m = (struct match){.settings.frameskip = frameskip, .s.rng = rng_seed(seed)};
+    pong_reset(&m->settings, &m->s);
 }
 
 TEST(start)
@@ -33,12 +19,12 @@ TEST(start)
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct match m;
         match_open(&m, 8, seed);
-        assert_int_equal(m.state.ball_x, 100);
-        assert_int_equal(m.state.ball_y, 304);
-        assert_int_equal(m.state.ball_vx, 10);
-        assert_true(m.state.ball_vy == 0 || m.state.ball_vy == -1);
-        flat += m.state.ball_vy == 0;
-        assert_true(m.state.own_y == 285 && m.state.opponent_y == 285);
+        assert_int_equal(m.s.ball_x, 100);
+        assert_int_equal(m.s.ball_y, 304);
+        assert_int_equal(m.s.ball_vx, 10);
+        assert_true(m.s.ball_vy == 0 || m.s.ball_vy == -1);
+        flat += m.s.ball_vy == 0;
+        assert_true(m.s.own_y == 285 && m.s.opponent_y == 285);
     }
     assert_true(flat > 150 && flat < 250);
 }
@@ -47,22 +33,22 @@ TEST(paddle_range)
 {
     struct match m;
     match_open(&m, 1, 1);
-    m.state.ball_x = 0;
-    m.state.ball_vx = 0; /* nothing else happens */
-    m.state.ball_vy = 0;
-    match_step(&m, 1);
-    assert_int_equal(m.state.own_y, 277); /* up: 8 px */
-    match_step(&m, 2);
-    match_step(&m, 2);
-    assert_int_equal(m.state.own_y, 293);
-    match_step(&m, 0);
-    assert_int_equal(m.state.own_y, 293);
+    m.s.ball_x = 0;
+    m.s.ball_vx = 0; /* nothing else happens */
+    m.s.ball_vy = 0;
+    match_turn(&m, 1);
+    assert_int_equal(m.s.own_y, 277); /* up: 8 px */
+    match_turn(&m, 2);
+    match_turn(&m, 2);
+    assert_int_equal(m.s.own_y, 293);
+    match_turn(&m, 0);
+    assert_int_equal(m.s.own_y, 293);
     for (int i = 0; i < 100; i++)
-        match_step(&m, 1);
-    assert_int_equal(m.state.own_y, -35);
+        match_turn(&m, 1);
+    assert_int_equal(m.s.own_y, -35);
     for (int i = 0; i < 100; i++)
-        match_step(&m, 2);
-    assert_int_equal(m.state.own_y, 605);
+        match_turn(&m, 2);
+    assert_int_equal(m.s.own_y, 605);
 }
 
 TEST(own_bounce)
@@ -74,14 +60,14 @@ TEST(own_bounce)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct match m;
         match_open(&m, 1, 1);
-        m.state.ball_x = 465;
-        m.state.ball_y = 310;
-        m.state.ball_vy = cases[i].vy;
-        match_step(&m, cases[i].action);
+        m.s.ball_x = 465;
+        m.s.ball_y = 310;
+        m.s.ball_vy = cases[i].vy;
+        match_turn(&m, cases[i].action);
         assert_true(m.reward == 0.1f);
-        assert_int_equal(m.state.ball_vy, cases[i].want);
-        assert_int_equal(m.state.ball_vx, -10);
-        assert_int_equal(m.state.ball_x, 468);
+        assert_int_equal(m.s.ball_vy, cases[i].want);
+        assert_int_equal(m.s.ball_vx, -10);
+        assert_int_equal(m.s.ball_x, 468);
         assert_false(m.step.ended);
     }
 }
@@ -93,31 +79,31 @@ TEST(points_and_contact)
         for (int32_t offset = -33; offset <= 71; offset++) {
             struct match m;
             match_open(&m, 1, 1);
-            m.state.own_points = 4;
-            m.state.opponent_points = 7;
-            m.state.ball_vy = 0;
-            m.state.ball_vx = side ? 10 : -10;
-            m.state.ball_x = side ? 465 : 5;
-            m.state.ball_y = 300;
+            m.s.own_points = 4;
+            m.s.opponent_points = 7;
+            m.s.ball_vy = 0;
+            m.s.ball_vx = side ? 10 : -10;
+            m.s.ball_x = side ? 465 : 5;
+            m.s.ball_y = 300;
             /* the opponent moves first: where it ends is what counts */
-            int32_t *paddle = side ? &m.state.own_y : &m.state.opponent_y;
-            *paddle = m.state.ball_y - offset;
+            int32_t *paddle = side ? &m.s.own_y : &m.s.opponent_y;
+            *paddle = m.s.ball_y - offset;
             int32_t at = *paddle;
             if (!side) {
-                int32_t d = m.state.ball_y - 19 - at;
+                int32_t d = m.s.ball_y - 19 - at;
                 at += d > 8 ? 8 : d < -8 ? -8 : d;
             }
-            bool hit = m.state.ball_y + 32 > at && m.state.ball_y < at + 70;
-            match_step(&m, 0);
+            bool hit = m.s.ball_y + 32 > at && m.s.ball_y < at + 70;
+            match_turn(&m, 0);
             if (hit) {
                 assert_true(m.reward == (side ? 0.1f : 0.0f));
-                assert_true(m.state.own_points == 4 && m.state.opponent_points == 7);
-                assert_int_equal(m.state.ball_vx, side ? -10 : 10);
+                assert_true(m.s.own_points == 4 && m.s.opponent_points == 7);
+                assert_int_equal(m.s.ball_vx, side ? -10 : 10);
             } else {
                 assert_true(m.reward == (side ? -1.0f : 1.0f));
-                assert_int_equal(m.state.own_points, side ? 4 : 5);
-                assert_int_equal(m.state.opponent_points, side ? 8 : 7);
-                assert_true(m.state.ball_x == 100 && m.state.ball_vx == 10); /* a new round */
+                assert_int_equal(m.s.own_points, side ? 4 : 5);
+                assert_int_equal(m.s.opponent_points, side ? 8 : 7);
+                assert_true(m.s.ball_x == 100 && m.s.ball_vx == 10); /* a new round */
             }
         }
 }
@@ -127,13 +113,13 @@ TEST(first_to_21)
     for (int side = 0; side < 2; side++) {
         struct match m;
         match_open(&m, 8, 1);
-        m.state.own_points = side ? 13 : 20;
-        m.state.opponent_points = side ? 20 : 13;
-        m.state.ball_x = side ? 465 : 5;
-        m.state.ball_vx = side ? 10 : -10;
-        m.state.ball_y = 0;
-        m.state.own_y = m.state.opponent_y = 600;
-        match_step(&m, 0);
+        m.s.own_points = side ? 13 : 20;
+        m.s.opponent_points = side ? 20 : 13;
+        m.s.ball_x = side ? 465 : 5;
+        m.s.ball_vx = side ? 10 : -10;
+        m.s.ball_y = 0;
+        m.s.own_y = m.s.opponent_y = 600;
+        match_turn(&m, 0);
         assert_true(m.step.ended && !m.step.truncated);
         assert_true(m.step.score == (side ? -8.0f : 8.0f));
         assert_true(fabsf(m.step.perf - (side ? 13.0f : 21.0f) / 34.0f) < 1e-6f);
@@ -145,22 +131,22 @@ TEST(observation)
 {
     struct match m;
     match_open(&m, 8, 1);
-    m.state.opponent_y = -35;
-    m.state.own_y = 605;
-    m.state.ball_x = 250;
-    m.state.ball_y = 480;
-    m.state.ball_vx = -10;
-    m.state.ball_vy = 13;
-    m.state.opponent_points = 7;
-    m.state.own_points = 20;
+    m.s.opponent_y = -35;
+    m.s.own_y = 605;
+    m.s.ball_x = 250;
+    m.s.ball_y = 480;
+    m.s.ball_vx = -10;
+    m.s.ball_vy = 13;
+    m.s.opponent_points = 7;
+    m.s.own_points = 20;
     float obs[8];
     static const float want[8] = {0.0f, 1.0f, 0.5f, 0.75f, 0.0f, 1.0f, 7.0f / 21.0f, 20.0f / 21.0f};
-    pong_observe(&m.settings, &m.state, 0, obs);
+    pong_observe(&m.settings, &m.s, 0, obs);
     for (int i = 0; i < 8; i++)
         assert_true(fabsf(obs[i] - want[i]) < 1e-6f);
-    m.state.ball_vx = 10;
-    m.state.ball_vy = -13;
-    pong_observe(&m.settings, &m.state, 0, obs);
+    m.s.ball_vx = 10;
+    m.s.ball_vy = -13;
+    pong_observe(&m.settings, &m.s, 0, obs);
     assert_true(obs[4] == 1.0f && obs[5] == 0.0f);
 }
 
@@ -175,23 +161,23 @@ TEST(frameskip)
     for (int step = 0; step < 20000; step++) {
         int32_t action = (int32_t)rng_below(&rng, 3);
         if (rng_below(&rng, 3)) /* good enough to get the ball back often */
-            action = whole.state.ball_y + 16 < whole.state.own_y + 35 ? 1 : 2;
-        match_step(&whole, action);
+            action = whole.s.ball_y + 16 < whole.s.own_y + 35 ? 1 : 2;
+        match_turn(&whole, action);
         float sum = 0.0f;
         bool point = false;
         for (int frame = 0; frame < 8 && !point; frame++) {
-            match_step(&single, action);
+            match_turn(&single, action);
             sum += single.reward;
             point = fabsf(single.reward) == 1.0f;
             bounces += single.reward == 0.1f;
         }
         points += point;
         assert_true(fabsf(sum - whole.reward) < 1e-6f);
-        assert_memory_equal(&whole.state, &single.state, sizeof whole.state);
+        assert_memory_equal(&whole.s, &single.s, sizeof whole.s);
         assert_int_equal(whole.step.ended, single.step.ended);
         if (whole.step.ended) {
-            pong_reset(&whole.settings, &whole.state);
-            pong_reset(&single.settings, &single.state);
+            pong_reset(&whole.settings, &whole.s);
+            pong_reset(&single.settings, &single.s);
         }
     }
     assert_true(points > 20 && bounces > 20);
@@ -205,12 +191,12 @@ TEST(invariants)
     struct rng rng = rng_seed(10);
     int walls = 0;
     for (int step = 0; step < 200000; step++) {
-        struct pong_state old = m.state;
+        struct pong_state old = m.s;
         int32_t action = (int32_t)rng_below(&rng, 3);
         if (rng_below(&rng, 4))
             action = old.ball_y + 16 < old.own_y + 35 ? 1 : 2;
-        match_step(&m, action);
-        const struct pong_state *s = &m.state;
+        match_turn(&m, action);
+        const struct pong_state *s = &m.s;
         assert_true(s->ball_x >= 0 && s->ball_x <= 468 && s->ball_y >= 0 && s->ball_y <= 608);
         assert_true(s->own_y >= -35 && s->own_y <= 605 && s->opponent_y >= -35 && s->opponent_y <= 605);
         assert_true(s->ball_vy >= -13 && s->ball_vy <= 13 && (s->ball_vx == 10 || s->ball_vx == -10));
@@ -227,7 +213,7 @@ TEST(invariants)
             }
         }
         if (m.step.ended)
-            pong_reset(&m.settings, &m.state);
+            pong_reset(&m.settings, &m.s);
     }
     assert_true(walls > 100);
 }

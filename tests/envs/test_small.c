@@ -5,26 +5,12 @@
 #include "envs/games/squared.h"
 
 /* -- squared -- */
-struct walk {
-    struct squared_settings settings;
-    struct squared_state state;
-    struct env_step step;
-    float reward;
-};
+ONE_GAME(walk, squared)
 
 static void walk_open(struct walk *w, int64_t n, uint64_t seed)
 {
-    memset(w, 0, sizeof *w);
-    w->settings.n = n;
-    w->state.rng = rng_seed(seed);
-    w->step.rewards = &w->reward;
-    squared_reset(&w->settings, &w->state);
-}
-
-static void walk_step(struct walk *w, int32_t action)
-{
-    w->step.ended = false;
-    squared_step(&w->settings, &w->state, &action, &w->step);
+    *w = (struct walk){.settings.n = n, .s.rng = rng_seed(seed)};
+    squared_reset(&w->settings, &w->s);
 }
 
 TEST(squared_observation)
@@ -38,7 +24,7 @@ TEST(squared_observation)
             int side = 2 * (int)n + 1;
             assert_int_equal(shape.obs_size, side * side);
             float obs[(2 * SQUARED_N_MAX + 1) * (2 * SQUARED_N_MAX + 1)];
-            squared_observe(&w.settings, &w.state, 0, obs);
+            squared_observe(&w.settings, &w.s, 0, obs);
             int agents = 0, targets = 0;
             for (int i = 0; i < side * side; i++) {
                 int row = i / side, col = i % side;
@@ -64,8 +50,8 @@ TEST(squared_targets)
     struct walk w;
     walk_open(&w, 5, 3);
     for (int i = 0; i < 40000; i++) {
-        squared_reset(&w.settings, &w.state);
-        count[w.state.target_row][w.state.target_col]++;
+        squared_reset(&w.settings, &w.s);
+        count[w.s.target_row][w.s.target_col]++;
     }
     for (int r = 0; r < 11; r++)
         for (int c = 0; c < 11; c++) {
@@ -80,12 +66,12 @@ TEST(squared_actions_and_edges)
     for (int32_t action = 0; action < 5; action++) {
         struct walk w;
         walk_open(&w, 5, 1);
-        w.state.target_row = 0; /* out of the way of straight lines */
-        w.state.target_col = 0;
+        w.s.target_row = 0; /* out of the way of straight lines */
+        w.s.target_col = 0;
         for (int i = 1; i <= 15; i++) {
-            walk_step(&w, action);
-            assert_int_equal(w.state.row, 5 + i * move[action][0]);
-            assert_int_equal(w.state.col, 5 + i * move[action][1]);
+            walk_turn(&w, action);
+            assert_int_equal(w.s.row, 5 + i * move[action][0]);
+            assert_int_equal(w.s.col, 5 + i * move[action][1]);
             bool ends = action == 0 ? i == 15 : i == 6; /* 3n steps, or one step beyond the border */
             assert_int_equal(w.step.ended, ends);
             assert_false(w.step.truncated);
@@ -102,15 +88,15 @@ TEST(squared_target)
 {
     struct walk w;
     walk_open(&w, 5, 1);
-    w.state.target_row = 3;
-    w.state.target_col = 10;
+    w.s.target_row = 3;
+    w.s.target_col = 10;
     for (int i = 0; i < 8; i++) { /* 8 idle steps, then 7 to the target: the 15th = 3n-th step still counts */
-        walk_step(&w, 0);
+        walk_turn(&w, 0);
         assert_false(w.step.ended);
     }
     for (int i = 0; i < 7; i++) {
         assert_false(w.step.ended);
-        walk_step(&w, i < 2 ? 1 : 4);
+        walk_turn(&w, i < 2 ? 1 : 4);
     }
     assert_true(w.step.ended && !w.step.truncated);
     assert_true(w.reward == 1.0f && w.step.perf == 1.0f);

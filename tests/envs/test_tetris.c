@@ -9,24 +9,13 @@
 enum { STAY, LEFT, RIGHT, ROTATE, SOFT, HARD, HOLD };
 enum { I, O, T, S, Z, J, L };
 
-struct field {
-    struct tetris_settings settings;
-    struct tetris_state s;
-    struct env_step step;
-    float reward;
-};
+ONE_GAME(field, tetris)
 
 static void field_open(struct field *f, int piece)
 {
     *f = (struct field){.settings = {.max_steps = 10000, .garbage = true, .drop_reward = 0.02}, .s.rng = rng_seed(1)};
     tetris_reset(&f->settings, &f->s);
     f->s.piece = (int8_t)piece;
-}
-
-static void field_turn(struct field *f, int32_t action)
-{
-    f->step = (struct env_step){.rewards = &f->reward};
-    tetris_step(&f->settings, &f->s, &action, &f->step);
 }
 
 static bool is_full(const struct field *f, int row, int col)
