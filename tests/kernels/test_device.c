@@ -6,9 +6,8 @@
 TEST(auto_opens_the_cpu)
 {
     struct kern_settings settings = {.kind = KERN_AUTO, .n_threads = 2};
-    struct error err = {0};
     struct kern *k;
-    assert_int_equal(kern_open(&k, &settings, &err), ST_OK);
+    OK(kern_open(&k, &settings, err));
     if (kern_kind(k) == KERN_CUDA) { /* a GPU is faster than what this test is about */
         kern_close(k);
         skip();
@@ -56,21 +55,21 @@ TEST(cuda_says_what_to_do)
 TEST(memory_is_zeroed_and_refused_when_absurd)
 {
     KERN *k = test_kern(1);
-    struct error err = {0};
+    struct error why = {0};
     int there[3] = {1, 2, 3}, back[3] = {0};
     void *mem;
-    assert_int_equal(kern_alloc(k, &mem, sizeof there, "test", &err), ST_OK);
+    OK(kern_alloc(k, &mem, sizeof there, "test", err));
     assert_int_equal((uintptr_t)mem % MEM_ALIGN, 0);
     assert_true(((int *)mem)[0] == 0 && ((int *)mem)[2] == 0);
-    assert_int_equal(kern_upload(k, mem, there, sizeof there, &err), ST_OK);
-    assert_int_equal(kern_download(k, back, mem, sizeof back, &err), ST_OK);
-    assert_int_equal(kern_sync(k, &err), ST_OK);
+    OK(kern_upload(k, mem, there, sizeof there, err));
+    OK(kern_download(k, back, mem, sizeof back, err));
+    OK(kern_sync(k, err));
     assert_memory_equal(there, back, sizeof there);
     kern_free(k, mem);
     kern_free(k, NULL);
-    assert_int_equal(kern_alloc(k, &mem, (size_t)1 << 60, "rollout observations", &err), ST_NOMEM);
+    assert_int_equal(kern_alloc(k, &mem, (size_t)1 << 60, "rollout observations", &why), ST_NOMEM);
     assert_null(mem);
-    assert_non_null(strstr(err.text, "rollout observations"));
+    assert_non_null(strstr(why.text, "rollout observations"));
 }
 
 /* The same batch steps the same through the table on any number of threads, and continues after save and load. */
@@ -79,12 +78,11 @@ TEST(games_step_save_and_load)
     enum { N = 37, STEPS = 60 };
     const struct env_def *def = env_find("cartpole");
     struct env_shape shape;
-    struct error err = {0};
     float *last = NULL;
     void *settings;
     assert_non_null(def);
     settings = test_settings(def);
-    assert_int_equal(def->shape(def, settings, &shape, &err), ST_OK);
+    OK(def->shape(def, settings, &shape, err));
     for (size_t t = 0; t < N_THREADS; t++) {
         KERN *k = test_kern(test_threads[t]);
         struct kern_env *env;
@@ -102,7 +100,7 @@ TEST(games_step_save_and_load)
                                  .obs = obs,
                                  .final_obs = final_obs};
 
-        assert_int_equal(kern_env_create(k, &env, def, settings, N, rng_seed(3), &err), ST_OK);
+        OK(kern_env_create(k, &env, def, settings, N, rng_seed(3), err));
         kern_ops(k)->env_reset(k, env, obs, NULL);
         for (int s = 0; s < STEPS; s++) {
             for (int i = 0; i < N; i++)
@@ -112,17 +110,17 @@ TEST(games_step_save_and_load)
         if (last != NULL)
             assert_memory_equal(last, obs, n_obs * sizeof *obs);
         saved = test_alloc(kern_env_state_bytes(env), 1);
-        assert_int_equal(kern_env_save(k, env, saved, &err), ST_OK);
+        OK(kern_env_save(k, env, saved, err));
         kern_env_step(k, env, &io);
         memcpy(again, obs, n_obs * sizeof *obs);
-        assert_int_equal(kern_env_load(k, env, saved, &err), ST_OK);
+        OK(kern_env_load(k, env, saved, err));
         kern_ops(k)->env_observe(k, env, obs, NULL);
         if (last == NULL)
             last = test_copy(obs, n_obs);
         assert_memory_equal(last, obs, n_obs * sizeof *obs);
         kern_env_step(k, env, &io);
         assert_memory_equal(again, obs, n_obs * sizeof *obs);
-        assert_int_equal(kern_env_take_log(k, env, &log, &err), ST_OK);
+        OK(kern_env_take_log(k, env, &log, err));
         assert_true(log.episodes > 0.0);
         kern_env_destroy(k, env);
         kern_env_destroy(k, NULL);

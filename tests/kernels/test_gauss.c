@@ -1,7 +1,7 @@
 /* test_gauss.c - actions that are numbers: draws against the normal distribution, log-probabilities and entropies
  * against closed forms and integrals in long double, the whole loss's gradient against differences of those. */
 #include "base/text/num.h"
-#include "tests/kernels/kern_test.h"
+#include "tests/kernels/loss_test.h"
 
 #include <gsl/gsl_cdf.h>
 
@@ -32,16 +32,6 @@ static long double entropy_of(long double mean, long double std, bool squash)
     }
     return sum * width / 3;
 }
-
-struct batch {
-    struct kern_heads heads;
-    size_t T, B, M, A, O;
-    float *out, *old_logp, *adv, *ret, *old_value;
-    double *out64;
-    int32_t *actions;
-    float mean_std[2];
-    struct kern_hyper hyper;
-};
 
 static int32_t word_of(float u)
 {
@@ -109,16 +99,7 @@ static const struct env_shape mixed = {
 static struct batch batch_make(const struct env_shape *shape, bool squash, size_t T, size_t B)
 {
     struct rng rng = rng_seed(T * 100 + B + squash);
-    struct batch b = {.heads = heads_of(shape, squash), .T = T, .B = B, .M = T * B};
-    b.A = (size_t)b.heads.n_logits;
-    b.O = b.A + 1;
-    b.out = test_normal(&rng, b.M * b.O, 0.5f);
-    b.out64 = test_f64(b.out, b.M * b.O);
-    b.adv = test_normal(&rng, b.M, 1.0f);
-    b.ret = test_normal(&rng, b.M, 1.0f);
-    b.old_value = test_normal(&rng, b.M, 1.0f);
-    b.old_logp = NEW(float, b.M);
-    b.actions = NEW(int32_t, b.M * (size_t)b.heads.n_heads);
+    struct batch b = batch_open(&rng, heads_of(shape, squash), T, B, 0.5f);
     for (size_t m = 0; m < b.M; m++) {
         long double entropy;
         for (int j = 0; j < b.heads.n_heads; j++) {
@@ -128,27 +109,8 @@ static struct batch batch_make(const struct env_shape *shape, bool squash, size_
         }
         b.old_logp[m] = (float)token_logp(&b, m, &entropy) + 0.4f * (rng_f32(&rng) - 0.5f);
     }
-    b.mean_std[0] = 0.3f, b.mean_std[1] = 1.7f;
     b.hyper = (struct kern_hyper){.clip_coef = 0.1f, .vf_coef = 0.7f, .ent_coef = 0.3f, .norm_adv = 1};
     return b;
-}
-
-static struct kern_loss loss_of(const struct batch *b, float *dout, struct kern_stats *stats)
-{
-    return (struct kern_loss){.T = b->T,
-                              .B = b->B,
-                              .B_all = b->B,
-                              .heads = &b->heads,
-                              .hyper = &b->hyper,
-                              .out = b->out,
-                              .actions = b->actions,
-                              .old_logp = b->old_logp,
-                              .old_value = b->old_value,
-                              .adv = b->adv,
-                              .ret = b->ret,
-                              .mean_std = b->mean_std,
-                              .dout = dout,
-                              .part = stats};
 }
 
 static void check_loss(struct kern *k, struct batch *b)

@@ -1,19 +1,8 @@
 /* test_loss.c - sampling, ratios and the PPO loss: frequencies against the softmax, values and gradients against
  * f64. */
-#include "tests/kernels/kern_test.h"
+#include "tests/kernels/loss_test.h"
 
 #include <gsl/gsl_cdf.h>
-
-struct batch {
-    struct kern_heads heads;
-    size_t T, B, M, A, O;
-    float *out, *old_logp, *adv, *ret, *old_value, *weight;
-    double *out64;
-    int32_t *actions;
-    uint8_t *mask; /* NULL: none */
-    float mean_std[2];
-    struct kern_hyper hyper;
-};
 
 static struct kern_heads heads_of(int n, const int *sizes)
 {
@@ -120,24 +109,15 @@ static struct batch batch_of_bins(int n_heads, const int *sizes, size_t T, size_
                                   bool norm, float vf_clip, int n_bins)
 {
     struct rng rng = rng_seed((uint64_t)n_heads * 1000 + T * 10 + B);
-    struct batch b = {.heads = heads_of(n_heads, sizes), .T = T, .B = B, .M = T * B};
-    b.A = (size_t)b.heads.n_logits;
-    b.heads.n_bins = n_bins, b.heads.value_log = 0.9f; /* up to 1.46: some returns lie beyond */
-    b.O = kern_heads_out(&b.heads);
-    b.out = test_normal(&rng, b.M * b.O, 1.0f);
-    b.out64 = test_f64(b.out, b.M * b.O);
-    b.adv = test_normal(&rng, b.M, 1.0f);
-    b.ret = test_normal(&rng, b.M, 1.0f);
-    b.old_value = test_normal(&rng, b.M, 1.0f);
+    struct kern_heads heads = heads_of(n_heads, sizes);
+    heads.n_bins = n_bins, heads.value_log = 0.9f; /* up to 1.46: some returns lie beyond */
+    struct batch b = batch_open(&rng, heads, T, B, 1.0f);
     b.weight = test_normal(&rng, B, 0.2f);
     for (size_t i = 0; i < B; i++)
         b.weight[i] += 1.5f;
-    if (!weighted) {
+    if (!weighted)
         b.weight = NULL;
-    }
     b.mask = masked ? test_flags(&rng, b.M * b.A, 0.6f) : NULL;
-    b.actions = NEW(int32_t, b.M * (size_t)n_heads);
-    b.old_logp = NEW(float, b.M);
     for (size_t m = 0; m < b.M; m++) {
         size_t at = 0;
         double entropy;
@@ -150,7 +130,6 @@ static struct batch batch_of_bins(int n_heads, const int *sizes, size_t T, size_
         }
         b.old_logp[m] = (float)token_logp_f64(&b, m, &entropy) + 0.4f * (rng_f32(&rng) - 0.5f); /* ratio 0.82 .. 1.22 */
     }
-    b.mean_std[0] = 0.3f, b.mean_std[1] = 1.7f;
     b.hyper = (struct kern_hyper){
         .clip_coef = 0.1f, .vf_clip_coef = vf_clip, .vf_coef = 0.7f, .ent_coef = 0.05f, .norm_adv = norm};
     return b;
@@ -160,26 +139,6 @@ static struct batch batch_make(int n_heads, const int *sizes, size_t T, size_t B
                                float vf_clip)
 {
     return batch_of_bins(n_heads, sizes, T, B, masked, weighted, norm, vf_clip, 0);
-}
-
-static struct kern_loss loss_of(const struct batch *b, float *dout, struct kern_stats *stats)
-{
-    return (struct kern_loss){.T = b->T,
-                              .B = b->B,
-                              .B_all = b->B,
-                              .heads = &b->heads,
-                              .hyper = &b->hyper,
-                              .out = b->out,
-                              .actions = b->actions,
-                              .mask = b->mask,
-                              .old_logp = b->old_logp,
-                              .old_value = b->old_value,
-                              .adv = b->adv,
-                              .ret = b->ret,
-                              .weight = b->weight,
-                              .mean_std = b->mean_std,
-                              .dout = dout,
-                              .part = stats};
 }
 
 static void run_loss(struct kern *k, const struct batch *b, float *dout, struct kern_stats *stats)
