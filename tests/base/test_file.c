@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/fault.h"
 #include "base/mem.h"
 
@@ -153,24 +154,18 @@ static int write_slowly(const char *to)
 /* Nobody waits at a pipe that stands where a file should. */
 TEST(a_pipe_is_not_waited_for)
 {
-    struct error err = {0};
     char *bytes;
     size_t n;
 
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(file_read_regular(path, 100, &bytes, &n, &err), ST_IO);
-    assert_non_null(strstr(err.text, "is no file but a pipe"));
-    error_clear(&err);
-    assert_int_equal(file_write_all(path, "x", 1, &err), ST_IO);
-    assert_non_null(strstr(err.text, "a pipe that nobody reads"));
-    error_clear(&err);
-    assert_int_equal(file_read_all(path, 100, &bytes, &n, &err), ST_IO);
-    assert_non_null(strstr(err.text, "a pipe that nobody writes to"));
+    FAILS(file_read_regular(path, 100, &bytes, &n, err), ST_IO, "is no file but a pipe");
+    FAILS(file_write_all(path, "x", 1, err), ST_IO, "a pipe that nobody reads");
+    FAILS(file_read_all(path, 100, &bytes, &n, err), ST_IO, "a pipe that nobody writes to");
     pid_t writer = fork();
     if (writer == 0)
         _exit(write_slowly(path));
-    assert_int_equal(file_read_all(path, 100, &bytes, &n, NULL), ST_OK);
+    OK(file_read_all(path, 100, &bytes, &n, err));
     assert_string_equal(bytes, "one two");
     mem_free(bytes);
     assert_int_equal(waitpid(writer, NULL, 0), writer);
@@ -179,11 +174,9 @@ TEST(a_pipe_is_not_waited_for)
 
 TEST(refuses_what_cannot_be_written)
 {
-    struct error err = {0};
     char longer[9000];
 
-    assert_int_equal(file_write_all("/no/such/folder/file", "x", 1, &err), ST_IO);
-    assert_non_null(strstr(err.text, "/no/such/folder/file"));
+    FAILS(file_write_all("/no/such/folder/file", "x", 1, err), ST_IO, "/no/such/folder/file");
     assert_int_equal(file_write_all(dir, "x", 1, NULL), ST_IO); /* a folder */
     memset(longer, 'a', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
@@ -212,34 +205,31 @@ TEST(reads_up_to_the_limit)
 
 TEST(says_what_cannot_be_read)
 {
-    struct error err = {0};
+    struct error why = {0};
     char *bytes;
     size_t n;
 
-    assert_int_equal(file_read_all("/no/such/file", 10, &bytes, &n, &err), ST_IO);
-    assert_non_null(strstr(err.text, "/no/such/file"));
-    assert_non_null(strstr(err.text, "No such file"));
-    error_clear(&err);
-    assert_int_equal(file_read_all(dir, 10, &bytes, &n, &err), ST_IO);
-    assert_non_null(strstr(err.text, "folder"));
+    assert_int_equal(file_read_all("/no/such/file", 10, &bytes, &n, &why), ST_IO);
+    assert_non_null(strstr(why.text, "/no/such/file"));
+    assert_non_null(strstr(why.text, "No such file"));
+    error_clear(&why);
+    FAILS(file_read_all(dir, 10, &bytes, &n, err), ST_IO, "folder");
 }
 
 TEST(folders_are_made_with_those_above)
 {
     char at[sizeof dir + 64];
-    struct error err = {0};
     struct stat st;
 
     snprintf(at, sizeof at, "%s/one/two//three/", dir);
-    assert_int_equal(file_make_folders(at, 0700, &err), ST_OK);
-    assert_int_equal(file_make_folders(at, 0700, &err), ST_OK); /* they are there */
+    OK(file_make_folders(at, 0700, err));
+    OK(file_make_folders(at, 0700, err)); /* they are there */
     assert_int_equal(stat(at, &st), 0);
     assert_true(S_ISDIR(st.st_mode));
     assert_int_equal(st.st_mode & 0777, 0700);
-    assert_int_equal(file_write_all(path, "x", 1, &err), ST_OK);
+    OK(file_write_all(path, "x", 1, err));
     snprintf(at, sizeof at, "%s/under", path);
-    assert_int_equal(file_make_folders(at, 0700, &err), ST_IO);
-    assert_non_null(strstr(err.text, "/under: the folder cannot be made"));
+    FAILS(file_make_folders(at, 0700, err), ST_IO, "/under: the folder cannot be made");
     for (const char *const *under = (const char *const[]){"one/two/three", "one/two", "one", NULL}; *under != NULL;
          under++) {
         snprintf(at, sizeof at, "%s/%s", dir, *under);

@@ -5,25 +5,26 @@
 #include <string.h>
 
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/mem.h"
 
 TEST(grows_to_its_limit_and_no_further)
 {
     struct strbuf sb;
-    struct error err = {0};
+    struct error why = {0};
 
     strbuf_init(&sb, 1000);
     assert_string_equal(sb.text, "");
     for (int i = 0; i < 200; i++)
         strbuf_addf(&sb, "%05d", i);
     assert_int_equal(sb.len, 1000);
-    assert_int_equal(strbuf_status(&sb, "text", &err), ST_OK);
+    OK(strbuf_status(&sb, "text", err));
     strbuf_add(&sb, "");
-    assert_int_equal(strbuf_status(&sb, "text", &err), ST_OK);
+    OK(strbuf_status(&sb, "text", err));
     strbuf_add(&sb, "x");
-    assert_int_equal(strbuf_status(&sb, "text", &err), ST_LIMIT);
-    assert_non_null(strstr(err.text, "text"));
-    assert_non_null(strstr(err.text, "1000"));
+    assert_int_equal(strbuf_status(&sb, "text", &why), ST_LIMIT);
+    assert_non_null(strstr(why.text, "text"));
+    assert_non_null(strstr(why.text, "1000"));
     assert_int_equal(sb.len, 1000); /* broken, but what it holds is whole */
     assert_memory_equal(sb.text + 995, "00199", 6);
     assert_null(strbuf_take(&sb));

@@ -33,9 +33,8 @@ static void judge(const double *x, struct gp_trial *t)
 
 static void ask(struct suggester *s, struct play *p, struct suggestion *ret)
 {
-    struct error err = {0};
     struct gp_history history = {.n = p->n, .trials = p->trials};
-    assert_ok(protein_next(s, &history, (int64_t)p->n, ret, &err), &err);
+    OK(protein_next(s, &history, (int64_t)p->n, ret, err));
 }
 
 static void play_on(struct suggester *s, struct play *p, size_t n)
@@ -62,13 +61,9 @@ static void check_point(const struct space *space, const double *x)
     }
 }
 
-static struct suggester *suggester_of(const struct space *space, double max_cost)
+static struct suggester *sobol_of(const struct space *space, double max_cost)
 {
-    struct suggest_settings settings = {.method = SUGGEST_SOBOL, .seed = 3, .max_cost = max_cost};
-    struct suggester *s;
-    struct error err = {0};
-    assert_ok(suggester_create(&s, space, &settings, &err), &err);
-    return s;
+    return suggester_of(space, (struct suggest_settings){.method = SUGGEST_SOBOL, .seed = 3, .max_cost = max_cost});
 }
 
 TEST(model_gradient)
@@ -99,11 +94,10 @@ TEST(model_gradient)
 TEST(model_predicts)
 {
     struct rival_gp gp;
-    struct error err = {0};
     double at[2] = {0.0, 0.9}, mean[2], x = 0.0;
     rival_gp_init(&gp, 1, 2, 0.3);
     rival_gp_add(&gp, &x, 2.0);
-    assert_ok(rival_gp_factor(&gp, &err), &err);
+    OK(rival_gp_factor(&gp, err));
     rival_gp_predict(&gp, at, 2, mean);
     /* one row at 0: mean k(x) y / (1 + noise), k = (1 + a) exp(-a), a = sqrt3 |x| / 0.3 */
     double a = sqrt(3.0) * 0.9 / 0.3, k = (1 + a) * exp(-a), noisy = 1.01 + 1e-8;
@@ -117,15 +111,15 @@ TEST(common)
 {
     struct space space = small_space();
     struct play a = {.n = 0}, b = {.n = 0};
-    struct suggester *s = suggester_of(&space, 0.0);
+    struct suggester *s = sobol_of(&space, 0.0);
     play_on(s, &a, N_TRIALS);
     suggester_destroy(s);
     for (size_t i = 0; i < N_TRIALS; i++)
         check_point(&space, a.x[i]);
-    s = suggester_of(&space, 0.0);
+    s = sobol_of(&space, 0.0);
     play_on(s, &b, 20);
     suggester_destroy(s);
-    s = suggester_of(&space, 0.0); /* killed and begun again */
+    s = sobol_of(&space, 0.0); /* killed and begun again */
     play_on(s, &b, N_TRIALS);
     suggester_destroy(s);
     assert_memory_equal(a.x, b.x, sizeof a.x);
@@ -142,7 +136,7 @@ TEST(protein_starts_with_few_steps)
 {
     struct space space = small_space();
     struct play p = {.n = 0};
-    struct suggester *s = suggester_of(&space, 0.0);
+    struct suggester *s = sobol_of(&space, 0.0);
     play_on(s, &p, 30);
     suggester_destroy(s);
     for (size_t i = 0; i < 30; i++) {
@@ -160,7 +154,7 @@ TEST(protein_overwrites_repeats)
     struct space space = small_space();
     struct play good = {.n = 0}, bad = {.n = 0};
     struct suggestion a, b;
-    struct suggester *s = suggester_of(&space, 0.0);
+    struct suggester *s = sobol_of(&space, 0.0);
     play_on(s, &good, 12);
     bad = good;
     for (size_t i = 0; i < 12; i++)
@@ -189,14 +183,13 @@ TEST(who_sees_pending_and_failed)
     for (int kind = 0; kind < 2; kind++) {
         struct play p = {.n = 0};
         struct suggestion a, b;
-        struct suggester *s = suggester_of(&space, 0.0);
-        struct error err = {0};
+        struct suggester *s = sobol_of(&space, 0.0);
         play_on(s, &p, 16);
         ask(s, &p, &a);
         double near[3] = {1.02 * a.x[0], 1.02 * a.x[1], a.x[2]}; /* beside what was proposed */
         p.trials[16] = (struct gp_trial){.x = near, .state = kind ? GP_TRIAL_FAILED : GP_TRIAL_PENDING};
         struct gp_history history = {.n = 17, .trials = p.trials};
-        assert_ok(protein_next(s, &history, 16, &b, &err), &err); /* the same number: the same random draws */
+        OK(protein_next(s, &history, 16, &b, err)); /* the same number: the same random draws */
         assert_memory_equal(a.x, b.x, sizeof a.x);
         suggester_destroy(s);
     }
@@ -207,7 +200,7 @@ TEST(hard_histories)
     struct space space = small_space();
     for (int kind = 0; kind < 4; kind++) {
         struct play p = {.n = 0};
-        struct suggester *s = suggester_of(&space, kind == 3 ? 20.0 : 0.0);
+        struct suggester *s = sobol_of(&space, kind == 3 ? 20.0 : 0.0);
         struct suggestion a;
         play_on(s, &p, 20);
         for (size_t i = 0; i < 20; i++) {

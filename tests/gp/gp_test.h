@@ -5,15 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/rng.h"
 #include "gp/gp_priv.h"
-
-#define assert_ok(call, err)                                                                                           \
-    do {                                                                                                               \
-        (err)->status = ST_OK;                                                                                         \
-        if ((call) != ST_OK)                                                                                           \
-            fail_msg("%s: %s", #call, (err)->text);                                                                    \
-    } while (0)
 
 #define assert_near(a, b, tolerance)                                                                                   \
     do {                                                                                                               \
@@ -21,6 +15,31 @@
         if (!(fabs(a_ - b_) <= (tolerance)))                                                                           \
             fail_msg("%s = %.17g, %s = %.17g, differ by %g", #a, a_, #b, b_, fabs(a_ - b_));                           \
     } while (0)
+
+/* Ones that end with the block that declares them. */
+#define INSIGHT __attribute__((cleanup(gp_insight_free))) struct gp_insight
+#define SUGGESTER __attribute__((cleanup(suggester_drop))) struct suggester
+
+static inline void suggester_drop(struct suggester **s)
+{
+    suggester_destroy(*s);
+}
+
+static inline struct suggester *suggester_of(const struct space *space, struct suggest_settings settings)
+{
+    struct suggester *s = NULL;
+    OK(suggester_create(&s, space, &settings, err));
+    return s;
+}
+
+/* The proposal of a number after the first n trials. */
+static inline struct suggestion suggester_ask(struct suggester *s, const struct gp_trial *trials, size_t n,
+                                              size_t number)
+{
+    struct suggestion made;
+    OK(suggester_next(s, &(struct gp_history){.n = n, .trials = trials}, (int64_t)number, &made, err));
+    return made;
+}
 
 static inline struct space_param param_of(const char *key, enum space_scale scale, bool is_int, double min, double max)
 {

@@ -59,13 +59,12 @@ TEST(noise_depends_on_the_score)
 {
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct space space = begin(60, seed);
-        struct gp_insight in = look(&space);
+        INSIGHT in = look(&space);
         double steep = in.beliefs[30].noise_sd, low = in.beliefs[3].noise_sd, high = in.beliefs[57].noise_sd;
         print_message("# noise %.3f at the knee, %.4f and %.4f at the ends\n", steep, low, high);
         assert_true(steep > 0.08 && steep < 0.35); /* 0.2 */
         assert_true(low < steep / 3.0 && high < steep / 3.0);
         assert_true(in.beliefs[57].hi - in.beliefs[57].lo < 0.3 * (in.beliefs[30].hi - in.beliefs[30].lo));
-        gp_insight_free(&in);
     }
 }
 
@@ -86,7 +85,7 @@ TEST(runs_of_one_point_make_one_belief)
     }
     add(xs[at][0], 0.0);
     trials[history.n - 1].state = GP_TRIAL_FAILED; /* no seed of it */
-    struct gp_insight in = look(&space);
+    INSIGHT in = look(&space);
     const struct gp_belief *b = &in.beliefs[at];
     assert_int_equal(b->n_seeds, 7);
     assert_near(b->mean, sum / 7.0, 1e-12);
@@ -99,13 +98,12 @@ TEST(runs_of_one_point_make_one_belief)
         members += in.beliefs[i].on_front;
     }
     assert_int_equal(members, 0); /* the first run stands for the point */
-    gp_insight_free(&in);
 }
 
 TEST(intervals_keep_to_what_a_score_can_be)
 {
     struct space space = begin(30, 4);
-    struct gp_insight in = look(&space);
+    INSIGHT in = look(&space);
     bool clipped = false, wider = false;
     for (size_t i = 0; i < history.n; i++) {
         const struct gp_belief *b = &in.beliefs[i];
@@ -119,18 +117,17 @@ TEST(intervals_keep_to_what_a_score_can_be)
     for (size_t i = 0; i < history.n; i++)
         wider = wider || in.beliefs[i].hi > 1.0;
     assert_true(clipped && wider);
-    gp_insight_free(&in);
 }
 
 TEST(a_dropped_trial_teaches_nothing)
 {
     struct space space = begin(30, 1);
-    struct gp_insight without = look(&space);
+    INSIGHT without = look(&space);
     add(0.45, 1.0); /* far too good for its cost */
-    struct gp_insight fooled = look(&space);
+    INSIGHT fooled = look(&space);
     assert_true(fabs(fooled.beliefs[13].score - without.beliefs[13].score) > 1e-3);
     trials[30].state = GP_TRIAL_DROPPED;
-    struct gp_insight with = look(&space);
+    INSIGHT with = look(&space);
     assert_false(gp_is_shown_on_front(&with, 30));
     assert_int_equal(with.recommended, without.recommended);
     for (size_t i = 0; i < 30; i++) {
@@ -138,16 +135,13 @@ TEST(a_dropped_trial_teaches_nothing)
         assert_near(with.beliefs[i].log_cost, without.beliefs[i].log_cost, 1e-9);
         assert_int_equal(gp_is_shown_on_front(&with, i), gp_is_shown_on_front(&without, i));
     }
-    gp_insight_free(&without);
-    gp_insight_free(&fooled);
-    gp_insight_free(&with);
 }
 
 TEST(picks)
 {
     struct space space = begin(60, 5);
     add(0.31, 0.97); /* a lucky run where 0.1 is true */
-    struct gp_insight in = look(&space);
+    INSIGHT in = look(&space);
     struct gp_picked p = pick(&in, GP_BEST, 0.0);
     assert_true(p.i == in.recommended && p.supported && xs[p.i][0] > 0.7);
     p = pick(&in, GP_COST_MAX, exp(3.0 * 0.6));
@@ -168,7 +162,6 @@ TEST(picks)
     assert_true(!p.supported && p.note != NULL && p.i < 3);
     for (size_t i = 0; i < 3; i++)
         assert_true(trials[i].score <= trials[p.i].score);
-    gp_insight_free(&in);
 }
 
 /* Score and ln cost on one line: a front without a knee. With a bend it has one, at the bend. */
@@ -182,13 +175,12 @@ TEST(knee_needs_a_bend)
             double x = (i + 0.5) / 24.0;
             add(x, (bent ? fmin(3.0 * x, 0.9 + 0.1 * x) : x) + 0.003 * noise(&r));
         }
-        struct gp_insight in = look(&space);
+        INSIGHT in = look(&space);
         struct gp_picked p = pick(&in, GP_KNEE, 0.0);
         if (bent)
             assert_near(xs[p.i][0], 0.31, 0.06);
         else
             assert_true(p.i == history.n && p.note != NULL);
-        gp_insight_free(&in);
     }
 }
 
@@ -234,9 +226,8 @@ TEST(runs_under_way_are_not_asked_for_again)
         add(xs[i][0], NAN);
         trials[history.n - 1].state = GP_TRIAL_PENDING;
     }
-    struct gp_insight in = look(&space);
+    INSIGHT in = look(&space);
     assert_int_equal(confirm(&in), history.n);
-    gp_insight_free(&in);
 }
 
 static size_t runs_at(double x)
@@ -287,7 +278,7 @@ TEST(seeds_without_a_model)
         history.n = 1;
         add(xs[0][0], 0.1);
         trials[1].state = GP_TRIAL_DROPPED;
-        struct gp_insight in = look(&space);
+        INSIGHT in = look(&space);
         assert_true(in.beliefs == NULL && in.point == NULL);
         assert_int_equal(gp_seed_next(&space, &in, &history, 2), 0);
         assert_int_equal(gp_seed_next(&space, &in, &history, 1), history.n);
@@ -300,7 +291,6 @@ TEST(seeds_without_a_model)
         assert_int_equal(gp_seed_next(&space, &in, &history, 2), history.n);
         trials[3].state = GP_TRIAL_DONE;
         assert_int_equal(gp_seed_next(&space, &in, &history, 2), 3);
-        gp_insight_free(&in);
     }
 }
 

@@ -34,9 +34,8 @@ static struct space nested_space(void)
 TEST(one_value_where_there_is_no_effect)
 {
     struct space space = nested_space();
-    struct error err = {0};
     struct rng r = rng_seed(1);
-    assert_ok(space_check(&space, &err), &err);
+    OK(space_check(&space, err));
     for (int round = 0; round < 2000; round++) {
         double u[5], x[5], back[5], v[5];
         for (int i = 0; i < 5; i++)
@@ -70,14 +69,14 @@ static size_t run_out(enum suggest_method method, bool (*allowed)(void *, const 
     struct space space = nested_space();
     struct suggest_settings settings = {.method = method, .seed = 5, .allowed = allowed, .allowed_ctx = ret_refused};
     struct suggester *s;
-    struct error err = {0};
+    struct error why = {0};
     struct rng r = rng_seed(2);
     size_t n = 0;
-    assert_ok(suggester_create(&s, &space, &settings, &err), &err);
+    OK(suggester_create(&s, &space, &settings, err));
     for (; n < N_MAX; n++) {
         struct suggestion p;
         struct gp_history history = {.n = n, .trials = trials};
-        enum status rc = suggester_next(s, &history, (int64_t)n, &p, &err);
+        enum status rc = suggester_next(s, &history, (int64_t)n, &p, &why);
         if (rc != ST_OK) {
             assert_int_equal(rc, ST_LIMIT);
             break;
@@ -138,22 +137,16 @@ TEST(a_thin_slice_is_searched)
 {
     struct space space = unit_space(2);
     size_t asked = 0;
-    struct suggest_settings settings = {.seed = 3, .allowed = slice, .allowed_ctx = &asked};
-    struct suggester *s;
-    struct error err = {0};
+    SUGGESTER *s = suggester_of(&space, (struct suggest_settings){.seed = 3, .allowed = slice, .allowed_ctx = &asked});
     double best = 0.0;
-    assert_ok(suggester_create(&s, &space, &settings, &err), &err);
     for (size_t n = 0; n < 40; n++) {
-        struct suggestion p;
-        struct gp_history history = {.n = n, .trials = trials};
-        assert_ok(suggester_next(s, &history, (int64_t)n, &p, &err), &err);
+        struct suggestion p = suggester_ask(s, trials, n, n);
         assert_true(fabs(p.x[0] - p.x[1]) < 0.05);
         memcpy(xs[n], p.x, sizeof xs[n]);
         double score = 1.0 - fabs(p.x[0] - 0.7);
         trials[n] = (struct gp_trial){.x = xs[n], .state = GP_TRIAL_DONE, .score = score, .cost = 1.0 + p.x[1]};
         best = fmax(best, score);
     }
-    suggester_destroy(s);
     assert_true(best > 0.98);
     assert_true(asked < 40 * 400); /* a caller's check takes its time */
 }
@@ -162,7 +155,7 @@ TEST(a_thin_slice_is_searched)
 TEST(idle_parameters_have_no_importance)
 {
     struct space space = unit_space(3);
-    struct gp_insight in;
+    INSIGHT in;
     struct rng r = rng_seed(4);
     space.params[1] = param_of("test.switch", SPACE_CATEGORICAL, false, 0, 1);
     space.params[2].is_conditional = true;
@@ -187,7 +180,6 @@ TEST(idle_parameters_have_no_importance)
     }
     gp_insight_init(&in, &space, &(struct gp_history){.n = 80, .trials = trials}, 1);
     assert_true(in.score[2].effect < 0.02);
-    gp_insight_free(&in);
 }
 
 TEST_PROGRAM("gp.conditional")

@@ -42,7 +42,7 @@ TEST(first_order_effects)
 {
     struct space space = unit_space(5);
     space.params[4] = param_of("test.kind", SPACE_CATEGORICAL, false, 0, 2);
-    struct gp_insight in = look(&space, sample(&space, 64, additive));
+    INSIGHT in = look(&space, sample(&space, 64, additive));
     /* shares of the variance: score 0.9 and 0.1; ln cost 4/12 : 2/9 = 0.6 and 0.4 */
     assert_near(in.score[0].effect, 0.9, 0.06);
     assert_near(in.score[1].effect, 0.1, 0.05);
@@ -54,7 +54,6 @@ TEST(first_order_effects)
     assert_true(in.score[0].sensitivity > in.score[3].sensitivity);
     for (size_t i = 0; i < 5; i++)
         assert_true(in.score[i].effect_sd >= 0.0 && in.score[i].effect_sd < 0.1);
-    gp_insight_free(&in);
 }
 
 /* Little is known from eight points of a noisy function: the effects' spread says so. */
@@ -76,9 +75,8 @@ TEST(uncertainty_shrinks_with_data)
     struct gp_insight few = look(&space, sample(&space, 8, vague));
     double sd = few.score[0].effect_sd;
     gp_insight_free(&few);
-    struct gp_insight many = look(&space, sample(&space, 96, clear));
+    INSIGHT many = look(&space, sample(&space, 96, clear));
     assert_true(many.score[0].effect_sd < sd);
-    gp_insight_free(&many);
 }
 
 /* One lucky run at a bad point, many honest ones near the optimum: the lucky run is not recommended. */
@@ -97,14 +95,13 @@ TEST(lucky_run_is_not_recommended)
         if (fabs(xs[k][0] - 0.2) < fabs(xs[bad][0] - 0.2))
             bad = k;
     trials[bad].score = 1.2; /* truth there: 0.36 */
-    struct gp_insight in = look(&space, history);
+    INSIGHT in = look(&space, history);
     assert_true(in.recommended < 60 && in.recommended != bad);
     assert_near(xs[in.recommended][0], 0.6, 0.2);
     const struct gp_belief *b = &in.beliefs[in.recommended];
     assert_near(b->score, 1.0, 0.25);
     assert_true(b->score_sd > 0.0 && b->score_sd < 0.25);
     assert_true(in.score_noise_sd > 0.12 && in.score_noise_sd < 0.5);
-    gp_insight_free(&in);
 }
 
 static void climbing(const double *x, struct rng *r, double *ret_score, double *ret_cost)
@@ -123,18 +120,17 @@ TEST(front_on_a_bound)
         xs[k][0] = 1e-2;
         climbing(xs[k], NULL, &trials[k].score, &trials[k].cost);
     }
-    struct gp_insight in = look(&space, history);
+    INSIGHT in = look(&space, history);
     assert_int_equal(in.edges[0].side, 1);
     assert_true(in.edges[0].n_on >= 2 && 2 * in.edges[0].n_on >= in.edges[0].n_front);
     assert_near(in.edges[0].suggested, 0.1, 1e-9); /* half of two decades more */
     assert_int_equal(in.edges[1].side, 0);
-    gp_insight_free(&in);
 }
 
 TEST(nothing_to_say)
 {
     struct space space = unit_space(2);
-    struct gp_insight in = look(&space, (struct gp_history){.n = 0, .trials = trials});
+    INSIGHT in = look(&space, (struct gp_history){.n = 0, .trials = trials});
     assert_non_null(in.note);
     assert_true(in.recommended == 0 && in.beliefs == NULL);
     gp_insight_free(&in);
@@ -151,14 +147,13 @@ TEST(nothing_to_say)
         trials[k].state = GP_TRIAL_FAILED;
     in = look(&space, history);
     assert_non_null(in.note);
-    gp_insight_free(&in);
 }
 
 /* Too little for shares of a variance: two runs, a parameter that never changed. A reason or 0, and no crash. */
 TEST(little_to_learn_from)
 {
     struct space space = unit_space(3);
-    struct gp_insight in = look(&space, sample(&space, 2, clear));
+    INSIGHT in = look(&space, sample(&space, 2, clear));
     assert_string_equal(in.note, "too few finished trials for an estimate");
     assert_null(in.beliefs);
     gp_insight_free(&in);
@@ -171,18 +166,15 @@ TEST(little_to_learn_from)
     assert_near(in.cost[2].effect, 0.0, 0.1);
     assert_true(in.score[2].effect_sd > 0.0 && in.score[2].effect < in.score[0].effect);
     assert_int_equal(in.edges[2].side, 0);
-    gp_insight_free(&in);
 }
 
 TEST(same_bytes)
 {
     struct space space = mixed_space();
     struct gp_history history = sample(&space, 40, vague);
-    struct gp_insight a = look(&space, history), b = look(&space, history);
+    INSIGHT a = look(&space, history), b = look(&space, history);
     assert_memory_equal(a.score, b.score, sizeof a.score);
     assert_memory_equal(a.beliefs, b.beliefs, 40 * sizeof *a.beliefs);
-    gp_insight_free(&a);
-    gp_insight_free(&b);
 }
 
 /* Asked at a trial's point, the kept models say what an insight says of that trial; asked twice, the same. */
@@ -190,7 +182,7 @@ TEST(surrogate_agrees)
 {
     struct space space = mixed_space();
     struct gp_history history = sample(&space, 40, vague);
-    struct gp_insight in = look(&space, history);
+    INSIGHT in = look(&space, history);
     struct gp_surrogate *s = NULL;
     struct gp_belief one, all[2];
     double x[2 * SPACE_MAX_DIM];
@@ -209,7 +201,6 @@ TEST(surrogate_agrees)
                 fabs(all[1].score - in.beliefs[1].score) <= 1e-9 * (1.0 + fabs(all[1].score)));
     gp_surrogate_destroy(s);
     gp_surrogate_destroy(NULL);
-    gp_insight_free(&in);
 }
 
 TEST_PROGRAM("insight")

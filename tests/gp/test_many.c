@@ -17,14 +17,6 @@ static struct space steps_space(void)
     return space;
 }
 
-static struct suggester *begin(const struct space *space, uint64_t seed)
-{
-    struct suggester *s;
-    struct error err = {0};
-    assert_ok(suggester_create(&s, space, &(struct suggest_settings){.seed = seed}, &err), &err);
-    return s;
-}
-
 static void ends(size_t i)
 {
     const double *x = xs[i];
@@ -38,9 +30,8 @@ static void ends(size_t i)
 static struct gp_history start_design(struct suggester *s, size_t n)
 {
     static struct suggestion made[SUGGEST_BATCH_MAX];
-    struct error err = {0};
     size_t n_made;
-    assert_ok(suggester_batch(s, &(struct gp_history){0}, 0, n, made, &n_made, &err), &err);
+    OK(suggester_batch(s, &(struct gp_history){0}, 0, n, made, &n_made, err));
     assert_int_equal(n_made, n);
     for (size_t i = 0; i < n; i++) {
         memcpy(xs[i], made[i].x, sizeof xs[i]);
@@ -51,9 +42,8 @@ static struct gp_history start_design(struct suggester *s, size_t n)
 
 static void ask(struct suggester *s, const struct gp_history *history, size_t n, struct suggestion *ret)
 {
-    struct error err = {0};
     size_t n_made;
-    assert_ok(suggester_batch(s, history, (int64_t)history->n, n, ret, &n_made, &err), &err);
+    OK(suggester_batch(s, history, (int64_t)history->n, n, ret, &n_made, err));
     assert_int_equal(n_made, n);
 }
 
@@ -62,7 +52,7 @@ TEST(expensive_points_are_sought_before_any_has_ended)
 {
     struct space space = steps_space();
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct suggester *s = begin(&space, seed);
+        SUGGESTER *s = suggester_of(&space, (struct suggest_settings){.seed = seed});
         struct gp_history history = start_design(s, 60);
         static struct suggestion made[BATCH];
         double longest = 0.0;
@@ -80,7 +70,6 @@ TEST(expensive_points_are_sought_before_any_has_ended)
             n_longer += made[k].x[2] > 3.0 * longest;
         print_message("# %zu of %d last three times as long as the longest that has ended\n", n_longer, BATCH);
         assert_true(n_longer >= BATCH / 10);
-        suggester_destroy(s);
     }
 }
 
@@ -88,7 +77,7 @@ TEST(expensive_points_are_sought_before_any_has_ended)
 TEST(a_batch_spreads_and_can_be_made_again)
 {
     struct space space = steps_space();
-    struct suggester *s = begin(&space, 4);
+    SUGGESTER *s = suggester_of(&space, (struct suggest_settings){.seed = 4});
     struct gp_history history = start_design(s, 40);
     static struct suggestion made[BATCH], fewer[BATCH], again[BATCH];
     for (size_t i = 0; i < 30; i++)
@@ -110,7 +99,6 @@ TEST(a_batch_spreads_and_can_be_made_again)
             assert_true(d > 1e-3);
         }
     }
-    suggester_destroy(s);
 }
 
 /* 64 of 70 points: those that are left are given, and no more. */
@@ -119,17 +107,17 @@ TEST(a_finite_space_is_used_up)
     struct space space = {.dim = 2};
     space.params[0] = param_of("a", SPACE_LINEAR, true, 0, 6);
     space.params[1] = param_of("b", SPACE_LINEAR, true, 1, 10);
-    struct suggester *s = begin(&space, 5);
+    SUGGESTER *s = suggester_of(&space, (struct suggest_settings){.seed = 5});
     struct gp_history history = start_design(s, 40);
     static struct suggestion made[SUGGEST_BATCH_MAX];
-    struct error err = {0};
+    struct error why = {0};
     size_t n_made;
     for (size_t i = 0; i < 40; i++) {
         trials[i].state = GP_TRIAL_DONE;
         trials[i].cost = xs[i][1];
         trials[i].score = xs[i][0] * xs[i][1];
     }
-    assert_ok(suggester_batch(s, &history, 40, SUGGEST_BATCH_MAX, made, &n_made, &err), &err);
+    OK(suggester_batch(s, &history, 40, SUGGEST_BATCH_MAX, made, &n_made, err));
     assert_int_equal(n_made, 30);
     for (size_t k = 0; k < n_made; k++) {
         memcpy(xs[40 + k], made[k].x, sizeof xs[0]);
@@ -138,29 +126,26 @@ TEST(a_finite_space_is_used_up)
             assert_true(memcmp(xs[i], xs[40 + k], 2 * sizeof **xs) != 0);
     }
     history.n = 70;
-    assert_int_equal(suggester_batch(s, &history, 70, 8, made, &n_made, &err), ST_LIMIT);
-    suggester_destroy(s);
+    assert_int_equal(suggester_batch(s, &history, 70, 8, made, &n_made, &why), ST_LIMIT);
 }
 
 /* Each of a few is asked about alone: a batch is what one question after another gives. */
 TEST(a_few_are_as_they_would_be_alone)
 {
     struct space space = steps_space();
-    struct suggester *s = begin(&space, 6);
+    SUGGESTER *s = suggester_of(&space, (struct suggest_settings){.seed = 6});
     struct gp_history history = start_design(s, 20);
-    struct suggestion made[3], one;
-    struct error err = {0};
+    struct suggestion made[3];
     for (size_t i = 0; i < 20; i++)
         ends(i);
     ask(s, &history, 3, made);
     for (size_t k = 0; k < 3; k++) {
-        assert_ok(suggester_next(s, &history, (int64_t)history.n, &one, &err), &err);
+        struct suggestion one = suggester_ask(s, trials, history.n, history.n);
         assert_memory_equal(&made[k], &one, sizeof one);
         memcpy(xs[history.n], one.x, sizeof one.x);
         trials[history.n] = (struct gp_trial){.x = xs[history.n], .state = GP_TRIAL_PENDING};
         history.n++;
     }
-    suggester_destroy(s);
 }
 
 /* Who waits is not kept waiting by the size of a batch; up to 16 at a time each proposal knows all before it. */

@@ -158,7 +158,6 @@ TEST(merged_repeats_are_exact)
 TEST(prediction_against_dense_algebra)
 {
     struct space space = some_space(4, true);
-    struct error err = {0};
     struct rows rows;
     struct model m;
     fill_rows(&rows, &space, N, 5);
@@ -166,7 +165,7 @@ TEST(prediction_against_dense_algebra)
     model_init(&m, &space, N);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, N);
-    assert_ok(model_factor(&m, &err), &err);
+    OK(model_factor(&m, err));
     /* solve (K + noise) v = k by Gauss elimination */
     double point[4] = {0.3, 0.8, 0.1, 0.5}, a[N][N + 1], k[N];
     cov_row(&m.cov, m.x, m.ld, N, point, k, NULL);
@@ -223,7 +222,6 @@ static void believing_extends_the_factors(size_t n_new, bool smooth)
 {
     enum { OLD = 90, NEW = 24 };
     struct space space = some_space(4, true);
-    struct error err = {0};
     static struct rows rows;
     static double cross[4 * 120];
     struct model m;
@@ -235,17 +233,17 @@ static void believing_extends_the_factors(size_t n_new, bool smooth)
     model_init(&m, &space, OLD + NEW);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, OLD);
-    assert_ok(model_factor(&m, &err), &err);
+    OK(model_factor(&m, err));
     model_predict(&m, u, 4, cross, mean, sd);
     double believed[NEW * 4];
     memcpy(believed, u, sizeof u);
     memcpy(believed + 16, rows.u, (NEW - 4) * 4 * sizeof *u); /* the others are rows that are there */
-    assert_ok(model_believe(&m, believed, n_new, &err), &err);
+    OK(model_believe(&m, believed, n_new, err));
     model_predict(&m, u, 4, cross, mean_2, sd_2);
     double gradient_mean, gradient_sd, unused[4];
     model_predict_gradient(&m, u, &gradient_mean, &gradient_sd, unused, unused);
     assert_near(gradient_sd, sd_2[0], 1e-7); /* through the inverse */
-    assert_ok(model_factor(&m, &err), &err);
+    OK(model_factor(&m, err));
     model_predict(&m, u, 4, cross, mean_3, sd_3);
     for (int i = 0; i < 4; i++) {
         assert_near(mean_2[i], mean[i], 1e-8);
@@ -267,7 +265,6 @@ TEST(a_field_narrows_like_the_model)
 {
     enum { OLD = 60, POINTS = 30, JOINED = 5 };
     struct space space = some_space(4, true);
-    struct error err = {0};
     static struct rows rows, others;
     static double cross[POINTS * 72];
     double mean[POINTS], sd[POINTS];
@@ -279,7 +276,7 @@ TEST(a_field_narrows_like_the_model)
     model_init(&m, &space, OLD + JOINED);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, OLD);
-    assert_ok(model_factor(&m, &err), &err);
+    OK(model_factor(&m, err));
     field_init(&field, &m, others.u, POINTS, JOINED);
     model_predict(&m, others.u, POINTS, cross, mean, sd);
     for (size_t p = 0; p < POINTS; p++) {
@@ -292,7 +289,7 @@ TEST(a_field_narrows_like_the_model)
     for (size_t p = 0; p < POINTS; p++)
         after[p] = field_sd(&field, p);
     field_free(&field); /* the model changes now */
-    assert_ok(model_believe(&m, others.u, JOINED, &err), &err);
+    OK(model_believe(&m, others.u, JOINED, err));
     model_predict(&m, others.u, POINTS, cross, mean, sd);
     for (size_t p = 0; p < POINTS; p++)
         assert_near(after[p], sd[p], 1e-8);
@@ -302,7 +299,6 @@ TEST(a_field_narrows_like_the_model)
 TEST(it_learns)
 {
     struct space space = unit_space(3);
-    struct error err = {0};
     struct rows rows;
     struct model m;
     fill_rows(&rows, &space, 40, 6);
@@ -318,7 +314,7 @@ TEST(it_learns)
     model_fit(&m, 40, 40);
     assert_true(model_objective(&m, m.theta, g) < before - 10.0);
     assert_true(m.theta[2] > m.theta[0] + 1.0); /* the idle dimension gets a long length */
-    assert_ok(model_factor(&m, &err), &err);
+    OK(model_factor(&m, err));
     double cross[40], mean, sd, worst = 0.0;
     for (size_t j = 0; j < 40; j++) { /* at the data, little noise */
         model_predict(&m, rows.u + 3 * j, 1, cross, &mean, &sd);
@@ -338,7 +334,6 @@ TEST(it_learns)
 
 static void check_hard(struct rows *rows, const struct space *space)
 {
-    struct error err = {0};
     struct model m;
     size_t n = rows->data.n;
     model_init(&m, space, n + 4);
@@ -346,8 +341,8 @@ static void check_hard(struct rows *rows, const struct space *space)
     model_fit(&m, 25, 16); /* also with thinned rows */
     for (size_t i = 0; i < space->dim; i++) /* lengths do not run away */
         assert_true(m.theta[i] >= log(0.02) && m.theta[i] <= log(50.0));
-    assert_ok(model_factor(&m, &err), &err);
-    assert_ok(model_believe(&m, rows->u, 4, &err), &err); /* four exact duplicates */
+    OK(model_factor(&m, err));
+    OK(model_believe(&m, rows->u, 4, err)); /* four exact duplicates */
     double cross[N_MAX + 8], mean, sd;
     struct rng r = rng_seed(9);
     for (int t = 0; t < 50; t++) {

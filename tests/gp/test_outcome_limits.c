@@ -176,7 +176,7 @@ static void study_init(struct study *s, double memory_max)
 TEST(advice_keeps_limits)
 {
     struct study s;
-    struct gp_insight in;
+    INSIGHT in;
     size_t n_front = 0;
     study_init(&s, 250.0);
     gp_insight_init(&in, &s.space, &s.history, 1);
@@ -194,7 +194,6 @@ TEST(advice_keeps_limits)
         assert_true(i == STUDY || memory_at(s.x[i]) <= 250.0);
     }
     assert_true(in.recommended < STUDY);
-    gp_insight_free(&in);
 }
 
 /* Two runs of one point on both sides of the limit: their mean decides. */
@@ -202,7 +201,7 @@ TEST(runs_of_a_point)
 {
     for (int over = 0; over < 2; over++) {
         struct study s;
-        struct gp_insight in;
+        INSIGHT in;
         const double best[] = {0.99, 0.5}; /* 250 */
         study_init(&s, 250.0);
         for (int run = 0; run < 2; run++) {
@@ -214,14 +213,13 @@ TEST(runs_of_a_point)
         gp_beliefs_init(&in, &s.space, &s.history);
         assert_int_equal(in.beliefs[STUDY].breaks_limit, over); /* means 255 and 247.5 */
         assert_int_equal(in.beliefs[STUDY].on_front, !over);
-        gp_insight_free(&in);
     }
 }
 
 TEST(nothing_keeps_the_limit)
 {
     struct study s;
-    struct gp_insight in;
+    INSIGHT in;
     study_init(&s, 50.0);
     gp_insight_init(&in, &s.space, &s.history, 1);
     assert_non_null(in.beliefs);
@@ -230,13 +228,11 @@ TEST(nothing_keeps_the_limit)
         assert_int_equal(gp_pick(&in, &s.history, (enum gp_rule)rule, 1.0).i, STUDY);
     for (int turn = GP_CONFIRM_BEST; turn <= GP_CONFIRM_LAST; turn++)
         assert_int_equal(gp_confirm_next(&in, &s.history, (enum gp_confirm_turn)turn), STUDY);
-    gp_insight_free(&in);
 }
 
 static void next(struct suggester *g, const struct study *s, int64_t number, struct suggestion *ret)
 {
-    struct error err = {0};
-    assert_ok(suggester_next(g, &s->history, number, ret, &err), &err);
+    OK(suggester_next(g, &s->history, number, ret, err));
     assert_string_equal(ret->origin, "ehvi");
 }
 
@@ -247,11 +243,10 @@ TEST(proposals_keep_limits)
          kind++) { /* 0: no limit, 1: one that some points keep, 2: one that none has kept yet */
         struct study s;
         struct suggester *g = NULL;
-        struct error err = {0};
         size_t n_kept = 0, n = 8;
         double max = kind == 2 ? 103.0 : 250.0;
         study_init(&s, kind == 0 ? INFINITY : max);
-        assert_ok(suggester_create(&g, &s.space, &settings, &err), &err);
+        OK(suggester_create(&g, &s.space, &settings, err));
         for (size_t k = 0; k < n; k++) {
             struct suggestion p;
             next(g, &s, (int64_t)(STUDY + k), &p);
@@ -275,13 +270,12 @@ TEST(proposals_of_three)
     double least[2];
     for (int has_third = 0; has_third < 2; has_third++) {
         struct study s;
-        struct suggester *g = NULL;
-        struct error err = {0};
+        SUGGESTER *g = NULL;
         study_init(&s, INFINITY);
         s.history.n_limits = 0;
         s.history.has_third = has_third;
         least[has_third] = INFINITY;
-        assert_ok(suggester_create(&g, &s.space, &settings, &err), &err);
+        OK(suggester_create(&g, &s.space, &settings, err));
         for (size_t k = 0; k < 8; k++) {
             struct suggestion p;
             next(g, &s, (int64_t)(STUDY + k), &p);
@@ -289,7 +283,6 @@ TEST(proposals_of_three)
             put(&s, STUDY + k, p.x);
             s.history.n = STUDY + k + 1;
         }
-        suggester_destroy(g);
     }
     assert_true(least[0] > 350.0);
     assert_true(least[1] < 250.0);
@@ -298,16 +291,13 @@ TEST(proposals_of_three)
 TEST(third_must_be_known)
 {
     struct study s;
-    struct suggester *g = NULL;
+    SUGGESTER *g = NULL;
     struct suggestion p;
-    struct error err = {0};
     study_init(&s, INFINITY);
     s.history.has_third = true;
     s.trials[3].third = NAN;
-    assert_ok(suggester_create(&g, &s.space, &(struct suggest_settings){.method = SUGGEST_PARETO}, &err), &err);
-    assert_int_equal(suggester_next(g, &s.history, STUDY, &p, &err), ST_NUMERIC);
-    assert_non_null(strstr(err.text, "trial 3: its third objective is nan"));
-    suggester_destroy(g);
+    OK(suggester_create(&g, &s.space, &(struct suggest_settings){.method = SUGGEST_PARETO}, err));
+    FAILS(suggester_next(g, &s.history, STUDY, &p, err), ST_NUMERIC, "trial 3: its third objective is nan");
 }
 
 TEST_PROGRAM("gp.outcome_limits")

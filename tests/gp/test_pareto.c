@@ -18,11 +18,10 @@ static struct study study; /* too large for the stack of some systems; each test
 
 static void begin(const struct space *space, struct suggest_settings settings)
 {
-    struct error err = {0};
     memset(&study, 0, sizeof study);
     study.space = *space;
     study.settings = settings;
-    assert_ok(suggester_create(&study.suggester, space, &settings, &err), &err);
+    study.suggester = suggester_of(space, settings);
 }
 
 static void end(void)
@@ -32,10 +31,7 @@ static void end(void)
 
 static struct suggestion ask(int64_t number)
 {
-    struct suggestion s;
-    struct error err = {0};
-    struct gp_history history = {.n = study.n, .trials = study.trials};
-    assert_ok(suggester_next(study.suggester, &history, number, &s, &err), &err);
+    struct suggestion s = suggester_ask(study.suggester, study.trials, study.n, (size_t)number);
     double y[SPACE_MAX_DIM];
     memcpy(y, s.x, sizeof y);
     space_snap(&study.space, y);
@@ -166,7 +162,6 @@ static void run_design(size_t n, problem *fn)
 TEST(same_bytes_whatever_was_asked_before)
 {
     struct space space = training_space();
-    struct error err = {0};
     begin(&space, (struct suggest_settings){.seed = 3});
     run_design(16, training);
     struct suggestion first = ask(16), other = ask(17), again, fresh;
@@ -176,18 +171,16 @@ TEST(same_bytes_whatever_was_asked_before)
     study.n = 16;
     again = ask(16);
     assert_memory_equal(&first, &again, sizeof first);
-    struct suggester *s;
-    struct gp_history history = {.n = study.n, .trials = study.trials};
-    assert_ok(suggester_create(&s, &space, &study.settings, &err), &err);
-    assert_ok(suggester_next(s, &history, 16, &fresh, &err), &err);
+    struct suggester *s = suggester_of(&space, study.settings);
+    fresh = suggester_ask(s, study.trials, study.n, 16);
     assert_memory_equal(&first, &fresh, sizeof first);
     suggester_destroy(s);
     study.settings.seed = 4;
     size_t n_other = 0; /* both may climb to one and the same best point, but not always */
-    assert_ok(suggester_create(&s, &space, &study.settings, &err), &err);
+    s = suggester_of(&space, study.settings);
     for (int64_t number = 16; number < 24; number++) {
         other = ask(number);
-        assert_ok(suggester_next(s, &history, number, &fresh, &err), &err);
+        fresh = suggester_ask(s, study.trials, study.n, (size_t)number);
         n_other += memcmp(other.x, fresh.x, sizeof other.x) != 0;
     }
     print_message("# %zu of 8 differ\n", n_other);

@@ -31,24 +31,19 @@ static struct space steep_space(void)
 /* confirms: every fifth run is one more of the config to confirm. */
 static void play(const struct space *space, struct gp_history *h, size_t n_runs, bool confirms, uint64_t seed)
 {
-    struct suggest_settings settings = {.seed = seed};
-    struct suggester *s;
-    struct error err = {0};
+    SUGGESTER *s = suggester_of(space, (struct suggest_settings){.seed = seed});
     struct rng r = rng_split(rng_seed(99), seed);
-    assert_ok(suggester_create(&s, space, &settings, &err), &err);
     for (h->n = 0; h->n < n_runs;) {
         size_t at = h->n, i = h->n;
         if (confirms && at % 5 == 4) {
-            struct gp_insight in;
+            INSIGHT in;
             gp_beliefs_init(&in, space, h);
             i = gp_confirm_next(&in, h, GP_CONFIRM_DOUBTFUL);
-            gp_insight_free(&in);
         }
         if (i < at) {
             memcpy(xs[at], xs[i], sizeof xs[at]);
         } else {
-            struct suggestion p;
-            assert_ok(suggester_next(s, h, (int64_t)at, &p, &err), &err);
+            struct suggestion p = suggester_ask(s, h->trials, at, at);
             memcpy(xs[at], p.x, sizeof xs[at]);
         }
         trials[at] = (struct gp_trial){.x = xs[at],
@@ -57,7 +52,6 @@ static void play(const struct space *space, struct gp_history *h, size_t n_runs,
                                        .cost = xs[at][0] * 1e-7 * exp(0.03 * noise(&r)) + 0.1};
         h->n++;
     }
-    suggester_destroy(s);
 }
 
 TEST(intervals_hold)
@@ -105,7 +99,7 @@ TEST(a_config_seen_once)
     double n = 0.0, kept = 0.0, width = 0.0;
     for (uint64_t seed = 100; seed < 100 + N_STUDIES; seed++) {
         struct gp_history h = {.trials = trials, .has_score_bounds = true, .score_min = 0.0, .score_max = 1.0};
-        struct gp_insight in;
+        INSIGHT in;
         struct rng r = rng_split(rng_seed(8), seed);
         play(&space, &h, N_SHORT, false, seed);
         gp_beliefs_init(&in, &space, &h);
@@ -120,7 +114,6 @@ TEST(a_config_seen_once)
                 width += b->hi - b->lo;
                 n += 1.0;
             }
-        gp_insight_free(&in);
     }
     print_message("# %.1f %% of %g intervals kept, mean width %.2f\n", 100.0 * kept / n, n, width / n);
     assert_true(kept / n >= 0.9 && n >= 2.0 * N_STUDIES);

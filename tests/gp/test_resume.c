@@ -12,24 +12,6 @@
 static struct gp_trial trials[N_MAX];
 static double xs[N_MAX][SPACE_MAX_DIM];
 
-static struct suggester *make(const struct space *space, double max_cost)
-{
-    struct error err = {0};
-    struct suggester *s;
-    struct suggest_settings settings = {.seed = 11, .max_cost = max_cost};
-    assert_ok(suggester_create(&s, space, &settings, &err), &err);
-    return s;
-}
-
-static struct suggestion ask(struct suggester *s, size_t n, size_t number)
-{
-    struct error err = {0};
-    struct suggestion ret;
-    struct gp_history history = {.n = n, .trials = trials};
-    assert_ok(suggester_next(s, &history, (int64_t)number, &ret, &err), &err);
-    return ret;
-}
-
 /* An outcome that depends on the point and the trial's number; a few fail and a few are stopped. */
 static void finish(const struct space *space, size_t i)
 {
@@ -46,7 +28,7 @@ static void finish(const struct space *space, size_t i)
 /* WORKERS at once; which of them ends next is drawn, so that trials end out of order. */
 static void play(const struct space *space, size_t n_trials, double max_cost)
 {
-    struct suggester *lived = make(space, max_cost);
+    SUGGESTER *lived = suggester_of(space, (struct suggest_settings){.seed = 11, .max_cost = max_cost});
     struct rng r = rng_seed(9);
     size_t running[WORKERS], n_running = 0;
     for (size_t number = 0; number < n_trials; number++) {
@@ -56,18 +38,16 @@ static void play(const struct space *space, size_t n_trials, double max_cost)
             memmove(running + which, running + which + 1, (WORKERS - 1 - which) * sizeof *running);
             n_running--;
         }
-        struct suggestion a = ask(lived, number, number);
+        struct suggestion a = suggester_ask(lived, trials, number, number);
         if (number % 3 == 0 || number > n_trials - 4) {
-            struct suggester *fresh = make(space, max_cost);
-            struct suggestion b = ask(fresh, number, number);
+            SUGGESTER *fresh = suggester_of(space, (struct suggest_settings){.seed = 11, .max_cost = max_cost});
+            struct suggestion b = suggester_ask(fresh, trials, number, number);
             assert_memory_equal(&a, &b, sizeof a);
-            suggester_destroy(fresh);
         }
         memcpy(xs[number], a.x, sizeof a.x);
         trials[number] = (struct gp_trial){.x = xs[number], .state = GP_TRIAL_PENDING};
         running[n_running++] = number;
     }
-    suggester_destroy(lived);
 }
 
 TEST(made_anew_it_says_the_same)
@@ -82,7 +62,7 @@ TEST(made_anew_it_says_the_same)
 TEST(another_history_in_between)
 {
     struct space space = unit_space(3);
-    struct suggester *lived = make(&space, 0.0);
+    SUGGESTER *lived = suggester_of(&space, (struct suggest_settings){.seed = 11, .max_cost = 0.0});
     for (int turn = 0; turn < 4; turn++) {
         size_t n = turn % 2 ? 35 : 34;
         struct rng r = rng_seed((uint64_t)(turn / 2));
@@ -92,12 +72,10 @@ TEST(another_history_in_between)
             trials[i].x = xs[i];
             finish(&space, i);
         }
-        struct suggester *fresh = make(&space, 0.0);
-        struct suggestion a = ask(lived, n, n), b = ask(fresh, n, n);
+        SUGGESTER *fresh = suggester_of(&space, (struct suggest_settings){.seed = 11, .max_cost = 0.0});
+        struct suggestion a = suggester_ask(lived, trials, n, n), b = suggester_ask(fresh, trials, n, n);
         assert_memory_equal(&a, &b, sizeof a);
-        suggester_destroy(fresh);
     }
-    suggester_destroy(lived);
 }
 
 /* 2,000 proposals over a history that changes. */
@@ -106,7 +84,7 @@ TEST(memory_stays_flat)
     struct space space = {.dim = 2};
     space.params[0] = param_of("test.a", SPACE_LINEAR, true, 1, 12);
     space.params[1] = param_of("test.b", SPACE_LINEAR, true, 1, 12);
-    struct suggester *s = make(&space, 0.0);
+    SUGGESTER *s = suggester_of(&space, (struct suggest_settings){.seed = 11, .max_cost = 0.0});
     size_t in_use = 0;
     for (size_t i = 0; i < 14; i++) {
         xs[i][0] = (double)(1 + i * 5 % 12);
@@ -117,14 +95,13 @@ TEST(memory_stays_flat)
     for (size_t number = 14; number < 2014; number++) {
         if (number % 50 == 0)
             trials[number / 50 % 14].score += 0.25;
-        ask(s, 8 + number % 6, number);
+        suggester_ask(s, trials, 8 + number % 6, number);
         struct mallinfo2 now = mallinfo2();
         if (number == 114)
             in_use = now.uordblks + now.hblkhd;
         if (number > 114 && now.uordblks + now.hblkhd > in_use + 65536)
             fail_msg("%zu bytes in use at proposal 100, %zu at %zu", in_use, now.uordblks + now.hblkhd, number - 14);
     }
-    suggester_destroy(s);
 }
 
 int main(void)

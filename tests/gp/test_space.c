@@ -5,9 +5,8 @@
 TEST(round_trip)
 {
     struct space space = mixed_space();
-    struct error err = {0};
     struct rng r = rng_seed(1);
-    assert_ok(space_check(&space, &err), &err);
+    OK(space_check(&space, err));
     for (int trial = 0; trial < 2000; trial++) {
         double u[SPACE_MAX_DIM], x[SPACE_MAX_DIM], u2[SPACE_MAX_DIM], x2[SPACE_MAX_DIM];
         for (size_t i = 0; i < space.dim; i++)

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/config/config.h"
-#include "study/space/search.h"
-#include "study/setup/setup.h"
+#include "tests/study/setup_test.h"
 
 /* On failure *ret_setup is NULL; otherwise setup_destroy and search_free are the caller's. */
 static enum status load(const char *text, struct setup **ret_setup, struct search *ret_search, struct error *err)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/mem.h"
 
 static struct train_settings run_of(int64_t total, int64_t agents, int64_t horizon)
@@ -63,15 +64,13 @@ TEST(of_a_program)
 
 TEST(params)
 {
-    struct error err = {0};
+    struct error why = {0};
     char *text = NULL;
 
-    assert_int_equal(
-        branches_params("{\"train.gamma\":0.9,\"train.total_timesteps\":4000}", BRANCHES_STEPS_KEY, 1024, &text, &err),
-        ST_OK);
+    OK(branches_params("{\"train.gamma\":0.9,\"train.total_timesteps\":4000}", BRANCHES_STEPS_KEY, 1024, &text, err));
     assert_string_equal(text, "{\"train.gamma\":0.9,\"train.total_timesteps\":1024}");
     mem_free(text);
-    assert_int_equal(branches_params("{\"train.gamma\":", BRANCHES_STEPS_KEY, 1024, &text, &err), ST_CORRUPT);
+    assert_int_equal(branches_params("{\"train.gamma\":", BRANCHES_STEPS_KEY, 1024, &text, &why), ST_CORRUPT);
 }
 
 TEST_PROGRAM("study_branches")

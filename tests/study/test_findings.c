@@ -278,7 +278,7 @@ TEST(studies_of_one_search_attain_together)
     struct study_view v[5];
     struct study_view *views[5];
     struct comparison c;
-    struct error err = {ST_OK, ""};
+    struct error why = {ST_OK, ""};
     char config[120];
 
     for (int i = 0; i < 5; i++) { /* the last one has another game */
@@ -292,7 +292,7 @@ TEST(studies_of_one_search_attain_together)
         study_view_refresh(&v[i]);
         views[i] = &v[i];
     }
-    assert_int_equal(comparison_make(views, 5, &c, &err), ST_OK);
+    OK(comparison_make(views, 5, &c, err));
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(c.studies[i].group, 0);
     assert_int_equal(c.studies[4].group, 4);
@@ -318,7 +318,7 @@ TEST(studies_of_one_search_attain_together)
     comparison_free(&c);
     mem_free(v[1].study.metric);
     v[1].study.metric = mem_strdup("score");
-    assert_int_equal(comparison_make(views, 5, &c, &err), ST_USAGE);
+    assert_int_equal(comparison_make(views, 5, &c, &why), ST_USAGE);
     assert_int_equal(comparison_make(views, 1, &c, NULL), ST_USAGE);
     for (int i = 0; i < 5; i++)
         study_view_free(&v[i]);

@@ -16,12 +16,6 @@
 #define RANGE "[sweep.lr]\ntype = float\nmin = 0\nmax = 1\n"
 #define TRAINER "[env]\nname = cartpole\n[sweep.train.gamma]\n"
 
-static void close_all(struct setup *setup, struct search *s)
-{
-    search_free(s);
-    setup_destroy(setup);
-}
-
 static void check_outcomes(const struct outcomes *o)
 {
     const char *needed[OUTCOMES_MAX];
@@ -41,8 +35,8 @@ static void check_outcomes(const struct outcomes *o)
 
 TEST(limits_are_read_and_kept)
 {
-    struct setup *setup, *again = NULL;
-    struct search s, stored;
+    SETUP *setup, *again = NULL;
+    SEARCH s, stored;
     char *json, *ini = NULL, text[300];
 
     OK(load(PROGRAM "objective = memory\nobjective_goal = maximize\nobjective_scale = log\n" RANGE
@@ -63,14 +57,11 @@ TEST(limits_are_read_and_kept)
     assert_string_equal(text, "maximize memory; memory <= 4G, loss >= 0.1, Drift/Mean >= -1, Drift/Mean <= 1");
     mem_free(json);
     mem_free(ini);
-    setup_destroy(again);
-    search_free(&stored);
-    close_all(setup, &s);
 }
 
 TEST(later_sources_win)
 {
-    struct setup *setup = NULL;
+    SETUP *setup = NULL;
 
     OK(setup_create(&setup, err));
     OK(config_load_text(setup->config, "a.ini", PROGRAM "[sweep.limit.loss]\nmin = 1\nmax = 2\n", err));
@@ -80,7 +71,6 @@ TEST(later_sources_win)
     assert_int_equal(setup->outcomes.n_limits, 2);
     assert_true(setup->outcomes.bounds[0].min == 1 && setup->outcomes.bounds[0].max == 3);
     assert_true(setup->outcomes.bounds[1].max == 9);
-    setup_destroy(setup);
 }
 
 static void fails_with(const char *text, const char *says)
@@ -131,8 +121,8 @@ static struct gp_trial judge(const struct search *s, const char *outcomes)
 
 TEST(trials_are_judged)
 {
-    struct setup *setup;
-    struct search s;
+    SETUP *setup;
+    SEARCH s;
     struct gp_trial row;
     char text[300];
 
@@ -156,13 +146,12 @@ TEST(trials_are_judged)
     s.outcomes.third_max = true;
     row = judge(&s, "{\"loss\":0.3,\"memory\":7}");
     assert_true(row.third == -7 && outcomes_third(&s.outcomes, row.third) == 7);
-    close_all(setup, &s);
 }
 
 TEST(results_are_settled)
 {
-    struct setup *setup;
-    struct search s;
+    SETUP *setup;
+    SEARCH s;
     struct outcomes_settled got;
     struct trial_result r = {.state = TRIAL_DONE, .score = 0.5, .cost_s = 3, .env_steps = 70, .perf = NAN};
     cJSON *given = cJSON_CreateObject();
@@ -192,33 +181,37 @@ TEST(results_are_settled)
     OK(outcomes_settle(&s.outcomes, NULL, "acc", 0, given, &r, &got, err));
     assert_null(got.values);
     cJSON_Delete(given);
-    close_all(setup, &s);
 }
 
 TEST(bounds_move_and_metrics_stay)
 {
-    struct setup *setup, *other;
-    struct search s, want;
-    struct error why = {0};
+    static const struct {
+        const char *text, *says; /* NULL: the bound moves */
+    } cases[] = {
+        {PROGRAM RANGE "[sweep.limit.loss]\nmax = 2\n", NULL},
+        {PROGRAM RANGE "[sweep.limit.loss]\nmetric = time\nmax = 2\n",
+         "[sweep.limit.loss] bounds time, in the study loss"},
+        {PROGRAM "objective = time\n" RANGE "[sweep.limit.loss]\nmax = 2\n", "another third objective"},
+    };
+    SETUP *setup;
+    SEARCH s;
     bool changed;
 
     OK(load(PROGRAM RANGE "[sweep.limit.loss]\nmax = 1\n", &setup, &s, err));
-    OK(load(PROGRAM RANGE "[sweep.limit.loss]\nmax = 2\n", &other, &want, err));
-    OK(search_widen(&s, &want, &changed, err));
-    assert_true(changed && s.outcomes.bounds[0].max == 2);
-    OK(search_widen(&s, &want, &changed, err));
-    assert_false(changed);
-    close_all(other, &want);
-    OK(load(PROGRAM RANGE "[sweep.limit.loss]\nmetric = time\nmax = 2\n", &other, &want, err));
-    assert_int_equal(search_widen(&s, &want, &changed, &why), ST_CONFIG);
-    assert_non_null(strstr(why.text, "[sweep.limit.loss] bounds time, in the study loss"));
-    close_all(other, &want);
-    OK(load(PROGRAM "objective = time\n" RANGE "[sweep.limit.loss]\nmax = 2\n", &other, &want, err));
-    why = (struct error){0};
-    assert_int_equal(search_widen(&s, &want, &changed, &why), ST_CONFIG);
-    assert_non_null(strstr(why.text, "another third objective"));
-    close_all(other, &want);
-    close_all(setup, &s);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        SETUP *other;
+        SEARCH want;
+        OK(load(cases[i].text, &other, &want, err));
+        if (cases[i].says != NULL) {
+            FAILS(search_widen(&s, &want, &changed, err), ST_CONFIG, cases[i].says);
+            assert_true(s.outcomes.bounds[0].max == 2);
+        } else {
+            OK(search_widen(&s, &want, &changed, err));
+            assert_true(changed && s.outcomes.bounds[0].max == 2);
+            OK(search_widen(&s, &want, &changed, err));
+            assert_false(changed);
+        }
+    }
 }
 
 TEST_PROGRAM("study.outcomes")

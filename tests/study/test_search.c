@@ -25,8 +25,8 @@
 
 TEST(spaces_are_read)
 {
-    struct setup *setup;
-    struct search s;
+    SETUP *setup;
+    SEARCH s;
     const struct space_param *p;
 
     OK(load("[env]\nname = breakout\n[train]\nlearning_rate = 0.02\n"
@@ -60,8 +60,6 @@ TEST(spaces_are_read)
     p = &s.space.params[6];
     assert_int_equal(p->n_choices, 2);
     assert_string_equal(s.choices[6][1], "mingru");
-    search_free(&s);
-    setup_destroy(setup);
 }
 
 #define GAME "[env]\nname = squared\n"
@@ -151,15 +149,13 @@ TEST(the_config_is_a_point_or_is_not)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[512];
-        struct setup *setup;
-        struct search s;
+        SETUP *setup;
+        SEARCH s;
         double x[1] = {-1};
         snprintf(text, sizeof text, GAME "%s", cases[i].text);
         OK(load(text, &setup, &s, err));
         if (search_config_point(&s, setup, x) != cases[i].is || (cases[i].is && x[0] != cases[i].x))
             fail_msg("%s: %g", cases[i].text, x[0]);
-        search_free(&s);
-        setup_destroy(setup);
     }
 }
 
@@ -178,7 +174,7 @@ TEST(dependent_parameters_are_conditional)
     static const char text[] =
         GAME "[policy]\ncore = none\n[sweep.train.beta2]\n[sweep.train.gamma]\n[sweep.train.optimizer]\n"
              "[sweep.train.prio_beta0]\n[sweep.train.prio_alpha]\n[sweep.train.rho_clip]\n[sweep.policy.num_layers]\n";
-    struct setup *setup;
+    SETUP *setup;
     struct search s, back;
     char *json, *json_back;
     double x[SPACE_MAX_DIM] = {0};
@@ -236,7 +232,6 @@ TEST(dependent_parameters_are_conditional)
     assert_string_equal(config_peek(setup->config, "train.optimizer"), "adam");
     assert_int_equal(s.space.dim, 4);
     search_free(&s);
-    setup_destroy(setup);
 }
 
 /* Asked without a config for each point, the trainer says what it says to a trial that has one. */
@@ -248,7 +243,7 @@ TEST(impossible_points_are_known)
              "[sweep.policy.encoder]\n[sweep.policy.conv_channels]\nvalues = 12, 16\n";
     struct trial_check *check;
     struct setup *setup, *trial;
-    struct search s;
+    SEARCH s;
     struct rng rng = rng_seed(3);
     size_t n_legal = 0, n = 400;
 
@@ -275,7 +270,6 @@ TEST(impossible_points_are_known)
     }
     assert_true(n_legal > 10 && n_legal < n - 10);
     trial_check_destroy(check);
-    search_free(&s);
     setup_destroy(setup);
 }
 
@@ -343,8 +337,8 @@ TEST(a_stored_space_becomes_wider)
 /* A stored space as sections of a config is that space again. */
 TEST(a_space_survives_ini)
 {
-    struct setup *setup, *again;
-    struct search s, back;
+    SETUP *setup, *again;
+    SEARCH s, back;
     struct strbuf ini;
     char *json, *json_back;
 
@@ -363,10 +357,6 @@ TEST(a_space_survives_ini)
     mem_free(json);
     mem_free(json_back);
     strbuf_free(&ini);
-    search_free(&s);
-    search_free(&back);
-    setup_destroy(setup);
-    setup_destroy(again);
 }
 
 /* Whatever option a space takes, a trial takes too; the rest is refused before a study is stored. */
@@ -422,8 +412,8 @@ TEST(spaces_and_points_survive_json)
     const char *text = GAME
         "[sweep.train.learning_rate]\n[sweep.train.optimizer]\n[sweep.train.norm_adv]\n[sweep.policy.hidden_size]\n"
         "[sweep.train.total_timesteps]\nmin = 1M\nmax = 3e7\n";
-    struct setup *setup;
-    struct search s, back;
+    SETUP *setup;
+    SEARCH s, back;
     char *json, *json_back, *params, value[64];
     double x[5] = {0.1 / 3, 1, 0, 64, 12345678}, y[5];
 
@@ -446,9 +436,6 @@ TEST(spaces_and_points_survive_json)
     assert_string_equal(value, "12345678");
     FAILS(search_point(&back, "{}", y, err), ST_CORRUPT, "train.learning_rate");
     FAILS(search_point(&back, "{\"train.learning_rate\": \"nan\"}", y, err), ST_CORRUPT, "train.learning_rate");
-    search_free(&s);
-    search_free(&back);
-    setup_destroy(setup);
     mem_free(json);
     mem_free(json_back);
     mem_free(params);
@@ -494,14 +481,12 @@ TEST(methods_of_others_are_read_as_pareto)
     char text[128];
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        struct setup *setup;
-        struct search s;
+        SETUP *setup;
+        SEARCH s;
         snprintf(text, sizeof text, GAME "[sweep]\nmethod = %s\n[sweep.train.gamma]\n", words[i][0]);
         OK(load(text, &setup, &s, err));
         assert_string_equal(config_peek(setup->config, "sweep.method"), words[i][1]);
         assert_int_equal(setup->sweep.method, i < 3 ? i : 0); /* the settings say the same */
-        search_free(&s);
-        setup_destroy(setup);
     }
 }
 

@@ -31,16 +31,10 @@ static const struct space_param *param(const struct search *s, const char *key)
     return &s->space.params[i];
 }
 
-static void close_all(struct setup *setup, struct search *s)
-{
-    search_free(s);
-    setup_destroy(setup);
-}
-
 TEST(options_depend_by_when)
 {
-    struct setup *setup;
-    struct search s;
+    SETUP *setup;
+    SEARCH s;
     const struct space_param *p;
 
     OK(load(TRAINER "[sweep.policy.core]\nvalues = mlp, mingru, lstm\n"
@@ -56,37 +50,28 @@ TEST(options_depend_by_when)
     assert_true(p->is_conditional && p->parent_min > 16 && p->parent_min < 16.001 && isinf(p->parent_max));
     assert_false(param(&s, "train.ent_coef")->is_conditional);
     assert_int_equal(search_find(&s, "train.clip_coef"), s.space.dim);
-    close_all(setup, &s);
 }
 
 TEST(circles_and_two_parents_are_refused)
 {
     struct setup *setup;
     struct search s;
-    struct error why = {0};
 
-    assert_int_equal(
-        load(PROGRAM "[sweep.a]\ntype = bool\nwhen = b == true\n[sweep.b]\ntype = bool\nwhen = a\n", &setup, &s, &why),
-        ST_CONFIG);
-    assert_non_null(strstr(why.text, "depend on each other"));
-    error_clear(&why);
-    assert_int_equal(load(PROGRAM "[sweep.a]\ntype = bool\n[sweep.b]\ntype = bool\n"
-                                  "[sweep.c]\ntype = bool\nwhen = a and b\n",
-                          &setup, &s, &why),
-                     ST_CONFIG);
-    assert_non_null(strstr(why.text, "t.ini:9: when depends on two parameters"));
-    error_clear(&why);
-    assert_int_equal(
-        load(TRAINER "[sweep.policy.core]\n[sweep.train.gamma]\nwhen = policy.core == lstmm\n", &setup, &s, &why),
-        ST_CONFIG);
-    assert_non_null(strstr(why.text, "did you mean lstm?"));
+    FAILS(load(PROGRAM "[sweep.a]\ntype = bool\nwhen = b == true\n[sweep.b]\ntype = bool\nwhen = a\n", &setup, &s, err),
+          ST_CONFIG, "depend on each other");
+    FAILS(load(PROGRAM "[sweep.a]\ntype = bool\n[sweep.b]\ntype = bool\n"
+                       "[sweep.c]\ntype = bool\nwhen = a and b\n",
+               &setup, &s, err),
+          ST_CONFIG, "t.ini:9: when depends on two parameters");
+    FAILS(load(TRAINER "[sweep.policy.core]\n[sweep.train.gamma]\nwhen = policy.core == lstmm\n", &setup, &s, err),
+          ST_CONFIG, "did you mean lstm?");
 }
 
 /* Of the proposals none is forbidden, and those beside the rule are found to be. */
 TEST(proposals_keep_to_requirements)
 {
-    struct setup *setup;
-    struct search s;
+    SETUP *setup;
+    SEARCH s;
     struct trial_check *check;
     struct rng rng = rng_seed(3);
     size_t n_allowed = 0;
@@ -115,7 +100,6 @@ TEST(proposals_keep_to_requirements)
     }
     suggester_destroy(suggester);
     trial_check_destroy(check);
-    close_all(setup, &s);
 }
 
 #define ALL_KINDS                                                                                                      \
@@ -147,8 +131,8 @@ static void same_space(const struct search *a, const struct search *b)
 
 TEST(a_program_survives_the_store)
 {
-    struct setup *setup, *stored = NULL, *again;
-    struct search s, loaded, resumed;
+    SETUP *setup, *stored = NULL, *again;
+    SEARCH s, loaded, resumed;
     char *config = NULL, *space = NULL, value[64];
     double x[SPACE_MAX_DIM], y[SPACE_MAX_DIM];
     struct strbuf ini;
@@ -179,10 +163,6 @@ TEST(a_program_survives_the_store)
     strbuf_free(&ini);
     mem_free(config);
     mem_free(space);
-    search_free(&loaded);
-    setup_destroy(stored);
-    close_all(again, &resumed);
-    close_all(setup, &s);
 }
 
 TEST(widening_keeps_the_rules)
@@ -201,8 +181,8 @@ TEST(widening_keeps_the_rules)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct setup *setup, *other;
-        struct search s, want;
+        SETUP *setup, *other;
+        SEARCH s, want;
         struct error why = {0};
         const char *at = strstr(ALL_KINDS, cases[i].from);
         char text[2000];
@@ -217,8 +197,6 @@ TEST(widening_keeps_the_rules)
             assert_true(rc == ST_OK && wider);
         else if (rc != ST_CONFIG || strstr(why.text, cases[i].says) == NULL)
             fail_msg("%s: %s", cases[i].to, why.text);
-        close_all(other, &want);
-        close_all(setup, &s);
     }
 }
 
@@ -239,7 +217,7 @@ TEST(commands_are_filled_in)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct program_place place = {.config = "/c", .dir = "/d", .study = "s", .trial = 7, .seed = 9};
-        struct setup *setup = NULL;
+        SETUP *setup = NULL;
         struct error why = {0};
         char text[500], all[500] = "", **argv = NULL;
         snprintf(text, sizeof text, "[sweep]\ncommand = run {argv}\n[param]\nBig-Lr = 0.5\nname = a b\nempty =\n");
@@ -255,7 +233,6 @@ TEST(commands_are_filled_in)
             assert_string_equal(all, cases[i].words);
             program_argv_free(argv);
         }
-        setup_destroy(setup);
     }
 }
 

@@ -159,13 +159,11 @@ TEST(a_quarter_of_the_memory)
         setup_close(&s[bytes]);
     }
     for (n_mixed = 1; n_mixed <= LIST; n_mixed++) { /* bytes, those left out up to a multiple of 4, then f32 */
-        struct setup mixed;
+        SETUP mixed;
         dot_open(&mixed, MIXED);
-        struct trainer *of = setup_trainer(&mixed);
+        TRAINER *of = setup_trainer(&mixed);
         assert_int_equal(planned(of, what[0]),
                          9 * 12 * ((size_t)(n_mixed == LIST ? GRID : GRID + 4) + 4 * (size_t)n_mixed));
-        trainer_destroy(of);
-        setup_close(&mixed);
     }
     n_mixed = LIST;
 }
@@ -263,8 +261,8 @@ TEST(a_batch_widens)
 /* What is no byte is normalised as where nothing is: against a grid of zeros, which stay 0. Bytes are not touched. */
 TEST(the_floats_are_normalised)
 {
-    struct setup s;
-    struct trainer *t;
+    SETUP s;
+    TRAINER *t;
     const uint8_t *obs;
 
     dark = true;
@@ -285,15 +283,13 @@ TEST(the_floats_are_normalised)
         assert_int_equal(dots, 1);
         assert_true(fabsf(last) < 1e-3f);
     }
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* What is learned beside a grid comes through the list's own weights. */
 TEST(the_list_is_read)
 {
-    struct setup s;
-    struct trainer *t;
+    SETUP s;
+    TRAINER *t;
     float *before, *after;
     size_t at = SIZE_MAX, n, moved = 0;
 
@@ -313,8 +309,6 @@ TEST(the_list_is_read)
         moved += before[t->policy.tensors[at].offset + i] != after[t->policy.tensors[at].offset + i];
     assert_true(moved > n / 2);
     free(before), free(after);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* ---- frames ---- */
@@ -333,8 +327,8 @@ static void check_frames(const uint8_t *obs, size_t i, int newest)
 
 TEST(stacks_of_a_rollout)
 {
-    struct setup s;
-    struct trainer *t;
+    SETUP s;
+    TRAINER *t;
 
     dot_open(&s, BYTES);
     s.policy.frame_stack = 3;
@@ -349,8 +343,6 @@ TEST(stacks_of_a_rollout)
             check_frames(obs + slot * 12 * 3 * OBS, i, (int)(slot % (i % 2 == 1 ? 5 : 3)));
     for (size_t i = 0; i < 12; i += 2)
         check_frames(final_obs, i, 3);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(a_run_of_frames_resumes)
@@ -375,9 +367,7 @@ TEST(a_run_of_frames_resumes)
         trainer_destroy(b);
         s.policy.frame_stack = 2;
         TRAINER *other = setup_trainer(&s);
-        struct error err = {0};
-        assert_int_equal(trainer_load(other, path, &err), ST_CONFIG);
-        assert_non_null(strstr(err.text, "env.frame_stack"));
+        FAILS(trainer_load(other, path, err), ST_CONFIG, "env.frame_stack");
     }
     unlink(path);
 }
@@ -410,17 +400,13 @@ TEST(frames_are_a_memory)
 TEST(refused)
 {
     SETUP s;
-    struct error err = {0};
 
     dot_open(&s, BYTES);
     s.policy.norm_obs = true;
-    assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &err), ST_CONFIG);
-    assert_non_null(strstr(err.text, "shows nothing but bytes"));
-    error_clear(&err);
+    FAILS(trainer_check(s.def, s.env, &s.policy, &s.train, err), ST_CONFIG, "shows nothing but bytes");
     s.policy.norm_obs = false;
     s.policy.frame_stack = 65;
-    assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &err), ST_CONFIG);
-    assert_non_null(strstr(err.text, "env.frame_stack is 65"));
+    FAILS(trainer_check(s.def, s.env, &s.policy, &s.train, err), ST_CONFIG, "env.frame_stack is 65");
 }
 
 TEST_PROGRAM("bytes")

@@ -31,8 +31,8 @@ TEST(deviations_are_learned)
 {
     for (int std = POLICY_STD_FIXED; std <= POLICY_STD_STATE; std++)
         for (int optimizer = 0; optimizer < 2; optimizer++) {
-            struct setup s;
-            struct trainer *t;
+            SETUP s;
+            TRAINER *t;
             struct train_metrics m;
             float bias, sum = 0.0f;
             const float *row;
@@ -58,8 +58,6 @@ TEST(deviations_are_learned)
             for (size_t i = 0; i < t->policy.width; i++)
                 sum += fabsf(row[i]);
             assert_true(std == POLICY_STD_FIXED ? sum == 0.0f : sum > 1e-3f);
-            trainer_destroy(t);
-            setup_close(&s);
         }
 }
 
@@ -67,7 +65,7 @@ TEST(deviations_are_learned)
  * they do in it. A checkpoint of other bounds or deviations is refused with the option's name. */
 static void check_resume(bool norm)
 {
-    struct setup s;
+    SETUP s;
     struct trainer *whole, *first, *second;
     struct eval_settings eval = {.episodes = 16, .max_steps = 400, .greedy = true};
     struct eval_result score, again;
@@ -111,7 +109,6 @@ static void check_resume(bool norm)
     trainer_destroy(first);
     trainer_destroy(second);
     unlink(path);
-    setup_close(&s);
 }
 
 TEST(a_run_resumes)
@@ -269,8 +266,8 @@ TEST(choices_and_numbers_are_learned_together)
         struct eval_settings eval = {.episodes = 128, .max_steps = 100, .greedy = true};
         struct train_result result;
         struct eval_result score;
-        struct trainer *t;
-        struct setup s;
+        SETUP s;
+        TRAINER *t;
 
         setup_open(&s, &aim_def, 2);
         s.policy.action_bounds = bounds;
@@ -287,8 +284,6 @@ TEST(choices_and_numbers_are_learned_together)
         OK(trainer_eval(t, &eval, &score, err));
         printf("# perf %.3f\n", score.perf);
         assert_true(score.perf > 0.95);
-        trainer_destroy(t);
-        setup_close(&s);
     }
 }
 

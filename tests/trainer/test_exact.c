@@ -375,7 +375,7 @@ TEST(segments_used_again)
 {
     for (int i_case = 0; i_case < 8; i_case++) { /* shuffled, prioritised; the last of each with single steps */
         static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
-        struct setup s;
+        SETUP s;
         struct rng rng = rng_seed(5);
         setup_open(&s, &clock_def, 1 + (size_t)i_case % 4);
         bool steps = i_case >= 6, prio = i_case % 6 >= 3 || i_case == 7;
@@ -385,7 +385,7 @@ TEST(segments_used_again)
         s.train.learning_rate = 0.0;
         s.train.rho_clip = 1.1;
         s.train.c_clip = 0.9;
-        struct trainer *t = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s);
         size_t n = t->horizon * t->n_agents;
         int64_t n_epoch = (int64_t)(trainer_segments(t) / t->n_segments);
         shake_params(t, 0.5);
@@ -407,8 +407,6 @@ TEST(segments_used_again)
         free(params);
         free(old_logp);
         free(adv);
-        trainer_destroy(t);
-        setup_close(&s);
     }
 }
 
@@ -436,7 +434,7 @@ TEST(gradient)
                                                    * convolutions; with two networks; of single steps */
         int core = i_case < 16 || i_case >= 20 ? i_case % 4
                                                : POLICY_CORE_LSTM; /* MinGRU has kinks, bent by that number of biases */
-        struct setup s;
+        SETUP s;
         int32_t idx[] = {1, 2, 5, 8};
         setup_open(&s, &clock_def, i_case < 8 ? 1 : i_case < 12 ? 2 : 5);
         s.policy.core = core;
@@ -452,7 +450,7 @@ TEST(gradient)
         s.train.clip_coef = 100.0;
         s.train.vf_clip_coef = 0.0; /* no kinks */
         s.train.ent_coef = 0.05;
-        struct trainer *t = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s);
         size_t n = trainer_n_params(t);
         t->n_block = i_case / 4 == 1 ? 3 : t->n_block;
         float *grads = calloc(n, sizeof *grads), *dir = calloc(n, sizeof *dir), *params;
@@ -483,8 +481,6 @@ TEST(gradient)
         free(grads);
         free(dir);
         free(params);
-        trainer_destroy(t);
-        setup_close(&s);
     }
 }
 

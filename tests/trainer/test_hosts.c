@@ -119,19 +119,17 @@ static void group_close(struct group *g)
 TEST(same_bytes_as_one_host)
 {
     for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct setup s;
+        SETUP s;
         struct group g = {0};
         setup_variant(&s, &variants[v]);
         setup_variant(&g.s, &variants[v]);
-        struct trainer *one = ranks_trainer(&s, 4);
+        TRAINER *one = ranks_trainer(&s, 4);
         group_open(&g, 4, v % 2 == 0 ? 2 : 3);
         iterate(one, 4);
         iterate(g.t, 4);
         OK(ranks_compare(g.t, err));
         assert_same_weights(one, g.t);
         assert_close_trainers(g.t, one, 1e-9, variants[v].game);
-        trainer_destroy(one);
-        setup_close(&s);
         group_close(&g);
     }
 }
@@ -141,13 +139,13 @@ TEST(checkpoints)
 {
     const struct variant *v = &variants[4];
     struct group g = {0}, again = {0};
-    struct setup s, single;
+    SETUP s, single;
 
     setup_variant(&s, v);
     setup_variant(&single, v);
     setup_variant(&g.s, v);
     setup_variant(&again.s, v);
-    struct trainer *straight = ranks_trainer(&s, 4), *one;
+    TRAINER *straight = ranks_trainer(&s, 4), *one;
     iterate(straight, 3);
     group_open(&g, 4, 2);
     iterate(g.t, 3);
@@ -158,13 +156,11 @@ TEST(checkpoints)
     OK(trainer_load(again.t, ckpt_path, err));
     iterate(again.t, 3);
     assert_same_weights(straight, again.t);
-    struct error why = {0}; /* all ranks refuse another policy's, which is no end of the training */
     single.policy.hidden_size = 8;
     struct trainer *other = ranks_trainer(&single, 1);
     OK(trainer_save(other, copy_path, "", err));
     trainer_destroy(other);
-    assert_int_equal(trainer_load(again.t, copy_path, &why), ST_CONFIG);
-    assert_non_null(strstr(why.text, "policy.hidden_size"));
+    FAILS(trainer_load(again.t, copy_path, err), ST_CONFIG, "policy.hidden_size");
     iterate(again.t, 1);
     group_close(&again);
     single.policy.hidden_size = s.policy.hidden_size;
@@ -172,10 +168,6 @@ TEST(checkpoints)
     OK(trainer_load(one, ckpt_path, err));
     iterate(one, 3);
     assert_close_trainers(one, straight, 1e-4, v->game);
-    trainer_destroy(one);
-    trainer_destroy(straight);
-    setup_close(&s);
-    setup_close(&single);
 }
 
 /* What has become of it is named by the first host, and the others end. */

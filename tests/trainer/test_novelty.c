@@ -121,7 +121,7 @@ TEST(a_far_reward_is_found)
 /* Saved and loaded half-way, within episodes: the same bytes, also into a trainer of another seed. */
 TEST(a_run_resumes)
 {
-    struct setup s;
+    SETUP s;
     struct trainer *whole, *half;
     char path[] = "/tmp/trawl-test-novelty-XXXXXX";
     int fd = mkstemp(path);
@@ -141,7 +141,6 @@ TEST(a_run_resumes)
     trainer_destroy(half);
     trainer_destroy(whole);
     unlink(path);
-    setup_close(&s);
 }
 
 TEST_PROGRAM("novelty")

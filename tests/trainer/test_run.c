@@ -153,8 +153,8 @@ TEST(a_stop_is_no_cost)
     int n_asked = 0;
     struct train_callbacks callbacks = {.ctx = &n_asked, .should_stop = stop_and_continue};
     struct train_result result;
-    struct trainer *t;
-    struct setup s;
+    SETUP s;
+    TRAINER *t;
 
     clock_watch_stops();
     setup_game(&s, "cartpole", 1);
@@ -163,8 +163,6 @@ TEST(a_stop_is_no_cost)
     OK(trainer_run(t, &callbacks, &result, err));
     assert_true(n_asked > 8 && result.cost_s > 0);
     assert_true(result.cost_s < clock_mono_s() - begin_s - 0.5);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(ends_of_a_run)
@@ -314,13 +312,13 @@ TEST(memory)
 
 TEST(target_kl)
 {
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, "cartpole", 1);
     s.train.replay_ratio = 30.0;
     s.train.learning_rate = 0.05;
     s.train.target_kl = 0.01;
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     iterate(t, 5);
     assert_true(t->count.updates > 0);
     assert_true(t->count.updates < 5 * 90 / 2); /* 90 would have been made each time */
@@ -329,8 +327,6 @@ TEST(target_kl)
     t = setup_trainer(&s);
     iterate(t, 5);
     assert_int_equal(t->count.updates, 5 * 90);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(numeric_failure)

@@ -23,8 +23,8 @@ static void memory_open(struct setup *s, size_t n_threads)
 /* All bins are equally likely at first, so every value is 0; then it moves. */
 TEST(values_begin_at_zero)
 {
-    struct setup s;
-    struct trainer *t;
+    SETUP s;
+    TRAINER *t;
     float most = 0.0f;
 
     memory_open(&s, 2);
@@ -36,14 +36,12 @@ TEST(values_begin_at_zero)
     for (size_t i = 0; i < t->n_agents * t->horizon; i++)
         most = fmaxf(most, fabsf(t->roll.values[i]));
     assert_true(most > 1e-3f && most < 10.0f);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* A run that is saved and loaded half-way ends with the same bytes; other bins, or none, are refused by name. */
 TEST(a_run_resumes)
 {
-    struct setup s;
+    SETUP s;
     struct trainer *whole, *half;
     struct error failed = {0}, other = {0};
     char path[] = "/tmp/trawl-test-bins-XXXXXX";
@@ -73,7 +71,6 @@ TEST(a_run_resumes)
     trainer_destroy(half);
     trainer_destroy(whole);
     unlink(path);
-    setup_close(&s);
 }
 
 TEST(odd_numbers_of_bins_are_refused)
@@ -93,8 +90,8 @@ TEST(odd_numbers_of_bins_are_refused)
 /* Half of the answers are right by chance; a value that knows the question explains most of the returns. */
 TEST(memory_is_learned)
 {
-    struct setup s;
-    struct trainer *t;
+    SETUP s;
+    TRAINER *t;
     struct train_result result;
 
     memory_open(&s, 2);
@@ -103,8 +100,6 @@ TEST(memory_is_learned)
     printf("# perf %.3f, explained variance %.3f\n", result.window.perf, result.window.explained_variance);
     assert_true(UNDER_TSAN || result.window.perf > 0.95);
     assert_true(UNDER_TSAN || result.window.explained_variance > 0.5);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST_PROGRAM("value_bins")

@@ -142,11 +142,11 @@ static inline void check_holds_shorter(struct setup *s)
     s->train.decay_steps = 2.0 * (double)rollout;
     s->train.total_timesteps = 8 * rollout;
     assert_true(train_holds_shorter(&s->train));
-    struct trainer *whole = setup_trainer(s), *looked = setup_trainer(s);
+    TRAINER *whole = setup_trainer(s), *looked = setup_trainer(s);
     OK(trainer_run(whole, NULL, &r, err));
     for (int64_t rollouts = 3; rollouts <= 5; rollouts += 2) {
         s->train.total_timesteps = rollouts * rollout;
-        struct trainer *shorter = setup_trainer(s);
+        TRAINER *shorter = setup_trainer(s);
         callbacks.until = rollouts * rollout;
         OK(trainer_run(looked, &callbacks, &r, err));
         OK(trainer_run(shorter, NULL, &q, err));
@@ -155,12 +155,9 @@ static inline void check_holds_shorter(struct setup *s)
         OK(trainer_eval(looked, &e, &a, err));
         OK(trainer_eval(shorter, &e, &b, err));
         assert_true(a.episodes > 0 && a.score == b.score && a.ep_length == b.ep_length);
-        trainer_destroy(shorter);
     }
     callbacks.until = 0;
     OK(trainer_run(looked, &callbacks, &r, err));
     assert_int_equal(r.env_steps, 8 * rollout);
     assert_same_weights(whole, looked);
-    trainer_destroy(whole);
-    trainer_destroy(looked);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/config/config.h"
 #include "base/text/strbuf.h"
 

@@ -19,6 +19,7 @@
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
 #include "tests/check.h"
+#include "tests/study/setup_test.h"
 
 struct value {
     const char *key, *value;
@@ -306,7 +307,7 @@ TEST(each_game_trains_what_it_trains_there)
         snprintf(base, sizeof base, "default%d", cases[c].version);
         for (int alone = 0; alone < 2; alone++) {
             const char *const files[] = {alone ? game : base, alone ? NULL : game, NULL};
-            struct setup *setup;
+            SETUP *setup;
             const struct opt_table *tables[3];
             OK(load(files, NULL, NULL, &setup, err));
             assert_string_equal(setup->env->name, cases[c].game);
@@ -316,7 +317,6 @@ TEST(each_game_trains_what_it_trains_there)
             for (size_t t = 0; t < 3; t++)
                 for (size_t i = 0; i < tables[t]->n_defs; i++)
                     check_option(setup, tables[t], &tables[t]->defs[i], c, alone ? "alone" : "over default.ini");
-            setup_destroy(setup);
         }
     }
 }
@@ -334,7 +334,7 @@ TEST(rollouts_train_as_many_minibatches_as_there)
                     {"cartpole4", 3}};
 
     for (size_t i = 0; i < sizeof rollouts / sizeof rollouts[0]; i++) {
-        struct setup *setup;
+        SETUP *setup;
         struct train_settings *t;
         double many;
         OK(load((const char *const[]){rollouts[i].file, NULL}, NULL, NULL, &setup, err));
@@ -342,7 +342,6 @@ TEST(rollouts_train_as_many_minibatches_as_there)
         many = t->replay_ratio * (double)t->total_agents * (double)t->horizon / (double)t->minibatch_size;
         assert_int_equal(t->replay_rounding, TRAIN_ROUNDING_FLOOR);
         assert_true(many >= rollouts[i].want && many < rollouts[i].want + 1);
-        setup_destroy(setup);
     }
 }
 
@@ -406,7 +405,7 @@ TEST(each_sweep_searches_what_it_searches_there)
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         bool is_3 = i >= 2;
-        struct setup *setup;
+        SETUP *setup;
         OK(load(files[i], NULL, NULL, &setup, err));
         if (is_3)
             check_ranges(setup, ranges3, sizeof ranges3 / sizeof ranges3[0]);
@@ -417,7 +416,6 @@ TEST(each_sweep_searches_what_it_searches_there)
         assert_string_equal(setup->sweep.metric, is_3 ? "ep_length" : "score");
         assert_int_equal(setup->sweep.trials, is_3 ? 200 : 1200); /* 3.0: of its command line */
         assert_true(setup->sweep.max_cost == 3600);
-        setup_destroy(setup);
     }
 }
 
@@ -457,7 +455,7 @@ TEST(the_cases_in_the_field)
     static const struct range pendulum[] = {{"train.total_timesteps", OPT_LOG, 8e4, 3e5},
                                             {"train.learning_rate", OPT_LOG, 0.0005, 0.002},
                                             {"train.ent_coef", OPT_LOG, 1e-5, 0.2}}; /* default.ini has the last */
-    struct setup *setup;
+    SETUP *setup;
 
     char *text = merged((const char *const[]){"default4", "breakout4", NULL});
     OK(load(NULL, text, NULL, &setup, err));
@@ -487,19 +485,17 @@ TEST(the_cases_in_the_field)
             &setup, err));
     check_ranges(setup, pendulum, 3);
     assert_int_equal(setup->train.total_agents, 4096);
-    setup_destroy(setup);
 }
 
 /* ---- names, values, errors ---- */
 
 static void loads_as(const char *text, const char *const *args, const char *key, const char *want)
 {
-    struct setup *setup;
+    SETUP *setup;
 
     OK(load(NULL, text, args, &setup, err));
     if (!same(config_peek(setup->config, key), want))
         fail_msg("%s is %s, not %s, with:\n%s", key, config_peek(setup->config, key), want, text);
-    setup_destroy(setup);
 }
 
 #define PUFFER4 "[base]\nenv_name = squared\ncudagraphs = 10\n"
@@ -598,7 +594,7 @@ TEST(the_rows_are_sound)
 {
     assert_true(dialect_n_rows <= DIALECT_ROWS_MAX);
     for (size_t g = 0; g < env_count(); g++) {
-        struct setup *setup;
+        SETUP *setup;
         char text[128];
         snprintf(text, sizeof text, "[env]\nname = %s\n", env_at(g)->name);
         OK(load(NULL, text, NULL, &setup, err));
@@ -614,7 +610,6 @@ TEST(the_rows_are_sound)
         for (size_t i = 0; i < dialect_n_values; i++)
             OK(config_check_value(config_find_opt(setup->config, dialect_values[i].key), dialect_values[i].key,
                                   dialect_values[i].to, "here", err));
-        setup_destroy(setup);
     }
 }
 
@@ -634,7 +629,7 @@ TEST(an_option_of_a_game_is_itself)
                                "max = 9\n[vec]\ntotal_agents = 64\n";
 
     for (int bad = 0; bad < 2; bad++) {
-        struct setup *setup;
+        SETUP *setup;
         struct dialect dialect;
         struct wide wide;
         OK(setup_create(&setup, err));
@@ -657,7 +652,6 @@ TEST(an_option_of_a_game_is_itself)
             assert_string_equal(config_sweep_param(setup->config, 0)->key, "env.width");
         }
         dialect_end(&dialect);
-        setup_destroy(setup);
     }
 }
 
@@ -685,7 +679,7 @@ TEST(one_message_lists_it_all)
         "vec.num_buffers, vec.num_threads, vec.backend (games step on all cores",
         "base.cudagraphs (",
     };
-    struct setup *setup;
+    SETUP *setup;
 
     logged[0] = '\0';
     log_set_sink(keep_log, NULL);
@@ -701,7 +695,6 @@ TEST(one_message_lists_it_all)
     OK(load(NULL, "[env]\nname = squared\n[train]\ngamma = 0.9\n", NULL, &setup, err));
     log_set_sink(NULL, NULL);
     assert_string_equal(logged, "");
-    setup_destroy(setup);
 }
 
 /* What is printed in our words loads again as the same run and the same sweep. */
@@ -709,7 +702,7 @@ TEST(written_in_our_words_it_is_the_same)
 {
     for (size_t c = 0; c < N_CASES; c++) {
         char game[32];
-        struct setup *setup, *again;
+        SETUP *setup, *again;
         char *text, *second;
         snprintf(game, sizeof game, "%s%d", cases[c].game, cases[c].version);
         OK(load((const char *const[]){game, NULL}, NULL, NULL, &setup, err));
@@ -720,8 +713,6 @@ TEST(written_in_our_words_it_is_the_same)
         assert_string_equal(text, second);
         mem_free(text);
         mem_free(second);
-        setup_destroy(setup);
-        setup_destroy(again);
     }
 }
 

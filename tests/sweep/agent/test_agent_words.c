@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
 #include "base/log.h"
@@ -40,11 +41,9 @@ static void refused(const char *word, const char *says)
 {
     cJSON *answer = NULL;
     char **argv = NULL;
-    struct error err = {0};
 
     assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
-    assert_int_equal(agent_words(&word, 1, answer, &place, &argv, &err), ST_USAGE);
-    assert_non_null(strstr(err.text, says));
+    FAILS(agent_words(&word, 1, answer, &place, &argv, err), ST_USAGE, says);
     assert_null(argv);
     cJSON_Delete(answer);
 }

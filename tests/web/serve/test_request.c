@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
@@ -87,7 +88,7 @@ TEST(queries)
     int64_t n = 7;
     double x = 7;
     bool yes = false;
-    struct error err = {0};
+    struct error why = {0};
 
     assert_string_equal(target_query(&t, "a"), "1");
     assert_string_equal(target_query(&t, "b"), "x y&z");
@@ -95,11 +96,11 @@ TEST(queries)
     assert_string_equal(target_query(&t, "d"), "");
     assert_string_equal(target_query(&t, ""), "e");
     assert_null(target_query(&t, "f"));
-    assert_int_equal(target_i64(&t, "f", 0, 9, &n, &err), ST_OK);
+    OK(target_i64(&t, "f", 0, 9, &n, err));
     assert_int_equal(n, 7);
-    assert_int_equal(target_i64(&t, "a", 0, 9, &n, &err), ST_OK);
+    OK(target_i64(&t, "a", 0, 9, &n, err));
     assert_int_equal(n, 1);
-    assert_int_equal(target_i64(&t, "a", 2, 9, &n, &err), ST_USAGE);
+    assert_int_equal(target_i64(&t, "a", 2, 9, &n, &why), ST_USAGE);
     assert_int_equal(target_i64(&t, "b", 0, 9, &n, NULL), ST_USAGE);
     assert_int_equal(target_f64(&t, "a", &x, NULL), ST_OK);
     assert_true(x == 1.0);

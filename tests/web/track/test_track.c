@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/unit_test.h"
+#include "tests/check.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "web/http/http.h"
@@ -49,7 +50,6 @@ TEST(backoff_is_bounded_and_spread)
 TEST(addresses)
 {
     char buf[512];
-    struct error err = {0};
 
     assert_string_equal(http_url_shown("https://u:secret@h.example:8/p/q?token=secret#x", buf, sizeof buf),
                         "https://h.example:8/p/q");
@@ -58,13 +58,11 @@ TEST(addresses)
     assert_true(http_url_has_secret("https://u:p@h"));
     assert_true(http_url_has_secret("https://h/p?write_token=x"));
     assert_false(http_url_has_secret("https://h:8080/p?page=1"));
-    assert_int_equal(http_url_check("https://h:1/base//", "x", buf, sizeof buf, &err), ST_OK);
+    OK(http_url_check("https://h:1/base//", "x", buf, sizeof buf, err));
     assert_string_equal(buf, "https://h:1/base");
     static const char *const bad[] = {"", "h", "ftp://h", "http://", "file:///etc/passwd", "http://h/a b"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        error_clear(&err);
-        assert_int_equal(http_url_check(bad[i], "track.wandb_url", buf, sizeof buf, &err), ST_CONFIG);
-        assert_non_null(strstr(err.text, "track.wandb_url"));
+        FAILS(http_url_check(bad[i], "track.wandb_url", buf, sizeof buf, err), ST_CONFIG, "track.wandb_url");
     }
 }
 
