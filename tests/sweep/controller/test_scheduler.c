@@ -252,14 +252,10 @@ SCHED_TEST(each_trial_runs_once)
 }
 
 /* After the config itself one question fills all other lanes. */
-TEST_WITH(idle_lanes_get_their_trials_together, set_up, tear_down)
+SCHED_TEST(idle_lanes_get_their_trials_together)
 {
-    struct place *p = *fixture;
-
     add_device(p, "ok", 32);
-    create_study(p, "a", "sobol", 60, 1);
-    const struct sched_study *ss = serve(p, "a");
-    OK(scheduler_run(p->sched, err));
+    const struct sched_study *ss = run_sobol(p, "a", 60);
     (void)all_done_but(p, ss, -1, 60);
     for (size_t i = 1; i < 32; i++) {
         cJSON *seen = cJSON_Parse(p->stored[i].seen);
