@@ -4,6 +4,7 @@
 #include "ranks_test.h"
 
 #include "base/os/link.h"
+#include "trainer/team/hosts.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -65,6 +66,30 @@ static void wait_for_news(struct train_hosts *hosts, const char *text)
     for (int i = 0; i < 600 && strstr(news, text) == NULL; i++)
         OK(train_hosts_wait(hosts, 0.1, news, err));
     assert_non_null(strstr(news, text));
+}
+
+static int connect_to(const struct train_hosts *hosts)
+{
+    int fd = -1;
+
+    OK(link_connect(AT, (int)strtol(strchr(train_hosts_where(hosts), ':') + 1, NULL, 10), 20.0, &fd, err));
+    return fd;
+}
+
+/* The first connection of a host, and the answer. */
+static struct welcome greet(struct train_hosts *hosts, int fd)
+{
+    struct greeting g = {.index = -1, .program = BUILD, .name = "half"};
+    struct welcome w;
+
+    memcpy(g.magic, "TRAWLTM1", sizeof g.magic);
+    snprintf(g.secret, sizeof g.secret, "%s", strchr(train_hosts_where(hosts), '/') + 1);
+    OK(link_send(fd, &g, sizeof g, err));
+    for (int i = 0; i < 600 && !link_has_news(fd, 0.0); i++)
+        OK(train_hosts_wait(hosts, 0.1, news, err));
+    assert_true(link_has_news(fd, 0.0));
+    OK(link_receive(fd, &w, sizeof w, err));
+    return w;
 }
 
 static int exit_code(pid_t pid)
@@ -306,7 +331,7 @@ TEST(silent_connections)
     g.s.train.devices = 2;
     OK(train_hosts_listen(&g.hosts, 2, AT, BUILD, err));
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        OK(link_connect(AT, (int)strtol(strchr(train_hosts_where(g.hosts), ':') + 1, NULL, 10), 20.0, &fds[i], err));
+        fds[i] = connect_to(g.hosts);
     OK(link_send(fds[23], "TRAWL", 5, err)); /* and one that stops within its greeting */
     g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD, FOLLOWS);
     g.n_others = 1;
@@ -316,6 +341,27 @@ TEST(silent_connections)
     group_close(&g);
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close(fds[i]);
+}
+
+/* The last place is taken from a host's first connection on: another one may come later, and is told so. */
+TEST(two_hosts_for_one_place)
+{
+    struct train_hosts *hosts = NULL;
+    struct welcome w;
+    int first, second;
+
+    OK(train_hosts_listen(&hosts, 2, AT, BUILD, err));
+    first = connect_to(hosts);
+    second = connect_to(hosts);
+    w = greet(hosts, first);
+    assert_int_equal(w.index, 1);
+    assert_int_equal(train_hosts_missing(hosts), 1);
+    w = greet(hosts, second);
+    assert_int_equal(w.index, WELCOME_COMPLETE);
+    assert_string_equal(w.text, "its hosts are complete");
+    close(second);
+    close(first);
+    train_hosts_close(hosts);
 }
 
 TEST(listening_at_a_port)

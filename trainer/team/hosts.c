@@ -22,11 +22,6 @@
 #define GREET_S 5.0 /* that a connection may take to greet */
 #define LOOK_S 0.5 /* how often it is looked for those that did not */
 
-struct welcome {
-    int32_t index; /* or one of those below */
-    char text[400];
-};
-enum { REFUSED = -1, COMPLETE = -2 }; /* now and later; now */
 struct begin {
     uint64_t n_ranks, first, n, n_threads;
     int32_t kind, unused;
@@ -183,6 +178,16 @@ size_t train_hosts_missing(const struct train_hosts *hosts)
     return n;
 }
 
+/* The first place that no host has taken, also none that is still to make its second connection; n: none. */
+static size_t free_place(const struct train_hosts *hosts)
+{
+    size_t i = 1;
+
+    while (i < hosts->n && hosts->v[i].control >= 0)
+        i++;
+    return i;
+}
+
 /* What there is against a process that greets; NULL: nothing. */
 static const char *objection(struct train_hosts *hosts, const struct greeting *g, struct welcome *w)
 {
@@ -197,8 +202,8 @@ static const char *objection(struct train_hosts *hosts, const struct greeting *g
                  hosts->program, g->program);
         return w->text;
     }
-    if (g->index < 0 && train_hosts_missing(hosts) == 0) {
-        w->index = COMPLETE;
+    if (g->index < 0 && free_place(hosts) == hosts->n) {
+        w->index = WELCOME_COMPLETE;
         return "its hosts are complete";
     }
     if (g->index >= (int32_t)hosts->n || g->index == 0 ||
@@ -210,20 +215,15 @@ static const char *objection(struct train_hosts *hosts, const struct greeting *g
 /* Takes the connection of one that has greeted, or closes it. *ret_host: the host that is here by it; NULL: none. */
 static void greet(struct train_hosts *hosts, int fd, struct greeting *g, struct host **ret_host)
 {
-    struct welcome w = {.index = REFUSED};
+    struct welcome w = {.index = WELCOME_REFUSED};
     struct host *h = NULL;
 
     g->program[sizeof g->program - 1] = g->name[sizeof g->name - 1] = '\0';
     const char *against = objection(hosts, g, &w);
-    if (against == NULL && g->index >= 0) {
-        w.index = g->index;
-    } else if (against == NULL) {
-        for (size_t i = hosts->n - 1; i > 0; i--)
-            if (hosts->v[i].control < 0)
-                w.index = (int32_t)i;
-    } else if (against != w.text) {
+    if (against == NULL)
+        w.index = g->index >= 0 ? g->index : (int32_t)free_place(hosts);
+    else if (against != w.text)
         snprintf(w.text, sizeof w.text, "%s", against);
-    }
     if (link_send(fd, &w, sizeof w, NULL) != ST_OK || w.index < 0) {
         close(fd);
         return;
@@ -347,7 +347,7 @@ static enum status knock(const struct train_hosts *hosts, const char *where, int
         return error_prefix(err, "%s does not answer as a training does", host);
     w.text[sizeof w.text - 1] = '\0';
     if (w.index < 0)
-        return FAIL(err, w.index == COMPLETE ? ST_BUSY : ST_CONFIG, "%s refuses this host: %s", host, w.text);
+        return FAIL(err, w.index == WELCOME_COMPLETE ? ST_BUSY : ST_CONFIG, "%s refuses this host: %s", host, w.text);
     link_set_patience(*ret_fd, 0);
     *ret_index = w.index;
     return ST_OK;
@@ -475,7 +475,7 @@ static enum status take_answer(struct host *h, const struct host_call *call, str
     struct answer a;
 
     TRY(link_receive(h->control, &a, sizeof a, err));
-    if (a.text_bytes > ERROR_TEXT_MAX || (a.out_bytes != 0 && a.out_bytes != h->n * call->out_bytes))
+    if (a.text_bytes > ERROR_TEXT_MAX || a.out_bytes != (a.rc == ST_OK ? h->n * call->out_bytes : 0))
         return FAIL(err, ST_CORRUPT, "an answer of %llu bytes to call %d", (unsigned long long)a.out_bytes,
                     (int)call->call);
     h->text = mem_alloc(a.text_bytes + 1);

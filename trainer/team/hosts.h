@@ -15,6 +15,12 @@ struct greeting {
     int32_t n_gpus;
 };
 
+struct welcome { /* the answer to a greeting */
+    int32_t index; /* its host, or one of those below */
+    char text[400]; /* why it is one of those below */
+};
+enum { WELCOME_REFUSED = -1, WELCOME_COMPLETE = -2 }; /* now and later; now */
+
 struct guest { /* a connection that has not greeted yet */
     int fd; /* -1: none */
     size_t got; /* bytes of greeting */

@@ -663,9 +663,11 @@ enum status train_follow(struct train_hosts *hosts, struct kern *kern, const str
     if (!opens)
         return ST_OK;
     rc = team_create(&t, &on, kern, def, env_settings, policy, train, &why);
-    TRY(hosts_answer(hosts, rc, why.text, NULL, 0, err));
-    if (rc != ST_OK)
+    if (rc != ST_OK) {
+        TRY(hosts_answer(hosts, rc, why.text, NULL, 0, err));
         return FAIL(err, rc, "%s", why.text);
+    }
+    rc = hosts_answer(hosts, ST_OK, "", NULL, 0, err);
     for (call.call = -1; rc == ST_OK && call.call != HOST_CLOSE;) {
         rc = hosts_next_call(hosts, &call, &text, &in, err);
         hosts->leaves = should_stop != NULL && should_stop();

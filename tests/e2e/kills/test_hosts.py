@@ -126,7 +126,7 @@ def test_nodes_find_each_other_in_the_store(folder):
 
 
 class Answerer(threading.Thread):
-    """A training that answers all who greet it with one number (hosts.c: -1 refused, -2 complete)."""
+    """A training that answers all who greet it with one number (hosts.h: -1 refused, -2 complete)."""
 
     def __init__(self, number):
         super().__init__(daemon=True)
