@@ -77,18 +77,19 @@ static int connect_to(const struct train_hosts *hosts)
 }
 
 /* The first connection of a host, and the answer. */
-static struct welcome greet(struct train_hosts *hosts, int fd)
+static struct welcome greet(struct train_hosts *hosts, int *ret_fd)
 {
     struct greeting g = {.index = -1, .program = BUILD, .name = "half"};
     struct welcome w;
 
     memcpy(g.magic, "TRAWLTM1", sizeof g.magic);
     snprintf(g.secret, sizeof g.secret, "%s", strchr(train_hosts_where(hosts), '/') + 1);
-    OK(link_send(fd, &g, sizeof g, err));
-    for (int i = 0; i < 600 && !link_has_news(fd, 0.0); i++)
+    *ret_fd = connect_to(hosts);
+    OK(link_send(*ret_fd, &g, sizeof g, err));
+    for (int i = 0; i < 600 && !link_has_news(*ret_fd, 0.0); i++)
         OK(train_hosts_wait(hosts, 0.1, news, err));
-    assert_true(link_has_news(fd, 0.0));
-    OK(link_receive(fd, &w, sizeof w, err));
+    assert_true(link_has_news(*ret_fd, 0.0));
+    OK(link_receive(*ret_fd, &w, sizeof w, err));
     return w;
 }
 
@@ -351,12 +352,10 @@ TEST(two_hosts_for_one_place)
     int first, second;
 
     OK(train_hosts_listen(&hosts, 2, AT, BUILD, err));
-    first = connect_to(hosts);
-    second = connect_to(hosts);
-    w = greet(hosts, first);
+    w = greet(hosts, &first);
     assert_int_equal(w.index, 1);
     assert_int_equal(train_hosts_missing(hosts), 1);
-    w = greet(hosts, second);
+    w = greet(hosts, &second);
     assert_int_equal(w.index, WELCOME_COMPLETE);
     assert_string_equal(w.text, "its hosts are complete");
     close(second);
