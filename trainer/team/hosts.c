@@ -344,7 +344,7 @@ static enum status knock(const struct train_hosts *hosts, const char *where, int
     TRY(link_connect(host, port, patience_s, ret_fd, err));
     link_set_patience(*ret_fd, patience_s);
     if (link_send(*ret_fd, &g, sizeof g, err) != ST_OK || link_receive(*ret_fd, &w, sizeof w, err) != ST_OK)
-        return error_prefix(err, "%s does not answer as a training does", host);
+        return error_prefix(err, "%s does not answer as a training that waits for hosts would", host);
     w.text[sizeof w.text - 1] = '\0';
     if (w.index < 0)
         return FAIL(err, w.index == WELCOME_COMPLETE ? ST_BUSY : ST_CONFIG, "%s refuses this host: %s", host, w.text);
