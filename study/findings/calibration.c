@@ -127,11 +127,12 @@ const char *foresight_text(const struct foresight *f, char buf[FORESIGHT_TEXT_MA
 {
     buf[0] = '\0';
     if (f->n > 0)
-        snprintf(buf, FORESIGHT_TEXT_MAX,
-                 "of %zu proposals %zu scores and %zu costs lay in the predicted 95 %% interval of one run; on average "
-                 "a score was %.1f sd %s than expected, a cost %.1f sd %s",
-                 f->n, f->n_score, f->n_cost, fabs(f->score_z), f->score_z < 0 ? "worse" : "better", fabs(f->cost_z),
-                 f->cost_z < 0 ? "lower" : "higher");
+        snprintf(
+            buf, FORESIGHT_TEXT_MAX,
+            "of %zu proposals, the score of %zu and the cost of %zu lay in the predicted 95 %% interval of one run; "
+            "on average a score was %.1f sd %s than expected, a cost %.1f sd %s",
+            f->n, f->n_score, f->n_cost, fabs(f->score_z), f->score_z < 0 ? "worse" : "better", fabs(f->cost_z),
+            f->cost_z < 0 ? "lower" : "higher");
     return buf;
 }
 

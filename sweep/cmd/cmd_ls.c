@@ -330,6 +330,8 @@ static void print_briefing(const struct study_view *v, int64_t since_ms)
 {
     struct briefing briefing;
 
+    if (since_ms < v->study.created_ms)
+        since_ms = v->study.created_ms;
     briefing_make(v, v->has_insight ? &v->advice : NULL, since_ms, &briefing);
     briefing_print(v, &briefing);
     briefing_free(&briefing);

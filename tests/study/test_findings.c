@@ -234,7 +234,7 @@ TEST(proposals_are_held_against_their_predictions)
     assert_int_equal(f.n_cost, 2);
     assert_true(fabs(f.score_z - 0.5) < 1e-9); /* 0, 2.5 and -1 */
     assert_true(fabs(f.cost_z - log(2) / log(1.1) / 3) < 1e-9);
-    assert_non_null(strstr(foresight_text(&f, text), "of 3 proposals 2 scores and 2 costs"));
+    assert_non_null(strstr(foresight_text(&f, text), "of 3 proposals, the score of 2 and the cost of 2"));
     assert_non_null(strstr(text, "0.5 sd better"));
     assert_non_null(strstr(text, "2.4 sd higher"));
     study_view_free(&v);

@@ -114,7 +114,7 @@ static enum status split_where(const char *where, char *host, size_t size, int *
     while (colon != NULL && colon > where && *colon != ':')
         colon--;
     if (colon == NULL || colon == where || (size_t)(colon - where) >= size || strlen(slash + 1) != 32)
-        return FAIL(err, ST_USAGE, "'%.300s' is no HOST:PORT/SECRET, as `trawl train --hosts` prints it", where);
+        return FAIL(err, ST_USAGE, "'%.300s' is not HOST:PORT/SECRET, as `trawl train --hosts` prints it", where);
     snprintf(host, size, "%.*s", (int)(colon - where), where);
     *ret_port = read_port(colon + 1, '/');
     *ret_secret = slash + 1;

@@ -50,7 +50,7 @@ def test_two_hosts_are_as_one(folder):
 def test_what_cannot_be(folder):
     fails(*RUN, "--hosts", 5, code=2, says="each host has one device of them at least")
     fails("join", code=2, says="give the HOST:PORT/SECRET")
-    fails("join", "here", code=2, says="is no HOST:PORT/SECRET")
+    fails("join", "here", code=2, says="is not HOST:PORT/SECRET")
     fails("join", "127.0.0.1:1/" + 32 * "0", code=1, says="cannot reach 127.0.0.1, port 1")
     run("join", "127.0.0.1:1/" + 32 * "0", "--if-wanted")
     fails("join", "127.0.0.1:1/" + 32 * "0", "--devices", "cuda:7", code=1, says="join: --devices cuda:7: ")
