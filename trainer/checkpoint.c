@@ -478,7 +478,7 @@ static enum status ckpt_read(const char *path, char **ret_bytes, size_t *ret_n, 
     if (n < sizeof header.magic || memcmp(bytes, CKPT_MAGIC, sizeof header.magic) != 0) {
         rc = FAIL(
             err, ST_CORRUPT,
-            "%s: is not a Trawl checkpoint (its first 8 bytes are not %s); give a .ckpt file that `trawl train` wrote",
+            "%s is not a Trawl checkpoint (its first 8 bytes are not %s); give a .ckpt file that `trawl train` wrote",
             path, CKPT_MAGIC);
         goto fail;
     }

@@ -28,8 +28,9 @@ static void print_promise(const struct study_view *v, const struct trial *t, con
     char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
     struct strbuf store;
 
-    fprintf(stderr, "wrote trial %lld of %s to %s\n%s %s, cost %s\n", (long long)t->number, v->study.name, path,
-            v->study.metric, promise_text(&why->promise, text), promise_cost_text(&why->promise, v->search.cost, cost));
+    fprintf(stderr, "wrote the config of trial %lld of %s to %s\n%s %s, cost %s\n", (long long)t->number, v->study.name,
+            path, v->study.metric, promise_text(&why->promise, text),
+            promise_cost_text(&why->promise, v->search.cost, cost));
     if (why->note != NULL)
         fprintf(stderr, "note: %s\n", why->note);
     if (why->promise.n_seeds >= 2)

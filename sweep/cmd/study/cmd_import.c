@@ -91,8 +91,8 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
         store_close(store);
         study_free(&study);
         if (rc == ST_OK && c->config != NULL)
-            log_info("%s has the study %s already, by whose config the trials are read; %s is not", c->store_path,
-                     c->study, c->config);
+            log_info("%s already has the study '%s': the trials are read by its stored config, and %s is not used",
+                     c->store_path, c->study, c->config);
         if (rc != ST_NOTFOUND)
             return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
     }
