@@ -99,8 +99,8 @@ static const struct opt_def sweep_defs[] = {
                 "Starts nodes for the trials that wait, beside what sweep.devices names: slurm:gpu=1/partition=long*16 "
                 "keeps up to 16 jobs of sbatch, each a `trawl node` (docs/many-machines.md); none: no nodes."),
     OPT_ROW_STR(struct sweep_settings, device_costs, "alike",
-                "Sets how seconds on unlike devices compare: alike: the study uses devices of one kind only; any: all "
-                "count the same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA "
+                "Sets how seconds on different devices compare: alike: the study uses devices of one kind only; any: "
+                "all count the same; or a factor for each kind, by the beginning of its name: NVIDIA H200=1, NVIDIA "
                 "A100=0.55."),
     OPT_ROW_STR(struct sweep_settings, ssh, "ssh",
                 "Runs this command, which may have options, for devices like ssh:HOST."),

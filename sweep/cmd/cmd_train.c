@@ -159,15 +159,16 @@ static void log_finished(const struct train_cmd *t)
 {
     const struct train_settings *set = &t->setup->train;
     struct train_metrics metrics;
-    char steps[NUM_TEXT_MAX];
+    char steps[NUM_TEXT_MAX], end[NUM_TEXT_MAX];
 
     trainer_get_metrics(t->session.trainer, &metrics);
     if (set->max_seconds > 0 && metrics.wall_s >= set->max_seconds)
         log_info("%s has trained for %.3g s and is at its end by train.max_seconds; more than %g, or 0, continues it",
                  t->resume, metrics.wall_s, set->max_seconds);
     if (set->total_timesteps - metrics.env_steps < set->total_agents) /* no step of each is left */
-        log_info("%s is at its end of %s steps; a larger --train.total_timesteps continues it", t->resume,
-                 num_format_short((double)set->total_timesteps, steps));
+        log_info("%s is at its end, with %s steps of %s; a larger --train.total_timesteps continues it", t->resume,
+                 num_format_short((double)metrics.env_steps, steps),
+                 num_format_short((double)set->total_timesteps, end));
 }
 
 /* What the trackers get last; what they have not got then is for `trawl sync`. */
