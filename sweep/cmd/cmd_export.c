@@ -180,7 +180,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "[--store FILE]\n       trawl export CHECKPOINT|NAME -o FILE.onnx|FILE.safetensors|FILE.h [--samples FILE]",
         .about =
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
-            "  best           what the models of the study recommend: the best by what is sure, not by one lucky run\n"
+            "  best           what the models of all runs together recommend, not one lucky run\n"
             "  best-run       the best score of one run\n"
             "  knee           where the front bends: expensive enough to be good, cheap enough to be worth it\n"
             "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h), in the unit of sweep.cost\n"
@@ -190,9 +190,9 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "`trawl import`\nreads both. optuna is an SQLite storage for optuna-dashboard and Optuna, with score and "
             "cost as objectives;\ncurves is a folder with the learning curves of each trial, as an event file for "
             "TensorBoard, CSV and JSON lines.\n"
-            "Of a checkpoint, or of a trial that kept one (sweep.keep), it writes the policy, for programs without "
-            "Trawl (docs/export.md): as an ONNX graph, as plain numbers\nwith their names, or as a C header that needs "
-            "no library.",
+            "Of a checkpoint, or of a trial that kept one (sweep.keep), it writes the policy, for programs\n"
+            "without Trawl (docs/export.md): as an ONNX graph, as plain numbers with their names, or as a C header\n"
+            "that needs no library.",
         .examples = "  trawl export first --store my.db --pick best -o best.ini && trawl train best.ini\n"
                     "  trawl export first --store my.db --pick 'cost<=30' --format args\n"
                     "  trawl export first --store my.db -o first.csv\n"

@@ -386,7 +386,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then\n"
                  "what was gained lately, the trial to take, the values at which trials fail, whether more of the\n"
                  "search is worth its time, how much each parameter matters, bounds that the front leans on, and how\n"
-                 "well what was proposed had been predicted. It only reads.",
+                 "well proposals were predicted. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
         CLI_OPTS(opts),

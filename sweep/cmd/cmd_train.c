@@ -448,9 +448,9 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         .synopsis = "trawl train ENV|CONFIG [CONFIG ...] [--section.key value ...] [-o FILE] [--json]",
         .about = "Trains one policy by PPO on a game, by the game's defaults or config files, of which the later one\n"
                  "wins. Ctrl-C stops cleanly and saves the checkpoint when one was asked for. With --track every\n"
-                 "report also goes to experiment trackers, as one run, which --resume continues; what they have not\n"
-                 "got at the end waits for `trawl sync --store FILE`. A config with [sweep] command, as a sweep of\n"
-                 "another program exports it, starts that program once.",
+                 "report also goes to experiment trackers, as one run, which --resume continues; rows that they have\n"
+                 "not received at the end wait for `trawl sync --store FILE`. A config with [sweep] command, as a\n"
+                 "sweep of another program exports it, starts that program once.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
                     "  trawl train pong --from-policy easy.ckpt --train.optimizer adam -o hard.ckpt\n"
