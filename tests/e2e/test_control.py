@@ -22,11 +22,11 @@ def test_a_study_without_controller_is_changed_in_the_store(folder):
     assert "has priority 7" in out and "no controller runs it now" in out, out
     equal(listed(store)["priority"], 7)
     out, _ = run("add", "a", "--trials", 3, "--store", store)
-    assert "3 trials more, 5 in all" in out, out
+    assert "3 more trials, 5 in all" in out, out
     equal((listed(store)["trials_max"], listed(store)["state"]), (5, "running"))
     change(store, "UPDATE study SET trials_max = 1, checksum = NULL")  # which the study has passed: what is added is on top of the trials
     out, _ = run("add", "a", "--trials", 3, "--store", store)
-    assert "3 trials more, 5 in all" in out, out
+    assert "3 more trials, 5 in all" in out, out
     out, _ = run("pause", "a", "--store", store)
     equal(listed(store)["state"], "paused")
     fails("pause", "a", "--store", store, code=2, says="paused already")

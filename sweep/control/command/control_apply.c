@@ -132,10 +132,10 @@ static enum status apply_add(struct store *store, const struct control_command *
     if (revives)
         TRY(set_state(store, study, STUDY_RUNNING, NULL, NULL, err));
     if (c->trials > 0)
-        snprintf(trials_text, sizeof trials_text, ": %lld trial%s more, %lld in all", (long long)c->trials,
+        snprintf(trials_text, sizeof trials_text, ": %lld more trial%s, %lld in all", (long long)c->trials,
                  c->trials == 1 ? "" : "s", (long long)study->limits.trials_max);
     if (c->budget_s > 0)
-        snprintf(budget_text, sizeof budget_text, "%s %s of training more, %s in all", c->trials > 0 ? "," : ":",
+        snprintf(budget_text, sizeof budget_text, "%s %s more training, %s in all", c->trials > 0 ? "," : ":",
                  format_seconds(c->budget_s, more), format_seconds(study->limits.budget_s, budget));
     snprintf(text, size, "study %s%s%s%s", study->name, trials_text, budget_text, revives ? "; it continues" : "");
     if (!revives)
