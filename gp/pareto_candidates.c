@@ -229,7 +229,7 @@ bool pareto_best(struct pareto_search *s, const struct suggester *suggester, con
                  struct candidate *ret_best)
 {
     struct candidate starts[N_STARTS];
-    struct search_state *h = search_state_create(s, suggester, seen);
+    struct search_state *h = search_state_create(s, suggester, seen, 1);
     bool found = false;
     pool_fill(h, rng);
     rate_pool(h);

@@ -4,7 +4,7 @@
  * old value is below another's up-to-date one need not be looked at (Minoux, "Accelerated greedy algorithms for
  * maximizing submodular set functions", 1978). Nothing is polished: where so much is unknown, spread counts for more
  * than the last digits of a point.
- * Invariant: the first k of n choices are those of k. */
+ * Invariant: the first k of n choices are those of k, where both are beyond SUGGEST_FEW or neither. */
 #include "gp/pareto_pool.h"
 
 #include "base/mem.h"
@@ -130,7 +130,7 @@ static bool choose(struct choice *k, struct candidate *ret)
 size_t pareto_many(struct pareto_search *s, const struct suggester *suggester, const struct seen *seen, struct rng rng,
                    size_t n, struct candidate *ret)
 {
-    struct search_state *h = search_state_create(s, suggester, seen);
+    struct search_state *h = search_state_create(s, suggester, seen, n);
     struct choice k;
     size_t found = 0;
     pool_fill(h, rng);

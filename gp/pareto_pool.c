@@ -9,7 +9,8 @@
 
 #define N_SOBOL 384 /* candidates spread over the whole space */
 #define N_LOCAL 384 /* and near the front */
-#define N_FINITE 2048 /* finite spaces up to this are judged whole; else N_SOBOL + N_LOCAL */
+#define N_LOCAL_MANY 768 /* of a batch of more than SUGGEST_FEW, which takes middling ones too where they are few */
+#define N_FINITE 2048 /* finite spaces up to this are judged whole */
 
 double pool_cap_log(const struct search_state *h, double m1, double s1, double *gradient)
 {
@@ -127,7 +128,7 @@ void pool_fill(struct search_state *h, struct rng rng)
             u[i] = u[i] + step[i] < 1.0 ? u[i] + step[i] : u[i] + step[i] - 1.0;
     }
     design_free(&design);
-    for (size_t k = 0; k < N_LOCAL; k++)
+    for (size_t k = 0; N_SOBOL + k < h->n_pool; k++)
         step_from(h, h->s->front[k % h->s->n_front], (int)(k / h->s->n_front), &local, h->pool_u + (N_SOBOL + k) * dim);
     snap_pool(h);
 }
@@ -153,14 +154,14 @@ void search_state_free(struct search_state *h)
 }
 
 struct search_state *search_state_create(struct pareto_search *s, const struct suggester *suggester,
-                                         const struct seen *seen)
+                                         const struct seen *seen, size_t n)
 {
     struct search_state *h = mem_alloc(sizeof *h);
     h->s = s;
     h->suggester = suggester;
     h->seen = seen;
     double size = n_values(s->space);
-    h->n_pool = size <= N_FINITE ? (size_t)size : N_SOBOL + N_LOCAL;
+    h->n_pool = size <= N_FINITE ? (size_t)size : N_SOBOL + (n > SUGGEST_FEW ? N_LOCAL_MANY : N_LOCAL);
     h->cross = mem_array2(BLOCK, pareto_search_ld(s), sizeof *h->cross);
     h->pool_u = mem_array2(h->n_pool, s->space->dim, sizeof *h->pool_u);
     h->pool = mem_array(h->n_pool, sizeof *h->pool);

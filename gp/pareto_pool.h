@@ -25,8 +25,9 @@ struct rated {
     size_t at; /* row of pool_u */
 };
 
+/* For n choices: more than SUGGEST_FEW have more candidates near the front. */
 struct search_state *search_state_create(struct pareto_search *search, const struct suggester *suggester,
-                                         const struct seen *seen);
+                                         const struct seen *seen, size_t n);
 void search_state_free(struct search_state *h);
 /* Candidates: Sobol, and steps from front points; finite spaces whole. */
 void pool_fill(struct search_state *h, struct rng rng);
