@@ -24,6 +24,7 @@
 #define FROM_LAST "the training continues from its last checkpoint, if it has one"
 #define LOOK_S 0.1 /* how often it is looked for a rank that hangs */
 #define STEP_MAX_S 0.5 /* of a wait that one look adds: time in which the process stood still is no wait */
+#define FIRST_HOST_S 2.0 /* that the first host gets to name the host for which it waits */
 #define LET_GO_S 2.0 /* that ranks get to come back after they were let go */
 
 struct rank;
@@ -114,10 +115,17 @@ static void *rank_main(void *arg)
 
 /* ---- a function for all of them ---- */
 
-/* With the lock held: brings the ranks' waits up to date; true: one of them has waited too long for others. */
+static bool rank_waits(const struct team *team, const struct rank *r)
+{
+    return r->done || kern_ranks_waited_s(team->meeting, r->index) > 0.0;
+}
+
+/* With the lock held: brings the ranks' waits up to date; true: one of them has waited too long for others. Where all
+ * ranks of a host that follows wait, the first host has longer: it waits too, and knows for which host. */
 static bool waits_look(struct team *team, double passed_s)
 {
-    bool in_vain = false;
+    bool all_wait = true;
+    double longest_s = 0.0;
 
     passed_s = passed_s < STEP_MAX_S ? passed_s : STEP_MAX_S;
     for (size_t i = 0; i < team->n; i++) {
@@ -125,9 +133,10 @@ static bool waits_look(struct team *team, double passed_s)
         double now_s = r->done ? r->waited_s + passed_s : kern_ranks_waited_s(team->meeting, r->index);
         double sum_s = r->waited_s + passed_s;
         r->waited_s = sum_s < now_s ? sum_s : now_s;
-        in_vain = in_vain || r->waited_s > team->timeout_s;
+        longest_s = r->waited_s > longest_s ? r->waited_s : longest_s;
+        all_wait = all_wait && rank_waits(team, r);
     }
-    return in_vain;
+    return longest_s > team->timeout_s + (all_wait && team->hosts != NULL && team->hosts->own > 0 ? FIRST_HOST_S : 0.0);
 }
 
 /* With the lock held: names the ranks that the others wait for. */
@@ -137,7 +146,7 @@ static void hang_text(struct team *team, char *text, size_t size)
 
     text[0] = '\0';
     for (size_t i = 0; i < team->n && used < size; i++)
-        if (!team->ranks[i].done && !(kern_ranks_waited_s(team->meeting, team->ranks[i].index) > 0.0))
+        if (!rank_waits(team, &team->ranks[i]))
             used += (size_t)snprintf(text + used, size - used, "%s%zu", n_hung++ > 0 ? " and " : "rank ",
                                      team->ranks[i].index);
     if (n_hung == 0 && team->hosts != NULL)
