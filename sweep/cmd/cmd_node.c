@@ -40,7 +40,8 @@ static enum status find_devices(struct node_cmd *c, struct error *err)
     if (c->devs->n == 0)
         return FAIL(err, ST_USAGE, "node: --devices %s names no device", c->devices);
     if (c->hosts == 1)
-        return ST_OK;
+        return c->listen[0] == '\0' ? ST_OK
+                                    : FAIL(err, ST_USAGE, "node: --listen is where hosts join; give --hosts too");
     if (c->hosts < 1 || c->hosts > KERN_HOSTS_MAX || c->devs->n > 1 || c->runs_per_device > 1)
         return FAIL(
             err, ST_USAGE,

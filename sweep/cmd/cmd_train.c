@@ -45,6 +45,7 @@ struct train_cmd {
     struct dashboard dashboard;
     char *config_text, *label; /* label: config_text as checkpoints have it */
     double last_save_s;
+    const char *last; /* the checkpoint that a training which fails continues from; NULL: there is none */
     bool saved; /* the last save, with the whole training, was made; else save_err has why not */
     struct error save_err;
     struct train_result result;
@@ -68,7 +69,9 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
     train_track_metrics(t->track, m, (int64_t)kern_memory_held_bytes(t->session.kern));
     if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
         t->last_save_s = clock_mono_s();
-        if (trainer_save(t->session.trainer, t->checkpoint, t->label, &t->save_err) != ST_OK) {
+        if (trainer_save(t->session.trainer, t->checkpoint, t->label, &t->save_err) == ST_OK) {
+            t->last = t->checkpoint;
+        } else {
             log_warn("%s; training continues, the next save is in %g s", t->save_err.text, every_s);
             error_clear(&t->save_err);
         }
@@ -296,6 +299,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     start_parts_session(&t->start, &t->session);
     if (t->resume != NULL) {
         TRY(trainer_load(t->session.trainer, t->resume, err));
+        t->last = t->resume;
         log_finished(t);
     } else {
         TRY(session_begin(&t->session, t->setup, err));
@@ -354,6 +358,8 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
     char *text = NULL;
     enum status rc;
 
+    if (t->listen != NULL && t->n_hosts == 1)
+        return FAIL(err, ST_USAGE, "train: --listen is where hosts join; give --hosts too");
     if (words->n > 0 && t->resume != NULL)
         return FAIL(err, ST_USAGE, "train: give a config or --resume, not both; a checkpoint holds its config");
     if (words->n == 0 && t->resume == NULL)
@@ -414,6 +420,23 @@ static enum status print_options(struct setup *setup, int argc, char **argv, str
             break;
         }
     return cli_print_options(setup->config, NULL, err);
+}
+
+/* The training is lost with a device or a host: what the user can continue from. */
+static void lost_text(const struct train_cmd *t, struct error *err)
+{
+    const struct error why = *err;
+    char hosts[40] = "";
+
+    if (t->n_hosts > 1)
+        snprintf(hosts, sizeof hosts, " --hosts %lld", (long long)t->n_hosts);
+    error_clear(err);
+    if (t->last != NULL)
+        FAIL(err, why.status, "%s; continue from the last checkpoint with `trawl train --resume %s%s`", why.text,
+             SHELL_WORD(t->last), hosts);
+    else
+        FAIL(err, why.status, "%s; there is no checkpoint to continue from%s", why.text,
+             t->checkpoint == NULL ? " (no -o FILE was given)" : "");
 }
 
 enum status cmd_train(int argc, char **argv, struct error *err)
@@ -487,6 +510,8 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         rc = train_track_check(t.setup, &tracking, err);
     }
     THEN(rc, run_training(&t, err));
+    if (rc == ST_DEVICE && (t.last != NULL || train_hosts_lost(t.hosts)))
+        lost_text(&t, err);
 out:
     curve_log_close(t.curves);
     session_close(&t.session);

@@ -91,7 +91,7 @@ static enum status await_hosts(const struct session *session, struct error *err)
         if (news[0] != '\0')
             log_info("%s", news);
         if (rc == ST_OK && train_hosts_missing(hosts) > 0 && session->stop_waiting(session->ctx))
-            rc = FAIL(err, ST_INTERRUPTED, "interrupted while %zu hosts had not come", train_hosts_missing(hosts));
+            rc = FAIL(err, ST_INTERRUPTED, "interrupted; hosts still missing: %zu", train_hosts_missing(hosts));
     } while (rc == ST_OK && train_hosts_missing(hosts) > 0);
     return rc;
 }

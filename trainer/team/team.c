@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FROM_LAST "the training continues from its last checkpoint, if it has one"
 #define LOOK_S 0.1 /* how often it is looked for a rank that hangs */
 #define STEP_MAX_S 0.5 /* of a wait that one look adds: time in which the process stood still is no wait */
 #define FIRST_HOST_S 2.0 /* that the first host gets to name the host for which it waits */
@@ -166,7 +165,7 @@ static void hosts_watch(struct team *team)
     bool let_go = false;
 
     if (team->call != NULL && team->why.status == ST_OK && hosts_look(team->hosts, 0, team->call, &why) != ST_OK)
-        FAIL(&team->why, ST_DEVICE, "%s; " FROM_LAST, why.text);
+        FAIL(&team->why, ST_DEVICE, "%s", why.text);
     if (team->call != NULL && team->why.status == ST_OK && hosts_failure(team->hosts, &why, &let_go) &&
         why.status != ST_NUMERIC) {
         team->why = why;
@@ -193,7 +192,7 @@ static void team_wait(struct team *team)
             hang_text(team, hung, sizeof hung);
             FAIL(&team->why, ST_DEVICE,
                  "%s for %.3g s, while the others of %zu waited (train.rank_timeout_s): a game or a device "
-                 "hangs; " FROM_LAST,
+                 "hangs",
                  hung, team->timeout_s, team->n_all);
             kern_ranks_abort(team->meeting);
         }
@@ -330,12 +329,11 @@ static enum status await_answers(struct team *team, double patience_s, struct er
     while (!hosts_have_answered(team->hosts)) {
         struct error gone = {0};
         if (hosts_look(team->hosts, LOOK_S, team->call, &gone) != ST_OK)
-            return FAIL(why, ST_DEVICE, "%s; " FROM_LAST, gone.text);
+            return FAIL(why, ST_DEVICE, "%s", gone.text);
         if (clock_mono_s() > until_s && !hosts_have_answered(team->hosts)) {
             char missing[512];
             hosts_missing_text(team->hosts, -1, missing, sizeof missing);
-            return FAIL(why, ST_DEVICE, "%s not answered for %.3g s (train.rank_timeout_s); " FROM_LAST, missing,
-                        patience_s);
+            return FAIL(why, ST_DEVICE, "%s not answered for %.3g s (train.rank_timeout_s)", missing, patience_s);
         }
     }
     return ST_OK;
@@ -384,7 +382,7 @@ static enum status ask_hosts(struct team *team, const struct host_call *call, co
 
     if (hosts_call(team->hosts, call, text, in, &gone) == ST_OK)
         return ST_OK;
-    FAIL(&why, ST_DEVICE, "%s; " FROM_LAST, gone.text);
+    FAIL(&why, ST_DEVICE, "%s", gone.text);
     return hosts_end(team, &why, true, err);
 }
 

@@ -49,6 +49,8 @@ def test_two_hosts_are_as_one(folder):
 
 def test_what_cannot_be(folder):
     fails(*RUN, "--hosts", 5, code=2, says="each host has one device of them at least")
+    fails(*RUN, "--listen", ":4000", code=2, says="give --hosts too")
+    fails("node", "--store", folder / "s.db", "--devices", "cpu", "--listen", ":4000", code=2, says="give --hosts too")
     fails("join", code=2, says="give the HOST:PORT/SECRET")
     fails("join", "here", code=2, says="is not HOST:PORT/SECRET")
     fails("join", "127.0.0.1:1/" + 32 * "0", code=1, says="cannot reach 127.0.0.1, port 1")
@@ -59,15 +61,20 @@ def test_what_cannot_be(folder):
 
 
 def test_a_host_that_is_killed_ends_the_training(folder):
+    checkpoint, curves = folder / "a.ckpt", folder / "curves"
+    for words, begun, advice in (
+            (("-o", checkpoint), checkpoint.exists, "continue from the last checkpoint with `trawl train --resume %s --hosts 2`" % checkpoint),
+            (("--log-dir", curves), lambda: (curves / "metrics.csv").exists() and (curves / "metrics.csv").read_text().count("\n") > 1,
+             "there is no checkpoint to continue from (no -o FILE was given)")):
+        lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", "--train.checkpoint_interval_s", 0.1, *HOSTS, *words)
+        other = background(folder, "join", "join", where, "--devices", "cpu")
+        wait_for(begun, lead)
+        kill(other.pid)
+        end(lead, code=1)
+        assert re.search("host .* is gone.*; " + re.escape(advice), (folder / "lead.log").read_text())
     lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", *HOSTS)
     other = background(folder, "join", "join", where, "--devices", "cpu")
-    wait_for(lambda: "ranks 2 to 3 of 4" in (folder / "join.log").read_text(), other)
-    kill(other.pid)
-    end(lead, code=1)
-    assert re.search("host .* is gone.*; the training continues from its last checkpoint", (folder / "lead.log").read_text())
-    lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", *HOSTS)
-    other = background(folder, "join", "join", where, "--devices", "cpu")
-    wait_for(lambda: (folder / "join.log").read_text().count("ranks 2 to 3 of 4") == 2, other)
+    wait_for(lambda: (folder / "join.log").read_text().count("ranks 2 to 3 of 4") == 3, other)
     kill(lead.pid)
     end(other, code=1)
 
