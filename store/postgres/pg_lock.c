@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 #define LOOK_US 500000
 #define OLD_SESSION_TRIES 50 /* to end a session that this controller lost */
 #define OLD_SESSION_US 100000
+#define GONE_TRIES 10 /* for the end of one that was closed, or whose process is gone */
 
 /* Locks of this database that other sessions hold. */
 #define HOLDER_SQL                                                                                                     \
@@ -87,6 +90,17 @@ static void describe(const char *who, char *buf, size_t size, int64_t *ret_pid)
     *ret_pid = strncmp(host, here, 31) == 0 ? pid : 0;
 }
 
+/* Whether a session is of this process, which has closed it, or of one that is gone: the server gives its locks free a
+ * moment later. */
+static bool may_be_ending(const char *who)
+{
+    char text[PG_WHO_MAX + 32];
+    int64_t pid;
+
+    describe(who, text, sizeof text, &pid);
+    return pid == getpid() || (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+}
+
 static enum status take(struct store *store, const char *key, int64_t id, bool *ret_took, struct error *err)
 {
     char sql[96];
@@ -114,11 +128,14 @@ static enum status lock_one(struct store *store, const char *key, int64_t id, st
         if (took)
             return ST_OK;
         snprintf(sql, sizeof sql, HOLDER_SQL "l.classid = %s AND l.objid = %lld", key, (long long)id);
-        if (!find_session(pg->conn, sql, who, &backend) || (strcmp(who, pg->who) != 0 && who[0] != '\0'))
+        if (!find_session(pg->conn, sql, who, &backend))
+            break;
+        bool is_other = strcmp(who, pg->who) != 0 && who[0] != '\0';
+        if (is_other && (i >= GONE_TRIES || !may_be_ending(who)))
             break;
         /* A session of this very connection, which the server has not missed yet. */
         snprintf(sql, sizeof sql, "SELECT pg_terminate_backend(%d)", backend);
-        if (backend != 0)
+        if (!is_other && backend != 0)
             PQclear(PQexec(pg->conn, sql));
         usleep(OLD_SESSION_US);
     }

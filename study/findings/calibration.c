@@ -129,10 +129,10 @@ const char *foresight_text(const struct foresight *f, char buf[FORESIGHT_TEXT_MA
     if (f->n > 0)
         snprintf(
             buf, FORESIGHT_TEXT_MAX,
-            "of %zu proposals, the score of %zu and the cost of %zu lay in the predicted 95 %% interval of one run; "
+            "of %zu proposal%s, the score of %zu and the cost of %zu lay in the predicted 95 %% interval of one run; "
             "on average a score was %.1f sd %s than expected, a cost %.1f sd %s",
-            f->n, f->n_score, f->n_cost, fabs(f->score_z), f->score_z < 0 ? "worse" : "better", fabs(f->cost_z),
-            f->cost_z < 0 ? "lower" : "higher");
+            f->n, f->n == 1 ? "" : "s", f->n_score, f->n_cost, fabs(f->score_z), f->score_z < 0 ? "worse" : "better",
+            fabs(f->cost_z), f->cost_z < 0 ? "lower" : "higher");
     return buf;
 }
 

@@ -138,7 +138,7 @@ echo "TRAWL score=$x step=0"
     assert stopped and all("stopped early" in t["reason"] and t["score"] == t["params"]["param.x"] for t in stopped), trials
     best = max(t["score"] for t in trials if t["state"] == "done")
     assert all(t["score"] <= best and t["env_steps"] < 10 for t in stopped), stopped
-    assert " proposals " in run("show", "own", "--store", store)[0].split("predictions: ")[1]
+    assert re.search(r"predictions: of \d+ proposals?, the score of ", run("show", "own", "--store", store)[0])
 
 
 def test_a_device_in_place_of_the_file_of_metrics(folder):

@@ -178,7 +178,7 @@ class Browser:
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             x, y, width, height = self.box(selector)
-            self.run("(() => { const aim = globalThis.aim = {hit: false}; document.querySelector(%s).addEventListener('click', () => { aim.hit = true; }, {capture: true, once: true}); })()" % json.dumps(selector))
+            self.run("(() => { const aim = globalThis.aim = {hit: false}; document.addEventListener('click', (e) => { aim.hit ||= Boolean(e.target.closest(%s)); }, {capture: true, once: true}); })()" % json.dumps(selector))
             self.click_at(x + width / 2, y + height / 2)
             try:
                 if self.run("globalThis.aim?.hit !== false"):
