@@ -346,7 +346,7 @@ TEST(silent_connections)
         close(fds[i]);
 }
 
-/* The last place is taken from a host's first connection on: another one may come later, and is told so. */
+/* The last place is taken from a host's first connection on: another that comes later is refused with that reason. */
 TEST(two_hosts_for_one_place)
 {
     struct train_hosts *hosts = NULL;
