@@ -173,9 +173,9 @@ static const struct opt_def train_defs[] = {
              "Chooses the number format of weights and activations; auto: bf16 on a GPU, f32 on a CPU.",
              .also = "float32=f32|fp32=f32|bfloat16=bf16"),
     ROW_BOOL(population, "false",
-             "Trains on one multiprocessor of a GPU, so that up to 64 trials train side by side (sweep.runs_per_device "
-             "= 64); for small rollouts and nets of up to 128 units without memory, which are too small for the whole "
-             "device; other nets and games train as without it.",
+             "Trains on one multiprocessor of a GPU, so that up to 128 trials train side by side "
+             "(sweep.runs_per_device); for small rollouts and nets of up to 128 units without memory, which are too "
+             "small for the whole device; other nets and games train as without it.",
              .depends = "train.device = auto|cuda"),
     ROW_BOOL(graphs, "true", "Replays recorded operations on a GPU; false launches them one by one, for comparison.",
              .depends = "train.device = auto|cuda"),

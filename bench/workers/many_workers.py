@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """many_workers.py - what a controller with many workers costs: workers that sleep (sleeping_worker.c), a store in SQLite or PostgreSQL.
 
-usage: bench/workers/many_workers.py BUILD [--workers N ...] [--lanes N] [--trial-s S] [--seconds S] [--method M] [--postgres]
-One row for each N, with as many trials at a time as they have lanes: share of one core that the controller takes, by /proc, over the time after all workers are there.
+usage: bench/workers/many_workers.py BUILD [--workers N ...] [--lanes N] [--trial-s S] [--seconds S] [--method M] [--after N] [--postgres]
+       bench/workers/many_workers.py BUILD --config FILE [--device cuda:0] ...      lanes of a device that trains, where FILE has the space
+One row for each N, with as many trials at a time as they have lanes: CPU time of the controller, by /proc, over the time after all workers are there
+(or after N results), which a busy machine changes less than results a second.
 """
 import argparse
 import collections
@@ -22,8 +24,6 @@ CONFIG = """[env]
 name = squared
 [train]
 device = cpu
-[sweep]
-method = %s
 [sweep.train.learning_rate]
 min = 0.0001
 max = 0.1
@@ -69,30 +69,36 @@ class Store:
             self.server.close()
 
 
-def measure(build, n_workers, lanes, trial_s, seconds, method, in_postgres):
+def measure(build, n_workers, args):
     """After 1.5 trial times: by then trials end and begin at all times."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-many-"))
-    (folder / "s.ini").write_text(CONFIG % method)
-    store, n = Store(folder, in_postgres), n_workers * lanes
+    config = args.config or folder / "s.ini"
+    if not args.config:
+        config.write_text(CONFIG)
+    devices = args.device if args.config else "cmd*%d:exec %s/bench/sleeping_worker %g" % (n_workers, build, args.trial_s)
+    store, n, after = Store(folder, args.postgres), n_workers * args.lanes, args.after
     with open(folder / "log", "w") as log:
-        process = subprocess.Popen([build + "/sweep/trawl", "sweep", str(folder / "s.ini"), "--store", store.address, "--name", "a",
-                                    "--trials", "1000000", "-q", "--runs-per-device", str(lanes), "--devices",
-                                    "cmd*%d:exec %s/bench/sleeping_worker %g" % (n_workers, build, trial_s)],
+        process = subprocess.Popen([build + "/sweep/trawl", "sweep", str(config), "--store", store.address, "--name", "a", "--trials", "1000000", "-q",
+                                    "--sweep.method", args.method, "--runs-per-device", str(args.lanes), "--devices", devices],
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     begun = time.monotonic()
-    while time.monotonic() - begun < 300 and store.count().get("running", 0) < 0.9 * n:
+    while time.monotonic() - begun < 300:
+        states = store.count()
+        if states.get("done", 0) >= after if after else states.get("running", 0) >= 0.9 * n:
+            break
         time.sleep(0.5)
     filled = time.monotonic() - begun
-    time.sleep(1.5 * trial_s)
+    time.sleep(1 if args.config else 1.5 * args.trial_s)
     before, done, from_s = cpu_s(process.pid), store.count().get("done", 0), time.monotonic()
-    time.sleep(seconds)
+    time.sleep(args.seconds)
     took = time.monotonic() - from_s
-    after, states = cpu_s(process.pid), store.count()
-    share = {name: 100 * (after[name] - before[name]) / took for name in after}
+    after_s, states = cpu_s(process.pid), store.count()
+    results = states.get("done", 0) - done
+    used = {name: after_s[name] - before[name] for name in after_s}
     rss = int(next(line for line in open("/proc/%d/status" % process.pid) if line.startswith("VmRSS")).split()[1]) / 1024
-    others = ", ".join("%s %.1f %%" % item for item in sorted(share.items(), key=lambda item: -item[1])[:4] if item[1] >= 0.05)
-    print("| %d | %.1f | %.1f | %.1f %% (%s) | %d of %d | %.0f |" % (n, filled, (states.get("done", 0) - done) / took, sum(share.values()), others,
-                                                                states.get("running", 0), n, rss), flush=True)
+    threads = ", ".join("%s %.2f" % (name, 1e3 * s / max(results, 1)) for name, s in sorted(used.items(), key=lambda item: -item[1])[:4] if s > 0)
+    print("| %d | %.1f | %d to %d | %.1f | %.1f %% | %s | %d of %d | %.0f |" % (
+        n, filled, done, done + results, results / took, 100 * sum(used.values()) / took, threads, states.get("running", 0), n, rss), flush=True)
     process.send_signal(signal.SIGINT)
     process.wait(120)
     store.close()
@@ -106,11 +112,15 @@ def main():
     parser.add_argument("--trial-s", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--method", default="sobol")
+    parser.add_argument("--after", type=int, default=0)
+    parser.add_argument("--config")
+    parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--postgres", action="store_true")
     args = parser.parse_args()
-    print("| slots | s until nine in ten have a trial | results/s | controller, of one core (by thread) | running at the end | MB |\n|---|---|---|---|---|---|")
+    print("| slots | s until then | results | results/s | controller, of one core | ms of CPU a result, by thread | running at the end | MB |\n"
+          "|---|---|---|---|---|---|---|---|")
     for n in args.workers:
-        measure(os.path.abspath(args.build), n, args.lanes, args.trial_s, args.seconds, args.method, args.postgres)
+        measure(os.path.abspath(args.build), n, args)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include "base/text/json.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 
@@ -17,7 +18,6 @@
 
 #define LOOK_MS 200
 #define POINTS 24 /* of a learning curve, as a real run has them */
-#define LANES_MAX 64
 
 struct sleep {
     double begun_s, done_s; /* begun_s 0: no trial */

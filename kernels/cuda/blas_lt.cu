@@ -1,5 +1,6 @@
-/* blas_lt.cu - see blas_lt.h. Invariant: until the thread is joined it alone touches the functions and why, and until
- * it has posted `named` the limits. */
+/* blas_lt.cu - see blas_lt.h. Each device is opened once a process, however many lanes it has: asking NVML takes tens of
+ * milliseconds. Invariant: until the thread is joined it alone touches the functions and why, and until it has posted
+ * `named` the limits; `lock` guards the rest. */
 #include "kernels/cuda/blas_lt.h"
 
 #include <dlfcn.h>
@@ -21,13 +22,18 @@ extern "C" {
 #define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
 
 struct cuda_lt {
+    struct cuda_lt *next;
     struct blas_lt lt;
     pthread_t thread;
     sem_t named;
+    int ordinal;
     bool running, loaded;
     char pci[32], limits[48];
     char why[160]; /* there is no library */
 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cuda_lt *opened; /* until the process ends, as cuBLASLt itself */
 
 static void *library_open(void *unused)
 {
@@ -88,16 +94,33 @@ static void *load(void *at)
     return NULL;
 }
 
-extern "C" struct cuda_lt *cuda_lt_begin(int ordinal)
+/* With the lock held. */
+static struct cuda_lt *begin(int ordinal)
 {
     struct cuda_lt *own = (struct cuda_lt *)mem_alloc(sizeof *own);
 
     if (cudaDeviceGetPCIBusId(own->pci, sizeof own->pci, ordinal) != cudaSuccess)
         cudaGetLastError();
     sem_init(&own->named, 0, 0);
+    own->ordinal = ordinal;
+    own->next = opened;
+    opened = own;
     own->running = pthread_create(&own->thread, NULL, load, own) == 0;
     if (!own->running)
         load(own);
+    return own;
+}
+
+extern "C" struct cuda_lt *cuda_lt_begin(int ordinal)
+{
+    struct cuda_lt *own;
+
+    pthread_mutex_lock(&lock);
+    for (own = opened; own != NULL && own->ordinal != ordinal;)
+        own = own->next;
+    if (own == NULL)
+        own = begin(ordinal);
+    pthread_mutex_unlock(&lock);
     return own;
 }
 
@@ -109,6 +132,7 @@ extern "C" const char *cuda_lt_limits(struct cuda_lt *own)
     return own->limits;
 }
 
+/* With the lock held. */
 static void wait_loaded(struct cuda_lt *own)
 {
     if (own->running)
@@ -116,9 +140,9 @@ static void wait_loaded(struct cuda_lt *own)
     own->running = false;
 }
 
-extern "C" struct blas_lt *cuda_lt_of(struct kern *k)
+/* With the lock held. */
+static struct blas_lt *open_handle(struct kern *k, struct cuda_lt *own)
 {
-    struct cuda_lt *own = cuda_of(k)->lt;
     cublasStatus_t code;
 
     if (own->lt.handle != NULL)
@@ -137,13 +161,19 @@ extern "C" struct blas_lt *cuda_lt_of(struct kern *k)
     return &own->lt;
 }
 
-extern "C" void cuda_lt_end(struct cuda_lt *own, bool lost)
+extern "C" struct blas_lt *cuda_lt_of(struct kern *k)
 {
-    if (own == NULL)
-        return;
-    wait_loaded(own);
-    if (own->lt.handle != NULL && !lost)
-        own->lt.Destroy(own->lt.handle);
-    sem_destroy(&own->named);
-    mem_free(own);
+    struct blas_lt *lt;
+
+    pthread_mutex_lock(&lock);
+    lt = open_handle(k, cuda_of(k)->lt);
+    pthread_mutex_unlock(&lock);
+    return lt;
+}
+
+extern "C" void cuda_lt_end(struct cuda_lt *own)
+{
+    pthread_mutex_lock(&lock);
+    wait_loaded(own); /* a process does not end in the middle of it */
+    pthread_mutex_unlock(&lock);
 }

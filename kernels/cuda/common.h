@@ -38,7 +38,7 @@ struct cuda {
     cudaStream_t stream;
     cudaMemPool_t pool; /* the device's own; keeps what is freed for the next trial */
     char card[KERN_NAME_MAX]; /* without its limits */
-    struct cuda_lt *lt; /* blas_lt.cu; from open to close */
+    struct cuda_lt *lt; /* blas_lt.cu; shared by all lanes */
     void *workspace; /* (CUDA_WORKSPACE_BYTES) device */
     void *partials; /* (CUDA_PARTIALS_BYTES) device */
     /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and the block with the last one
@@ -76,12 +76,12 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
  * number, as other trials of the process launch the same kernels from other threads: one's smaller number must not come
  * between another's and its launch. Returns the compute capability that the code which runs was made for, 90. */
 int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
-/* blas_lt.cu: a thread that asks for the limits of the card and then opens cuBLASLt, while the caller opens the
- * device. */
+/* blas_lt.cu: at the first call for a device a thread asks for the limits of the card and then opens cuBLASLt, while the
+ * caller opens the device; later calls find that done. Never freed. */
 struct cuda_lt *cuda_lt_begin(int ordinal);
 const char *cuda_lt_limits(struct cuda_lt *lt); /* waits for them */
 struct blas_lt *cuda_lt_of(struct kern *k); /* waits for cuBLASLt; NULL: a failure, which is kept */
-void cuda_lt_end(struct cuda_lt *lt, bool lost); /* NULL is fine; lost: the device is not to be asked for anything */
+void cuda_lt_end(struct cuda_lt *lt); /* waits for the thread */
 
 /* nccl.cu: of struct kern_device */
 enum status cuda_ranks_join(struct kern *kern, struct error *err);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LANES_MAX 128 /* of a worker: as many kernels as a GPU runs at a time */
+
 enum device_place { PLACE_HERE, PLACE_SSH, PLACE_SLURM, PLACE_COMMAND };
 
 #define DEVICE_COMMAND_MAX 2048

@@ -16,7 +16,6 @@
 
 struct memory_groups;
 
-#define WORKER_LANES_MAX 64
 #define WORKER_WHY_MAX 512 /* bytes of the reason of an end */
 
 enum worker_state {
@@ -72,7 +71,7 @@ struct worker {
     bool was_ready; /* once, since the scheduler began */
     bool refused; /* its greeting or `hello` was a failure */
     char last_death[WORKER_WHY_MAX];
-    struct slot slots[WORKER_LANES_MAX]; /* (spec.lanes) */
+    struct slot slots[LANES_MAX]; /* (spec.lanes) */
 };
 /* Starts the process, whose greeting comes next; WORKER_STARTING afterwards. */
 enum status worker_spawn(struct worker *worker, struct error *err) MUST_USE;

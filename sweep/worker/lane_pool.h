@@ -13,14 +13,13 @@
 #include "base/text/json.h"
 #include "base/status.h"
 #include "study/view/checkpoint_label.h"
+#include "sweep/launch/device_spec.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
 struct setup;
-
-#define LANES_MAX 64
 
 enum lane_state {
     LANE_OPENING, /* its device */

@@ -295,7 +295,7 @@ def test_what_cannot_be_opened(folder):
     finally:
         w.kill()
     for more, says in ((dict(device="tpu"), "tpu"), (dict(lanes=0), "runs on one device"),
-                       (dict(lanes=65), "runs on one device")):
+                       (dict(lanes=129), "runs on one device")):
         w = worker.Worker(TRAWL, config(), **more)
         try:
             assert w.reason is not None and says in w.reason, w.hello

@@ -12,10 +12,10 @@
 #include "base/os/clock.h"
 #include "base/text/json.h"
 #include "base/status.h"
+#include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 
-#define MAX_JOBS 64
 #define TRIAL_S 0.02
 #define BEAT_S 0.02
 
@@ -29,7 +29,7 @@ struct fake {
     struct proto proto;
     char kind[24]; /* without its "@N" */
     int64_t at; /* the N; -1: none */
-    struct job jobs[MAX_JOBS];
+    struct job jobs[LANES_MAX];
     int64_t lanes;
     double beat_s;
 };
@@ -134,7 +134,7 @@ static void on_stop(struct fake *w, const cJSON *message)
     int64_t trial = -1;
 
     (void)json_get_i64(message, "trial", &trial);
-    for (struct job *job = w->jobs; job < w->jobs + MAX_JOBS; job++)
+    for (struct job *job = w->jobs; job < w->jobs + LANES_MAX; job++)
         if (job->on && job->trial == trial && job->done_s < 1e30)
             finish(w, job, "stopped", false);
 }
@@ -143,7 +143,7 @@ static void beat(struct fake *w)
 {
     cJSON *alive = proto_message("alive"), *lanes = cJSON_CreateArray();
 
-    for (struct job *job = w->jobs; job < w->jobs + MAX_JOBS; job++) {
+    for (struct job *job = w->jobs; job < w->jobs + LANES_MAX; job++) {
         if (!job->on)
             continue;
         cJSON *lane = about("lane", job);
@@ -176,7 +176,7 @@ static void round_of(struct fake *w)
         _exit(0);
     cJSON_Delete(message);
     now_s = clock_mono_s();
-    for (struct job *job = w->jobs; job < w->jobs + MAX_JOBS; job++)
+    for (struct job *job = w->jobs; job < w->jobs + LANES_MAX; job++)
         if (job->on && now_s >= job->done_s)
             finish(w, job, "done", false);
     if (now_s - w->beat_s >= BEAT_S && w->kind[0] != '\0') {
