@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """score.py - time to score on a GPU: how long a process takes from its start until its policy is good.
 
-usage: bench/score.py measure [--trawl FILE] [--seeds N] [--warm-bench FILE] [--out CSV] [CASE ...]
+usage: bench/score.py measure [--trawl FILE] [--seeds N] [--first-seed N] [--configs DIR] [--warm-bench FILE] [--out CSV] [CASE ...]
        bench/score.py tune --out DIR [--trawl FILE] [--warm-bench FILE] [--wall-time S] [--lanes N] [--seeds N] [CASE ...]
 
-measure  trains a config of examples/fast-gpu/ with N seeds (10), each in a process of its own: seconds from the start of the process
-         until the policy is trained (start_s + cost_s of `trawl train --json`), and until the process has ended, without its
-         evaluation. The policy then plays 10,000 episodes in the same process. With --warm-bench the same seeds once more as
-         trials of a process that lives on. The first process is not counted: it fills the page cache and the cache of plans.
+measure  trains the configs of examples/fast-gpu/, or of --configs, with N seeds (10) from --first-seed (1) on, each in a process of its
+         own: seconds from the start of the process until the policy is trained (start_s + cost_s of `trawl train --json`), and until
+         the process has ended, without its evaluation. The policy then plays 10,000 episodes in the same process. With --warm-bench
+         the same seeds once more as trials of a process that lives on. The first process is not counted: it fills the page cache
+         and the cache of plans.
 tune     sweeps a config of examples/fast-gpu/ over SEARCHED for S seconds (60), trains the cheapest promising configs of its front
          with N seeds, and writes the cheapest that reaches the perf with nine seeds of ten to DIR/CASE.ini. The stores stay in DIR.
 
@@ -27,23 +28,23 @@ import measure
 # seconds from process start until the policy is trained, median: the aim
 CASES = {"breakout": 1.0, "pong": 0.5, "cartpole": 0.35, "memory": 0.35, "squared": 0.35}
 SEARCHED = {  # by tune: distribution, min, max
-    "breakout": {"policy.hidden_size": "pow2 32 128", "train.total_timesteps": "log 30M 90M", "train.learning_rate": "log 0.01 0.08",
-                 "train.gamma": "logit 0.95 0.99", "train.gae_lambda": "logit 0.93 0.99", "train.ent_coef": "log 2e-3 2e-2",
-                 "train.clip_coef": "linear 0.2 0.7", "train.vf_coef": "linear 1 5", "train.replay_ratio": "linear 0.5 1.3",
-                 "train.minibatch_size": "pow2 16384 65536", "train.total_agents": "pow2 1024 8192"},
-    "pong": {"policy.hidden_size": "pow2 32 64", "policy.num_layers": "linear 1 3", "train.total_timesteps": "log 1M 8M",
-             "train.learning_rate": "log 0.02 0.2", "train.gamma": "logit 0.96 0.995", "train.gae_lambda": "logit 0.9 0.998",
-             "train.ent_coef": "log 1e-5 1e-2", "train.clip_coef": "linear 0.2 0.8", "train.vf_coef": "linear 1 6",
-             "train.replay_ratio": "log 0.5 4", "train.minibatch_size": "pow2 4096 32768", "train.total_agents": "pow2 512 4096"},
-    "cartpole": {"train.total_timesteps": "log 150k 2M", "train.learning_rate": "log 0.005 0.1", "train.gamma": "logit 0.97 0.998",
-                 "train.gae_lambda": "logit 0.9 0.99", "train.ent_coef": "log 1e-4 2e-2", "train.clip_coef": "linear 0.1 0.5",
-                 "train.vf_coef": "linear 0.3 3", "train.replay_ratio": "log 1 8", "train.minibatch_size": "pow2 1024 16384",
-                 "train.total_agents": "pow2 128 1024"},
-    "memory": {"train.total_timesteps": "log 150k 2M", "train.learning_rate": "log 0.01 0.15", "train.ent_coef": "log 1e-3 3e-2",
-               "train.replay_ratio": "log 1 4", "train.minibatch_size": "pow2 2048 32768", "train.total_agents": "pow2 512 2048"},
-    "squared": {"policy.hidden_size": "pow2 64 128", "train.total_timesteps": "log 1M 6M", "train.learning_rate": "log 0.01 0.1",
-                "train.gae_lambda": "logit 0.95 0.998", "train.ent_coef": "log 1e-2 1e-1", "train.clip_coef": "linear 0.1 0.5",
-                "train.vf_coef": "log 0.1 2", "train.replay_ratio": "log 0.5 3", "train.minibatch_size": "pow2 4096 32768",
+    "breakout": {"policy.hidden_size": "pow2 16 64", "policy.num_layers": "linear 1 2", "train.total_timesteps": "log 30M 120M",
+                 "train.learning_rate": "log 0.03 0.3", "train.gamma": "logit 0.9 0.97", "train.gae_lambda": "logit 0.97 0.999",
+                 "train.ent_coef": "log 2e-4 1e-2", "train.clip_coef": "linear 0.4 1.2", "train.vf_coef": "log 2 15",
+                 "train.replay_ratio": "log 0.2 1", "train.minibatch_size": "pow2 32768 262144", "train.total_agents": "pow2 1024 4096"},
+    "pong": {"policy.hidden_size": "pow2 32 64", "policy.num_layers": "linear 1 3", "train.total_timesteps": "log 1M 4M",
+             "train.learning_rate": "log 0.1 0.6", "train.gamma": "logit 0.9 0.98", "train.gae_lambda": "logit 0.7 0.95",
+             "train.ent_coef": "log 2e-3 5e-2", "train.clip_coef": "linear 0.5 1.5", "train.vf_coef": "log 0.2 2",
+             "train.replay_ratio": "log 0.5 2", "train.minibatch_size": "pow2 4096 32768", "train.total_agents": "pow2 128 1024"},
+    "cartpole": {"train.total_timesteps": "log 200k 1M", "train.learning_rate": "log 0.02 0.2", "train.gamma": "logit 0.95 0.995",
+                 "train.gae_lambda": "logit 0.95 0.999", "train.ent_coef": "log 1e-6 1e-3", "train.clip_coef": "linear 0.3 1",
+                 "train.vf_coef": "log 0.5 4", "train.replay_ratio": "log 0.3 2", "train.minibatch_size": "pow2 1024 16384",
+                 "train.total_agents": "pow2 512 4096"},
+    "memory": {"train.total_timesteps": "log 150k 1M", "train.learning_rate": "log 0.05 0.5", "train.ent_coef": "log 1e-2 2e-1",
+               "train.replay_ratio": "log 2 10", "train.minibatch_size": "pow2 8192 65536", "train.total_agents": "pow2 512 4096"},
+    "squared": {"policy.hidden_size": "pow2 64 128", "train.total_timesteps": "log 1M 4M", "train.learning_rate": "log 0.05 0.4",
+                "train.gae_lambda": "logit 0.98 0.9995", "train.ent_coef": "log 3e-3 5e-2", "train.clip_coef": "linear 0.3 1.2",
+                "train.vf_coef": "log 0.02 0.5", "train.replay_ratio": "log 0.5 2", "train.minibatch_size": "pow2 8192 65536",
                 "train.total_agents": "pow2 512 4096"},
 }
 PERF = 0.95
@@ -75,8 +76,9 @@ def run_seed(arguments, config, seed):
 
 
 def warm_runs(arguments, config, seeds):
-    """Trials of one process; the first is not counted."""
-    return measure.run_json([arguments.warm_bench, "score", config, str(seeds + 1)])["runs"][1:]
+    """Trials of one process; the first, with the seed before --first-seed, is not counted."""
+    first = ["--train.seed", str(arguments.first_seed - 1)]
+    return measure.run_json([arguments.warm_bench, "score", config, str(seeds + 1), *first])["runs"][1:]
 
 
 def spread_text(values, digits):
@@ -88,9 +90,9 @@ def measure_cases(arguments):
     print("| case | steps | seconds until trained, median (range) | aim | start | training | until the process has ended | "
           "perf of 10,000 episodes | in a warm process, s | met |\n|---|---|---|---|---|---|---|---|---|---|")
     for case in arguments.cases:
-        config = bench_file("examples", "fast-gpu", f"{case}.ini")
-        run_seed(arguments, config, 1)
-        runs = [run_seed(arguments, config, seed) for seed in range(1, arguments.seeds + 1)]
+        config = os.path.join(arguments.configs, f"{case}.ini")
+        run_seed(arguments, config, arguments.first_seed)
+        runs = [run_seed(arguments, config, arguments.first_seed + i) for i in range(arguments.seeds)]
         warm = warm_runs(arguments, config, arguments.seeds) if arguments.warm_bench else []
         column = {key: [run[key] for run in runs] for key in runs[0]}
         good = statistics.median(column["perf"]) >= PERF and statistics.median(column["trained_s"]) <= CASES[case]
@@ -119,10 +121,10 @@ def candidates_of(arguments, store, case):
 def tune_case(arguments, case):
     store, space = os.path.join(arguments.out, case + ".db"), os.path.join(arguments.out, case + "-space.ini")
     with open(space, "w", encoding="utf-8") as out:
-        out.write("[train]\ndevice = cuda\neval_episodes = 2000\n[sweep]\nmethod = pareto\nmetric = perf\nn_init = 10\n")
+        out.write("[train]\neval_episodes = 2000\n[sweep]\nmethod = pareto\nmetric = perf\nn_init = 10\n")
         for key, searched in SEARCHED[case].items():
             out.write("[sweep.%s]\ndistribution = %s\nmin = %s\nmax = %s\n" % (key, *searched.split()))
-    subprocess.run([arguments.trawl, "sweep", bench_file("examples", "fast-gpu", f"{case}.ini"), space, "--store", store, "--name", case, "--quiet",
+    subprocess.run([arguments.trawl, "sweep", os.path.join(arguments.configs, f"{case}.ini"), space, "--store", store, "--name", case, "--quiet",
                     "--wall-time", f"{arguments.wall_time}s", "--runs-per-device", str(arguments.lanes)], check=True,
                    stdout=subprocess.DEVNULL)
     for trial in candidates_of(arguments, store, case):
@@ -149,6 +151,8 @@ def main():
     parser.add_argument("--trawl", default="build/sweep/trawl")
     parser.add_argument("--warm-bench", help="build/bench/warm_bench; tune needs it")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--configs", default=bench_file("examples", "fast-gpu"), help="folder with CASE.ini")
     parser.add_argument("--wall-time", type=int, default=60, help="of a sweep, seconds")
     parser.add_argument("--lanes", type=int, default=4, help="trials at a time")
     parser.add_argument("--out", help="measure: CSV file; tune: folder")

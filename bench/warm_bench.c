@@ -5,9 +5,9 @@
  *        build/bench/warm_bench score CONFIG SEEDS [--section.key value ...]
  *        build/bench/warm_bench curve CONFIG SEEDS [--section.key value ...]
  * growth  a start is making the trainer and its first iteration, less what a later iteration takes; every tenth trial
- *         has another width. score: seconds from handing over a setup to the end of training, and the perf of 1024
- *         episodes afterwards, played outside of the time. curve: perf over steps and seconds at CURVE_POINTS places.
- *         One JSON object. */
+ *         has another width. score: for each seed from train.seed on, seconds from handing over a setup to the end of
+ *         training, and the perf of 1024 episodes afterwards, played outside of the time. curve: perf over steps and
+ *         seconds at CURVE_POINTS places. One JSON object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,7 @@ static enum status growth(struct warm *w, struct error *err)
 static enum status score(struct warm *w, struct error *err)
 {
     struct eval_settings eval = {.episodes = EPISODES, .agents = EPISODES, .seed = 1, .max_steps = 1000000};
-    int64_t n_good = 0;
+    int64_t n_good = 0, first_seed = w->setup->train.seed;
 
     printf("\"runs\": [");
     for (int64_t i = 0; i < w->n; i++) {
@@ -108,7 +108,7 @@ static enum status score(struct warm *w, struct error *err)
         struct train_result result;
         double begin_s = clock_mono_s();
 
-        w->setup->train.seed = i + 1;
+        w->setup->train.seed = first_seed + i;
         TRY(session_open(&w->session, w->setup, err));
         TRY(trainer_run(w->session.trainer, NULL, &result, err));
         w->ms[i] = 1e3 * (clock_mono_s() - begin_s);
@@ -117,7 +117,7 @@ static enum status score(struct warm *w, struct error *err)
         w->perf[i] = r.perf;
         n_good += r.perf >= 0.95;
         printf("%s{\"seed\": %lld, \"s\": %.3f, \"perf\": %.4f, \"env_steps\": %lld}", i > 0 ? ", " : "",
-               (long long)i + 1, w->ms[i] * 1e-3, r.perf, (long long)result.env_steps);
+               (long long)w->setup->train.seed, w->ms[i] * 1e-3, r.perf, (long long)result.env_steps);
     }
     num_sort(w->ms, (size_t)w->n);
     num_sort(w->perf, (size_t)w->n);
