@@ -8,10 +8,12 @@
 
 #include "base/mem.h"
 
-#include <lapacke.h>
+#include <lapack.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define QR_BLOCK 32 /* columns that LAPACK takes at a time, if it has the work space */
 
 void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols, bool is_matrix)
 {
@@ -173,22 +175,21 @@ double rng_normal(struct rng *rng)
 static void policy_fill_orthogonal(float *w, size_t stride, size_t rows, size_t cols, double gain, struct rng *rng)
 {
     size_t tall = rows > cols ? rows : cols, thin = rows > cols ? cols : rows;
-    double *q = mem_array2(tall, thin, sizeof *q); /* (tall, thin) */
-    double *tau = mem_array(2 * thin, sizeof *tau); /* (thin) tau, (thin) signs */
-    lapack_int m = (lapack_int)tall, n = (lapack_int)thin;
+    double *q = mem_array2(tall, thin, sizeof *q); /* (tall, thin) by columns */
+    double *tau = mem_array((2 + QR_BLOCK) * thin, sizeof *tau); /* (thin) tau, (thin) signs, (thin, QR_BLOCK) work */
+    double *sign = tau + thin, *work = sign + thin;
+    lapack_int m = (lapack_int)tall, n = (lapack_int)thin, n_work = n * QR_BLOCK, info;
 
-    for (size_t i = 0; i < tall * thin; i++)
-        q[i] = rng_normal(rng);
-    if (LAPACKE_dgeqrf(LAPACK_ROW_MAJOR, m, n, q, n, tau) != 0) /* it found no work area */
-        mem_refused(0);
+    for (size_t i = 0; i < tall; i++)
+        for (size_t j = 0; j < thin; j++)
+            q[j * tall + i] = rng_normal(rng);
+    LAPACK_dgeqrf(&m, &n, q, &m, tau, work, &n_work, &info);
     for (size_t j = 0; j < thin; j++)
-        tau[thin + j] = q[j * thin + j] < 0.0 ? -gain : gain;
-    if (LAPACKE_dorgqr(LAPACK_ROW_MAJOR, m, n, n, q, n, tau) != 0)
-        mem_refused(0);
+        sign[j] = q[j * tall + j] < 0.0 ? -gain : gain;
+    LAPACK_dorgqr(&m, &n, &n, q, &m, tau, work, &n_work, &info);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++)
-            w[i * stride + j] =
-                (float)(rows > cols ? q[i * thin + j] * tau[thin + j] : q[j * thin + i] * tau[thin + i]);
+            w[i * stride + j] = (float)(rows > cols ? q[j * tall + i] * sign[j] : q[i * tall + j] * sign[i]);
     mem_free(tau);
     mem_free(q);
 }

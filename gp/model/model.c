@@ -12,7 +12,7 @@
 #include "gp/gp_priv.h"
 
 #include <cblas.h>
-#include <lapacke.h>
+#include <lapack.h>
 #include <math.h>
 #include <string.h>
 
@@ -93,6 +93,7 @@ static void detrend(struct model *m)
 {
     size_t n = m->dim + 1;
     double a[(SPACE_MAX_DIM + 1) * (SPACE_MAX_DIM + 1)] = {0}, z[SPACE_MAX_DIM + 1];
+    lapack_int size = (lapack_int)n, info;
     memset(m->trend, 0, sizeof m->trend);
     if (m->constant || m->cov.smooth)
         return;
@@ -108,7 +109,8 @@ static void detrend(struct model *m)
     }
     for (size_t i = 0; i < m->dim; i++)
         a[i * n + i] += TREND_RIDGE;
-    if (LAPACKE_dposv_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, 1, a, (lapack_int)n, m->trend, (lapack_int)n) != 0)
+    LAPACK_dposv("U", &size, &(lapack_int){1}, a, &size, m->trend, &size, &info);
+    if (info != 0)
         memset(m->trend, 0, sizeof m->trend); /* it is positive definite; NaN alone could get here */
     for (size_t j = 0; j < m->n; j++)
         m->y[j] -= model_trend(m, m->x + j, m->ld);

@@ -5,7 +5,7 @@
 #include "gp/gp_priv.h"
 
 #include <cblas.h>
-#include <lapacke.h>
+#include <lapack.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@
 static bool join_rows(struct model *m, size_t n, size_t n_new)
 {
     double *v = m->k + n * m->ld, *corner = v + n, *to = m->inverse + n * m->ld, point[SPACE_MAX_DIM];
-    int ld = (int)m->ld, old = (int)n, more = (int)n_new;
+    lapack_int ld = (lapack_int)m->ld, old = (lapack_int)n, more = (lapack_int)n_new, info;
     for (size_t p = 0; p < n_new; p++) {
         for (size_t c = 0; c < m->dim; c++)
             point[c] = m->x[c * m->ld + n + p];
@@ -29,8 +29,10 @@ static bool join_rows(struct model *m, size_t n, size_t n_new)
     cblas_dtrmm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, more, old, 1.0, m->inverse, ld, v, ld);
     cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, more, old, -1.0, v, ld, 1.0, corner, ld);
     /* LAPACK's upper triangle by columns is this lower one by rows. */
-    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', more, corner, ld) != 0 ||
-        LAPACKE_dtrtri_work(LAPACK_COL_MAJOR, 'U', 'N', more, corner, ld) != 0)
+    LAPACK_dpotrf("U", &more, corner, &ld, &info);
+    if (info == 0)
+        LAPACK_dtrtri("U", "N", &more, corner, &ld, &info);
+    if (info != 0)
         return false;
     cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, more, old, -1.0, corner, ld, v, ld);
     cblas_dtrmm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, more, old, 1.0, m->inverse, ld, v,

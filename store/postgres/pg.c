@@ -43,16 +43,16 @@ PGconn *pg_connect(const char *address, const char *who)
                                 "keepalives_count", "tcp_user_timeout", "dbname",
                                 "application_name", "client_encoding",  NULL};
     const char *const values[] = {"5", "5", "2", "3", "10000", address, who, "UTF8", NULL};
-    PGconn *conn = PQconnectdbParams(keys, values, 1);
+    PGconn *conn = pq.connectdbParams(keys, values, 1);
 
-    PQsetNoticeProcessor(conn, on_notice, NULL);
+    pq.setNoticeProcessor(conn, on_notice, NULL);
     return conn;
 }
 
 /* One line, without the server's "FATAL:  " in front. */
 static const char *conn_text(const PGconn *conn, char *buf, size_t size)
 {
-    const char *text = PQerrorMessage(conn), *fatal;
+    const char *text = pq.errorMessage(conn), *fatal;
 
     while ((fatal = strstr(text, "FATAL:  ")) != NULL)
         text = fatal + strlen("FATAL:  ");
@@ -92,7 +92,7 @@ static enum status fail_by_state(struct store *store, const char *state, const c
 static enum status fail_to_connect(struct store *store, const char *what, struct error *err)
 {
     const PGconn *conn = store->pg->conn;
-    const char *name = PQdb(conn) != NULL ? PQdb(conn) : "", *host = PQhost(conn), *port = PQport(conn);
+    const char *name = pq.db(conn) != NULL ? pq.db(conn) : "", *host = pq.host(conn), *port = pq.port(conn);
     char buf[400], missing[128];
     const char *text = conn_text(conn, buf, sizeof buf);
 
@@ -101,7 +101,7 @@ static enum status fail_to_connect(struct store *store, const char *what, struct
         return FAIL(err, ST_IO, "%s: %s; make it with 'createdb%s%s%s%s -E UTF8 -T template0 %s'", store->path, text,
                     host != NULL && host[0] != '\0' ? " -h " : "", host != NULL ? host : "",
                     port != NULL && port[0] != '\0' ? " -p " : "", port != NULL ? port : "", SHELL_WORD(name));
-    if (strstr(PQerrorMessage(conn), "FATAL:  ") != NULL && strcmp(what, CONNECTING) == 0)
+    if (strstr(pq.errorMessage(conn), "FATAL:  ") != NULL && strcmp(what, CONNECTING) == 0)
         return FAIL(err, ST_IO,
                     "%s: the server refuses the connection (%s); check user, password and database, or try "
                     "again",
@@ -113,10 +113,10 @@ static enum status fail_to_connect(struct store *store, const char *what, struct
 enum status pg_fail(struct store *store, PGresult *res, const char *what, struct error *err)
 {
     struct pg *pg = store->pg;
-    const char *state = res != NULL ? PQresultErrorField(res, PG_DIAG_SQLSTATE) : NULL;
-    const char *text = res != NULL ? PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+    const char *state = res != NULL ? pq.resultErrorField(res, PG_DIAG_SQLSTATE) : NULL;
+    const char *text = res != NULL ? pq.resultErrorField(res, PG_DIAG_MESSAGE_PRIMARY) : NULL;
 
-    if (PQstatus(pg->conn) != CONNECTION_OK || state == NULL) {
+    if (pq.status(pg->conn) != CONNECTION_OK || state == NULL) {
         pg->lost = pg->in_transaction;
         store->away = true;
         return fail_to_connect(store, what, err);
@@ -130,13 +130,13 @@ enum status pg_fail(struct store *store, PGresult *res, const char *what, struct
 static enum status simple(struct store *store, const char *sql, char *ret_value, size_t size, const char *what,
                           struct error *err)
 {
-    PGresult *res = PQexec(store->pg->conn, sql);
-    ExecStatusType got = PQresultStatus(res);
+    PGresult *res = pq.exec(store->pg->conn, sql);
+    ExecStatusType got = pq.resultStatus(res);
     enum status rc = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? ST_OK : pg_fail(store, res, what, err);
 
     if (ret_value != NULL)
-        snprintf(ret_value, size, "%s", got == PGRES_TUPLES_OK && PQntuples(res) > 0 ? PQgetvalue(res, 0, 0) : "");
-    PQclear(res);
+        snprintf(ret_value, size, "%s", got == PGRES_TUPLES_OK && pq.ntuples(res) > 0 ? pq.getvalue(res, 0, 0) : "");
+    pq.clear(res);
     return rc;
 }
 
@@ -156,16 +156,16 @@ static enum status set_up(struct store *store, struct error *err)
 
     pg->generation++;
     pg->n_queued = 0;
-    if (PQstatus(pg->conn) != CONNECTION_OK)
+    if (pq.status(pg->conn) != CONNECTION_OK)
         return pg_fail(store, NULL, CONNECTING, err);
-    if (PQserverVersion(pg->conn) < 130000)
+    if (pq.serverVersion(pg->conn) < 130000)
         return FAIL(err, ST_VERSION, "%s: PostgreSQL 13 or newer is needed, this one is %d", store->path,
-                    PQserverVersion(pg->conn) / 10000);
-    if (strcmp(PQparameterStatus(pg->conn, "server_encoding"), "UTF8") != 0)
+                    pq.serverVersion(pg->conn) / 10000);
+    if (strcmp(pq.parameterStatus(pg->conn, "server_encoding"), "UTF8") != 0)
         return FAIL(err, ST_USAGE,
                     "%s: the database's encoding is %s, and UTF8 is needed: make one with "
                     "'createdb -E UTF8 -T template0 NAME'",
-                    store->path, PQparameterStatus(pg->conn, "server_encoding"));
+                    store->path, pq.parameterStatus(pg->conn, "server_encoding"));
     enum status rc = simple(store, session_sql, NULL, 0, CONNECTING, err);
     if (rc == ST_OK && pg->listens != 0)
         rc = listen_now(store, err);
@@ -190,7 +190,7 @@ void pg_close(struct pg *pg)
 {
     if (pg == NULL)
         return;
-    PQfinish(pg->conn);
+    pq.finish(pg->conn);
     mem_free(pg->studies);
     mem_free(pg);
 }
@@ -219,7 +219,7 @@ static enum status connect_again(struct store *store, struct error *err)
     log_debug("%s: connecting again", store->path);
     store->given_up = false;
     for (;;) {
-        PQfinish(pg->conn);
+        pq.finish(pg->conn);
         pg->conn = pg_connect(store->path, pg->who);
         error_clear(&why);
         store->away = false;
@@ -248,7 +248,7 @@ enum status pg_ready(struct store *store, const char *what, struct error *err)
         store->away = true;
         return FAIL(err, ST_IO, "%s: %s: the connection to the database was lost; try again", store->path, what);
     }
-    return PQstatus(pg->conn) == CONNECTION_OK ? ST_OK : connect_again(store, err);
+    return pq.status(pg->conn) == CONNECTION_OK ? ST_OK : connect_again(store, err);
 }
 
 /* ---- transactions ---- */
@@ -263,7 +263,7 @@ static enum status simple_again(struct store *store, const char *sql, char *ret_
         TRY(pg_ready(store, what, err));
         store->away = false;
         enum status rc = simple(store, sql, ret_value, size, what, &why);
-        if (rc == ST_OK || PQstatus(store->pg->conn) == CONNECTION_OK)
+        if (rc == ST_OK || pq.status(store->pg->conn) == CONNECTION_OK)
             return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
         error_clear(&why);
     }
@@ -324,18 +324,18 @@ enum status pg_commit(struct store *store, const char *what, struct error *err)
     TRY(pg_drain(store, what, err));
     pg_hints_to_sql(pg->sends, "NOTIFY", sql);
     strcat(sql, "COMMIT");
-    PGresult *res = PQexec(pg->conn, sql);
-    enum status rc = PQresultStatus(res) != PGRES_COMMAND_OK ? pg_fail(store, res, what, &why)
-                     : strcmp(PQcmdStatus(res), "COMMIT") != 0
+    PGresult *res = pq.exec(pg->conn, sql);
+    enum status rc = pq.resultStatus(res) != PGRES_COMMAND_OK ? pg_fail(store, res, what, &why)
+                     : strcmp(pq.cmdStatus(res), "COMMIT") != 0
                          ? FAIL(&why, ST_INTERNAL, "%s: %s: a statement of it had failed", store->path, what)
                          : ST_OK;
-    PQclear(res);
-    if (PQtransactionStatus(pg->conn) == PQTRANS_INERROR) /* the hint failed, since a statement had */
-        PQclear(PQexec(pg->conn, "ROLLBACK"));
+    pq.clear(res);
+    if (pq.transactionStatus(pg->conn) == PQTRANS_INERROR) /* the hint failed, since a statement had */
+        pq.clear(pq.exec(pg->conn, "ROLLBACK"));
     pg->in_transaction = pg->lost = false;
     if (rc == ST_OK)
         return ST_OK;
-    if (PQstatus(pg->conn) != CONNECTION_OK && pg->writes)
+    if (pq.status(pg->conn) != CONNECTION_OK && pg->writes)
         return look_up(store, what, err);
     return error_set(err, rc, "%s", why.text);
 }
@@ -344,10 +344,10 @@ void pg_rollback(struct store *store)
 {
     struct pg *pg = store->pg;
 
-    if (pg->in_transaction && PQstatus(pg->conn) == CONNECTION_OK) {
+    if (pg->in_transaction && pq.status(pg->conn) == CONNECTION_OK) {
         if (pg_drain(store, "", NULL) != ST_OK)
             log_debug("%s: what was queued of a transaction had failed", store->path);
-        PQclear(PQexec(pg->conn, "ROLLBACK"));
+        pq.clear(pq.exec(pg->conn, "ROLLBACK"));
     }
     pg->in_transaction = pg->lost = false;
 }
@@ -362,8 +362,8 @@ enum status pg_listen(struct store *store, unsigned hints, struct error *err)
 void pg_unlisten(struct pg *pg)
 {
     pg->listens = pg->came = 0;
-    if (PQstatus(pg->conn) == CONNECTION_OK && !pg->in_transaction)
-        PQclear(PQexec(pg->conn, "UNLISTEN *"));
+    if (pq.status(pg->conn) == CONNECTION_OK && !pg->in_transaction)
+        pq.clear(pq.exec(pg->conn, "UNLISTEN *"));
 }
 
 void pg_send_hint(struct pg *pg, unsigned hint)

@@ -28,24 +28,24 @@ static void read_hints(struct pg *pg)
 {
     PGnotify *note;
 
-    while ((note = PQnotifies(pg->conn)) != NULL) {
+    while ((note = pq.notifies(pg->conn)) != NULL) {
         for (int k = 0; k < STORE_HINTS; k++)
             if (strcmp(note->relname, channels[k]) == 0)
                 pg->came |= 1u << k;
-        PQfreemem(note);
+        pq.freemem(note);
     }
 }
 
 int pg_hint_fd(const struct pg *pg)
 {
-    return pg->listens != 0 && pg->n_queued == 0 && PQstatus(pg->conn) == CONNECTION_OK ? PQsocket(pg->conn) : -1;
+    return pg->listens != 0 && pg->n_queued == 0 && pq.status(pg->conn) == CONNECTION_OK ? pq.socket(pg->conn) : -1;
 }
 
 unsigned pg_hints_take(struct pg *pg, unsigned hints)
 {
     unsigned came;
 
-    if (pg_hint_fd(pg) >= 0 && PQconsumeInput(pg->conn) == 1)
+    if (pg_hint_fd(pg) >= 0 && pq.consumeInput(pg->conn) == 1)
         read_hints(pg);
     came = pg->came & hints;
     pg->came &= ~hints;

@@ -49,19 +49,19 @@ void pg_name_self(char who[PG_WHO_MAX])
  * answer. */
 static bool find_session(PGconn *conn, const char *sql, char who[PG_WHO_MAX], int *ret_backend)
 {
-    PGresult *res = PQexec(conn, sql);
-    bool ok = PQresultStatus(res) == PGRES_TUPLES_OK, held = ok && PQntuples(res) > 0;
+    PGresult *res = pq.exec(conn, sql);
+    bool ok = pq.resultStatus(res) == PGRES_TUPLES_OK, held = ok && pq.ntuples(res) > 0;
 
-    snprintf(who, PG_WHO_MAX, "%s", held ? PQgetvalue(res, 0, 0) : "");
-    *ret_backend = held ? atoi(PQgetvalue(res, 0, 1)) : 0;
-    PQclear(res);
+    snprintf(who, PG_WHO_MAX, "%s", held ? pq.getvalue(res, 0, 0) : "");
+    *ret_backend = held ? atoi(pq.getvalue(res, 0, 1)) : 0;
+    pq.clear(res);
     return ok;
 }
 
 /* The holder of one of these locks, as find_session has it. */
 static bool holder(PGconn *conn, unsigned locks, const char *study, char who[PG_WHO_MAX], int *ret_backend)
 {
-    char *name = (locks & PG_HELD_STUDY) != 0 ? PQescapeLiteral(conn, study, strlen(study)) : NULL;
+    char *name = (locks & PG_HELD_STUDY) != 0 ? pq.escapeLiteral(conn, study, strlen(study)) : NULL;
     char sql[1200];
 
     if (locks & PG_HELD_ANY)
@@ -72,7 +72,7 @@ static bool holder(PGconn *conn, unsigned locks, const char *study, char who[PG_
                  (locks & PG_HELD_STORE) != 0 ? OF_STORE : "false", name != NULL ? name : "''");
     else
         snprintf(sql, sizeof sql, HOLDER_SQL OF_STORE);
-    PQfreemem(name);
+    pq.freemem(name);
     return find_session(conn, sql, who, ret_backend);
 }
 
@@ -106,12 +106,12 @@ static enum status take(struct store *store, const char *key, int64_t id, bool *
     char sql[96];
 
     snprintf(sql, sizeof sql, "SELECT pg_try_advisory_lock(%s, %lld)", key, (long long)id);
-    PGresult *res = PQexec(store->pg->conn, sql);
-    bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
+    PGresult *res = pq.exec(store->pg->conn, sql);
+    bool ok = pq.resultStatus(res) == PGRES_TUPLES_OK;
     enum status rc = ok ? ST_OK : pg_fail(store, res, "taking the controller's lock", err);
 
-    *ret_took = ok && PQgetvalue(res, 0, 0)[0] == 't';
-    PQclear(res);
+    *ret_took = ok && pq.getvalue(res, 0, 0)[0] == 't';
+    pq.clear(res);
     return rc;
 }
 
@@ -136,7 +136,7 @@ static enum status lock_one(struct store *store, const char *key, int64_t id, st
         /* A session of this very connection, which the server has not missed yet. */
         snprintf(sql, sizeof sql, "SELECT pg_terminate_backend(%d)", backend);
         if (!is_other && backend != 0)
-            PQclear(PQexec(pg->conn, sql));
+            pq.clear(pq.exec(pg->conn, sql));
         usleep(OLD_SESSION_US);
     }
     describe(who, text, sizeof text, &pid);
@@ -188,25 +188,29 @@ void pg_unlock_study(struct store *store, int64_t study_id)
         return;
     pg->studies[i] = pg->studies[--pg->n_studies];
     snprintf(sql, sizeof sql, "SELECT pg_advisory_unlock(" PG_STUDY_KEY ", %lld)", (long long)study_id);
-    if (PQstatus(pg->conn) == CONNECTION_OK) /* else it has ended with the session */
-        PQclear(PQexec(pg->conn, sql));
+    if (pq.status(pg->conn) == CONNECTION_OK) /* else it has ended with the session */
+        pq.clear(pq.exec(pg->conn, sql));
 }
 
 bool pg_is_held(const char *address, unsigned locks, const char *study, char *ret_who, size_t size, int64_t *ret_pid)
 {
-    PGconn *conn = pg_connect(address, "trawl looks");
+    PGconn *conn;
     char who[PG_WHO_MAX] = "";
     int backend;
-    bool held = PQstatus(conn) == CONNECTION_OK &&
-                holder(conn, study != NULL ? locks : locks & ~(unsigned)PG_HELD_STUDY, study, who, &backend) &&
-                who[0] != '\0';
+    bool held;
 
     *ret_pid = 0;
     if (size > 0)
         ret_who[0] = '\0';
+    if (pq_open(NULL) != ST_OK)
+        return false;
+    conn = pg_connect(address, "trawl looks");
+    held = pq.status(conn) == CONNECTION_OK &&
+           holder(conn, study != NULL ? locks : locks & ~(unsigned)PG_HELD_STUDY, study, who, &backend) &&
+           who[0] != '\0';
     if (held)
         describe(who, ret_who, size, ret_pid);
-    PQfinish(conn);
+    pq.finish(conn);
     return held;
 }
 
@@ -221,14 +225,16 @@ bool pg_has_holder(struct store *store)
 
 enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(void), struct error *err)
 {
+    TRY(pq_open(err));
+
     PGconn *conn = pg_connect(address, "trawl stands by");
     double free_s = 0; /* since when the lock is seen free; 0: it is not */
     char who[PG_WHO_MAX];
     int backend;
 
     while (!cancel() && (free_s == 0 || clock_mono_s() - free_s < STORE_FREE_S)) {
-        if (PQstatus(conn) != CONNECTION_OK) {
-            PQfinish(conn);
+        if (pq.status(conn) != CONNECTION_OK) {
+            pq.finish(conn);
             conn = pg_connect(address, "trawl stands by");
             free_s = 0;
         } else if (!holder(conn, study != NULL ? PG_HELD_STUDY : PG_HELD_STORE, study, who, &backend) ||
@@ -239,7 +245,7 @@ enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(v
         }
         usleep(LOOK_US);
     }
-    PQfinish(conn);
+    pq.finish(conn);
     return cancel() ? FAIL(err, ST_INTERRUPTED, "asked to stop while another controller had the %s",
                            study != NULL ? "study" : "store")
                     : ST_OK;
@@ -247,7 +253,7 @@ enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(v
 
 int pg_library_version(void)
 {
-    return PQlibVersion() / 10000;
+    return pq_open(NULL) == ST_OK ? pq.libVersion() / 10000 : 0;
 }
 
 /* ---- addresses ---- */
@@ -262,10 +268,12 @@ static const char *option(const PQconninfoOption *options, const char *key)
 
 enum status pg_address_check(const char *address, struct error *err)
 {
-    PQconninfoOption *options = PQconninfoParse(address, NULL);
+    TRY(pq_open(err));
+
+    PQconninfoOption *options = pq.conninfoParse(address, NULL);
     bool secret = option(options, "password") != NULL || option(options, "sslpassword") != NULL;
 
-    PQconninfoFree(options);
+    pq.conninfoFree(options);
     if (options == NULL) /* neither the address nor libpq's message is shown: they may hold a password */
         return FAIL(err, ST_USAGE,
                     "the store's address is none that PostgreSQL understands; it has the form "
@@ -282,7 +290,12 @@ enum status pg_address_check(const char *address, struct error *err)
 void pg_address_name(const char *address, char *buf, size_t size)
 {
     static const char *const keys[] = {"service", "host", "hostaddr", "port", "dbname"};
-    PQconninfoOption *given = PQconninfoParse(address, NULL), *defaults = PQconndefaults();
+
+    snprintf(buf, size, "none");
+    if (pq_open(NULL) != ST_OK)
+        return;
+
+    PQconninfoOption *given = pq.conninfoParse(address, NULL), *defaults = pq.conndefaults();
     const char *host = option(given, "host"), *db = option(given, "dbname");
     uint64_t hash = HASH_START;
 
@@ -299,6 +312,6 @@ void pg_address_name(const char *address, char *buf, size_t size)
     for (char *c = buf; *c != '\0'; c++)
         if (strchr("/ %?:@", *c) != NULL)
             *c = '_';
-    PQconninfoFree(given);
-    PQconninfoFree(defaults);
+    pq.conninfoFree(given);
+    pq.conninfoFree(defaults);
 }

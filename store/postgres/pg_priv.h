@@ -3,10 +3,7 @@
 
 #include "store/postgres/pg.h"
 
-#include <libpq-fe.h>
-
-#define PG_HINTS_SQL_MAX 128
-#define PG_WHO_MAX 64 /* of an application_name, with its end */
+#include "store/postgres/pq.h"
 
 struct pg {
     PGconn *conn;

@@ -48,7 +48,7 @@ void pg_prepare(struct store *store, const char *sql, struct pg_stmt **ret_stmt)
 
 void pg_reset(struct pg_stmt *stmt)
 {
-    PQclear(stmt->rows);
+    pq.clear(stmt->rows);
     stmt->rows = NULL;
 }
 
@@ -117,19 +117,19 @@ enum status pg_drain(struct store *store, const char *what, struct error *err)
     if (pg->n_queued == 0)
         return ST_OK;
     pg->n_queued = 0;
-    if (PQpipelineSync(pg->conn) != 1)
+    if (pq.pipelineSync(pg->conn) != 1)
         return pg_fail(store, NULL, what, err);
     while (!synced) {
-        PGresult *res = PQgetResult(pg->conn);
-        ExecStatusType got = PQresultStatus(res);
-        if (res == NULL && PQstatus(pg->conn) == CONNECTION_OK)
+        PGresult *res = pq.getResult(pg->conn);
+        ExecStatusType got = pq.resultStatus(res);
+        if (res == NULL && pq.status(pg->conn) == CONNECTION_OK)
             continue; /* between two statements */
-        synced = got == PGRES_PIPELINE_SYNC || PQstatus(pg->conn) != CONNECTION_OK;
+        synced = got == PGRES_PIPELINE_SYNC || pq.status(pg->conn) != CONNECTION_OK;
         if (rc == ST_OK && got != PGRES_COMMAND_OK && got != PGRES_TUPLES_OK && got != PGRES_PIPELINE_SYNC)
             rc = pg_fail(store, res, what, err);
-        PQclear(res);
+        pq.clear(res);
     }
-    if (PQstatus(pg->conn) == CONNECTION_OK && PQexitPipelineMode(pg->conn) != 1 && rc == ST_OK)
+    if (pq.status(pg->conn) == CONNECTION_OK && pq.exitPipelineMode(pg->conn) != 1 && rc == ST_OK)
         rc = pg_fail(store, NULL, what, err);
     return rc;
 }
@@ -141,9 +141,9 @@ static enum status prepare_now(struct store *store, struct pg_stmt *stmt, const 
 
     if (stmt->generation == pg->generation)
         return ST_OK;
-    PGresult *res = PQprepare(pg->conn, stmt->name, stmt->sql, 0, NULL);
-    enum status rc = PQresultStatus(res) == PGRES_COMMAND_OK ? ST_OK : pg_fail(store, res, what, err);
-    PQclear(res);
+    PGresult *res = pq.prepare(pg->conn, stmt->name, stmt->sql, 0, NULL);
+    enum status rc = pq.resultStatus(res) == PGRES_COMMAND_OK ? ST_OK : pg_fail(store, res, what, err);
+    pq.clear(res);
     if (rc == ST_OK)
         stmt->generation = pg->generation;
     return rc;
@@ -155,11 +155,11 @@ static enum status run_once(struct store *store, struct pg_stmt *stmt, const cha
 
     TRY(pg_drain(store, what, err));
     TRY(prepare_now(store, stmt, what, err));
-    stmt->rows = PQexecPrepared(pg->conn, stmt->name, stmt->n_values, (const char *const *)stmt->values, stmt->sizes,
-                                stmt->formats, 1);
+    stmt->rows = pq.execPrepared(pg->conn, stmt->name, stmt->n_values, (const char *const *)stmt->values, stmt->sizes,
+                                 stmt->formats, 1);
     stmt->at = -1;
-    stmt->n_changes = strtoll(PQcmdTuples(stmt->rows), NULL, 10);
-    ExecStatusType got = PQresultStatus(stmt->rows);
+    stmt->n_changes = strtoll(pq.cmdTuples(stmt->rows), NULL, 10);
+    ExecStatusType got = pq.resultStatus(stmt->rows);
     if (got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK)
         return ST_OK;
     enum status rc = pg_fail(store, stmt->rows, what, err);
@@ -174,7 +174,7 @@ static enum status run(struct store *store, struct pg_stmt *stmt, const char *wh
     for (;;) {
         TRY(pg_ready(store, what, err));
         enum status rc = run_once(store, stmt, what, &why);
-        if (rc == ST_OK || store->pg->in_transaction || PQstatus(store->pg->conn) == CONNECTION_OK)
+        if (rc == ST_OK || store->pg->in_transaction || pq.status(store->pg->conn) == CONNECTION_OK)
             return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
         error_clear(&why); /* outside of a transaction nothing is lost with the connection */
     }
@@ -185,7 +185,7 @@ enum status pg_step(struct store *store, struct pg_stmt *stmt, bool *ret_row, co
     *ret_row = false;
     if (stmt->rows == NULL)
         TRY(run(store, stmt, what, err));
-    *ret_row = ++stmt->at < PQntuples(stmt->rows);
+    *ret_row = ++stmt->at < pq.ntuples(stmt->rows);
     return ST_OK;
 }
 
@@ -197,11 +197,11 @@ enum status pg_queue(struct store *store, struct pg_stmt *stmt, const char *what
     if (stmt->generation != pg->generation || pg->n_queued >= QUEUE_MAX)
         TRY(pg_drain(store, what, err));
     TRY(prepare_now(store, stmt, what, err));
-    if (pg->n_queued == 0 && PQenterPipelineMode(pg->conn) != 1)
+    if (pg->n_queued == 0 && pq.enterPipelineMode(pg->conn) != 1)
         return pg_fail(store, NULL, what, err);
     pg->n_queued++;
-    return PQsendQueryPrepared(pg->conn, stmt->name, stmt->n_values, (const char *const *)stmt->values, stmt->sizes,
-                               stmt->formats, 1) == 1
+    return pq.sendQueryPrepared(pg->conn, stmt->name, stmt->n_values, (const char *const *)stmt->values, stmt->sizes,
+                                stmt->formats, 1) == 1
                ? ST_OK
                : pg_fail(store, NULL, what, err);
 }
@@ -235,25 +235,25 @@ struct db_value pg_value(const struct pg_stmt *stmt, int at)
 {
     Oid type;
 
-    if (stmt->rows == NULL || stmt->at < 0 || stmt->at >= PQntuples(stmt->rows) ||
-        PQgetisnull(stmt->rows, stmt->at, at))
+    if (stmt->rows == NULL || stmt->at < 0 || stmt->at >= pq.ntuples(stmt->rows) ||
+        pq.getisnull(stmt->rows, stmt->at, at))
         return (struct db_value){.type = DB_NULL};
-    type = PQftype(stmt->rows, at);
+    type = pq.ftype(stmt->rows, at);
     if (type == OID_BOOL || type == OID_INT4 || type == OID_INT8 || type == OID_FLOAT8)
-        return number(PQgetvalue(stmt->rows, stmt->at, at), type);
+        return number(pq.getvalue(stmt->rows, stmt->at, at), type);
     return (struct db_value){.type = type == OID_BYTEA ? DB_BLOB : DB_TEXT,
-                             .bytes = PQgetvalue(stmt->rows, stmt->at, at),
-                             .n = (size_t)PQgetlength(stmt->rows, stmt->at, at)};
+                             .bytes = pq.getvalue(stmt->rows, stmt->at, at),
+                             .n = (size_t)pq.getlength(stmt->rows, stmt->at, at)};
 }
 
 int pg_n_columns(const struct pg_stmt *stmt)
 {
-    return PQnfields(stmt->rows);
+    return pq.nfields(stmt->rows);
 }
 
 const char *pg_column_name(const struct pg_stmt *stmt, int at)
 {
-    return PQfname(stmt->rows, at);
+    return pq.fname(stmt->rows, at);
 }
 
 int64_t pg_changes(const struct pg_stmt *stmt)

@@ -80,7 +80,7 @@ static void look_at_build(struct findings *f)
     if (store_postgres_version() > 0)
         add(f, "postgresql", "libpq %d", store_postgres_version());
     else
-        add(f, "postgresql", "built without libpq: stores are files alone");
+        add(f, "postgresql", "no libpq: stores are files alone");
     add(f, "openblas", "%s", openblas_get_config());
     add(f, "gsl", "%s", gsl_version);
     add(f, "cjson", "%s", cJSON_Version());

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/num.h"
+#include "web/http/curl.h"
 
-#include <curl/curl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static bool set_up(struct http *http)
     const char *ca = ca_file_of(s);
     bool ok = true;
 
-#define SET(option, value) ok = curl_easy_setopt(c, option, value) == CURLE_OK && ok
+#define SET(option, value) ok = curl.easy_setopt(c, option, value) == CURLE_OK && ok
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_FOLLOWLOCATION, 0L); /* http_send follows, to the same host only */
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -182,15 +182,17 @@ static bool set_up(struct http *http)
 
 enum status http_create(struct http **ret_http, const struct http_settings *settings, struct error *err)
 {
-    struct http *http = mem_alloc(sizeof *http);
+    struct http *http;
 
     *ret_http = NULL;
+    TRY(curl_open(err));
+    http = mem_alloc(sizeof *http);
     http->settings = *settings;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
-        http->curl = curl_easy_init();
+    if (curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+        http->curl = curl.easy_init();
     if (http->curl == NULL || !set_up(http)) {
         http_destroy(http);
-        return FAIL(err, ST_IO, "libcurl %s cannot be set up: it lacks HTTP, TLS or memory", curl_version());
+        return FAIL(err, ST_IO, "libcurl %s cannot be set up: it lacks HTTP, TLS or memory", curl.version());
     }
     http->settings.ca_file = http->settings.client_cert = http->settings.client_key = NULL;
     http->settings.proxy = http->settings.user_agent = NULL;
@@ -205,7 +207,7 @@ void http_destroy(struct http *http)
     if (http == NULL)
         return;
     if (http->curl != NULL)
-        curl_easy_cleanup(http->curl);
+        curl.easy_cleanup(http->curl);
     for (size_t i = 0; i < http->n_secrets; i++) {
         explicit_bzero(http->secrets[i], strlen(http->secrets[i]));
         mem_free(http->secrets[i]);
@@ -304,7 +306,7 @@ static void set_code_text(const struct http *http, const struct http_request *re
 static void judge_failure(const struct http *http, const struct http_request *request, CURLcode rc,
                           struct http_reply *reply)
 {
-    const char *text = http->curl_error[0] != '\0' ? http->curl_error : curl_easy_strerror(rc);
+    const char *text = http->curl_error[0] != '\0' ? http->curl_error : curl.easy_strerror(rc);
     char what[CURL_ERROR_SIZE + 300];
 
     reply->code = 0;
@@ -387,7 +389,7 @@ static void judge_reply(struct http *http, const struct http_request *request, c
 
 static void add_header(struct curl_slist **list, const char *text)
 {
-    struct curl_slist *longer = curl_slist_append(*list, text);
+    struct curl_slist *longer = curl.slist_append(*list, text);
 
     if (longer == NULL)
         mem_refused(strlen(text));
@@ -413,14 +415,14 @@ static struct curl_slist *headers_of(const struct http_request *request)
 /* Each option that the body or the method of the last request set is set again. */
 static CURLcode set_method(CURL *c, const struct http_request *request)
 {
-    curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
-    curl_easy_setopt(c, CURLOPT_HTTPGET, 1L);
+    curl.easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
+    curl.easy_setopt(c, CURLOPT_HTTPGET, 1L);
     if (request->body != NULL || strcmp(request->method, "GET") != 0) {
-        curl_easy_setopt(c, CURLOPT_POST, 1L);
-        curl_easy_setopt(c, CURLOPT_POSTFIELDS, request->body != NULL ? request->body : "");
-        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->n_body);
+        curl.easy_setopt(c, CURLOPT_POST, 1L);
+        curl.easy_setopt(c, CURLOPT_POSTFIELDS, request->body != NULL ? request->body : "");
+        curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->n_body);
     }
-    return curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, request->method); /* copies the text */
+    return curl.easy_setopt(c, CURLOPT_CUSTOMREQUEST, request->method); /* copies the text */
 }
 
 /* One exchange at url; *t gets headers and body of the reply. */
@@ -436,18 +438,18 @@ static CURLcode exchange(struct http *http, const struct http_request *request, 
     headers_clear(&t->headers);
     strbuf_clear(t->body);
     http->curl_error[0] = '\0';
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, request->once ? 1L : 0L);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
-    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3));
+    curl.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl.easy_setopt(c, CURLOPT_FRESH_CONNECT, request->once ? 1L : 0L);
+    curl.easy_setopt(c, CURLOPT_WRITEDATA, t);
+    curl.easy_setopt(c, CURLOPT_HEADERDATA, t);
+    curl.easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3));
     if (rc == CURLE_OK)
-        rc = curl_easy_setopt(c, CURLOPT_URL, url); /* the last one that can fail: it copies the text */
+        rc = curl.easy_setopt(c, CURLOPT_URL, url); /* the last one that can fail: it copies the text */
     if (rc == CURLE_OK)
-        rc = cancelled(http) ? CURLE_ABORTED_BY_CALLBACK : curl_easy_perform(c);
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, NULL);
-    curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
-    curl_slist_free_all(headers);
+        rc = cancelled(http) ? CURLE_ABORTED_BY_CALLBACK : curl.easy_perform(c);
+    curl.easy_setopt(c, CURLOPT_HTTPHEADER, NULL);
+    curl.easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
+    curl.slist_free_all(headers);
     return rc;
 }
 
@@ -455,29 +457,29 @@ static CURLcode exchange(struct http *http, const struct http_request *request, 
 static bool may_follow(const char *from, const char *location, long code, const char *method, char *ret_url)
 {
     static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
-    CURLU *a = curl_url(), *b = curl_url();
-    bool same = location[0] != '\0' && a != NULL && b != NULL && curl_url_set(a, CURLUPART_URL, from, 0) == CURLUE_OK &&
-                curl_url_set(b, CURLUPART_URL, from, 0) == CURLUE_OK &&
-                curl_url_set(b, CURLUPART_URL, location, 0) == CURLUE_OK;
+    CURLU *a = curl.url(), *b = curl.url();
+    bool same = location[0] != '\0' && a != NULL && b != NULL && curl.url_set(a, CURLUPART_URL, from, 0) == CURLUE_OK &&
+                curl.url_set(b, CURLUPART_URL, from, 0) == CURLUE_OK &&
+                curl.url_set(b, CURLUPART_URL, location, 0) == CURLUE_OK;
 
     if (code != 307 && code != 308 && strcmp(method, "GET") != 0)
         same = false;
     for (size_t i = 0; same && i < sizeof parts / sizeof parts[0]; i++) {
         char *x = NULL, *y = NULL;
-        same = curl_url_get(a, parts[i], &x, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-               curl_url_get(b, parts[i], &y, CURLU_DEFAULT_PORT) == CURLUE_OK && strcasecmp(x, y) == 0;
-        curl_free(x);
-        curl_free(y);
+        same = curl.url_get(a, parts[i], &x, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+               curl.url_get(b, parts[i], &y, CURLU_DEFAULT_PORT) == CURLUE_OK && strcasecmp(x, y) == 0;
+        curl.free(x);
+        curl.free(y);
     }
     if (same) {
         char *url = NULL;
-        same = curl_url_get(b, CURLUPART_URL, &url, 0) == CURLUE_OK && strlen(url) < URL_MAX;
+        same = curl.url_get(b, CURLUPART_URL, &url, 0) == CURLUE_OK && strlen(url) < URL_MAX;
         if (same)
             snprintf(ret_url, URL_MAX, "%s", url);
-        curl_free(url);
+        curl.free(url);
     }
-    curl_url_cleanup(a);
-    curl_url_cleanup(b);
+    curl.url_cleanup(a);
+    curl.url_cleanup(b);
     return same;
 }
 
@@ -505,7 +507,7 @@ void http_send(struct http *http, const struct http_request *request, struct htt
         rc = exchange(http, request, url, &t);
         if (rc != CURLE_OK)
             break;
-        curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &reply->code);
+        curl.easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &reply->code);
         if (reply->code < 300 || reply->code >= 400 || i == REDIRECTS_MAX ||
             !may_follow(url, t.headers.location, reply->code, request->method, next))
             break;

@@ -1,8 +1,8 @@
 /* url.c - addresses and waiting times: the parts of the HTTP client that use no network. */
 #include "base/text/num.h"
+#include "web/http/curl.h"
 #include "web/http/http.h"
 
-#include <curl/curl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ bool http_retry_after(const char *text, double now_s, double *ret_s)
         *ret_s = seconds;
         return true;
     }
-    at = curl_getdate(text, NULL);
+    at = curl_open(NULL) == ST_OK ? curl.getdate(text, NULL) : (time_t)-1;
     if (at == (time_t)-1)
         return false;
     *ret_s = fmax(0, (double)at - now_s);
@@ -40,57 +40,62 @@ const char *http_url_shown(const char *url, char *buf, size_t size)
 {
     static const CURLUPart hidden[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_QUERY,
                                        CURLUPART_FRAGMENT};
-    CURLU *u = curl_url();
+    CURLU *u = curl_open(NULL) == ST_OK ? curl.url() : NULL;
     char *shown = NULL;
 
     snprintf(buf, size, "an invalid address");
-    if (u != NULL && curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
+    if (u != NULL && curl.url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
         for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
-            curl_url_set(u, hidden[i], NULL, 0);
-        if (curl_url_get(u, CURLUPART_URL, &shown, 0) == CURLUE_OK)
+            curl.url_set(u, hidden[i], NULL, 0);
+        if (curl.url_get(u, CURLUPART_URL, &shown, 0) == CURLUE_OK)
             snprintf(buf, size, "%s", shown);
-        curl_free(shown);
+        curl.free(shown);
     } else if (url[0] == '/') { /* the target of a redirect may be only a path */
         snprintf(buf, size, "%.*s", (int)strcspn(url, "?#"), url);
     }
-    curl_url_cleanup(u);
+    if (u != NULL)
+        curl.url_cleanup(u);
     return buf;
 }
 
 bool http_url_has_secret(const char *url)
 {
-    CURLU *u = curl_url();
+    CURLU *u = curl_open(NULL) == ST_OK ? curl.url() : NULL;
     char *part = NULL;
     bool has = false;
 
-    if (u != NULL && curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
-        has = curl_url_get(u, CURLUPART_USER, &part, 0) == CURLUE_OK;
-        curl_free(part);
+    if (u != NULL && curl.url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
+        has = curl.url_get(u, CURLUPART_USER, &part, 0) == CURLUE_OK;
+        curl.free(part);
         part = NULL;
-        if (!has && curl_url_get(u, CURLUPART_QUERY, &part, 0) == CURLUE_OK)
+        if (!has && curl.url_get(u, CURLUPART_QUERY, &part, 0) == CURLUE_OK)
             has = strcasestr(part, "token") != NULL || strcasestr(part, "key") != NULL ||
                   strcasestr(part, "secret") != NULL || strcasestr(part, "password") != NULL ||
                   strcasestr(part, "sig") != NULL;
-        curl_free(part);
+        curl.free(part);
     }
-    curl_url_cleanup(u);
+    if (u != NULL)
+        curl.url_cleanup(u);
     return has;
 }
 
 enum status http_url_check(const char *url, const char *origin, char *ret_url, size_t size, struct error *err)
 {
     char shown[ERROR_TEXT_MAX / 2];
-    CURLU *u = curl_url();
+
+    TRY(curl_open(err));
+
+    CURLU *u = curl.url();
     char *host = NULL;
     size_t n = strlen(url);
     bool ok = (strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0) && u != NULL &&
-              curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
-              curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] != '\0';
+              curl.url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+              curl.url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] != '\0';
 
     for (const char *c = url; ok && *c != '\0'; c++)
         ok = (unsigned char)*c > 0x20 && *c != 0x7f;
-    curl_free(host);
-    curl_url_cleanup(u);
+    curl.free(host);
+    curl.url_cleanup(u);
     if (!ok)
         return FAIL(err, ST_CONFIG, "%s: '%s' is no http or https address; one like https://host:port/path is needed",
                     origin, http_url_shown(url, shown, sizeof shown));

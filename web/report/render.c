@@ -5,9 +5,37 @@
 
 #ifdef TRAWL_RSVG
 
+#include "base/os/late.h"
+
 #include <cairo-pdf.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
+
+#define DRAW_EACH(F)                                                                                                   \
+    F(, cairo_create)                                                                                                  \
+    F(, cairo_destroy)                                                                                                 \
+    F(, cairo_image_surface_create)                                                                                    \
+    F(, cairo_paint)                                                                                                   \
+    F(, cairo_pdf_surface_create_for_stream)                                                                           \
+    F(, cairo_pdf_surface_set_metadata)                                                                                \
+    F(, cairo_scale)                                                                                                   \
+    F(, cairo_set_source_rgb)                                                                                          \
+    F(, cairo_show_page)                                                                                               \
+    F(, cairo_status)                                                                                                  \
+    F(, cairo_status_to_string)                                                                                        \
+    F(, cairo_surface_destroy)                                                                                         \
+    F(, cairo_surface_finish)                                                                                          \
+    F(, cairo_surface_status)                                                                                          \
+    F(, cairo_surface_write_to_png_stream)                                                                             \
+    F(, g_error_free)                                                                                                  \
+    F(, g_memory_input_stream_new_from_data)                                                                           \
+    F(, g_object_unref)                                                                                                \
+    F(, rsvg_handle_new_from_stream_sync)                                                                              \
+    F(, rsvg_handle_render_document)
+static struct {
+    DRAW_EACH(LATE_CALL)
+} draw;
+static struct late_library librsvg = {"librsvg-2.so.2", "librsvg2-2", DRAW_EACH(LATE_NAME), &draw, false};
 
 bool report_can_render(void)
 {
@@ -30,7 +58,7 @@ static enum status cairo_ok(cairo_status_t status, const struct strbuf *out, str
         return FAIL(err, ST_NOMEM, "no memory to draw the report");
     return status == CAIRO_STATUS_SUCCESS
                ? ST_OK
-               : FAIL(err, ST_INTERNAL, "cairo could not draw the report: %s", cairo_status_to_string(status));
+               : FAIL(err, ST_INTERNAL, "cairo could not draw the report: %s", draw.cairo_status_to_string(status));
 }
 
 /* Draws one SVG over width x height of the context's units. */
@@ -39,39 +67,42 @@ static enum status draw_svg(cairo_t *cr, const struct strbuf *svg, double width,
     RsvgRectangle viewport = {0.0, 0.0, width, height};
     GError *problem = NULL;
     enum status rc = ST_OK;
-    GInputStream *stream = g_memory_input_stream_new_from_data(svg->text, (gssize)svg->len, NULL);
+    GInputStream *stream = draw.g_memory_input_stream_new_from_data(svg->text, (gssize)svg->len, NULL);
     /* unlimited: a chart of 10,000 trials has more elements than librsvg lets pass from strangers */
-    RsvgHandle *handle = rsvg_handle_new_from_stream_sync(stream, NULL, RSVG_HANDLE_FLAG_UNLIMITED, NULL, &problem);
+    RsvgHandle *handle =
+        draw.rsvg_handle_new_from_stream_sync(stream, NULL, RSVG_HANDLE_FLAG_UNLIMITED, NULL, &problem);
 
-    if (handle == NULL || !rsvg_handle_render_document(handle, cr, &viewport, &problem))
+    if (handle == NULL || !draw.rsvg_handle_render_document(handle, cr, &viewport, &problem))
         rc = FAIL(err, ST_INTERNAL, "librsvg could not draw the report: %s",
                   problem != NULL ? problem->message : "no reason given");
     if (problem != NULL)
-        g_error_free(problem);
+        draw.g_error_free(problem);
     if (handle != NULL)
-        g_object_unref(handle);
-    g_object_unref(stream);
+        draw.g_object_unref(handle);
+    draw.g_object_unref(stream);
     return rc;
 }
 
 enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,
                        struct error *err)
 {
+    TRY(late_open(&librsvg, err));
+
     cairo_surface_t *surface =
-        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(width * pixels), (int)round(height * pixels));
-    cairo_t *cr = cairo_create(surface);
+        draw.cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(width * pixels), (int)round(height * pixels));
+    cairo_t *cr = draw.cairo_create(surface);
     enum status rc;
 
-    cairo_set_source_rgb(cr, 1.0, 1.0, 1.0);
-    cairo_paint(cr);
-    cairo_scale(cr, pixels, pixels);
+    draw.cairo_set_source_rgb(cr, 1.0, 1.0, 1.0);
+    draw.cairo_paint(cr);
+    draw.cairo_scale(cr, pixels, pixels);
     rc = draw_svg(cr, svg, width, height, err);
     if (rc == ST_OK)
-        rc = cairo_ok(cairo_status(cr), out, err);
+        rc = cairo_ok(draw.cairo_status(cr), out, err);
     if (rc == ST_OK)
-        rc = cairo_ok(cairo_surface_write_to_png_stream(surface, collect, out), out, err);
-    cairo_destroy(cr);
-    cairo_surface_destroy(surface);
+        rc = cairo_ok(draw.cairo_surface_write_to_png_stream(surface, collect, out), out, err);
+    draw.cairo_destroy(cr);
+    draw.cairo_surface_destroy(surface);
     return rc;
 }
 
@@ -79,20 +110,22 @@ enum status render_png(struct strbuf *out, const struct strbuf *svg, double widt
 enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n, double width, double height,
                        const char *title, struct error *err)
 {
-    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(collect, out, width, height);
-    cairo_t *cr = cairo_create(surface);
+    TRY(late_open(&librsvg, err));
+
+    cairo_surface_t *surface = draw.cairo_pdf_surface_create_for_stream(collect, out, width, height);
+    cairo_t *cr = draw.cairo_create(surface);
     enum status rc = ST_OK;
 
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
+    draw.cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
     for (size_t i = 0; i < n && rc == ST_OK; i++) {
         rc = draw_svg(cr, &pages[i], width, height, err);
-        cairo_show_page(cr);
+        draw.cairo_show_page(cr);
     }
-    cairo_destroy(cr);
-    cairo_surface_finish(surface);
+    draw.cairo_destroy(cr);
+    draw.cairo_surface_finish(surface);
     if (rc == ST_OK)
-        rc = cairo_ok(cairo_surface_status(surface), out, err);
-    cairo_surface_destroy(surface);
+        rc = cairo_ok(draw.cairo_surface_status(surface), out, err);
+    draw.cairo_surface_destroy(surface);
     return rc;
 }
 

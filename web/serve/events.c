@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/text/put.h"
+#include "web/serve/mhd.h"
 #include "web/serve/serve_priv.h"
 #include <inttypes.h>
 #include <string.h>
@@ -75,7 +76,7 @@ static void wake(struct stream *s)
     if (!s->suspended)
         return;
     s->suspended = false;
-    MHD_resume_connection(s->connection);
+    mhd.resume_connection(s->connection);
 }
 
 static void wake_all(struct events *e)
@@ -163,7 +164,7 @@ static ssize_t give(void *ctx, uint64_t pos, char *buf, size_t max)
         }
         if (s->out.len == 0) {
             s->suspended = true;
-            MHD_suspend_connection(s->connection);
+            mhd.suspend_connection(s->connection);
         }
         pthread_mutex_unlock(&s->events->lock);
     }
@@ -244,7 +245,7 @@ struct MHD_Response *events_response(struct events *e, struct MHD_Connection *co
         e->n_streams++;
     }
     pthread_mutex_unlock(&e->lock);
-    response = full ? NULL : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, give, s, stream_free);
+    response = full ? NULL : mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, give, s, stream_free);
     if (response == NULL)
         stream_free(s);
     return response;

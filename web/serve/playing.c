@@ -15,6 +15,7 @@
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
+#include "web/serve/mhd.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,7 +75,7 @@ static void close_play(struct play *p)
     pthread_cond_signal(&p->change);
     if (p->suspended) {
         p->suspended = false;
-        MHD_resume_connection(p->connection);
+        mhd.resume_connection(p->connection);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -109,7 +110,7 @@ static bool emit(struct play *p, const char *type, const struct strbuf *data)
         strbuf_addf(&p->out, "event: %s\ndata: %s\n\n", type, data->status == ST_OK ? data->text : "{}");
         if (p->suspended) {
             p->suspended = false;
-            MHD_resume_connection(p->connection);
+            mhd.resume_connection(p->connection);
         }
     }
     pthread_mutex_unlock(&p->lock);
@@ -214,7 +215,7 @@ static void *run(void *ctx)
     p->ended = true;
     if (p->suspended) {
         p->suspended = false;
-        MHD_resume_connection(p->connection);
+        mhd.resume_connection(p->connection);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -233,7 +234,7 @@ static ssize_t give(void *ctx, uint64_t pos, char *buf, size_t max)
     bool over = p->out.status != ST_OK || (n == 0 && (p->ended || p->closing));
     if (!over && n == 0) {
         p->suspended = true;
-        MHD_suspend_connection(p->connection);
+        mhd.suspend_connection(p->connection);
     }
     n = n < max ? n : max;
     memcpy(buf, p->out.text + p->sent, n);
@@ -347,7 +348,7 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
         free_parts(p);
         return rc;
     }
-    *ret_response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, give, p, play_free);
+    *ret_response = mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, give, p, play_free);
     if (*ret_response == NULL) {
         play_free(p);
         return FAIL(err, ST_NOMEM, "out of memory for a game");

@@ -7,6 +7,7 @@
 #include "web/serve/playing.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
+#include "web/serve/mhd.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -148,7 +149,7 @@ enum status serve_stream_open(struct serve *s, const struct request *r, struct M
     if (r->trial >= 0)
         return play_response(s, r, ret_response, err);
     char problem[ERROR_TEXT_MAX];
-    const char *last = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Last-Event-ID");
+    const char *last = mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, "Last-Event-ID");
 
     pthread_rwlock_rdlock(&s->data);
     memcpy(problem, s->store_error, sizeof problem);

@@ -12,8 +12,8 @@
 #include "web/serve/playing.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
+#include "web/serve/mhd.h"
 
-#include <microhttpd.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -171,7 +171,7 @@ void serve_destroy(struct serve *s)
     while (atomic_load(&s->slow_busy) || atomic_load(&s->n_client_jobs) > 0)
         (void)usleep(10000);
     if (s->daemon != NULL)
-        MHD_stop_daemon(s->daemon); /* closes the socket, waits for its threads */
+        mhd.stop_daemon(s->daemon); /* closes the socket, waits for its threads */
     models_destroy(s->models);
     plays_destroy(s->plays);
     events_destroy(s->events);

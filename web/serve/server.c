@@ -16,8 +16,8 @@
 #include "web/serve/models.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
+#include "web/serve/mhd.h"
 
-#include <microhttpd.h>
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static int64_t now_ms(void)
 
 static struct conn *conn_of(struct MHD_Connection *connection)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info != NULL ? info->socket_context : NULL;
 }
 
@@ -79,7 +79,7 @@ static void on_connection(void *ctx, struct MHD_Connection *connection, void **s
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         c = mem_alloc(sizeof *c);
-        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (info == NULL) {
             mem_free(c);
             return;
@@ -156,7 +156,7 @@ static size_t no_unescape(void *ctx, struct MHD_Connection *connection, char *te
 
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    return mhd.lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 static void harden(struct MHD_Response *response, const char *csp)
@@ -172,8 +172,8 @@ static void harden(struct MHD_Response *response, const char *csp)
     };
 
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
-        MHD_add_response_header(response, headers[i][0], headers[i][1]);
-    MHD_add_response_header(response, "Content-Security-Policy", csp != NULL ? csp : CSP_PAGES);
+        mhd.add_response_header(response, headers[i][0], headers[i][1]);
+    mhd.add_response_header(response, "Content-Security-Policy", csp != NULL ? csp : CSP_PAGES);
 }
 
 static void free_answer(void *answer)
@@ -190,34 +190,34 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     size_t n = same ? 0 : gzip ? a->n_gzip : a->n;
     char *bytes = same ? NULL : gzip ? a->gzip : a->bytes;
     struct MHD_Response *response =
-        n > 0 ? MHD_create_response_from_buffer_with_free_callback_cls(n, bytes, free_answer, a)
-              : MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+        n > 0 ? mhd.create_response_from_buffer_with_free_callback_cls(n, bytes, free_answer, a)
+              : mhd.create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 
     if (response == NULL) {
         answer_release(a);
         return MHD_NO;
     }
     harden(response, a->csp);
-    MHD_add_response_header(response, "Content-Type", a->type);
-    MHD_add_response_header(response, "Cache-Control", a->no_store || a->etag[0] == '\0' ? "no-store" : "no-cache");
+    mhd.add_response_header(response, "Content-Type", a->type);
+    mhd.add_response_header(response, "Cache-Control", a->no_store || a->etag[0] == '\0' ? "no-store" : "no-cache");
     if (a->etag[0] != '\0')
-        MHD_add_response_header(response, "ETag", a->etag);
+        mhd.add_response_header(response, "ETag", a->etag);
     if (gzip && !same)
-        MHD_add_response_header(response, "Content-Encoding", "gzip");
+        mhd.add_response_header(response, "Content-Encoding", "gzip");
     if (a->disposition != NULL)
-        MHD_add_response_header(response, "Content-Disposition", a->disposition);
+        mhd.add_response_header(response, "Content-Disposition", a->disposition);
     if (a->location != NULL)
-        MHD_add_response_header(response, "Location", a->location);
+        mhd.add_response_header(response, "Location", a->location);
     if (a->cookie != NULL)
-        MHD_add_response_header(response, "Set-Cookie", a->cookie);
+        mhd.add_response_header(response, "Set-Cookie", a->cookie);
     if (allow != NULL)
-        MHD_add_response_header(response, "Allow", allow);
+        mhd.add_response_header(response, "Allow", allow);
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_ACCEPTED)
-        MHD_add_response_header(response, "Retry-After", "1");
+        mhd.add_response_header(response, "Retry-After", "1");
     if (status == MHD_HTTP_UNAUTHORIZED)
-        MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"trawl\"");
-    enum MHD_Result rc = MHD_queue_response(connection, (unsigned)status, response);
-    MHD_destroy_response(response);
+        mhd.add_response_header(response, "WWW-Authenticate", "Bearer realm=\"trawl\"");
+    enum MHD_Result rc = mhd.queue_response(connection, (unsigned)status, response);
+    mhd.destroy_response(response);
     if (n == 0)
         answer_release(a);
     return rc;
@@ -497,7 +497,7 @@ static void *job_run(void *ctx)
     enum route_kind kind = job->route->kind;
 
     (void)!make_answer(s, job->route, &job->r, job->uri, &job->answer, &job->err);
-    MHD_resume_connection(job->r.connection); /* on_request is called again, and joins */
+    mhd.resume_connection(job->r.connection); /* on_request is called again, and joins */
     leave_place(s, kind);
     return NULL;
 }
@@ -518,9 +518,9 @@ static enum MHD_Result begin_job(struct serve *s, const struct route *route, str
     }
     job = mem_alloc(sizeof *job);
     *job = (struct job){.s = s, .route = route, .r = *r, .uri = x->uri};
-    MHD_suspend_connection(r->connection);
+    mhd.suspend_connection(r->connection);
     if (pthread_create(&job->thread, NULL, job_run, job) != 0) {
-        MHD_resume_connection(r->connection);
+        mhd.resume_connection(r->connection);
         leave_place(s, route->kind);
         mem_free(job);
         return MHD_NO;
@@ -554,12 +554,12 @@ static enum MHD_Result send_stream(struct serve *s, const struct request *r)
     if (rc != ST_OK)
         return refuse(r->connection, http_status(rc), err.text);
     harden(response, NULL);
-    MHD_add_response_header(response, "Content-Type", "text/event-stream");
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, "X-Accel-Buffering", "no"); /* nginx passes it on at once */
+    mhd.add_response_header(response, "Content-Type", "text/event-stream");
+    mhd.add_response_header(response, "Cache-Control", "no-store");
+    mhd.add_response_header(response, "X-Accel-Buffering", "no"); /* nginx passes it on at once */
     set_deadline(s, r->connection, 0);
-    enum MHD_Result ok = MHD_queue_response(r->connection, MHD_HTTP_OK, response);
-    MHD_destroy_response(response);
+    enum MHD_Result ok = mhd.queue_response(r->connection, MHD_HTTP_OK, response);
+    mhd.destroy_response(response);
     return ok;
 }
 
@@ -687,7 +687,8 @@ enum status serve_http_start(struct serve *s, int listen_fd, bool is_v6, struct 
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                      (is_v6 ? MHD_USE_IPv6 : MHD_NO_FLAG);
 
-    s->daemon = MHD_start_daemon(
+    TRY(mhd_open(err));
+    s->daemon = mhd.start_daemon(
         flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET,
         listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)SERVE_THREADS, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)SERVE_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVE_HEADER_BYTES,

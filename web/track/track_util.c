@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/num.h"
+#include "web/http/curl.h"
 
-#include <curl/curl.h>
 #include <openssl/evp.h>
 #include <math.h>
 #include <stdarg.h>
@@ -158,35 +158,37 @@ static bool take_part(CURLU *u, CURLUPart part, char *ret, size_t size)
     bool fits = true;
 
     ret[0] = '\0';
-    if (curl_url_get(u, part, &text, CURLU_URLDECODE) == CURLUE_OK) {
+    if (curl.url_get(u, part, &text, CURLU_URLDECODE) == CURLUE_OK) {
         fits = strlen(text) < size;
         snprintf(ret, size, "%s", text);
         explicit_bzero(text, strlen(text));
-        curl_free(text);
+        curl.free(text);
     }
-    curl_url_set(u, part, NULL, 0);
+    curl.url_set(u, part, NULL, 0);
     return fits;
 }
 
 enum status track_url_login(const char *url, const char *origin, char *ret_url, size_t url_size, char *ret_user,
                             char *ret_password, size_t size, struct error *err)
 {
-    CURLU *u = curl_url();
+    TRY(curl_open(err));
+
+    CURLU *u = curl.url();
     char *rest = NULL;
     enum status rc;
 
-    if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK) {
-        curl_url_cleanup(u);
+    if (curl.url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK) {
+        curl.url_cleanup(u);
         return FAIL(err, ST_CONFIG, "%s is no address of the form http(s)://host[:port][/path]", origin);
     }
     bool fits = take_part(u, CURLUPART_USER, ret_user, size);
     fits = take_part(u, CURLUPART_PASSWORD, ret_password, size) && fits;
-    if (!fits || curl_url_get(u, CURLUPART_URL, &rest, 0) != CURLUE_OK)
+    if (!fits || curl.url_get(u, CURLUPART_URL, &rest, 0) != CURLUE_OK)
         rc = FAIL(err, ST_CONFIG, "%s: the address or its login is too long", origin);
     else
         rc = http_url_check(rest, origin, ret_url, url_size, err);
-    curl_free(rest);
-    curl_url_cleanup(u);
+    curl.free(rest);
+    curl.url_cleanup(u);
     return rc;
 }
 

@@ -2,11 +2,43 @@
 #include "sweep/cmd/policy/raster.h"
 
 #include "base/mem.h"
+#include "base/os/late.h"
 
 #include <cairo.h>
 #include <math.h>
 
 #define SIDE_MAX 640
+
+#define CAIRO_EACH(F)                                                                                                  \
+    F(cairo_, arc)                                                                                                     \
+    F(cairo_, create)                                                                                                  \
+    F(cairo_, destroy)                                                                                                 \
+    F(cairo_, fill)                                                                                                    \
+    F(cairo_, identity_matrix)                                                                                         \
+    F(cairo_, image_surface_create)                                                                                    \
+    F(cairo_, image_surface_get_data)                                                                                  \
+    F(cairo_, image_surface_get_stride)                                                                                \
+    F(cairo_, line_to)                                                                                                 \
+    F(cairo_, move_to)                                                                                                 \
+    F(cairo_, new_sub_path)                                                                                            \
+    F(cairo_, paint)                                                                                                   \
+    F(cairo_, rectangle)                                                                                               \
+    F(cairo_, scale)                                                                                                   \
+    F(cairo_, select_font_face)                                                                                        \
+    F(cairo_, set_font_size)                                                                                           \
+    F(cairo_, set_line_width)                                                                                          \
+    F(cairo_, set_source_rgb)                                                                                          \
+    F(cairo_, show_text)                                                                                               \
+    F(cairo_, status)                                                                                                  \
+    F(cairo_, status_to_string)                                                                                        \
+    F(cairo_, stroke)                                                                                                  \
+    F(cairo_, surface_destroy)                                                                                         \
+    F(cairo_, surface_flush)                                                                                           \
+    F(cairo_, text_extents)
+static struct {
+    CAIRO_EACH(LATE_CALL)
+} cairo;
+static struct late_library libcairo = {"libcairo.so.2", "libcairo2", CAIRO_EACH(LATE_NAME), &cairo, false};
 
 struct raster {
     int width, height;
@@ -27,21 +59,23 @@ static int even_side(double side)
 
 enum status raster_create(struct raster **ret_raster, double width, double height, struct error *err)
 {
+    TRY(late_open(&libcairo, err));
+
     struct raster *r = mem_alloc(sizeof *r);
 
     r->scale = SIDE_MAX / fmax(width, height);
     r->width = even_side(width * r->scale);
     r->height = even_side(height * r->scale);
-    r->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, r->width, r->height);
-    r->cairo = cairo_create(r->surface);
-    if (cairo_status(r->cairo) != CAIRO_STATUS_SUCCESS ||
-        cairo_image_surface_get_stride(r->surface) != r->width * (int)sizeof(uint32_t)) {
+    r->surface = cairo.image_surface_create(CAIRO_FORMAT_RGB24, r->width, r->height);
+    r->cairo = cairo.create(r->surface);
+    if (cairo.status(r->cairo) != CAIRO_STATUS_SUCCESS ||
+        cairo.image_surface_get_stride(r->surface) != r->width * (int)sizeof(uint32_t)) {
         enum status rc = FAIL(err, ST_INTERNAL, "a picture of %d x %d pixels cannot be drawn: %s", r->width, r->height,
-                              cairo_status_to_string(cairo_status(r->cairo)));
+                              cairo.status_to_string(cairo.status(r->cairo)));
         raster_destroy(r);
         return rc;
     }
-    cairo_select_font_face(r->cairo, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    cairo.select_font_face(r->cairo, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     *ret_raster = r;
     return ST_OK;
 }
@@ -50,25 +84,25 @@ void raster_destroy(struct raster *r)
 {
     if (r == NULL)
         return;
-    cairo_destroy(r->cairo);
-    cairo_surface_destroy(r->surface);
+    cairo.destroy(r->cairo);
+    cairo.surface_destroy(r->surface);
     mem_free(r);
 }
 
 static void set_colour(cairo_t *c, enum env_colour colour)
 {
     uint32_t rgb = raster_colours[(int)colour >= 0 && colour < ENV_COLOURS ? colour : ENV_FOREGROUND];
-    cairo_set_source_rgb(c, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0);
+    cairo.set_source_rgb(c, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0);
 }
 
 static void draw_text(cairo_t *c, const struct env_mark *m)
 {
     cairo_text_extents_t size;
 
-    cairo_set_font_size(c, m->a[2]);
-    cairo_text_extents(c, m->text, &size);
-    cairo_move_to(c, m->a[0] - 0.5 * (m->align + 1) * size.x_advance, m->a[1]);
-    cairo_show_text(c, m->text);
+    cairo.set_font_size(c, m->a[2]);
+    cairo.text_extents(c, m->text, &size);
+    cairo.move_to(c, m->a[0] - 0.5 * (m->align + 1) * size.x_advance, m->a[1]);
+    cairo.show_text(c, m->text);
 }
 
 static void draw_mark(cairo_t *c, const struct env_mark *m)
@@ -76,19 +110,19 @@ static void draw_mark(cairo_t *c, const struct env_mark *m)
     set_colour(c, m->colour);
     switch (m->kind) {
     case ENV_RECT:
-        cairo_rectangle(c, m->a[0], m->a[1], m->a[2], m->a[3]);
-        cairo_fill(c);
+        cairo.rectangle(c, m->a[0], m->a[1], m->a[2], m->a[3]);
+        cairo.fill(c);
         break;
     case ENV_CIRCLE:
-        cairo_new_sub_path(c);
-        cairo_arc(c, m->a[0], m->a[1], fmax(m->a[2], 0), 0, 2 * M_PI);
-        cairo_fill(c);
+        cairo.new_sub_path(c);
+        cairo.arc(c, m->a[0], m->a[1], fmax(m->a[2], 0), 0, 2 * M_PI);
+        cairo.fill(c);
         break;
     case ENV_LINE:
-        cairo_move_to(c, m->a[0], m->a[1]);
-        cairo_line_to(c, m->a[2], m->a[3]);
-        cairo_set_line_width(c, m->a[4]);
-        cairo_stroke(c);
+        cairo.move_to(c, m->a[0], m->a[1]);
+        cairo.line_to(c, m->a[2], m->a[3]);
+        cairo.set_line_width(c, m->a[4]);
+        cairo.stroke(c);
         break;
     case ENV_TEXT:
         draw_text(c, m);
@@ -100,18 +134,18 @@ void raster_draw(struct raster *r, const struct env_picture *picture)
 {
     cairo_t *c = r->cairo;
 
-    cairo_identity_matrix(c);
+    cairo.identity_matrix(c);
     set_colour(c, ENV_BACKGROUND);
-    cairo_paint(c);
-    cairo_scale(c, r->scale, r->scale);
+    cairo.paint(c);
+    cairo.scale(c, r->scale, r->scale);
     for (size_t i = 0; i < picture->n; i++)
         draw_mark(c, &picture->marks[i]);
-    cairo_surface_flush(r->surface);
+    cairo.surface_flush(r->surface);
 }
 
 const uint32_t *raster_pixels(const struct raster *r, int *ret_width, int *ret_height)
 {
     *ret_width = r->width;
     *ret_height = r->height;
-    return (const uint32_t *)(const void *)cairo_image_surface_get_data(r->surface);
+    return (const uint32_t *)(const void *)cairo.image_surface_get_data(r->surface);
 }

@@ -1,0 +1,53 @@
+/* test_late.c - libraries that are opened when they are first used, and what a missing one or an old one says. */
+#include "base/os/late.h"
+#include "tests/unit_test.h"
+
+#include <string.h>
+#include <zlib.h>
+
+#define ZLIB_EACH(F)                                                                                                   \
+    F(, zlibVersion)                                                                                                   \
+    F(, crc32)
+
+static struct {
+    ZLIB_EACH(LATE_CALL)
+} z;
+
+TEST(opens_once_and_calls)
+{
+    struct late_library zlib = {"libz.so.1", "zlib1g", ZLIB_EACH(LATE_NAME), &z, false};
+
+    assert_int_equal(late_open(&zlib, NULL), ST_OK);
+    assert_true(zlib.open);
+    assert_int_equal(z.crc32(0, (const unsigned char *)"123456789", 9), 0xcbf43926);
+    assert_string_equal(z.zlibVersion(), zlibVersion());
+    memset(&z, 0, sizeof z);
+    assert_int_equal(late_open(&zlib, NULL), ST_OK);
+    assert_null(z.crc32); /* it is left alone */
+}
+
+TEST(names_the_package_of_a_missing_one)
+{
+    struct late_library none = {"libtrawl-none.so.9", "libtrawl-none9", ZLIB_EACH(LATE_NAME), &z, false};
+    struct error err = {0};
+
+    for (int i = 0; i < 2; i++) {
+        error_clear(&err);
+        assert_int_equal(late_open(&none, &err), ST_IO);
+        assert_non_null(strstr(err.text, "libtrawl-none.so.9"));
+        assert_non_null(strstr(err.text, "install the package libtrawl-none9"));
+    }
+    assert_false(none.open);
+}
+
+TEST(names_a_missing_function)
+{
+    struct late_library old = {"libz.so.1", "zlib1g", ZLIB_EACH(LATE_NAME) "crc33\0", &(void *[3]){NULL}, false};
+    struct error err = {0};
+
+    assert_int_equal(late_open(&old, &err), ST_IO);
+    assert_non_null(strstr(err.text, "libz.so.1 has no crc33"));
+    assert_false(old.open);
+}
+
+TEST_PROGRAM("late")
