@@ -68,6 +68,7 @@ struct scheduler {
     int64_t n_waits; /* of one write, for space on the disk; > 1: for some time */
     bool lock_reported; /* it was logged that another program keeps the store locked */
     double lock_last_s; /* end of the wait for a lock, once the program is to end; 0: it is not */
+    bool lock_given_up; /* this end has come, and was logged */
     bool crowded; /* struct devices has it: only studies whose cost is env steps are taken */
     bool stay; /* keep running without studies, until scheduler_stop */
     bool stopping; /* flights are stopped and queued again */

@@ -80,8 +80,12 @@ bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double
     }
     if (signals_stop() && s->lock_last_s == 0)
         s->lock_last_s = clock_mono_s() + LOCK_LAST_S;
-    if (s->lock_last_s > 0 && clock_mono_s() > s->lock_last_s)
+    if (s->lock_last_s > 0 && clock_mono_s() > s->lock_last_s) {
+        if (!s->lock_given_up)
+            log_warn("%s: it is still locked; running trials save their state, and the sweep ends", store_path);
+        s->lock_given_up = true;
         return false;
+    }
     take_in(s);
     usleep(waited_s < 0.01 ? 500 : waited_s < LOCK_SHORT_S ? 10000 : TRY_AGAIN_US / 5);
     return true;

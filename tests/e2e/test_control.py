@@ -128,9 +128,19 @@ def test_pause_now_frees_the_device(folder):
     equal((listed(store)["state"], listed(store)["end_rule"]), ("paused", "interrupted"))
 
 
+def killed_while_one_runs(store, process):
+    """Kills the process, stopped so that no trial ends meanwhile; False: none ran just then."""
+    process.send_signal(signal.SIGSTOP)
+    if not running(store):
+        process.send_signal(signal.SIGCONT)
+        return False
+    end(process, signal.SIGKILL, -9)
+    return True
+
+
 def test_a_controller_that_was_killed_leaves_a_socket_behind(folder):
     store, process = begin(folder)
-    end(process, signal.SIGKILL, -9)
+    wait_for(lambda: killed_while_one_runs(store, process))
     assert (folder / "s.db.sock").exists()
     equal((listed(store)["state"], listed(store)["now"]), ("running", "interrupted"))
     assert "continues it" in next(s for s in run("show", "a", "--store", store)[0].splitlines() if s.startswith("state"))

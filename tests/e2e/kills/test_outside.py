@@ -89,8 +89,8 @@ def test_a_stop_during_a_lock_is_an_interrupt(folder):
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
     os.kill(children(process.pid)[0], signal.SIGSTOP)
-    process.send_signal(signal.SIGTERM)  # the lock is waited for 3 s longer, the worker then for 6 s
-    time.sleep(6)
+    process.send_signal(signal.SIGTERM)
+    wait_for(lambda: "it is still locked; running trials save" in words.read_text(), process)  # the worker is waited for from now on, for 6 s
     other.let_go()
     equal(process.wait(tap.PATIENCE_S), 1)
     equal(rows(store, "SELECT state, end_rule FROM study"), [("paused", "interrupted")])
