@@ -3,12 +3,12 @@
 #include "study/view/export.h"
 
 #include "base/config/config.h"
+#include "base/os/file.h"
 #include "base/text/duration.h"
 #include "base/text/json.h"
 #include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "store/store.h"
 #include "study/program/program_command.h"
 #include "study/space/search.h"
@@ -282,13 +282,21 @@ enum status export_find_format(const char *name, const char *path, enum export_f
     static const char *const names[] = {
         [EXPORT_INI] = "ini",     [EXPORT_JSON] = "json",     [EXPORT_ARGS] = "args",    [EXPORT_CSV] = "csv",
         [EXPORT_JSONL] = "jsonl", [EXPORT_OPTUNA] = "optuna", [EXPORT_CURVES] = "curves"};
+    static const enum export_format by_suffix[] = {EXPORT_INI, EXPORT_JSON, EXPORT_CSV, EXPORT_JSONL};
+    const char *dot = path != NULL ? strrchr(file_name(path), '.') : NULL;
 
     *ret_format = EXPORT_INI;
-    if (name == NULL && path != NULL)
-        *ret_format = word_ends_in(path, ".json")    ? EXPORT_JSON
-                      : word_ends_in(path, ".csv")   ? EXPORT_CSV
-                      : word_ends_in(path, ".jsonl") ? EXPORT_JSONL
-                                                     : EXPORT_INI;
+    if (name == NULL && dot != NULL && dot != file_name(path)) {
+        for (size_t i = 0; i < sizeof by_suffix / sizeof by_suffix[0]; i++)
+            if (strcmp(names[by_suffix[i]], dot + 1) == 0) {
+                *ret_format = by_suffix[i];
+                return ST_OK;
+            }
+        return FAIL(err, ST_USAGE,
+                    "%s: no format is known by %s; .ini, .json, .csv and .jsonl are (of a policy .onnx, .safetensors "
+                    "and .h), for any other name give --format",
+                    path, dot);
+    }
     for (size_t i = 0; name != NULL && i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0) {
             *ret_format = (enum export_format)i;

@@ -274,12 +274,23 @@ def every_reader(store, code, says):
 def test_nothing_is_written_over_a_store(folder):
     store, new = tiny_store(folder), folder / "new.db"
     before = store.read_bytes()
-    for command in (["report", "a", "--store", store, "--format", "csv", "-o"], ["export", "a", "--store", store, "--pick", "best", "-o"],
+    for command in (["report", "a", "--store", store, "--format", "csv", "-o"], ["export", "a", "--store", store, "--format", "ini", "-o"],
                     ["rerun", "a", "--store", store, "--trial", 0, "-o"], ["train", write(folder, "t.ini", TINY), "-o"],
                     ["daemon", "--store", new, "--log"]):
         fails(*command, store, code=2, says=store.name + " is a store and would be written over")
     equal(store.read_bytes(), before)
     fails("daemon", "--store", new, "--log", new, code=2, says="new.db is a store")
+
+
+def test_a_suffix_that_no_format_has_is_refused(folder):
+    store = tiny_store(folder)
+    for name in ("best.parquet", "best.txt", "folder.ini/best.CSV"):
+        fails("export", "a", "--store", store, "-o", folder / name, code=2, says=["no format is known by .", "--format"])
+        assert not (folder / name).exists()
+    for name in ("best", ".best", "best.ini"):
+        run("export", "a", "--store", store, "-o", folder / name)
+    run("export", "a", "--store", store, "--format", "ini", "-o", folder / "best.txt")
+    equal({(folder / name).read_text().count("[train]") for name in ("best", ".best", "best.ini", "best.txt")}, {1})
 
 
 def test_nothing_is_written_over_an_input_or_another_output(folder):

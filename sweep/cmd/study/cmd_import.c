@@ -32,8 +32,9 @@ struct import_cmd {
     struct import_file file;
     cJSON *bodies; /* an array: what is to be added, null for a row without a result */
     int64_t *runs; /* (rows) the row whose run a branch is a part of; -1: no branch */
-    int64_t *numbers; /* (rows) of the trials that they became; -1 */
-    int64_t n_added, n_before, n_unfinished, n_elsewhere, n_lengths;
+    int64_t *numbers; /* (rows) of the trials that they became, or were before; -1 */
+    int64_t n_trials; /* of the study, before */
+    int64_t n_added, n_before, n_repeated, n_unfinished, n_elsewhere, n_lengths;
 };
 
 /* A new study by the description in the file, or by a config. */
@@ -180,10 +181,12 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
                   "objective with --score",
                   c->path, c->file.direction, c->study, study_direction(&v->study));
     c->bodies = cJSON_CreateArray();
+    c->numbers = mem_array((size_t)cJSON_GetArraySize(c->file.rows) + 1, sizeof *c->numbers);
+    c->n_trials = (int64_t)v->n;
     for (row = c->file.rows->child; rc == ST_OK && row != NULL; row = row->next) {
         cJSON *body = NULL;
         bool elsewhere = import_row_is_elsewhere(v, row);
-        n++;
+        c->numbers[n++] = -1;
         c->n_elsewhere += elsewhere;
         if (!elsewhere)
             rc = import_row_body(v, row, &c->columns, &body, err);
@@ -193,6 +196,7 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
             error_prefix(err, "import: %s, trial %zu of the file", c->path, n);
         else
             cJSON_AddItemToArray(c->bodies, body != NULL ? body : cJSON_CreateNull());
+        c->n_before += rc == ST_OK && body != NULL && import_row_is_there(v, body, &c->numbers[n - 1]);
         c->n_unfinished += rc == ST_OK && body == NULL && !elsewhere;
     }
     study_view_free(v);
@@ -217,7 +221,8 @@ static enum status add_one(struct import_cmd *c, struct sched_study *ss, const c
     if (rc == ST_OK) {
         (void)json_get_i64(answer, "trial", ret_number);
         (void)json_get_bool(answer, "again", &again);
-        c->n_before += again;
+        c->n_before += again && *ret_number < c->n_trials;
+        c->n_repeated += again && *ret_number >= c->n_trials;
         c->n_added += !again;
     }
     cJSON_Delete(answer);
@@ -231,8 +236,7 @@ static enum status add_rows(struct import_cmd *c, struct sched_study *ss, bool b
     for (size_t i = 0; body != NULL; i++, body = body->next) {
         if ((c->runs[i] >= 0) != branches)
             continue;
-        c->numbers[i] = -1;
-        if (cJSON_IsNull(body))
+        if (cJSON_IsNull(body) || c->numbers[i] >= 0)
             continue;
         if (branches)
             json_add_i64(body, "branch_of", c->numbers[c->runs[i]]);
@@ -249,7 +253,6 @@ static enum status add_all(struct import_cmd *c, struct error *err)
     enum status rc = ST_OK;
     int64_t pid;
 
-    c->numbers = mem_array((size_t)cJSON_GetArraySize(c->bodies) + 1, sizeof *c->numbers);
     if (!store_is_held(c->store_path, c->study, &pid)) {
         rc = store_open_controller(&store, c->store_path, err);
         THEN(rc, sched_study_open(&ss, store, c->study, err));
@@ -292,6 +295,12 @@ static enum status check_is_another(const struct import_cmd *c, struct error *er
                 c->study);
 }
 
+static void print_more(int64_t n, const char *one, const char *many)
+{
+    if (n > 0)
+        printf("; %lld %s", (long long)n, n == 1 ? one : many);
+}
+
 static void print_done(const struct import_cmd *c)
 {
     if (c->json) {
@@ -299,6 +308,7 @@ static void print_done(const struct import_cmd *c)
         json_add_str(json, "study", c->study);
         json_add_i64(json, "added", c->n_added);
         json_add_i64(json, "there_before", c->n_before);
+        json_add_i64(json, "repeated", c->n_repeated);
         json_add_i64(json, "left_out", c->n_unfinished + c->n_elsewhere + c->n_lengths);
         json_add_i64(json, "other_games", c->n_elsewhere);
         cli_print_json(json);
@@ -306,15 +316,13 @@ static void print_done(const struct import_cmd *c)
     }
     printf("%lld trial%s of %s %s now in the study %s", (long long)c->n_added, c->n_added == 1 ? "" : "s", c->path,
            c->n_added == 1 ? "is" : "are", c->study);
-    if (c->n_before > 0)
-        printf("; %lld were there before", (long long)c->n_before);
-    if (c->n_unfinished > 0)
-        printf("; %lld without a result (queued, running, lost) were left out", (long long)c->n_unfinished);
-    if (c->n_elsewhere > 0)
-        printf("; %lld of another game were left out", (long long)c->n_elsewhere);
-    if (c->n_lengths > 0)
-        printf("; %lld branches were left out, since the study does not search how long a run is",
-               (long long)c->n_lengths);
+    print_more(c->n_before, "was there before", "were there before");
+    print_more(c->n_repeated, "repeats another row of the file", "repeat other rows of the file");
+    print_more(c->n_unfinished, "without a result (queued, running, lost) was left out",
+               "without a result (queued, running, lost) were left out");
+    print_more(c->n_elsewhere, "of another game was left out", "of another game were left out");
+    print_more(c->n_lengths, "branch was left out, since the study does not search how long a run is",
+               "branches were left out, since the study does not search how long a run is");
     printf("\n");
 }
 

@@ -330,6 +330,38 @@ bool import_row_is_elsewhere(const struct study_view *v, const cJSON *row)
     return has_names && games != NULL && find_game(v, games) == NULL;
 }
 
+static bool same_result(const struct study_view *v, const struct trial *t, const cJSON *body)
+{
+    const char *state = json_get_str(body, "state");
+    double score, cost;
+
+    if (state == NULL || strcmp(state, trial_state_name(t->state)) != 0)
+        return false;
+    if (!json_get_f64(body, "score", &score))
+        return isnan(t->score);
+    return t->score == score && json_get_f64(body, "cost", &cost) && study_view_trial_cost(v, t) == cost;
+}
+
+/* Where the clock is the cost, two runs of one seed differ in it. */
+bool import_row_is_there(const struct study_view *v, const cJSON *body, int64_t *ret_number)
+{
+    char *params = json_print(cJSON_GetObjectItemCaseSensitive(body, "params"), false);
+    double x[SPACE_MAX_DIM];
+    struct error why = {0};
+    int64_t seed;
+    bool found = false;
+
+    if (json_get_i64(body, "seed", &seed) && search_point(&v->search, params, x, &why) == ST_OK)
+        for (size_t i = 0; i < v->n && !found; i++) {
+            const struct trial *t = &v->trials[i];
+            found =
+                t->seed == seed && same_result(v, t, body) && memcmp(x, v->x[i], v->search.space.dim * sizeof *x) == 0;
+            *ret_number = found ? t->number : -1;
+        }
+    mem_free(params);
+    return found;
+}
+
 enum status import_row_body(const struct study_view *v, const cJSON *row, const struct import_columns *columns,
                             cJSON **ret_body, struct error *err)
 {

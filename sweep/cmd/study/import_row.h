@@ -17,6 +17,8 @@ bool import_row_is_elsewhere(const struct study_view *view, const cJSON *row);
  * deletes it. */
 enum status import_row_body(const struct study_view *view, const cJSON *row, const struct import_columns *columns,
                             cJSON **ret_body, struct error *err) MUST_USE;
+/* Does the study have this result already, of a training of its own too? *ret_number: of its trial. */
+bool import_row_is_there(const struct study_view *view, const cJSON *body, int64_t *ret_number);
 /* Is it a branch of another row's run? *ret_number: of that row's trial, in the file. */
 bool import_row_is_branch(const cJSON *row, int64_t *ret_number);
 /* A text of the row; NULL: none. */

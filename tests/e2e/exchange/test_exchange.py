@@ -55,9 +55,9 @@ def test_a_study_comes_back_from_csv_with_its_front(folder):
     rows = list(csv.DictReader(io.StringIO((folder / "a.csv").read_text())))
     equal([r["number"] for r in rows], [str(i) for i in range(13)])
     done = ("import", folder / "a.csv", "--study", "b", "--config", folder / "sweep.ini", "--store", new, "--json")
-    equal(json.loads(run(*done)[0]), {"study": "b", "added": 12, "there_before": 0, "left_out": 1, "other_games": 0})
+    equal(json.loads(run(*done)[0]), {"study": "b", "added": 12, "there_before": 0, "repeated": 0, "left_out": 1, "other_games": 0})
     equal(facts(new, "b", 12), before)
-    equal(json.loads(run(*done)[0]), {"study": "b", "added": 0, "there_before": 12, "left_out": 1, "other_games": 0})
+    equal(json.loads(run(*done)[0]), {"study": "b", "added": 0, "there_before": 12, "repeated": 0, "left_out": 1, "other_games": 0})
     run("check", new)
     assert "imported by `trawl import`" in run("show", "b", "--store", new)[0]
     run("export", "b", "--store", new, "-o", folder / "b.csv")  # and again

@@ -38,7 +38,7 @@ def test_the_table_of_wandb(folder):
     config, store = write(folder, "sweep.ini", CHOICES), folder / "s.db"
     table = write(folder, "wandb_export.csv", WANDB)
     out = run("import", table, "--study", "w", "--config", config, "--store", store, "--json")[0]
-    equal(json.loads(out), {"study": "w", "added": 3, "there_before": 0, "left_out": 1, "other_games": 0})
+    equal(json.loads(out), {"study": "w", "added": 3, "there_before": 0, "repeated": 0, "left_out": 1, "other_games": 0})
     equal(outcome(store, "w"), [("done", 0.75, 61, 0), ("failed", None, 59.5, 0), ("failed", 0.5, 9, 0)])
     trials = show(store, "w")["trials"]
     equal(trials[0]["params"], {"train.learning_rate": 0.02, "train.gamma": 0.95, "policy.hidden_size": 16,
@@ -81,6 +81,26 @@ def test_failed_rows_have_a_reason(folder):
     assert "5 were there before" in run("import", folder / "w.csv", *args)[0]
 
 
+def test_what_is_there_is_counted_apart_from_what_repeats(folder):
+    """A study's own trials too, however they come back; a second run of one config and seed is another trial, by its cost."""
+    config, store, table = write(folder, "s.ini", tap.TINY_SWEEP), folder / "s.db", folder / "a.csv"
+    run("sweep", config, "--store", store, "--name", "a", "--trials", 3, "-q")
+    counts = lambda path, study, *more: [json.loads(run("import", path, "--study", study, "--store", store, "--json", *more)[0])[key]
+                                         for key in ("added", "there_before", "repeated")]
+    for name in ("a.csv", "a.jsonl"):
+        run("export", "a", "--store", store, "-o", folder / name)
+        equal(counts(folder / name, "a"), [0, 3, 0])
+    head, *rows = table.read_text().splitlines(keepends=True)
+    again = rows[0].split(",")
+    again[head.split(",").index("cost_s")] = "77"
+    more = write(folder, "more.csv", head + rows[0] + ",".join(again) + rows[0])
+    out = run("import", more, "--study", "a", "--store", store)[0]
+    assert "1 trial of" in out and "2 were there before" in out, out
+    out = run("import", more, "--study", "b", "--config", config, "--store", store)[0]
+    assert "2 trials of" in out and "1 repeats another row of the file" in out, out
+    equal(len(show(store, "a")["trials"]), 4)
+
+
 def test_a_folder_of_pufferlib_logs(folder):
     config, store, logs = write(folder, "sweep.ini", AGENTS), folder / "s.db", folder / "logs"
     log(logs, "b.json", CURVES)
@@ -92,7 +112,7 @@ def test_a_folder_of_pufferlib_logs(folder):
     log(logs, "a.json", CURVES, train=old, rnn_name="Recurrent", torch={}, rnn={"hidden_size": 8}, policy={})
     args = ("--config", config, "--store", store)
     out = run("import", logs, "--study", "p", *args, "--json")[0]
-    equal(json.loads(out), {"study": "p", "added": 3, "there_before": 0, "left_out": 1, "other_games": 0})
+    equal(json.loads(out), {"study": "p", "added": 3, "there_before": 0, "repeated": 0, "left_out": 1, "other_games": 0})
     equal(outcome(store, "p"), [("done", 0.875, 2.25, 999424), ("done", 0.875, 2.25, 999424), ("failed", None, 2.25, 999424)])
     both = {"train.gamma": 0.95, "policy.hidden_size": 16, "train.learning_rate": 0.015}
     equal([t["params"] for t in show(store, "p")["trials"]],
@@ -116,7 +136,7 @@ def test_rows_of_another_game(folder):
     log(logs, "b.json", CURVES, env_name="breakout")
     log(logs, "c.json", dict(CURVES, uptime=[1, 2, 3]), env_name="puffer_cartpole squared")
     out = run("import", logs, "--study", "p", *args, "--json")[0]
-    equal(json.loads(out), {"study": "p", "added": 2, "there_before": 0, "left_out": 1, "other_games": 1})
+    equal(json.loads(out), {"study": "p", "added": 2, "there_before": 0, "repeated": 0, "left_out": 1, "other_games": 1})
     table = write(folder, "t.csv", "env,score,cost,%s\nsquared,1,2,0.01,0.9,8\ncartpole,2,2,0.01,0.9,8\n,3,2,0.01,0.9,8\none,4,2,0.01,0.9,8\n"
                   % "learning_rate,gamma,hidden_size")
     write(folder, "one.ini", TINY_SWEEP)
@@ -127,7 +147,7 @@ def test_rows_of_another_game(folder):
     write(folder, "two.ini", TINY_SWEEP.replace("name = squared\nn = 1\n", "").replace("method = sobol", "method = sobol\nenvs = squared, cartpole\nmetric = perf"))
     write(folder, "t.csv", table.read_text().replace(",3,2,0.01,0.9,8\n", "puffer_cartpole,3,2,0.01,0.9,8\n"))
     out = run("import", table, "--study", "two", "--config", folder / "two.ini", "--store", store)[0]
-    assert "; 1 of another game were left out" in out, out
+    assert "; 1 of another game was left out" in out, out
     equal([(t["env"], t["score"]) for t in show(store, "two")["trials"]], [("squared", 1), ("cartpole", 2), ("cartpole", 3)])
 
 
@@ -146,7 +166,7 @@ def test_a_storage_comes_back(folder):
     store, made = exported(folder)
     args = ("--config", folder / "choices.ini", "--store", folder / "new.db")
     out = run("import", made, "--study", "b", *args, "--json")[0]
-    equal(json.loads(out), {"study": "b", "added": 8, "there_before": 0, "left_out": 1, "other_games": 0})
+    equal(json.loads(out), {"study": "b", "added": 8, "there_before": 0, "repeated": 0, "left_out": 1, "other_games": 0})
     keys = ("params", "score", "seed", "dropped", "state", "on_front")
     before = [{k: t[k] for k in keys} for t in show(store, "a")["trials"][:8]]
     before[2].update(score=None, state="failed")  # an Optuna trial that fails has no values
