@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """fronts.py - a front of each game from one short sweep, trained again under fresh seeds, beside a published front.
 
-usage: bench/studies/fronts.py run TRAWL PUBLISHED.csv [GAME[=WEIGHT] ...] --out DIR [--seconds 540] [--devices 0,1] [--libraries DIR]
-       bench/studies/fronts.py table TRAWL PUBLISHED.csv RUNS.jsonl ... --out OUT.csv --levels LEVELS.csv
+usage: bench/studies/fronts.py run TRAWL PUBLISHED.csv [GAME[=WEIGHT] ...] --out DIR [--seconds 540] [--devices 0,1] [--libraries DIR] [--starts EXPERIMENTS.json]
+       bench/studies/fronts.py table TRAWL PUBLISHED.csv RUNS.jsonl ... --out OUT.csv --levels LEVELS.csv [--known OUT.csv]
 
 run    deals the games (all of fronts_space.py, where none is named) out to the devices, and plays those of a device one after another, within --seconds in
        all: each by its weight, half of its time for a sweep with --lanes trials at a time, the rest for --points of what it found, which are chosen
@@ -28,7 +28,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import measure  # noqa: E402
-from fronts_space import GAMES, metric_of, sections, steps_of  # noqa: E402
+from fronts_space import GAMES, metric_of, published_starts, sections, steps_of  # noqa: E402
 
 FRESH_SEED = 1_000_000_007
 SWEEP_SHARE = 0.5  # of a game's time
@@ -96,6 +96,11 @@ class Bench:
     def note(self, text):
         print(f"{self.args.seconds - self.left_s():6.1f} {text}", flush=True)
 
+    def recorded(self):
+        path = os.path.join(self.args.out, "runs.jsonl")
+        with self.lock:
+            return [json.loads(line) for line in open(path, encoding="utf-8")] if os.path.exists(path) else []
+
     def record(self, row):
         with self.lock, open(os.path.join(self.args.out, "runs.jsonl"), "a", encoding="utf-8") as out:
             out.write(json.dumps(row) + "\n")
@@ -131,15 +136,26 @@ class Device:
         seconds = budget_s * SWEEP_SHARE
         if os.path.exists(store):
             seconds += float(open(store + ".seconds", encoding="utf-8").read())  # the limit is that of all its runs
-            words = ["--resume", game, "--wall-time", f"{seconds:.1f}s", "--sweep.train.total_timesteps.max", str(steps_of(game, self.args.shorter)[2])]
+            words = ["--resume", game, "--sweep.train.total_timesteps.max", str(steps_of(game, self.args.shorter)[2])]
         else:
             library = GAMES[game].get("library")
-            name = os.path.join(os.path.abspath(self.args.libraries), game + ".so") if library else game
-            lanes = min(self.args.lanes, 2) if library else self.args.lanes
+            name = os.path.join(os.path.abspath(self.args.libraries), library + ".so") if library else game
+            lanes = min(self.args.lanes, 2) if library == game else self.args.lanes  # PufferLib's own: the host steps it
+            starts = published_starts(game, json.load(open(self.args.starts, encoding="utf-8")) if self.args.starts else {})
             with open(space, "w", encoding="utf-8") as out:
-                out.write(sections(game, name, self.args.episodes, self.kind, self.args.shorter))
-            words = [space, "--name", game, "--wall-time", f"{seconds:.1f}s", "--runs-per-device", str(lanes), "--sweep.worker_memory", "0",
+                out.write(sections(game, name, self.args.episodes, self.kind, self.args.shorter, starts))
+            words = [space, "--name", game, "--runs-per-device", str(lanes), "--sweep.worker_memory", "0",
                      "--sweep.max_cost", str(min(self.args.max_cost, published_front(self.args.published, game)[-1][0]))]
+            if len(starts) > 1:  # the study is made, and gets them as its first trials; half of them, from cheap to expensive, and then the other half
+                self.trawl("sweep", "--store", store, "-q", *words, "--wall-time", "0.01s", timeout=60)
+                searched = [line[len("[sweep."):-2] for line in open(space, encoding="utf-8") if line.startswith("[sweep.")]
+                for start in starts[:1] + starts[1::2] + starts[2::2]:
+                    try:
+                        self.trawl("try", game, "--store", store, *[word for key in searched for word in ("--" + key, self.steps(key, start[key]))], timeout=60)
+                    except RuntimeError as fault:  # the others are started from
+                        self.bench.note(f"{game}: {fault}")
+                words = ["--resume", game]
+        words += ["--wall-time", f"{seconds:.1f}s"]
         with open(store + ".seconds", "w", encoding="utf-8") as out:
             out.write(str(seconds))
         self.trawl("sweep", "--store", store, "-q", *words, timeout=budget_s + 30)
@@ -148,11 +164,17 @@ class Device:
         self.bench.note(f"{game}: {len(done)} of {len(trials)} trials in {seconds:.0f} s, best {max((t['score'] for t in done), default=0):.4f}")
         self.confirm(game, store, done, ends)
 
+    def steps(self, key, value):
+        return str(round(value / self.args.shorter) if key == "train.total_timesteps" else value)
+
     def confirm(self, game, store, trials, ends):
-        args = self.args
-        configs = {tuple(t["params"].values()): member(t, GAMES[game].get("factor", 1)) for t in reversed(trials)}  # each once, however many seeds it had
-        picks = chosen(list(configs.values()), published_front(args.published, game), args.points,
-                       (ends - time.monotonic()) / args.seeds)
+        args, factor = self.args, GAMES[game].get("factor", 1)
+        done = [r for r in medians([{"sweep": 0, **r} for r in self.bench.recorded() if r["game"] == game]) if r["seeds"] >= args.seeds]
+        done_trials, done = {r["trial"] for r in done}, done + (earlier(args.known, game) if args.known else [])
+        left = [(seconds, level) for seconds, level in published_front(args.published, game)
+                if not any(r["seconds"] <= seconds and r[metric_of(game).rpartition("/")[2]] * factor >= level for r in done)]
+        configs = {tuple(t["params"].values()): member(t, factor) for t in reversed(trials) if t["number"] not in done_trials}  # each once, however many seeds it had
+        picks = chosen(list(configs.values()), left, args.points, (ends - time.monotonic()) / args.seeds)
         for pick in picks:
             self.trawl("export", game, "--store", store, "--pick", f"trial={pick.number}", "-o", self.config(game, pick), timeout=60)
         for seed in range(FRESH_SEED, FRESH_SEED + args.seeds):
@@ -226,9 +248,19 @@ def beside(published, rows):
                     "first_published_s": published[0][0], "first_s": rows[0]["seconds"]}
 
 
+def earlier(path, game=None):
+    """Rows of a table that was made before."""
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return [{key: value if key in ("game", "device") else float(value) if "." in value else int(value) for key, value in row.items()}
+            for row in rows if game in (None, row["game"])]
+
+
 def table(args):
-    runs = [{"sweep": i + 1, **json.loads(line)} for i, path in enumerate(args.runs) for line in open(path, encoding="utf-8")]
-    rows = medians(runs)
+    before = earlier(args.known) if args.known else []
+    sweeps = max((r["sweep"] for r in before), default=0)
+    runs = [{"sweep": sweeps + i + 1, **json.loads(line)} for i, path in enumerate(args.runs) for line in open(path, encoding="utf-8")]
+    rows = sorted(before + medians(runs), key=lambda r: (list(GAMES).index(r["game"]), r["seconds"]))
     rows = [r for r in rows if r["seeds"] == max(q["seeds"] for q in rows if q["game"] == r["game"])]  # what the end of the time left incomplete
     levels = [beside(published_front(args.published, game), [r for r in rows if r["game"] == game]) for game in dict.fromkeys(r["game"] for r in rows)]
     place = measure.place(args.trawl)
@@ -246,10 +278,12 @@ def main():
         command.add_argument("trawl", type=os.path.abspath)
         command.add_argument("published")
         command.add_argument("--out", required=True)
+        command.add_argument("--known", help="an OUT.csv of before: its rows are in the table too, and what is ahead by them is not trained again")
     running.add_argument("games", nargs="*")
     running.add_argument("--seconds", type=float, default=540)
     running.add_argument("--devices", default="0")
     running.add_argument("--libraries", default=".")
+    running.add_argument("--starts", help="PufferLib's resources/constellation/experiments.json: searches begin with settings of its published runs")
     running.add_argument("--seeds", type=int, default=5)
     running.add_argument("--points", type=int, default=8)
     running.add_argument("--lanes", type=int, default=3)
