@@ -32,7 +32,7 @@ from fronts_space import GAMES, metric_of, published_starts, sections, steps_of 
 
 FRESH_SEED = 1_000_000_007
 SWEEP_SHARE = 0.5  # of a game's time
-START_S = 0.55  # of a process: its start, and what a worker that lives on has had once
+START_S = 0.48  # of a process: its start, and what a worker that lives on has had once
 END_S = 0.3  # of a process, after its evaluation
 
 # a trial: seconds from a process' start until it is trained, number, score (of all its seeds) in the unit of the published table, seconds of the whole process
@@ -77,9 +77,9 @@ def chosen(members, published, n, room_s):
     return sorted(picks)
 
 
-def member(trial, factor):
+def member(trial, factor, evaluations):
     reached = trial["score"] if trial["seeds_mean"] is None else trial["seeds_mean"]
-    whole_s = trial["cost_s"] + (trial["eval_s"] or 0) + START_S + END_S  # no eval_s: no episode of the evaluation ended
+    whole_s = trial["cost_s"] + (trial["eval_s"] or 0) * evaluations + START_S + END_S  # no eval_s: no episode of the evaluation ended
     return Member(trial["cost_s"] + START_S, trial["number"], reached * factor, whole_s)
 
 
@@ -141,7 +141,8 @@ class Device:
             library = GAMES[game].get("library")
             name = os.path.join(os.path.abspath(self.args.libraries), library + ".so") if library else game
             lanes = min(self.args.lanes, 2) if library == game else self.args.lanes  # PufferLib's own: the host steps it
-            starts = published_starts(game, json.load(open(self.args.starts, encoding="utf-8")) if self.args.starts else {})
+            given = json.load(open(self.args.starts, encoding="utf-8")) if self.args.starts else {}
+            starts = published_starts(game, given)
             with open(space, "w", encoding="utf-8") as out:
                 out.write(sections(game, name, self.args.episodes, self.kind, self.args.shorter, starts))
             words = [space, "--name", game, "--runs-per-device", str(lanes), "--sweep.worker_memory", "0",
@@ -154,7 +155,7 @@ class Device:
                         self.trawl("try", game, "--store", store, *[word for key in searched for word in ("--" + key, self.steps(key, start[key]))], timeout=60)
                     except RuntimeError as fault:  # the others are started from
                         self.bench.note(f"{game}: {fault}")
-                words = ["--resume", game]
+                words = ["--resume", game] + (["--trials", str(len(starts))] if isinstance(given[game], list) else [])
         words += ["--wall-time", f"{seconds:.1f}s"]
         with open(store + ".seconds", "w", encoding="utf-8") as out:
             out.write(str(seconds))
@@ -173,7 +174,8 @@ class Device:
         done_trials, done = {r["trial"] for r in done}, done + (earlier(args.known, game) if args.known else [])
         left = [(seconds, level) for seconds, level in published_front(args.published, game)
                 if not any(r["seconds"] <= seconds and r[metric_of(game).rpartition("/")[2]] * factor >= level for r in done)]
-        configs = {tuple(t["params"].values()): member(t, factor) for t in reversed(trials) if t["number"] not in done_trials}  # each once, however many seeds it had
+        more = args.confirm_episodes / args.episodes
+        configs = {tuple(t["params"].values()): member(t, factor, more) for t in reversed(trials) if t["number"] not in done_trials}  # each once, however many seeds it had
         picks = chosen(list(configs.values()), left, args.points, (ends - time.monotonic()) / args.seeds)
         for pick in picks:
             self.trawl("export", game, "--store", store, "--pick", f"trial={pick.number}", "-o", self.config(game, pick), timeout=60)
@@ -182,7 +184,9 @@ class Device:
                 if pick.whole_s > ends - time.monotonic():
                     continue
                 begin = time.monotonic()
-                run = json.loads(self.trawl("train", self.config(game, pick), "--json", "-q", "--train.seed", str(seed), timeout=self.bench.left_s()))
+                run = json.loads(self.trawl("train", self.config(game, pick), "--json", "-q", "--train.seed", str(seed),
+                                            *([] if metric_of(game).startswith("train/") else ["--train.eval_episodes", str(args.confirm_episodes)]),
+                                            timeout=self.bench.left_s()))
                 scored = run["train"] if metric_of(game).startswith("train/") else run
                 self.bench.record({"game": game, "trial": pick.number, "seed": seed, "seconds": time.monotonic() - begin - run["eval_s"],
                                    "training_s": run["cost_s"], "start_s": run["start_s"], "perf": scored["perf"], "score": scored["score"],
@@ -283,12 +287,14 @@ def main():
     running.add_argument("--seconds", type=float, default=540)
     running.add_argument("--devices", default="0")
     running.add_argument("--libraries", default=".")
-    running.add_argument("--starts", help="PufferLib's resources/constellation/experiments.json: searches begin with settings of its published runs")
+    running.add_argument("--starts", help="PufferLib's resources/constellation/experiments.json: searches begin with settings of its published "
+                         "runs; where it has a list of settings for a game, these are all that is tried")
     running.add_argument("--seeds", type=int, default=5)
     running.add_argument("--points", type=int, default=8)
     running.add_argument("--lanes", type=int, default=3)
     running.add_argument("--max-cost", type=float, default=20, help="the most expensive trials that are sought, seconds; never more than the published front's")
     running.add_argument("--episodes", type=int, default=1024, help="of an evaluation")
+    running.add_argument("--confirm-episodes", type=int, default=4096, help="of an evaluation of a config that is trained again")
     running.add_argument("--shorter", type=float, default=1, help="divide the steps of all trainings by this, to try the script")
     tables.add_argument("--levels", required=True)
     tables.add_argument("runs", nargs="+")

@@ -5,8 +5,6 @@ A row of GAMES: weight of its time, steps (where a search starts, least and most
   starts   how many of PufferLib's published runs the search begins with, where fronts.py has their settings; what is searched then is what they differ in
   dear     the most seconds of those runs
   own      options of the game that they differ in
-  keep     what stays as at `start` in spite of them
-  keep     what stays as at `start` in spite of them
   library  the game is LIBRARIES/THIS.so, PufferLib's own or the same rules in Trawl's form; else it is the built-in one
   column   of the published table that ours is compared by (perf, score), times `factor`
   training compared by the mean of the training episodes that ended in the last tenth of the steps, not by an evaluation
@@ -25,12 +23,12 @@ AROUND = {"policy.hidden_size": ("pow2", 2, 2), "policy.num_layers": ("linear", 
 
 GAMES = {
     "breakout": {
-        "weight": 1.3, "starts": 14, "dear": 30, "own": ["env.frameskip"], "steps": "100M 700k 500M", "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
+        "weight": 1.4, "starts": 14, "dear": 30, "own": ["env.frameskip"], "steps": "100M 700k 500M", "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
         "start": {"env.frameskip": 4, "train.total_agents": 2048, "train.replay_ratio": 0.87, "train.learning_rate": 0.0388,
                   "train.beta1": 0.7, "train.gamma": 0.973, "train.gae_lambda": 0.969, "train.clip_coef": 0.56, "train.ent_coef": 0.015,
                   "train.vf_coef": 4, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5, "train.rho_clip": 1.5, "train.c_clip": 1.5}},
     "slimevolley": {
-        "weight": 3, "starts": 16, "dear": 100, "steps": "120M 200k 500M",
+        "weight": 3.2, "starts": 16, "dear": 100, "steps": "120M 200k 500M",
         "only": ["policy.hidden_size", "policy.num_layers", "train.horizon", "train.learning_rate", "train.replay_ratio", "train.gamma"],
         "start": {"policy.num_layers": 2, "train.total_agents": 8192, "train.learning_rate": 0.018, "train.beta1": 0.93, "train.gamma": 0.983,
                   "train.gae_lambda": 0.99, "train.clip_coef": 0.15, "train.vf_coef": 4.5, "train.replay_ratio": 1.5, "train.ent_coef": 0.002},
@@ -42,13 +40,13 @@ GAMES = {
         "factor": 0.975,
         "rules": "PufferLib counts a bin as a piece that nobody can pick up: its perf ends at .975, and ours is taken times that"},
     "drone": {
-        "weight": 1.6, "library": "drone_hover", "starts": 16, "dear": 80, "own": ["env.alpha_dist", "env.alpha_hover", "env.alpha_omega", "env.alpha_shaping"], "steps": "12M 300k 100M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
+        "weight": 2.4, "library": "drone_hover", "starts": 16, "dear": 80, "own": ["env.alpha_dist", "env.alpha_hover", "env.alpha_omega", "env.alpha_shaping"], "steps": "12M 300k 100M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
         "start": {"env.alpha_dist": 0.782192, "env.alpha_hover": 0.071445, "env.alpha_omega": 0.00135588, "env.alpha_shaping": 3.9754,
                   "policy.hidden_size": 128, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 8192, "train.replay_ratio": 2,
                   "train.learning_rate": 0.00975, "train.beta1": 0.914, "train.gamma": 0.981, "train.gae_lambda": 0.884, "train.clip_coef": 0.1,
                   "train.vf_coef": 4.4, "train.vf_clip_coef": 3.4, "train.ent_coef": 1e-4, "train.max_grad_norm": 0.7}},
     "freeway": {
-        "weight": 1.5, "starts": 8, "dear": 60, "steps": "150M 8M 400M",
+        "weight": 1.2, "starts": 8, "dear": 60, "steps": "150M 8M 400M",
         "only": ["policy.hidden_size", "policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
         "start": {"policy.hidden_size": 128, "policy.num_layers": 5, "train.total_agents": 8192, "train.learning_rate": 0.0036, "train.beta1": 0.974,
                   "train.beta2": 0.9994, "train.gamma": 0.9887, "train.gae_lambda": 0.759, "train.clip_coef": 0.168, "train.vf_coef": 3.5,
@@ -57,7 +55,7 @@ GAMES = {
         "search": {"policy.hidden_size": "pow2 64 128", "policy.num_layers": "linear 3 7", "train.replay_ratio": "log 1 3.5"},
         "column": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
     "maze": {
-        "weight": 1.7, "starts": 8, "dear": 60, "steps": "80M 1M 200M",
+        "weight": 1, "starts": 8, "dear": 60, "steps": "80M 1M 200M",
         "only": ["policy.hidden_size", "train.total_agents", "train.learning_rate", "train.replay_ratio", "train.gamma", "train.ent_coef"],
         "start": {"policy.num_layers": 3, "train.total_agents": 8192, "train.horizon": 128, "train.minibatch_size": 16384,
                   "train.learning_rate": 0.0035, "train.beta1": 0.84, "train.gamma": 0.9743, "train.gae_lambda": 0.96, "train.replay_ratio": 2,
@@ -71,7 +69,7 @@ GAMES = {
                   "train.replay_ratio": 1.2},
         "rules": "boards always begin with two tiles; PufferLib's training sets larger ones on some"},
     "connect4": {
-        "weight": 1, "library": "connect4_first", "starts": 14, "dear": 50, "steps": "3M 300k 60M", "only": ["train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
+        "weight": 0.8, "library": "connect4_first", "starts": 14, "dear": 50, "steps": "3M 300k 60M", "only": ["train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
         "start": {"policy.hidden_size": 128, "train.total_agents": 2048, "train.minibatch_size": 4096, "train.replay_ratio": 3,
                   "train.learning_rate": 0.0115, "train.gamma": 0.9, "train.gae_lambda": 0.937, "train.clip_coef": 0.4,
                   "train.vf_coef": 4, "train.vf_clip_coef": 2, "train.ent_coef": 1e-4, "train.beta1": 0.88, "train.max_grad_norm": 0.55}},
@@ -104,10 +102,6 @@ GAMES = {
                   "train.eval_episodes": 1, "train.eval_max_steps": 64},
         "rules": "perf is a tenth for each day (13,920 steps) that a game has won since it was made, logged as a day ends, so it is that of the games that "
                  "were trained on and grows with the steps of each; PufferLib's own number goes on for half as many steps after training"},
-    "moba": {
-        "weight": 0.8, "library": "moba", "starts": 11, "dear": 6, "keep": ["train.total_agents"],
-        "own": ["env.reward_death", "env.reward_xp", "env.reward_tower"], "steps": "10M 2M 40M",
-        "start": {"env.reward_death": -0.163764, "env.reward_xp": 0.00665677, "env.reward_tower": 0.642119, "train.total_agents": 2560, "train.horizon": 64}},
     "pacman": {
         "weight": 0.8, "library": "pacman", "steps": "15M 300k 80M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.minibatch_size": 16384, "train.replay_ratio": 1.2, "train.gamma": 0.99, "train.clip_coef": 0.15,
@@ -129,8 +123,11 @@ PUBLISHED = {"vec/total_agents": ("train.total_agents", "pow2"), "train/horizon"
 
 def published_starts(game, experiments):
     """Settings of runs on the published front, spread over its costs, in Trawl's names and by its rules: whole layers, and the replay ratio of the whole
-    minibatches that PufferLib makes of a rollout. A run's beginning lies on that front like a run of so many steps. First the game's own start."""
+    minibatches that PufferLib makes of a rollout. A run's beginning lies on that front like a run of so many steps. First the game's own start. A file of
+    one's own has a list of such settings for a game."""
     row = GAMES[game]
+    if isinstance(experiments.get(game), list):
+        return experiments[game]
     measure = "env/" + row.get("column", "perf")
     kept = set(PUBLISHED) | {"uptime", "agent_steps", measure} | {key.replace(".", "/") for key in row.get("own", [])}
     columns = {key: [float(x) for x in str(text).split(",")] for key, text in experiments.get(game, {}).items() if key in kept}
@@ -144,7 +141,6 @@ def published_starts(game, experiments):
     for i in [front[round(k * (len(front) - 1) / max(n - 1, 1))] for k in range(n)]:
         values = {key: column[i if len(column) > 1 else 0] for key, column in columns.items()}
         start = {name: values[key] for key, (name, _) in PUBLISHED.items()} | {name: values[name.replace(".", "/")] for name in row.get("own", [])}
-        start |= {key: row["start"][key] for key in row.get("keep", [])}
         for key, text in row.get("search", {}).items():
             least, most = (float(x) for x in text.split()[1:])
             start[key] = min(max(start[key], least), most)
@@ -193,7 +189,8 @@ def sections(game, name, eval_episodes, device, shorter=1, starts=()):
     else:
         searched = {key: around(key, options[key]) for key in row.get("only", AROUND)} | {key: text.split() for key, text in row.get("search", {}).items()}
         options["sweep.n_init"] = min(len(row.get("only", AROUND)) + 2, 10)
-    searched["train.total_timesteps"] = ("log", low, high)
+    lengths = [round(s["train.total_timesteps"] / shorter) for s in starts]
+    searched["train.total_timesteps"] = ("log", min([low, *lengths]), max([high, *lengths]))
     lines = []
     for section in ("env", "policy", "train", "sweep"):
         lines += [f"[{section}]"] + [f"{key.partition('.')[2]} = {value}" for key, value in options.items() if key.startswith(section + ".")]

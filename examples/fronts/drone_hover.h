@@ -53,7 +53,7 @@ ENV_FN void drone_hover_shape(const struct drone_hover_settings *settings, struc
 
 ENV_FN float drone_within(float value, float low, float high)
 {
-    return value < low ? low : value > high ? high : value;
+    return value > low ? (value < high ? value : high) : low; /* low for a NaN */
 }
 
 ENV_FN float drone_length(const float *v)

@@ -317,10 +317,12 @@ ENV_FN void enduro_days_reset(const struct enduro_days_settings *settings, struc
         s->days = s->scored = 0;
         s->lane = 1;
         s->across = 86.0f; /* as there, until the first decision sets it */
-        s->left = s->right = -1.0f;
     }
-    if (s->scored == 0) /* else a day was won, and the race continues */
+    if (s->scored == 0) { /* else a day was won, and the race continues */
         enduro_race(s);
+        s->left = enduro_edge(s, s->y, 0.0f, -1);
+        s->right = enduro_edge(s, s->y, 0.0f, 1) - ENDURO_WIDE;
+    }
     s->scored = 0;
 }
 
