@@ -120,6 +120,15 @@ def check_plugin(name):
             check_sweep(os.path.join(folder, "gap.ini"))
 
 
+def check_front(name):
+    """It builds, and has no faults."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "game.so")
+        run("env", "build", os.path.join(examples, "fronts", name), "-o", library, "--gpu", "no")
+        out = run("env", "check", library, "--steps", "500")
+        assert "FAULT" not in out and "speed" in out, out
+
+
 def check_panic():
     """A game in Rust that panics: its message is in what a failed trial keeps of its output."""
     if shutil.which("rustc") is None:
@@ -161,6 +170,8 @@ def check_policy():
 def main():
     paths = sorted(glob.glob(os.path.join(examples, "*.ini")) + glob.glob(os.path.join(examples, "fast-gpu", "*.ini")))
     cases = [(f"plugin/{name} builds and learns", lambda name=name: check_plugin(name)) for name in ("gap.h", "tunnel.cc", "lamp.rs")]
+    for name in sorted(os.listdir(os.path.join(examples, "fronts"))):
+        cases.append((f"fronts/{name} builds", lambda name=name: check_front(name)))
     cases.append(("plugin/lamp.rs: a panic is seen", check_panic))
     cases.append(("policy/run_policy.c runs a policy without Trawl", check_policy))
     for path in sorted(glob.glob(os.path.join(examples, "gym", "*.ini"))):
