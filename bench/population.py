@@ -49,7 +49,7 @@ def sweep(a):
                 trials = measure.run_json([a.trawl, "show", "s", "--store", store, "--json"])["trials"]
             done = [t for t in trials if t["state"] == "done"]
             ends = sorted(t["finished_ms"] for t in done)
-            first_ms = min((t["started_ms"] for t in trials), default=0) + 1000
+            first_ms = min((t["started_ms"] for t in done), default=0) + 1000
             counted = [end for end in ends if end > first_ms]
             rows.append({"config": os.path.basename(config), "lanes": lanes, "population": bool(more), "trials": len(done),
                          "trials_per_s": 1e3 * len(counted) / (counted[-1] - first_ms) if counted else None,
