@@ -6,6 +6,7 @@
 #include "sweep/agent/node.h"
 
 #include "base/os/clock.h"
+#include "base/text/duration.h"
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -19,12 +20,15 @@
 #include "sweep/supervise/workers.h"
 #include "sweep/signals.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define ROUND_MS 25
+#define STILL_FIRST_S 60.0 /* a wait of which is worth a line; the next one after twice as long, */
+#define STILL_MOST_S 3600.0 /* up to this */
 
 struct node_run {
     const struct node_settings *set;
@@ -38,6 +42,7 @@ struct node_run {
     struct http_cancel cancel;
     struct node_beat *beat;
     double now_s, busy_s; /* when a slot had a trial last */
+    double still_s; /* how long it waits until the next line about it */
     struct error err;
 };
 
@@ -104,6 +109,18 @@ static void quit(struct node_run *r)
     agent_jobs_quit(r->jobs, r->n_slots, &r->cancel);
 }
 
+/* It has waited since then for what its store has not got: says so at the begin of a long wait and ever more rarely. */
+static void report_wait(struct node_run *r, double since_s, const char *what)
+{
+    double waited_s = clock_mono_s() - since_s;
+    char text[32];
+
+    if (waited_s < r->still_s)
+        return;
+    log_info("%s for %s; still waiting", what, format_seconds(r->still_s, text));
+    r->still_s += fmin(r->still_s, STILL_MOST_S);
+}
+
 /* The config of a study that runs, once there is one. */
 static enum status find_config(struct node_run *r, struct error *err)
 {
@@ -123,6 +140,10 @@ static enum status find_config(struct node_run *r, struct error *err)
         TRY(rc);
         if (r->set->idle_s > 0 && clock_mono_s() - begun_s > r->set->idle_s)
             break;
+        if (r->config == NULL && r->still_s == 0)
+            log_info("waiting for a study of %s that runs; `trawl sweep` and `trawl daemon` run them", r->set->store);
+        r->still_s = r->still_s == 0 ? STILL_FIRST_S : r->still_s;
+        report_wait(r, begun_s, "no study of the store has run");
         if (r->config == NULL)
             usleep(500000);
     }
@@ -168,12 +189,16 @@ static int64_t n_ready(const struct node_run *r)
 static void run_rounds(struct node_run *r, bool *ret_interrupted)
 {
     r->now_s = r->busy_s = r->workers.now_s = clock_mono_s();
+    log_info("waiting for trials of %s", r->set->store);
     while (!agent_jobs_are_over(r->jobs, r->n_slots, &r->err)) {
         bool idle = true;
         *ret_interrupted = *ret_interrupted || signals_stop();
         for (size_t i = 0; i < r->n_slots; i++)
             idle = idle && node_slot_waits(&r->slots[i]);
         r->busy_s = idle ? r->busy_s : r->now_s;
+        r->still_s = idle ? r->still_s : STILL_FIRST_S;
+        if (!r->workers.stopping)
+            report_wait(r, r->busy_s, "no trial has waited");
         bool enough = r->set->idle_s > 0 && r->now_s - r->busy_s > r->set->idle_s;
         if (!r->workers.stopping && (*ret_interrupted || enough || r->err.status != ST_OK))
             quit(r);

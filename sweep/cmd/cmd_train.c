@@ -261,6 +261,7 @@ static enum status gather_hosts(struct train_cmd *t, struct error *err)
     TRY(train_hosts_listen(&t->hosts, (size_t)t->n_hosts, t->listen, program_text, err));
     fprintf(stderr, "waiting for %lld other host%s; run there:\n  trawl join %s\n", (long long)t->n_hosts - 1,
             t->n_hosts > 2 ? "s" : "", train_hosts_where(t->hosts));
+    t->session.by_hand = true;
     return session_gather(&t->session, t->hosts, devices, stop_waiting, NULL, err);
 }
 

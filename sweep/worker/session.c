@@ -88,7 +88,9 @@ static enum status await_hosts(const struct session *session, struct error *err)
 
     do {
         rc = train_hosts_wait(hosts, 0.1, news, err);
-        if (news[0] != '\0')
+        if (news[0] != '\0' && session->by_hand && train_hosts_missing(hosts) > 0)
+            log_info("%s; join with: trawl join %s", news, train_hosts_where(hosts));
+        else if (news[0] != '\0')
             log_info("%s", news);
         if (rc == ST_OK && train_hosts_missing(hosts) > 0 && session->stop_waiting(session->ctx))
             rc = FAIL(err, ST_INTERRUPTED, "interrupted; hosts still missing: %zu", train_hosts_missing(hosts));
@@ -118,7 +120,8 @@ static enum status open_on_hosts(struct session *session, const struct setup *se
                                setup->env_settings, &setup->policy, &setup->train, &why);
         if (rc == ST_OK || !train_hosts_short(session->hosts))
             break;
-        log_warn("%s; waiting for another host: trawl join %s", why.text, train_hosts_where(session->hosts));
+        log_warn("%s; waiting for another host%s%s", why.text, session->by_hand ? ": trawl join " : "",
+                 session->by_hand ? train_hosts_where(session->hosts) : "");
         error_clear(&why);
         rc = await_hosts(session, &why);
         if (rc != ST_OK)

@@ -20,6 +20,7 @@ struct session {
     int ordinal; /* which GPU; set before it is opened */
     int n_gpus; /* from it on that a run may use; 0: all */
     struct train_hosts *hosts; /* borrowed: of a run on several hosts; NULL: of others */
+    bool by_hand; /* hosts join by the line that is logged, which has the secret; else by the store */
     bool (*stop_waiting)(void *ctx); /* for hosts */
     void *ctx;
     int64_t ranks_here; /* of its devices this process has; 0: all */

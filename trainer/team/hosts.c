@@ -284,8 +284,7 @@ static void write_news(const struct train_hosts *hosts, const char *name, const 
                         hosts->n - missing, hosts->n);
 
     if (missing > 0)
-        snprintf(ret_news + used, TRAIN_NEWS_MAX - (size_t)used, ", waiting for %zu; join with: trawl join %s", missing,
-                 hosts->where);
+        snprintf(ret_news + used, TRAIN_NEWS_MAX - (size_t)used, ", waiting for %zu", missing);
 }
 
 /* Some that came have gone again; the first of them that was here is the news. */
@@ -302,11 +301,24 @@ static void see_off(struct train_hosts *hosts, char *ret_news)
     }
 }
 
+/* Takes connections that have come, and what guests have sent. *ret_came: the host that is here by it. */
+static enum status receive(struct train_hosts *hosts, struct host **ret_came, struct error *err)
+{
+    int fd;
+
+    TRY(link_accept(hosts->listener, 0, &fd, err));
+    if (fd >= 0)
+        guest_add(hosts, fd);
+    for (size_t i = 0; i < HOST_GUESTS_MAX && *ret_came == NULL; i++)
+        if (hosts->guests[i].fd >= 0)
+            guest_look(hosts, &hosts->guests[i], ret_came);
+    return ST_OK;
+}
+
 enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, char *ret_news, struct error *err)
 {
     double until_s = clock_mono_s() + wait_s, left_s = wait_s;
     struct host *came = NULL;
-    int fd;
 
     ret_news[0] = '\0';
     do {
@@ -314,17 +326,24 @@ enum status train_hosts_wait(struct train_hosts *hosts, double wait_s, char *ret
         if (ret_news[0] != '\0' || train_hosts_missing(hosts) == 0)
             return ST_OK;
         wait_for_any(hosts, left_s < LOOK_S ? left_s : LOOK_S);
-        TRY(link_accept(hosts->listener, 0, &fd, err));
-        if (fd >= 0)
-            guest_add(hosts, fd);
-        for (size_t i = 0; i < HOST_GUESTS_MAX && came == NULL; i++)
-            if (hosts->guests[i].fd >= 0)
-                guest_look(hosts, &hosts->guests[i], &came);
+        TRY(receive(hosts, &came, err));
         left_s = until_s - clock_mono_s();
     } while (left_s > 0 && came == NULL);
     if (came != NULL)
         write_news(hosts, came->name, "has joined", ret_news);
     return ST_OK;
+}
+
+void hosts_turn_away(struct train_hosts *hosts)
+{
+    struct host *nobody = NULL;
+    double now_s = clock_mono_s();
+
+    if (hosts == NULL || hosts->own > 0 || hosts->broken || train_hosts_missing(hosts) > 0 ||
+        now_s - hosts->turned_s < LOOK_S)
+        return;
+    hosts->turned_s = now_s;
+    (void)!receive(hosts, &nobody, NULL); /* no place is free: nobody comes in */
 }
 
 static enum status knock(const struct train_hosts *hosts, const char *where, int index, int n_gpus, double patience_s,

@@ -54,6 +54,7 @@ struct train_hosts {
     bool let_go; /* what failed last here failed because another rank or host did */
     bool broken; /* of no use any more, */
     bool lost; /* since a host is gone or silent */
+    double turned_s; /* when hosts_turn_away looked last */
 };
 
 struct host_call {
@@ -68,6 +69,9 @@ size_t hosts_gpus_here(const struct kern *kern); /* that a training may use, fro
  * A host that refuses, is gone or does not answer is let go, which err names, and the others wait for the next begin. */
 enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct kern *kern, const char *config,
                         double patience_s, struct error *err) MUST_USE;
+/* Of the first host, while a training runs (NULL: on one host): others that would join are told that it is complete.
+ * Looks now and then only. */
+void hosts_turn_away(struct train_hosts *hosts);
 /* Asks every host that has a part, and waits for no answer. text, in: (call->text_bytes, in_bytes). ST_IO. */
 enum status hosts_call(struct train_hosts *hosts, const struct host_call *call, const char *text, const void *in,
                        struct error *err) MUST_USE;

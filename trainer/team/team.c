@@ -164,6 +164,7 @@ static void hosts_watch(struct team *team)
     struct error why = {0};
     bool let_go = false;
 
+    hosts_turn_away(team->hosts);
     if (team->call != NULL && team->why.status == ST_OK && hosts_look(team->hosts, 0, team->call, &why) != ST_OK)
         FAIL(&team->why, ST_DEVICE, "%s", why.text);
     if (team->call != NULL && team->why.status == ST_OK && hosts_failure(team->hosts, &why, &let_go) &&

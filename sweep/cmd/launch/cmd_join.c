@@ -1,6 +1,7 @@
 /* cmd_join.c - `trawl join`: this host's devices take part in a training that another host leads. */
 #include "base/config/config.h"
 #include "base/os/clock.h"
+#include "base/text/duration.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -112,6 +113,8 @@ static enum status run(struct join_cmd *c, const char *where, struct error *err)
         error_clear(err);
         return ST_OK;
     }
+    if (rc == ST_OK)
+        log_info("this host takes part, and waits for %.*s to begin", (int)strcspn(where, "/"), where);
     while (rc == ST_OK) {
         while (!train_hosts_called(c->hosts, SIGNAL_LOOK_S) && !signals_stop())
             ;
@@ -133,6 +136,9 @@ static enum status run(struct join_cmd *c, const char *where, struct error *err)
 #define LOOK_S 1 /* at which nodes there are */
 #define NODE_PATIENCE_S "3" /* a node that answers later has no use for us now */
 #define N_AVOIDED 64
+#define NOT_WANTED_S 5.0 /* a process that ended well within this was of no use to the node */
+#define STILL_FIRST_S 60.0 /* a wait of which is worth a line; the next one after twice as long, */
+#define STILL_MOST_S 3600.0 /* up to this */
 #define AVOID_MIN_S 2
 #define AVOID_MAX_S 600
 
@@ -180,20 +186,21 @@ static struct avoided *find_avoided(struct avoided *v, const char *where)
 }
 
 /* A training that this host could not take part in, or that broke, is left alone for a while that doubles each time; one
- * that refuses this host's build, for good: a process of another build has another address. */
-static void serve_node(const struct join_cmd *c, struct avoided *avoided, const char *where)
+ * that refuses this host's build, for good: a process of another build has another address. false: this host was of no use. */
+static bool serve_node(const struct join_cmd *c, struct avoided *avoided, const char *where)
 {
     struct avoided *a = find_avoided(avoided, where);
     bool again = strcmp(a->where, where) == 0;
+    double begun_s = clock_mono_s();
     int code;
 
-    if (again && clock_mono_s() < a->until_s)
-        return;
+    if (again && begun_s < a->until_s)
+        return false;
     code = try_node(c, where);
     if (code == 0) {
         if (again)
             *a = (struct avoided){0};
-        return;
+        return clock_mono_s() - begun_s > NOT_WANTED_S;
     }
     if (code == status_exit_code(ST_CONFIG))
         a->pause_s = INFINITY;
@@ -201,6 +208,7 @@ static void serve_node(const struct join_cmd *c, struct avoided *avoided, const 
         a->pause_s = again ? fmin(2 * a->pause_s, AVOID_MAX_S) : AVOID_MIN_S;
     a->until_s = clock_mono_s() + a->pause_s;
     snprintf(a->where, sizeof a->where, "%s", where);
+    return false;
 }
 
 /* Until a signal. */
@@ -211,12 +219,14 @@ static enum status serve_nodes(const struct join_cmd *c, struct error *err)
     struct node *nodes = NULL;
     size_t n = 0;
     bool away = false;
+    double begun_s = clock_mono_s(), still_s = STILL_FIRST_S;
 
     if (!store_may_exist(c->store))
         return FAIL(err, ST_NOTFOUND, "there is no store at %s; check --store, or start one with `trawl sweep`",
                     c->store);
     TRY(store_open_second(&store, c->store, err));
     signals_catch();
+    log_info("waiting for a node of %s that was started with --hosts", c->store);
     while (!signals_stop()) {
         struct error why = {0};
         if (store == NULL)
@@ -230,8 +240,15 @@ static enum status serve_nodes(const struct join_cmd *c, struct error *err)
             log_warn("%s; trying again every %d s", why.text, LOOK_S);
         away = store == NULL;
         for (size_t i = 0; i < n && !signals_stop(); i++)
-            if (nodes[i].meets[0] != '\0')
-                serve_node(c, avoided, nodes[i].meets);
+            if (nodes[i].meets[0] != '\0' && serve_node(c, avoided, nodes[i].meets)) {
+                begun_s = clock_mono_s();
+                still_s = STILL_FIRST_S;
+            }
+        if (clock_mono_s() - begun_s >= still_s) {
+            char text[32];
+            log_info("no node has had a use for this host for %s; still waiting", format_seconds(still_s, text));
+            still_s += fmin(still_s, STILL_MOST_S);
+        }
         mem_free(nodes);
         nodes = NULL;
         n = 0;

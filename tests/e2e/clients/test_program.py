@@ -118,9 +118,9 @@ def test_an_expensive_trial_without_prospects_ends_early(folder):
     """From trial 9 on what should take a moment takes ten times as long: what is not among the best scores is stopped, with its score."""
     script = r"""
 while [ $# -gt 1 ]; do case $1 in --x) x=$2 ;; esac; shift 2; done
-sleep $(awk -v x=$x 'BEGIN { print 0.05 + 0.2 * x }')
-echo "TRAWL score=$x step=0"
-[ "$TRAWL_TRIAL" -lt 9 ] || for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.4; echo "TRAWL score=$x step=$i"; done
+cost=$(awk -v x=$x 'BEGIN { print 0.05 + 0.2 * x }')
+echo "TRAWL score=$x step=0 cost=$cost"
+[ "$TRAWL_TRIAL" -lt 9 ] || for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.4; echo "TRAWL score=$x step=$i cost=$cost"; done
 """
     config = "[sweep]\ncommand = sh train.sh {argv}\nmethod = pareto\ntrials = 11\ndevices = cpu\nruns_per_device = 1\nconfirm = 0\n[sweep.x]\n" \
              "type = float\ndistribution = uniform\nmin = 0\nmax = 1\n"

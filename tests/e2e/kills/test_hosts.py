@@ -101,6 +101,18 @@ def test_who_is_there_is_reported(folder):
     end(lead, signal.SIGINT, code=130)
 
 
+def test_a_training_that_runs_says_that_it_is_complete(folder):
+    lead, where = begin(folder, *RUN, "--train.total_timesteps", "2G", *HOSTS)
+    other = background(folder, "join", "join", where, "--devices", "cpu")
+    wait_for(lambda: "ranks 2 to 3 of 4" in (folder / "join.log").read_text(), other)
+    assert "this host takes part, and waits for %s to begin" % where.split("/")[0] in (folder / "join.log").read_text()
+    fails("join", where, "--devices", "cpu", "--patience", tap.PATIENCE_S, code=1, says="refuses this host: its hosts are complete")
+    run("join", where, "--devices", "cpu", "--patience", tap.PATIENCE_S, "--if-wanted")
+    fails("join", where[:-1] + ("1" if where[-1] == "0" else "0"), "--devices", "cpu", "--patience", tap.PATIENCE_S, code=2, says="the secret is of another training")
+    end(lead, signal.SIGINT, code=130)
+    end(other)
+
+
 def test_a_host_without_the_game_is_let_go(folder):
     run("env", "new", "apples", cwd=folder)
     run("env", "build", "apples.h", "--gpu", "no", cwd=folder)
@@ -128,6 +140,8 @@ def test_nodes_find_each_other_in_the_store(folder):
     wait_for(lambda: tap.n_done(store) == 2)
     equal(len({(t["env_steps"], t["device"]) for t in show(store)["trials"]}), 1)  # with the same threads too
     assert "ranks 1 to 1 of 2" in (folder / "join.log").read_text()
+    words = (folder / "lead.log").read_text()
+    assert "has joined: 2 of 2 hosts are here" in words and rows(store, "SELECT meets FROM node")[0][0].split("/")[1] not in words, words
     for process in (other, lead):
         end(process, signal.SIGTERM, code=130)
 

@@ -98,6 +98,16 @@ def shown(store):
     return json.loads(run("show", "a", "--store", store, "--json")[0])["nodes"]
 
 
+def test_an_idle_node_says_what_it_waits_for(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "a.ini", TINY_SWEEP), "--name", "a", "--trials", 1, "-q", "--store", store)
+    process, log = node(folder, store, "one"), folder / "one.log"
+    wait_for(lambda: "waiting for a study of %s that runs" % store in log.read_text(), process)
+    run("add", "a", "--trials", 1, "--store", store)
+    wait_for(lambda: "waiting for trials of %s" % store in log.read_text(), process)
+    end(process, signal.SIGTERM, 130)
+
+
 def test_kills_lose_and_double_nothing(folder):
     chance = random.Random(7)
     n_trials = 4 * N_KILLS  # more than end before the last kill
