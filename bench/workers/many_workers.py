@@ -86,6 +86,8 @@ def measure(build, n_workers, args):
         states = store.count()
         if states.get("done", 0) >= after if after else states.get("running", 0) >= 0.9 * n:
             break
+        if process.poll() is not None:
+            raise SystemExit((folder / "log").read_text())
         time.sleep(0.5)
     filled = time.monotonic() - begun
     time.sleep(1 if args.config else 1.5 * args.trial_s)
