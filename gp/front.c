@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define REF_MARGIN 0.1 /* of their range, added on the bad side */
 
@@ -48,15 +49,17 @@ static bool is_new(const struct front_point *front, size_t n, bool has_third, co
     return true;
 }
 
-/* The front by rising cost (and, without a third objective, rising score) at the head of an owned array. */
-static struct front_point *front_points(const struct gp_history *history, size_t *ret_n)
+/* The front by rising cost (and, without a third objective, rising score) at the head of an owned array. among (n): of
+ * these alone; NULL: of all. */
+static struct front_point *front_points(const struct gp_history *history, const bool *among, size_t *ret_n)
 {
     struct front_point *points = mem_array(history->n, sizeof *points);
     size_t n = 0, n_front = 0;
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_trial *t = &history->trials[i];
         double third = history->has_third ? t->third : 0.0;
-        if (t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost) && isfinite(third))
+        if ((among == NULL || among[i]) && t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost) &&
+            isfinite(third))
             points[n++] = (struct front_point){t->cost, t->score, third, i};
     }
     qsort(points, n, sizeof *points, compare_points);
@@ -72,7 +75,7 @@ size_t pareto_front_order(const struct gp_history *history, size_t *ret_order)
     struct gp_history flat = *history;
     size_t n;
     flat.has_third = false;
-    struct front_point *points = front_points(&flat, &n);
+    struct front_point *points = front_points(&flat, NULL, &n);
     for (size_t i = 0; i < n; i++)
         ret_order[n - 1 - i] = points[i].index;
     mem_free(points);
@@ -181,9 +184,20 @@ void pareto_front(const struct gp_history *history, const struct pareto_noise *n
         return;
     }
     size_t n;
-    struct front_point *points = front_points(history, &n);
+    struct front_point *points = front_points(history, NULL, &n);
     for (size_t i = 0; i < n; i++)
         ret_on_front[points[i].index] = true;
+    mem_free(points);
+}
+
+void pareto_front_add(const struct gp_history *history, size_t i, bool *on_front)
+{
+    size_t n;
+    on_front[i] = true;
+    struct front_point *points = front_points(history, on_front, &n);
+    memset(on_front, 0, history->n * sizeof *on_front);
+    for (size_t k = 0; k < n; k++)
+        on_front[points[k].index] = true;
     mem_free(points);
 }
 
@@ -241,7 +255,7 @@ static double area_below(const struct front_point *points, size_t n, double thir
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref)
 {
     size_t n, n_levels = 0;
-    struct front_point *points = front_points(history, &n);
+    struct front_point *points = front_points(history, NULL, &n);
     if (!history->has_third) {
         double area = area_below(points, n, 0.0, ref);
         mem_free(points);
@@ -290,7 +304,7 @@ size_t pareto_knee(const struct gp_history *history)
     size_t n, knee = history->n;
     struct gp_history flat = *history;
     flat.has_third = false;
-    struct front_point *points = front_points(&flat, &n);
+    struct front_point *points = front_points(&flat, NULL, &n);
     double best = PARETO_BEND_MIN;
     for (size_t i = 1; i + 1 < n; i++) {
         double c0 = log(points[0].cost), c1 = log(points[n - 1].cost), s0 = points[0].score, s1 = points[n - 1].score;

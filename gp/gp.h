@@ -119,6 +119,8 @@ struct pareto_noise {
  * (and its third is no higher), each within the standard deviation of the difference. Where two cover each other, one
  * stays: that of most seeds, then of the higher score, then the cheaper. */
 void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front);
+/* The same for single runs, where on_front is that of all trials but i, which is new: what none of these covers. */
+void pareto_front_add(const struct gp_history *history, size_t i, bool *on_front);
 /* The members of the front of single runs, in cost and score alone, by falling cost and so by falling score: ret_order
  * has room for history->n. Returns how many. */
 size_t pareto_front_order(const struct gp_history *history, size_t *ret_order);

@@ -38,7 +38,7 @@ TEST(front_is_the_undominated_set)
     struct rng r = rng_seed(2);
     for (int round = 0; round < 600; round++) {
         struct data d;
-        bool on_front[N_MAX + 1];
+        bool on_front[N_MAX + 1], added[N_MAX + 1] = {false};
         make_data(&d, &r, rng_below(&r, N_MAX + 1),
                   round % 3 == 0   ? -100.0
                   : round % 3 == 1 ? 0.0
@@ -51,6 +51,11 @@ TEST(front_is_the_undominated_set)
                 want = d.trials[j].state != GP_TRIAL_DONE || j == i || !dominates(&d.trials[j], j, &d.trials[i], i);
             assert_int_equal(on_front[i], want);
         }
+        for (size_t left = d.history.n, i = d.history.n / 2; left-- > 0; i = (i + 1) % d.history.n) /* in any order */
+            if (d.trials[i].state == GP_TRIAL_DONE)
+                pareto_front_add(&d.history, i, added);
+        for (size_t i = 0; i < d.history.n; i++)
+            assert_int_equal(added[i], on_front[i]);
     }
 }
 
