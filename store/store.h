@@ -305,10 +305,16 @@ struct trial_result {
     const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
     size_t n_points;
 };
-/* Ends a running (or queued) trial. A second finish of the same trial is accepted (and writes nothing) when equal and
- * ST_EXISTS otherwise. A done trial needs a finite score: ST_NUMERIC if not (record it as failed, with a reason). */
-enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
-                               const char *outbox_json, struct error *err) MUST_USE;
+struct trial_end {
+    int64_t trial_id;
+    const struct trial_result *result;
+    const char *outbox_json; /* NULL: no row for the trackers */
+};
+/* Ends running (or queued) trials, all or none: the disk is waited for once. A second finish of the same trial is
+ * accepted (and writes nothing) when equal and ST_EXISTS otherwise. A done trial needs a finite score: ST_NUMERIC if not
+ * (record it as failed, with a reason). */
+enum status store_trials_finish(struct store *store, const struct trial_end *ends, size_t n,
+                                struct error *err) MUST_USE;
 /* Start-up recovery by the writer: running -> queued again (requeue) or lost, except for trials that a client has
  * leased. *ret_n: number of such trials. */
 enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n,
@@ -373,7 +379,7 @@ enum status store_lease_list(struct store *store, int64_t trial_id, struct lease
  * none). */
 enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq,
                                const struct metric_report *report, struct error *err) MUST_USE;
-/* open -> reported, and the trial's result (store_trial_finish), in one transaction. ST_EXISTS when it is not open. */
+/* open -> reported, and the trial's result (store_trials_finish), in one transaction. ST_EXISTS when it is not open. */
 enum status store_lease_finish(struct store *store, int64_t lease_id, const struct trial_result *result,
                                const char *result_json, const char *outbox_json, struct error *err) MUST_USE;
 /* What came of an expired or returned lease: kept, and not the trial's result. ST_EXISTS: there is one already. */

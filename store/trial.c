@@ -6,7 +6,7 @@
  *      '---------------> done | stopped | failed | lost
  *
  * Invariants: (1) a change of state is one UPDATE whose WHERE names the states it may come from; (2) result, last
- * points, checkpoint and outbox row of a finish are one transaction; (3) number counts 0, 1, 2, ... in its study. */
+ * points, checkpoint and outbox row of a finish are in one transaction; (3) number counts 0, 1, 2, ... in its study. */
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
@@ -399,11 +399,14 @@ enum status store_trial_finish_part(struct store *store, int64_t trial_id, const
     return outbox_json != NULL ? add_outbox_row(store, trial_id, outbox_json, err) : ST_OK;
 }
 
-enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
-                               const char *outbox_json, struct error *err)
+enum status store_trials_finish(struct store *store, const struct trial_end *ends, size_t n, struct error *err)
 {
+    enum status rc = ST_OK;
+
     TRY(store_begin_synced(store, finish_what, err));
-    return store_end(store, store_trial_finish_part(store, trial_id, result, outbox_json, err), finish_what, err);
+    for (size_t i = 0; rc == ST_OK && i < n; i++)
+        rc = store_trial_finish_part(store, ends[i].trial_id, ends[i].result, ends[i].outbox_json, err);
+    return store_end(store, rc, finish_what, err);
 }
 
 /* The ids of a study's trials that were running; *ret_ids: mem_free. */

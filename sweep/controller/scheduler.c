@@ -38,6 +38,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
 {
     struct scheduler *s = mem_alloc(sizeof *s);
     enum status rc = workers_create(&s->workers, devices, err);
+    size_t n_slots = 0;
 
     s->wake_fd = -1;
     if (rc == ST_OK && (s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
@@ -48,6 +49,9 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
         return rc;
     }
     s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 2, sizeof *s->fds);
+    for (size_t i = 0; i < s->workers.n; i++)
+        n_slots += (size_t)s->workers.v[i].spec.lanes;
+    s->ended = mem_array(n_slots, sizeof *s->ended);
     s->crowded = devices->crowded;
     s->begun_s = s->now_s = s->workers.now_s;
     *ret_scheduler = s;
@@ -84,6 +88,7 @@ void scheduler_destroy(struct scheduler *s)
     workers_destroy(&s->workers);
     close(s->wake_fd);
     mem_free(s->fds);
+    mem_free(s->ended);
     mem_free(s);
 }
 
@@ -315,7 +320,7 @@ static enum status start_trial(struct scheduler *s, struct slot *slot, struct sc
         return FAIL(err, rc, "%s", why.text);
     if (s->listener.on_trial_start != NULL)
         s->listener.on_trial_start(s->listener.ctx, slot->flight);
-    return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
+    return slot->flight->ended ? flights_end(&slot->flight, 1, s, err) : ST_OK;
 }
 
 /* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else
@@ -396,6 +401,16 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
 
 /* ---- events ---- */
 
+/* What this round has brought so far is stored; nothing of it has been reported before. */
+static enum status store_round(struct scheduler *s, struct error *err)
+{
+    size_t n = s->n_ended;
+
+    s->n_ended = 0; /* a failure ends the program */
+    TRY(reports_flush(&s->reports, err));
+    return flights_end(s->ended, n, s, err);
+}
+
 /* What a worker opens its device for: a study that waits, or, when all have enough by now, any. */
 static const char *config_for_worker(const struct scheduler *s)
 {
@@ -417,9 +432,11 @@ static enum status on_event(struct scheduler *s, const struct workers_event *e, 
         return ST_OK;
     case WORKERS_MESSAGE:
         TRY(flight_message(e->slot->flight, e->message, &s->reports, s->now_s, err));
-        return e->slot->flight->ended ? flight_end(e->slot->flight, s, err) : ST_OK;
+        if (e->slot->flight->ended)
+            s->ended[s->n_ended++] = e->slot->flight;
+        return ST_OK;
     case WORKERS_TRIAL_DIED:
-        TRY(reports_flush(&s->reports, err));
+        TRY(store_round(s, err));
         return flight_died(e->slot->flight, s, e->guilt, e->how, err);
     }
     return ST_OK;
@@ -429,14 +446,14 @@ static enum status take_worker_events(struct scheduler *s, struct error *err)
 {
     struct error second = {0}; /* the first failure counts */
     struct workers_event e;
-    enum status rc = ST_OK, flushed;
+    enum status rc = ST_OK, stored;
 
     s->workers.config = config_for_worker(s);
     s->workers.stays = s->stay;
     while (rc == ST_OK && workers_next(&s->workers, &e))
         rc = on_event(s, &e, err);
-    flushed = reports_flush(&s->reports, rc == ST_OK ? err : &second);
-    return rc != ST_OK ? rc : flushed;
+    stored = store_round(s, rc == ST_OK ? err : &second);
+    return rc != ST_OK ? rc : stored;
 }
 
 enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx, struct error *err)

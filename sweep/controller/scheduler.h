@@ -83,6 +83,8 @@ struct scheduler {
     struct nodes nodes;
     struct slurm_nodes *launcher; /* owned; NULL: none */
     struct reports reports; /* of this round */
+    struct flight **ended; /* (n_ended, room for every slot) in this round, not stored yet */
+    size_t n_ended;
     struct pollfd *fds; /* capacity for every worker, watch and wake_fd */
 };
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,

@@ -122,7 +122,6 @@ void slot_free(struct slot *slot, double now_s)
 {
     slot->busy_s += now_s - slot->given_s;
     slot->runs = false;
-    slot->flight = NULL;
     if (slot->worker->culprit == slot)
         slot->worker->culprit = NULL;
 }

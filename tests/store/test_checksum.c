@@ -53,7 +53,7 @@ static void make(const char *path)
             result.score_se = 0.01;
             result.program = "trawl 0.1.0";
             if (i < 4)
-                OK(store_trial_finish(store, trial.id, &result, "{\"type\":\"result\"}", err));
+                OK(store_trials_finish(store, &(struct trial_end){trial.id, &result, "{\"type\":\"result\"}"}, 1, err));
         }
     }
 }
@@ -381,7 +381,7 @@ PLACE_TEST(named_and_not_sealed)
     OK(store_open_writer(&store, place->path, err));
     struct trial_result result = result_make(0.5, 1.0);
     int64_t n;
-    FAILS(store_trial_finish(store, 5, &result, NULL, err), ST_CORRUPT, "is damaged");
+    FAILS(store_trials_finish(store, &(struct trial_end){5, &result, NULL}, 1, err), ST_CORRUPT, "is damaged");
     FAILS(store_trial_requeue(store, 5, REQUEUE_STOPPED, err), ST_CORRUPT, "is damaged");
     FAILS(store_trials_recover(store, 1, true, &n, err), ST_CORRUPT, "is damaged");
     OK(store_trials_recover(store, 2, true, &n, err));

@@ -82,12 +82,12 @@ STORE_TEST(trial_round_trip)
 
     OK(store_trial_start(store, b.id, "cpu:2", NULL, err));
     struct trial_result result = result_make(0.1 + 0.2, INFINITY);
-    FAILS(store_trial_finish(store, b.id, &result, NULL, err), ST_NUMERIC, "finite");
+    FAILS(store_trials_finish(store, &(struct trial_end){b.id, &result, NULL}, 1, err), ST_NUMERIC, "finite");
     result.cost_s = 1.5;
     result.perf = INFINITY;
     result.device_s = NAN;
     result.checkpoint_path = "runs/1.ckpt";
-    OK(store_trial_finish(store, b.id, &result, "{\"event\":\"finish\"}", err));
+    OK(store_trials_finish(store, &(struct trial_end){b.id, &result, "{\"event\":\"finish\"}"}, 1, err));
     OK(store_trial_list(store, study.id, &list, &n, err));
     assert_int_equal(n, 2);
     t = list[1];
@@ -129,7 +129,7 @@ STORE_TEST(metrics_keep_nan_and_inf)
     struct trial_result result = result_make(1, 1);
     result.points = &last;
     result.n_points = 1;
-    OK(store_trial_finish(store, t.id, &result, NULL, err));
+    OK(store_trials_finish(store, &(struct trial_end){t.id, &result, NULL}, 1, err));
     FAILS(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "done");
     FAILS(metrics_add(store, 77, points, 4, NULL, err), ST_NOTFOUND, "77");
 
@@ -157,18 +157,19 @@ STORE_TEST(a_finished_trial_never_changes)
         result.perf = NAN;
         result.reason = ends[i] == TRIAL_DONE ? NULL : "why";
         OK(store_trial_start(store, t.id, "cpu", NULL, err));
-        OK(store_trial_finish(store, t.id, &result, NULL, err));
+        OK(store_trials_finish(store, &(struct trial_end){t.id, &result, NULL}, 1, err));
         OK(store_trial_find(store, study.id, i, &before, err));
-        OK(store_trial_finish(store, t.id, &result, NULL, err)); /* the same news twice is fine */
+        OK(store_trials_finish(store, &(struct trial_end){t.id, &result, NULL}, 1,
+                               err)); /* the same news twice is fine */
         changed = result;
         changed.score = 2.5;
-        FAILS(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        FAILS(store_trials_finish(store, &(struct trial_end){t.id, &changed, NULL}, 1, err), ST_EXISTS, "dropped");
         changed = result;
         changed.reason = "another";
-        FAILS(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        FAILS(store_trials_finish(store, &(struct trial_end){t.id, &changed, NULL}, 1, err), ST_EXISTS, "dropped");
         changed = result;
         changed.state = TRIAL_LOST;
-        FAILS(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        FAILS(store_trials_finish(store, &(struct trial_end){t.id, &changed, NULL}, 1, err), ST_EXISTS, "dropped");
         FAILS(store_trial_start(store, t.id, "cpu", NULL, err), ST_EXISTS, trial_state_name(ends[i]));
         OK(store_trials_recover(store, study.id, true, &n, err));
         assert_int_equal(n, 0);
@@ -183,7 +184,7 @@ STORE_TEST(a_finished_trial_never_changes)
 
     struct trial t = trial_make(store, study.id);
     struct trial_result result = {.state = TRIAL_RUNNING};
-    FAILS(store_trial_finish(store, t.id, &result, NULL, err), ST_INTERNAL, "running");
+    FAILS(store_trials_finish(store, &(struct trial_end){t.id, &result, NULL}, 1, err), ST_INTERNAL, "running");
     FAILS(store_trial_start(store, 12345, "cpu", NULL, err), ST_NOTFOUND, "12345");
 }
 
@@ -226,7 +227,7 @@ PLACE_TEST(recovery_requeues_or_loses)
     trial_free(&t);
     struct trial_result result = {
         .state = TRIAL_FAILED, .score = NAN, .perf = NAN, .cost_s = 2, .device_s = NAN, .reason = "never started"};
-    OK(store_trial_finish(store, b.id, &result, NULL, err)); /* straight from the queue */
+    OK(store_trials_finish(store, &(struct trial_end){b.id, &result, NULL}, 1, err)); /* straight from the queue */
     OK(store_study_counts(store, &study, &counts, err));
     assert_true(counts.n[TRIAL_RUNNING] == 1 && counts.n[TRIAL_FAILED] == 1 && counts.n[TRIAL_QUEUED] == 0);
     assert_true(isnan(counts.best_score) && counts.cost_s == 2.0);
@@ -247,7 +248,7 @@ STORE_TEST(counts_follow_the_direction)
         struct trial t = trial_make(store, study->id);
         struct trial_result result = result_make(i - 2.5, 1.0);
         OK(store_trial_start(store, t.id, "cpu", NULL, err));
-        OK(store_trial_finish(store, t.id, &result, NULL, err));
+        OK(store_trials_finish(store, &(struct trial_end){t.id, &result, NULL}, 1, err));
     }
     OK(store_study_counts(store, &up, &counts, err));
     assert_true(counts.n[TRIAL_DONE] == 3 && counts.best_score == 1.5 && counts.cost_s == 3.0);
@@ -309,7 +310,7 @@ FILE_TEST(tables_are_readable)
     struct trial_result result = result_make(0.75, 1.25);
     OK(store_trial_start(store, t.id, "cpu", NULL, err));
     OK(metrics_add(store, t.id, NULL, 0, "{\"n\":1}", err));
-    OK(store_trial_finish(store, t.id, &result, "{\"n\":2}", err));
+    OK(store_trials_finish(store, &(struct trial_end){t.id, &result, "{\"n\":2}"}, 1, err));
     FAILS(metrics_add(store, t.id, NULL, 0, "{", err), ST_EXISTS, "done");
     assert_int_equal(sqlite3_open_v2(place->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     assert_int_equal(
@@ -379,7 +380,7 @@ PLACE_TEST(an_extended_trial_begins_where_the_other_ended)
     OK(store_trial_start(store, first.id, "cpu", NULL, err));
     OK(metrics_add(store, first.id, points, 3, NULL, err));
     const struct trial_result result = result_make(1, 1);
-    OK(store_trial_finish(store, first.id, &result, NULL, err));
+    OK(store_trials_finish(store, &(struct trial_end){first.id, &result, NULL}, 1, err));
     longer = first;
     longer.dropped = (char *)"longer";
     OK(store_trial_extend(store, &longer, first.id, 4096, "/b.ckpt", err));

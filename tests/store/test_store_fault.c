@@ -72,7 +72,7 @@ static void fill(const char *path, int n_trials)
         const struct metric_point points[] = {{1, 0.1, "loss", 0.5}, {2, 0.2, "loss", 0.25}};
         OK(store_trial_start(store, t.id, "cpu", NULL, err));
         OK(metrics_add(store, t.id, points, 2, NULL, err));
-        OK(store_trial_finish(store, t.id, &result, "{}", err));
+        OK(store_trials_finish(store, &(struct trial_end){t.id, &result, "{}"}, 1, err));
     }
 }
 
@@ -469,7 +469,7 @@ static void write_until_killed(const char *path, int pipe_fd)
         if (store_trial_create(store, &t, NULL) != ST_OK ||
             store_trial_start(store, t.id, "cpu", NULL, NULL) != ST_OK ||
             metrics_add(store, t.id, points, 2, "{}", NULL) != ST_OK ||
-            store_trial_finish(store, t.id, &result, "{}", NULL) != ST_OK)
+            store_trials_finish(store, &(struct trial_end){t.id, &result, "{}"}, 1, NULL) != ST_OK)
             _exit(5);
         if (write(pipe_fd, &t.number, sizeof t.number) != sizeof t.number)
             _exit(6);

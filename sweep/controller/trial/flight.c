@@ -1,6 +1,7 @@
 /* flight.c - one trial in flight: messages of its worker, how it is stopped, what is recorded.
  * Invariants: (1) a message about another trial or attempt than the one in flight changes nothing; (2) every fact is
- * stored as soon as it is known, so that a kill loses nothing that was finished; (3) a flight ends exactly once. */
+ * stored as soon as it is known, a result with the others of its round, and is reported afterwards, so that a kill loses
+ * nothing that was seen; (3) a flight ends exactly once. */
 #include "sweep/controller/trial/flight.h"
 
 #include "base/os/clock.h"
@@ -246,6 +247,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
     } else if (type != NULL && strcmp(type, "result") == 0) {
         run_result_read(&f->result, message, f->ss->view.study.metric, f->cost_factor);
         f->ended = true;
+        slot_free(f->slot, now_s); /* if its worker dies now, this trial is none of those that it ran */
         TRY(run_result_settle(&f->result, &f->ss->view, f->ss->store, f->slot->trial_id, message, err));
     }
     return ST_OK;
@@ -294,6 +296,8 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
 {
     const struct worker *w = f->slot->worker;
 
+    if (f->ended)
+        return ST_OK;
     TRY(track_rows_system(f->ss->track, f->slot->trial_id, f->slot->env_steps, w->memory_bytes, w->device_memory_bytes,
                           err));
     if (f->stop == FLIGHT_NO_STOP &&
@@ -310,7 +314,9 @@ static void flight_free(struct flight *f, double now_s)
     share_charge(&f->ss->share, now_s - f->charged_s, (double)f->ss->view.study.limits.priority);
     f->ss->n_flights--;
     f->ss->risk_moved = f->ss->risk_moved || f->ss->at_risk_s > 0;
-    slot_free(f->slot, now_s);
+    if (f->slot->runs)
+        slot_free(f->slot, now_s);
+    f->slot->flight = NULL;
     flight_forget(f);
 }
 
@@ -342,20 +348,33 @@ static enum status requeue(struct flight *f, enum trial_requeue why, double now_
     return ST_OK;
 }
 
-static enum status record(struct flight *f, const char *log_tail, struct error *err)
+/* Stopped for others' sake: it runs again. */
+static bool runs_again(const struct flight *f)
 {
-    struct trial *t = trial_of(f);
-    const struct trial_result *r;
-    const char *outbox_row;
-    enum status rc;
+    return f->result.result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY;
+}
 
-    if (log_tail != NULL)
-        snprintf(f->result.log_tail, sizeof f->result.log_tail, "%s", log_tail);
-    r = run_result_texts(&f->result);
-    outbox_row = track_rows_result(f->ss->track, r);
-    STORE_INSIST(rc, f->ss->store, err, store_trial_finish(f->ss->store, t->id, r, outbox_row, err));
-    TRY(rc);
-    return sched_study_take_result(f->ss, f->i, r, err);
+/* The results of those that do not run again, in one transaction. */
+static enum status record(struct flight *const *flights, size_t n, struct error *err)
+{
+    struct trial_end *ends = mem_array(n, sizeof *ends);
+    size_t n_ends = 0;
+    enum status rc = ST_OK;
+
+    for (size_t k = 0; k < n; k++) {
+        struct flight *f = flights[k];
+        if (runs_again(f))
+            continue;
+        const struct trial_result *r = run_result_texts(&f->result);
+        const char *row = track_rows_result(f->ss->track, r);
+        ends[n_ends++] = (struct trial_end){trial_of(f)->id, r, row != NULL ? mem_strdup(row) : NULL};
+    }
+    if (n_ends > 0)
+        STORE_INSIST(rc, flights[0]->ss->store, err, store_trials_finish(flights[0]->ss->store, ends, n_ends, err));
+    for (size_t k = 0; k < n_ends; k++)
+        mem_free((void *)ends[k].outbox_json);
+    mem_free(ends);
+    return rc;
 }
 
 /* Frees the flight and reports how its trial ended. */
@@ -368,13 +387,17 @@ static void free_and_report(struct flight *f, struct scheduler *s)
     sched_study_report_end(ss, s, i);
 }
 
-enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
+enum status flights_end(struct flight *const *flights, size_t n, struct scheduler *s, struct error *err)
 {
-    if (f->result.result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
-        TRY(requeue(f, REQUEUE_STOPPED, s->now_s, err));
-    else
-        TRY(record(f, NULL, err));
-    free_and_report(f, s);
+    TRY(record(flights, n, err));
+    for (size_t k = 0; k < n; k++) {
+        struct flight *f = flights[k];
+        if (runs_again(f))
+            TRY(requeue(f, REQUEUE_STOPPED, s->now_s, err));
+        else
+            TRY(sched_study_take_result(f->ss, f->i, &f->result.result, err));
+        free_and_report(f, s);
+    }
     return ST_OK;
 }
 
@@ -408,7 +431,8 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum slot_guilt g
         else
             snprintf(f->result.reason, sizeof f->result.reason,
                      "%d worker processes died while they ran it, the last: %s", MAX_DEATHS, how);
-        rc = record(f, worker_log_tail(w, tail), err);
+        snprintf(f->result.log_tail, sizeof f->result.log_tail, "%s", worker_log_tail(w, tail));
+        return flights_end(&f, 1, s, err);
     }
     if (rc == ST_OK)
         free_and_report(f, s);

@@ -1,5 +1,5 @@
 /* flight.h - one trial in flight: a trial that a slot runs. A flight belongs to its slot from flight_start until
- * flight_end or flight_died frees it; the scheduler's thread. A failure of the store is returned, one of the worker is
+ * flights_end or flight_died frees it; the scheduler's thread. A failure of the store is returned, one of the worker is
  * recorded as the trial's. */
 #pragma once
 
@@ -54,7 +54,8 @@ double flight_at_risk_s(const struct flight *flight, double now_s); /* the part 
  * pages. */
 enum status flight_alive(struct flight *flight, double now_s, struct error *err) MUST_USE;
 void flight_forget(struct flight *flight); /* frees it and records nothing; NULL is fine */
-/* Both record the trial's end, and free the flight and its slot. how: "killed by signal 9 (Killed)". */
-enum status flight_end(struct flight *flight, struct scheduler *s, struct error *err) MUST_USE;
+/* Both record how trials have ended, and free their flights and slots; those of flights_end have a complete result, and
+ * the disk is waited for once. how: "killed by signal 9 (Killed)". */
+enum status flights_end(struct flight *const *flights, size_t n, struct scheduler *s, struct error *err) MUST_USE;
 enum status flight_died(struct flight *flight, struct scheduler *s, enum slot_guilt guilt, const char *how,
                         struct error *err) MUST_USE;

@@ -32,7 +32,7 @@ enum status track_rows_start(struct track_rows *rows, const struct trial *trial,
 /* The outbox_json of a report that has points, the caller's; NULL: none (no trackers, or they lag too far). */
 char *track_rows_metrics(struct track_rows *rows, const struct metric_report *report);
 char *track_rows_metrics_text(const struct metric_report *report); /* the same without a struct track_rows */
-/* The outbox_json of store_trial_finish; borrowed until the next call. NULL: no trackers. */
+/* The outbox_json of store_trials_finish; borrowed until the next call. NULL: no trackers. */
 const char *track_rows_result(struct track_rows *rows, const struct trial_result *result);
 /* Memory of the worker that runs the trial, at most once in 15 s; bytes 0: unknown. */
 enum status track_rows_system(struct track_rows *rows, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,

@@ -142,7 +142,7 @@ static enum status make_trial(struct maker *m, int64_t number, bool running, str
         result.reason = "unlikely to reach the front";
     }
     if (rc == ST_OK && !running)
-        rc = store_trial_finish(m->store, trial.id, &result, NULL, err);
+        rc = store_trials_finish(m->store, &(struct trial_end){trial.id, &result, NULL}, 1, err);
     trial_free(&trial);
     return rc;
 }
