@@ -441,6 +441,8 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
     n = batch_size(ss, s, plan.at_once);
+    if (confirm_plan_spread(&plan, n, n_ended(ss) - ss->confirmed_at, ss->n_flights + ss->leases.n))
+        ss->confirmed_at = n_ended(ss);
     ss->asked_at = n_ended(ss);
     evidence_ask(&ss->evidence, &ss->view, &plan, n);
     proposer_ask(ss->proposer, &ss->view.history, next_number(&ss->view), &plan, n);

@@ -50,6 +50,7 @@ struct sched_study {
     bool used_up; /* every point of a finite space has been tried */
     size_t n_together; /* proposals that were made last in one go */
     size_t asked_at; /* trials that had ended when a proposal was asked for last */
+    size_t confirmed_at; /* the same, when what to confirm was looked for last */
     size_t stuck_at; /* trials that had ended when no point was left to try; SIZE_MAX: a point was left */
     bool cap_reported; /* it was logged that a trial cost more than sweep.max_cost */
     int64_t failures; /* in a row */

@@ -83,6 +83,13 @@ static void nearer(struct stand *stand, double spent, struct spending s, double 
     *stand = (struct stand){spent, s.confirming / max, s.one / max, is_cost ? left : INFINITY};
 }
 
+bool confirm_plan_spread(struct confirm_plan *plan, size_t n, size_t n_since, size_t n_busy)
+{
+    if (plan->turn == CONFIRM_FIRST && n > 1 && n_since < n_busy)
+        plan->turn = CONFIRM_IF_STUCK;
+    return plan->turn >= CONFIRM_FIRST;
+}
+
 /* How many runs fit into an amount; 1 at least. */
 static size_t n_runs(double amount, double one)
 {

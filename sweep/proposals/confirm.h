@@ -2,6 +2,7 @@
  * inputs; any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct study_view;
@@ -37,3 +38,7 @@ struct confirm_plan {
  * flight; wall_s: used of sweep.wall_time. */
 void confirm_plan_make(const struct study_view *view, const struct sweep_settings *settings, double running_s,
                        double wall_s, struct confirm_plan *ret_plan);
+/* For n proposals together: on the way, runs to confirm are looked for once in as many results as trials are under way,
+ * n_since of which have come since the last time. What those before show is not known earlier, and what is believed of
+ * all trials takes longer than a batch of new points. True: they are looked for now. */
+bool confirm_plan_spread(struct confirm_plan *plan, size_t n, size_t n_since, size_t n_busy);

@@ -363,6 +363,27 @@ TEST(a_batch_confirms_as_one_after_another)
     ask_end(a);
 }
 
+/* Beside many others the runs on the way are looked for once in as many results; at the end nothing waits. */
+TEST(batches_look_for_what_to_confirm_once_a_generation)
+{
+    static const struct {
+        enum confirm_turn turn, then;
+        size_t n, n_since, n_busy;
+    } of[] = {
+        {CONFIRM_FIRST, CONFIRM_FIRST, 1, 0, 4},    {CONFIRM_FIRST, CONFIRM_IF_STUCK, 2, 7, 8},
+        {CONFIRM_FIRST, CONFIRM_FIRST, 2, 8, 8},    {CONFIRM_FIRST, CONFIRM_IF_STUCK, 16, 16, 64},
+        {CONFIRM_FIRST, CONFIRM_FIRST, 16, 80, 64}, {CONFIRM_IF_STUCK, CONFIRM_IF_STUCK, 16, 80, 64},
+        {CONFIRM_END, CONFIRM_END, 16, 0, 64},      {CONFIRM_LAST, CONFIRM_LAST, 2, 0, 64},
+        {CONFIRM_NO, CONFIRM_NO, 16, 80, 64},
+    };
+
+    for (size_t k = 0; k < sizeof of / sizeof of[0]; k++) {
+        struct confirm_plan plan = {.turn = of[k].turn};
+        assert_int_equal(confirm_plan_spread(&plan, of[k].n, of[k].n_since, of[k].n_busy), of[k].then >= CONFIRM_FIRST);
+        assert_int_equal(plan.turn, of[k].then);
+    }
+}
+
 /* When a small space is used up, what is left of the share still confirms; without a share the study has ended. */
 TEST(a_space_that_is_used_up_is_confirmed)
 {
