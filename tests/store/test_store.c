@@ -182,9 +182,19 @@ STORE_TEST(a_finished_trial_never_changes)
     /* Nor behind the program's back. */
     assert_false(place_do(place, "UPDATE trial SET score = 9 WHERE number = 0"));
 
+    /* Of several that end together, all do or none. */
     struct trial t = trial_make(store, study.id);
-    struct trial_result result = {.state = TRIAL_RUNNING};
-    FAILS(store_trials_finish(store, &(struct trial_end){t.id, &result, NULL}, 1, err), ST_INTERNAL, "running");
+    struct trial_result result = {.state = TRIAL_RUNNING}, good = result_make(0.5, 1.0);
+    struct trial_end both[] = {{t.id, &good, "{}"}, {trial_make(store, study.id).id, &result, NULL}};
+    FAILS(store_trials_finish(store, both, 2, err), ST_INTERNAL, "running");
+    OK(store_trial_find(store, study.id, t.number, &after, err));
+    assert_int_equal(after.state, TRIAL_QUEUED);
+    trial_free(&after);
+    both[1].result = &good;
+    OK(store_trials_finish(store, both, 2, err));
+    OK(store_trial_find(store, study.id, t.number + 1, &after, err));
+    assert_int_equal(after.state, TRIAL_DONE);
+    trial_free(&after);
     FAILS(store_trial_start(store, 12345, "cpu", NULL, err), ST_NOTFOUND, "12345");
 }
 
