@@ -10,6 +10,7 @@
 #include "store/store_priv.h"
 
 #include "base/mem.h"
+#include "base/os/file.h"
 #include "base/text/strbuf.h"
 
 #include <errno.h>
@@ -260,19 +261,6 @@ enum status store_open_controller(struct store **ret_store, const char *path, st
     return rc == ST_OK ? ST_OK : error_set(err, rc, "%s", why.text);
 }
 
-enum status store_open_second(struct store **ret_store, const char *path, struct error *err)
-{
-    if (store_is_address(path))
-        return open_address(ret_store, path, PG_SECOND, err);
-    struct store *store = store_new(path, true);
-    int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    enum status rc = code == SQLITE_OK ? ST_OK : store_sql_fail(store, code, "opening the store", err);
-
-    THEN(rc, set_up(store, err));
-    THEN(rc, store_schema_open(store, err));
-    return opened(store, rc, ret_store);
-}
-
 /* Did opening fail because the log's shared memory could not be made: no right to write there, or a full disk? A store
  * that a controller has open has its shared memory already. */
 static bool lacks_shared_memory(const struct store *store)
@@ -289,6 +277,34 @@ static bool lacks_shared_memory(const struct store *store)
     default:
         return false;
     }
+}
+
+/* Why a store that is there cannot be opened for writing, where the system says it: a read-only mount, no right. */
+static void name_unwritable(const char *path, struct error *err)
+{
+    char folder[PATH_MAX];
+
+    file_folder(path, folder, sizeof folder);
+    if (!file_exists(path) || (access(path, W_OK) == 0 && access(folder, W_OK | X_OK) == 0))
+        return;
+    int why = errno;
+    error_clear(err);
+    (void)!FAIL(err, ST_IO, "%s cannot be written, and this has to write into it: %s", path, strerror(why));
+}
+
+enum status store_open_second(struct store **ret_store, const char *path, struct error *err)
+{
+    if (store_is_address(path))
+        return open_address(ret_store, path, PG_SECOND, err);
+    struct store *store = store_new(path, true);
+    int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    enum status rc = code == SQLITE_OK ? ST_OK : store_sql_fail(store, code, "opening the store", err);
+
+    THEN(rc, set_up(store, err));
+    THEN(rc, store_schema_open(store, err));
+    if (rc != ST_OK && lacks_shared_memory(store))
+        name_unwritable(path, err);
+    return opened(store, rc, ret_store);
 }
 
 /* In a directory that cannot be written, the log's shared memory has no place. When no log is left, no process writes

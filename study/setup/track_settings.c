@@ -17,7 +17,7 @@ static const struct opt_def track_defs[] = {
     OPT_ROW_STR(struct track_settings, tags, "", "Puts these tags on every run, with commas."),
     OPT_ROW_STR(struct track_settings, notes, "", "Describes the study to readers of the tracker."),
     OPT_ROW_FLOAT(struct track_settings, interval_s, "15", 0.1, 3600, OPT_FIXED, 0, 0, "s",
-                  "Lies at least between two posts of one run."),
+                  "Waits at least this long between two posts of one run."),
     OPT_ROW_FLOAT(
         struct track_settings, beat_s, "30", 0.1, 240, OPT_FIXED, 0, 0, "s",
         "Sends W&B a heartbeat of a run that has reported nothing for this long; without one W&B shows it as crashed "

@@ -69,7 +69,8 @@ enum status cmd_check(int argc, char **argv, struct error *err)
             "Reads all of a store and compares it with its checksums: the file's own order, every study, trial and\n"
             "learning curve, and the rows that wait for trackers. It only reads, also while a sweep runs. Whatever\n"
             "shows or uses a result checks it too; this checks all of them and names each that is damaged.\n"
-            "Rows of a Trawl without checksums are counted as unchecked. Exit code 1: something is damaged.",
+            "Rows of an older Trawl, which wrote no checksums, are counted as unchecked. Exit code 1: something is "
+            "damaged.",
         .examples = "  trawl check runs.db\n"
                     "  trawl check runs.db --json",
         CLI_OPTS(opts),

@@ -213,7 +213,7 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
             "steps and (where a checkpoint was kept) weights with the stored ones; on the same device and program\n"
             "they are equal to the bit, and the exit code is 1 when they are not. A trial that extends another\n"
             "(`trawl extend`) is trained from the start, which may give another result. With --seeds K: K times\n"
-            "with fresh seeds, for the mean of score and cost with its 95 % interval, and how usual the stored\n"
+            "with fresh seeds, for the mean of score and cost with its 95 % interval, and how typical the stored\n"
             "score is; the runs become trials of the study, so that its front and its models know them. A trial\n"
             "that was picked as the best of many was often a lucky one.",
         .examples = "  trawl rerun first --trial 17 --store my.db\n"

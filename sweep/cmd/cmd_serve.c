@@ -295,7 +295,7 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
     if (words.help)
         return ST_OK;
     if (c.port < 0 || c.port > 65535)
-        return FAIL(err, ST_USAGE, "serve: --port is %lld; 0 to 65535 is possible", (long long)c.port);
+        return FAIL(err, ST_USAGE, "serve: --port is %lld; 0 to 65535 are possible", (long long)c.port);
     if (strcmp(c.open, "yes") != 0 && strcmp(c.open, "no") != 0)
         return FAIL(err, ST_USAGE, "serve: --open is '%s'; yes or no is needed", c.open);
     rc = run_serve(&c, err);

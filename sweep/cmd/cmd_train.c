@@ -454,7 +454,8 @@ enum status cmd_train(int argc, char **argv, struct error *err)
          "report to experiment trackers, with commas: " TRACKER_NAMES " (track.trackers)"},
         {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
         {"store", 0, CLI_STORE, &t.store_path, "FILE",
-         "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
+         "where reports wait until the trackers have them (CHECKPOINT.track.db; without -o a file that is removed once "
+         "all is sent)"},
         {"log-dir", 0, CLI_TEXT, &t.log_dir, "DIR",
          "write every report there too: metrics.csv, metrics.jsonl, and event files for TensorBoard"},
         {"hosts", 0, CLI_INT, &t.n_hosts, "N",

@@ -380,6 +380,25 @@ def test_read_only_directory(folder):
     fails("train", config, "-o", closed, code=1, says="directory")
 
 
+def test_a_store_on_a_read_only_mount(folder):
+    """What only reads it works; what has to write it names the mount."""
+    if os.geteuid() != 0:
+        raise Skip("only root can mount")
+    fixed = folder / "fixed"
+    fixed.mkdir()
+    store = tiny_store(fixed)
+    for words in (["--bind", fixed, fixed], ["-o", "remount,ro,bind", fixed]):
+        if subprocess.run(["mount", *words], capture_output=True).returncode != 0:
+            subprocess.run(["umount", "-l", fixed], capture_output=True)
+            raise Skip("mounting is not allowed here")
+    try:
+        run("show", "a", "--store", store)
+        for command in (["node", "--devices", "cpu"], ["join", "--devices", "cpu"], ["sweep", "--resume", "a", "--trials", 9]):
+            fails(*command, "--store", store, code=1, says=[store.name, "Read-only file system"])
+    finally:
+        subprocess.run(["umount", "-l", fixed], check=True)
+
+
 def test_full_disk(folder):
     if os.geteuid() != 0:
         raise Skip("only root can mount a small file system")

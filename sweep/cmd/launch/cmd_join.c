@@ -270,7 +270,7 @@ enum status cmd_join(int argc, char **argv, struct error *err)
          "instead of HOST:PORT/SECRET: for every node of this store that was started with --hosts, until a signal"},
         {"patience", 0, CLI_SECONDS, &c.patience_s, "TIME", "how long the first host may take to answer (20s)"},
         {"if-wanted", 0, CLI_FLAG, &c.if_wanted, NULL,
-         "no error where the first host does not answer: what --store begins for each node"},
+         "end without an error where the first host does not answer or needs nobody (--store does this for each node)"},
     };
     const struct cli cli = {
         .name = "join",

@@ -39,7 +39,7 @@ static const struct control_text {
     [CONTROL_PAUSE] =
         {"trawl pause NAME [--now] [--store FILE] [--json]",
          "Lets a study rest: its running trials end, no new ones begin, until `trawl continue`. With --now the\n"
-         "running trials go back into the queue at once, to give the devices free.",
+         "running trials go back into the queue at once, to free the devices.",
          "  trawl pause first --store my.db\n"
          "  trawl pause first --store my.db --now",
          1, 1, STUDY_WORD},
@@ -60,7 +60,7 @@ static const struct control_text {
          "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
          "three times the device time of one of priority 1. New studies have 1.",
          "  trawl priority first 3 --store my.db\n"
-         "  trawl priority first 1 --store my.db             as new studies have it",
+         "  trawl priority first 1 --store my.db             the default",
          2, 2, "a study's name or its new priority"},
     [CONTROL_RETRY] =
         {"trawl retry NAME N [--store FILE] [--json]",
@@ -103,7 +103,7 @@ static const struct control_text {
          "may be running it.\n"
          "Runs that trackers have keep the names under which they were made.",
          "  trawl rename first pong-wide --store my.db\n"
-         "  trawl rename 'old' new",
+         "  trawl rename old new",
          2, 2, "a study's name or its new name"},
     [CONTROL_NOTE] =
         {"trawl note NAME [N] TEXT [--store FILE] [--json]",
@@ -118,14 +118,13 @@ static const struct control_text {
                      "  trawl tag first paper --store my.db\n"
                      "  trawl tag first 17 odd --undo --store my.db",
                      2, 3, "a study's name or the tag"},
-    [CONTROL_RM] =
-        {"trawl rm NAME [--undo] [--store FILE] [--json]",
-         "Moves a study to the trash of its store, under the name NAME~ID, which gives its name free. A study "
-         "that runs is refused.\n"
-         "--undo takes the newest of that name back; `trawl gc` empties the trash.",
-         "  trawl rm first --store my.db\n"
-         "  trawl rm first --undo --store my.db",
-         1, 1, STUDY_WORD},
+    [CONTROL_RM] = {"trawl rm NAME [--undo] [--store FILE] [--json]",
+                    "Moves a study to the trash of its store, under the name NAME~ID, which frees its name. A study "
+                    "that runs is refused.\n"
+                    "--undo takes the newest of that name back; `trawl gc` empties the trash.",
+                    "  trawl rm first --store my.db\n"
+                    "  trawl rm first --undo --store my.db",
+                    1, 1, STUDY_WORD},
 };
 
 static enum status take_trial(struct control_cmd *c, const char *word, struct error *err)
@@ -233,8 +232,8 @@ static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
         opts[0] = (struct cli_opt){"now", 0, CLI_FLAG, &command->now, NULL, "do not wait for the running trials"};
         return 1;
     case CONTROL_ADD:
-        opts[0] = (struct cli_opt){"trials", 0, CLI_INT, &command->trials, "N", "this many trials more"};
-        opts[1] = (struct cli_opt){"budget", 0, CLI_TEXT, &c->budget, "TIME", "this much training more: 90s, 30m, 2h"};
+        opts[0] = (struct cli_opt){"trials", 0, CLI_INT, &command->trials, "N", "this many more trials"};
+        opts[1] = (struct cli_opt){"budget", 0, CLI_TEXT, &c->budget, "TIME", "this much more training: 90s, 30m, 2h"};
         return 2;
     case CONTROL_RETRY:
         opts[0] = (struct cli_opt){"trial", 0, CLI_INT, &command->trial, "N", "its number, as `trawl show` lists it"};
