@@ -101,10 +101,6 @@ static enum status find_method(const char *name, struct play_method *ret, struct
     size_t length = suffix != NULL && suffix[strlen(UNLIMITED)] == '\0' ? (size_t)(suffix - name) : strlen(name);
 
     *ret = (struct play_method){.own = SUGGEST_SOBOL, .ignores_limit = name[length] != '\0'};
-    if (strcmp(name, "protein") == 0) {
-        ret->is_protein = true;
-        return ST_OK;
-    }
     for (int i = 0; *at != '\0'; i++) {
         size_t n = strcspn(at, "|");
         if (length == n && strncmp(at, name, n) == 0) {
@@ -113,7 +109,7 @@ static enum status find_method(const char *name, struct play_method *ret, struct
         }
         at += n + (at[n] == '|');
     }
-    return FAIL(err, ST_USAGE, "bench: no method '%s'; one of %s|protein", name, suggest_method_names());
+    return FAIL(err, ST_USAGE, "bench: no method '%s'; one of %s", name, suggest_method_names());
 }
 
 /* ---- sweep ---- */
@@ -330,7 +326,7 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &b.problems, "P,...", "problems below, or all (all)"},
         {"method", 0, CLI_TEXT, &b.methods, "M,...",
-         "methods of sweep.method, or protein; with -unlimited: blind to a problem's limit (pareto)"},
+         "methods of sweep.method; with -unlimited: blind to a problem's limit (pareto)"},
         {"trials", 0, CLI_INT, &b.trials, "N", "trials of a study (150)"},
         {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},

@@ -5,6 +5,7 @@
  * Invariants: (1) a method sees drawn outcomes of ended trials only; (2) the outcome of trial k is drawn from the
  * stream (seed, k), so that methods of one seed are paired; (3) no wall clock enters anything but the latencies. */
 #include "bench/sweep/play.h"
+#include "gp/gp_priv.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -168,16 +169,13 @@ static void add_branches(const struct play *study, size_t number, double *x, str
 }
 
 /* As many proposals as a controller asks for with that number of workers. */
-static enum status ask(const struct play *study, struct play_method method, struct suggester *suggester,
-                       const struct gp_history *history, struct suggestion *ret, size_t *ret_n, struct error *err)
+static enum status ask(const struct play *study, struct suggester *suggester, const struct gp_history *history,
+                       struct suggestion *ret, size_t *ret_n, struct error *err)
 {
     size_t under_way = study->n_started - study->n_done, left = study->max_trials - study->n_started;
     size_t n = suggester_batch_size(study->parallel, study->parallel - under_way);
 
-    *ret_n = 1;
-    return method.is_protein
-               ? protein_next(suggester, history, (int64_t)study->n_started, ret, err)
-               : suggester_batch(suggester, history, (int64_t)study->n_started, n < left ? n : left, ret, ret_n, err);
+    return suggester_batch(suggester, history, (int64_t)study->n_started, n < left ? n : left, ret, ret_n, err);
 }
 
 enum status play_run(struct play *study, struct play_method method, struct error *err)
@@ -203,7 +201,7 @@ enum status play_run(struct play *study, struct play_method method, struct error
         while (study->n_started < study->max_trials && study->n_started - study->n_done < study->parallel) {
             if (at_ahead == n_ahead) {
                 double start = clock_mono_s();
-                rc = ask(study, method, suggester, &history, ahead, &n_ahead, err);
+                rc = ask(study, suggester, &history, ahead, &n_ahead, err);
                 if (rc != ST_OK)
                     goto done;
                 study->latency_s[study->n_latency++] = clock_mono_s() - start;

@@ -1,7 +1,6 @@
 /* play.h - one study on a problem, in virtual time, and its measures. */
 #pragma once
 
-#include "bench/rivals/rivals.h"
 #include "bench/sweep/known.h"
 
 struct play_trial {
@@ -36,10 +35,8 @@ void play_init(struct play *study, const struct problem *problem, const char *me
 void play_free(struct play *study);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);
-/* A method of the product, or bench/rivals/protein.c. */
 struct play_method {
     enum suggest_method own;
-    bool is_protein;
     bool ignores_limit; /* it does not see the problem's limit, which counts all the same */
 };
 /* Plays the whole study. */
