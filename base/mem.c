@@ -125,3 +125,11 @@ void mem_free(void *block)
 {
     free(block);
 }
+
+void mem_free_at(void *pointer_at)
+{
+    void *block;
+
+    memcpy(&block, pointer_at, sizeof block);
+    mem_free(block);
+}

@@ -25,6 +25,11 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MEM_NEVER_NUL
 void mem_room(void *array_at, size_t n, size_t *cap, size_t size);
 char *mem_strdup(const char *text) MEM_NEVER_NULL;
 void mem_free(void *block); /* NULL is fine */
+/* Of a local variable: the function gets its address when its block ends, however it is left. Such a variable has a
+ * value from its declaration on. */
+#define AT_END(function) __attribute__((cleanup(function)))
+#define MEM_LOCAL AT_END(mem_free_at)
+void mem_free_at(void *pointer_at); /* mem_free of the pointer at that address */
 /* From now on up to this many bytes of freed memory stay with the process for later blocks, which then need no new
  * pages: for work that takes and frees the same megabytes again and again. */
 void mem_keep_freed(size_t bytes);

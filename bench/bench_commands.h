@@ -1,7 +1,7 @@
 /* bench_commands.h - the commands of trawl-bench. argv[0] is the command's name; results go to stdout. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 enum status bench_kernels(int argc, char **argv, struct error *err) MUST_USE; /* bench/kernels/bench_kernels.c */
 enum status bench_sweep(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/bench_sweep.c */

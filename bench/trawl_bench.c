@@ -1,9 +1,7 @@
 /* trawl_bench.c - trawl-bench: what measures Trawl and is no part of it. `trawl bench` measures games and training on a
  * machine. */
+#include "base/base.h"
 #include "bench/bench_commands.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static const struct command {
     const char *name, *summary;

@@ -8,15 +8,11 @@
  *         has another width. score: for each seed from train.seed on, seconds from handing over a setup to the end of
  *         training, and the perf of 1024 episodes afterwards, played outside of the time. curve: perf over steps and
  *         seconds at CURVE_POINTS places. One JSON object. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/config/config.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/worker/session.h"

@@ -2,12 +2,8 @@
  * Invariants: (1) instance i is a function of (settings, rng_split(root, i), its actions) alone, so neither the number
  * of threads nor the split into parts changes a byte; (2) nothing is allocated after creation; (3) the whole state of a
  * game of plain bytes is the two arrays `states` and `logs`. One caller at a time. */
+#include "base/base.h"
 #include "envs/envs.h"
-
-#include "base/mem.h"
-
-#include <math.h>
-#include <string.h>
 
 #define BATCH_MAX_AGENTS ((size_t)1 << 31)
 #define PICTURE_SIZE_MAX 1e6 /* beyond it, and at 0 or NaN, nothing could be seen */

@@ -1,8 +1,6 @@
 /* registry.c - the built-in games: the list is made by the build, of the names in envs/meson.build. */
+#include "base/base.h"
 #include "envs/envs.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text/words.h"
 #include "generated/games.h"

@@ -7,12 +7,8 @@
  * algorithms", J. Global Optimization 75, 2019): n + 1 boxes for two objectives and at most 2 n + 1 for three.
  * Every term is kept as a logarithm, so a point that is hopeless by hundreds of standard deviations still has a finite
  * value and a slope. O(front) a point. */
-#include "base/mem.h"
+#include "base/base.h"
 #include "gp/model/model_priv.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LN_SQRT_2PI 0.91893853320467274178
 #define TAIL -25.0 /* below it the asymptotic series are more exact than the differences */

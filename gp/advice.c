@@ -2,11 +2,8 @@
  * several seeds, and of the advice that is to be confirmed.
  * Invariants: (1) functions of insight and history alone; (2) a trial that is named has finished, and is its point's
  * first that has. */
-#include "base/mem.h"
+#include "base/base.h"
 #include "gp/gp.h"
-
-#include <math.h>
-#include <string.h>
 
 #define LEAST_WIDTH 1e-9 /* of the scores' range: what has never varied is still worth its seeds */
 

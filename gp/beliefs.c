@@ -12,12 +12,9 @@
  * and its first finished trial stands for it on the front. */
 #include "gp/pareto_priv.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 
 #include <gsl/gsl_cdf.h>
-#include <math.h>
-#include <string.h>
 
 #define DOUBT 1.5
 #define NOISE_MEDIAN 0.07 /* of the range of a score: the noise between seeds before anything is known */

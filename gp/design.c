@@ -5,9 +5,6 @@
  * Invariant: a point depends on (seed, dim, index) alone. */
 #include "gp/gp_priv.h"
 
-#include "base/mem.h"
-#include <string.h>
-
 enum { STREAM_SCRAMBLE = 1, STREAM_RANDOM };
 
 static uint32_t parity(uint32_t bits)

@@ -4,12 +4,7 @@
  * one walk: O(n log n), and O(n front) with a third objective. */
 #include "gp/gp_priv.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define REF_MARGIN 0.1 /* of their range, added on the bad side */
 

@@ -3,11 +3,7 @@
  * give the same bytes. f64 on the CPU over GSL and OpenBLAS. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 /* ---- space: a point is dim natural values (categorical: index of the choice); the model sees [0, 1]^dim ---- */
 

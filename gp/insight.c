@@ -6,11 +6,7 @@
  * (2) too few or constant data are a reason, not an error. */
 #include "gp/pareto_priv.h"
 
-#include "base/mem.h"
-
 #include <cblas.h>
-#include <math.h>
-#include <string.h>
 
 #define DONE_MIN 4 /* finished points below which there is no insight */
 #define BASES 96 /* points that the other parameters are averaged over */

@@ -2,11 +2,8 @@
  * front points; finite spaces whole), the best few of them uphill by gradient, snapped, then the other values of small
  * discrete parameters.
  * Invariants: (1) only snapped points are judged; (2) a point that was tried or is not allowed is never the result. */
+#include "base/base.h"
 #include "gp/pareto_pool.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define N_ASKED 256 /* of them, the best, are asked about until N_STARTS are open */
 #define N_STARTS 4 /* candidates that are polished */

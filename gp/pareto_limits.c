@@ -9,11 +9,6 @@
  * Snoek, Adams, "Bayesian optimization with unknown constraints", UAI 2014. */
 #include "gp/pareto_priv.h"
 
-#include "base/mem.h"
-
-#include <math.h>
-#include <string.h>
-
 #define KNOWN_MIN 2 /* points of which an outcome is known, from which on its limit is modelled */
 #define SHORT 0.25 /* lengths of the second start of a fit */
 #define SHORT_EVALS 40

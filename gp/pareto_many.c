@@ -5,11 +5,8 @@
  * maximizing submodular set functions", 1978). Nothing is polished: where so much is unknown, spread counts for more
  * than the last digits of a point.
  * Invariant: the first k of n choices are those of k, where both are beyond SUGGEST_FEW or neither. */
+#include "base/base.h"
 #include "gp/pareto_pool.h"
-
-#include "base/mem.h"
-
-#include <math.h>
 
 #define LIKELY 0.5 /* chance to keep all limits from which on a point that is chosen counts on the front */
 

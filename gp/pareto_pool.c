@@ -2,11 +2,6 @@
  * spaces whole. Invariant: every candidate lies where a trial can have its finite parameters. */
 #include "gp/pareto_pool.h"
 
-#include "base/mem.h"
-
-#include <math.h>
-#include <string.h>
-
 #define N_SOBOL 384 /* candidates spread over the whole space */
 #define N_LOCAL 384 /* and near the front */
 #define N_LOCAL_MANY 768 /* of a batch of more than SUGGEST_FEW, which takes middling ones too where they are few */

@@ -3,11 +3,7 @@
  * reference. */
 #include "gp/pareto_priv.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
-
-#include <math.h>
-#include <string.h>
 
 #define ROWS_MAX                                                                                                       \
     384 /* distinct points per model; the front, the newest half, and the rest spread over the older ones */

@@ -2,11 +2,6 @@
  * Invariant: rows are strictly rising in dictionary order. */
 #include "gp/gp_priv.h"
 
-#include "base/mem.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 static int compare(const double *a, const double *b, size_t dim)
 {
     for (size_t i = 0; i < dim; i++)

@@ -6,9 +6,6 @@
  * parameter comes out as its one value. */
 #include "gp/gp_priv.h"
 
-#include <math.h>
-#include <string.h>
-
 static double clamp(double x, double lo, double hi)
 {
     return x < lo ? lo : x > hi ? hi : x;

@@ -4,11 +4,7 @@
  * no trial of the history has. */
 #include "gp/gp_priv.h"
 
-#include "base/mem.h"
-
 #include <cblas.h>
-#include <math.h>
-#include <string.h>
 
 /* Design points unless they are set: with fewer than DESIGN_EXTRA beyond its dimensions a small space was judged by an
  * edge of it, and all proposals stayed there (bench/notes/controller.md). */

@@ -4,11 +4,6 @@
  * Invariant: nothing is kept between calls. */
 #include "gp/pareto_priv.h"
 
-#include "base/mem.h"
-
-#include <math.h>
-#include <string.h>
-
 /* Distinct points, but for branches, among the trials that are done, or among all that have not failed, up to
  * `enough`. */
 static size_t count_points(const struct gp_history *history, size_t dim, bool done, size_t enough)

@@ -7,13 +7,10 @@
  * later runs agree. */
 #include "gp/pareto_priv.h"
 
-#include "base/mem.h"
-
 #include <cblas.h>
 #include <float.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
 
 #define OTHER_MAX 96 /* runs of the other study that are learned, spread evenly: those that a fit looks at */
 #define OWN_MAX 96 /* the first own runs, which decide */

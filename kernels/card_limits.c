@@ -2,10 +2,9 @@
  * toolkit: so it is opened at run time and declared here.
  * Invariant: whatever is missing or fails there gives an empty text, and no other effect. */
 #include "kernels/card_limits.h"
+#include "base/base.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
 #define NVML_CLOCK_SM 1
 

@@ -1,14 +1,12 @@
 /* kern.c - opens a device and hands each public call to its backend.
  * Invariants: (1) a struct kern has a backend from open to close; (2) what a failed call returns through ret_x is
  * NULL. */
+#include "base/base.h"
 #include "kernels/kern_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 
 #include <cblas.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* The backend of a kind; the reason why there is none in err. */
 static enum status kern_find_device(enum kern_kind kind, const struct kern_device **ret_device, struct error *err)

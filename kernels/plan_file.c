@@ -2,17 +2,9 @@
  * The file is a header and its rows, a row a key and its plan. Invariants: (1) a file is written whole or not at all
  * (base/os/file.h); (2) of a file that is not exactly what a process of the same `about` wrote, nothing is taken. */
 #include "kernels/plan_file.h"
+#include "base/base.h"
 
 #include "base/os/file.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
-
-#include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MAGIC "trawl plans 1\n"
 

@@ -1,10 +1,10 @@
 /* ranks.c - see ranks.h: where the threads of several devices meet.
  * Invariant: a round ends when all ranks of the process have arrived or when the ranks are aborted, and then never
  * again begins. */
+#include "base/base.h"
 #include "kernels/ranks_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,9 +6,6 @@
 #include "kernels/ranks_priv.h"
 
 #include "base/os/link.h"
-#include "base/mem.h"
-
-#include <string.h>
 
 struct sizes {
     uint64_t n, row_bytes;

@@ -2,13 +2,8 @@
 #include "store/store_priv.h"
 
 #include "base/os/file.h"
-#include "base/log.h"
 
 #include <ctype.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 bool store_is_address(const char *path)

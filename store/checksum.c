@@ -12,13 +12,8 @@
  * points; 28 bytes for a curve. */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
-
 #include <zlib.h>
 #include <endian.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define ENTRY_BYTES 28
 

@@ -6,11 +6,6 @@
  * it writes with its open lease, or it is a late result (store_lease_finish_late). */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
-
-#include <stdio.h>
-#include <string.h>
-
 #define FORGET_S 86400 /* nodes that were killed leave their row for a day */
 
 bool lease_is_of_node(const struct lease *lease)

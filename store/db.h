@@ -5,10 +5,7 @@
  * next reset; a column's until the next step or reset. */
 #pragma once
 
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "store/postgres/pg.h"
 
 #include <sqlite3.h>

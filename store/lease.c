@@ -13,11 +13,7 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/words.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static const char *const state_names[LEASE_STATES] = {"open", "reported", "expired", "returned"};
 

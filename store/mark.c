@@ -2,10 +2,6 @@
  * have a table of their own; a trial without a row in it has none. */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
-
-#include <stdio.h>
-
 static const char mark_what[] = "writing a remark";
 
 enum status store_mark_part(struct store *store, int64_t trial_id, const char *dropped, const char *note,

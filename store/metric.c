@@ -6,10 +6,6 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
-
-#include <stdio.h>
-#include <string.h>
 
 void store_names_clear(struct store *store)
 {

@@ -5,11 +5,8 @@
  * positions count in them. */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -9,14 +9,9 @@
  * WAL-reset bug). */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
 #include "base/os/file.h"
 #include "base/text/strbuf.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -5,9 +5,6 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
-
-#include <stdio.h>
 
 static enum status insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json, struct error *err)
 {

@@ -13,10 +13,6 @@
  * A finished trial is final: besides the checks of trial.c a trigger refuses any change of such a row. */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
-
-#include <stdio.h>
-
 /* 1: everything of the first release. */
 static const char migration_1[] =
     "CREATE TABLE study ("

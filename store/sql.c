@@ -5,11 +5,6 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #define STUDY_COLUMNS                                                                                                  \
     "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms, state, "     \

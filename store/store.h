@@ -13,12 +13,8 @@
  * ST_VERSION. Times are UTC milliseconds, durations seconds. A struct owns the strings returned in it (…_free). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct store; /* a connection; used by one thread at a time */
 

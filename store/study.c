@@ -2,12 +2,7 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/words.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 void study_free(struct study *study)
 {

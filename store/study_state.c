@@ -8,12 +8,7 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/status.h"
 #include "base/text/words.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char *const state_names[STUDY_STATES] = {"running", "paused", "ended"};
 

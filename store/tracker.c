@@ -5,11 +5,8 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/rng.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 

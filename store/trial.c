@@ -10,12 +10,7 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/words.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char *const state_names[TRIAL_STATES] = {"queued", "running", "done", "stopped", "failed", "lost"};
 

@@ -1,11 +1,7 @@
 /* verify.c - checks a whole store against its checksums, for `trawl check`. Continues after damage. */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
-
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #define FINDINGS_OF_SQLITE 100
 

@@ -7,17 +7,12 @@
 #include "base/config/config.h"
 #include "base/os/file.h"
 #include "base/text/duration.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "study/version.h"
 #include "trainer/trainer.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

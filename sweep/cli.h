@@ -2,11 +2,8 @@
  * argv; one thread. What the user typed wrong is ST_USAGE. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct config;
 

@@ -5,13 +5,8 @@
 #include "sweep/log_file.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

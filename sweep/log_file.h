@@ -2,9 +2,7 @@
  * log; a line that cannot be written is dropped. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct log_file;
 /* From now on all log lines go to the file, with the time in UTC. A line is never split over two files. */

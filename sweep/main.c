@@ -1,20 +1,15 @@
 /* main.c - the program: finds the subcommand, runs it, prints its one error line and gives the exit code. */
+#include "base/base.h"
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "envs/plugin/library.h"
 #include "store/store.h"
 #include "study/version.h"
 #include "sweep/cmd/commands.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct command {

@@ -10,13 +10,10 @@
 #include "base/os/clock.h"
 #include "sweep/term.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 

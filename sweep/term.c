@@ -3,11 +3,6 @@
  * wipes the block, is printed where it stood, and the next draw starts below. */
 #include "sweep/term.h"
 
-#include "base/log.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
  * thread draws. */
 #pragma once
 
-#include <stdbool.h>
+#include "base/base.h"
 
 int term_width(int fd); /* columns of the terminal fd; 80 when unknown */
 bool term_begin(void); /* false: stderr is no terminal that can redraw; log lines are then plain */

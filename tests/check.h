@@ -1,7 +1,7 @@
 /* check.h - checks on calls that return a status and fill an error. */
 #pragma once
 
-#include <string.h>
+#include "base/base.h"
 
 #define OK(call)                                                                                                       \
     do {                                                                                                               \

@@ -4,10 +4,10 @@
  * run_cases there. `fixture` is what the set-up made (`*fixture`, cmocka's state). */
 #pragma once
 
+#include "base/base.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

@@ -4,10 +4,6 @@
  * Invariants: (1) a kept trainer has collected what it issued; (2) its device is the one it was made on. */
 #include "trainer/trainer_priv.h"
 
-#include "base/mem.h"
-
-#include <string.h>
-
 #define CACHE_MAX 4
 
 struct trainer_cache {

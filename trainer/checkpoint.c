@@ -9,11 +9,8 @@
 
 #include "base/config/config.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define CKPT_MAGIC "TRAWLCKP"

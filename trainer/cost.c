@@ -18,11 +18,8 @@
 #include "trainer/trainer_priv.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <string.h>
 
 #define WARM_QUEUED 3 /* plain, recorded, recorded with a profile */
 #define WARM_DIRECT 1

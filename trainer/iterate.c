@@ -12,8 +12,6 @@
 #include "base/os/clock.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 #define PROFILE_FIRST 2 /* the first iteration with a profile: the pieces have run and been recorded */
 #define PROFILE_EVERY 64

@@ -2,12 +2,6 @@
  * docs/metrics.md shows this table; tests/trainer compares them. */
 #include "trainer/trainer_priv.h"
 
-#include "base/log.h"
-#include "base/mem.h"
-
-#include <math.h>
-#include <string.h>
-
 #define PERF_ROUNDING 1e-6
 
 #define ROW_F(f, name_, unit_, help_)                                                                                  \

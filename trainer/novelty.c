@@ -3,10 +3,6 @@
  * The features are random and fixed: what counts as new does not move while the policy learns. */
 #include "trainer/trainer_priv.h"
 
-#include "base/mem.h"
-
-#include <math.h>
-
 void novelty_plan(struct trainer *t)
 {
     const size_t F = KERN_NOVELTY_FEATURES;

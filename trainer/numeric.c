@@ -2,13 +2,8 @@
  * (inputs, weights, activations, outputs, gradients), so that the message can name it. Slow; runs once, at the end. */
 #include "trainer/trainer_priv.h"
 
-#include "base/mem.h"
-
 #include <float.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define LARGE 1e6f /* an observation or reward beyond it is what training broke down by */
 

@@ -4,9 +4,6 @@
  * plan_free returns it. */
 #include "trainer/trainer_priv.h"
 
-#include <stdio.h>
-#include <string.h>
-
 void plan_add(struct plan *plan, void *slot, const char *what, size_t size, size_t a, size_t b, size_t c)
 {
     size_t bytes = size, factors[3] = {a, b, c};

@@ -1,14 +1,10 @@
 /* player.c - one game played by a checkpoint's policy, a decision at a time, to be watched.
  * It is a trainer of the least size (no rollout worth the name, no minibatch) that gets the weights alone.
  * Invariant: same checkpoint, seed and choice of greedy, same game. */
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "trainer/acting.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 struct player {
     struct trainer *t; /* owned */

@@ -6,12 +6,7 @@
  * as T single steps up to rounding of sums. */
 #include "trainer/trainer_priv.h"
 
-#include "base/mem.h"
-
 #include <lapack.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define QR_BLOCK 32 /* columns that LAPACK takes at a time, if it has the work space */
 

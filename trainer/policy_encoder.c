@@ -7,7 +7,6 @@
 #include "trainer/trainer_priv.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define CONV_KERNEL 3
 #define CONV_PAD 1

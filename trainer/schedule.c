@@ -2,8 +2,6 @@
  * Everything is a function of env steps, so that a resumed run continues the same curves. */
 #include "trainer/trainer_priv.h"
 
-#include <math.h>
-
 /* How far the run is into its last `share`: 0 before it, 1 at the run's end. */
 static double decay_progress(double progress, double share)
 {

@@ -4,11 +4,7 @@
  * saved, so a good checkpoint is never replaced by a bad one. */
 #include "trainer/trainer_priv.h"
 
-#include "base/mem.h"
-
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 #define SHUFFLE_STEPS_MAX (1 << 24) /* as many as a GPU shuffles */
 #define LOWER "train.total_agents, train.horizon, train.minibatch_size or policy.hidden_size"

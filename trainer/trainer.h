@@ -2,11 +2,8 @@
  * The trainer knows nothing of trials, stores or networks: it reports by callback and returns a result. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/config/opt.h"
-#include "base/status.h"
 #include "envs/envs.h"
 #include "kernels/kernels.h"
 

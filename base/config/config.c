@@ -3,12 +3,9 @@
  * has been checked against the present tables. */
 #include "base/config/config_priv.h"
 
-#include "base/mem.h"
 #include "base/text/words.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 struct config *config_create(void)

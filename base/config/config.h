@@ -11,11 +11,8 @@
  * [sweep.SECTION.KEY] holds the search range of one parameter. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/config/opt.h"
-#include "base/status.h"
 
 struct config;
 struct strbuf;

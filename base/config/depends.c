@@ -4,9 +4,6 @@
 
 #include "base/text/num.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define AND " and "
 #define OR " or "
 

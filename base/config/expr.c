@@ -1,9 +1,6 @@
 /* expr.c - what an expression means: its names, its truth, the interval in which it holds. */
 #include "base/config/expr_priv.h"
 
-#include "base/mem.h"
-
-#include <math.h>
 #include <strings.h>
 
 void expr_free(struct expr *e)

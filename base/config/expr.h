@@ -6,10 +6,7 @@
  * a variable. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define EXPR_MAX_NAMES 64
 

@@ -3,12 +3,9 @@
  * overflow: nodes, names and nesting are bounded. */
 #include "base/config/expr_priv.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #define DEPTH_MAX 64
 

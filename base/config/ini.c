@@ -5,9 +5,6 @@
 #include "base/config/config_priv.h"
 
 #include "base/os/file.h"
-#include "base/mem.h"
-#include <stdio.h>
-#include <string.h>
 
 #define ORIGIN_MAX 256 /* "path:line"; of a longer path the end is kept */
 #define TEXT_NAME_MAX 220

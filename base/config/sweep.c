@@ -3,13 +3,8 @@
  * winning entry and checked against the parameter's option. */
 #include "base/config/config_priv.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/words.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define FIELDS "type, distribution, min, max, step, mean, scale, values, ordered, freeze, when"
 

@@ -5,9 +5,6 @@
 #include "base/text/words.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define SHOWN_MAX 80 /* bytes of a wrong value that a message shows */

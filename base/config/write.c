@@ -7,10 +7,6 @@
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static bool same_section(const struct config *config, size_t a, size_t b)
 {
     return strcmp(config->tables[a]->section, config->tables[b]->section) == 0;

@@ -1,10 +1,7 @@
 /* environment.c - the variables of a process that trains, and runs games that are not ours. */
 #include "base/os/environment.h"
+#include "base/base.h"
 
-#include "base/mem.h"
-
-#include <stdbool.h>
-#include <string.h>
 #include <strings.h>
 
 extern char **environ;

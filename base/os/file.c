@@ -2,16 +2,11 @@
 #include "base/os/file.h"
 
 #include "base/fault.h"
-#include "base/mem.h"
 
 #include <zlib.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

@@ -4,12 +4,7 @@
  * (/dev/stdout) cannot be replaced and is written to directly. FAULT_WRITE and FAULT_FSYNC apply. */
 #pragma once
 
-#include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 enum status file_write_all(const char *path, const void *bytes, size_t n, struct error *err) MUST_USE;
 /* The same for a regular file, written piece by piece. path is borrowed until the end; a failure ends it too. Zeroed:

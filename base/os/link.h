@@ -3,10 +3,7 @@
  * thread ends a wait. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define LINK_DEAD_S 15
 

@@ -2,9 +2,6 @@
 #include "base/os/machine.h"
 
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

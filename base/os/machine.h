@@ -1,7 +1,7 @@
 /* machine.h - cores, memory and processor of this machine, as the operating system reports them. */
 #pragma once
 
-#include <stddef.h>
+#include "base/base.h"
 
 /* The limits of a control group (cgroup v2: a container, a systemd unit, a batch job). */
 struct machine_quota {

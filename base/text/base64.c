@@ -2,8 +2,6 @@
  * Invariant: a text that base64_encode could not have made is refused, so that a cut or mixed-up message is noticed. */
 #include "base/text/base64.h"
 
-#include <string.h>
-
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 void base64_encode(const void *bytes, size_t n, char *text)

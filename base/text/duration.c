@@ -3,10 +3,6 @@
 
 #include "base/text/num.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 bool parse_seconds(const char *text, double *ret_s)
 {
     static const struct {

@@ -2,7 +2,7 @@
  * Any thread; the text is written into the caller's buf and returned. */
 #pragma once
 
-#include <stdbool.h>
+#include "base/base.h"
 
 /* "90", "90s", "30m", "2h", "1.5d" -> seconds > 0. */
 bool parse_seconds(const char *text, double *ret_s);

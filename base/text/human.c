@@ -3,9 +3,6 @@
 
 #include "base/text/num.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 const char *text_fixed(double value, int decimals, char buf[HUMAN_TEXT_MAX])

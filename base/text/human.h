@@ -2,7 +2,7 @@
  * Each text is written into the caller's buf and returned; nothing fails. */
 #pragma once
 
-#include <stdint.h>
+#include "base/base.h"
 
 #define HUMAN_TEXT_MAX 64 /* bytes of a text; each is returned in buf */
 

@@ -20,6 +20,11 @@ __attribute__((constructor)) static void use_our_allocator(void)
     cJSON_InitHooks(&hooks);
 }
 
+void json_delete_at(cJSON **json)
+{
+    cJSON_Delete(*json);
+}
+
 /* Depth, encoding and control characters, before cJSON recurses into the text. */
 static enum status scan(const char *text, size_t n, struct error *err)
 {

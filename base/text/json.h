@@ -14,6 +14,10 @@
 #include "base/status.h"
 #include "base/text/strbuf.h"
 
+/* Of a local cJSON *: it is deleted when its block ends. */
+#define JSON_LOCAL AT_END(json_delete_at)
+void json_delete_at(cJSON **json);
+
 #define JSON_MAX_BYTES (64u << 20)
 #define JSON_MAX_DEPTH 64
 

@@ -1,9 +1,7 @@
 /* num.h - numbers to text and back, always with a decimal point whatever the locale says; sorting. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define NUM_TEXT_MAX 32
 

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <endian.h>
-#include <stdint.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/text/strbuf.h"
 
 static inline void pb_varint(struct strbuf *m, uint64_t x)

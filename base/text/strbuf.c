@@ -2,8 +2,6 @@
  * Invariants: text[len] is NUL; cap == 0 means that text is the shared empty string, which is never written to. */
 #include "base/text/strbuf.h"
 
-#include "base/mem.h"
-
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,9 +11,14 @@
 
 static char empty[1];
 
+struct strbuf strbuf_of(size_t max_bytes)
+{
+    return (struct strbuf){.text = empty, .max = max_bytes, .status = ST_OK};
+}
+
 void strbuf_init(struct strbuf *sb, size_t max_bytes)
 {
-    *sb = (struct strbuf){.text = empty, .max = max_bytes, .status = ST_OK};
+    *sb = strbuf_of(max_bytes);
 }
 
 void strbuf_free(struct strbuf *sb)

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 
 struct strbuf {
@@ -15,6 +16,9 @@ struct strbuf {
 
 void strbuf_init(struct strbuf *sb, size_t max_bytes);
 void strbuf_free(struct strbuf *sb);
+/* A local one, freed when its block ends. */
+#define STRBUF(name, max_bytes) AT_END(strbuf_free) struct strbuf name = strbuf_of(max_bytes)
+struct strbuf strbuf_of(size_t max_bytes);
 void strbuf_clear(struct strbuf *sb); /* keeps the memory */
 void strbuf_add(struct strbuf *sb, const char *text);
 void strbuf_add_n(struct strbuf *sb, const char *bytes, size_t n);

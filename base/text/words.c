@@ -2,8 +2,6 @@
 #include "base/text/words.h"
 
 #include <ctype.h>
-#include <stdint.h>
-#include <string.h>
 
 size_t word_distance(const char *a, const char *b)
 {

@@ -1,8 +1,7 @@
 /* words.h - texts that people write: the distance between two words ("did you mean"), and UTF-8. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/base.h"
 
 #define WORD_MAX 96 /* bytes of a word that are compared; the rest is ignored */
 

@@ -2,11 +2,6 @@
  * flops that it needs at least. Bytes count each tensor once, as read or written; a cache may make them cheaper. */
 #include "bench/kernels/kernel_bench_ops.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-
 #define N_RANDOM ((size_t)1 << 16) /* numbers that are made; tensors repeat them */
 
 /* ---- tensors ---- */

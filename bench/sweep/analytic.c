@@ -11,11 +11,8 @@
  *                  the same with a limit: of a wave over the square that a quarter of it keeps, away from most of the
  *                  front; of a memory that grows with network and minibatch
  * Invariant: truth is the mean of draw over the trials that do not fail. */
+#include "base/base.h"
 #include "bench/sweep/problem.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define TAU 6.283185307179586
 

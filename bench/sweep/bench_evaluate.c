@@ -6,15 +6,12 @@
  *   point X1 ... XD [SECONDS]   ok SCORE COST | failed COST     one trial; SECONDS: how long the proposal took
  *   end                         the study's measures as JSON, as of `trawl-bench sweep --json`
  * A request that cannot be met is answered "error TEXT" and ends the program. */
+#include "base/base.h"
 #include "bench/sweep/play.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text/num.h"
 #include "bench/bench_commands.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "sweep/cli.h"
 

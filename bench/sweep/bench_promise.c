@@ -3,16 +3,11 @@
  * cost<= and score>= are picked (gp_pick), and each pick is run again under fresh seeds: how often does the mean of
  * GP_PROMISE_SEEDS of them lie in the interval that was stated?
  * Invariant: fresh runs come from a stream that the study has never drawn from. */
+#include "base/base.h"
 #include "bench/bench_commands.h"
 #include "bench/sweep/problem.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "sweep/cli.h"
 

@@ -1,19 +1,13 @@
 /* bench_sweep.c - `trawl-bench sweep`: how fast a method's front comes near the best known one, on problems of which
  * the truth is known; `trawl-bench front`: the dense search that makes those fronts.
  * Invariant: a problem whose data are not there is skipped with a warning, never silently. */
+#include "base/base.h"
 #include "bench/sweep/play.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/os/file.h"
-#include "base/log.h"
 #include "base/text/words.h"
 #include "bench/bench_commands.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"

@@ -5,11 +5,6 @@
  * Invariant: built from the table and fixed streams alone; read-only afterwards. */
 #include "bench/sweep/forest.h"
 
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
 
 struct node {

@@ -1,9 +1,7 @@
 /* forest.h - weights over the rows of a table, from trees of random cuts. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct forest;
 /* u (n, dim) unit coordinates, y (n, n_out) what the cuts separate. Deterministic. */

@@ -4,11 +4,7 @@
  * Invariant: deterministic; true values only. */
 #include "bench/sweep/known.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 
 #define DESIGN_N 4096 /* random points that give the reference */

@@ -7,12 +7,7 @@
 #include "bench/sweep/play.h"
 #include "gp/gp_priv.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 
 #define UNSEEN 20 /* draws that judge the recommended point */

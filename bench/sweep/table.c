@@ -14,14 +14,10 @@
  *   the truth is the exact mean of that over the runs that do not fail
  *   the cost  is start + exp(const + linear u + u' quadratic u), noise of sd in the log
  * Invariant: read-only after open. */
+#include "base/base.h"
 #include "bench/sweep/problem.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "bench/sweep/forest.h"
 
 #define TABLE_MAGIC "TRAWLTB1"

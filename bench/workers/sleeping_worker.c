@@ -2,18 +2,14 @@
  * half and one and a half, and reports on the way as a real one does; as many trials at a time as the controller gives
  * it lanes. For many workers, or many lanes, beside one controller.
  * usage: sleeping_worker SECONDS */
+#include "base/base.h"
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LOOK_MS 200

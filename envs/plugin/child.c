@@ -1,17 +1,13 @@
 /* child.c - this program as a child. Invariant: it is reaped exactly once, by wait_for. */
 #include "envs/plugin/child.h"
+#include "base/base.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,13 +2,8 @@
 #include "envs/plugin/describe.h"
 
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "envs/envs.h"
 #include "envs/plugin/child.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SETTINGS_MAX (1u << 20)
 

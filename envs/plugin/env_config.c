@@ -2,17 +2,11 @@
 #include "envs/plugin/env_config.h"
 
 #include "base/config/config.h"
-#include "base/log.h"
 #include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/library.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct game_common {

@@ -2,10 +2,9 @@
  * Invariants: (1) an entry is never changed or freed once it is in the list, so that a table stays valid; (2) a file
  * that was changed is another entry; (3) code of a library runs here only after env_libraries_run. */
 #include "envs/plugin/library.h"
+#include "base/base.h"
 
 #include "base/hash.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
@@ -13,14 +12,8 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -7,8 +7,6 @@
 #include "gp/model/exp.h"
 #include "gp/model/model_priv.h"
 
-#include <math.h>
-
 #define SLOPE 0.5 /* variance of a slope, of that of the function */
 
 double cov_slope(const struct cov *cov, size_t i)

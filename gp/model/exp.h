@@ -2,8 +2,7 @@
  * row. Half of a proposal's time was exponentials. */
 #pragma once
 
-#include <stdint.h>
-#include <string.h>
+#include "base/base.h"
 
 #define EXP_LEAST (-700.0) /* below it e^x counts as 0: nothing adds up with it, and denormal numbers are slow */
 

@@ -5,10 +5,7 @@
  * Invariant: points that join move no mean, and only narrow. */
 #include "gp/model/model_priv.h"
 
-#include "base/mem.h"
-
 #include <cblas.h>
-#include <math.h>
 
 void field_init(struct field *f, const struct model *model, const double *u, size_t n_points, size_t max_joined)
 {

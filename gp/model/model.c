@@ -8,13 +8,10 @@
  * arrays are row-major lower triangles; (3) sizes of arrays do not change the arithmetic. */
 #include "gp/model/model_priv.h"
 
-#include "base/mem.h"
 #include "gp/gp_priv.h"
 
 #include <cblas.h>
 #include <lapack.h>
-#include <math.h>
-#include <string.h>
 
 #define LENGTH_MIN 0.02
 #define LENGTH_MAX 50.0

@@ -14,9 +14,6 @@
 
 #include "gp/gp_priv.h"
 
-#include <math.h>
-#include <string.h>
-
 #define ROWS_MIN 32 /* below it there is one level of noise */
 #define ROUNDS 3 /* of EM */
 #define WIDTH_WIDE 0.5 /* in standard deviations of the outputs */

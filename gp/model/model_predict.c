@@ -6,8 +6,6 @@
 
 #include <cblas.h>
 #include <lapack.h>
-#include <math.h>
-#include <string.h>
 
 /* More points than this join in blocks, by matrix products; a few as they always did, to the last bit. */
 #define FEW_JOIN 16

@@ -5,12 +5,7 @@
  * teach as DONE ones do. Invariant: groups come in the order of their first trial. */
 #include "gp/model/observations_priv.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CLIP_SPREADS 5.0
 

@@ -3,9 +3,6 @@
  * Invariants: x stays in the box; the value returned is the lowest seen; no allocation. */
 #include "gp/model/model_priv.h"
 
-#include <math.h>
-#include <string.h>
-
 #define MEMORY 8 /* pairs of moves and changes of the gradient */
 #define ARMIJO 1e-4
 #define GRADIENT_TOLERANCE 1e-5

@@ -1,6 +1,6 @@
 /* surrogate.c - the models of `pareto`, kept to be asked anywhere in the space: slices along a parameter, the front
  * that is expected. Invariant: same inputs, same bytes; asking changes nothing. */
-#include "base/mem.h"
+#include "base/base.h"
 #include "gp/pareto_priv.h"
 
 #include <cblas.h>

@@ -9,9 +9,6 @@
  * alone; (3) sizes of arrays do not change the arithmetic. */
 #include "gp/model/model_priv.h"
 
-#include <math.h>
-#include <string.h>
-
 #define PIVOT_MIN 1e-13 /* of K_ii: below it the row says nothing that rounding has left */
 #define FEW_POINTS 3 /* up to here each by itself is quicker than TRIANGLE_LANES side by side */
 

@@ -7,11 +7,10 @@
  * same two functions that OpenBLAS calls itself. They are weak here: a build of OpenBLAS with one fixed set of kernels
  * has none. Only the fallback is overruled, and never a value that the user set; what the CPU can do is asked of the
  * CPU. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
 
 #include <cblas.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *cpu_blas_core(void)
 {

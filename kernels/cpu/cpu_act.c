@@ -1,11 +1,10 @@
 /* cpu_act.c - acting: draws actions from the policy's output, and what follows a step of the games.
  * A draw is a pure function of (*rng, agent, head), so neither threads nor batch layout change it. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
 
 #include "envs/env_math.h"
 #include "kernels/cpu/cpu_heads.h"
-
-#include <math.h>
 
 #define AGENT_GRAIN 16
 

@@ -2,12 +2,10 @@
  *   delta_t = rho_t (r_t + gamma V'_{t+1} (1 - term_t) - V_t)      V' = boot where truncated, else values[t + 1]
  *   A_t = delta_t + gamma lambda c_t (1 - done_t) A_{t+1},  R_t = A_t + V_t
  * Sums over segments run in f64 in index order by one thread: there are only thousands of them. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
 
 #include "kernels/cpu/vec_math.h"
-
-#include <math.h>
-#include <string.h>
 
 #define AGENT_GRAIN 16
 #define BUCKET_SHIFT 19 /* a bucket for each of the first 13 bits of a key: 32 kB on the stack */

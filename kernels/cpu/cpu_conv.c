@@ -3,9 +3,8 @@
  * output, columns (ky, kx, channel): the order of a filter in w. Every worker has its own patches in scratch and its
  * own tokens (y, dx) or filters (dw, db), so nothing is added up between workers: the order of each sum depends on
  * nothing but sizes and thread count. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
-
-#include <string.h>
 
 #define PATCH_FLOATS ((size_t)1 << 17) /* of a worker, 512 kB: half an L2 cache; at least one grid's */
 #define FILTER_GRAIN 4

@@ -5,11 +5,8 @@
 
 #include "base/os/clock.h"
 #include "base/os/machine.h"
-#include "base/mem.h"
 
 #include <cblas.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -47,7 +44,7 @@ static enum status reserve_blas_areas(size_t n_threads, struct error *err)
 {
     struct rlimit limit, data;
     size_t need = n_threads * BLAS_WORK_BYTES;
-    void *area, **areas;
+    void *area;
 
     if (getrlimit(RLIMIT_AS, &limit) != 0 || getrlimit(RLIMIT_DATA, &data) != 0)
         return ST_OK;
@@ -63,12 +60,11 @@ static enum status reserve_blas_areas(size_t n_threads, struct error *err)
     munmap(area, need);
     if (blas_memory_alloc == NULL || blas_memory_free == NULL)
         return ST_OK;
-    areas = mem_array(n_threads, sizeof *areas);
+    MEM_LOCAL void **areas = mem_array(n_threads, sizeof *areas);
     for (size_t i = 0; i < n_threads; i++)
         areas[i] = blas_memory_alloc(0);
     for (size_t i = 0; i < n_threads; i++)
         blas_memory_free(areas[i]);
-    mem_free(areas);
     return ST_OK;
 }
 
@@ -111,11 +107,10 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
 
 static void cpu_close(struct kern *kern)
 {
-    struct cpu *cpu = cpu_of(kern);
+    MEM_LOCAL struct cpu *cpu = cpu_of(kern);
     pool_destroy(cpu->pool);
     mem_free(cpu->shards);
     mem_free(cpu->partials);
-    mem_free(cpu);
 }
 
 static void *cpu_alloc(struct kern *kern, size_t bytes)

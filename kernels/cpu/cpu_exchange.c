@@ -2,10 +2,9 @@
  * them trades for all (ranks_span.c). Each rank adds a part of the sum, in the order of the ranks, and writes it to all
  * of them, so every rank has the same bytes.
  * Invariant: nobody reads what another still writes: ranks meet before and after. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
 #include "kernels/ranks_priv.h"
-
-#include <string.h>
 
 /* In pieces that stay in the cache while all ranks' are added. */
 #define PIECE 1024

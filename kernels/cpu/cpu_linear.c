@@ -2,12 +2,12 @@
  * Every worker calls sgemm for its own part: tokens for y and dx, output rows for dw. So no partial dw has to be kept
  * or added up, and the order of each sum depends on nothing but sizes and thread count. An input that is not plain f32
  * (struct kern_source) is widened a tile at a time, into memory of the worker's own. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
 
 #include "kernels/cpu/vec_math.h"
 
 #include <cblas.h>
-#include <string.h>
 
 #define FORWARD_BLOCK 512 /* tokens of one sgemm forward */
 #define BACKWARD_BLOCK 512 /* tokens of one worker between two meetings backward */

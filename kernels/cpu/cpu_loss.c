@@ -5,12 +5,10 @@
  * Each is a mean over the tokens of the minibatch, which may come in several calls. Where both sides of a max are equal
  * the first one's gradient is taken.
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
 
 #include "kernels/cpu/cpu_heads.h"
-
-#include <math.h>
-#include <string.h>
 
 #define TOKEN_GRAIN 64
 

@@ -2,11 +2,10 @@
  *   [i, f, g, o] = gates + W_hh hp, i, f, o after a sigmoid, g after tanh; c = f cp + i g, h = o tanh(c), out = h
  * hp, cp is the state before the step: 0 where reset is 1. Agents are independent, so they are what the workers share
  * out; the product with W_hh is one sgemm for each step and worker. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
 
 #include "kernels/cpu/vec_math.h"
-
-#include <string.h>
 
 #define AGENT_GRAIN 8 /* rows that an sgemm should have */
 

@@ -1,9 +1,7 @@
 /* cpu_norm.c - running mean and variance of columns, by the formulas of Chan, Golub and LeVeque for joining the sums of
  * two sets: those of the rows before, and those of the rows that come. A column is added in the order of its rows. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
-
-#include <math.h>
-#include <string.h>
 
 #define COLUMN_GRAIN 1
 #define ROW_GRAIN 64

@@ -1,9 +1,7 @@
 /* cpu_novelty.c - the bonus of E3B (struct kern_novelty). An agent's steps follow from each other; agents are what the
  * workers share out. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
-
-#include <math.h>
-#include <string.h>
 
 #define F KERN_NOVELTY_FEATURES
 #define AGENT_GRAIN 1

@@ -1,9 +1,8 @@
 /* cpu_optim.c - gradient norm, Adam and Muon over the flat parameter vector.
  * Invariant: with a norm that is NaN or the stop flag set nothing is written: not weights, not moments, not the
  * step. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
-
-#include <math.h>
 
 #define FLOAT_GRAIN 1024
 #define ROW_GRAIN 16

@@ -1,8 +1,7 @@
 /* cpu_plain.c - moving numbers: zero, copy, sums of rows, gather of minibatch rows, packing and unpacking of flagged
  * rows, stacking of frames. */
+#include "base/base.h"
 #include "kernels/cpu/cpu_priv.h"
-
-#include <string.h>
 
 #define TIME_GRAIN 1
 #define FLOAT_GRAIN 1024

@@ -1,11 +1,8 @@
 /* holder.c - which controller has a study. A file has one controller, which has all studies; in PostgreSQL each study
  * has a lock of its own, so that several controllers share a database.
  * Invariant: whoever changes a study as its controller holds its lock, from before it reads the study's rows. */
+#include "base/base.h"
 #include "store/store_priv.h"
-
-#include "base/mem.h"
-
-#include <stdio.h>
 
 #define LOCKS                                                                                                          \
     "SELECT l.objid::bigint FROM pg_locks AS l WHERE l.locktype = 'advisory' AND l.granted AND l.classid "             \

@@ -10,12 +10,7 @@
 #include "store/store_priv.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define PATIENCE_S 10 /* for a server, where the store's owner does not wait */

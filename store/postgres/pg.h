@@ -4,11 +4,7 @@
  * database. Nothing here is used by two threads at a time. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 /* A build without libpq has no function that needs a connection, and never gets to a call of one. */
 #ifdef STORE_WITHOUT_LIBPQ

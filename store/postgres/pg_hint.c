@@ -8,8 +8,6 @@
 #include "base/os/clock.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char *const channels[STORE_HINTS] = {"trawl_trials", "trawl_results", "trawl_mail", "trawl_answers"};
 

@@ -10,14 +10,8 @@
 
 #include "base/os/clock.h"
 #include "base/hash.h"
-#include "base/mem.h"
-#include "base/status.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LOOK_US 500000

@@ -5,14 +5,9 @@
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 
 #include <endian.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define VALUES_MAX 64
 #define QUEUE_MAX 200 /* results that the server may hold back: far less than the buffers of a socket */

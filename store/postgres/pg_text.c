@@ -1,12 +1,11 @@
 /* pg_text.c - texts on their way to PostgreSQL: statements from SQLite's dialect, values as UTF-8. */
+#include "base/base.h"
 #include "store/postgres/pg.h"
 
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #define SQL_MAX_BYTES 65536
 

@@ -7,18 +7,12 @@
  * A lock file can be removed under its owner, and the next program would lock a new one. The owner therefore also binds
  * an abstract socket, named by the store's directory and name, which nobody can remove; it ends with the process,
  * too. */
+#include "base/base.h"
 #include "store/store_priv.h"
 
 #include "base/os/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -6,18 +6,12 @@
  * keeps its name; it shows in time and size, which only folding the log changes. Copies are made by SQLite's backup of
  * the open connection, which also reads a file without a name. A copy is written beside its name and gets the name when
  * it is whole. */
+#include "base/base.h"
 #include "store/store_priv.h"
 
 #include "base/os/file.h"
-#include "base/log.h"
-#include "base/mem.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>

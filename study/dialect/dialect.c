@@ -7,8 +7,6 @@
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define LIST_MAX_BYTES 65536u

@@ -9,11 +9,8 @@
  * borrowed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/config/config.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 
 /* Bits: a row may belong to both versions. */

@@ -1,10 +1,9 @@
 /* dialect_map.c - the part of PufferLib's dialect that needs more than a row: agents, memory, seeds, batches, sweeps.
  * Each function sees the entries under PufferLib's names, with the version's defaults among them. */
+#include "base/base.h"
 #include "base/text/num.h"
 #include "study/dialect/dialect.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define TEXT_BYTES 64

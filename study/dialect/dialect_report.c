@@ -1,10 +1,8 @@
 /* dialect_report.c - the report on a config of PufferLib's: one message with all that was done, or one error. */
-#include "base/log.h"
+#include "base/base.h"
 #include "study/dialect/dialect.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #define LIST_MAX_BYTES 65536u
 

@@ -1,7 +1,6 @@
 /* csv.c - reads CSV. */
 #include "study/exchange/csv.h"
 #include "base/text/strbuf.h"
-#include <string.h>
 
 #define COLUMNS_MAX 4096
 

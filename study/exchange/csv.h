@@ -1,10 +1,8 @@
 /* csv.h - a table as text, RFC 4180: commas, quotes, a header line. Any thread. */
 #pragma once
 
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 /* An array with an object for each line after the header: texts by column. The caller deletes it. ST_CORRUPT names the
  * line: another number of fields than the header has, a quote that does not end, a duplicate column. */

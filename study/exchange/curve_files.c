@@ -4,7 +4,6 @@
 
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
@@ -12,11 +11,6 @@
 #include "study/view/study_view.h"
 
 #include <sys/stat.h>
-#include <errno.h>
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define TABLE_MAX_BYTES (1u << 30)
 

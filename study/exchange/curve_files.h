@@ -1,9 +1,7 @@
 /* curve_files.h - the learning curves of a study as files. Any thread. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct study_view;
 

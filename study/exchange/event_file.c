@@ -5,18 +5,12 @@
  * buffer, the message Event: 1 wall time (double), 2 step (varint), and either 3 the version (text, in the first
  * record) or 5 a Summary, which repeats 1 Value: 1 tag (text), 2 number (float). */
 #include "study/exchange/event_file.h"
-#include "base/mem.h"
 #include "base/text/protobuf.h"
 #include "base/text/strbuf.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <float.h>
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

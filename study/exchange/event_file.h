@@ -2,10 +2,7 @@
  * thread. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct event_file;
 

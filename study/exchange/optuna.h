@@ -1,7 +1,7 @@
 /* optuna.h - a study as a storage of Optuna's, which optuna-dashboard opens. Any thread. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 struct study_view;
 

@@ -4,8 +4,6 @@
 #include "study/exchange/optuna_read.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
-#include <stdio.h>
-#include <string.h>
 
 #define LIST_MAX 2000
 

@@ -1,10 +1,8 @@
 /* optuna_read.h - the trials of a storage of Optuna's, as rows like those of other files. Any thread. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 /* Is it the SQLite file of a storage, and no store? */
 bool optuna_is_storage(const char *path);

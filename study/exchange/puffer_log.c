@@ -5,9 +5,6 @@
 #include "base/text/strbuf.h"
 #include "study/dialect/dialect.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define METRICS "metrics"

@@ -2,11 +2,8 @@
  * thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 /* The log's text, where NaN and Infinity stand for numbers. The caller deletes it. */
 enum status puffer_log_parse(const char *text, size_t n, cJSON **ret_log, struct error *err) MUST_USE;

@@ -2,10 +2,7 @@
  * Invariant: at every time the beliefs are those of now; the past is seen with what was learned since. */
 #include "study/findings/believed.h"
 
-#include "base/mem.h"
 #include "study/view/study_view.h"
-
-#include <math.h>
 
 static bool has_result(const struct study_view *v, size_t i, int64_t until_ms)
 {

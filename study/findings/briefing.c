@@ -11,10 +11,6 @@
 #include "study/view/resume_command.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define TEXT_MAX (1 << 16)
 
 static const char *const next_names[] = {"early", "widen", "continue", "stop"}; /* of enum briefing_next */

@@ -3,7 +3,7 @@
  * run. Owns its rows; any thread, but it fits models: seconds for a study of hundreds of trials. */
 #pragma once
 
-#include <stddef.h>
+#include "base/base.h"
 
 struct study_view;
 

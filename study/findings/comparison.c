@@ -4,7 +4,6 @@
 #include "study/findings/comparison.h"
 
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
@@ -12,11 +11,6 @@
 #include "study/view/promise.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static enum status check(struct study_view *const *views, size_t n, struct error *err)
 {

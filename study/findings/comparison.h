@@ -3,11 +3,8 @@
  * borrows its views, which need advice, and owns the rest; any thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "gp/gp.h"
 
 struct study_view;

@@ -3,7 +3,6 @@
  * that is found takes its trials out, and the next is sought in the rest. */
 #include "study/findings/failures.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
@@ -13,9 +12,6 @@
 #include <gsl/gsl_cdf.h>
 
 #include <ctype.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LEAST_FAILED 3
 #define LEAST_SHARE 0.8 /* of the trials beyond the bound */

@@ -2,7 +2,7 @@
  * every trial fails. A struct failures owns its texts; pure, any thread. */
 #pragma once
 
-#include <stddef.h>
+#include "base/base.h"
 
 struct strbuf;
 struct study_view;

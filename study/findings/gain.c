@@ -4,14 +4,10 @@
  * does not start again. From then on the monotonic clock counts. */
 #include "study/findings/gain.h"
 
-#include "base/mem.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/view/study_view.h"
-
-#include <math.h>
-#include <stdlib.h>
 
 #define RECENT_S 5
 #define PAUSE_S 60 /* between two trials; in a longer gap no controller was at work */

@@ -2,7 +2,7 @@
  * controller at work. A watch owns its times; the scheduler's thread. */
 #pragma once
 
-#include <stddef.h>
+#include "base/base.h"
 
 struct study_view;
 

@@ -3,15 +3,10 @@
 #include "study/findings/next_trials.h"
 
 #include "base/text/human.h"
-#include "base/mem.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/space/trial_check.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The best that the front is believed to reach at this cost, higher is better; -INFINITY: every member costs more. */
 static double front_at(const struct study_view *v, double log_cost)

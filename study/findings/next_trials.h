@@ -2,10 +2,7 @@
  * controller would make them now. Pure but for the study's config, which the view parses once. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "gp/gp.h"
 
 struct setup;

@@ -2,10 +2,7 @@
 #include "study/findings/node_list.h"
 
 #include "base/text/duration.h"
-#include "base/mem.h"
 #include "store/store.h"
-
-#include <stdio.h>
 
 static const char *state_of(const struct node *node)
 {

@@ -1,8 +1,8 @@
 /* node_list.h - the nodes of a store (`trawl node`), and what they did for a study. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct store;
 

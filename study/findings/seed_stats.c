@@ -2,13 +2,10 @@
  * normal sample; the interquartile mean, which one run that failed to learn does not move, is resampled. */
 #include "study/findings/seed_stats.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/rng.h"
 
 #include <gsl/gsl_cdf.h>
-
-#include <math.h>
 
 #define COVER 0.975 /* upper end of a two-sided 95 % interval */
 #define DRAWS 1000 /* samples with replacement */

@@ -1,7 +1,7 @@
 /* seed_stats.h - mean, interquartile mean, spread and intervals of repeated runs. Pure. */
 #pragma once
 
-#include <stddef.h>
+#include "base/base.h"
 
 /* Of n values; with n < 2 spread and intervals are NaN, with n = 0 everything is. */
 struct seed_stats {

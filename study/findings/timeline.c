@@ -8,14 +8,9 @@
 #include "study/findings/timeline.h"
 
 #include "base/text/duration.h"
-#include "base/mem.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define PAUSE_MS 10000

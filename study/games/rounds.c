@@ -2,13 +2,8 @@
  * Invariant: a run belongs to one round at most; the k-th good runs of all games make the k-th round. */
 #include "study/games/rounds.h"
 
-#include "base/mem.h"
 #include "gp/gp.h"
 #include "study/games/sweep_envs.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct rounds {
     struct gp_trial *rows;

@@ -1,7 +1,7 @@
 /* rounds.h - a study of several games: what the runs of each configuration come to. Pure. */
 #pragma once
 
-#include <stddef.h>
+#include "base/base.h"
 
 struct gp_trial;
 

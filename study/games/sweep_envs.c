@@ -1,10 +1,6 @@
 /* sweep_envs.c - the list of games of sweep.envs. */
 #include "study/games/sweep_envs.h"
 
-#include "base/mem.h"
-
-#include <string.h>
-
 enum status sweep_envs_add(struct sweep_envs *envs, const char *name, size_t n, const char *origin, struct error *err)
 {
     char *copy = mem_alloc(n + 1);

@@ -2,10 +2,7 @@
  * (sweep_envs_free, also of a zeroed one). Plain functions. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define SWEEP_ENVS_MAX 16
 

@@ -2,15 +2,11 @@
 #include "study/program/program_command.h"
 
 #include "base/config/config.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "study/program/program_settings.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #define COMMAND_KEY "sweep.command"
 #define ARG_MAX_BYTES (1u << 20) /* of the command, filled in */

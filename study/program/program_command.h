@@ -2,11 +2,7 @@
  * for `trawl agent` (docs/own-trainer.md). Plain functions. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct config;
 struct opt_def;

@@ -3,16 +3,12 @@
 #include "study/program/program_settings.h"
 
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "envs/envs.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define COMMAND_KEY "sweep.command"
 #define PARAM_PREFIX PROGRAM_SECTION "."

@@ -4,12 +4,8 @@
  * (program_params_free); nothing here keeps state. Wrong input is ST_CONFIG with file and line. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/config/opt.h"
-#include "base/status.h"
 
 struct config;
 struct env_def;

@@ -7,8 +7,6 @@
 #include "store/store.h"
 #include "study/setup/setup.h"
 
-#include <math.h>
-
 #define DEFAULT_TRIALS 100
 
 static double seconds(const char *text)

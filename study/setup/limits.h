@@ -2,11 +2,8 @@
  * request, and changed for a study that exists. One thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct limits;
 struct store;

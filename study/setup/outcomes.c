@@ -7,10 +7,6 @@
 #include "base/text/words.h"
 #include "store/store.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define PREFIX "sweep.limit."
 
 size_t outcomes_needed(const struct outcomes *o, const char *ret[OUTCOMES_MAX])

@@ -3,12 +3,8 @@
  * trial's row in the store has those that its study needs. Plain values; any thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "gp/gp.h"
 
 #define OUTCOME_METRIC_MAX 96

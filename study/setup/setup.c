@@ -6,8 +6,6 @@
 #include "base/config/config.h"
 #include "base/text/duration.h"
 #include "base/os/file.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
@@ -17,12 +15,6 @@
 #include "envs/gym/gym.h"
 #include "store/store.h"
 #include "study/program/program_command.h"
-
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define INI_MAX_BYTES (1u << 20)
 

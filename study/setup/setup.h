@@ -2,13 +2,9 @@
  * thread and read by any once it is finished. A wrong value is ST_CONFIG with file and line. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/config/opt.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "study/dialect/dialect.h"
 #include "study/setup/outcomes.h"
 #include "study/program/program_settings.h"

@@ -3,8 +3,6 @@
 
 #include "store/store.h"
 
-#include <string.h>
-
 static const struct opt_def sweep_defs[] = {
     OPT_ROW_ENUM(struct sweep_settings, method, "pareto", "pareto|random|sobol", OPT_FIXED,
                  "Chooses how the next trial is found: by a model of score and cost, at random, or evenly spread."),

@@ -1,9 +1,7 @@
 /* sweep_settings.h - the [sweep] options: how a study searches, where its trials run, when it ends. Plain values. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/config/opt.h"
 
 #define SWEEP_TRIALS_MAX 1000000

@@ -1,9 +1,7 @@
 /* track_settings.h - the [track] options: which trackers a study reports to, and how. Plain values. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/config/opt.h"
 
 #define TRACKER_NAMES "wandb, mlflow, trackio, webhook" /* for help; web/track/track_check.c has the trackers */

@@ -8,10 +8,6 @@
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define APART 1.1 /* ratio of neighbours, at least: nearer ones would teach little */
 
 size_t branches_length(const struct setup *setup, const struct search *search)

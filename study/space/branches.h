@@ -3,11 +3,8 @@
  * gives the same bytes. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct search;
 struct setup;

@@ -4,8 +4,6 @@
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/rng.h"
 #include "base/text/strbuf.h"
@@ -16,10 +14,6 @@
 #include "study/space/trial_check.h"
 #include "study/version.h"
 #include "trainer/trainer.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define LEGAL_TRIES 20000 /* at a microsecond each */
 #define NAMES_MAX_BYTES 2000 /* of a message */

@@ -2,10 +2,7 @@
  * one); options are borrowed from the tables. Reading is free for any thread. An impossible range is ST_CONFIG. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "gp/gp.h"
 #include "study/games/sweep_envs.h"
 #include "study/setup/outcomes.h"

@@ -5,15 +5,11 @@
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "study/space/search.h"
 #include "study/space/search_expr.h"
 #include "study/setup/setup.h"
-
-#include <math.h>
-#include <string.h>
 
 /* A condition on parameter j of the space; where it is met only for some values, they are noted in p. */
 static enum search_effect of_parent(const struct search *s, size_t j, const struct config_condition *c,

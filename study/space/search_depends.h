@@ -2,7 +2,7 @@
  * is given; one thread. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 struct search;
 struct setup;

@@ -4,14 +4,10 @@
 
 #include "base/config/config.h"
 #include "base/config/expr.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "gp/gp.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
-
-#include <math.h>
-#include <stdio.h>
 
 #define NO_PARAM SIZE_MAX
 

@@ -3,10 +3,7 @@
  * A struct search_expr is owned by its maker (search_expr_free) and borrows the config; any thread may ask it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct search;
 struct search_expr;

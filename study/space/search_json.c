@@ -1,14 +1,9 @@
 /* search_json.c - a search space and its points as JSON, in the store and in listings. */
+#include "base/base.h"
 #include "base/text/json.h"
 #include "base/text/words.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "study/space/search.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char *const scale_names[] = {
     [SPACE_LINEAR] = "linear",           [SPACE_LOG] = "log", [SPACE_LOGIT] = "logit", [SPACE_POW2] = "pow2",

@@ -3,14 +3,10 @@
  * their order, new choices come last. */
 #include "study/space/search_widen.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "study/space/search.h"
-
-#include <math.h>
-#include <string.h>
 
 #define INSTEAD                                                                                                        \
     "; ranges of a study become only wider: leave the config out to continue with its own, or start a new study "      \

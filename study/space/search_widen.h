@@ -2,9 +2,7 @@
  * thread. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct search;
 struct strbuf;

@@ -5,16 +5,12 @@
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/mem.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/space/search.h"
 #include "study/space/search_expr.h"
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define SECTIONS SETUP_TRIAL_TABLES
 

@@ -2,9 +2,7 @@
  * proposed. A check is used by one thread at a time. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct opt_def;
 struct search;

@@ -9,14 +9,11 @@
 #include "study/view/checkpoint_label.h"
 
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/version.h"
 #include "trainer/trainer.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define OF "; checkpoint of "

@@ -2,9 +2,7 @@
  * checkpoint_read_label, which reads the file. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct study;
 struct trial;

@@ -6,7 +6,6 @@
 #include "base/os/file.h"
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
@@ -14,10 +13,6 @@
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* "cost<=12" -> the number after prefix. */
 static bool parse_after(const char *text, const char *prefix, double *ret_value)

@@ -9,8 +9,6 @@
 #include "study/view/study_view.h"
 #include "study/version.h"
 
-#include <stdio.h>
-
 static void effect_text(const struct gp_importance *importance, char buf[32])
 {
     snprintf(buf, 32, "%3.0f %% +- %.0f", 100.0 * importance->effect, 100.0 * importance->effect_sd);

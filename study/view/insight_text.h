@@ -2,8 +2,8 @@
  * lacks it; one thread for each view. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct gp_importance;
 struct study_view;

@@ -8,10 +8,6 @@
 #include "gp/gp.h"
 #include "store/store.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 void promise_make(const struct gp_belief *belief, const struct gp_trial *row, const struct trial *trial, bool maximize,
                   struct promise *ret)
 {

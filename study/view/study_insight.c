@@ -9,10 +9,6 @@
 #include "study/view/study_view.h"
 #include "study/space/trial_check.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define RUN_TRIES 2000
 #define EFFECT_MIN 0.05 /* share of the variance of score or ln cost */
 #define ADVICE_DIGITS 4 /* of a bound to try, unless it needs more to lie where it must */

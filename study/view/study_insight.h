@@ -1,9 +1,7 @@
 /* study_insight.h - importance of the parameters, and bounds at which the front lies. Writes the advice of a view. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct opt_def;
 struct space_param;

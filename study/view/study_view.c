@@ -4,18 +4,11 @@
 #include "study/view/study_view.h"
 
 #include "base/text/duration.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "study/program/program_settings.h"
 #include "study/view/promise.h"
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
-
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define COST_MIN 1e-6 /* a run too short for the clock */
 #define POINTS_BLOCK 64

@@ -4,11 +4,7 @@
  * study's unit; gp_trial.score and gp_belief.score are higher-is-better, and study_view_score turns them back. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/games/rounds.h"

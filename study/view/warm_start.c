@@ -9,8 +9,6 @@
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -18,10 +16,6 @@
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define FAR                                                                                                            \
     0.15 /* of the old range: a trial with such another value of a parameter that is now fixed teaches nothing */

@@ -3,8 +3,6 @@
 #include "sweep/agent/agent.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "study/program/program_command.h"
 #include "sweep/agent/agent_job.h"
 #include "sweep/agent/agent_settings.h"
@@ -13,10 +11,6 @@
 #include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
 
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

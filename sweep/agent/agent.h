@@ -3,7 +3,7 @@
  * which talks to the server. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 struct agent_settings;
 

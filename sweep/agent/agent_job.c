@@ -5,15 +5,9 @@
 #include "sweep/agent/agent_job.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "sweep/agent/spool.h"
 #include "web/http/http.h"
 
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define BACKOFF_MAX 2 /* 2^2 s between two tries at most: the device is idle meanwhile */

@@ -3,12 +3,10 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
 #include "base/rng.h"
-#include "base/status.h"
 #include "sweep/agent/agent_settings.h"
 
 struct ask_client;

@@ -1,8 +1,7 @@
 /* agent_settings.h - what an agent is asked to do: plain values, borrowed while it runs. */
 #pragma once
 
-#include <stddef.h>
-
+#include "base/base.h"
 #include "sweep/agent/ask_client.h"
 
 #define AGENT_SLOTS_MAX 256

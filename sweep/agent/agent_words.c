@@ -2,15 +2,11 @@
  * quoted or cut here. */
 #include "sweep/agent/agent_words.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "study/program/program_command.h"
 #include "study/program/program_settings.h"
-
-#include <math.h>
-#include <string.h>
 
 #define WORD_MAX_BYTES (1u << 20)
 

@@ -1,8 +1,8 @@
 /* agent_words.h - the words of an agent's command for one trial. Plain functions. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct program_place;
 

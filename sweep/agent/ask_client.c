@@ -1,13 +1,9 @@
 /* ask_client.c - a request of ask/tell by HTTP, or over the socket beside a store. */
 #include "sweep/agent/ask_client.h"
 
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "sweep/agent/ask_store.h"
 #include "sweep/control/ask/ask_forward.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define TIMEOUT_S 20 /* a server answers an ask within 2 s */
 #define URL_MAX 4096

@@ -2,11 +2,8 @@
  * A client owns its connection (ask_client_destroy); one thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/agent/ask_outcome.h"
 #include "web/http/http.h"
 

@@ -6,10 +6,7 @@
 #include "sweep/agent/ask_store.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/rng.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "sweep/agent/store_study.h"
@@ -21,10 +18,6 @@
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/device_spec.h"
 
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define WAIT_S 0.3 /* until a node without a trial looks again */

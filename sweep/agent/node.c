@@ -8,8 +8,6 @@
 #include "base/os/clock.h"
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "store/store.h"
 #include "sweep/agent/agent_job.h"
 #include "sweep/agent/agent_settings.h"
@@ -22,8 +20,6 @@
 
 #include <math.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define ROUND_MS 25

@@ -3,9 +3,7 @@
  * thread more, which speaks with the store (agent_job.h), and one gives signs of life. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct devices;
 

@@ -2,14 +2,9 @@
 #include "sweep/agent/node_beat.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "store/store.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

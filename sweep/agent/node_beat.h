@@ -2,9 +2,7 @@
  * that the node is gone. The caller owns the beat; its calls may come from any one thread. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct node_beat;
 

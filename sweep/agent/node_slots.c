@@ -2,16 +2,9 @@
  * Invariant: a trial that was given to a slot ends with one result, whatever its worker does. */
 #include "sweep/agent/node_slots.h"
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "sweep/launch/proto.h"
 #include "sweep/supervise/slot.h"
 #include "sweep/supervise/worker_process.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* With the lock: the slot's thread continues. */
 static void hand_result(struct agent_job *job, cJSON *message, const char *state)

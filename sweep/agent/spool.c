@@ -3,15 +3,9 @@
 #include "sweep/agent/spool.h"
 
 #include "base/os/file.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

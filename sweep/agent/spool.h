@@ -2,12 +2,8 @@
  * folder: a result that two of them send counts once. Plain functions. */
 #pragma once
 
-#include <limits.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct spooled {
     int64_t trial;

@@ -2,16 +2,11 @@
 #include "sweep/agent/store_study.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "store/store.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/devices.h"
-
-#include <math.h>
-#include <string.h>
 
 #define LOOK_S 5 /* at which kind of device a study's trials ran on, while that is not known */
 

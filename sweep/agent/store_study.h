@@ -2,10 +2,7 @@
  * owns what it holds; one thread. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "study/view/study_view.h"
 #include "sweep/launch/device_class.h"
 

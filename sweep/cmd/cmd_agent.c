@@ -1,7 +1,6 @@
 /* cmd_agent.c - `trawl agent`: trains trials of a study with any program, on any machine that reaches its server. */
+#include "base/base.h"
 #include "base/os/file.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
@@ -13,10 +12,6 @@
 #include "sweep/launch/devices.h"
 #include "sweep/signals.h"
 
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define TOKEN_FILE_MAX 256

@@ -1,5 +1,6 @@
 /* cmd_bench.c - `trawl bench`: steps per second of a game alone, and of whole training, on this machine.
  * Invariant: every number is the median of repeats, with the lowest and the highest beside it. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/os/machine.h"
 #include "base/text/num.h"
@@ -8,10 +9,6 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/bench/bench.h"
 #include "sweep/cmd/commands.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct bench_spread bench_spread_of(double *values, int64_t n)
 {

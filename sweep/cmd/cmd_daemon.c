@@ -3,10 +3,8 @@
  * (2) a study that fails is recorded and removed, and the daemon continues; (3) in the background nothing is opened
  * before the fork, and the caller learns whether the daemon started; (4) only the holder of the store writes the log: a
  * second daemon would write into the file of the first. */
+#include "base/base.h"
 #include "base/config/config.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
@@ -24,12 +22,8 @@
 #include "sweep/log_file.h"
 #include "sweep/signals.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 /* cmd_doctor.c - `trawl doctor`: what this build and machine are, and whether a sweep could run here.
  * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are printed. */
+#include "base/base.h"
 #include "base/text/json.h"
 #include "base/os/machine.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/version.h"
@@ -16,7 +16,6 @@
 #include <zlib.h>
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <unistd.h>
 
 struct finding {

@@ -1,9 +1,7 @@
 /* cmd_eval.c - `trawl eval`: plays a checkpoint's policy on fresh games. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"

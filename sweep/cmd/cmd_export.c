@@ -1,9 +1,9 @@
 /* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed; or all
  * trials of a study, for other programs and `trawl import`; or the policy of a checkpoint.
  * Invariant: what is written trains unchanged; it is never half of a file. */
+#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "store/store.h"
@@ -17,9 +17,6 @@
 #include "sweep/cmd/policy/export_policy.h"
 #include "trainer/trainer.h"
 #include "web/report/report.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* What is promised, to stderr; where it was seen once, how to confirm it. */
 static void print_promise(const struct study_view *v, const struct trial *t, const struct export_reason *why,

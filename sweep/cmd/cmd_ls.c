@@ -1,11 +1,10 @@
 /* cmd_ls.c - `trawl ls` and `trawl show`: the studies of a store, and one study with its trials. Both only read. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/os/clock.h"
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "gp/gp.h"
@@ -26,9 +25,6 @@
 #include "sweep/show/summary.h"
 #include "sweep/term.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -1,8 +1,7 @@
 /* cmd_node.c - `trawl node`: trains trials of a store on this machine's devices, without a connection to its
  * controller. */
+#include "base/base.h"
 #include "base/os/file.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
@@ -13,10 +12,6 @@
 #include "sweep/launch/devices.h"
 #include "sweep/signals.h"
 
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct node_cmd {

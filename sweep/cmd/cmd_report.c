@@ -1,8 +1,7 @@
 /* cmd_report.c - `trawl report`: a study's report as a file, written whole or not at all. */
+#include "base/base.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "store/store.h"
@@ -13,8 +12,6 @@
 #include "web/report/report.h"
 #include "web/site/site.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 

@@ -1,9 +1,7 @@
 /* cmd_rerun.c - `trawl rerun`: trains a trial's stored config again, with its own seed to see the same bytes, or with
  * fresh seeds to see how much of its score was luck. Here: words in, what is loaded. */
+#include "base/base.h"
 #include "base/os/file.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/view/checkpoint_label.h"
 #include "study/space/search.h"
@@ -15,9 +13,6 @@
 #include "sweep/rerun/rerun_store.h"
 #include "sweep/rerun/rerun_train.h"
 #include "sweep/worker/session.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define SEEDS_MAX 1000
 #define SEEDS_NOT_GIVEN (-1) /* no user can give it */

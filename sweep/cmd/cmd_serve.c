@@ -1,7 +1,7 @@
 /* cmd_serve.c - `trawl serve`: pages and API over a store, until a signal. It only reads the store. */
+#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/version.h"
@@ -13,12 +13,8 @@
 #include "sweep/signals.h"
 #include "web/serve/serve.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,10 +2,9 @@
  * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed
  * study keeps its config, space and method: only its limits and the devices that it runs on may change, and ranges may
  * become wider. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/text/duration.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "study/setup/limits.h"
 #include "study/space/search.h"
@@ -26,10 +25,6 @@
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 #include "sweep/signals.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define INTERRUPTED_FLUSH_S 10 /* the user is waiting for the prompt */
 

@@ -1,7 +1,6 @@
 /* cmd_sync.c - `trawl sync`: sends the trackers the reports that still wait. A second run changes nothing. */
+#include "base/base.h"
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
@@ -11,8 +10,6 @@
 #include "sweep/signals.h"
 #include "web/track/track.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define PATIENCE_S 60 /* with trackers that do not answer */

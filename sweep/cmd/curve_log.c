@@ -4,18 +4,12 @@
 #include "base/os/clock.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "study/exchange/event_file.h"
 #include "trainer/trainer.h"
 
 #include <sys/stat.h>
-#include <errno.h>
 #include <linux/limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 struct curve_log {
     FILE *csv, *jsonl;

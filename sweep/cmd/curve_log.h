@@ -2,9 +2,7 @@
  * event files for TensorBoard. Used by the thread that trains. NULL is fine everywhere and does nothing. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct curve_log;
 struct env_def;

@@ -4,7 +4,6 @@
 
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/words.h"
 #include "study/setup/setup.h"
@@ -12,11 +11,6 @@
 #include "sweep/program/once.h"
 #include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
-
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static cJSON *result_json(const struct setup *setup, const char *dir, const struct program_end *end,
                           const struct metric_line *last)

@@ -1,9 +1,7 @@
 /* train_program.h - `trawl train` of a config whose trainer is another program. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct setup;
 

@@ -9,9 +9,7 @@
 
 #include "base/os/clock.h"
 #include "base/os/file.h"
-#include "base/log.h"
 #include "base/os/machine.h"
-#include "base/mem.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
@@ -22,10 +20,6 @@
 #include "web/track/track.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4096

@@ -3,7 +3,7 @@
  * train_track_open ends the training. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 
 struct eval_result;

@@ -4,8 +4,6 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "store/store.h"
 #include "study/setup/limits.h"
 #include "study/space/search.h"
@@ -21,10 +19,7 @@
 #include "sweep/proposals/proposer.h"
 #include "sweep/signals.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 

@@ -3,10 +3,7 @@
  * borrowed, the server is owned. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "sweep/controller/scheduler.h"
 
 struct control_server;

@@ -13,9 +13,6 @@
 #include "sweep/signals.h"
 #include "sweep/term.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define BLOCK_MAX 65536

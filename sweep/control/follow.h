@@ -2,9 +2,7 @@
  * it. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 
 /* Returns when the study no longer runs. ST_INTERRUPTED: the watcher was interrupted, the study continues. */

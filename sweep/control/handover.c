@@ -3,7 +3,6 @@
 #include "sweep/control/handover.h"
 
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "study/setup/limits.h"
 #include "study/view/study_view.h"
 #include "sweep/control/socket/control_client.h"
@@ -14,8 +13,6 @@
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 #include "sweep/signals.h"
-
-#include <stdio.h>
 
 /* Does a daemon hold the store? It then takes the study, and here is only watched. */
 bool handover_is_possible(const struct sweep_cmd *s)

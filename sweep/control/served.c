@@ -1,11 +1,7 @@
 /* served.c - which controller runs a study: its row has whether it should run, the controller of the store whether it
  * does. */
 #include "sweep/control/served.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "sweep/control/socket/control_client.h"
-
-#include <string.h>
 
 #define PATIENCE_S 3 /* with a controller that is stopped */
 

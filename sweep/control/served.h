@@ -2,9 +2,7 @@
  * answer in time is an answer too. One thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

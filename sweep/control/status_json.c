@@ -7,8 +7,6 @@
 #include "sweep/supervise/supervise.h"
 #include "sweep/supervise/worker_process.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static const char *slot_state(const struct slot *slot)

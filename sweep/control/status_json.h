@@ -2,10 +2,7 @@
  * stays valid when the scheduler moves on. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
 #include "sweep/controller/scheduler.h"
 

@@ -3,7 +3,6 @@
  * time compare. */
 #include "sweep/controller/device_fits.h"
 
-#include "base/log.h"
 #include "study/setup/setup.h"
 #include "study/space/search.h"
 #include "sweep/controller/sched_study.h"
@@ -11,10 +10,6 @@
 #include "sweep/launch/device_class.h"
 #include "sweep/supervise/supervise.h"
 #include "sweep/supervise/worker_process.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Can a device of the kind still come in place of this one? */
 static bool may_come(const struct scheduler *s, const char *wanted)

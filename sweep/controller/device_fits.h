@@ -1,7 +1,7 @@
 /* device_fits.h - which devices a study's trials may run on. The scheduler's thread. */
 #pragma once
 
-#include <stdbool.h>
+#include "base/base.h"
 
 struct sched_study;
 struct scheduler;

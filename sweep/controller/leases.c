@@ -4,8 +4,6 @@
 #include "sweep/controller/leases.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/course.h"
@@ -14,10 +12,6 @@
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/trial/track_rows.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #define TOKEN_BYTES 16

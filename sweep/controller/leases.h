@@ -3,11 +3,7 @@
  * neither, or the store's own failure is reported and the same request may come again. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 
 struct sched_study;

@@ -5,8 +5,6 @@
 #include "sweep/controller/nodes.h"
 
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
@@ -17,8 +15,6 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/slurm_nodes.h"
-#include <stdlib.h>
-#include <string.h>
 
 #define LOOK_S 1.0 /* at a store that seems unchanged */
 #define LEAST_S 0.1 /* between two looks */

@@ -3,11 +3,7 @@
  * The scheduler's thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct sched_study;
 struct scheduler;

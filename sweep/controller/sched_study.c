@@ -5,8 +5,6 @@
 #include "sweep/controller/sched_study.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "base/text/words.h"
 #include "gp/gp.h"
@@ -27,10 +25,6 @@
 #include "sweep/proposals/confirm.h"
 #include "sweep/proposals/propose.h"
 #include "sweep/proposals/proposer.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 /* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials

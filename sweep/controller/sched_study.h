@@ -2,11 +2,7 @@
  * but the store; the scheduler's thread. A failure of one study ends that study and is kept in its err. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 #include "study/findings/gain.h"

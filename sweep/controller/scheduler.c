@@ -6,7 +6,6 @@
 #include "sweep/controller/scheduler.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "study/space/search.h"
@@ -26,9 +25,6 @@
 #include "sweep/proposals/proposer.h"
 #include "sweep/signals.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

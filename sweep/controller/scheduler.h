@@ -11,11 +11,8 @@
 #pragma once
 
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "base/status.h"
+#include "base/base.h"
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/share.h"

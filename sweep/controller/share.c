@@ -3,8 +3,6 @@
  * adds. */
 #include "sweep/controller/share.h"
 
-#include <math.h>
-
 void share_charge(struct share *share, double seconds, double weight)
 {
     share->used += seconds / weight;

@@ -6,8 +6,7 @@
  * clock. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/base.h"
 
 struct share {
     double used; /* device time over weight; 0 is an account like any other */

@@ -24,9 +24,6 @@
 #include "study/findings/gain.h"
 #include "sweep/controller/sched_study.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #define WALL_SAVE_S 2 /* at most this much of the time spent is lost with a crash */
 
 static double device_seconds(const struct study_view *v)

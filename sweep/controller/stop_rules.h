@@ -2,10 +2,7 @@
  * scheduler's thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "sweep/controller/scheduler.h"
 
 struct sched_study;

@@ -13,8 +13,6 @@
 #include "sweep/controller/store_watch.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "store/store.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"

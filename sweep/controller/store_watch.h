@@ -2,9 +2,7 @@
  * under its controller. The scheduler's thread; the waits are called from within a write of the store. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct scheduler;
 

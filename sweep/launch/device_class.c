@@ -4,10 +4,6 @@
 #include "base/config/opt.h"
 #include "base/text/num.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 void device_class_of(const char *device, char buf[DEVICE_CLASS_MAX])
 {
     const char *open = NULL, *rest;

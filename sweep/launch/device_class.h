@@ -1,9 +1,7 @@
 /* device_class.h - kinds of devices: cost is time, and seconds of unlike devices do not compare. Pure. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define DEVICE_CLASS_MAX 256
 #define DEVICE_COSTS_ALIKE "alike" /* sweep.device_costs: devices of one kind only */

@@ -1,10 +1,7 @@
 /* device_spec.h - where one worker runs, and what it opens there. A plain value. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/base.h"
 
 #define LANES_MAX 128 /* of a worker: as many kernels as a GPU runs at a time */
 

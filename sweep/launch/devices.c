@@ -6,7 +6,6 @@
 
 #include "base/config/opt.h"
 #include "base/os/machine.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "kernels/kernels.h"
 #include "study/space/search.h"
@@ -15,11 +14,7 @@
 #include "sweep/launch/device_class.h"
 #include "sweep/launch/remote_devices.h"
 
-#include <math.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CORES_MAX 1024
 #define MEMORY_MAX 1e18 /* bytes, far from the end of int64_t */

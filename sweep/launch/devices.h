@@ -2,11 +2,7 @@
  * ST_CONFIG with the option's name. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "sweep/launch/device_spec.h"
 
 struct search;

@@ -4,13 +4,9 @@
 #include "sweep/launch/file_chunks.h"
 
 #include "base/text/base64.h"
-#include "base/mem.h"
 #include "sweep/launch/proto.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

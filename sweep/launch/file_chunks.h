@@ -1,13 +1,9 @@
 /* file_chunks.h - a file that travels in messages, a chunk each, in order. */
 #pragma once
 
-#include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 /* A file that arrives. Zeroed: none. file_chunks_drop ends it. */
 struct file_chunks {

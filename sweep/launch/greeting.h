@@ -1,11 +1,8 @@
 /* greeting.h - a worker's first message, by which both sides learn whether they understand each other. Pure. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct greeting {
     char host[80], program[128];

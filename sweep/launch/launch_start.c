@@ -6,15 +6,12 @@
 
 #include "base/os/environment.h"
 #include "base/fault.h"
-#include "base/mem.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/proto.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,10 +1,9 @@
 /* launch_start.h - starts the process that is a worker, or the command that becomes one elsewhere. Plain functions. */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
+#include "base/base.h"
 
-#include "base/status.h"
+#include <sys/types.h>
 
 struct device_spec;
 struct proto;

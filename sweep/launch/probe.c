@@ -4,14 +4,11 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
 #include "sweep/launch/proto.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

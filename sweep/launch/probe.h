@@ -1,11 +1,7 @@
 /* probe.h - tries the way to a host: starts a worker there, takes its greeting, opens a device, and ends it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct device_spec;
 

@@ -2,13 +2,9 @@
  * Invariants: (1) a message is sent whole or the connection is given up; (2) a peer that sends a longer line or no JSON
  * is a bug or a stranger, and an error; but what a login prints before a remote worker begins is log. */
 #include "sweep/launch/proto.h"
-#include "base/log.h"
-#include "base/mem.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 #define BUF_BYTES 16384 /* to begin with: a controller has many peers, and most messages are short */

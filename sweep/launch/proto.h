@@ -2,11 +2,8 @@
  * and buffer; one thread receives, and senders take turns by a lock of their own. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 /* controller -> worker
  *   open {config, device, lanes, share?, cores?, memory_bytes?, hosts?, listen?}

@@ -9,16 +9,10 @@
  * user's own commands (sweep.ssh, sweep.remote_program, cmd:). */
 #include "sweep/launch/remote_devices.h"
 
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "study/setup/setup.h"
 #include "sweep/launch/devices.h"
 #include "sweep/launch/probe.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SSH_OPTIONS                                                                                                    \
     "-T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10 -o ServerAliveCountMax=3 -o LogLevel=ERROR"

@@ -2,9 +2,7 @@
  * remote_devices_expand, which asks the hosts. A wrong word is ST_CONFIG and names the option. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct devices;
 struct strbuf;

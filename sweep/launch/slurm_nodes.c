@@ -10,8 +10,6 @@
 
 #include "base/os/environment.h"
 #include "base/hash.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
@@ -19,11 +17,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

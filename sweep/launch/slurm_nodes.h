@@ -3,9 +3,7 @@
  * waits. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct slurm_nodes;
 struct sweep_settings;

@@ -2,10 +2,9 @@
  * it. A struct guard owns its descriptors and the guard process (guard_close); one thread at a time. */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
+#include "base/base.h"
 
-#include "base/status.h"
+#include <sys/types.h>
 
 struct guard {
     pid_t pid; /* of the guard; 0: none */

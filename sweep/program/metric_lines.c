@@ -2,15 +2,10 @@
 #include "sweep/program/metric_lines.h"
 
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/words.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MARK "TRAWL"
 

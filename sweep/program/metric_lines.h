@@ -3,9 +3,7 @@
  * Others write into the same line: a progress bar or a logger may stand before TRAWL, colours around it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define METRICS_MAX 60 /* of one report */
 #define METRIC_NAME_BYTES 64

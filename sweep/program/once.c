@@ -1,7 +1,6 @@
 /* once.c - runs a program in the foreground. */
 #include "sweep/program/once.h"
 
-#include "base/mem.h"
 #include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
 

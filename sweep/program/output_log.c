@@ -2,14 +2,9 @@
  * OUTPUT_TAIL_BYTES of what came after. A disk that is full costs the file, never the trial. */
 #include "sweep/program/output_log.h"
 
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum status output_log_open(struct output_log *log, const char *path, struct error *err)

@@ -2,11 +2,7 @@
  * and any amount are fine. One thread; output_log_close frees all. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define OUTPUT_HEAD_BYTES (4u << 20) /* the file holds so much of the beginning */
 #define OUTPUT_TAIL_BYTES (256u << 10) /* and of the end */

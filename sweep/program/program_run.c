@@ -4,18 +4,13 @@
 #include "sweep/program/program_run.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 #include "study/view/study_view.h"
 #include "sweep/program/guard.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

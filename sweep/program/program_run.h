@@ -3,11 +3,7 @@
  * time. For a worker's lane, for `trawl train` and `trawl rerun`, and for whoever else starts programs. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "sweep/program/metric_lines.h"
 #include "sweep/program/output_log.h"
 

@@ -2,14 +2,9 @@
  * Invariant: nothing outside STORE.runs/STUDY is removed: links are removed, and not followed. */
 #include "sweep/program/trial_folders.h"
 
-#include "base/log.h"
 #include "store/store.h"
 
-#include <errno.h>
 #include <ftw.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define OPEN_FOLDERS 16 /* of a walk at a time */

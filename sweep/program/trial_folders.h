@@ -2,7 +2,7 @@
  * no controller runs the study. */
 #pragma once
 
-#include <stdint.h>
+#include "base/base.h"
 
 #define TRIAL_FOLDER_MAX 4096
 /* STORE.runs/STUDY/NUMBER, in TRIAL_FOLDER_MAX bytes. */

@@ -5,14 +5,9 @@
 
 #include "base/text/duration.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "study/program/program_command.h"
 #include "study/setup/setup.h"
 #include "sweep/program/program_run.h"
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define ENV_MAX 10
 #define ENV_BYTES (PATH_MAX + 64)

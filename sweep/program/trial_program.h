@@ -2,10 +2,7 @@
  * Plain functions; the run that is started belongs to the caller. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct program_job;
 struct program_run;

@@ -16,8 +16,6 @@
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-
 #define END_ROUNDS 4
 #define LAST_RUNS 2 /* of a study: what they find new could not be confirmed */
 #define ON_THE_WAY 0.5 /* of the share */

@@ -2,8 +2,7 @@
  * inputs; any thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/base.h"
 
 struct study_view;
 struct sweep_settings;

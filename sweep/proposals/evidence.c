@@ -2,11 +2,7 @@
  * so that this takes some bytes a trial, with any number of workers. */
 #include "sweep/proposals/evidence.h"
 
-#include "base/mem.h"
 #include "study/view/study_view.h"
-
-#include <math.h>
-#include <string.h>
 
 static const char *const turn_names[] = {[CONFIRM_NO] = "no",
                                          [CONFIRM_IF_STUCK] = "stuck",

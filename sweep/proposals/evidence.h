@@ -3,12 +3,8 @@
  * thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/proposals/confirm.h"
 
 struct study_view;

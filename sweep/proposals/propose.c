@@ -1,11 +1,7 @@
 /* propose.c - what the next trials of a study are: new points, or configs again under a fresh seed. */
 #include "sweep/proposals/propose.h"
 
-#include "base/mem.h"
 #include "study/view/study_view.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* The config to run again under a fresh seed; history->n: none. stuck: no new point is left. */
 static size_t choose_again(const struct space *space, const struct gp_history *history, const struct confirm_plan *plan,

@@ -2,9 +2,7 @@
  * in a replay. Plain functions; one thread for each suggester. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "gp/gp.h"
 #include "sweep/proposals/confirm.h"
 

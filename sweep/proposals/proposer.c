@@ -4,12 +4,10 @@
 #include "sweep/proposals/proposer.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "sweep/proposals/confirm.h"
 #include "sweep/proposals/propose.h"
 
 #include <pthread.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

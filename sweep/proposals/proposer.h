@@ -2,11 +2,7 @@
  * wakes it through wake_fd. The proposer owns its suggester and its copy of the history. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "gp/gp.h"
 
 struct confirm_plan;

@@ -6,7 +6,6 @@
  * Invariant: nothing of a trial but its values is in that view before a proposal has seen its end. */
 #include "sweep/proposals/replay.h"
 
-#include "base/mem.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/findings/next_trials.h"
@@ -17,10 +16,6 @@
 #include "study/view/warm_start.h"
 #include "sweep/proposals/evidence.h"
 #include "sweep/proposals/propose.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 struct replay {
     struct study_view view; /* as the proposals saw it */

@@ -2,10 +2,7 @@
  * replay owns all it holds; one thread. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct replay;
 struct store;

@@ -4,7 +4,6 @@
 
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "study/view/checkpoint_label.h"
@@ -15,10 +14,6 @@
 #include "sweep/cli.h"
 #include "study/findings/seed_stats.h"
 #include "sweep/rerun/rerun_train.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- one run with the stored seed ---- */
 

@@ -1,7 +1,7 @@
 /* rerun_show.h - prints the result of a rerun to stdout, as text or as JSON, and its progress. Only reads the rerun. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 struct rerun;
 

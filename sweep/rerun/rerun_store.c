@@ -10,10 +10,6 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/rerun/rerun_train.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define CLIENT "trawl rerun"
 
 /* The run as a request of `add`. */

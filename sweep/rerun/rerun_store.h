@@ -1,7 +1,7 @@
 /* rerun_store.h - runs under fresh seeds become trials of the study, where front, models and pages have them. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 struct rerun;
 

@@ -3,8 +3,6 @@
 #include "sweep/rerun/rerun_train.h"
 
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "kernels/kernels.h"
 #include "study/view/checkpoint_label.h"
@@ -15,10 +13,6 @@
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
 #include "trainer/trainer.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* A trial that was stopped on its way is repeated up to there. */
 static bool should_stop(void *ctx)

@@ -2,11 +2,7 @@
  * thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 #include "study/setup/outcomes.h"
 #include "study/space/search.h"

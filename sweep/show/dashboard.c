@@ -6,10 +6,6 @@
 #include "sweep/term.h"
 #include "trainer/trainer.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define BLOCK_MAX 4096
 
 void dashboard_begin(struct dashboard *d, const char *title, const char *device, const struct train_settings *train)

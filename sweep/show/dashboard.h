@@ -1,8 +1,7 @@
 /* dashboard.h - shows the progress of `trawl train` on stderr. Texts are borrowed until dashboard_end; one thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct train_metrics;
 struct train_settings;

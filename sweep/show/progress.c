@@ -16,9 +16,6 @@
 #include "sweep/show/status_block.h"
 #include "sweep/term.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #define BLOCK_MAX 65536
 
 /* "-" while the reference still moves: numbers that fall would only puzzle. */

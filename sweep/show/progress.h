@@ -2,8 +2,7 @@
  * thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct study_view;
 struct trial;

@@ -1,5 +1,6 @@
 /* status_block.c - the block on the terminal of a sweep: how far, how good, the front, the slots, the last events. */
 #include "sweep/show/status_block.h"
+#include "base/base.h"
 
 #include "base/text/duration.h"
 #include "base/text/num.h"
@@ -14,9 +15,6 @@
 #include "sweep/show/plot.h"
 #include "sweep/term.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define SLOTS_SHOWN 6

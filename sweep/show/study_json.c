@@ -13,8 +13,6 @@
 #include "sweep/cli.h"
 #include "web/report/report.h"
 
-#include <math.h>
-
 static cJSON *foresight_to_json(const struct study_view *view)
 {
     cJSON *json = cJSON_CreateObject();

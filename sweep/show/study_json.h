@@ -1,7 +1,7 @@
 /* study_json.h - prints a study, as a report has it, as one JSON object. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 struct study_view;
 

@@ -16,10 +16,6 @@
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/term.h"
 
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define FRONT_MAX_ROWS 20

@@ -2,7 +2,7 @@
  * changes. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 
 struct study_view;

@@ -4,7 +4,6 @@
 #include "base/os/clock.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 void event_ring_add(struct event_ring *ring, const char *fmt, ...)
 {

@@ -1,10 +1,7 @@
 /* event_ring.h - the last events of a program, for a view. A plain value; one thread. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define EVENT_RING_SIZE 64
 

@@ -8,8 +8,6 @@
  * Invariant: what dies together counts once: eight workers of a host whose network fails are one death of the host. */
 #include "sweep/supervise/health.h"
 
-#include <math.h>
-
 static double backoff_s(int deaths)
 {
     return deaths > 1 ? HEALTH_BACKOFF_S * pow(2, deaths - 2) : 0;

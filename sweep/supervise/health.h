@@ -2,7 +2,7 @@
  * times that it is given. */
 #pragma once
 
-#include <stdbool.h>
+#include "base/base.h"
 
 #define HEALTH_MAX_DEATHS 5
 #define HEALTH_BACKOFF_S 0.5

@@ -5,14 +5,9 @@
  * limit (worker_limits.c). */
 #include "sweep/supervise/memory_groups.h"
 
-#include "base/log.h"
 #include "base/os/machine.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

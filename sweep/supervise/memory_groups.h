@@ -2,8 +2,8 @@
  * scheduler; what fails costs the limit, never the worker. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
+
 #include <sys/types.h>
 
 struct memory_groups {

@@ -5,10 +5,6 @@
 #include "sweep/launch/proto.h"
 #include "sweep/supervise/worker_process.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
 #define STOP_PATIENCE_S 20 /* how long a worker may take to obey */
 #define SAVE_PATIENCE_S 6 /* and when all are to end: nothing is lost, the trial runs again */

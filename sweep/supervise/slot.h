@@ -2,12 +2,8 @@
  * when it was asked to stop. A slot belongs to its worker; the thread of the workers. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct flight;
 struct worker;

@@ -6,15 +6,11 @@
 #include "sweep/supervise/supervise.h"
 
 #include "base/text/duration.h"
-#include "base/log.h"
 #include "sweep/supervise/event_ring.h"
 #include "sweep/supervise/health.h"
 #include "sweep/launch/proto.h"
 #include "sweep/supervise/worker_process.h"
 #include "sweep/supervise/workers.h"
-
-#include <math.h>
-#include <stdio.h>
 
 #define HELLO_TIMEOUT_S 60
 #define FROZEN_S 5 /* without a heartbeat, of which there is one a second: it could not obey */

@@ -2,7 +2,7 @@
  * workers; nothing here fails. */
 #pragma once
 
-#include <stdbool.h>
+#include "base/base.h"
 
 struct worker;
 struct workers;

@@ -9,10 +9,7 @@
 #include "sweep/supervise/memory_groups.h"
 #include "sweep/term.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,13 +2,10 @@
  * thread. No call waits but workers_stop. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/supervise/health.h"
 #include "sweep/launch/proto.h"

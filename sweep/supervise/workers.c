@@ -3,16 +3,11 @@
  * died is taken before its trials end; (3) the trials of a dead worker are ended before it is started again. */
 #include "sweep/supervise/workers.h"
 
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/os/clock.h"
 #include "sweep/launch/devices.h"
 #include "sweep/launch/proto.h"
 #include "sweep/supervise/supervise.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #define OTHER_FDS 256 /* the store, its socket, connections, trackers */

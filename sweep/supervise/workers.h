@@ -4,11 +4,9 @@
 #pragma once
 
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/supervise/event_ring.h"
 #include "sweep/supervise/memory_groups.h"
 #include "sweep/supervise/worker_process.h"

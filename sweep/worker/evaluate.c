@@ -8,9 +8,6 @@
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #define SHOW_S 2.0 /* between lines, and before the first */
 
 struct evaluation {

@@ -1,10 +1,8 @@
 /* evaluate.h - the evaluation at the end of a run in this process, and its result as text and JSON. One thread. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct eval_result;
 struct eval_settings;

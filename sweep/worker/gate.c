@@ -3,8 +3,6 @@
  * (3) at most one lane is between gate_enter_open and gate_leave_open. */
 #include "sweep/worker/gate.h"
 
-#include <string.h>
-
 void gate_create(struct gate *gate)
 {
     memset(gate, 0, sizeof *gate);

@@ -4,10 +4,10 @@
  * lane waits for more than those before it. */
 #pragma once
 
+#include "base/base.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 struct gate {
     pthread_mutex_t lock; /* guards all but n_want; never held together with another */

@@ -4,13 +4,11 @@
  * trainer is created and destroyed, and iterates, inside the gate, so that a lane that is alone is alone; (4) with one
  * lane there is no gate and the cost is the time that passed. */
 #include "sweep/worker/lane.h"
+#include "base/base.h"
 
 #include "base/os/clock.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "study/view/checkpoint_label.h"
 #include "study/setup/setup.h"
 #include "sweep/worker/gate.h"
@@ -21,10 +19,6 @@
 #include "sweep/worker/session.h"
 #include "sweep/worker/worker_limits.h"
 #include "trainer/trainer.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- checkpoints ---- */
 

@@ -4,13 +4,10 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
  * controller. Called by the lane's thread. */
 #pragma once
 
-#include "base/status.h"
+#include "base/base.h"
 
 struct lane;
 

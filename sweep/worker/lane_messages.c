@@ -2,15 +2,11 @@
 #include "sweep/worker/lane_messages.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
 #include "study/view/checkpoint_label.h"
 #include "study/version.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/lane_pool.h"
 #include "trainer/trainer.h"
-
-#include <math.h>
-#include <string.h>
 
 void lane_pool_send(struct lane_pool *pool, cJSON *message)
 {

@@ -1,8 +1,8 @@
 /* lane_messages.h - what a worker sends to its controller. Messages about a trial are built by its lane's thread. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct eval_result;
 struct lane;

@@ -9,10 +9,7 @@
 #include "sweep/worker/lane.h"
 #include "sweep/worker/lane_messages.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define BEAT_S 1

@@ -3,15 +3,11 @@
  * checkpoint; a lane owns its session and whatever of its trial is not atomic; the heartbeat reads atomics. */
 #pragma once
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "study/view/checkpoint_label.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/proto.h"

@@ -2,18 +2,12 @@
  * process trains.
  * Invariant: when the result is made nothing of the program is alive. */
 #include "sweep/worker/lane_program.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/program/program_run.h"
 #include "sweep/program/trial_program.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
-
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
 
 #define LOOK_MS 50 /* at whether it is to stop */
 

@@ -1,13 +1,9 @@
 /* session.c - a device and a trainer for a setup; the device stays open between runs on it. */
 #include "sweep/worker/session.h"
 
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/os/machine.h"
 #include "kernels/kernels.h"
 #include "study/setup/setup.h"
-
-#include <string.h>
 
 /* The formulas are the same on every CPU, the bytes are not. */
 static void log_units(const struct session *session, const struct setup *setup)

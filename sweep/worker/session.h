@@ -1,10 +1,8 @@
 /* session.h - a device and a trainer for a setup. struct session owns them until session_close; one thread. */
 #pragma once
 
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "trainer/trainer.h"
 
 struct kern;

@@ -6,8 +6,6 @@
 #include "base/os/machine.h"
 #include "sweep/worker/session.h"
 
-#include <stdio.h>
-
 #define PRINTED_FROM_S 1e-3
 
 static void add(struct start_parts *parts, const char *name, double s)

@@ -1,8 +1,7 @@
 /* start_parts.h - where the time goes from the start of a process to its first iteration. */
 #pragma once
 
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
 #include "kernels/kernels.h"
 

@@ -1,15 +1,9 @@
 /* worker_limits.c - limits that a worker sets itself before it opens its device: cores, memory, and being the first
  * process that the kernel ends when the machine runs out of memory. */
 #include "sweep/worker/worker_limits.h"
-#include "base/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

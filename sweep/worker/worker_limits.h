@@ -2,10 +2,7 @@
  * that cannot be set is logged. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
 
 /* Sets cores, memory and the order in which the kernel ends processes from an `open` message. */

@@ -1,5 +1,4 @@
 /* test_base64.c - bytes as text and back, by the vectors of RFC 4648 and every length up to some hundred. */
-#include <string.h>
 
 #include "tests/unit_test.h"
 #include "base/text/base64.h"

@@ -3,9 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +10,6 @@
 #include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/fault.h"
-#include "base/mem.h"
 
 static char dir[] = "/tmp/trawl-test-file-XXXXXX";
 static char path[sizeof dir + 32]; /* a file in dir */

@@ -1,11 +1,7 @@
 /* test_json.c - limits, non-finite numbers and exact numbers of the JSON helpers. */
 #include "base/text/json.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "tests/unit_test.h"
-#include "base/mem.h"
 #include "base/rng.h"
 
 /* Prints, parses again, and hands the copy out. */

@@ -1,9 +1,6 @@
 /* test_machine.c - quotas of groups of processes, in folders that look like cgroup v2. */
 #include "base/os/machine.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/unit_test.h"

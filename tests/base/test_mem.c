@@ -1,6 +1,4 @@
 /* test_mem.c - what the allocator gives, and how a process ends that gets nothing. */
-#include "base/mem.h"
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit_test.h"

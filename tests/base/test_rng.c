@@ -1,8 +1,6 @@
 /* test_rng.c - Philox against Random123's published vectors, and streams that are what rng.h promises. */
 #include "base/rng.h"
 
-#include <math.h>
-
 #include "tests/unit_test.h"
 
 #define DRAWS 20000

@@ -2,11 +2,8 @@
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 
-#include <string.h>
-
 #include "tests/unit_test.h"
 #include "tests/check.h"
-#include "base/mem.h"
 
 TEST(grows_to_its_limit_and_no_further)
 {

@@ -1,5 +1,4 @@
 /* test_words.c - how near words are, and which bytes are UTF-8. */
-#include <string.h>
 
 #include "tests/unit_test.h"
 #include "base/text/words.h"

@@ -1,14 +1,9 @@
 /* test_bench_sweep.c - the bench of methods: hypervolume against a brute-force sum, problems whose draws have the truth
  * as their mean, the forest's weights, a table problem, and studies in virtual time. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "bench/sweep/forest.h"
 #include "bench/sweep/play.h"
 

@@ -1,14 +1,11 @@
 /* envs_test.h - what the test programs of games share: default settings, tensors of a batch, one instance alone. */
 #pragma once
 
-#include <stdlib.h>
-#include <string.h>
-
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* of the games */
+#include "base/base.h"
 #include "tests/unit_test.h"
 #include "tests/check.h"
 #include "tests/check.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/rng.h"
 #include "envs/envs.h"

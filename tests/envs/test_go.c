@@ -1,8 +1,7 @@
 /* test_go.c - go's rules on boards drawn by hand and, move by move, against a slow board of characters; its
  * opponent. */
+#include "base/base.h"
 #include "envs_test.h"
-
-#include <math.h>
 
 #include "envs/games/go.h"
 #undef ENV_GAME_BYTES

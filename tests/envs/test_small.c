@@ -1,4 +1,5 @@
 /* test_small.c - rules of squared and memory. */
+#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/memory.h"
@@ -106,7 +107,7 @@ TEST(squared_target)
 TEST(squared_success_rate)
 {
     const struct env_def *def = env_find("squared");
-    void *settings = test_settings(def);
+    MEM_LOCAL void *settings = test_settings(def);
     TEST_BATCH t;
     test_batch_open(&t, def, settings, 21, 5);
     env_batch_reset(t.batch, NULL, t.obs, NULL);
@@ -121,7 +122,6 @@ TEST(squared_success_rate)
     env_batch_take_log(t.batch, &log);
     assert_true(log.episodes > 1000.0 && log.perf == log.episodes && log.ep_return == log.episodes);
     assert_true(log.ep_length / log.episodes <= 10.0);
-    mem_free(settings);
 }
 
 /* -- memory -- */
@@ -162,7 +162,7 @@ TEST(memory_rules)
 TEST(memory_success_rate)
 {
     const struct env_def *def = env_find("memory");
-    void *settings = test_settings(def);
+    MEM_LOCAL void *settings = test_settings(def);
     for (int remembers = 0; remembers < 2; remembers++) {
         TEST_BATCH t;
         int32_t kept[33] = {0};
@@ -182,7 +182,6 @@ TEST(memory_success_rate)
         assert_true(log.episodes == 33.0 * 200.0);
         assert_true(remembers ? rate == 1.0 : rate > 0.46 && rate < 0.54);
     }
-    mem_free(settings);
 }
 
 TEST_PROGRAM("squared and memory")

@@ -1,7 +1,6 @@
 /* test_tetris.c - tetris's pieces as pictures, its rules on fields made by hand, and long random play. */
+#include "base/base.h"
 #include "envs_test.h"
-
-#include <math.h>
 
 #include "envs/games/tetris.h"
 #undef ENV_GAME_BYTES

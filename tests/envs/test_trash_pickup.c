@@ -1,7 +1,6 @@
 /* test_trash_pickup.c - trash_pickup's rules on grids made by hand, and long random play. */
+#include "base/base.h"
 #include "envs_test.h"
-
-#include <math.h>
 
 #include "envs/games/trash_pickup.h"
 #undef ENV_GAME_BYTES

@@ -1,12 +1,9 @@
 /* fuzz_config.c - any text as a config: it must be refused with a message, or survive being written and read again.
  *   CC=clang meson setup build-fuzz -Dfuzz=true -Dsanitize=address -Dcuda=disabled && ninja -C build-fuzz
  *   build-fuzz/tests/fuzz/fuzz_config -max_total_time=60 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "trainer/trainer.h"
 

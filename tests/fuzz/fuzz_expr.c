@@ -1,13 +1,9 @@
 /* fuzz_expr.c - any text as an expression: refused with words, or true or false for any values.
  *   CC=clang meson setup build-fuzz -Dfuzz=true -Dsanitize=address -Dcuda=disabled && ninja -C build-fuzz
  *   build-fuzz/tests/fuzz/fuzz_expr -max_total_time=60 */
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/config/expr.h"
-#include "base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -1,11 +1,8 @@
 /* fuzz_json.c - any bytes as JSON: refused with a message, or printed to something that parses to the same text.
  * Built and run like fuzz_config.c. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

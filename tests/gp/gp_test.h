@@ -1,9 +1,7 @@
 /* gp_test.h - shared by the tests of gp/: cmocka's includes and short builders of spaces and histories. */
 #pragma once
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include "base/base.h"
 #include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/rng.h"

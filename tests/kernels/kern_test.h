@@ -2,14 +2,9 @@
  * threads. */
 #pragma once
 
+#include "base/base.h"
 #include "tests/unit_test.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "kernels/kernels.h"
 
 #define TEST_UNUSED __attribute__((unused))

@@ -1,14 +1,10 @@
 /* test_plan_file.c - the file of choices: what is kept, and all that makes it count as empty. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "kernels/plan_file.h"
 
 #define ABOUT "card A; driver 1; library 1"

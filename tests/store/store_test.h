@@ -4,12 +4,9 @@
  * TRAWL_TEST_CLEAR. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "tests/unit_test.h"
 #include "store/store.h"
 #include "tests/check.h"

@@ -1,12 +1,11 @@
 /* test_checksum.c - flipped bits of a store, in its values and anywhere in its file: what is read is right, or it is an
  * error. */
+#include "base/base.h"
 #include "tests/store/store_test.h"
 
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 #include <sqlite3.h>
 

@@ -1,11 +1,9 @@
 /* test_lease.c - leases: who has a trial, what its result becomes, and what silence costs. */
+#include "base/base.h"
 #include "store_test.h"
-
-#include <math.h>
 
 #include <sqlite3.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 
 static struct lease give(struct store *store, int64_t trial_id, const char *client, const char *token)

@@ -1,10 +1,8 @@
 /* test_place.c - locks of an open store, who folds its log, and copies of it. */
+#include "base/base.h"
 #include "tests/store/store_test.h"
 
-#include "base/mem.h"
-
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 

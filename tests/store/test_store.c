@@ -1,11 +1,8 @@
 /* test_store.c - what goes in comes out, and trials change state only where they may. */
+#include "base/base.h"
 #include "store_test.h"
 
-#include <math.h>
-
 #include <sqlite3.h>
-
-#include "base/mem.h"
 
 STORE_TEST(studies_round_trip)
 {

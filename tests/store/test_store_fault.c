@@ -1,9 +1,8 @@
 /* test_store_fault.c - wrong files, refused directories, a full disk, two writers, killed writers: each ends in one
  * status with a message that helps, and the store is whole afterwards. */
+#include "base/base.h"
 #include "store_test.h"
 
-#include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -11,7 +10,6 @@
 #include <sys/wait.h>
 
 #include <sqlite3.h>
-#include "base/mem.h"
 #include "base/rng.h"
 
 static void write_file(const char *path, const void *bytes, size_t n)

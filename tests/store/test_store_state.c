@@ -1,11 +1,9 @@
 /* test_store_state.c - states, limits and priorities of studies, and what a file of the first release becomes. */
+#include "base/base.h"
 #include "store_test.h"
-
-#include <math.h>
 
 #include <sqlite3.h>
 
-#include "base/mem.h"
 #include "schema_v1.h"
 
 static struct study find(struct store *store, const char *name)

@@ -3,12 +3,8 @@
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit_test.h"
 #include "tests/check.h"
-#include "base/mem.h"
 
 static struct train_settings run_of(int64_t total, int64_t agents, int64_t horizon)
 {

@@ -1,16 +1,10 @@
 /* test_findings.c - what is found in a study: statistics of seeds, what is believed and what more work would bring,
  * rules of failures, calibration, several studies side by side. */
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 
-#include <math.h>
-
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/rng.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"

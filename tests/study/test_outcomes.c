@@ -1,11 +1,7 @@
 /* test_outcomes.c - limits of outcomes and the third objective: read from a config, kept in the store's space, judged
  * of trials, moved by a resumed study. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
 #include "store/store.h"
 #include "study/space/search_widen.h"
 #include "study/view/study_view.h"

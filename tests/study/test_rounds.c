@@ -1,10 +1,6 @@
 /* test_rounds.c - lists of games, and what the runs of a configuration on several games come to. */
-#include <math.h>
-#include <stdio.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 #include "study/games/sweep_envs.h"

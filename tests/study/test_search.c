@@ -1,14 +1,9 @@
 /* test_search.c - search spaces out of configs, their JSON, the foreign dialect. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "gp/gp.h"

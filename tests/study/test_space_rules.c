@@ -1,11 +1,8 @@
 /* test_space_rules.c - when, require, step, ordered and freeze, for Trawl's own options and for those of a program:
  * what becomes of them in the space, that they survive the store, and that widening keeps to them. */
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
@@ -16,8 +13,6 @@
 #include "study/space/trial_check.h"
 #include "tests/check.h"
 #include "tests/study/load_search.h"
-
-#include <math.h>
 
 #define TRAINER "[env]\nname = breakout\n[train]\ntotal_agents = 64\nhorizon = 32\n"
 #define PROGRAM "[sweep]\ncommand = ./x {argv}\n"

@@ -1,15 +1,9 @@
 /* test_study.c - a study in memory: its rows, costs and scores; the timeline, the command that continues it, the head
  * of an export. */
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 
-#include <math.h>
-
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/view/export.h"

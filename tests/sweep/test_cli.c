@@ -1,8 +1,5 @@
 /* test_cli.c - command lines, times, and the messages between controller and worker. */
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,7 +7,6 @@
 #include "base/text/duration.h"
 #include "base/fault.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/cli.h"
 #include "sweep/launch/proto.h"
 #include "sweep/supervise/worker_process.h"

@@ -2,10 +2,10 @@
  * are as close as rounding allows, and a game that hangs. */
 #pragma once
 
+#include "base/base.h"
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 
-#include <math.h>
 #include <pthread.h>
 
 static inline struct trainer *ranks_trainer(struct setup *s, int64_t devices)

@@ -1,7 +1,6 @@
 /* test_continuous.c - training of actions that are numbers: what stays fixed, what is saved, and that it learns. */
+#include "base/base.h"
 #include "tests/trainer/trainer_test.h"
-
-#include <math.h>
 
 static void pendulum_open(struct setup *s, size_t n_threads)
 {

@@ -1,8 +1,7 @@
 /* test_eval.c - the evaluation against a slow count of its own, on a game whose episodes are known beforehand; what it
  * leaves alone; the window that a run's other metrics are taken over. */
+#include "base/base.h"
 #include "trainer_test.h"
-
-#include <math.h>
 
 /* ---- a game made for this: an episode lasts 1 or 40 steps, whatever is done; its score is its length less 3 ---- */
 

@@ -1,4 +1,5 @@
 /* test_fault.c - every allocation and every write that fails becomes an error, leaks nothing and spoils no file. */
+#include "base/base.h"
 #include "base/fault.h"
 
 #include "trainer_test.h"
@@ -95,7 +96,8 @@ static void copied_with(struct trainer *t, const char *path, const char *copy, c
 
 TEST(checkpoint)
 {
-    char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], copy[4096], *old = NULL, *now = NULL;
+    char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], copy[4096], *now = NULL;
+    MEM_LOCAL char *old = NULL;
     size_t n_old, n_now;
     struct setup s;
 
@@ -127,7 +129,6 @@ TEST(checkpoint)
     copied_with(t, path, copy,
                 "a text that is longer than the one before it was, by more than a line of sixteen bytes");
     copied_with(t, path, copy, "");
-    mem_free(old);
     trainer_destroy(t);
     setup_close(&s);
     unlink(path);

@@ -1,4 +1,5 @@
 /* test_resume.c - same seed, same bytes; saved and loaded, same bytes; damaged and foreign files are refused. */
+#include "base/base.h"
 #include "trainer_test.h"
 
 static char ckpt_path[4096];
@@ -112,14 +113,13 @@ TEST(which_runs_hold_shorter_ones)
 TEST(config_text)
 {
     SETUP s;
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
 
     setup_game(&s, "cartpole", 1);
     TRAINER *t = setup_trainer(&s);
     OK(trainer_save(t, ckpt_path, "[train]\nseed = 4\n", err));
     OK(checkpoint_read_config(ckpt_path, &text, err));
     assert_string_equal(text, "[train]\nseed = 4\n");
-    mem_free(text);
 }
 
 /* The load fails with this status and text, and leaves the trainer as it was. */
@@ -149,7 +149,8 @@ static void write_sealed(char *bytes, size_t n)
 TEST(bad_files)
 {
     SETUP s;
-    char *good = NULL, *bad;
+    char *bad;
+    MEM_LOCAL char *good = NULL;
     size_t n = 0;
 
     setup_game(&s, "cartpole", 1);
@@ -196,7 +197,6 @@ TEST(bad_files)
     OK(file_write_all(ckpt_path, good, n, err));
     OK(trainer_load(t, ckpt_path, err)); /* the file itself was fine */
     free(bad);
-    mem_free(good);
 }
 
 TEST(other_shapes)

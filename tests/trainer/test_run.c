@@ -1,12 +1,10 @@
 /* test_run.c - checks before allocation, the ways a run ends, numeric failure, evaluation, and that it learns. */
+#include "base/base.h"
 #include "trainer_test.h"
 
-#include "base/log.h"
 #include "base/os/clock.h"
 
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* test_tables.c - option tables, metric table and its document, schedules, result window, memory plan. */
+#include "base/base.h"
 #include "trainer_test.h"
-
-#include <math.h>
 
 TEST(option_tables)
 {

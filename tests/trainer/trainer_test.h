@@ -1,16 +1,13 @@
 /* trainer_test.h - what the tests of trainer/ share: default settings out of the option tables, an opened CPU. */
 #pragma once
 
+#include "base/base.h"
 #include "trainer/trainer_priv.h"
 
 #include "base/config/config.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "tests/check.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"

@@ -5,10 +5,7 @@
  * field numbers (onnx.proto). */
 #include "trainer/export/export_priv.h"
 
-#include "base/mem.h"
 #include "base/text/protobuf.h"
-
-#include <stdio.h>
 
 #define ONNX_IR_VERSION 8
 #define ONNX_OPSET 13

@@ -6,7 +6,6 @@
 #include "base/text/num.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static const char *core_name(const struct policy *p)
 {

@@ -2,11 +2,7 @@
  * writer. */
 #include "trainer/export/export_priv.h"
 
-#include "base/mem.h"
-
 #include <ctype.h>
-#include <math.h>
-#include <string.h>
 
 #define IDENTIFIER_MAX 48
 

@@ -4,16 +4,10 @@
  * more. */
 #include "trainer/team/hosts.h"
 
-#include "base/mem.h"
 #include "base/os/clock.h"
 #include "base/os/link.h"
 
-#include <errno.h>
-#include <math.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -3,9 +3,7 @@
  *   [form] array, {name:form name~:form} object (~ may be missing), {*:form} object of any names, form? may be null
  * tests/e2e/views/test_schemas.py compares every answer of a running server with them. Answers may get more fields. */
 #include "web/api/answer_schema.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "base/base.h"
 
 #define V1 "api/v1/"
 #define STUDY V1 "studies/{study}"

@@ -1,9 +1,8 @@
 /* api_findings.c - what a study has found (study/findings/): /briefing, /calibration, /trials/N/seeds, /lanes, and
  * /compare of several studies. */
+#include "base/base.h"
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -23,9 +22,6 @@
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/study_model.h"
-
-#include <math.h>
-#include <string.h>
 
 #define CURVE_POINTS 60 /* of a lane's curve */
 #define PACE_TRIALS 20 /* the last, by which the end is predicted */

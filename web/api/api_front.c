@@ -1,15 +1,11 @@
 /* api_front.c - /front: the front by rising cost, each point with what is promised of it. */
-#include "base/mem.h"
-#include "base/status.h"
+#include "base/base.h"
 #include "base/text/strbuf.h"
 #include "study/view/promise.h"
 #include "web/text/put.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
-
-#include <math.h>
-#include <stdlib.h>
 
 static double cost_of(const struct page_study *p, size_t i)
 {

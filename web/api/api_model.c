@@ -1,8 +1,8 @@
 /* api_model.c - what the models conclude: /insight, /model/front, /model/next, /model/slice, /model/contour. Nothing is
  * computed here but the last two, which take milliseconds; see serve/models.c. */
+#include "base/base.h"
 #include "base/text/json.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/models.h"
@@ -13,7 +13,6 @@
 #include "web/serve/data/study_model.h"
 
 #include <microhttpd.h>
-#include <string.h>
 
 /* Version of the study's last change that matters to models. */
 static enum status study_now(struct serve *s, const struct request *r, int64_t *ret_settled, struct error *err)

@@ -1,7 +1,7 @@
 /* api_openapi.c - /api/v1/openapi.json: OpenAPI 3.0, written from the table of routes, so that it cannot forget one.
  * What the answers mean stands in docs/http-api.md. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/api/answer_schema.h"
 #include "web/api/ask_form.h"
@@ -9,9 +9,6 @@
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-
-#include <stdio.h>
-#include <string.h>
 
 struct param_text {
     const char *name, *type, *text;

@@ -1,9 +1,8 @@
 /* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the
  * bytes are those of the command line. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -16,10 +15,6 @@
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
-
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
 #define RULE_MAX 96
 

@@ -1,8 +1,7 @@
 /* api_study.c - the server itself and the studies: /version, /studies, /studies/NAME, /openapi.json. */
+#include "base/base.h"
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"
@@ -10,9 +9,6 @@
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
-
-#include <limits.h>
-#include <string.h>
 
 void api_put_json(struct strbuf *out, cJSON *json)
 {

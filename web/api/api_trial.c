@@ -1,7 +1,6 @@
 /* api_trial.c - one trial: /trials/N with its config, /curves, /log. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/view/export.h"
@@ -13,10 +12,6 @@
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
 
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define CURVES_MAX 32

@@ -1,7 +1,6 @@
 /* api_trials.c - lists over the trials of a study: /trials, /hypervolume, /timeline. Written straight into the answer:
  * a study may have tens of thousands. */
-#include "base/mem.h"
-#include "base/status.h"
+#include "base/base.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "gp/gp.h"
@@ -14,10 +13,6 @@
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LIMIT_MAX 20000
 #define POINTS_MAX 2000

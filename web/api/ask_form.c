@@ -1,9 +1,6 @@
 /* ask_form.c - the requests of ask/tell: one row a field. docs/http-api.md explains them in order of use. */
 #include "web/api/ask_form.h"
 
-#include <math.h>
-#include <string.h>
-
 #define LEASE                                                                                                          \
     {                                                                                                                  \
         "lease", ASK_STR, true, "the token of ask"                                                                     \

@@ -2,11 +2,8 @@
  * it and /api/v1/openapi.json is written from it. Constant; any thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 enum ask_type {
     ASK_STR,

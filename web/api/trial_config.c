@@ -6,9 +6,6 @@
 #include "store/store.h"
 #include "study/setup/setup.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* The config of a bare `trawl train GAME`; of a program, which has none, empty. Caller deletes. */
 static enum status default_config(const char *env, cJSON **ret_json, struct error *err)
 {

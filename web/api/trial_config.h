@@ -1,8 +1,8 @@
 /* trial_config.h - a trial's config, value by value. Pure. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct trial;
 

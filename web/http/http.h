@@ -7,13 +7,10 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
 #include "base/rng.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 
 /* Ends requests early, and counts answers: shared by a main thread and its handles. */

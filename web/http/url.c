@@ -1,11 +1,9 @@
 /* url.c - addresses and waiting times: the parts of the HTTP client that use no network. */
+#include "base/base.h"
 #include "base/text/num.h"
 #include "web/http/curl.h"
 #include "web/http/http.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define BACKOFF_MAX_S 60.0

@@ -6,8 +6,6 @@
 
 #include "base/text/duration.h"
 
-#include <math.h>
-
 #define CANDIDATES_MAX 512
 
 static double to_scale(enum space_scale scale, double value)

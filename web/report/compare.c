@@ -3,16 +3,11 @@
 #include "web/report/report.h"
 
 #include "base/text/json.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/findings/comparison.h"
 #include "study/view/study_view.h"
 #include "web/report/report_priv.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define COLORS 6
 

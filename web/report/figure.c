@@ -3,16 +3,11 @@
  * have 7.2 pt at every width, and a wider figure has more room and no larger letters. */
 #include "web/report/report.h"
 
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "study/findings/comparison.h"
 #include "study/view/study_insight.h"
 #include "study/view/study_view.h"
 #include "web/report/report_priv.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define UNIT_PT 0.6
 #define PNG_PIXELS (300.0 / 72.0) /* a point */

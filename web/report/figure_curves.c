@@ -2,12 +2,8 @@
  * three runs or more their middle and quartiles, over env steps or seconds. */
 #include "web/report/report_priv.h"
 
-#include "base/mem.h"
 #include "study/findings/seed_stats.h"
 #include "study/view/study_view.h"
-
-#include <math.h>
-#include <stdio.h>
 
 #define GRID 80 /* places at which the runs of a config are compared */
 #define BAND_RUNS 3

@@ -3,9 +3,6 @@
 #include "web/report/report_priv.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #define ROW 40
 #define TOP 34
 #define OTHER_OPACITY 0.35

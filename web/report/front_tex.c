@@ -7,9 +7,6 @@
 #include "study/view/promise.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <string.h>
-
 static void tex_value(struct strbuf *out, const char *text)
 {
     double value = NAN;

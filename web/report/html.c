@@ -10,10 +10,6 @@
 #include "study/view/study_view.h"
 #include "study/version.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 void html_begin(struct strbuf *out, const char *title, const char *kind, const char *style)
 {
     put_xml(out,

@@ -2,9 +2,6 @@
 #include "web/report/report_priv.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #define PANEL_WIDTH 460
 #define PANEL_HEIGHT 240
 #define STRIP_WIDTH 300

@@ -4,7 +4,6 @@
  * none. A chart is never cut; the table of the front is cut into blocks of columns, with its head on each. */
 #include "web/report/report_priv.h"
 
-#include "base/mem.h"
 #include "base/text/duration.h"
 #include "base/text/words.h"
 
@@ -12,8 +11,6 @@
 #include "study/view/resume_command.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-#include <stdio.h>
-#include <string.h>
 
 #define MARGIN 42.0
 #define INNER (PAGE_WIDTH - 2.0 * MARGIN)

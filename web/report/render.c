@@ -9,7 +9,6 @@
 
 #include <cairo-pdf.h>
 #include <librsvg/rsvg.h>
-#include <math.h>
 
 #define DRAW_EACH(F)                                                                                                   \
     F(, cairo_create)                                                                                                  \

@@ -2,11 +2,8 @@
  * A call reads the view, writes into `out`, and keeps nothing. Any thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct strbuf;
 struct study_view;

@@ -1,9 +1,9 @@
 /* report_priv.h - what the files of the report share: the view (what is plotted, computed once), texts, drawing. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/human.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "web/report/report.h"
 #include "gp/gp.h"
 #include "store/store.h"

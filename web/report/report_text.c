@@ -4,10 +4,6 @@
 #include "base/text/duration.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TEXT_MAX])
 {
     char number[HUMAN_TEXT_MAX];

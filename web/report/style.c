@@ -3,9 +3,6 @@
  * Blue against vermilion and grey differ for every kind of colour blindness, and shapes differ without colour. */
 #include "web/report/report_priv.h"
 
-#include <stdio.h>
-#include <string.h>
-
 const char report_style_colors[] =
     ":root{--paper:#fdfdfc;--card:#ffffff;--ink:#1b1f24;--soft:#5b6470;--line:#e3e5e8;--axis:#9aa1aa;--main:#0b64b8;"
     "--reach:#0b64b81a;--dim:#7d8792;--bad:#c2410c;--tag:#e8f1fa}"

@@ -8,10 +8,6 @@
 #include "study/view/promise.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define LABELS_MAX 64
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label)

@@ -5,14 +5,8 @@
  * or by a folder above it, would be read, and steered, by all of them. */
 #include "web/serve/serve_priv.h"
 
-#include "base/status.h"
 #include "web/serve/request.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 

@@ -7,13 +7,10 @@
 #include "web/serve/answer_cache.h"
 
 #include "base/hash.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 
 #include <microhttpd.h>
 #include <zlib.h>
-#include <stdio.h>
-#include <string.h>
 
 #define CACHE_ENTRIES 128
 #define CACHE_BYTES (64u << 20)

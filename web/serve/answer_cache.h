@@ -4,13 +4,10 @@
  * A full cache keeps less; that is no failure. */
 #pragma once
 
+#include "base/base.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
 
 struct strbuf;
 

@@ -7,15 +7,12 @@
 #include "web/serve/events.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/text/put.h"
 #include "web/serve/mhd.h"
 #include "web/serve/serve_priv.h"
 #include <inttypes.h>
-#include <string.h>
 
 #define RING 1024
 #define STREAMS_MAX 256

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <microhttpd.h>
-#include <stdint.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
 
 struct events;

@@ -9,14 +9,10 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "web/serve/events.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/study_model.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>

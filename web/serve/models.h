@@ -3,10 +3,7 @@
  * one of its study replaces it. A study whose model failed has the reason in `note`. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct models;
 struct serve;

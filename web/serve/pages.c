@@ -1,8 +1,6 @@
 /* pages.c - what is no API: the page, its assets, the form that takes the token, failures for people. */
 #include "web/serve/serve_priv.h"
 
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/request.h"
@@ -11,8 +9,6 @@
 
 #include <microhttpd.h>
 #include <zlib.h>
-#include <stdio.h>
-#include <string.h>
 
 #define COOKIE_DAYS 30
 

@@ -5,12 +5,8 @@
 #include "web/serve/play_child.h"
 
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "envs/plugin/child.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define OPEN_TIMEOUT_S 20
 #define STEP_TIMEOUT_S 5

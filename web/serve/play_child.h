@@ -2,10 +2,7 @@
  * a line back is its picture and its numbers. One thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "trainer/trainer.h"
 
 struct strbuf;

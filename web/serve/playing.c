@@ -7,7 +7,6 @@
 
 #include "base/text/base64.h"
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/text/put.h"
@@ -16,8 +15,7 @@
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/mhd.h"
-#include <stdio.h>
-#include <string.h>
+
 #include <sys/stat.h>
 #include <time.h>
 

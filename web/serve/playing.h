@@ -3,9 +3,9 @@
  * play_response's status; what fails later ends the stream with a message in it. */
 #pragma once
 
-#include <microhttpd.h>
+#include "base/base.h"
 
-#include "base/status.h"
+#include <microhttpd.h>
 
 struct plays;
 struct request;

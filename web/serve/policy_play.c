@@ -1,7 +1,6 @@
 /* policy_play.c - a trial's policy playing: the game is stepped on one CPU thread and drawn after each decision. */
 #include "web/serve/policy_play.h"
 
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
@@ -9,8 +8,6 @@
 #include "study/setup/setup.h"
 #include "web/serve/play_child.h"
 #include "web/text/put.h"
-
-#include <math.h>
 
 struct policy_play {
     struct setup *setup;

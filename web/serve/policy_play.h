@@ -1,10 +1,7 @@
 /* policy_play.h - a trial's policy playing its game, drawn. A play owns all it needs; one thread at a time. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "trainer/trainer.h"
 
 struct strbuf;

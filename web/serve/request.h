@@ -2,11 +2,7 @@
  * Pure functions over texts: no socket, no clock, no state; anything may be in them (tests/fuzz/fuzz_request.c). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define TARGET_MAX_BYTES 4096
 #define TARGET_MAX_SEGMENTS 8

@@ -8,8 +8,6 @@
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"
 #include "web/serve/mhd.h"
-#include <stdio.h>
-#include <string.h>
 
 #define V1 "api/v1/"
 #define STUDY V1 "studies/{study}"

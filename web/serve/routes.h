@@ -4,11 +4,9 @@
 #pragma once
 
 #include <microhttpd.h>
-#include <stddef.h>
-#include <stdint.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "web/serve/request.h"
 
 struct answer;

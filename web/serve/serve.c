@@ -3,7 +3,6 @@
 #include "web/serve/serve.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"
@@ -15,12 +14,8 @@
 #include "web/serve/mhd.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

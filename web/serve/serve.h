@@ -3,12 +3,8 @@
  * the store, which it only reads. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 #define SERVE_HOSTS_MAX 16
 #define SERVE_TOKEN_MAX 49 /* with its end */

@@ -7,15 +7,11 @@
  * `conns.lock`. */
 #pragma once
 
-#include <limits.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "base/status.h"
+#include "base/base.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/serve.h"
 

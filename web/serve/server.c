@@ -7,9 +7,6 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
 #include "web/text/put.h"
@@ -20,9 +17,6 @@
 
 #include <arpa/inet.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CSP_PAGES                                                                                                      \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "           \

@@ -11,20 +11,13 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/view/promise.h"
 #include "web/serve/events.h"
 #include "web/serve/data/page_study.h"
 
-#include <errno.h>
-#include <math.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>

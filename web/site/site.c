@@ -12,7 +12,6 @@
 #include "base/text/base64.h"
 #include "base/os/clock.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "web/serve/answer_cache.h"
 #include "web/text/put.h"
 #include "web/serve/routes.h"
@@ -20,8 +19,6 @@
 #include "web/site/site_priv.h"
 
 #include <microhttpd.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

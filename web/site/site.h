@@ -3,9 +3,7 @@
  * follow a '#'. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct site_settings {
     const char *store_path, *dir;

@@ -1,13 +1,9 @@
 /* site_trials.c - the pages of a site's trials: a hundred in a file, policies in files of their own.
  * So that a study of 10,000 trials stays of some 50 MB: a value of a config that is as in trial 0 is the number of its
  * row there, and all metrics are kept of the trials that people look at; of the others the study's metric. */
-#include "base/mem.h"
 #include "web/text/put.h"
 #include "web/serve/playing.h"
 #include "web/site/site_priv.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define CHUNK 100 /* trials of a file; site.js knows it too */
 #define SMALL 200 /* a study of no more trials keeps all metrics of each */

@@ -6,10 +6,7 @@
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 
-#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* -- JSON -- */
 

@@ -3,10 +3,7 @@
  * a study can become markup. A failed append breaks the strbuf; strbuf_status reports it once, at the writer's end. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "base/text/json.h"
 
 struct strbuf;

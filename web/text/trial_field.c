@@ -5,8 +5,6 @@
 #include "store/store.h"
 #include "web/text/put.h"
 
-#include <math.h>
-
 /* The kind follows from the member's type, so that none is read as another. */
 #define KIND(member)                                                                                                   \
     _Generic(((struct trial *)NULL)->member, char * : FIELD_TEXT, double : FIELD_F64, int64_t : FIELD_I64)

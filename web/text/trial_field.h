@@ -1,8 +1,7 @@
 /* trial_field.h - what the store keeps of every trial, by name: one table for lists, reports and their CSV. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct strbuf;
 struct trial;

@@ -8,11 +8,6 @@
  * sent), "name", "file_tries"}. */
 #include "web/track/mlflow.h"
 
-#include "base/log.h"
-
-#include <stdio.h>
-#include <string.h>
-
 #define REQUESTS_PER_MINUTE 600
 #define ROWS_MAX 2000
 #define BATCH_BYTES_MAX (1536u << 10)

@@ -3,10 +3,8 @@
  * Invariants: (1) a batch is within the limits of all servers of the last years; (2) the same entries make the same
  * body in all parts of the server's key (key, time stamp, step, value): a resend changes nothing; (3) one bad entry is
  * left out alone, not with its batch. */
-#include "base/log.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "web/track/mlflow.h"
-#include <string.h>
 
 #define TEXT_MAX (MLFLOW_BODY_MAX)
 #define ENTRY_BYTES 128 /* bytes of a metric besides its key: digits, names, punctuation */

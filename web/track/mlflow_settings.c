@@ -1,10 +1,9 @@
 /* mlflow_settings.c - reads MLflow's settings from [track], the environment, ~/.mlflow/credentials and netrc.
  * No message holds a secret. */
+#include "base/base.h"
 #include "base/text/num.h"
 #include "web/track/mlflow.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 static bool is_true(const char *text)

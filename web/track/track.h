@@ -30,12 +30,10 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
+#include "base/base.h"
 #include "base/text/json.h"
 #include "base/config/opt.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/setup/track_settings.h"
 

@@ -1,11 +1,10 @@
 /* track_check.c - the list of trackers, and checks of their settings that need no network. */
+#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/words.h"
 #include "web/http/http.h"
 #include "web/track/track.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 static const struct tracker_ops *const all_ops[] = {&track_wandb_ops, &track_mlflow_ops, &track_trackio_ops,

@@ -1,17 +1,11 @@
 /* track_util.c - JSON texts with exact numbers, logins and flat configs for the clients of trackers. */
 #include "web/track/track_util.h"
 
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "web/http/curl.h"
 
 #include <openssl/evp.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define KEY_MAX 512
 

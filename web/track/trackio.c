@@ -7,9 +7,6 @@
  * final state, and a trial that failed raises an alert. State of a run: {"name", "step"}. */
 #include "web/track/trackio.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define REQUESTS_PER_MINUTE 240
 #define ROWS_MAX 1000
 #define BATCH_BYTES_MAX (1u << 20)

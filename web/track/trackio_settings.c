@@ -1,10 +1,9 @@
 /* trackio_settings.c - address, project and token of a Trackio server, from [track] and Trackio's own variables.
  * Invariant: no message holds the token. */
+#include "base/base.h"
 #include "web/track/trackio.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Takes "write_token=..." out of a URL's query; any other query is an error. */
 static enum status take_token(char *url, const char *origin, char *ret_token, size_t size, struct error *err)

@@ -5,10 +5,6 @@
  * from their end. */
 #include "web/track/upload_priv.h"
 
-#include "base/mem.h"
-
-#include <string.h>
-
 #define NAMES_MAX 128
 
 static enum track_row_type type_of(const cJSON *json)

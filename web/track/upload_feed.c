@@ -9,12 +9,6 @@
 #include "web/track/upload_priv.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define READ_EVERY_S 1.0 /* between reads of the outbox */
 #define STORE_RETRY_S 5.0

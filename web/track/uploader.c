@@ -5,12 +5,7 @@
 #include "web/track/upload_priv.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define LOGIN_S 10.0 /* a strict start waits this long for a login */

@@ -7,11 +7,6 @@
  * The state of a run: wandb_run.c. */
 #include "web/track/wandb.h"
 
-#include "base/mem.h"
-
-#include <stdio.h>
-#include <string.h>
-
 #define REQUESTS_PER_MINUTE 120
 #define ROWS_MAX 2000
 #define BATCH_BYTES_MAX (1536u << 10)

@@ -1,12 +1,10 @@
 /* wandb_files.c - small files of a W&B run: a request returns an address, the bytes are put there without our login,
  * and the run then lists the file. A front is a table file and a page with its picture; a line of the history names
  * them. */
-#include "base/mem.h"
+#include "base/base.h"
 #include "web/track/wandb.h"
 
 #include <openssl/evp.h>
-#include <stdio.h>
-#include <string.h>
 
 #define HEADERS_MAX 16
 #define FILE_TRIES 2 /* an expired address is requested again */

@@ -1,10 +1,9 @@
 /* wandb_settings.c - reads W&B's settings from [track], then the environment, then ./wandb/settings and
  * ~/.config/wandb/settings, and the key from netrc too. No message holds the key. */
+#include "base/base.h"
 #include "base/text/num.h"
 #include "web/track/wandb.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define PUBLIC_URL "https://api.wandb.ai"

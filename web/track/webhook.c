@@ -10,16 +10,13 @@
  * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) an event that is sent again has the same run,
  * id and words: a receiver that has (run, id) can skip it; (2) no message holds the address's path, which may be a
  * secret. */
+#include "base/base.h"
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "web/text/put.h"
 #include "web/track/track_util.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 

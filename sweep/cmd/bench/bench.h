@@ -1,8 +1,8 @@
 /* bench.h - shared by the files of `trawl bench`. struct bench owns its setup and run; one thread. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/worker/session.h"
 
 struct setup;

@@ -1,17 +1,14 @@
 /* cmd_envs.c - `trawl envs`: the games with observation, actions and options, read from the registry. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "envs/env.h"
 #include "envs/envs.h"
 #include "envs/plugin/describe.h"
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-
-#include <stdio.h>
 
 /* Shape of a game by its default settings. */
 static enum status default_shape(const struct env_def *env, struct env_shape *ret_shape, struct error *err)

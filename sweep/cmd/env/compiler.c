@@ -1,13 +1,9 @@
 /* compiler.c - a compiler's command line, and running it. */
 #include "sweep/cmd/env/compiler.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,9 +1,7 @@
 /* compiler.h - a compiler's command line, and running it. One thread. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define COMPILER_WORDS_MAX 96
 

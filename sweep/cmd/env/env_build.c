@@ -1,7 +1,7 @@
 /* env_build.c - `trawl env build`: a header, a source file or a folder of PufferLib's becomes a library.
  * Invariant: the library appears whole or not at all, so that a process that has the old one open keeps it. */
+#include "base/base.h"
 #include "base/os/file.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/plugin/headers.h"
@@ -12,11 +12,6 @@
 #include "sweep/cmd/env/env_nvcc.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

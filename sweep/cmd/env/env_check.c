@@ -1,13 +1,12 @@
 /* env_check.c - `trawl env check`: plays a game in a child process and looks for what would spoil a training: numbers
  * that are none, games that differ from themselves, instances that know of each other, states that do not save.
  * Each check plays batches of its own; the first fault of a check ends it. */
+#include "base/base.h"
 #include "base/os/clock.h"
 #include "base/text/json.h"
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "base/os/pool.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/library.h"
@@ -17,11 +16,7 @@
 #include "sweep/cmd/env/env_commands.h"
 #include "sweep/worker/worker_limits.h"
 
-#include <errno.h>
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,14 +2,10 @@
 #include "sweep/cmd/env/env_check_gpu.h"
 
 #include "base/os/clock.h"
-#include "base/mem.h"
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
 #include "kernels/kernels.h"
 #include "sweep/cmd/env/env_side.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define PLAYED_ENVS 999 /* more than a block has, and no multiple of one; */
 #define PLAYED_AGENTS 30000 /* fewer, where they have many agents */

@@ -1,8 +1,7 @@
 /* env_check_gpu.h - the part of `trawl env check` that needs a GPU. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct env_def;
 

@@ -1,6 +1,6 @@
 /* env_new.c - `trawl env new`: a small whole game and a config, to be changed into another game. */
+#include "base/base.h"
 #include "base/os/file.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "envs/plugin/headers.h"
 #include "envs/plugin/library.h"
@@ -8,8 +8,6 @@
 #include "sweep/cmd/env/env_commands.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #define TEXT_MAX 65536u
 

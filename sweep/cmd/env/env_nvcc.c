@@ -5,9 +5,6 @@
 #include "kernels/kernels.h"
 #include "sweep/cmd/env/compiler.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define USUAL_NVCC "/usr/local/cuda/bin/nvcc"

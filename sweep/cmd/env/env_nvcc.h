@@ -2,9 +2,7 @@
  * program's own games around it (kernels/cuda/play/library_device.cuh). One thread. */
 #pragma once
 
-#include <limits.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 /* The nvcc that NVCC names, or that of PATH, or of /usr/local/cuda. ST_NOTFOUND: there is none, or this program was
  * built without CUDA and could not run what nvcc makes; err says which. */

@@ -1,7 +1,6 @@
 /* env_play.c - `trawl env play`: a checkpoint's policy plays its game, a decision for each line of stdin; for pages. */
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "envs/plugin/library.h"
 #include "store/store.h"
@@ -9,8 +8,6 @@
 #include "sweep/cmd/env/env_commands.h"
 #include "trainer/trainer.h"
 #include "web/serve/policy_play.h"
-
-#include <stdio.h>
 
 #define LINE_MAX_BYTES (1u << 20)
 

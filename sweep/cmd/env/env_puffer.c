@@ -1,19 +1,15 @@
 /* env_puffer.c - what `trawl env build` has to know of a game written for PufferLib before it compiles it: the options
  * that its binding.c asks for, with the defaults of its config, and whether its struct has a stream of its own. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "sweep/cmd/env/env_commands.h"
 
 #include <ctype.h>
 #include <dirent.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define SOURCE_MAX_BYTES (16u << 20)

@@ -1,12 +1,6 @@
 /* env_side.c - batches for `trawl env check`. */
 #include "sweep/cmd/env/env_side.h"
 
-#include "base/mem.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define GUARD_BYTES 64
 #define GUARD 0xa5
 

@@ -2,9 +2,7 @@
  * nothing may write. Owned by env_side_close; one thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "envs/envs.h"
 
 struct env_side {

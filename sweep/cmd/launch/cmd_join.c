@@ -1,10 +1,8 @@
 /* cmd_join.c - `trawl join`: this host's devices take part in a training that another host leads. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/os/clock.h"
 #include "base/text/duration.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "store/store.h"
@@ -16,10 +14,7 @@
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
 
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

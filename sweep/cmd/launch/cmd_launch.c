@@ -1,17 +1,13 @@
 /* cmd_launch.c - `trawl launch check`: tries the way to other machines, and names what is wrong with each. */
+#include "base/base.h"
 #include "base/config/config.h"
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/devices.h"
 #include "sweep/launch/probe.h"
 #include "sweep/launch/remote_devices.h"
-
-#include <stdio.h>
-#include <string.h>
 
 struct tally {
     size_t n, n_bad;

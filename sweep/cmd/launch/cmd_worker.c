@@ -6,12 +6,10 @@
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
  * shape; (3) a device that this process has lost ends it: a trial that was alone on it reports that first; with several
  * trials the guilty one is unknown, and the process ends without results. The controller then starts another. */
+#include "base/base.h"
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/log.h"
 #include "base/os/machine.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/cmd/commands.h"
@@ -22,13 +20,8 @@
 #include "sweep/worker/lane_pool.h"
 #include "sweep/worker/worker_limits.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>

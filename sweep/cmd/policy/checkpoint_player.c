@@ -2,7 +2,6 @@
 #include "sweep/cmd/policy/checkpoint_player.h"
 
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "envs/plugin/library.h"
 #include "kernels/kernels.h"
 #include "study/setup/setup.h"

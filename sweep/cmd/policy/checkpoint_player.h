@@ -2,10 +2,7 @@
  * with. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct kern;
 struct player;

@@ -9,9 +9,6 @@
 #include "sweep/cmd/policy/checkpoint_player.h"
 #include "trainer/trainer.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define POLICY_MAX_BYTES (((size_t)1 << 31) - 1) /* of a message of Protocol Buffers */
 #define SAMPLE_STEPS 64
 #define SAMPLE_SEED 1

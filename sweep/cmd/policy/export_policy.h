@@ -1,9 +1,7 @@
 /* export_policy.h - `trawl export CHECKPOINT`: its policy for other programs. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 /* format: onnx, safetensors or header; NULL: by path's suffix (.onnx, .safetensors, .h). path NULL: stdout. samples: a
  * file that gets decisions of the policy, to check another program by; NULL: none. */

@@ -1,12 +1,10 @@
 /* gif_movie.c - see gif_movie.h. */
 #include "sweep/cmd/policy/gif_movie.h"
 
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "sweep/cmd/policy/raster.h"
 
 #include <gif_lib.h>
-#include <string.h>
 
 #define PALETTE 256
 #define STEPS 3 /* between two colours */

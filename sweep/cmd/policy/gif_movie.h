@@ -2,9 +2,7 @@
  * between each two of them, which smooth edges have. Only what differs from the frame before is written. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct gif_movie;
 struct strbuf;

@@ -2,17 +2,12 @@
 #include "sweep/cmd/policy/movie.h"
 
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "sweep/cmd/policy/gif_movie.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,9 +2,7 @@
  * there. One thread. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 #define MOVIE_FPS 25
 

@@ -1,11 +1,9 @@
 /* raster.c - see raster.h. */
 #include "sweep/cmd/policy/raster.h"
 
-#include "base/mem.h"
 #include "base/os/late.h"
 
 #include <cairo.h>
-#include <math.h>
 
 #define SIDE_MAX 640
 

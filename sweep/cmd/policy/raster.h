@@ -1,9 +1,7 @@
 /* raster.h - a game's picture as pixels, drawn by cairo in the pages' light colours. Owns its pixels; one thread. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "envs/draw.h"
 
 struct raster;

@@ -11,8 +11,6 @@
 #include "sweep/cmd/policy/raster.h"
 #include "trainer/trainer.h"
 
-#include <stdio.h>
-
 struct video {
     const struct video_settings *set;
     struct checkpoint_player game;

@@ -1,10 +1,7 @@
 /* video.h - `trawl eval --video`: a checkpoint's policy in its game, as a film. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct env_def;
 

@@ -1,12 +1,11 @@
 /* cmd_compare.c - `trawl compare`: two studies in numbers that can be compared.
  * Invariant: both hypervolumes are to one reference, the worst of the two studies', and of what is believed, as on the
  * pages. */
+#include "base/base.h"
 #include "base/text/duration.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -19,9 +18,6 @@
 #include "sweep/cmd/commands.h"
 #include "web/report/report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 struct side { /* of the comparison */

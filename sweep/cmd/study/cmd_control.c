@@ -1,18 +1,15 @@
 /* cmd_control.c - commands on a study that go to its controller, or to the store where none runs: `trawl stop`,
  * `pause`, `continue`, `add`, `priority`, `retry`, `confirm`, `extend`, `drop`, `rename`, `note`, `tag` and `rm`. A row
  * of the table for each. */
+#include "base/base.h"
 #include "base/text/duration.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/control/command/control_send.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define OPTS_MAX 4
 

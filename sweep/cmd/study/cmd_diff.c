@@ -1,17 +1,12 @@
 /* cmd_diff.c - `trawl diff`: what two trials of a study differ in, and what came of it. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "web/api/trial_config.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static enum status find(const struct study_view *v, const char *word, size_t *ret_i, struct error *err)
 {

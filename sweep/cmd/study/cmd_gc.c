@@ -1,18 +1,13 @@
 /* cmd_gc.c - `trawl gc`: empties the trash of a store. */
+#include "base/base.h"
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/control/command/control_send.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* ret_unsent: (n) rows of each that its trackers have not got; mem_free. */
 static enum status read_trash(const char *path, struct study **ret_studies, int64_t **ret_unsent, size_t *ret_n,

@@ -2,11 +2,9 @@
  * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once; (3) a
  * branch stays a branch of its run, and where that has no result, whose cost is unknown then, it is a trial like
  * others. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
@@ -21,8 +19,6 @@
 #include "sweep/control/command/submit.h"
 #include "sweep/controller/sched_study.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 struct import_cmd {

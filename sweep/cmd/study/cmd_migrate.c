@@ -1,11 +1,9 @@
 /* cmd_migrate.c - `trawl migrate`: a whole store from a file to PostgreSQL, or back. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-
-#include <stdio.h>
 
 static cJSON *copied_json(const struct store_copied *copied)
 {

@@ -1,13 +1,11 @@
 /* cmd_replay.c - `trawl replay`: a study's proposals again, from the results that each of them had seen. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/proposals/replay.h"
-
-#include <stdio.h>
 
 struct tally {
     int64_t n[REPLAY_OUTCOMES];

@@ -1,8 +1,7 @@
 /* cmd_try.c - `trawl try`: the next trial of a study is one whose values a person gives. */
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 #include "base/text/num.h"
-#include "base/status.h"
 #include "base/text/words.h"
 #include "gp/gp.h"
 #include "study/view/export.h"
@@ -12,9 +11,6 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/control/command/control_send.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* "--train.x V" and "--lr=V": every long option that is not the command's own. They are taken out of argv. */
 static enum status take_values(const struct cli *cli, int *argc, char **argv, cJSON *given, struct error *err)

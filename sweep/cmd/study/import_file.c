@@ -2,7 +2,6 @@
 #include "sweep/cmd/study/import_file.h"
 
 #include "base/os/file.h"
-#include "base/mem.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "study/exchange/csv.h"
@@ -13,11 +12,7 @@
 
 #include <sys/stat.h>
 #include <dirent.h>
-#include <errno.h>
 #include <linux/limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define FILE_MAX_BYTES (512u << 20)
 

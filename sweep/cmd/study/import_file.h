@@ -1,8 +1,8 @@
 /* import_file.h - trials of a file as rows. One thread. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct import_file {
     cJSON *study; /* as `trawl export --format jsonl` describes it; NULL: the file says nothing of a study */

@@ -3,7 +3,6 @@
 #include "sweep/cmd/study/import_row.h"
 
 #include "base/hash.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
@@ -11,9 +10,6 @@
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 static char plain(char c)

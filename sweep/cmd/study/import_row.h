@@ -1,10 +1,8 @@
 /* import_row.h - a trial of a file as the body of a request that adds it. One thread. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct study_view;
 

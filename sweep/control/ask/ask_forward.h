@@ -2,10 +2,8 @@
  * `trawl agent` on the same machine call. Any thread. */
 #pragma once
 
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 /* trial -1: none. *ret_answer: the caller's. While a trial is being chosen an ask waits, for FORWARD_WAIT_S at most.
  * ST_BUSY: no controller runs; otherwise the controller's own refusal. */

@@ -2,7 +2,6 @@
  * Invariant: a point that is taken is one that a proposal could be: in range, whole where it must be, and one that the
  * trainer's own check takes. A trial that was trained elsewhere needs only the range. */
 #include "sweep/control/ask/ask_points.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/text/strbuf.h"
 #include "gp/gp.h"
@@ -14,10 +13,6 @@
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/stop_rules.h"
 #include "web/api/ask_form.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define ADDED_ORIGIN "added"
 #define KEY_MAX 100

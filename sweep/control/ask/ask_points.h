@@ -1,10 +1,8 @@
 /* ask_points.h - trials whose values a person or another program chooses: enqueue and add. The scheduler's thread. */
 #pragma once
 
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct sched_study;
 struct search;

@@ -3,8 +3,6 @@
 #include "sweep/control/ask/ask_request.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "store/store.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
@@ -17,10 +15,6 @@
 #include "sweep/controller/scheduler.h"
 #include "sweep/proposals/proposer.h"
 #include "web/api/ask_form.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define WAIT_PROPOSAL_S 0.02
 #define WAIT_S 1.0 /* for a trial that others give back, or a study that continues */

@@ -2,10 +2,8 @@
  * (docs/decisions/0013-leases.md). The scheduler's thread. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct scheduler;
 struct store;

@@ -9,10 +9,6 @@
 #include "sweep/controller/leases.h"
 #include "sweep/controller/sched_study.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define VALUE_MAX 256
 
 static void put_argument(cJSON *argv, const char *name, const char *value)

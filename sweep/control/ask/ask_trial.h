@@ -1,10 +1,8 @@
 /* ask_trial.h - a leased trial as its client gets it, and its result as it comes back. Plain values; one thread. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/space/search.h"
 

@@ -16,10 +16,6 @@
 #include "sweep/control/command/control_remark.h"
 #include "sweep/controller/sched_study.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static enum status set_state(struct store *store, struct study *study, enum study_state state, const char *rule,
                              const char *text, struct error *err)
 {

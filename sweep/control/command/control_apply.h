@@ -2,9 +2,7 @@
  * thread. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct control_command;
 struct store;

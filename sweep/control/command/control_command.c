@@ -6,10 +6,6 @@
 #include "study/setup/setup.h"
 #include "sweep/control/command/submit.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #define TAG_MAX 60
 #define CONFIRM_MAX 100
 

@@ -1,11 +1,8 @@
 /* control_command.h - the commands on a study, and their JSON. A command is a plain value. One thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 
 enum control_kind {

@@ -5,7 +5,6 @@
  * stopped in the middle. Its score, cost and steps are those of the whole training.
  * Invariant: the checkpoint is on the disk before the row that names it. */
 #include "sweep/control/command/control_extend.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "store/store.h"
 #include "study/space/branches.h"
@@ -16,10 +15,6 @@
 #include "sweep/controller/trial/checkpoints.h"
 #include "trainer/trainer.h"
 
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 struct extension {

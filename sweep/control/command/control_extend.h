@@ -2,10 +2,7 @@
  * of the store's writer. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct store;
 struct study;

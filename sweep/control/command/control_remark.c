@@ -3,7 +3,6 @@
  * of a study. */
 #include "sweep/control/command/control_remark.h"
 
-#include "base/mem.h"
 #include "base/text/json.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
@@ -11,9 +10,6 @@
 #include "sweep/control/command/control_command.h"
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/program/trial_folders.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define TAGS_MAX 2000
 

@@ -1,9 +1,7 @@
 /* control_remark.h - commands that change no run: drop, rename, note, tag, rm, and removing what is in the trash. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct control_command;
 struct store;

@@ -11,8 +11,6 @@
 #include "sweep/control/command/control_apply.h"
 #include "sweep/control/command/control_command.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define HANDOVER_TRIES 50 /* a controller that has just begun or is about to end: its lock and its socket differ */

@@ -1,10 +1,7 @@
 /* control_send.h - sends commands on a study. One thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/status.h"
+#include "base/base.h"
 
 struct control_command;
 

@@ -3,7 +3,6 @@
 #include "sweep/control/command/submit.h"
 
 #include "base/config/config.h"
-#include "base/mem.h"
 #include "study/space/branches.h"
 #include "study/setup/limits.h"
 #include "study/space/search.h"
@@ -11,9 +10,6 @@
 #include "study/version.h"
 #include "study/view/warm_start.h"
 #include "web/track/track.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static bool name_is_fine(const char *name)
 {

@@ -4,11 +4,7 @@
 
 #include "base/hash.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define BY_FOLDER "/proc/self/fd/%d/%s" /* the kernel's short name of a long path whose folder is open */

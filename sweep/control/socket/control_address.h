@@ -2,13 +2,10 @@
  * nothing is owned; any thread. */
 #pragma once
 
-#include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 
 #define CONTROL_ADDRESSES 3

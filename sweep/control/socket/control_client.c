@@ -1,14 +1,10 @@
 /* control_client.c - one request to the controller of a store, and its answer.
  * Invariant: it waits at most ANSWER_S, or the caller's limit, for the controller. */
 #include "sweep/control/socket/control_client.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "sweep/control/socket/control_address.h"
 #include "sweep/signals.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>

@@ -6,10 +6,8 @@
  * any thread. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 
 /* Takes request. *ret_reached false: no controller listens (ST_NOTFOUND). A refusal of the controller is returned with

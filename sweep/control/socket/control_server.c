@@ -4,12 +4,8 @@
  * the sender gets an error and is dropped; (4) a new client is always accepted: when all places are taken, it gets the
  * place of the client that has been silent for longest. */
 #include "sweep/control/socket/control_server.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "sweep/control/socket/control_address.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
  * thread, and no call waits. A client that fails is dropped and is no error of the server. */
 #pragma once
 
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 
 #define CONTROL_REQUEST_MAX (2u << 20) /* bytes of a line; a whole config fits */

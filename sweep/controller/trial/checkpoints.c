@@ -6,18 +6,11 @@
  * and never a result: it is logged and the sweep continues. */
 #include "sweep/controller/trial/checkpoints.h"
 
-#include "base/log.h"
-#include "base/mem.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/sched_study.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

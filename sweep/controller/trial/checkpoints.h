@@ -3,10 +3,7 @@
  * returned. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/base.h"
 #include "store/store.h"
 
 struct sched_study;

@@ -2,7 +2,6 @@
  * its first report there or later, with the steps of that report as its length. */
 #include "sweep/controller/trial/course.h"
 
-#include "base/mem.h"
 #include "gp/gp.h"
 #include "study/space/branches.h"
 #include "study/space/search.h"
@@ -11,9 +10,6 @@
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/sched_study.h"
-
-#include <math.h>
-#include <string.h>
 
 static double score_of(const struct study_view *v, const struct metric_report *report)
 {

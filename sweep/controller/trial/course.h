@@ -2,10 +2,8 @@
  * thread. */
 #pragma once
 
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 
 struct reports;

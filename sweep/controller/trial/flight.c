@@ -6,9 +6,6 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/space/branches.h"
@@ -29,11 +26,6 @@
 #include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
 #include "sweep/supervise/worker_process.h"
-
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
 #define MAX_DEATHS 3 /* workers that died under a trial, unless another trial is known to be guilty */

@@ -3,12 +3,8 @@
  * recorded as the trial's. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/supervise/workers.h"

@@ -1,8 +1,7 @@
 /* overrun.h - trials that cost far more than was predicted, and have nothing to gain. Pure; the scheduler's thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/base.h"
 
 struct study_view;
 

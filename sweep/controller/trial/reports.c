@@ -3,10 +3,6 @@
  * what lay in the socket, and what was read from it while the disk was full. */
 #include "sweep/controller/trial/reports.h"
 
-#include "base/mem.h"
-
-#include <string.h>
-
 bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, struct metric_report *ret)
 {
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;

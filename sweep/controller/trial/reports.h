@@ -2,8 +2,7 @@
  * worker brings are stored in one transaction, so that a controller that is late catches up. The scheduler's thread. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

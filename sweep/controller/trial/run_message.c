@@ -1,6 +1,5 @@
 /* run_message.c - a trial as a worker gets it, and its result as the worker sends it. */
 #include "sweep/controller/trial/run_message.h"
-#include "base/mem.h"
 #include "study/space/branches.h"
 #include "study/setup/outcomes.h"
 #include "study/space/search.h"
@@ -10,10 +9,6 @@
 #include "sweep/program/trial_folders.h"
 #include "trainer/trainer.h"
 
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Where the run is evaluated on its way; the shortest run of the space is the first. */

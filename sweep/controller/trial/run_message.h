@@ -2,11 +2,8 @@
  * controller or a node. Plain functions. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/view/checkpoint_label.h"
 

@@ -6,8 +6,6 @@
 #include "sweep/controller/trial/track_rows.h"
 
 #include "base/os/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "gp/gp.h"
 #include "study/findings/believed.h"
@@ -18,10 +16,7 @@
 #include "sweep/launch/proto.h"
 #include "web/report/report.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #define LEAVE_S 3600 /* of a study that has ended, for its last rows; then they are for `trawl sync` */
 #define FRONT_EVERY_S 10

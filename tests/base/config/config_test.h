@@ -1,10 +1,7 @@
 /* config_test.h - a small set of option tables for the tests of config. */
 #pragma once
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/config/config.h"

@@ -1,12 +1,10 @@
 /* test_config.c - what loads: the ini dialect, layers, several files, sweep sections, and writing what loads again. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <wordexp.h>
 
+#include "base/base.h"
 #include "config_test.h"
 #include "base/text/json.h"
-#include "base/mem.h"
 
 /* As users of the family have it. */
 static const char family_ini[] = "\xef\xbb\xbf; Breakout\r\n"

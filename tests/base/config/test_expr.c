@@ -2,10 +2,6 @@
 #include "base/config/expr.h"
 #include "base/rng.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/unit_test.h"
 
 static const char *const names[] = {"a", "b", "train.horizon", "core", "on"};

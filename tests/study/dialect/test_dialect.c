@@ -2,16 +2,11 @@
  * below, written down by hand from what PufferLib's loader and trainer do with the files in puffer/: its default.ini
  * under the game's file, agents and minibatches as they are counted there, fractions cut, what no key says (rewards
  * clipped to 1, Muon, a linear encoder). */
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "gp/gp.h"

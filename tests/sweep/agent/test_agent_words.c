@@ -1,8 +1,5 @@
 /* test_agent_words.c - the words of an agent's command, and results that wait on the disk. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,8 +7,6 @@
 #include "tests/check.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/status.h"
 #include "study/program/program_command.h"
 #include "sweep/agent/agent_words.h"
 #include "sweep/agent/spool.h"

@@ -1,8 +1,6 @@
 /* test_node_slots.c - a trial that a node was given and that its worker cannot get. */
-#include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
 #include "sweep/agent/agent_job.h"
 #include "sweep/agent/node_slots.h"
 #include "sweep/launch/proto.h"

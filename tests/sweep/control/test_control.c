@@ -1,11 +1,7 @@
 /* test_control.c - the socket of a controller: who is heard, what is answered, and that no bytes harm it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +12,6 @@
 #include "base/rng.h"
 #include "tests/check.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "study/setup/limits.h"
 #include "sweep/control/socket/control_address.h"
 #include "sweep/control/socket/control_client.h"

@@ -1,17 +1,14 @@
 /* fake_worker.c - a worker that trains nothing and goes wrong as its device's name says. */
+#include "base/base.h"
 #include "fake_worker.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"

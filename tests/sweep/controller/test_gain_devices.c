@@ -1,13 +1,9 @@
 /* test_gain_devices.c - what the scheduler reckons with: how fast a study gains, and the cores and memory of its
  * devices. */
-#include <math.h>
 #include <sched.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
 #include "tests/check.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/setup/setup.h"

@@ -1,13 +1,8 @@
 /* test_overrun.c - which trials are stopped because they cost far more than was predicted: never one that may still
  * gain. */
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/overrun.h"

@@ -1,10 +1,6 @@
 /* test_reports.c - a metric message becomes a report and the row of the trackers. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
 #include "tests/check.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/trial/track_rows.h"

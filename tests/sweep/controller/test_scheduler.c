@@ -1,20 +1,14 @@
 /* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left
  * alone. This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "tests/check.h"
 #include "fake_worker.h"
 #include "base/config/config.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/space/search.h"

@@ -1,6 +1,5 @@
 /* test_share.c - fair shares, found by counting: devices, studies and trials are played through, and what each study
  * got of the devices while it was there is compared with its weight among those that were there with it. */
-#include <math.h>
 
 #include "tests/unit_test.h"
 #include "sweep/controller/share.h"

@@ -1,8 +1,6 @@
 /* test_device_class.c - the kind of a device by its name, and by what its seconds count. */
-#include <math.h>
 
 #include "tests/unit_test.h"
-#include "base/status.h"
 #include "sweep/launch/device_class.h"
 #include "tests/check.h"
 

@@ -1,14 +1,9 @@
 /* test_file_chunks.c - a file goes through messages whole, or not at all. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
 #include "tests/check.h"

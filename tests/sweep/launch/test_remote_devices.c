@@ -1,11 +1,6 @@
 /* test_remote_devices.c - what the words of sweep.devices for other machines become, and what is refused. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
-#include "base/status.h"
 #include "study/setup/setup.h"
 #include "sweep/launch/devices.h"
 #include "tests/check.h"

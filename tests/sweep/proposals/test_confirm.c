@@ -1,14 +1,10 @@
 /* test_confirm.c - how much of a budget goes into runs under fresh seeds, and when: studies played out with a plan that
  * is always followed, by trials, by seconds and by time; nothing is trained. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"
 #include "tests/check.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/setup/setup.h"

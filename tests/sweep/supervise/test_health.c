@@ -1,5 +1,4 @@
 /* test_health.c - when what died may be started again: the times of the table in docs/many-machines.md, one by one. */
-#include <stdlib.h>
 
 #include "tests/unit_test.h"
 #include "sweep/supervise/health.h"

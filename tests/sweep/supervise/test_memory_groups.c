@@ -1,9 +1,6 @@
 /* test_memory_groups.c - what is written to a group of cgroup v2, in a folder that looks like one; and a real group,
  * where this process has one for itself. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,17 +1,12 @@
 /* test_supervise.c - remote workers at given times: which one is pinged, given back, started again, and which waits for
  * another. No process and no clock: workers by hand, of which one is the other end of a socket. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "sweep/supervise/health.h"
 #include "sweep/supervise/supervise.h"
 #include "sweep/launch/proto.h"

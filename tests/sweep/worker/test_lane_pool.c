@@ -1,12 +1,10 @@
 /* test_lane_pool.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"
-#include "base/mem.h"
 #include "tests/check.h"
 #include "base/config/config.h"
 #include "study/setup/setup.h"

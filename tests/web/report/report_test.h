@@ -1,18 +1,10 @@
 /* report_test.h - a made-up study with as many trials as asked for, and with its view. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "tests/unit_test.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/view/promise.h"

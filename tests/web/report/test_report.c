@@ -1,6 +1,6 @@
 /* test_report.c - the report in its formats: well formed, whole, escaped, nothing fetched, for odd studies too. */
+#include "base/base.h"
 #include "report_test.h"
-#include "base/mem.h"
 #include "web/report/report_priv.h"
 
 static char *write_report(const struct sample *s, enum report_format format)

@@ -4,15 +4,11 @@
  * Same arguments, same trials (times apart). Score grows with cost and has a best learning rate; every tenth trial
  * fails, every fifteenth is stopped; the last RUNNING trials are left running. Each trial has its whole config and a
  * learning curve. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/text/num.h"
 #include "base/rng.h"
 #include "base/config/config.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/space/search.h"

@@ -1,10 +1,7 @@
 /* test_request.c - what comes in over HTTP: paths, queries, Host, Origin, cookies, tokens, encodings, entity tags. */
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit_test.h"
 #include "tests/check.h"
-#include "base/status.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
 #include "web/text/put.h"

@@ -1,15 +1,10 @@
 /* test_track.c - the parts of the trackers that touch no network: waiting times, addresses, netrc, the rows of the
  * outbox that a tracker gets, and texts that the clients share. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit_test.h"
 #include "tests/check.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "web/http/http.h"
 #include "web/track/mlflow.h"

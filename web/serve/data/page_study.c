@@ -5,7 +5,6 @@
  * changed[i] is the version in which anything that
  * /trials shows of trial i changed last, on_front too. */
 #include "web/serve/data/page_study.h"
-#include "base/mem.h"
 #include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
@@ -14,10 +13,6 @@
 #include "study/view/promise.h"
 #include "study/view/resume_command.h"
 #include "web/text/put.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct last_report no_report = {0, NAN, NAN};
 

@@ -4,12 +4,8 @@
  * points to; page_study_free. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/view/study_view.h"
 #include "web/text/trial_field.h"

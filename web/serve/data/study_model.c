@@ -2,7 +2,6 @@
  * Invariant: a model holds its own copy of the study; the store may change meanwhile. */
 #include "web/serve/data/study_model.h"
 
-#include "base/mem.h"
 #include "base/text/num.h"
 #include "base/rng.h"
 #include "study/findings/next_trials.h"
@@ -11,10 +10,6 @@
 #include "study/view/study_insight.h"
 #include "study/view/study_view.h"
 #include "web/serve/data/page_study.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define FRONT_RANDOM 4096 /* points over the whole space */
 #define FRONT_NEAR 48 /* points around each trial of the believed front */

@@ -2,10 +2,8 @@
  * at a time. JSON that is returned is the caller's. */
 #pragma once
 
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/text/json.h"
-#include "base/status.h"
 
 struct study_model;
 /* Reads the study from the store and fits its models. */
