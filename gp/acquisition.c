@@ -143,7 +143,7 @@ static size_t drop_dominated(struct point *points, size_t n)
 
 void ehvi_init(struct ehvi *e, size_t n_objectives, const double *const *f, size_t n, const double *ref)
 {
-    struct point *points = mem_array(n, sizeof *points);
+    MEM_LOCAL struct point *points = mem_array(n, sizeof *points);
     size_t n_strips = 1, m = 0;
     for (size_t k = 0; k < n; k++) {
         bool inside = true;
@@ -157,7 +157,7 @@ void ehvi_init(struct ehvi *e, size_t n_objectives, const double *const *f, size
     m = drop_dominated(points, m);
     *e = (struct ehvi){.n_objectives = n_objectives, .boxes = mem_array(2 * m + 1, sizeof *e->boxes)};
     e->work = mem_array2(EHVI_MAX, m + 2, sizeof *e->work);
-    struct strip *strips = mem_array(m + 1, sizeof *strips);
+    MEM_LOCAL struct strip *strips = mem_array(m + 1, sizeof *strips);
     for (size_t i = 0; i < n_objectives; i++) {
         e->at[i] = mem_array(m + 2, sizeof *e->at[i]);
         e->at[i][0] = -INFINITY;
@@ -171,14 +171,13 @@ void ehvi_init(struct ehvi *e, size_t n_objectives, const double *const *f, size
         enter_point(e, strips, &n_strips, k);
     for (size_t i = 0; i < n_strips; i++)
         close_strip(e, &strips[i], m + 1);
-    mem_free(strips);
-    mem_free(points);
 }
 
 void ehvi_add(struct ehvi *e, const double *f)
 {
     size_t n = e->n, k = e->n_objectives;
-    double *points = mem_array2(n + 1, k, sizeof *points), ref[EHVI_MAX];
+    double ref[EHVI_MAX];
+    MEM_LOCAL double *points = mem_array2(n + 1, k, sizeof *points);
     const double *columns[EHVI_MAX];
     for (size_t i = 0; i < k; i++) {
         double *column = points + i * (n + 1);
@@ -189,7 +188,6 @@ void ehvi_add(struct ehvi *e, const double *f)
     }
     ehvi_free(e);
     ehvi_init(e, k, columns, n + 1, ref);
-    mem_free(points);
 }
 
 void ehvi_free(struct ehvi *e)

@@ -59,8 +59,8 @@ static void cheapest_above(const struct gp_insight *in, const struct gp_history 
 static size_t knee(const struct gp_insight *in, const struct gp_history *history)
 {
     size_t n = 0, low = history->n, top = history->n, ret = history->n;
-    struct gp_trial *front = mem_array(history->n, sizeof *front);
-    size_t *index = mem_array(history->n, sizeof *index);
+    MEM_LOCAL struct gp_trial *front = mem_array(history->n, sizeof *front);
+    MEM_LOCAL size_t *index = mem_array(history->n, sizeof *index);
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_belief *b = &in->beliefs[i];
         if (!b->on_front)
@@ -79,8 +79,6 @@ static size_t knee(const struct gp_insight *in, const struct gp_history *history
         if (cautious(b) > line)
             ret = index[at];
     }
-    mem_free(front);
-    mem_free(index);
     return ret;
 }
 

@@ -160,10 +160,10 @@ static void find_points(const struct pareto_search *s, const struct gp_history *
 static void find_front(struct gp_insight *ret, const struct gp_history *history)
 {
     size_t n = history->n;
-    struct gp_trial *believed = mem_array(n, sizeof *believed);
-    double *sd = mem_array2(n, 3, sizeof *sd);
-    size_t *seeds = mem_array(n, sizeof *seeds);
-    bool *front = mem_array(n, sizeof *front);
+    MEM_LOCAL struct gp_trial *believed = mem_array(n, sizeof *believed);
+    MEM_LOCAL double *sd = mem_array2(n, 3, sizeof *sd);
+    MEM_LOCAL size_t *seeds = mem_array(n, sizeof *seeds);
+    MEM_LOCAL bool *front = mem_array(n, sizeof *front);
     for (size_t i = 0; i < n; i++) {
         const struct gp_belief *b = &ret->beliefs[i];
         bool stands = ret->point[i] == i && history->trials[i].state == GP_TRIAL_DONE && !b->breaks_limit;
@@ -181,10 +181,6 @@ static void find_front(struct gp_insight *ret, const struct gp_history *history)
         &(struct pareto_noise){.score_sd = sd, .log_cost_sd = sd + n, .third_sd = sd + 2 * n, .n_seeds = seeds}, front);
     for (size_t i = 0; i < n; i++)
         ret->beliefs[i].on_front = front[i];
-    mem_free(believed);
-    mem_free(sd);
-    mem_free(seeds);
-    mem_free(front);
 }
 
 /* The middle one of the noises of the trials that finished and keep their limits; work (n). */
@@ -201,10 +197,10 @@ static double middle_noise(const struct gp_insight *in, const struct gp_history 
 void beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const struct gp_history *history)
 {
     size_t n = history->n, dim = s->space->dim;
-    double *cross = mem_array2(BELIEFS_BATCH, pareto_search_ld(s), sizeof *cross);
-    double *u = mem_array2(BELIEFS_BATCH, dim, sizeof *u);
-    double *noises = mem_array(n, sizeof *noises);
-    size_t *first = mem_array(s->obs.n, sizeof *first);
+    MEM_LOCAL double *cross = mem_array2(BELIEFS_BATCH, pareto_search_ld(s), sizeof *cross);
+    MEM_LOCAL double *u = mem_array2(BELIEFS_BATCH, dim, sizeof *u);
+    MEM_LOCAL double *noises = mem_array(n, sizeof *noises);
+    MEM_LOCAL size_t *first = mem_array(s->obs.n, sizeof *first);
     ret->beliefs = mem_array(n, sizeof *ret->beliefs);
     ret->point = mem_array(n, sizeof *ret->point);
     for (size_t at = 0; at < n; at += BELIEFS_BATCH) {
@@ -221,8 +217,4 @@ void beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const s
     find_front(ret, history);
     ret->recommended = gp_pick(ret, history, GP_BEST, 0.0).i;
     ret->score_noise_sd = middle_noise(ret, history, noises);
-    mem_free(cross);
-    mem_free(u);
-    mem_free(noises);
-    mem_free(first);
 }

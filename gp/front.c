@@ -70,10 +70,9 @@ size_t pareto_front_order(const struct gp_history *history, size_t *ret_order)
     struct gp_history flat = *history;
     size_t n;
     flat.has_third = false;
-    struct front_point *points = front_points(&flat, NULL, &n);
+    MEM_LOCAL struct front_point *points = front_points(&flat, NULL, &n);
     for (size_t i = 0; i < n; i++)
         ret_order[n - 1 - i] = points[i].index;
-    mem_free(points);
     return n;
 }
 
@@ -179,21 +178,19 @@ void pareto_front(const struct gp_history *history, const struct pareto_noise *n
         return;
     }
     size_t n;
-    struct front_point *points = front_points(history, NULL, &n);
+    MEM_LOCAL struct front_point *points = front_points(history, NULL, &n);
     for (size_t i = 0; i < n; i++)
         ret_on_front[points[i].index] = true;
-    mem_free(points);
 }
 
 void pareto_front_add(const struct gp_history *history, size_t i, bool *on_front)
 {
     size_t n;
     on_front[i] = true;
-    struct front_point *points = front_points(history, on_front, &n);
+    MEM_LOCAL struct front_point *points = front_points(history, on_front, &n);
     memset(on_front, 0, history->n * sizeof *on_front);
     for (size_t k = 0; k < n; k++)
         on_front[points[k].index] = true;
-    mem_free(points);
 }
 
 /* A tenth of the range; where there is none, of the value. */
@@ -256,7 +253,8 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
         mem_free(points);
         return area;
     }
-    double volume = 0.0, *levels = mem_array(n + 1, sizeof *levels);
+    double volume = 0.0;
+    MEM_LOCAL double *levels = mem_array(n + 1, sizeof *levels);
     for (size_t i = 0; i < n; i++)
         if (points[i].third < ref->third)
             levels[n_levels++] = points[i].third;
@@ -265,7 +263,6 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
     for (size_t k = 0; k < n_levels; k++)
         if (levels[k] < levels[k + 1])
             volume += area_below(points, n, levels[k], ref) * (levels[k + 1] - levels[k]);
-    mem_free(levels);
     mem_free(points);
     return volume;
 }
@@ -274,8 +271,8 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
 void pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref, const size_t *counts,
                               size_t n_counts, double *ret_volumes)
 {
-    struct gp_trial *kept = mem_array(history->n, sizeof *kept); /* (n) the front so far, then what is new */
-    bool *on_front = mem_array(history->n, sizeof *on_front);
+    MEM_LOCAL struct gp_trial *kept = mem_array(history->n, sizeof *kept); /* (n) the front so far, then what is new */
+    MEM_LOCAL bool *on_front = mem_array(history->n, sizeof *on_front);
     struct gp_history small = {.trials = kept, .has_third = history->has_third};
     size_t at = 0;
 
@@ -290,8 +287,6 @@ void pareto_hypervolume_curve(const struct gp_history *history, const struct par
         small.n = n;
         ret_volumes[k] = pareto_hypervolume(&small, ref);
     }
-    mem_free(kept);
-    mem_free(on_front);
 }
 
 size_t pareto_knee(const struct gp_history *history)
@@ -299,7 +294,7 @@ size_t pareto_knee(const struct gp_history *history)
     size_t n, knee = history->n;
     struct gp_history flat = *history;
     flat.has_third = false;
-    struct front_point *points = front_points(&flat, NULL, &n);
+    MEM_LOCAL struct front_point *points = front_points(&flat, NULL, &n);
     double best = PARETO_BEND_MIN;
     for (size_t i = 1; i + 1 < n; i++) {
         double c0 = log(points[0].cost), c1 = log(points[n - 1].cost), s0 = points[0].score, s1 = points[n - 1].score;
@@ -310,6 +305,5 @@ size_t pareto_knee(const struct gp_history *history)
             knee = points[i].index;
         }
     }
-    mem_free(points);
     return knee;
 }

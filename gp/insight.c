@@ -160,7 +160,7 @@ static void effects(const struct space *space, struct model *m, struct rng rng, 
     double first[SPACE_MAX_DIM][DRAWS + 1] = {0}, sum[DRAWS + 1], value[DRAWS + 1];
     bool conditional = space_is_conditional(space);
     draws_init(&d, m, rng);
-    double *base = mem_array2(BASES, space->dim, sizeof *base), *k = mem_array(m->ld, sizeof *k);
+    MEM_LOCAL double *k = mem_array(m->ld, sizeof *k), *base = mem_array2(BASES, space->dim, sizeof *base);
     design_init(&design, space->dim, rng_split(rng, STREAM_BASES));
     for (size_t b = 0; b < BASES; b++) { /* each coordinate snapped; which are active is seen when one has moved */
         double *u = base + b * space->dim;
@@ -200,8 +200,6 @@ static void effects(const struct space *space, struct model *m, struct rng rng, 
         ret_sd[i] = sqrt(share[i].ss / (share[i].n - 1.0));
     }
     design_free(&design);
-    mem_free(base);
-    mem_free(k);
     draws_free(&d);
 }
 
@@ -300,7 +298,7 @@ static void look(struct gp_insight *ret, const struct space *space, const struct
     openblas_set_num_threads(1);
     const struct gp_history trusted = trust_history(space, history);
     history = &trusted;
-    struct pareto_search *s = mem_alloc(sizeof *s);
+    MEM_LOCAL struct pareto_search *s = mem_alloc(sizeof *s);
     if (pareto_models_init(s, space, history, 0, false, NULL, NULL) == ST_OK &&
         beliefs_learn(s, history, NULL) == ST_OK) {
         beliefs_init(ret, s, history);
@@ -312,7 +310,6 @@ static void look(struct gp_insight *ret, const struct space *space, const struct
         ret->note = "no model of these data";
     }
     pareto_search_free(s);
-    mem_free(s);
 }
 
 void gp_insight_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history, uint64_t seed)

@@ -50,7 +50,7 @@ static enum status load_limit(struct pareto_search *s, const struct gp_history *
 {
     size_t n = s->obs.n, n_known = 0;
     const struct gp_limit *limit = &history->limits[k];
-    struct mean_ss *values = mem_array(n, sizeof *values);
+    MEM_LOCAL struct mean_ss *values = mem_array(n, sizeof *values);
     s->by_log[k] = is_by_log(s->obs.outcome[k], n, limit);
     for (size_t g = 0; g < n; g++) {
         values[g] = s->obs.outcome[k][g];
@@ -67,7 +67,6 @@ static enum status load_limit(struct pareto_search *s, const struct gp_history *
         rc = pareto_load_model(s, &s->limit[k], values, 0, same ? &like->limit[k] : NULL, err);
     if (s->knows[k] && rc == ST_OK && !same && !s->limit[k].constant)
         rc = fit_short(&s->limit[k], err);
-    mem_free(values);
     if (rc != ST_OK || !s->knows[k])
         return rc;
     s->limit_min[k] = scaled(s, k, limit->min);

@@ -35,8 +35,8 @@ static void find_front(struct pareto_search *s, const struct gp_history *history
 {
     const struct observations *o = &s->obs;
     const struct mean_ss *score = o->score;
-    struct gp_trial *trials = mem_array(o->n, sizeof *trials);
-    bool *on_front = mem_array(o->n, sizeof *on_front);
+    MEM_LOCAL struct gp_trial *trials = mem_array(o->n, sizeof *trials);
+    MEM_LOCAL bool *on_front = mem_array(o->n, sizeof *on_front);
     for (size_t g = 0; g < o->n; g++) {
         score = o->done_score[g].n > 0.0 ? o->done_score : score;
         s->has_feasible = s->has_feasible || (o->feasible[g] && o->done_score[g].n > 0.0);
@@ -58,8 +58,6 @@ static void find_front(struct pareto_search *s, const struct gp_history *history
         s->front[at] = g;
         s->n_front++;
     }
-    mem_free(trials);
-    mem_free(on_front);
 }
 
 /* ret_keep (groups, zeroed): all that have values, or ROWS_MAX of them. */
@@ -98,8 +96,8 @@ static void load_rows(struct pareto_search *s, struct model *model, const struct
     size_t dim = o->dim, n_known = 0, n = 0;
     for (size_t g = 0; g < o->n; g++)
         n_known += values[g].n > 0.0;
-    bool *keep = mem_array(o->n, sizeof *keep);
-    double *u = mem_array2(n_known, dim, sizeof *u), *rows = mem_array2(n_known, 4, sizeof *rows);
+    MEM_LOCAL bool *keep = mem_array(o->n, sizeof *keep);
+    MEM_LOCAL double *rows = mem_array2(n_known, 4, sizeof *rows), *u = mem_array2(n_known, dim, sizeof *u);
     double *mean = rows, *ss = rows + n_known, *repeats = rows + 2 * n_known, *least = rows + 3 * n_known;
     choose_rows(s, values, n_known, keep);
     for (size_t g = 0; g < o->n; g++) {
@@ -122,9 +120,6 @@ static void load_rows(struct pareto_search *s, struct model *model, const struct
                                                .repeats = repeats,
                                                .noise_min = values == o->score ? least : NULL,
                                                .smooth = s->smooth});
-    mem_free(keep);
-    mem_free(u);
-    mem_free(rows);
 }
 
 enum status pareto_load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
@@ -156,7 +151,7 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     for (size_t g = 0; g < o->n; g++)
         all += o->pending[g];
     size_t newest = s->many && all > n_pending ? n_pending / 2 : n_pending, room = n_pending - newest;
-    double *u = mem_array2(n_pending, dim, sizeof *u);
+    MEM_LOCAL double *u = mem_array2(n_pending, dim, sizeof *u);
     for (size_t g = o->n; g-- > 0 && n < n_pending;) {
         if (!o->pending[g])
             continue;
@@ -169,7 +164,6 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
         rc = model_believe(&s->cost, u, n, err);
     if (rc == ST_OK && s->has_third)
         rc = model_believe(&s->third, u, n, err);
-    mem_free(u);
     return rc;
 }
 
@@ -192,7 +186,7 @@ static bool first_points(const struct pareto_search *s, bool kept_only, bool sta
 {
     const struct observations *o = &s->obs;
     double score[REF_POINTS], cost = -INFINITY, lo = INFINITY, third = -INFINITY, third_lo = INFINITY;
-    double *cross = mem_array(pareto_search_ld(s), sizeof *cross);
+    MEM_LOCAL double *cross = mem_array(pareto_search_ld(s), sizeof *cross);
     size_t n = 0;
     for (size_t k = 0; k < 2 * o->n; k++) {
         size_t g = k % o->n;
@@ -212,7 +206,6 @@ static bool first_points(const struct pareto_search *s, bool kept_only, bool sta
             cost = fmax(cost, c);
         }
     }
-    mem_free(cross);
     if (n == 0)
         return false;
     num_sort(score, n);
@@ -255,7 +248,7 @@ static void load_front(struct pareto_search *s)
     const struct observations *o = &s->obs;
     size_t n = 0, dim = o->dim, ld = s->score.ld, max = o->n + s->n_pending;
     double ref[EHVI_MAX];
-    double *f = mem_array2(max, EHVI_MAX, sizeof *f), *cross = mem_array(ld, sizeof *cross);
+    MEM_LOCAL double *f = mem_array2(max, EHVI_MAX, sizeof *f), *cross = mem_array(ld, sizeof *cross);
     double *f1 = f, *f2 = f + max, *f3 = f + 2 * max;
     for (size_t g = 0; g < o->n; g++)
         if (o->done_score[g].n > 0.0 && o->feasible[g]) {
@@ -274,8 +267,6 @@ static void load_front(struct pareto_search *s)
     }
     reference(s, ref);
     ehvi_init(&s->ehvi, s->has_third ? 3 : 2, (const double *[]){f1, f2, f3}, n, ref);
-    mem_free(f);
-    mem_free(cross);
 }
 
 /* The rows of a model have grown: the same hyper-parameters, factored again. */
@@ -302,7 +293,7 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
 {
     struct observations *o = &s->obs;
     double best = -INFINITY;
-    double *cross = mem_array(s->score.ld, sizeof *cross);
+    MEM_LOCAL double *cross = mem_array(s->score.ld, sizeof *cross);
     size_t n = 0;
     for (size_t g = 0; g < o->n; g++)
         best = o->score[g].n > 0.0 ? fmax(best, o->score[g].mean) : best;
@@ -312,7 +303,6 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
             o->score[g] = (struct mean_ss){1.0, fmin(fmax(mean, at), fmax(best, at)), 0.0};
             n++;
         }
-    mem_free(cross);
     return n > 0 ? load_again(s, &s->score, o->score, n_pending, err) : ST_OK;
 }
 
@@ -320,8 +310,9 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
 static enum status learn_stopped_costs(struct pareto_search *s, size_t n_pending, struct error *err)
 {
     struct observations *o = &s->obs;
-    double *cross = mem_array(s->cost.ld, sizeof *cross);
-    bool *costlier = mem_array(o->n, sizeof *costlier), any = false;
+    MEM_LOCAL double *cross = mem_array(s->cost.ld, sizeof *cross);
+    bool any = false;
+    MEM_LOCAL bool *costlier = mem_array(o->n, sizeof *costlier);
     for (size_t g = 0; g < o->n; g++) {
         costlier[g] = o->stopped_cost[g].n > 0.0 && o->cost[g].n == 0.0 &&
                       o->stopped_cost[g].mean > expected_at(s, &s->cost, g, cross);
@@ -330,8 +321,6 @@ static enum status learn_stopped_costs(struct pareto_search *s, size_t n_pending
     for (size_t g = 0; g < o->n; g++)
         if (costlier[g])
             o->cost[g] = (struct mean_ss){1.0, o->stopped_cost[g].mean, 0.0};
-    mem_free(cross);
-    mem_free(costlier);
     return any ? load_again(s, &s->cost, o->cost, n_pending, err) : ST_OK;
 }
 
@@ -388,7 +377,7 @@ static size_t refit_count(size_t n_ended)
 static enum status fit_first(struct pareto_search *s, const struct space *space, const struct gp_history *history,
                              bool smooth, struct error *err)
 {
-    struct gp_trial *trials = mem_array(history->n, sizeof *trials);
+    MEM_LOCAL struct gp_trial *trials = mem_array(history->n, sizeof *trials);
     struct gp_history first = *history;
     size_t n_ended = 0;
     for (size_t i = 0; i < history->n; i++)
@@ -405,7 +394,6 @@ static enum status fit_first(struct pareto_search *s, const struct space *space,
     }
     if (rc == ST_OK)
         rc = load_ok(s, NULL, err);
-    mem_free(trials);
     return rc;
 }
 
@@ -418,7 +406,7 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
     bool smooth = many ? rng_below(&lot, 2) == 0 : number % 2 == 0;
     double max_cost = suggester->settings.max_cost;
     const struct space *space = &suggester->model_space;
-    struct pareto_search *fitted = mem_alloc(sizeof *fitted);
+    MEM_LOCAL struct pareto_search *fitted = mem_alloc(sizeof *fitted);
     enum status rc = fit_first(fitted, space, history, smooth, err);
     s->many = many;
     if (rc == ST_OK)
@@ -432,7 +420,6 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
         load_front(s);
     }
     pareto_search_free(fitted);
-    mem_free(fitted);
     return rc;
 }
 

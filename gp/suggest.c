@@ -272,7 +272,7 @@ enum status suggester_batch(struct suggester *s, const struct gp_history *histor
                             struct suggestion *ret, size_t *ret_n, struct error *err)
 {
     struct gp_history all = *history; /* with those that were made, as pending trials */
-    struct gp_trial *trials = mem_array(history->n + n, sizeof *trials);
+    MEM_LOCAL struct gp_trial *trials = mem_array(history->n + n, sizeof *trials);
     struct error why = {0};
     enum status rc = check_history(s, history, number, err);
     if (history->n > 0)
@@ -292,7 +292,6 @@ enum status suggester_batch(struct suggester *s, const struct gp_history *histor
         for (size_t k = 0; k < made; k++, ++*ret_n)
             trials[all.n++] = (struct gp_trial){.x = ret[*ret_n].x, .state = GP_TRIAL_PENDING};
     }
-    mem_free(trials);
     if (why.status == ST_OK || (rc == ST_LIMIT && *ret_n > 0))
         return why.status == ST_OK ? rc : ST_OK;
     return FAIL(err, rc, "%s", why.text);

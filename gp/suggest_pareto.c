@@ -8,7 +8,7 @@
  * `enough`. */
 static size_t count_points(const struct gp_history *history, size_t dim, bool done, size_t enough)
 {
-    const double **points = mem_array(enough, sizeof *points);
+    MEM_LOCAL const double **points = mem_array(enough, sizeof *points);
     size_t n = 0;
     for (size_t i = 0; i < history->n && n < enough; i++) {
         const struct gp_trial *t = &history->trials[i];
@@ -23,7 +23,6 @@ static size_t count_points(const struct gp_history *history, size_t dim, bool do
         if (k == n)
             points[n++] = t->x;
     }
-    mem_free(points);
     return n;
 }
 
@@ -47,7 +46,7 @@ static bool take_start(const struct suggester *s, const struct gp_history *histo
     bool found = false;
     if (!history->other_game || !trust_ranks(&s->model_space, history))
         return false;
-    size_t *order = mem_array(history->n_other, sizeof *order);
+    MEM_LOCAL size_t *order = mem_array(history->n_other, sizeof *order);
     size_t n = pareto_front_order(&(struct gp_history){.n = history->n_other, .trials = history->other}, order);
     size_t most = s->settings.n_init / 2 < STARTS ? s->settings.n_init / 2 : STARTS, n_starts = n < most ? n : most;
     for (size_t k = 0; k < n_starts && !found; k++) {
@@ -56,7 +55,6 @@ static bool take_start(const struct suggester *s, const struct gp_history *histo
         space_snap(&s->space, ret_x);
         found = !seen_has(seen, ret_x) && suggest_is_allowed(s, ret_x);
     }
-    mem_free(order);
     return found;
 }
 
@@ -110,8 +108,8 @@ enum status suggest_pareto_many(struct suggester *suggester, const struct gp_his
     *ret_n = 0;
     if (in_design_phase(suggester, history))
         return ST_OK;
-    struct pareto_search *s = mem_alloc(sizeof *s);
-    struct candidate *c = mem_array(n, sizeof *c);
+    MEM_LOCAL struct pareto_search *s = mem_alloc(sizeof *s);
+    MEM_LOCAL struct candidate *c = mem_array(n, sizeof *c);
     enum status rc = pareto_search_init(s, suggester, history, number, true, err);
     if (rc == ST_OK)
         *ret_n = pareto_many(s, suggester, seen, rng_split(suggester->root, (uint64_t)number), n, c);
@@ -120,8 +118,6 @@ enum status suggest_pareto_many(struct suggester *suggester, const struct gp_his
         report(s, &c[k], "ehvi", &ret[k]);
     }
     pareto_search_free(s);
-    mem_free(s);
-    mem_free(c);
     if (rc != ST_NUMERIC)
         return rc;
     error_clear(err); /* no model of these data: the design continues */

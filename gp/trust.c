@@ -30,12 +30,12 @@ static bool has_ended(const struct gp_trial *t)
 static bool learn_other(const struct space *space, const struct gp_history *history, struct model *m)
 {
     size_t n_all = 0, n = 0, dim = space->dim;
-    const struct gp_trial **all = mem_array(history->n_other, sizeof *all);
+    MEM_LOCAL const struct gp_trial **all = mem_array(history->n_other, sizeof *all);
     for (size_t i = 0; i < history->n_other; i++)
         if (history->other[i].state == GP_TRIAL_DONE && observations_inside(space, history->other[i].x))
             all[n_all++] = &history->other[i];
     n = n_all < OTHER_MAX ? n_all : OTHER_MAX;
-    double *u = mem_array2(n, dim, sizeof *u), *rows = mem_array2(n, 3, sizeof *rows);
+    MEM_LOCAL double *rows = mem_array2(n, 3, sizeof *rows), *u = mem_array2(n, dim, sizeof *u);
     double *mean = rows, *ss = rows + n, *repeats = rows + 2 * n;
     for (size_t i = 0; i < n; i++) {
         const struct gp_trial *t = all[i * n_all / n];
@@ -46,9 +46,6 @@ static bool learn_other(const struct space *space, const struct gp_history *hist
     }
     model_init(m, space, n + OWN_MAX);
     model_set_data(m, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats, .smooth = true});
-    mem_free(all);
-    mem_free(u);
-    mem_free(rows);
     model_fit(m, FIT_EVALS, OTHER_MAX);
     return n > 0 && !m->constant && model_factor(m, NULL) == ST_OK;
 }

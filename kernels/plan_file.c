@@ -133,7 +133,6 @@ void plan_file_save(struct plan_file *file)
     const char *slash = strrchr(file->path, '/');
     struct error why = {0};
     size_t bytes;
-    unsigned char *all;
     char folder[PATH_MAX];
 
     if (!file->changed)
@@ -141,7 +140,7 @@ void plan_file_save(struct plan_file *file)
     merge(file);
     bytes = file->header.n * row_size(file);
     file->header.crc = sum_up(&file->header, file->rows, bytes);
-    all = mem_alloc(sizeof file->header + bytes);
+    MEM_LOCAL unsigned char *all = mem_alloc(sizeof file->header + bytes);
     memcpy(all, &file->header, sizeof file->header);
     memcpy(all + sizeof file->header, file->rows, bytes);
     snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - file->path) : 0, file->path);
@@ -150,7 +149,6 @@ void plan_file_save(struct plan_file *file)
         file->changed = false;
     else
         log_debug("%s; the next process searches again", why.text);
-    mem_free(all);
 }
 
 void plan_file_close(struct plan_file *file)

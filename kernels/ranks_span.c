@@ -77,7 +77,7 @@ enum status span_exchange(struct kern_ranks *ranks, struct error *err)
 {
     const struct kern_span *span = kern_ranks_span(ranks);
     const struct kern_exchange *given = kern_ranks_given(ranks), *own = &given[span->first];
-    float *room = span->first == 0 ? mem_array(own->n + 1, sizeof *room) : NULL;
+    MEM_LOCAL float *room = span->first == 0 ? mem_array(own->n + 1, sizeof *room) : NULL;
     size_t end = span->first + span->n;
     enum status rc;
 
@@ -90,7 +90,6 @@ enum status span_exchange(struct kern_ranks *ranks, struct error *err)
         if (own->row_bytes > 0)
             memcpy(given[r].rows, own->rows, kern_ranks_count(ranks) * own->row_bytes);
     }
-    mem_free(room);
     return rc;
 }
 

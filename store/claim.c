@@ -218,7 +218,8 @@ static enum status expire(struct store *store, int64_t lease_id, int64_t now_ms,
 
 enum status store_leases_expire(struct store *store, int64_t *ret_n, struct error *err)
 {
-    int64_t now_ms = 0, *ids = NULL;
+    int64_t now_ms = 0;
+    MEM_LOCAL int64_t *ids = NULL;
     size_t n = 0, cap = 0;
     struct db_stmt *stmt;
     enum status rc = ST_OK;
@@ -239,7 +240,6 @@ enum status store_leases_expire(struct store *store, int64_t *ret_n, struct erro
         else if (rc != ST_OK)
             (void)FAIL(err, rc, "%s", why.text);
     }
-    mem_free(ids);
     return rc;
 }
 

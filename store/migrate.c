@@ -53,11 +53,9 @@ static enum status one_i64(struct store *store, const char *sql, int64_t *ret, s
 static enum status prepare_insert(struct store *to, const struct table *t, struct db_stmt *row, struct db_stmt *ret,
                                   struct error *err)
 {
-    struct strbuf sql;
-    enum status rc;
     int n = db_n_columns(row);
+    STRBUF(sql, SQL_BYTES);
 
-    strbuf_init(&sql, SQL_BYTES);
     strbuf_addf(&sql, "INSERT INTO %s (", t->name);
     for (int i = 0; i < n; i++)
         strbuf_addf(&sql, "%s%s", i > 0 ? ", " : "", db_column_name(row, i));
@@ -65,10 +63,8 @@ static enum status prepare_insert(struct store *to, const struct table *t, struc
     for (int i = 0; i < n; i++)
         strbuf_addf(&sql, "%s?%d", i > 0 ? ", " : "", i + 1);
     strbuf_add(&sql, ")");
-    rc = strbuf_status(&sql, what, err);
-    THEN(rc, store_sql_prepare(to, sql.text, ret, err));
-    strbuf_free(&sql);
-    return rc;
+    TRY(strbuf_status(&sql, what, err));
+    return store_sql_prepare(to, sql.text, ret, err);
 }
 
 static struct db_value column(struct db_stmt *row, int i)

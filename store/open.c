@@ -307,7 +307,6 @@ enum status store_open_second(struct store **ret_store, const char *path, struct
 static enum status open_immutable(struct store *store, struct error *err)
 {
     char path[PATH_MAX + 8];
-    struct strbuf uri;
     struct stat log;
     int rc;
 
@@ -320,13 +319,12 @@ static enum status open_immutable(struct store *store, struct error *err)
             "%s has an unfinished log beside it, which cannot be read: the directory cannot be written, or the disk is "
             "full; free some space, or copy the store with its -wal file to where you may write",
             store->path);
-    strbuf_init(&uri, 4 * PATH_MAX);
+    STRBUF(uri, 4 * PATH_MAX);
     strbuf_add(&uri, store->file[0] == '/' ? "file://" : "file:");
     for (const char *c = store->file; *c != '\0'; c++)
         strbuf_addf(&uri, strchr("?#%", *c) != NULL ? "%%%02X" : "%c", (unsigned char)*c);
     strbuf_add(&uri, "?immutable=1");
     rc = sqlite3_open_v2(uri.text, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
-    strbuf_free(&uri);
     if (rc != SQLITE_OK)
         return store_sql_fail(store, rc, "opening the store", err);
     store->immutable = true;

@@ -21,10 +21,10 @@ static enum status insert(struct store *store, int64_t study_id, int64_t trial_i
 enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
                                 struct error *err)
 {
-    char *clean = store->pg != NULL ? pg_clean(json) : NULL; /* the checksum is that of the text as it is stored */
+    MEM_LOCAL char *clean =
+        store->pg != NULL ? pg_clean(json) : NULL; /* the checksum is that of the text as it is stored */
     enum status rc = insert(store, study_id, trial_id, clean != NULL ? clean : json, err);
 
-    mem_free(clean);
     return rc;
 }
 

@@ -362,11 +362,10 @@ static enum status query_i64(struct store *store, const char *sql, int64_t *ret_
 static enum status apply(struct store *store, int64_t i, struct error *err)
 {
     static const char what[] = "preparing the tables";
-    char *text = store->pg != NULL ? pg_translate(migrations[i].both) : NULL;
+    MEM_LOCAL char *text = store->pg != NULL ? pg_translate(migrations[i].both) : NULL;
     const char *own = store->pg != NULL ? migrations[i].pg : migrations[i].lite;
     enum status rc = store_exec(store, text != NULL ? text : migrations[i].both, what, err);
 
-    mem_free(text);
     return rc == ST_OK && own != NULL ? store_exec(store, own, what, err) : rc;
 }
 

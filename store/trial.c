@@ -325,7 +325,7 @@ static enum status finish_again(struct store *store, int64_t trial_id, const str
                                 struct error *err)
 {
     struct trial trial;
-    char *checkpoint = NULL;
+    MEM_LOCAL char *checkpoint = NULL;
     enum status rc;
 
     TRY(trial_by_id(store, trial_id, &trial, err));
@@ -337,7 +337,6 @@ static enum status finish_again(struct store *store, int64_t trial_id, const str
           same_text(trial.outcomes, result->outcomes) && same_text(checkpoint, result->checkpoint_path)))
         rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s already, a second and different result (%s) was dropped",
                   store->path, (long long)trial.number, trial_state_name(trial.state), trial_state_name(result->state));
-    mem_free(checkpoint);
     trial_free(&trial);
     return rc;
 }
@@ -426,7 +425,7 @@ static enum status running_ids(struct store *store, int64_t study_id, int64_t **
 enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n, struct error *err)
 {
     static const char what[] = "recovering interrupted trials";
-    int64_t *ids = NULL;
+    MEM_LOCAL int64_t *ids = NULL;
     size_t n = 0;
     enum status rc;
 
@@ -436,7 +435,6 @@ enum status store_trials_recover(struct store *store, int64_t study_id, bool req
     for (size_t i = 0; rc == ST_OK && i < n; i++)
         rc = requeue ? store_trial_requeue_part(store, ids[i], REQUEUE_STOPPED, err)
                      : store_trial_lose_part(store, ids[i], "the program ended while the trial ran", err);
-    mem_free(ids);
     TRY(store_end(store, rc, what, err));
     *ret_n = (int64_t)n;
     return ST_OK;

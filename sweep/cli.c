@@ -154,25 +154,22 @@ enum status cli_parse_beside(const struct cli *cli, const struct config *config,
 
 void cli_print_json(cJSON *json)
 {
-    char *text = json_print(json, false);
+    MEM_LOCAL char *text = json_print(json, false);
 
     puts(text); /* main.c finds a stdout that is full or closed */
     cJSON_Delete(json);
-    mem_free(text);
 }
 
 enum status cli_print_options(const struct config *config, const char *section, struct error *err)
 {
-    struct strbuf sb;
     enum status rc;
+    STRBUF(sb, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&sb, OUTPUT_MAX_BYTES);
     rc = config_write_help(config, section, &sb, err);
     THEN(rc, strbuf_status(&sb, "the help text", err));
     if (rc == ST_OK)
         printf("\noptions of the config, as --section.key value or in a file under [section] (a-b is a_b):\n%s",
                sb.text);
-    strbuf_free(&sb);
     return rc;
 }
 

@@ -277,12 +277,12 @@ enum status rank_numbers(void *ctx, struct trainer *t, struct error *err)
 
 void metrics_take_numbers(struct trainer *t, struct train_metrics *m)
 {
-    struct numbers *of_rank, all = {0};
+    struct numbers all = {0};
     struct error ignored = {0}; /* the next iteration reports it */
 
     if (t->def->n_numbers == 0)
         return;
-    of_rank = mem_array(t->n_ranks, sizeof *of_rank);
+    MEM_LOCAL struct numbers *of_rank = mem_array(t->n_ranks, sizeof *of_rank);
     const struct rank_args args = {.out = of_rank, .out_bytes = sizeof *of_rank};
     if (ranks_call(t, RANK_NUMBERS, &args, &ignored) == ST_OK)
         for (size_t r = 0; r < t->n_ranks; r++) {
@@ -294,7 +294,6 @@ void metrics_take_numbers(struct trainer *t, struct train_metrics *m)
         m->numbers[i] = ratio_or_nan(all.sums[i], all.episodes);
         t->numbers[i] = isfinite(m->numbers[i]) ? m->numbers[i] : t->numbers[i];
     }
-    mem_free(of_rank);
 }
 
 double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,

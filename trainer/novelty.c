@@ -17,12 +17,11 @@ enum status novelty_start(struct trainer *t, struct error *err)
 {
     struct rng rng = rng_split(t->root, STREAM_NOVELTY);
     size_t n = t->policy.obs_size * KERN_NOVELTY_FEATURES;
-    float *projection;
     enum status rc;
 
     if (!(t->set.e3b_coef > 0.0))
         return ST_OK;
-    projection = mem_array(n + KERN_NOVELTY_FEATURES, sizeof *projection);
+    MEM_LOCAL float *projection = mem_array(n + KERN_NOVELTY_FEATURES, sizeof *projection);
     for (size_t i = 0; i < n; i++)
         projection[i] = (float)(rng_normal(&rng) / t->set.e3b_scale);
     for (size_t i = 0; i < KERN_NOVELTY_FEATURES; i++)
@@ -30,7 +29,6 @@ enum status novelty_start(struct trainer *t, struct error *err)
     rc = kern_upload(t->kern, t->novelty.projection, projection, (n + KERN_NOVELTY_FEATURES) * sizeof *projection, err);
     if (rc == ST_OK)
         rc = kern_sync(t->kern, err); /* the upload may still read from here */
-    mem_free(projection);
     return rc;
 }
 

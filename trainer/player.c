@@ -134,7 +134,7 @@ struct trainer *player_trainer(struct player *p)
 static enum status trace_floats(struct player *p, struct strbuf *out, const char *name, const float *device, size_t n,
                                 struct error *err)
 {
-    float *host = mem_array(n, sizeof *host);
+    MEM_LOCAL float *host = mem_array(n, sizeof *host);
     enum status rc = kern_download(p->t->kern, host, device, n * sizeof *host, err);
     char number[NUM_TEXT_MAX];
 
@@ -142,7 +142,6 @@ static enum status trace_floats(struct player *p, struct strbuf *out, const char
     for (size_t i = 0; rc == ST_OK && i < n; i++)
         strbuf_addf(out, "%s%s", i > 0 ? "," : "", num_format_f64((double)host[i], number));
     strbuf_add(out, "],");
-    mem_free(host);
     return rc;
 }
 
@@ -151,7 +150,7 @@ static enum status undo_scale(struct player *p, float *numbers, struct error *er
 {
     const struct trainer *t = p->t;
     size_t n = t->norm_of.n_numbers, first = t->policy.frame_size - n;
-    float *scale = mem_array(2 * n, sizeof *scale);
+    MEM_LOCAL float *scale = mem_array(2 * n, sizeof *scale);
     enum status rc = kern_download(t->kern, scale, t->norm_of.obs_scale, 2 * n * sizeof *scale, err);
 
     for (size_t i = 0; rc == ST_OK && i < n * t->policy.n_frames; i++) {
@@ -159,7 +158,6 @@ static enum status undo_scale(struct player *p, float *numbers, struct error *er
         float *number = &numbers[frames_place(t, first + i % n, i / n)];
         *number = *number / of[1] + of[0];
     }
-    mem_free(scale);
     return rc;
 }
 
@@ -171,12 +169,11 @@ static enum status trace_obs(struct player *p, struct strbuf *out, struct error 
                               .obs_size = (int)policy->obs_size,
                               .n_floats = (int)(policy->n_floats * policy->n_frames)};
     size_t n = policy->obs_size;
-    char *row, number[NUM_TEXT_MAX];
-    float *numbers;
+    char number[NUM_TEXT_MAX];
     enum status rc;
 
-    row = mem_alloc(policy->row_bytes);
-    numbers = mem_array(n, sizeof *numbers);
+    MEM_LOCAL char *row = mem_alloc(policy->row_bytes);
+    MEM_LOCAL float *numbers = mem_array(n, sizeof *numbers);
     rc = kern_download(p->t->kern, row, p->play.obs, policy->row_bytes, err);
     env_numbers(&stack, row, 1.0f, numbers);
     if (rc == ST_OK && policy->set.norm_obs && policy->n_frames > 1) /* of frames that are past */
@@ -185,8 +182,6 @@ static enum status trace_obs(struct player *p, struct strbuf *out, struct error 
     for (size_t i = 0; rc == ST_OK && i < n; i++)
         strbuf_addf(out, "%s%s", i > 0 ? "," : "", num_format_f64((double)numbers[i], number));
     strbuf_add(out, "],");
-    mem_free(numbers);
-    mem_free(row);
     return rc;
 }
 

@@ -170,8 +170,9 @@ double rng_normal(struct rng *rng)
 static void policy_fill_orthogonal(float *w, size_t stride, size_t rows, size_t cols, double gain, struct rng *rng)
 {
     size_t tall = rows > cols ? rows : cols, thin = rows > cols ? cols : rows;
-    double *q = mem_array2(tall, thin, sizeof *q); /* (tall, thin) by columns */
-    double *tau = mem_array((2 + QR_BLOCK) * thin, sizeof *tau); /* (thin) tau, (thin) signs, (thin, QR_BLOCK) work */
+    MEM_LOCAL double *q = mem_array2(tall, thin, sizeof *q); /* (tall, thin) by columns */
+    MEM_LOCAL double *tau =
+        mem_array((2 + QR_BLOCK) * thin, sizeof *tau); /* (thin) tau, (thin) signs, (thin, QR_BLOCK) work */
     double *sign = tau + thin, *work = sign + thin;
     lapack_int m = (lapack_int)tall, n = (lapack_int)thin, n_work = n * QR_BLOCK, info;
 
@@ -185,8 +186,6 @@ static void policy_fill_orthogonal(float *w, size_t stride, size_t rows, size_t 
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++)
             w[i * stride + j] = (float)(rows > cols ? q[j * tall + i] * sign[j] : q[i * tall + j] * sign[i]);
-    mem_free(tau);
-    mem_free(q);
 }
 
 static double act_gain(enum kern_act act)

@@ -191,7 +191,7 @@ void json_add_i64(cJSON *object, const char *key, int64_t value)
 /* Bytes that are not UTF-8 (a path may hold any byte) become '?': our own output always parses. */
 void json_add_str(cJSON *object, const char *key, const char *value)
 {
-    char *clean = value != NULL ? mem_strdup(value) : NULL;
+    MEM_LOCAL char *clean = value != NULL ? mem_strdup(value) : NULL;
 
     for (size_t i = 0, len, n = clean != NULL ? strlen(clean) : 0; i < n; i += len) {
         len = utf8_length(clean + i, n - i);
@@ -201,7 +201,6 @@ void json_add_str(cJSON *object, const char *key, const char *value)
         }
     }
     json_add(object, key, clean != NULL ? cJSON_CreateString(clean) : cJSON_CreateNull());
-    mem_free(clean);
 }
 
 void json_add_bool(cJSON *object, const char *key, bool value)

@@ -111,7 +111,7 @@ struct forest *forest_create(size_t n, size_t dim, const float *u, size_t n_out,
                              size_t min_leaf)
 {
     struct forest *f = mem_alloc(sizeof *f);
-    double *sum = mem_array(n_out, sizeof *sum);
+    MEM_LOCAL double *sum = mem_array(n_out, sizeof *sum);
 
     *f = (struct forest){.n = n, .dim = dim, .n_trees = n_trees, .max_nodes = 2 * n};
     f->nodes = mem_array2(n_trees, f->max_nodes, sizeof *f->nodes);
@@ -131,7 +131,6 @@ struct forest *forest_create(size_t n, size_t dim, const float *u, size_t n_out,
             g.rows[i] = (uint32_t)i;
         grow(&g, 0, 0, n);
     }
-    mem_free(sum);
     return f;
 }
 

@@ -145,7 +145,7 @@ static cJSON *known_json(struct search_state *s, struct known *known)
     known->best_score = s->members[s->n_front - 1].at.score;
     while (inside < s->n_front && s->members[inside].at.cost < known->ref_cost)
         inside++;
-    struct outcome *points = mem_array(s->n_front, sizeof *points);
+    MEM_LOCAL struct outcome *points = mem_array(s->n_front, sizeof *points);
     size_t shown = inside < SHOWN ? inside : SHOWN;
     for (size_t i = 0; i < shown; i++) {
         const struct outcome *at = &s->members[shown > 1 ? i * (inside - 1) / (shown - 1) : 0].at;
@@ -159,7 +159,6 @@ static cJSON *known_json(struct search_state *s, struct known *known)
     json_add_f64(json, "ref_score", known->ref_score);
     json_add_f64(json, "best_score", known->best_score);
     json_add_f64(json, "hypervolume", known->hypervolume);
-    mem_free(points);
     return json;
 }
 

@@ -141,7 +141,7 @@ static void block_forward(const struct lcbench *lc, size_t n, const double *x, s
 
 static void lcbench_truth(const struct problem *problem, size_t n, const double *x, struct outcome *ret)
 {
-    struct work *k = mem_alloc(sizeof *k);
+    MEM_LOCAL struct work *k = mem_alloc(sizeof *k);
 
     for (size_t i = 0; i < n; i += LC_BLOCK) {
         size_t m = n - i < LC_BLOCK ? n - i : LC_BLOCK;
@@ -152,7 +152,6 @@ static void lcbench_truth(const struct problem *problem, size_t n, const double 
         for (size_t j = i; j < i + m; j++)
             ret[j] = (struct outcome){.failed = true, .score = (double)NAN, .cost = 1.0};
     }
-    mem_free(k);
 }
 
 static void lcbench_draw(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret)

@@ -150,7 +150,7 @@ static void add_branches(const struct play *study, size_t number, double *x, str
                          struct gp_trial *rows)
 {
     size_t dim = study->problem->space.dim;
-    struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
+    MEM_LOCAL struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
     double *own = x + number * study->branches * dim;
     size_t n = branches_of(study, number, own, seen);
 
@@ -160,7 +160,6 @@ static void add_branches(const struct play *study, size_t number, double *x, str
                                                .score = seen[k].score,
                                                .cost = seen[k].cost,
                                                .is_branch = true};
-    mem_free(seen);
 }
 
 /* As many proposals as a controller asks for with that number of workers. */
@@ -249,7 +248,7 @@ static double reached(const struct known *known, double score)
 /* The trial that `trawl show` recommends; n_done if none. */
 static size_t recommended(const struct play *study)
 {
-    struct gp_trial *trials = mem_array(study->n_done > 0 ? study->n_done : 1, sizeof *trials);
+    MEM_LOCAL struct gp_trial *trials = mem_array(study->n_done > 0 ? study->n_done : 1, sizeof *trials);
     struct gp_history history = history_of(study, trials, study->n_done);
     struct gp_insight insight;
 
@@ -258,7 +257,6 @@ static size_t recommended(const struct play *study)
     gp_insight_init(&insight, &study->problem->space, &history, study->seed);
     size_t number = insight.recommended;
     gp_insight_free(&insight);
-    mem_free(trials);
     return number;
 }
 
@@ -298,13 +296,11 @@ static void add_number(cJSON *array, double value)
 static size_t add_branch_points(const struct play *study, size_t number, struct outcome *points)
 {
     size_t dim = study->problem->space.dim;
-    double *x = mem_array2(study->branches + 1, dim, sizeof *x);
-    struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
+    MEM_LOCAL double *x = mem_array2(study->branches + 1, dim, sizeof *x);
+    MEM_LOCAL struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
     size_t n = branches_of(study, number, x, seen);
 
     study->problem->ops->truth(study->problem, n, x, points);
-    mem_free(x);
-    mem_free(seen);
     return n;
 }
 
@@ -370,7 +366,7 @@ static void add_calibration(cJSON *json, const struct play *study)
 cJSON *play_measure(struct play *study, const struct known *known)
 {
     cJSON *json = cJSON_CreateObject();
-    struct outcome *points = mem_array2(study->n_done, 1 + study->branches, sizeof *points);
+    MEM_LOCAL struct outcome *points = mem_array2(study->n_done, 1 + study->branches, sizeof *points);
     double best;
 
     json_add_str(json, "problem", study->problem->name);
@@ -384,6 +380,5 @@ cJSON *play_measure(struct play *study, const struct known *known)
     add_course(json, study, known, points, &best);
     add_recommended(json, study, known, best);
     add_calibration(json, study);
-    mem_free(points);
     return json;
 }

@@ -198,7 +198,8 @@ static void smooth(struct problem *problem, const float *body)
 {
     struct table *t = problem->data;
     const float *y = body + t->n * t->dim;
-    double x[SPACE_MAX_DIM], u[SPACE_MAX_DIM], *w = mem_array(t->n, sizeof *w);
+    double x[SPACE_MAX_DIM], u[SPACE_MAX_DIM];
+    MEM_LOCAL double *w = mem_array(t->n, sizeof *w);
 
     t->u = mem_array2(t->n, t->dim, sizeof *t->u);
     t->mean = mem_array2(t->n, t->n_points, sizeof *t->mean);
@@ -213,11 +214,9 @@ static void smooth(struct problem *problem, const float *body)
             t->u[i * t->dim + j] = (float)u[j];
     }
     row_means(t, y);
-    float *targets = standardised(t);
+    MEM_LOCAL float *targets = standardised(t);
     t->forest = forest_create(t->n, t->dim, t->u, t->n_points, targets, (size_t)t->trees, (size_t)t->min_leaf);
     residuals(t, y, w);
-    mem_free(targets);
-    mem_free(w);
 }
 
 static void table_close(struct problem *problem)
@@ -255,10 +254,9 @@ static enum status parse(struct problem *problem, const char *path, const char *
     if (!ok || n - at - header < need)
         return FAIL(err, ST_CORRUPT, "%s: the header is not whole or %zu bytes of numbers are missing", path, need);
     TRY(space_check(&problem->space, err));
-    float *body = mem_alloc(need);
+    MEM_LOCAL float *body = mem_alloc(need);
     memcpy(body, bytes + at + header, need);
     smooth(problem, body);
-    mem_free(body);
     return ST_OK;
 }
 

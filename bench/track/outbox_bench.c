@@ -61,8 +61,8 @@ static double processor_s(void)
 static enum status measure(struct store *store, const struct trial *trial, bool with, size_t batch, double seconds,
                            int64_t *step, struct error *err)
 {
-    struct reports *reports = mem_alloc(sizeof *reports);
-    char **lines = mem_array(batch, sizeof *lines);
+    MEM_LOCAL struct reports *reports = mem_alloc(sizeof *reports);
+    MEM_LOCAL char **lines = mem_array(batch, sizeof *lines);
     double spent_s = 0, busy_s = 0;
     enum status rc = ST_OK;
     int64_t n = 0;
@@ -90,16 +90,14 @@ static enum status measure(struct store *store, const struct trial *trial, bool 
                with ? "24 numbers and their outbox row" : "24 numbers", batch, (double)n / spent_s,
                busy_s / (double)n * 1e6);
     fflush(stdout);
-    mem_free(lines);
-    mem_free(reports);
     return rc;
 }
 
 static enum status measure_outbox(struct store *store, int64_t study_id, int64_t trial_id, double seconds,
                                   struct error *err)
 {
-    cJSON *json = message(1);
-    char *text = json_print(json, false);
+    JSON_LOCAL cJSON *json = message(1);
+    MEM_LOCAL char *text = json_print(json, false);
     double begin_s = clock_mono_s(), end_s;
     int64_t n = 0;
     enum status rc;
@@ -111,8 +109,6 @@ static enum status measure_outbox(struct store *store, int64_t study_id, int64_t
     } while (rc == ST_OK && end_s - begin_s < seconds);
     printf("{\"what\": \"outbox rows of %zu bytes\", \"in_a_transaction\": 1, \"rows_per_s\": %.0f}\n", strlen(text),
            (double)n / (end_s - begin_s));
-    mem_free(text);
-    cJSON_Delete(json);
     return rc;
 }
 

@@ -158,7 +158,7 @@ static void stop(struct sleeper *w, const cJSON *message, double now_s)
 static void round_of(struct sleeper *w)
 {
     struct error err = {0};
-    cJSON *message = NULL;
+    JSON_LOCAL cJSON *message = NULL;
     double now_s = clock_mono_s(), until_s = now_s + LOOK_MS / 1000.0;
 
     EACH_LANE(w, l)
@@ -176,7 +176,6 @@ static void round_of(struct sleeper *w)
         stop(w, message, now_s);
     else if (strcmp(type, "exit") == 0)
         _exit(EXIT_SUCCESS);
-    cJSON_Delete(message);
     if (now_s - w->beat_s >= 1)
         beat(w, now_s);
     EACH_LANE(w, l)

@@ -69,9 +69,9 @@ bool observations_inside(const struct space *space, const double *x)
 static void make_groups(struct observations *obs, const struct space *space, const struct gp_history *history)
 {
     size_t n = history->n + history->n_other, dim = space->dim;
-    double *x = mem_array2(n, dim, sizeof *x);
-    struct entry *entries = mem_array(n, sizeof *entries);
-    size_t *leader = mem_array(n, sizeof *leader);
+    MEM_LOCAL double *x = mem_array2(n, dim, sizeof *x);
+    MEM_LOCAL struct entry *entries = mem_array(n, sizeof *entries);
+    MEM_LOCAL size_t *leader = mem_array(n, sizeof *leader);
     for (size_t i = 0; i < n; i++) {
         memcpy(x + i * dim, trial_at(history, i)->x, dim * sizeof *x);
         space_snap(space, x + i * dim);
@@ -91,9 +91,6 @@ static void make_groups(struct observations *obs, const struct space *space, con
             obs->group[i] = obs->group[leader[i]];
         }
     }
-    mem_free(x);
-    mem_free(entries);
-    mem_free(leader);
 }
 
 static void add_value(struct mean_ss *m, double weight, double value)
@@ -168,7 +165,7 @@ void observations_init(struct observations *obs, const struct space *space, cons
     obs->pending = mem_array(n, sizeof *obs->pending);
     obs->start = mem_array(n, sizeof *obs->start);
     obs->group = mem_array(n, sizeof *obs->group);
-    double *work = mem_array(n, sizeof *work);
+    MEM_LOCAL double *work = mem_array(n, sizeof *work);
     make_groups(obs, space, history);
     double limit = clip_limit(history, work);
     struct mean_ss known = {0}; /* all scores, by Welford: no sum can overflow */
@@ -179,7 +176,6 @@ void observations_init(struct observations *obs, const struct space *space, cons
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
             add_value(&obs->score[obs->group[i]], 1.0, known.mean);
     judge_feasible(obs, history);
-    mem_free(work);
 }
 
 void observations_free(struct observations *obs)

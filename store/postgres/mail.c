@@ -89,7 +89,7 @@ enum status store_mail_call(const char *path, const char *study, const char *req
                             bool (*cancel)(void), char **ret_answer, bool *ret_reached, struct error *err)
 {
     struct store *store = NULL;
-    char *last = NULL;
+    MEM_LOCAL char *last = NULL;
     int64_t id = 0, pid;
     enum status rc = store_open_second(&store, path, err);
 
@@ -106,7 +106,6 @@ enum status store_mail_call(const char *path, const char *study, const char *req
         *ret_answer = last; /* it came at the last moment */
         last = NULL;
     }
-    mem_free(last);
     store_close(store);
     if (rc == ST_OK && *ret_answer == NULL)
         rc = FAIL(err, cancel() ? ST_INTERRUPTED : ST_IO, "%s: the controller gives no answer: it is silent", path);

@@ -317,7 +317,7 @@ static enum status copy_rows(struct store *store, const char *part, struct error
 enum status store_copy(struct store *store, const char *path, struct error *err)
 {
     size_t size = strlen(path) + sizeof ".part";
-    char *part = mem_alloc(size);
+    MEM_LOCAL char *part = mem_alloc(size);
     enum status rc;
 
     snprintf(part, size, "%s.part", path);
@@ -325,7 +325,6 @@ enum status store_copy(struct store *store, const char *path, struct error *err)
     rc = store->pg != NULL ? copy_rows(store, part, err) : copy_file(store, part, path, err);
     THEN(rc, give_name(part, path, err));
     (void)unlink(part);
-    mem_free(part);
     return rc;
 }
 

@@ -78,14 +78,13 @@ static bool has_something(const struct dialect *dialect)
 
 enum status dialect_report(const struct dialect *dialect, struct error *err)
 {
-    struct strbuf out, mapped;
     enum status rc;
 
     if (!has_something(dialect))
         return ST_OK;
+    STRBUF(out, LIST_MAX_BYTES);
+    STRBUF(mapped, LIST_MAX_BYTES);
 
-    strbuf_init(&out, LIST_MAX_BYTES);
-    strbuf_init(&mapped, LIST_MAX_BYTES);
     strbuf_add(&mapped, dialect->mapped.len > 0 ? dialect->mapped.text : "");
     for (size_t i = 0; i < dialect_n_rows; i++)
         if (dialect->seen[i] && dialect_rows[i].how == DIALECT_AS)
@@ -108,7 +107,5 @@ enum status dialect_report(const struct dialect *dialect, struct error *err)
     THEN(rc, strbuf_status(&out, "the message of a config", err));
     if (rc == ST_OK)
         log_info("%s", out.text);
-    strbuf_free(&out);
-    strbuf_free(&mapped);
     return rc;
 }

@@ -82,7 +82,8 @@ static enum status read_row(struct reader *r, const cJSON *names, cJSON *row, st
 enum status csv_parse(const char *text, size_t n, cJSON **ret_rows, struct error *err)
 {
     struct reader r = {.at = text, .end = text + n, .line = 1};
-    cJSON *names = cJSON_CreateArray(), *rows = cJSON_CreateArray();
+    cJSON *rows = cJSON_CreateArray();
+    JSON_LOCAL cJSON *names = cJSON_CreateArray();
     enum status rc;
 
     if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* a mark of UTF-8 */
@@ -95,7 +96,6 @@ enum status csv_parse(const char *text, size_t n, cJSON **ret_rows, struct error
         rc = read_row(&r, names, row, err);
     }
     strbuf_free(&r.field);
-    cJSON_Delete(names);
     if (rc != ST_OK)
         cJSON_Delete(rows);
     else

@@ -84,9 +84,9 @@ static bool is_place(const char *name)
 
 static void add_row(struct curves *c, const struct curve_point *place, struct strbuf *csv, struct strbuf *jsonl)
 {
-    char number[NUM_TEXT_MAX], *text;
+    char number[NUM_TEXT_MAX];
     int64_t step = place->env_steps;
-    cJSON *json = cJSON_CreateObject();
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
 
     json_add_i64(json, "env_steps", step);
     json_add_f64(json, "wall_s", place->wall_s);
@@ -101,11 +101,9 @@ static void add_row(struct curves *c, const struct curve_point *place, struct st
         if (!isnan(value))
             json_add_f64(json, c->names[i], value);
     }
-    text = json_print(json, false);
+    MEM_LOCAL char *text = json_print(json, false);
     strbuf_add(csv, "\n");
     strbuf_addf(jsonl, "%s\n", text);
-    mem_free(text);
-    cJSON_Delete(json);
 }
 
 /* A name of a program's own may hold what separates columns. */
@@ -130,11 +128,9 @@ static enum status write_one(const char *folder, const char *name, const struct 
 static enum status write_tables(struct curves *c, const char *folder, struct error *err)
 {
     const struct curve_point *place;
-    struct strbuf csv, jsonl;
-    enum status rc;
+    STRBUF(csv, TABLE_MAX_BYTES);
+    STRBUF(jsonl, TABLE_MAX_BYTES);
 
-    strbuf_init(&csv, TABLE_MAX_BYTES);
-    strbuf_init(&jsonl, TABLE_MAX_BYTES);
     strbuf_add(&csv, "env_steps,wall_s");
     for (size_t i = 0; i < c->n; i++)
         if (!is_place(c->names[i]))
@@ -142,11 +138,8 @@ static enum status write_tables(struct curves *c, const char *folder, struct err
     strbuf_add(&csv, "\n");
     while ((place = next_step(c)) != NULL)
         add_row(c, place, &csv, &jsonl);
-    rc = write_one(folder, "metrics.csv", &csv, err);
-    THEN(rc, write_one(folder, "metrics.jsonl", &jsonl, err));
-    strbuf_free(&csv);
-    strbuf_free(&jsonl);
-    return rc;
+    TRY(write_one(folder, "metrics.csv", &csv, err));
+    return write_one(folder, "metrics.jsonl", &jsonl, err);
 }
 
 /* ---- a study ---- */

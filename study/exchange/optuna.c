@@ -84,8 +84,7 @@ static void add_time(struct strbuf *sql, int64_t ms)
 
 static void add_study(struct strbuf *sql, const struct study_view *v)
 {
-    cJSON *names = cJSON_CreateArray();
-    char *text;
+    JSON_LOCAL cJSON *names = cJSON_CreateArray();
 
     strbuf_add(sql, "INSERT INTO studies VALUES (1, ");
     add_quoted(sql, v->study.name);
@@ -100,12 +99,10 @@ static void add_study(struct strbuf *sql, const struct study_view *v)
                                                                                          : "cost (s)"));
     if (study_view_has_third(v))
         cJSON_AddItemToArray(names, cJSON_CreateString(v->search.outcomes.third));
-    text = json_print(names, false);
+    MEM_LOCAL char *text = json_print(names, false);
     strbuf_add(sql, "INSERT INTO study_system_attributes VALUES (1, 1, 'study:metric_names', ");
     add_quoted(sql, text);
     strbuf_add(sql, ");");
-    mem_free(text);
-    cJSON_Delete(names);
 }
 
 /* What Optuna knows of parameter k: its distribution as JSON; caller: mem_free. */
@@ -113,7 +110,8 @@ static char *distribution(const struct search *s, size_t k)
 {
     const struct space_param *p = &s->space.params[k];
     bool is_int = p->is_int || p->scale == SPACE_POW2, is_choice = p->scale == SPACE_CATEGORICAL;
-    cJSON *json = cJSON_CreateObject(), *attributes;
+    cJSON *attributes;
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
     char *text;
 
     json_add_str(json, "name",
@@ -135,7 +133,6 @@ static char *distribution(const struct search *s, size_t k)
         json_add_f64(attributes, "high", p->max);
     }
     text = json_print(json, false);
-    cJSON_Delete(json);
     return text;
 }
 
@@ -159,22 +156,20 @@ static void add_attribute(struct strbuf *sql, int64_t id, const char *key, const
 {
     if (text == NULL)
         return;
-    cJSON *json = cJSON_CreateString(text);
-    char *printed = json_print(json, false);
+    JSON_LOCAL cJSON *json = cJSON_CreateString(text);
+    MEM_LOCAL char *printed = json_print(json, false);
     strbuf_addf(sql, "INSERT INTO trial_user_attributes (trial_id, \"key\", value_json) VALUES (%lld, ", (long long)id);
     add_quoted(sql, key);
     strbuf_add(sql, ", ");
     add_quoted(sql, printed);
     strbuf_add(sql, ");");
-    mem_free(printed);
-    cJSON_Delete(json);
 }
 
 /* As Optuna keeps them: one number for each bound, above 0 where it is broken. */
 static void add_constraints(struct strbuf *sql, const struct study_view *v, size_t i)
 {
     const struct outcomes *o = &v->search.outcomes;
-    cJSON *list = cJSON_CreateArray();
+    JSON_LOCAL cJSON *list = cJSON_CreateArray();
     char *text;
 
     for (size_t k = 0; k < o->n_limits; k++) {
@@ -193,7 +188,6 @@ static void add_constraints(struct strbuf *sql, const struct study_view *v, size
         strbuf_add(sql, ");");
         mem_free(text);
     }
-    cJSON_Delete(list);
 }
 
 static void add_trial(struct storage *out, const struct study_view *v, size_t i, char *const *distributions)

@@ -9,31 +9,28 @@
 
 bool optuna_is_storage(const char *path)
 {
-    cJSON *rows = NULL;
+    JSON_LOCAL cJSON *rows = NULL;
     bool found = store_read_rows(path,
                                  "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('studies', "
                                  "'trial_params', 'study_directions')",
                                  0, &rows, NULL) == ST_OK &&
                  cJSON_GetArraySize(rows) == 3;
 
-    cJSON_Delete(rows);
     return found;
 }
 
 static enum status no_such_study(const char *path, const char *study, const cJSON *rows, struct error *err)
 {
-    struct strbuf list;
     const cJSON *row;
     enum status rc;
+    STRBUF(list, LIST_MAX);
 
-    strbuf_init(&list, LIST_MAX);
     cJSON_ArrayForEach(row, rows) strbuf_addf(&list, "%s%s", list.len > 0 ? ", " : "", json_get_str(row, "study_name"));
     if (study != NULL)
         rc = FAIL(err, ST_NOTFOUND, "%s has no study '%.80s'; it has: %s", path, study, list.text);
     else
         rc = FAIL(err, ST_USAGE, "%s has %d studies; which one? --from NAME: %s", path, cJSON_GetArraySize(rows),
                   list.text);
-    strbuf_free(&list);
     return rc;
 }
 
@@ -139,7 +136,7 @@ static void add_value(const struct tables *t, const cJSON *value, cJSON *row)
 static void add_param(const cJSON *param, cJSON *params)
 {
     const char *name = json_get_str(param, "param_name"), *text = json_get_str(param, "distribution_json");
-    cJSON *distribution = text != NULL ? cJSON_Parse(text) : NULL;
+    JSON_LOCAL cJSON *distribution = text != NULL ? cJSON_Parse(text) : NULL;
     const cJSON *attributes = cJSON_GetObjectItemCaseSensitive(distribution, "attributes");
     const cJSON *choices = cJSON_GetObjectItemCaseSensitive(attributes, "choices"), *choice;
     double value;
@@ -151,7 +148,6 @@ static void add_param(const cJSON *param, cJSON *params)
         else if (choices == NULL)
             json_add_f64(params, name, value);
     }
-    cJSON_Delete(distribution);
 }
 
 static void add_attribute(const cJSON *attribute, cJSON *row)

@@ -22,11 +22,9 @@ static size_t odd_number(const char *at)
 
 enum status puffer_log_parse(const char *text, size_t n, cJSON **ret_log, struct error *err)
 {
-    struct strbuf clean;
     bool quoted = false;
-    enum status rc;
+    STRBUF(clean, JSON_MAX_BYTES);
 
-    strbuf_init(&clean, JSON_MAX_BYTES);
     for (size_t i = 0; i < n;) {
         size_t odd = quoted ? 0 : odd_number(text + i), step = odd > 0 ? odd : 1;
         if (quoted && text[i] == '\\' && i + 1 < n)
@@ -39,10 +37,8 @@ enum status puffer_log_parse(const char *text, size_t n, cJSON **ret_log, struct
             strbuf_add_n(&clean, text + i, step);
         i += step;
     }
-    rc = strbuf_status(&clean, "the log", err);
-    THEN(rc, json_parse(clean.text, clean.len, ret_log, err));
-    strbuf_free(&clean);
-    return rc;
+    TRY(strbuf_status(&clean, "the log", err));
+    return json_parse(clean.text, clean.len, ret_log, err);
 }
 
 bool puffer_is_log(const cJSON *json)

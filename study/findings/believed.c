@@ -32,19 +32,18 @@ void believed_rows(const struct study_view *v, int64_t until_ms, struct gp_trial
 
 double believed_volume(const struct study_view *v, const struct pareto_ref *ref, int64_t until_ms)
 {
-    struct gp_trial *rows = mem_array(v->n, sizeof *rows);
+    MEM_LOCAL struct gp_trial *rows = mem_array(v->n, sizeof *rows);
     struct gp_history history = v->history;
 
     believed_rows(v, until_ms, rows);
     history.trials = rows;
     double volume = pareto_hypervolume(&history, ref);
-    mem_free(rows);
     return volume;
 }
 
 size_t believed_best(const struct study_view *v, int64_t until_ms)
 {
-    struct gp_trial *rows = mem_array(v->n, sizeof *rows);
+    MEM_LOCAL struct gp_trial *rows = mem_array(v->n, sizeof *rows);
     struct gp_history history = v->history;
     struct gp_insight none = {.n = v->n, .recommended = v->n, .note = "no advice yet"};
 
@@ -56,6 +55,5 @@ size_t believed_best(const struct study_view *v, int64_t until_ms)
     history.trials = rows;
     history.n = v->advice.n > 0 ? v->advice.n : v->n;
     size_t i = gp_pick(v->advice.n > 0 ? &v->advice : &none, &history, GP_BEST, 0).i;
-    mem_free(rows);
     return i < history.n ? i : v->n;
 }

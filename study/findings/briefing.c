@@ -213,19 +213,15 @@ typedef void sentence_fn(const struct study_view *view, const struct briefing *b
 
 static void print_sentence(const struct study_view *v, const struct briefing *b, const char *head, sentence_fn *fn)
 {
-    struct strbuf text;
+    STRBUF(text, TEXT_MAX);
 
-    strbuf_init(&text, TEXT_MAX);
     fn(v, b, &text);
     if (text.len > 0)
         printf("%s%s\n", head, text.text);
-    strbuf_free(&text);
 }
 
 static void print_failures(const struct study_view *v, const struct failures *f)
 {
-    struct strbuf text;
-
     if (f->n == 0)
         return;
     printf("failed: %zu of %zu trial%s\n", f->n, v->n, PLURAL(v->n));
@@ -233,11 +229,10 @@ static void print_failures(const struct study_view *v, const struct failures *f)
         printf("  %4zu x  %s (trial %zu)\n", f->reasons[k].n, f->reasons[k].text, f->reasons[k].first);
     if (f->n_other > 0)
         printf("  %4zu x  for other reasons\n", f->n_other);
-    strbuf_init(&text, TEXT_MAX);
+    STRBUF(text, TEXT_MAX);
     failures_ini(v, f, &text);
     if (text.len > 0)
         printf("to keep the next study away from there:\n%s", text.text);
-    strbuf_free(&text);
 }
 
 void briefing_print(const struct study_view *v, const struct briefing *b)
@@ -254,12 +249,10 @@ void briefing_print(const struct study_view *v, const struct briefing *b)
 static void add_sentence(cJSON *json, const char *key, const struct study_view *v, const struct briefing *b,
                          sentence_fn *fn)
 {
-    struct strbuf text;
+    STRBUF(text, TEXT_MAX);
 
-    strbuf_init(&text, TEXT_MAX);
     fn(v, b, &text);
     json_add_str(json, key, text.len > 0 ? text.text : NULL);
-    strbuf_free(&text);
 }
 
 static cJSON *reasons_json(const struct failures *f)
@@ -279,9 +272,8 @@ static cJSON *reasons_json(const struct failures *f)
 static cJSON *failures_json(const struct study_view *v, const struct failures *f)
 {
     cJSON *json = cJSON_CreateObject(), *list;
-    struct strbuf text;
+    STRBUF(text, TEXT_MAX);
 
-    strbuf_init(&text, TEXT_MAX);
     json_add_i64(json, "trials", (int64_t)f->n);
     json_add(json, "reasons", reasons_json(f));
     json_add_i64(json, "other", (int64_t)f->n_other);
@@ -294,7 +286,6 @@ static cJSON *failures_json(const struct study_view *v, const struct failures *f
     strbuf_clear(&text);
     failures_ini(v, f, &text);
     json_add_str(json, "ini", text.len > 0 ? text.text : NULL);
-    strbuf_free(&text);
     return json;
 }
 

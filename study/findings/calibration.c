@@ -74,8 +74,9 @@ static bool predict(const struct study_view *v, size_t i, const struct gp_insigh
 
 void calibration_make(const struct study_view *v, struct calibration *ret)
 {
-    struct gp_trial *rows = mem_array(v->n, sizeof *rows);
-    size_t *fresh = mem_array(v->n, sizeof *fresh), n = 0;
+    MEM_LOCAL struct gp_trial *rows = mem_array(v->n, sizeof *rows);
+    size_t n = 0;
+    MEM_LOCAL size_t *fresh = mem_array(v->n, sizeof *fresh);
     bool usable = study_view_check_points(v, NULL) == ST_OK;
 
     *ret = (struct calibration){0};
@@ -96,8 +97,6 @@ void calibration_make(const struct study_view *v, struct calibration *ret)
         }
         gp_insight_free(&advice);
     }
-    mem_free(rows);
-    mem_free(fresh);
 }
 
 void foresight_make(const struct study_view *v, struct foresight *ret)

@@ -241,7 +241,7 @@ static double reached(const struct study_view *v, const double *scores, size_t n
 
 static void attain_group(struct comparison *c, size_t group)
 {
-    double scores[COMPARISON_MAX], *costs;
+    double scores[COMPARISON_MAX];
     size_t n_costs = 0, n = 0;
 
     for (size_t i = 0; i < c->n; i++)
@@ -251,7 +251,7 @@ static void attain_group(struct comparison *c, size_t group)
         }
     if (n < 2)
         return;
-    costs = mem_array(n_costs, sizeof *costs);
+    MEM_LOCAL double *costs = mem_array(n_costs, sizeof *costs);
     n_costs = 0;
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; c->studies[i].group == group && k < c->studies[i].n_front; k++)
@@ -268,7 +268,6 @@ static void attain_group(struct comparison *c, size_t group)
         c->attained[c->n_attained++] = (struct attained){group, costs[k], reached(v, scores, m, 0.25),
                                                          reached(v, scores, m, 0.5), reached(v, scores, m, 0.75)};
     }
-    mem_free(costs);
 }
 
 enum status comparison_make(struct study_view *const *views, size_t n, struct comparison *ret, struct error *err)

@@ -46,7 +46,7 @@ static bool is_failure(const struct trial *t)
 
 static void find_reasons(const struct study_view *v, struct failures *f)
 {
-    struct failure_reason *all = NULL;
+    MEM_LOCAL struct failure_reason *all = NULL;
     size_t n = 0, cap = 0;
 
     for (size_t i = 0; i < v->n; i++) {
@@ -74,7 +74,6 @@ static void find_reasons(const struct study_view *v, struct failures *f)
             f->n_other += all[k].n;
             mem_free(all[k].text);
         }
-    mem_free(all);
 }
 
 /* ---- rules ---- */

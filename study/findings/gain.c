@@ -55,7 +55,7 @@ static size_t collect_spans(const struct study_view *v, struct span *spans)
 
 void gain_watch_begin(struct gain_watch *w, const struct study_view *v, double now_s)
 {
-    struct span *spans = mem_array(v->n + 1, sizeof *spans);
+    MEM_LOCAL struct span *spans = mem_array(v->n + 1, sizeof *spans);
     double before_s = 0, begin_s = 0, end_s = 0; /* work before this stretch of work; the stretch */
     size_t n = collect_spans(v, spans);
 
@@ -67,7 +67,6 @@ void gain_watch_begin(struct gain_watch *w, const struct study_view *v, double n
         end_s = fmax(end_s, spans[k].end_s);
         gain_watch_note(w, spans[k].i, before_s + spans[k].end_s - begin_s);
     }
-    mem_free(spans);
     double work_s = before_s + end_s - begin_s;
     for (size_t i = 0; i < w->n; i++)
         w->ended_s[i] += now_s - work_s; /* as if all this work had ended now */
@@ -109,15 +108,13 @@ static double volume_at(const struct study_view *v, const struct gain_watch *w, 
 double gain_watch_rate(const struct gain_watch *w, const struct study_view *v, double window_s, double now_s)
 {
     double from_s = now_s - window_s, now_hv, before_hv;
-    struct gp_trial *rows;
     size_t n_done, n_before;
 
     if (from_s < w->begun_s)
         return NAN;
-    rows = mem_array(v->n, sizeof *rows);
+    MEM_LOCAL struct gp_trial *rows = mem_array(v->n, sizeof *rows);
     now_hv = volume_at(v, w, INFINITY, rows, &n_done);
     before_hv = volume_at(v, w, from_s, rows, &n_before);
-    mem_free(rows);
     if (n_done - n_before < MIN_TRIALS || n_before < PARETO_REF_TRIALS || !(before_hv > 0) || !isfinite(now_hv))
         return NAN;
     return (now_hv / before_hv - 1) * 3600 / window_s;
@@ -137,7 +134,7 @@ double gain_watch_recent(struct gain_watch *w, const struct study_view *v, doubl
 void gain_expected(const struct study_view *v, struct gain_expected *ret)
 {
     struct gain_watch w = {0};
-    struct gp_trial *rows = mem_array(v->n, sizeof *rows);
+    MEM_LOCAL struct gp_trial *rows = mem_array(v->n, sizeof *rows);
     size_t n, n_half;
 
     gain_watch_begin(&w, v, 0); /* work lies before 0 */
@@ -149,5 +146,4 @@ void gain_expected(const struct study_view *v, struct gain_expected *ret)
         ret->share = LASTING * fmax(whole - half, 0) * doublings / whole;
     }
     gain_watch_free(&w);
-    mem_free(rows);
 }

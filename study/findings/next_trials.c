@@ -76,7 +76,7 @@ static enum status propose(const struct study_view *v, struct gp_surrogate *surr
                            const struct suggest_settings *settings, struct next_trial *ret, size_t *ret_n,
                            struct error *err)
 {
-    struct gp_trial *rows = mem_array(v->n + NEXT_TRIALS, sizeof *rows);
+    MEM_LOCAL struct gp_trial *rows = mem_array(v->n + NEXT_TRIALS, sizeof *rows);
     struct gp_history history = v->history;
     struct suggester *suggester = NULL;
     int64_t number = next_number(v);
@@ -95,7 +95,6 @@ static enum status propose(const struct study_view *v, struct gp_surrogate *surr
         ++*ret_n;
     }
     suggester_destroy(suggester);
-    mem_free(rows);
     return rc;
 }
 

@@ -30,7 +30,7 @@ static double quantile(const double *sorted, size_t n, double q)
 
 static void resample(const double *sorted, size_t n, struct seed_stats *s)
 {
-    double *sample = mem_array(n, sizeof *sample), *means = mem_array(DRAWS, sizeof *means);
+    MEM_LOCAL double *means = mem_array(DRAWS, sizeof *means), *sample = mem_array(n, sizeof *sample);
     struct rng rng = rng_seed(1);
 
     for (size_t k = 0; k < DRAWS; k++) {
@@ -42,13 +42,11 @@ static void resample(const double *sorted, size_t n, struct seed_stats *s)
     num_sort(means, DRAWS);
     s->iqm_lo = quantile(means, DRAWS, 1 - COVER);
     s->iqm_hi = quantile(means, DRAWS, COVER);
-    mem_free(sample);
-    mem_free(means);
 }
 
 static void order_stats(const double *values, size_t n, struct seed_stats *s)
 {
-    double *sorted = mem_array(n, sizeof *sorted);
+    MEM_LOCAL double *sorted = mem_array(n, sizeof *sorted);
 
     for (size_t i = 0; i < n; i++)
         sorted[i] = values[i];
@@ -61,7 +59,6 @@ static void order_stats(const double *values, size_t n, struct seed_stats *s)
     s->iqm = middle_mean(sorted, n);
     if (n >= SEED_STATS_RESAMPLED)
         resample(sorted, n, s);
-    mem_free(sorted);
 }
 
 void seed_stats(const double *values, size_t n, struct seed_stats *ret_stats)

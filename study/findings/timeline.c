@@ -94,7 +94,7 @@ static void add_to_row(struct timeline *t, struct row *r, const struct span *s, 
 
 static void collect_rows(struct timeline *t)
 {
-    int64_t *last_ms = mem_array(t->n_spans, sizeof *last_ms); /* one a row: no more rows than spans */
+    MEM_LOCAL int64_t *last_ms = mem_array(t->n_spans, sizeof *last_ms); /* one a row: no more rows than spans */
     size_t cap = 0;
 
     for (size_t i = 0; i < t->n_spans; i++) {
@@ -107,7 +107,6 @@ static void collect_rows(struct timeline *t)
         }
         add_to_row(t, &t->rows[k], &t->spans[i], &last_ms[k]);
     }
-    mem_free(last_ms);
     if (t->n_rows > 1)
         qsort(t->rows, t->n_rows, sizeof *t->rows, by_name);
 }

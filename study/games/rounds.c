@@ -114,7 +114,8 @@ void rounds_judge(struct gp_trial *rows, const size_t *env, size_t n, size_t n_e
                   struct missing_run *ret_missing)
 {
     struct rounds v = {.rows = rows, .env = env, .n = n, .n_envs = n_envs, .dim = dim, .missing = {n, 0}};
-    size_t *order = mem_array(n + 1, sizeof *order), from = 0;
+    size_t from = 0;
+    MEM_LOCAL size_t *order = mem_array(n + 1, sizeof *order);
 
     for (size_t i = 0; i < n; i++)
         order[i] = i;
@@ -125,5 +126,4 @@ void rounds_judge(struct gp_trial *rows, const size_t *env, size_t n, size_t n_e
             from = i;
         }
     *ret_missing = v.missing;
-    mem_free(order);
 }

@@ -93,7 +93,7 @@ enum status program_refuse_trainer(const struct config *config, struct error *er
 
 void program_params_free(struct program_params *p)
 {
-    struct opt_def *defs = (struct opt_def *)p->table.defs; /* ours */
+    MEM_LOCAL struct opt_def *defs = (struct opt_def *)p->table.defs; /* ours */
 
     for (size_t i = 0; i < p->table.n_defs; i++) {
         mem_free((char *)defs[i].key);
@@ -101,7 +101,6 @@ void program_params_free(struct program_params *p)
         mem_free((char *)defs[i].def);
         mem_free((char *)defs[i].choices);
     }
-    mem_free(defs);
     *p = (struct program_params){0};
 }
 
@@ -186,10 +185,9 @@ static const char *field_of(const struct config *config, const struct opt_def *d
 /* "adam, sgd" as "adam|sgd". */
 static enum status take_choices(struct opt_def *def, const char *values, const char *origin, struct error *err)
 {
-    struct strbuf list;
     enum status rc = ST_OK;
+    STRBUF(list, CHOICES_MAX_BYTES);
 
-    strbuf_init(&list, CHOICES_MAX_BYTES);
     for (const char *at = values; rc == ST_OK; at++) {
         size_t n;
         at += strspn(at, " \t");
@@ -207,7 +205,6 @@ static enum status take_choices(struct opt_def *def, const char *values, const c
     }
     THEN(rc, strbuf_status(&list, "a list of values", err));
     def->choices = rc == ST_OK ? strbuf_take(&list) : NULL;
-    strbuf_free(&list);
     return rc;
 }
 

@@ -213,7 +213,7 @@ static double value_of(const cJSON *values, const char *metric)
 
 void outcomes_judge(const struct outcomes *o, const char *values, struct gp_trial *row)
 {
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
     double third;
 
     if (o->n_limits == 0 && o->third[0] == '\0')
@@ -225,7 +225,6 @@ void outcomes_judge(const struct outcomes *o, const char *values, struct gp_tria
     third = o->third[0] != '\0' ? value_of(json, o->third) : 0.0;
     third = o->third_log ? log(third) : third;
     row->third = o->third_max ? -third : third;
-    cJSON_Delete(json);
 }
 
 bool outcomes_same_third(const struct outcomes *a, const struct outcomes *b)
@@ -328,12 +327,11 @@ enum status outcomes_settle(const struct outcomes *o, struct store *store, const
     size_t n = outcomes_needed(o, needed);
     char by[OUTCOME_NAME_MAX + 32], reported[160];
     enum status rc = ST_OK;
-    cJSON *json;
 
     *ret = (struct outcomes_settled){0};
     if (n == 0)
         return ST_OK;
-    json = cJSON_CreateObject();
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
     for (size_t i = 0; i < n && rc == ST_OK; i++) {
         double value = value_of(given, needed[i]);
         bool known = !isnan(value);
@@ -363,6 +361,5 @@ enum status outcomes_settle(const struct outcomes *o, struct store *store, const
     }
     if (rc == ST_OK)
         ret->values = json_print(json, false);
-    cJSON_Delete(json);
     return rc;
 }

@@ -597,10 +597,9 @@ cJSON *setup_to_json(const struct setup *setup)
 
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err)
 {
-    struct strbuf sb;
     enum status rc;
+    STRBUF(sb, INI_MAX_BYTES);
 
-    strbuf_init(&sb, INI_MAX_BYTES);
     rc = config_write_ini(setup->config, false, false, &sb, err);
     if (rc == ST_OK && (setup->has_sweep || setup_is_program(setup))) /* which config_write_ini leaves out */
         rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
@@ -608,7 +607,6 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
     THEN(rc, strbuf_status(&sb, "the config's text", err));
     if (rc == ST_OK)
         *ret_text = strbuf_take(&sb);
-    strbuf_free(&sb);
     return rc;
 }
 
@@ -637,11 +635,10 @@ static void add_param(struct strbuf *sb, const struct config_sweep_param *p)
 
 enum status setup_print(const struct setup *setup, struct error *err)
 {
-    struct strbuf sb;
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
     enum status rc;
+    STRBUF(sb, INI_MAX_BYTES);
 
-    strbuf_init(&sb, INI_MAX_BYTES);
     rc = setup_to_ini(setup, &text, err);
     if (rc == ST_OK) {
         strbuf_add(&sb, text);
@@ -651,7 +648,5 @@ enum status setup_print(const struct setup *setup, struct error *err)
     }
     if (rc == ST_OK)
         fputs(sb.text, stdout);
-    mem_free(text);
-    strbuf_free(&sb);
     return rc;
 }

@@ -60,18 +60,13 @@ size_t search_find(const struct search *search, const char *name)
 enum status search_find_given(const struct search *search, const char *where, const char *name, size_t *ret_i,
                               struct error *err)
 {
-    struct strbuf list;
-    enum status rc;
-
     *ret_i = search_find(search, name);
     if (*ret_i < search->space.dim)
         return ST_OK;
-    strbuf_init(&list, NAMES_MAX_BYTES);
+    STRBUF(list, NAMES_MAX_BYTES);
     for (size_t k = 0; k < search->space.dim; k++)
         strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", search_param_name(search->space.params[k].key));
-    rc = FAIL(err, ST_USAGE, "%s: the study searches no '%.60s'; it searches %s", where, name, list.text);
-    strbuf_free(&list);
-    return rc;
+    return FAIL(err, ST_USAGE, "%s: the study searches no '%.60s'; it searches %s", where, name, list.text);
 }
 
 /* Splits "a|b|c", "a, b" or "a b" into the choices of parameter i. */
@@ -349,11 +344,10 @@ static enum status add_params(struct search *s, const struct setup *setup, struc
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err)
 {
     struct error at = {0};
-    struct strbuf inert;
     enum status rc;
 
     memset(ret_search, 0, sizeof *ret_search);
-    strbuf_init(&inert, OUTPUT_MAX_BYTES);
+    STRBUF(inert, OUTPUT_MAX_BYTES);
     ret_search->cost = (enum search_cost)setup->sweep.cost;
     ret_search->outcomes = setup->outcomes;
     sweep_envs_copy(&ret_search->envs, &setup->envs);
@@ -368,7 +362,6 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     THEN(rc, check_any_legal(ret_search, setup, err));
     if (rc == ST_OK && setup_is_program(setup))
         program_warn_unpassed(setup->config, &setup->params);
-    strbuf_free(&inert);
     if (rc != ST_OK)
         search_free(ret_search);
     return rc;

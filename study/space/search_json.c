@@ -256,7 +256,7 @@ static bool read_value(const struct search *search, size_t i, const cJSON *json,
 enum status search_point(const struct search *search, const char *params_json, double *ret_x, struct error *err)
 {
     const char *text = params_json != NULL ? params_json : "null";
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
     enum status rc = json_parse(text, strlen(text), &json, err);
 
     for (size_t i = 0; i < search->space.dim; i++) {
@@ -266,7 +266,6 @@ enum status search_point(const struct search *search, const char *params_json, d
         THEN(rc, FAIL(err, ST_CORRUPT, "a trial's parameters in the store have no usable value of %s",
                       search->space.params[i].key));
     }
-    cJSON_Delete(json);
     return rc;
 }
 

@@ -36,17 +36,15 @@ void checkpoint_owner(const struct study *study, const struct trial *trial, char
 enum status checkpoint_label(const char *owner, const char *maker, const char *config, char **ret_text,
                              struct error *err)
 {
-    struct strbuf sb;
     enum status rc;
+    STRBUF(sb, LABEL_MAX_BYTES);
 
-    strbuf_init(&sb, LABEL_MAX_BYTES);
     if (owner != NULL)
         strbuf_addf(&sb, OF "%s\n", owner);
     strbuf_addf(&sb, BY "%s\n%s", maker, config);
     rc = strbuf_status(&sb, "a checkpoint's text", err);
     if (rc == ST_OK)
         *ret_text = strbuf_take(&sb);
-    strbuf_free(&sb);
     return rc;
 }
 

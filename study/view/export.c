@@ -176,8 +176,7 @@ static void add_promise(cJSON *json, const struct promise *p)
 static void build_json(const struct study *study, const struct trial *t, const struct setup *setup,
                        const struct promise *promise, struct strbuf *out)
 {
-    cJSON *json = cJSON_CreateObject();
-    char *text;
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
 
     json_add_str(json, "study", study->name);
     json_add_i64(json, "trial", t->number);
@@ -192,11 +191,9 @@ static void build_json(const struct study *study, const struct trial *t, const s
     json_add_i64(json, "env_steps", t->env_steps);
     json_add_i64(json, "seed", t->seed);
     json_add(json, "config", setup_to_json(setup));
-    text = json_print(json, true);
-    cJSON_Delete(json);
+    MEM_LOCAL char *text = json_print(json, true);
     strbuf_add(out, text);
     strbuf_add(out, "\n");
-    mem_free(text);
 }
 
 /* The command, and which of its numbers is the score. */

@@ -34,10 +34,9 @@ static void print_importance(const struct study_view *v)
 
 static void print_edges(const struct study_view *v, const char *store_path)
 {
-    struct strbuf command;
     bool any = false;
+    STRBUF(command, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&command, OUTPUT_MAX_BYTES);
     study_resume_command(v, store_path, &command);
     for (size_t i = 0; i < v->search.space.dim; i++) {
         const struct space_param *p = &v->search.space.params[i];
@@ -54,7 +53,6 @@ static void print_edges(const struct study_view *v, const char *store_path)
     }
     if (any)
         printf("to search there too, with all trials so far:\n  %s\n", command.text);
-    strbuf_free(&command);
 }
 
 enum status insight_print(struct study_view *v, const char *store_path, struct error *err)

@@ -169,11 +169,10 @@ static enum status compare_fixed(const char *from, const struct study_view *old,
     const struct opt_table *tables[SETUP_TRIAL_TABLES];
     size_t n_tables = setup_trial_tables(setup, tables);
     const struct config *theirs = old->setup->config, *ours = setup->config;
-    struct strbuf far, near;
     enum status rc;
+    STRBUF(far, OUTPUT_MAX_BYTES);
+    STRBUF(near, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&far, OUTPUT_MAX_BYTES);
-    strbuf_init(&near, OUTPUT_MAX_BYTES);
     for (size_t t = 0; t < n_tables; t++)
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             char key[CONFIG_KEY_MAX];
@@ -195,8 +194,6 @@ static enum status compare_fixed(const char *from, const struct study_view *old,
                   from, far.text);
     else if (rc == ST_OK && near.len > 0)
         log_warn("--from %s: its trials count as near ones: %s", from, near.text);
-    strbuf_free(&far);
-    strbuf_free(&near);
     return rc;
 }
 

@@ -146,7 +146,7 @@ static cJSON *end_result(const struct agent *a, const struct agent_job *job, con
 /* With the lock. */
 static void finish(struct agent *a, struct agent_job *job)
 {
-    struct program_end *end = mem_alloc(sizeof *end);
+    MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
     cJSON *result;
     double score = NAN;
 
@@ -161,7 +161,6 @@ static void finish(struct agent *a, struct agent_job *job)
     if (end->not_started)
         (void)FAIL(&a->err, ST_IO, "%s", end->reason);
     agent_job_end(job, result);
-    mem_free(end);
 }
 
 static void step(struct agent *a, struct agent_job *job)

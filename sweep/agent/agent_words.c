@@ -93,7 +93,6 @@ static enum status fill(struct argv *argv, const char *word, const cJSON *answer
                         struct error *err)
 {
     const cJSON *item;
-    struct strbuf out;
     enum status rc;
 
     if (strcmp(word, "{argv}") == 0) {
@@ -106,12 +105,11 @@ static enum status fill(struct argv *argv, const char *word, const cJSON *answer
     }
     if (strstr(word, "{argv}") != NULL && strstr(word, "{{argv}}") == NULL)
         return FAIL(err, ST_USAGE, "agent: {argv} stands for several words and must stand alone, not in '%.80s'", word);
-    strbuf_init(&out, WORD_MAX_BYTES);
+    STRBUF(out, WORD_MAX_BYTES);
     strbuf_add(&out, "");
     rc = fill_word(&out, word, answer, place, err);
     if (rc == ST_OK)
         add(argv, strbuf_take(&out));
-    strbuf_free(&out);
     return rc;
 }
 

@@ -118,16 +118,15 @@ static enum ask_outcome call_server(struct ask_client *c, const char *verb, int6
                                     cJSON **ret_answer, double *ret_wait_s, char *text)
 {
     const char *headers[] = {c->authorization};
-    char *bytes = json_print(body, false);
+    MEM_LOCAL char *bytes = json_print(body, false);
     struct http_request request = {.method = "POST",
                                    .headers = headers,
                                    .n_headers = c->place->token[0] != '\0',
                                    .body = bytes,
                                    .n_body = strlen(bytes),
                                    .want_json = true};
-    struct strbuf url;
+    STRBUF(url, URL_MAX);
 
-    strbuf_init(&url, URL_MAX);
     strbuf_addf(&url, "%s/api/v1/studies/", c->place->url);
     http_escape(&url, c->study);
     if (trial >= 0)
@@ -136,8 +135,6 @@ static enum ask_outcome call_server(struct ask_client *c, const char *verb, int6
         strbuf_addf(&url, "/trials:%s", verb);
     request.url = url.text;
     http_send(c->http, &request, &c->reply);
-    strbuf_free(&url);
-    mem_free(bytes);
     *ret_wait_s = c->reply.retry_after_s;
     if (c->reply.outcome == HTTP_OK) {
         *ret_answer = c->reply.json;

@@ -236,10 +236,9 @@ static enum status keep_metrics(struct ask_store *c, struct store_study *s, cons
 
     if (!report_parse(message, lease->trial_id, factor, &report))
         return store_lease_keep(c->store, lease->id, lease_ms(s), NULL, stop, err);
-    char *row = track_rows_metrics(s->rows, &report);
+    MEM_LOCAL char *row = track_rows_metrics(s->rows, &report);
     report.outbox_json = row;
     rc = store_lease_keep(c->store, lease->id, lease_ms(s), &report, stop, err);
-    mem_free(row);
     mem_free((void *)report.points);
     return rc;
 }
@@ -251,10 +250,8 @@ static enum status put_branches(struct ask_store *c, const struct lease *lease, 
 
     if (branches == NULL)
         return ST_OK;
-    char *text = json_print(branches, false);
-    enum status rc = store_lease_put_branches(c->store, lease->id, text, err);
-    mem_free(text);
-    return rc;
+    MEM_LOCAL char *text = json_print(branches, false);
+    return store_lease_put_branches(c->store, lease->id, text, err);
 }
 
 static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
@@ -305,8 +302,9 @@ static enum status give_back(struct ask_store *c, struct store_study *s, const s
 static enum status finish_in_time(struct ask_store *c, struct store_study *s, const struct lease *lease,
                                   const cJSON *message, struct error *err)
 {
-    struct run_result *run = mem_alloc(sizeof *run);
-    char *text = json_print(message, false), class[DEVICE_CLASS_MAX];
+    MEM_LOCAL struct run_result *run = mem_alloc(sizeof *run);
+    char class[DEVICE_CLASS_MAX];
+    MEM_LOCAL char *text = json_print(message, false);
     enum status rc;
 
     device_class_of(text_of(message, "device"), class);
@@ -319,8 +317,6 @@ static enum status finish_in_time(struct ask_store *c, struct store_study *s, co
         rc = store_lease_finish(c->store, lease->id, r, text, track_rows_result(s->rows, r), err);
     }
     mem_free(run->outcomes);
-    mem_free(run);
-    mem_free(text);
     return rc;
 }
 
@@ -329,7 +325,6 @@ static enum status finish_late(struct ask_store *c, const cJSON *message, struct
                                struct error *err)
 {
     char token[LEASE_TOKEN_MAX];
-    enum status rc;
 
     snprintf(token, sizeof token, "%s", lease->token);
     lease_free(lease);
@@ -339,10 +334,8 @@ static enum status finish_late(struct ask_store *c, const cJSON *message, struct
     *ret_late = true;
     if (lease->result != NULL || message == NULL)
         return ST_OK;
-    char *text = json_print(message, false);
-    rc = store_lease_finish_late(c->store, lease->id, text, err);
-    mem_free(text);
-    return rc;
+    MEM_LOCAL char *text = json_print(message, false);
+    return store_lease_finish_late(c->store, lease->id, text, err);
 }
 
 static enum status finish(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)

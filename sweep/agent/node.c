@@ -209,7 +209,7 @@ static void run_rounds(struct node_run *r, bool *ret_interrupted)
 
 enum status node_run(const struct node_settings *set, struct error *err)
 {
-    struct node_run *r = mem_alloc(sizeof *r);
+    MEM_LOCAL struct node_run *r = mem_alloc(sizeof *r);
     bool interrupted = false;
     enum status rc;
     size_t n = 0;
@@ -240,6 +240,5 @@ enum status node_run(const struct node_settings *set, struct error *err)
     mem_free(r->slots);
     mem_free(r->fds);
     mem_free(r->config);
-    mem_free(r);
     return rc == ST_OK && interrupted ? FAIL(err, ST_INTERRUPTED, "stopped; its trials are saved and given back") : rc;
 }

@@ -51,20 +51,15 @@ enum status spool_put(const char *dir, const char *place, const char *study, int
                       char *ret_path, struct error *err)
 {
     const char *token = json_get_str(body, "lease");
-    cJSON *json = cJSON_CreateObject();
-    char *text;
-    enum status rc;
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
 
     json_add_str(json, "place", place);
     json_add_str(json, "study", study);
     json_add_i64(json, "trial", trial);
     json_add(json, "body", cJSON_Duplicate(body, true));
-    text = json_print(json, true);
-    cJSON_Delete(json);
+    MEM_LOCAL char *text = json_print(json, true);
     snprintf(ret_path, PATH_MAX, "%.*s/%lld-%.40s" SUFFIX, PATH_MAX - 128, dir, (long long)trial, token);
-    rc = file_write_all(ret_path, text, strlen(text), err);
-    mem_free(text);
-    return rc;
+    return file_write_all(ret_path, text, strlen(text), err);
 }
 
 static void remove_half_written(const char *path)
@@ -94,8 +89,8 @@ static enum status read_fields(cJSON *json, const char *place, const char *study
 static bool read_result(const char *path, const char *place, const char *study, struct spooled *ret)
 {
     struct error why = {0};
-    cJSON *json = NULL;
-    char *text = NULL;
+    JSON_LOCAL cJSON *json = NULL;
+    MEM_LOCAL char *text = NULL;
     size_t n = 0;
     bool fits = false;
 
@@ -106,8 +101,6 @@ static bool read_result(const char *path, const char *place, const char *study, 
         log_warn("%s is no result that can be sent (%s); it is left as it is: repair or remove it", path, why.text);
     if (fits)
         snprintf(ret->path, sizeof ret->path, "%s", path);
-    cJSON_Delete(json);
-    mem_free(text);
     return fits;
 }
 

@@ -61,7 +61,7 @@ static void add_slot(struct agent_cmd *c, const char *device, int64_t k, int gpu
 static enum status make_slots(struct agent_cmd *c, struct error *err)
 {
     struct sweep_settings asked = {.runs_per_device = 1, .worker_memory = "0", .is_program = true};
-    struct devices *devices = mem_alloc(sizeof *devices);
+    MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc = ST_OK;
 
     if (c->devices != NULL) {
@@ -82,7 +82,6 @@ static enum status make_slots(struct agent_cmd *c, struct error *err)
         for (int64_t k = 0; k < c->jobs; k++)
             add_slot(c, device, k, gpu);
     }
-    mem_free(devices);
     return rc;
 }
 
@@ -131,7 +130,7 @@ static int find_command(int argc, char **argv)
 enum status cmd_agent(int argc, char **argv, struct error *err)
 {
     char name[80];
-    struct agent_cmd *c = mem_alloc(sizeof *c);
+    MEM_LOCAL struct agent_cmd *c = mem_alloc(sizeof *c);
     struct cli_words words;
     int end = find_command(argc, argv);
     const struct cli_opt opts[] = {
@@ -189,6 +188,5 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
     }
     mem_free(c->token);
     mem_free(c->slots);
-    mem_free(c);
     return rc;
 }

@@ -201,7 +201,7 @@ static bool begin_without_lost(struct daemon_cmd *d, const struct devices *devic
 static enum status serve(struct daemon_cmd *d, struct error *err)
 {
     const struct sweep_settings *set = &d->setup->sweep;
-    struct devices *devices = mem_alloc(sizeof *devices);
+    MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc;
 
     signal(SIGHUP, SIG_IGN); /* it has no terminal to lose */
@@ -225,7 +225,6 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
         rc = run(d, err);
         end(d);
     }
-    mem_free(devices);
     if (rc == ST_INTERRUPTED) { /* how a daemon ends */
         log_info("asked to stop; running studies continue when a daemon starts again");
         rc = ST_OK;
@@ -239,7 +238,6 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
 static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error *err)
 {
     char text[ERROR_TEXT_MAX];
-    struct strbuf store;
     size_t n = 0;
     ssize_t got;
     int fds[2], state = 0;
@@ -272,14 +270,13 @@ static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error
     text[n] = '\0';
     if (n > 0 || waitpid(pid, &state, WNOHANG) == pid)
         return FAIL(err, ST_IO, "%s", n > 0 ? text : "the daemon ended before it could begin");
-    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    STRBUF(store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, d->store_path);
     printf("daemon %ld serves %s\n"
            "  log     %s\n"
            "  look    trawl ls --store %s\n"
            "  end it  kill %ld     # running trials are kept and continue with the next daemon\n",
            (long)pid, d->store_path, d->log_path, store.text, (long)pid);
-    strbuf_free(&store);
     return ST_OK;
 }
 

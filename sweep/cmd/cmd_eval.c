@@ -36,11 +36,10 @@ static cJSON *result_json(const struct eval_cmd *e, const char *checkpoint, cons
 
 static enum status load_config(struct eval_cmd *e, const char *checkpoint, struct error *err)
 {
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
     enum status rc = checkpoint_read_config(checkpoint, &text, err);
 
     THEN(rc, config_load_text(e->setup->config, checkpoint, text, err));
-    mem_free(text);
     THEN(rc, setup_finish(e->setup, err));
     e->setup->train.devices = 1; /* the first evaluates */
     return rc;

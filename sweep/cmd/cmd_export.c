@@ -23,7 +23,6 @@ static void print_promise(const struct study_view *v, const struct trial *t, con
                           const char *store_file, const char *path)
 {
     char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
-    struct strbuf store;
 
     fprintf(stderr, "wrote the config of trial %lld of %s to %s\n%s %s, cost %s\n", (long long)t->number, v->study.name,
             path, v->study.metric, promise_text(&why->promise, text),
@@ -32,11 +31,10 @@ static void print_promise(const struct study_view *v, const struct trial *t, con
         fprintf(stderr, "note: %s\n", why->note);
     if (why->promise.n_seeds >= 2)
         return;
-    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    STRBUF(store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, store_file);
     fprintf(stderr, "unconfirmed; to run it under fresh seeds: trawl rerun %s --store %s --trial %lld --seeds %d\n",
             v->study.name, store.text, (long long)t->number, GP_PROMISE_SEEDS);
-    strbuf_free(&store);
 }
 
 static enum status export_trial(const char *store, const char *study, const char *rule, enum export_format format,
@@ -45,10 +43,9 @@ static enum status export_trial(const char *store, const char *study, const char
     struct study_view view;
     struct export_reason why = {.rule = rule};
     struct gp_picked picked = {0};
-    struct strbuf out;
     enum status rc = study_view_open(store, study, &view, err);
+    STRBUF(out, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&out, OUTPUT_MAX_BYTES);
     THEN(rc, study_view_advise(&view, err));
     if (rc == ST_OK && (rc = export_pick(&view, rule, &picked, err)) != ST_OK)
         error_prefix(err, "export");
@@ -64,7 +61,6 @@ static enum status export_trial(const char *store, const char *study, const char
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
         print_promise(&view, &view.trials[picked.i], &why, store, path);
-    strbuf_free(&out);
     study_view_free(&view);
     return rc;
 }
@@ -73,10 +69,10 @@ static enum status export_trial(const char *store, const char *study, const char
 static enum status export_trial_policy(const char *store_path, const char *study, const char *rule, const char *format,
                                        const char *path, const char *samples, struct error *err)
 {
-    struct study_view *view = mem_alloc(sizeof *view); /* large */
+    MEM_LOCAL struct study_view *view = mem_alloc(sizeof *view); /* large */
     struct gp_picked picked = {0};
     struct store *store = NULL;
-    char *checkpoint = NULL;
+    MEM_LOCAL char *checkpoint = NULL;
     enum status rc = study_view_open(store_path, study, view, err);
 
     THEN(rc, study_view_advise(view, err));
@@ -96,26 +92,23 @@ static enum status export_trial_policy(const char *store_path, const char *study
                   trial_is_branch(&view->trials[picked.i], NULL) ? "" : "sweep with sweep.keep = front or all, or ",
                   SHELL_WORD(study), SHELL_WORD(store_path), (long long)view->trials[picked.i].number);
     THEN(rc, export_policy(checkpoint, format, path, samples, err));
-    mem_free(checkpoint);
     store_close(store);
     study_view_free(view);
-    mem_free(view);
     return rc;
 }
 
 /* A line for the study, a line for each trial. */
 static enum status add_jsonl(const struct study_view *v, struct strbuf *out, struct error *err)
 {
-    cJSON *json = NULL, *study, *item;
+    cJSON *json = NULL, *item;
     char *text;
 
     TRY(report_to_json(v, &json, err));
-    study = cJSON_CreateObject();
+    JSON_LOCAL cJSON *study = cJSON_CreateObject();
     json_add(study, "study", cJSON_DetachItemFromObjectCaseSensitive(json, "study"));
     text = json_print(study, false);
     strbuf_addf(out, "%s\n", text);
     mem_free(text);
-    cJSON_Delete(study);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "trials"))
     {
         text = json_print(item, false);
@@ -129,13 +122,12 @@ static enum status add_jsonl(const struct study_view *v, struct strbuf *out, str
 static enum status export_all(const char *store, const char *study, enum export_format format, const char *path,
                               struct error *err)
 {
-    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
     bool is_text = format == EXPORT_CSV || format == EXPORT_JSONL;
-    struct strbuf out;
     size_t n = 0;
     enum status rc = study_view_open(store, study, v, err);
+    STRBUF(out, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&out, OUTPUT_MAX_BYTES);
     if (rc == ST_OK && format == EXPORT_OPTUNA)
         rc = optuna_write(v, path, err);
     else if (rc == ST_OK && format == EXPORT_CURVES)
@@ -149,9 +141,7 @@ static enum status export_all(const char *store, const char *study, enum export_
     if (rc == ST_OK && path != NULL)
         fprintf(stderr, "wrote %s%zu trial%s of %s to %s\n", is_text || format == EXPORT_OPTUNA ? "" : "the curves of ",
                 format == EXPORT_CURVES ? n : v->n, PLURAL(format == EXPORT_CURVES ? n : v->n), v->study.name, path);
-    strbuf_free(&out);
     study_view_free(v);
-    mem_free(v);
     return rc;
 }
 

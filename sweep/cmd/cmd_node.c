@@ -87,7 +87,7 @@ static enum status run(struct node_cmd *c, struct error *err)
 
 enum status cmd_node(int argc, char **argv, struct error *err)
 {
-    struct node_cmd *c = mem_alloc(sizeof *c);
+    MEM_LOCAL struct node_cmd *c = mem_alloc(sizeof *c);
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &c->store, "STORE", "the store (trawl.db)"},
@@ -135,6 +135,5 @@ enum status cmd_node(int argc, char **argv, struct error *err)
     if (rc == ST_OK && !words.help)
         rc = run(c, err);
     mem_free(c->devs);
-    mem_free(c);
     return rc;
 }

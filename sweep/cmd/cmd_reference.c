@@ -76,12 +76,11 @@ static void add_dialect(struct strbuf *out)
 enum status cmd_reference(int argc, char **argv, struct error *err)
 {
     struct setup *setup = NULL;
-    struct strbuf out;
     enum status rc = setup_create(&setup, err);
 
     (void)argc;
     (void)argv;
-    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    STRBUF(out, OUTPUT_MAX_BYTES);
     strbuf_add(&out, head);
     THEN(rc, config_add_table(setup->config, &frames_opt_table, err));
     THEN(rc, config_write_reference(setup->config, &out, err));
@@ -91,7 +90,6 @@ enum status cmd_reference(int argc, char **argv, struct error *err)
     THEN(rc, strbuf_status(&out, "the option reference", err));
     if (rc == ST_OK)
         fputs(out.text, stdout);
-    strbuf_free(&out);
     setup_destroy(setup);
     return rc;
 }

@@ -123,7 +123,6 @@ static enum status write_report(const struct request *r, const struct cli_words 
 {
     struct study_view *views[CLI_MAX_WORDS];
     size_t n = 0;
-    struct strbuf out;
     enum status rc = ST_OK;
 
     if ((r->format == REPORT_PDF || r->format == REPORT_PNG) && r->path == NULL && isatty(STDOUT_FILENO))
@@ -133,7 +132,7 @@ static enum status write_report(const struct request *r, const struct cli_words 
         views[n] = mem_alloc(sizeof *views[n]); /* large */
         rc = study_view_open(r->store_path, words->v[n], views[n], err);
     }
-    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    STRBUF(out, OUTPUT_MAX_BYTES);
     THEN(rc, make(r, views, n, &out, err));
     if (rc == ST_OK && r->path != NULL)
         rc = file_write_all(r->path, out.text, out.len, err);
@@ -141,7 +140,6 @@ static enum status write_report(const struct request *r, const struct cli_words 
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && r->path != NULL)
         fprintf(stderr, "wrote %s (%zu bytes)\n", r->path, out.len);
-    strbuf_free(&out);
     while (n-- > 0) {
         study_view_free(views[n]);
         mem_free(views[n]);

@@ -194,11 +194,9 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
                          struct error *err)
 {
     const char *action = json_get_str(request, "action");
-    cJSON *wire;
     struct control_command command;
     struct error why = {0};
     char text[512], note[CONTROL_NOTE_MAX];
-    struct strbuf message;
     bool live = false;
     enum status rc;
 
@@ -208,21 +206,19 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
                     "the action is '%.40s'; pause, continue, stop, add, priority, retry and confirm are known",
                     action != NULL ? action : "");
     TRY(check_fields(action, request, err));
-    wire = cJSON_Duplicate(request, true);
+    JSON_LOCAL cJSON *wire = cJSON_Duplicate(request, true);
     json_add_str(wire, "command", action);
     json_add_str(wire, "study", study);
     rc = control_command_from_json(wire, &command, err);
-    cJSON_Delete(wire);
     TRY(rc);
     rc = control_carry_out(store_path, &command, text, sizeof text, &live, &why);
     if (rc != ST_OK)
         return FAIL(err, rc == ST_USAGE ? ST_EXISTS : rc, "%s", why.text);
-    strbuf_init(&message, sizeof text + CONTROL_NOTE_MAX);
+    STRBUF(message, sizeof text + CONTROL_NOTE_MAX);
     strbuf_add(&message, text);
     if (!live && control_note(&command, store_path, note)[0] != '\0')
         strbuf_addf(&message, "; %s", note);
     *ret_message = strbuf_take(&message);
-    strbuf_free(&message);
     return ST_OK;
 }
 

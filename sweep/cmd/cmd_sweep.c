@@ -110,12 +110,11 @@ static enum status open_study(struct sweep_cmd *s, const char *name, struct erro
 static enum status take_devices(struct sweep_cmd *s, const struct setup *setup, const struct search *search,
                                 struct error *err)
 {
-    struct devices *devices = mem_alloc(sizeof *devices);
+    MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
 
     THEN(rc, remote_devices_expand(devices, &setup->sweep, err));
     THEN(rc, scheduler_create(&s->sched, devices, err));
-    mem_free(devices);
     THEN(rc, scheduler_check(s->sched, setup, search, err));
     if (rc == ST_OK)
         s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
@@ -247,11 +246,10 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
     struct store *reader = NULL;
     struct study study = {0};
     struct search *search = search_create();
-    struct strbuf text;
     char name[160];
     enum status rc = store_open_reader(&reader, s->store_path, err);
+    STRBUF(text, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&text, OUTPUT_MAX_BYTES);
     if (rc == ST_VERSION) { /* an older store: opened for writing it is brought up to date */
         error_clear(err);
         rc = store_open_controller(&reader, s->store_path, err);
@@ -265,7 +263,6 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
     }
     snprintf(name, sizeof name, "study %.120s", s->resume);
     THEN(rc, config_load_text(s->setup->config, name, text.text, err));
-    strbuf_free(&text);
     search_destroy(search);
     study_free(&study);
     store_close(reader);
@@ -403,17 +400,15 @@ static enum status print_json(struct sweep_cmd *s, struct error *err)
 static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct error *err)
 {
     char text[ERROR_TEXT_MAX];
-    struct strbuf store;
 
     if (rc == ST_OK || err == NULL || strstr(err->text, "--resume") != NULL)
         return rc;
     snprintf(text, sizeof text, "%s", err->text);
-    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    STRBUF(store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, s->store_path);
     error_clear(err);
     rc = FAIL(err, rc, "%s; continue with `trawl sweep --resume %s --store %s`", text, s->ss->view.study.name,
               store.text);
-    strbuf_free(&store);
     return rc;
 }
 

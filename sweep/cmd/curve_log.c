@@ -66,13 +66,12 @@ enum status curve_log_open(struct curve_log **ret_log, const struct env_def *env
 
 void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
 {
-    char number[NUM_TEXT_MAX], *text;
+    char number[NUM_TEXT_MAX];
     struct error why = {0};
-    cJSON *json;
 
     if (log == NULL)
         return;
-    json = cJSON_CreateObject();
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
     for (size_t i = 0; i < train_metrics_count(log->env); i++) {
         double value = train_metrics_value(metrics, i);
         log->values[i] = (struct event_value){.tag = train_metrics_name(log->env, i), .value = value};
@@ -80,11 +79,9 @@ void curve_log_add(struct curve_log *log, const struct train_metrics *metrics)
         if (!isnan(value))
             json_add_f64(json, train_metrics_name(log->env, i), value);
     }
-    text = json_print(json, false);
-    cJSON_Delete(json);
+    MEM_LOCAL char *text = json_print(json, false);
     fputs("\n", log->csv);
     fprintf(log->jsonl, "%s\n", text);
-    mem_free(text);
     event_file_add(log->events, (double)clock_utc_ms() / 1000, metrics->env_steps, log->values,
                    train_metrics_count(log->env));
     if ((fflush(log->csv) != 0 || fflush(log->jsonl) != 0 || event_file_flush(log->events, &why) != ST_OK) &&

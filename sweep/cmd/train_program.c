@@ -45,11 +45,12 @@ static void print_result(const struct setup *setup, const char *dir, const struc
 enum status train_program(const struct setup *setup, const char *name, bool json, bool quiet, struct error *err)
 {
     size_t n = strlen(name);
-    char dir[PATH_MAX], *text = NULL;
+    char dir[PATH_MAX];
+    MEM_LOCAL char *text = NULL;
     struct trial_program trial = {
         .setup = setup, .metric = setup->sweep.metric, .attempt = 1, .dir = dir, .gpu = -1, .echo = !quiet};
-    struct program_end *end = mem_alloc(sizeof *end);
-    struct metric_line *last = mem_alloc(sizeof *last);
+    MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
+    MEM_LOCAL struct metric_line *last = mem_alloc(sizeof *last);
     enum status rc;
 
     snprintf(dir, sizeof dir, "%.*s.run", (int)(word_ends_in(name, ".ini") ? n - 4 : n), name);
@@ -65,8 +66,5 @@ enum status train_program(const struct setup *setup, const char *name, bool json
         rc = FAIL(err, ST_INTERRUPTED, "interrupted; the program was stopped");
     if (rc == ST_OK && end->outcome == PROGRAM_FAILED)
         rc = FAIL(err, ST_LIMIT, "the program failed: %s", end->reason);
-    mem_free(text);
-    mem_free(end);
-    mem_free(last);
     return rc;
 }

@@ -311,21 +311,18 @@ static void note(struct train_track *t, enum status rc, const struct error *err)
 static enum status add_report(struct train_track *t, const struct train_metrics *m, int64_t device_memory_bytes,
                               struct error *err)
 {
-    struct metric_point *points = mem_array(train_metrics_count(m->env), sizeof *points);
+    MEM_LOCAL struct metric_point *points = mem_array(train_metrics_count(m->env), sizeof *points);
     struct metric_report report = {.trial_id = t->trial.id, .points = points};
     enum status rc = ST_OK;
-    char *row;
 
     for (size_t i = 0; i < train_metrics_count(m->env); i++) {
         double value = train_metrics_value(m, i);
         if (!isnan(value))
             points[report.n++] = (struct metric_point){m->env_steps, m->wall_s, train_metrics_name(m->env, i), value};
     }
-    row = report.n > 0 ? track_rows_metrics(t->rows, &report) : NULL;
+    MEM_LOCAL char *row = report.n > 0 ? track_rows_metrics(t->rows, &report) : NULL;
     if (row != NULL)
         rc = store_outbox_add(t->store, t->study.id, t->trial.id, row, err);
-    mem_free(row);
-    mem_free(points);
     TRY(rc);
     return track_rows_system(t->rows, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(), device_memory_bytes,
                              err);

@@ -332,7 +332,7 @@ static enum status take_space(struct controller_socket *sock, struct sched_study
                               const char *text, struct error *err)
 {
     struct search *want = search_create(), *stored = search_create();
-    char *json = NULL;
+    MEM_LOCAL char *json = NULL;
     bool is_wider;
     enum status rc = search_from_json(text, want, err);
 
@@ -348,7 +348,6 @@ static enum status take_space(struct controller_socket *sock, struct sched_study
         rc = store_study_set_space(sock->store, study->id, json, err);
     search_destroy(want);
     search_destroy(stored);
-    mem_free(json);
     return rc;
 }
 

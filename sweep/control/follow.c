@@ -47,7 +47,8 @@ static enum status load(struct follow *f, struct error *err)
 
 static void ask_daemon(struct follow *f)
 {
-    cJSON *request = cJSON_CreateObject(), *answer = NULL;
+    cJSON *request = cJSON_CreateObject();
+    JSON_LOCAL cJSON *answer = NULL;
     struct error why = {0};
 
     f->served = false;
@@ -55,7 +56,6 @@ static void ask_daemon(struct follow *f)
     json_add_str(request, "study", f->name);
     if (control_call(f->store_path, request, &answer, &f->served, &why) == ST_OK)
         sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), &f->status);
-    cJSON_Delete(answer);
     if (f->served)
         f->served_s = clock_mono_s();
 }
@@ -96,16 +96,14 @@ static double seconds_left(struct follow *f)
 static void draw(struct follow *f)
 {
     struct term_style style;
-    struct strbuf text;
 
     if (!f->tty)
         return;
-    strbuf_init(&text, BLOCK_MAX);
+    STRBUF(text, BLOCK_MAX);
     term_style_take(&style);
     status_block_write(&(struct status_block){&f->view, f->env, &f->status, seconds_left(f)}, &style, &text);
     if (text.len > 0)
         term_draw(text.text);
-    strbuf_free(&text);
 }
 
 /* Only its name is needed. */

@@ -17,7 +17,8 @@
 /* Does a daemon hold the store? It then takes the study, and here is only watched. */
 bool handover_is_possible(const struct sweep_cmd *s)
 {
-    cJSON *request, *answer = NULL;
+    cJSON *request;
+    JSON_LOCAL cJSON *answer = NULL;
     struct error ignored = {0};
     struct sweep_status *status;
     int64_t pid;
@@ -33,7 +34,6 @@ bool handover_is_possible(const struct sweep_cmd *s)
         is_daemon = status->daemon;
     }
     mem_free(status);
-    cJSON_Delete(answer);
     return is_daemon;
 }
 
@@ -62,7 +62,7 @@ static enum status submit(const struct sweep_cmd *s, struct error *err)
 static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct error *err)
 {
     struct search *wider = search_create();
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
     bool is_wider = false;
     enum status rc = sweep_check_same(s, wider, &is_wider, err);
 
@@ -71,7 +71,6 @@ static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct erro
         json_add_str(json, "space", text);
     }
     search_destroy(wider);
-    mem_free(text);
     return rc;
 }
 
@@ -79,7 +78,7 @@ static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct erro
 static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
 {
     struct store *reader = NULL;
-    cJSON *json = cJSON_CreateObject();
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
     enum status rc = store_open_reader(&reader, s->store_path, err);
 
     THEN(rc, sched_study_open(&s->ss, reader, s->resume, err));
@@ -94,7 +93,6 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
         rc = ask_daemon(s, json, err);
         json = NULL;
     }
-    cJSON_Delete(json);
     sched_study_destroy(s->ss);
     s->ss = NULL;
     store_close(reader);

@@ -8,7 +8,7 @@
 /* In PostgreSQL the locks of studies are the answer; NULL: the server gives none. */
 static cJSON *names_of_locks(const char *store_path)
 {
-    struct held_study *held = NULL;
+    MEM_LOCAL struct held_study *held = NULL;
     struct store *store = NULL;
     struct error ignored = {0};
     cJSON *names = NULL;
@@ -20,14 +20,14 @@ static cJSON *names_of_locks(const char *store_path)
         for (size_t i = 0; i < n; i++)
             cJSON_AddItemToArray(names, cJSON_CreateString(held[i].name));
     }
-    mem_free(held);
     store_close(store);
     return names;
 }
 
 void served_ask(const char *store_path, struct served *ret_served)
 {
-    cJSON *request, *answer = NULL;
+    cJSON *request;
+    JSON_LOCAL cJSON *answer = NULL;
     struct error ignored = {0};
     bool reached;
     int64_t pid;
@@ -43,7 +43,6 @@ void served_ask(const char *store_path, struct served *ret_served)
     json_add_str(request, "command", "status");
     if (control_call_within(store_path, PATIENCE_S, request, &answer, &reached, &ignored) == ST_OK)
         ret_served->names = cJSON_DetachItemFromObjectCaseSensitive(answer, "studies");
-    cJSON_Delete(answer);
 }
 
 void served_free(struct served *served)

@@ -167,13 +167,12 @@ enum status leases_report(struct scheduler *s, struct sched_study *ss, struct he
                           struct metric_report *report, struct error *err)
 {
     int64_t until_ms = clock_utc_ms() + (int64_t)(1000 * lease_s(ss));
-    char *row = report != NULL ? track_rows_metrics(ss->track, report) : NULL;
+    MEM_LOCAL char *row = report != NULL ? track_rows_metrics(ss->track, report) : NULL;
     enum status rc;
 
     if (report != NULL)
         report->outbox_json = row;
     STORE_INSIST(rc, ss->store, err, store_lease_extend(ss->store, h->lease.id, until_ms, seq, report, err));
-    mem_free(row);
     TRY(rc);
     h->lease.seq = seq > h->lease.seq ? seq : h->lease.seq;
     h->lease.until_ms = until_ms;

@@ -173,7 +173,7 @@ static enum status take_claims(struct scheduler *s, struct sched_study *ss, stru
                                struct error *err)
 {
     size_t n_held = ss->view.n;
-    bool *held = mem_array(n_held, sizeof *held); /* trials whose leases are known */
+    MEM_LOCAL bool *held = mem_array(n_held, sizeof *held); /* trials whose leases are known */
     enum status rc = ST_OK;
 
     for (size_t k = 0; k < ss->leases.n; k++)
@@ -192,14 +192,13 @@ static enum status take_claims(struct scheduler *s, struct sched_study *ss, stru
         open[k].result = open[k].branches = NULL; /* the study's now */
         ss->n_started++;
     }
-    mem_free(held);
     return rc;
 }
 
 /* Trials that were claimed and ended between two looks. */
 static enum status take_rest(struct scheduler *s, struct sched_study *ss, struct error *err)
 {
-    struct trial_head *heads = NULL;
+    MEM_LOCAL struct trial_head *heads = NULL;
     size_t n = 0, k = 0;
     enum status rc = store_trial_heads(ss->store, ss->view.study.id, &heads, &n, err);
 
@@ -214,7 +213,6 @@ static enum status take_rest(struct scheduler *s, struct sched_study *ss, struct
             rc = reload(s, ss, i, err); /* it was given back, or claimed after the leases were read */
         ss->lease_unseen = ss->lease_unseen || (state == TRIAL_QUEUED && ss->view.trials[i].state == TRIAL_RUNNING);
     }
-    mem_free(heads);
     return rc;
 }
 

@@ -451,10 +451,9 @@ static enum status queue_proposal(struct sched_study *ss, const struct proposal 
                                          .score_sd = s->score_sd,
                                          .log_cost = s->log_cost_mean,
                                          .log_cost_sd = s->log_cost_sd};
-    char *seen = evidence_text(&ss->evidence, k);
+    MEM_LOCAL char *seen = evidence_text(&ss->evidence, k);
     enum status rc = queue_on(ss, s->x, 0, s->origin, proposal->seconds / (double)proposal->n, seen, &predicted, err);
 
-    mem_free(seen);
     if (rc == ST_OK && k == 0)
         evidence_stored(&ss->evidence);
     return rc;

@@ -242,13 +242,10 @@ enum status devices_parse(const struct sweep_settings *settings, int train_devic
 
 enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err)
 {
-    struct devices *devices = mem_alloc(sizeof *devices);
-    enum status rc = device_costs_check(settings->device_costs, err);
+    MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
 
-    THEN(rc, devices_parse(settings, train_device, devices, err));
-
-    mem_free(devices);
-    return rc;
+    TRY(device_costs_check(settings->device_costs, err));
+    return devices_parse(settings, train_device, devices, err);
 }
 
 /* The most that the search has of a parameter of whole numbers; otherwise: it is not searched. */

@@ -13,8 +13,8 @@
 enum status file_chunk_add(cJSON *message, const char *path, int64_t at, int64_t *ret_next, int64_t *ret_size,
                            struct error *err)
 {
-    uint8_t *bytes = mem_alloc(PROTO_CHUNK_BYTES);
-    char *text = mem_alloc(BASE64_TEXT_BYTES(PROTO_CHUNK_BYTES));
+    MEM_LOCAL uint8_t *bytes = mem_alloc(PROTO_CHUNK_BYTES);
+    MEM_LOCAL char *text = mem_alloc(BASE64_TEXT_BYTES(PROTO_CHUNK_BYTES));
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info = {0};
     enum status rc = ST_OK;
@@ -36,8 +36,6 @@ enum status file_chunk_add(cJSON *message, const char *path, int64_t at, int64_t
     }
     if (fd >= 0)
         close(fd);
-    mem_free(text);
-    mem_free(bytes);
     return rc;
 }
 
@@ -48,7 +46,7 @@ void file_chunks_drop(struct file_chunks *f)
 
 static enum status append(struct file_chunks *f, const char *text, int64_t size, struct error *err)
 {
-    uint8_t *bytes = mem_alloc(PROTO_CHUNK_BYTES);
+    MEM_LOCAL uint8_t *bytes = mem_alloc(PROTO_CHUNK_BYTES);
     enum status rc;
     size_t n = 0;
 
@@ -57,7 +55,6 @@ static enum status append(struct file_chunks *f, const char *text, int64_t size,
     else
         rc = file_writer_add(&f->file, bytes, n, err);
     f->at += (int64_t)n;
-    mem_free(bytes);
     return rc;
 }
 

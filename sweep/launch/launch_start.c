@@ -76,14 +76,12 @@ enum status launch_start(const struct device_spec *spec, pid_t *ret_pid, struct 
                          struct error *err)
 {
     int sockets[2], logs[2], rc = EAGAIN;
-    char **env;
 
     TRY(connect_ends(sockets, logs, err));
-    env = environment_public();
+    MEM_LOCAL char **env = environment_public();
     if (!fault_hit(FAULT_FORK))
         rc = spec->place == PLACE_HERE ? spawn_here(ret_pid, sockets[1], logs[1], env)
                                        : spawn_command(spec->command, ret_pid, sockets[1], logs[1], env);
-    mem_free(env);
     close(sockets[1]);
     close(logs[1]);
     if (rc != 0) {

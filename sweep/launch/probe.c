@@ -178,19 +178,18 @@ static void *attempt_main(void *arg)
 
 void probe_host(const struct device_spec *spec, bool open, double patience_s, struct probe *ret_probe)
 {
-    struct attempt *a = mem_alloc(sizeof *a);
+    MEM_LOCAL struct attempt *a = mem_alloc(sizeof *a);
 
     *ret_probe = (struct probe){.gpus = -1, .cores = -1};
     *a = (struct attempt){.spec = spec, .open_device = open, .patience_s = patience_s, .probe = ret_probe};
     (void)attempt_main(a);
-    mem_free(a);
 }
 
 void probe_hosts(const struct device_spec *specs, size_t n, struct probe *ret_probes, double patience_s)
 {
-    struct attempt *attempts = mem_array(n, sizeof *attempts);
-    pthread_t *threads = mem_array(n, sizeof *threads);
-    bool *runs = mem_array(n, sizeof *runs);
+    MEM_LOCAL struct attempt *attempts = mem_array(n, sizeof *attempts);
+    MEM_LOCAL pthread_t *threads = mem_array(n, sizeof *threads);
+    MEM_LOCAL bool *runs = mem_array(n, sizeof *runs);
 
     for (size_t i = 0; i < n; i++) {
         if (!specs[i].expand)
@@ -203,7 +202,4 @@ void probe_hosts(const struct device_spec *specs, size_t n, struct probe *ret_pr
     for (size_t i = 0; i < n; i++)
         if (runs[i])
             pthread_join(threads[i], NULL);
-    mem_free(runs);
-    mem_free(threads);
-    mem_free(attempts);
 }

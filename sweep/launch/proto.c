@@ -58,7 +58,7 @@ static enum status send_all(int fd, const char *bytes, size_t n, int patience_ms
 
 enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
 {
-    char *text = json_print(message, false);
+    MEM_LOCAL char *text = json_print(message, false);
     size_t n = strlen(text);
     enum status rc;
 
@@ -69,7 +69,6 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
         rc = send_all(proto->out_fd, text, n, proto->send_ms, err);
         THEN(rc, send_all(proto->out_fd, "\n", 1, proto->send_ms, err));
     }
-    mem_free(text);
     return rc;
 }
 

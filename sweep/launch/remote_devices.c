@@ -170,7 +170,6 @@ enum status slurm_options_read(char *text, const char *option, struct strbuf *sb
 static enum status add_slurm(struct devices *d, char *word, const struct sweep_settings *settings, struct error *err)
 {
     struct device_spec spec = {.place = PLACE_SLURM, .lanes = 1, .host = "slurm", .label = "slurm"};
-    struct strbuf sb;
     int64_t n;
     bool gpu = false;
     enum status rc;
@@ -179,7 +178,7 @@ static enum status add_slurm(struct devices *d, char *word, const struct sweep_s
     if (word[5] != '\0' && word[5] != ':')
         return FAIL(err, ST_CONFIG, "sweep.devices: '%.60s' is no device; for Slurm use slurm:KEY=VALUE/KEY=VALUE*N",
                     word);
-    strbuf_init(&sb, DEVICE_COMMAND_MAX);
+    STRBUF(sb, DEVICE_COMMAND_MAX);
     strbuf_addf(&sb, "exec srun " SRUN_OPTIONS " ${SLURM_JOB_ID:+--exact}");
     rc = word[5] == '\0' ? ST_OK : slurm_options_read(word + 6, "sweep.devices", &sb, &gpu, err);
     strbuf_addf(&sb, " %s worker --stdio", settings->remote_program);
@@ -188,7 +187,6 @@ static enum status add_slurm(struct devices *d, char *word, const struct sweep_s
         spec.lanes = (int)settings->runs_per_device;
     THEN(rc, strbuf_status(&sb, "the command of a Slurm job", err));
     THEN(rc, set_command(&spec, sb.text, err));
-    strbuf_free(&sb);
     return rc == ST_OK ? add_numbered(d, &spec, n, err) : rc;
 }
 
@@ -215,12 +213,11 @@ static enum status add_command(struct devices *d, char *word, const struct sweep
 enum status remote_devices_add(struct devices *d, const char *word, const struct sweep_settings *settings,
                                struct error *err)
 {
-    char *text = mem_strdup(word);
+    MEM_LOCAL char *text = mem_strdup(word);
     enum status rc = strncmp(word, "ssh:", 4) == 0     ? add_ssh(d, text, settings, err)
                      : remote_devices_is_command(word) ? add_command(d, text, settings, err)
                                                        : add_slurm(d, text, settings, err);
 
-    mem_free(text);
     return rc;
 }
 
@@ -249,7 +246,7 @@ static enum status add_found(struct devices *d, const struct device_spec *from, 
 
 enum status remote_devices_expand(struct devices *d, const struct sweep_settings *settings, struct error *err)
 {
-    struct devices *before = NULL;
+    MEM_LOCAL struct devices *before = NULL;
     enum status rc = ST_OK;
     bool any = false;
 
@@ -260,7 +257,7 @@ enum status remote_devices_expand(struct devices *d, const struct sweep_settings
     before = mem_alloc(sizeof *before);
     *before = *d;
     d->n = 0;
-    struct probe *found = mem_array(before->n, sizeof *found);
+    MEM_LOCAL struct probe *found = mem_array(before->n, sizeof *found);
     probe_hosts(before->v, before->n, found, PROBE_S);
     for (size_t i = 0; rc == ST_OK && i < before->n; i++) {
         const struct device_spec *spec = &before->v[i];
@@ -272,7 +269,5 @@ enum status remote_devices_expand(struct devices *d, const struct sweep_settings
             log_warn("%s: %s; it counts as one device and is tried again, continuing", spec->label, found[i].why.text);
         rc = devices_add(d, spec, err);
     }
-    mem_free(found);
-    mem_free(before);
     return rc;
 }

@@ -123,9 +123,8 @@ static void begin(struct slurm_nodes *n, enum step step, const char *command)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
     posix_spawn_file_actions_adddup2(&actions, fds[1], 2);
-    char **env = environment_public();
+    MEM_LOCAL char **env = environment_public();
     rc = posix_spawn(&n->pid, "/bin/sh", &actions, NULL, argv, env);
-    mem_free(env);
     posix_spawn_file_actions_destroy(&actions);
     close(fds[1]);
     if (rc != 0) {
@@ -217,7 +216,7 @@ void slurm_nodes_round(struct slurm_nodes *n, int64_t n_trials, double now_s)
     }
     if (n->step == STEP_NONE || !collect(n, &state))
         return;
-    char *text = strbuf_take(&n->out);
+    MEM_LOCAL char *text = strbuf_take(&n->out);
     enum step was = n->step;
     n->step = STEP_NONE;
     if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
@@ -226,7 +225,6 @@ void slurm_nodes_round(struct slurm_nodes *n, int64_t n_trials, double now_s)
         act(n, text, now_s);
     else
         n->next_s = now_s + 1;
-    mem_free(text);
 }
 
 void slurm_nodes_destroy(struct slurm_nodes *n)

@@ -166,8 +166,8 @@ static char *quote_words(const char *line, size_t n)
 
 bool metric_json_read(const char *line, size_t n, const char *score, struct metric_line *ret)
 {
-    char *text = quote_words(line, n);
-    cJSON *json = NULL;
+    MEM_LOCAL char *text = quote_words(line, n);
+    JSON_LOCAL cJSON *json = NULL;
     const cJSON *item;
 
     begin(ret);
@@ -179,7 +179,5 @@ bool metric_json_read(const char *line, size_t n, const char *score, struct metr
                 add(ret, item->string, value, score);
         }
     }
-    cJSON_Delete(json);
-    mem_free(text);
     return has_content(ret);
 }

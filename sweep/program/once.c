@@ -10,12 +10,11 @@ enum status program_once(const struct trial_program *trial, struct program_end *
                          struct error *err)
 {
     struct program_run *run = NULL;
-    struct program_report *report;
     bool ended = false;
 
     ret_last->n = 0;
     TRY(trial_program_start(trial, &run, err));
-    report = mem_alloc(sizeof *report);
+    MEM_LOCAL struct program_report *report = mem_alloc(sizeof *report);
     while (!ended) {
         ended = program_run_wait(run, LOOK_MS);
         while (program_run_report(run, report))
@@ -25,6 +24,5 @@ enum status program_once(const struct trial_program *trial, struct program_end *
     }
     program_run_end(run, ret_end);
     program_run_destroy(run);
-    mem_free(report);
     return ST_OK;
 }

@@ -67,7 +67,8 @@ static void add_plan(cJSON *json, const struct evidence *e, size_t place)
 
 void evidence_ask(struct evidence *e, const struct study_view *v, const struct confirm_plan *plan, size_t n)
 {
-    cJSON *json = cJSON_CreateObject(), *space = NULL;
+    cJSON *space = NULL;
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
 
     reserve(&e->asked, &e->cap_asked, v->n);
     e->n_asked = v->n;
@@ -88,21 +89,18 @@ void evidence_ask(struct evidence *e, const struct study_view *v, const struct c
         json_add(json, "space", space);
     mem_free(e->text);
     e->text = json_print(json, false);
-    cJSON_Delete(json);
 }
 
 char *evidence_text(const struct evidence *e, size_t place)
 {
-    cJSON *json;
     char *text;
 
     if (place == 0)
         return mem_strdup(e->text);
-    json = cJSON_CreateObject();
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
     json_add_i64(json, "trials", (int64_t)e->n_asked);
     add_plan(json, e, place);
     text = json_print(json, false);
-    cJSON_Delete(json);
     return text;
 }
 

@@ -32,7 +32,7 @@ static bool should_stop(void *ctx)
 static enum status compare_params(struct rerun *r, struct error *err)
 {
     size_t n = trainer_n_params(r->session.trainer);
-    float *ours = mem_array(n, sizeof *ours), *theirs = mem_array(n, sizeof *theirs);
+    MEM_LOCAL float *theirs = mem_array(n, sizeof *theirs), *ours = mem_array(n, sizeof *ours);
     struct error why = {0};
     enum status rc = trainer_get_params(r->session.trainer, ours, err);
 
@@ -40,21 +40,18 @@ static enum status compare_params(struct rerun *r, struct error *err)
         log_warn("the weights cannot be compared: %s", why.text);
     else if (rc == ST_OK && (rc = trainer_get_params(r->session.trainer, theirs, err)) == ST_OK)
         r->params_equal = memcmp(ours, theirs, n * sizeof *ours) == 0;
-    mem_free(ours);
-    mem_free(theirs);
     return rc;
 }
 
 static enum status save(struct rerun *r, const struct setup *setup, struct error *err)
 {
-    char *text = NULL, *label = NULL, maker[CHECKPOINT_LABEL_MAX];
+    char maker[CHECKPOINT_LABEL_MAX];
+    MEM_LOCAL char *label = NULL, *text = NULL;
     enum status rc = setup_to_ini(setup, &text, err);
 
     checkpoint_maker(kern_device_name(r->session.kern), NULL, maker, sizeof maker);
     THEN(rc, checkpoint_label(NULL, maker, text, &label, err));
     THEN(rc, trainer_save(r->session.trainer, r->output, label, err));
-    mem_free(text);
-    mem_free(label);
     return rc;
 }
 
@@ -130,7 +127,8 @@ static void fill_result(const struct rerun *r, int64_t seed, const struct train_
 static enum status run_program(const struct rerun *r, const struct setup *setup, int64_t seed,
                                struct rerun_result *ret_again, struct error *err)
 {
-    char dir[TRIAL_FOLDER_MAX], *text = NULL;
+    char dir[TRIAL_FOLDER_MAX];
+    MEM_LOCAL char *text = NULL;
     struct trial_program trial = {.setup = setup,
                                   .own_cost = r->cost_kind == SEARCH_COST_OWN,
                                   .metric = r->study.metric,
@@ -139,8 +137,8 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
                                   .attempt = 1,
                                   .dir = dir,
                                   .gpu = -1};
-    struct program_end *end = mem_alloc(sizeof *end);
-    struct metric_line *last = mem_alloc(sizeof *last);
+    MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
+    MEM_LOCAL struct metric_line *last = mem_alloc(sizeof *last);
     enum status rc;
 
     trial_folder_path(r->store_path, r->study.name, r->number, dir);
@@ -162,9 +160,6 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
                                            .cost_s = end->cost,
                                            .device = "cpu"};
     THEN(rc, settle_outcomes(r, reported_values(last), trial.own_cost ? end->wall_s : end->cost, ret_again, err));
-    mem_free(text);
-    mem_free(end);
-    mem_free(last);
     return rc;
 }
 

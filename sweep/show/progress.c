@@ -49,18 +49,16 @@ static void on_tick(void *ctx)
     struct progress *p = ctx;
     struct sweep_status status;
     struct term_style style;
-    struct strbuf text;
 
     if (!p->tty)
         return;
-    strbuf_init(&text, BLOCK_MAX);
+    STRBUF(text, BLOCK_MAX);
     sweep_status_take(p->sched, p->ss, &status);
     term_style_take(&style);
     status_block_write(&(struct status_block){&p->ss->view, p->ss->setup->env->name, &status, seconds_left(p)}, &style,
                        &text);
     if (text.len > 0)
         term_draw(text.text);
-    strbuf_free(&text);
 }
 
 /* left: NULL, unknown. */

@@ -188,15 +188,13 @@ static void print_resume(const struct study_view *v, const char *store_path)
 {
     const struct study *s = &v->study;
     bool at_target = s->state == STUDY_ENDED && s->end_rule != NULL && strcmp(s->end_rule, "target") == 0;
-    struct strbuf command;
+    STRBUF(command, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&command, OUTPUT_MAX_BYTES);
     study_resume_command(v, store_path, &command);
     printf("  %s", command.text);
     if (at_target)
         printf("     # a better one than %.6g", s->limits.target_score);
     printf("\n");
-    strbuf_free(&command);
 }
 
 static void print_pick(const struct study_view *v, size_t i, const char *what)
@@ -278,11 +276,10 @@ static void print_checkpoints(const struct study_view *v, const char *store_path
 enum status progress_print_summary(struct study_view *v, const char *store_path, struct error *err)
 {
     const struct study *s = &v->study;
-    struct strbuf store;
     char cost[32], wall[32];
 
     TRY(study_view_advise(v, err));
-    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    STRBUF(store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, store_path);
     printf("%s: %lld done, %lld failed, %lld stopped, %lld waiting; %s of training", s->name,
            (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
@@ -300,6 +297,5 @@ enum status progress_print_summary(struct study_view *v, const char *store_path,
     print_failures(v, store.text);
     print_checkpoints(v, store_path);
     print_next(v, store.text, store_path);
-    strbuf_free(&store);
     return ST_OK;
 }

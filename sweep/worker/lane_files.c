@@ -58,7 +58,7 @@ static cJSON *await_chunk(struct lane *lane)
 
 enum status lane_files_fetch(struct lane *lane, struct error *err)
 {
-    struct file_chunks *file = mem_alloc(sizeof *file);
+    MEM_LOCAL struct file_chunks *file = mem_alloc(sizeof *file);
     bool done = false;
     enum status rc = ST_OK;
 
@@ -72,7 +72,6 @@ enum status lane_files_fetch(struct lane *lane, struct error *err)
         cJSON_Delete(chunk);
     }
     file_chunks_drop(file);
-    mem_free(file);
     return rc;
 }
 

@@ -29,7 +29,7 @@ static void send_report(struct lane *lane, const struct program_report *r)
 
 static void watch(struct lane *lane, struct program_run *run)
 {
-    struct program_report *report = mem_alloc(sizeof *report);
+    MEM_LOCAL struct program_report *report = mem_alloc(sizeof *report);
     bool ended = false;
 
     while (!ended) {
@@ -39,7 +39,6 @@ static void watch(struct lane *lane, struct program_run *run)
         if (atomic_load(&lane->stop))
             program_run_stop(run);
     }
-    mem_free(report);
 }
 
 /* own_cost: the cost has the place of the device's seconds. */
@@ -78,7 +77,7 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
                                   .dir = json_get_str(message, "dir"),
                                   .gpu = lane->pool->device == KERN_CUDA ? lane->pool->ordinal : -1,
                                   .n_gpus = lane->pool->n_gpus};
-    struct program_end *end = mem_alloc(sizeof *end);
+    MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
     struct program_run *run = NULL;
     struct error why = {0};
     char own_dir[PATH_MAX];
@@ -107,6 +106,5 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
     program_run_destroy(run);
     atomic_store(&lane->waits, false);
     json = result_json(lane, end, trial.own_cost);
-    mem_free(end);
     return json;
 }

@@ -7,12 +7,11 @@
 /* Prints, parses again, and hands the copy out. */
 static cJSON *through_text(cJSON *json)
 {
-    char *text = json_print(json, false);
+    MEM_LOCAL char *text = json_print(json, false);
     cJSON *copy = NULL;
 
     assert_non_null(text);
     assert_int_equal(json_parse(text, strlen(text), &copy, NULL), ST_OK);
-    mem_free(text);
     cJSON_Delete(json);
     return copy;
 }
@@ -175,7 +174,7 @@ TEST(size_is_limited)
 
 TEST(strings_come_out_as_utf8)
 {
-    cJSON *json = cJSON_CreateObject();
+    JSON_LOCAL cJSON *json = cJSON_CreateObject();
 
     json_add_str(json, "a", "gr\xc3\xbc\xc3\x9f \"\\\n");
     json_add_str(json, "b", "bad \xff\xc3");
@@ -184,7 +183,6 @@ TEST(strings_come_out_as_utf8)
     assert_string_equal(json_get_str(json, "a"), "gr\xc3\xbc\xc3\x9f \"\\\n");
     assert_string_equal(json_get_str(json, "b"), "bad ??");
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(json, "c")));
-    cJSON_Delete(json);
 }
 
 /* Without line breaks as with them: what is read back is the same to the bit. */

@@ -21,7 +21,7 @@ TEST(blocks_are_zeroed_and_aligned)
 TEST(arrays_grow_and_keep_what_they_hold)
 {
     size_t n = 0, cap = 0;
-    int *numbers = NULL;
+    MEM_LOCAL int *numbers = NULL;
 
     for (; n < 1000; n++) {
         MEM_ROOM(numbers, n, cap);
@@ -29,7 +29,6 @@ TEST(arrays_grow_and_keep_what_they_hold)
     }
     for (size_t i = 0; i < n; i++)
         assert_int_equal(numbers[i], i);
-    mem_free(numbers);
 }
 
 TEST(a_refusal_is_null_where_it_may_be)

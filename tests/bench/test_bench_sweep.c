@@ -146,7 +146,7 @@ static void write_table(const char *path)
             body[120 + 4 * i + 1] = NAN; /* seed 0 fails late */
     }
     size_t size = 8 + sizeof n + n + sizeof body;
-    char *bytes = mem_alloc(size);
+    MEM_LOCAL char *bytes = mem_alloc(size);
     assert_non_null(bytes);
     memcpy(bytes, "TRAWLTB1", 8);
     memcpy(bytes + 8, &n, sizeof n);
@@ -154,7 +154,6 @@ static void write_table(const char *path)
     memcpy(bytes + 8 + sizeof n + n, body, sizeof body);
     OK(file_write_all(path, bytes, size, err));
     OK(file_write_all("bench_table_test/arl-cc-cartpole-dqn.tbl", bytes, size - 4, err));
-    mem_free(bytes);
 }
 
 TEST(table)
@@ -219,7 +218,7 @@ TEST(studies)
     b.trials[7].is_predicted = b.trials[8].is_predicted = true;
     b.trials[7].score_z = -3.0;
     b.trials[7].cost_z = 1.0;
-    cJSON *json = play_measure(&b, &known);
+    JSON_LOCAL cJSON *json = play_measure(&b, &known);
     assert_non_null(json);
     assert_float_equal(number_of(json, "predicted"), 2.0, 0.0);
     assert_float_equal(number_of(json, "score_z"), -1.5, 1e-9);
@@ -232,7 +231,6 @@ TEST(studies)
     for (int i = 1; i < 24; i++)
         assert_true(cJSON_GetNumberValue(cJSON_GetArrayItem(regret, i)) <=
                     cJSON_GetNumberValue(cJSON_GetArrayItem(regret, i - 1)));
-    cJSON_Delete(json);
     play_free(&a);
     play_free(&b);
     play(&a, &problem, SUGGEST_PARETO, 2);

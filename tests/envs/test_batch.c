@@ -298,7 +298,7 @@ TEST(sizes)
 TEST(create_refuses)
 {
     const struct env_def *def = env_find("cartpole");
-    void *settings = test_settings(def);
+    MEM_LOCAL void *settings = test_settings(def);
     struct env_batch *batch;
     struct error why = {0};
     assert_int_equal(env_batch_create(&batch, def, settings, 0, rng_seed(1), &why), ST_CONFIG);
@@ -309,7 +309,6 @@ TEST(create_refuses)
     struct env_def old = *def;
     old.api_version++;
     FAILS(env_batch_create(&batch, &old, settings, 1, rng_seed(1), err), ST_VERSION, "cartpole");
-    mem_free(settings);
 }
 
 /* Every buffer that is refused is an ST_NOMEM that names the game; nothing leaks (ASan). */

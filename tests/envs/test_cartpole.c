@@ -120,7 +120,7 @@ TEST(long_episodes)
 TEST(truncation)
 {
     const struct env_def *def = env_find("cartpole");
-    void *settings = test_settings(def);
+    MEM_LOCAL void *settings = test_settings(def);
     TEST_BATCH t;
     test_batch_open(&t, def, settings, 3, 5);
     env_batch_reset(t.batch, NULL, t.obs, NULL);
@@ -149,7 +149,6 @@ TEST(truncation)
     env_batch_take_log(t.batch, &log);
     assert_true(log.episodes == 3.0 && log.score == 1500.0 && log.perf == 3.0);
     assert_true(log.ep_return == 1500.0 && log.ep_length == 1500.0);
-    mem_free(settings);
 }
 
 /* Each limit ends an episode on its own; a step that reaches 500 and falls is a termination alone. */

@@ -48,12 +48,11 @@ static enum status counter_open(const struct env_def *def, const void *settings,
 
 static void counter_close(const void *settings, void *states, size_t n_envs)
 {
-    struct counter *c = states;
+    MEM_LOCAL struct counter *c = states;
 
     (void)settings;
     assert_int_equal(n_envs, c->n);
     mem_free(c->counts);
-    mem_free(c);
     n_open--;
 }
 
@@ -165,7 +164,6 @@ TEST(saved_and_loaded)
 {
     TEST_BATCH a, b;
     struct env_picture picture;
-    char *bytes;
 
     test_batch_open(&a, &counter_def, &settings, N, 1);
     test_batch_open(&b, &counter_def, &settings, N, 2);
@@ -175,7 +173,7 @@ TEST(saved_and_loaded)
     for (int i = 0; i < N; i++)
         a.actions[i] = 2;
     env_batch_step(a.batch, NULL, &a.io);
-    bytes = mem_alloc(env_batch_state_bytes(a.batch));
+    MEM_LOCAL char *bytes = mem_alloc(env_batch_state_bytes(a.batch));
     env_batch_save(a.batch, bytes);
     env_batch_load(b.batch, bytes);
     env_batch_observe(b.batch, NULL, b.obs, NULL);
@@ -183,7 +181,6 @@ TEST(saved_and_loaded)
         assert_true(b.obs[i] == (float)(i + 2));
     env_draw(&counter_def, &settings, bytes + 7 * sizeof(int64_t), &picture);
     assert_string_equal(picture.marks[0].text, "9");
-    mem_free(bytes);
 }
 
 /* Without save only the logs are kept; a load leaves the games as they are. */

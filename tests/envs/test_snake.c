@@ -60,7 +60,7 @@ static int count(const struct play *p, int kind)
 
 TEST(eating_and_growing)
 {
-    struct play *p = play_open(1, 1);
+    MEM_LOCAL struct play *p = play_open(1, 1);
     const int32_t head = at(5, 5);
 
     play_place(p, 1, &head);
@@ -80,14 +80,13 @@ TEST(eating_and_growing)
     p->actions[0] = 9; /* nothing: straight on */
     play_turn(p);
     assert_true(p->state.bodies[0].head == at(9, 5) && count(p, SNAKE_BODY) == 3);
-    mem_free(p);
 }
 
 /* Agent 0 leaves the grid; agent 1 bites itself. */
 TEST(deaths)
 {
     static const int32_t bite[] = {DOWN, LEFT, UP};
-    struct play *p = play_open(2, 0);
+    MEM_LOCAL struct play *p = play_open(2, 0);
     const int32_t heads[2] = {at(0, 3), at(20, 20)};
 
     play_place(p, 2, heads);
@@ -116,14 +115,13 @@ TEST(deaths)
     }
     assert_true(p->rewards[1] == -1.0f && count(p, SNAKE_CORPSE) == 4 && count(p, SNAKE_BODY) == 1);
     assert_true(p->state.bodies[1].track.score == 5.0f && fabsf(p->state.bodies[1].track.perf - 5.0f / 120.0f) < 1e-6f);
-    mem_free(p);
 }
 
 /* Four cells on four cells: each move enters the cell that the snake's end has left. */
 TEST(square_of_four)
 {
     static const int32_t round[] = {RIGHT, DOWN, LEFT, UP};
-    struct play *p = play_open(1, 0);
+    MEM_LOCAL struct play *p = play_open(1, 0);
     const int32_t head = at(10, 10);
 
     play_place(p, 1, &head);
@@ -134,12 +132,11 @@ TEST(square_of_four)
         assert_int_equal(p->terms[0], 0);
     }
     assert_true(p->state.bodies[0].length == 4 && count(p, SNAKE_BODY) == 4);
-    mem_free(p);
 }
 
 TEST(view)
 {
-    struct play *p = play_open(2, 0);
+    MEM_LOCAL struct play *p = play_open(2, 0);
     const int32_t heads[2] = {at(3, 2), at(4, 2)};
     uint8_t values[SNAKE_VIEW_CELLS], planes[SNAKE_VIEW_CELLS * SNAKE_PLANES];
 
@@ -158,7 +155,6 @@ TEST(view)
     snake_observe(&p->settings, &p->state, 0, planes);
     for (int i = 0; i < SNAKE_VIEW_CELLS * SNAKE_PLANES; i++)
         assert_int_equal(planes[i], values[i / SNAKE_PLANES] == i % SNAKE_PLANES + 1);
-    mem_free(p);
 }
 
 static void check_body(const struct play *p, int agent)
@@ -177,7 +173,7 @@ static void check_body(const struct play *p, int agent)
  * and no cell is lost. */
 TEST(bodies_stay_whole)
 {
-    struct play *p = play_open(20, 60);
+    MEM_LOCAL struct play *p = play_open(20, 60);
     struct rng rng = rng_seed(6);
     int deaths = 0;
 
@@ -201,7 +197,6 @@ TEST(bodies_stay_whole)
         assert_true(count(p, SNAKE_FOOD) + count(p, SNAKE_CORPSE) == p->state.edible && p->state.edible >= 60);
     }
     assert_true(deaths > 100 && count(p, SNAKE_EMPTY) > 1000); /* the grid does not fill */
-    mem_free(p);
 }
 
 /* ---- the loop ---- */
@@ -319,7 +314,7 @@ TEST(agents_end_alone)
 TEST(snakes_in_a_batch)
 {
     const struct env_def *def = env_find("snake");
-    void *settings = test_settings(def);
+    MEM_LOCAL void *settings = test_settings(def);
     struct rng rng = rng_seed(2);
     TEST_BATCH b;
     struct env_log log;
@@ -339,7 +334,6 @@ TEST(snakes_in_a_batch)
     env_batch_take_log(b.batch, &log);
     assert_true(deaths > 20 && mixed > 20 && log.episodes == deaths);
     assert_true(log.score >= deaths && log.ep_length > log.episodes);
-    mem_free(settings);
 }
 
 TEST_PROGRAM("snake")

@@ -31,21 +31,18 @@ static struct config *load(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    char *text = mem_alloc(n + 1);
-    struct strbuf out;
+    MEM_LOCAL char *text = mem_alloc(n + 1);
     struct config *config;
 
     memcpy(text, bytes, n);
     config = load(text);
-    strbuf_init(&out, CONFIG_FILE_MAX_BYTES);
+    STRBUF(out, CONFIG_FILE_MAX_BYTES);
     if (config != NULL && config_write_ini(config, false, true, &out, NULL) == ST_OK) {
         struct config *again = load(out.text);
         if (again == NULL)
             abort(); /* what we write must load */
         config_destroy(again);
     }
-    strbuf_free(&out);
     config_destroy(config);
-    mem_free(text);
     return 0;
 }

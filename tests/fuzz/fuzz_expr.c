@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     struct expr_value values[EXPR_MAX_NAMES];
     enum expr_kind kinds[EXPR_MAX_NAMES];
-    char *text = mem_alloc(n + 1);
+    MEM_LOCAL char *text = mem_alloc(n + 1);
     struct expr *expr = NULL;
     struct error err = {0};
     double min, max;
@@ -30,6 +30,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
             (void)expr_interval(expr, values, i, &min, &max);
     }
     expr_free(expr);
-    mem_free(text);
     return 0;
 }

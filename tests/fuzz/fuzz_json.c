@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    cJSON *json = NULL, *again = NULL;
+    cJSON *json = NULL;
+    JSON_LOCAL cJSON *again = NULL;
     struct error err = {0};
 
     if (json_parse((const char *)bytes, n, &json, &err) != ST_OK) {
@@ -16,15 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
             abort();
         return 0;
     }
-    char *text = json_print(json, false), *text_again = NULL;
+    MEM_LOCAL char *text_again = NULL, *text = json_print(json, false);
     if (text == NULL || json_parse(text, strlen(text), &again, NULL) != ST_OK)
         abort();
     text_again = json_print(again, false);
     if (strcmp(text, text_again) != 0)
         abort();
-    mem_free(text);
-    mem_free(text_again);
     cJSON_Delete(json);
-    cJSON_Delete(again);
     return 0;
 }

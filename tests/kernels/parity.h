@@ -105,11 +105,10 @@ TEST_UNUSED static float *parity_normal(struct parity *p, const char *name, enum
                                         size_t n, float scale)
 {
     float *x = (float *)parity_add(p, name, kind, role, n);
-    float *random = test_normal(&p->rng, n, scale);
+    MEM_LOCAL float *random = test_normal(&p->rng, n, scale);
 
     for (size_t i = 0; i < n; i++)
         x[i] = kind == BUF_ACT && p->bf16 ? bf16_value(bf16_bits(random[i])) : random[i];
-    mem_free(random);
     return x;
 }
 
@@ -124,10 +123,10 @@ TEST_UNUSED static void parity_result(struct parity *p, const char *name, enum b
 
 TEST_UNUSED static uint8_t *parity_flags(struct parity *p, const char *name, size_t n, float prob)
 {
-    uint8_t *x = (uint8_t *)parity_add(p, name, BUF_BYTES, BUF_IN, n), *random = test_flags(&p->rng, n, prob);
+    uint8_t *x = (uint8_t *)parity_add(p, name, BUF_BYTES, BUF_IN, n);
+    MEM_LOCAL uint8_t *random = test_flags(&p->rng, n, prob);
 
     memcpy(x, random, n);
-    mem_free(random);
     return x;
 }
 

@@ -189,7 +189,7 @@ static void side_act(struct side *s, const int32_t *actions)
 {
     struct error err = {0};
     size_t n_heads = (size_t)s->shape.n_heads, n = s->n_agents * n_heads;
-    float *reals = NEW(float, n);
+    MEM_LOCAL float *reals = NEW(float, n);
     for (size_t i = 0; i < n; i++) {
         float low = s->shape.low[i % n_heads], width = s->shape.high[i % n_heads] - low;
         reals[i] = low + width * ((float)(actions[i] & 0xffff) * (1.5f / 65536.0f) - 0.25f);
@@ -197,7 +197,6 @@ static void side_act(struct side *s, const int32_t *actions)
     must(kern_upload(s->kern, s->actions, actions, n * sizeof *actions, &err), &err);
     must(kern_upload(s->kern, s->reals, reals, n * sizeof *reals, &err), &err);
     must(kern_sync(s->kern, &err), &err);
-    mem_free(reals);
 }
 
 static void side_fetch(struct side *s, bool with_obs)
@@ -298,11 +297,10 @@ static void check_steps(const struct env_def *def, const void *settings, enum ke
     struct error err = {0};
     struct rng rng = rng_seed(5);
     struct env_log a, b;
-    int32_t *actions;
 
     side_open(&host, KERN_CPU, KERN_F32, def, settings, n_envs, 0);
     side_open(&dev, KERN_CUDA, precision, def, settings, n_envs, shift);
-    actions = NEW(int32_t, host.n_agents * (size_t)host.shape.n_heads);
+    MEM_LOCAL int32_t *actions = NEW(int32_t, host.n_agents * (size_t)host.shape.n_heads);
     side_fetch(&host, true), side_fetch(&dev, true);
     check_same(&host, &dev, true, -1);
     for (int t = 0; t < steps; t++) {
@@ -323,7 +321,6 @@ static void check_steps(const struct env_def *def, const void *settings, enum ke
     dev.ops->env_observe(dev.kern, dev.env, dev.io.obs, dev.io.mask);
     side_fetch(&dev, true);
     check_same(&host, &dev, true, steps);
-    mem_free(actions);
     side_close(&host), side_close(&dev);
 }
 
@@ -373,7 +370,7 @@ static void limit_logs(struct side *side, size_t n, double limit)
 {
     struct error err = {0};
     size_t bytes = kern_env_state_bytes(side->env);
-    char *state = NEW(char, bytes);
+    MEM_LOCAL char *state = NEW(char, bytes);
     struct env_log log = {.limit = limit};
 
     must(kern_env_save(side->kern, side->env, state, &err), &err);
@@ -381,14 +378,13 @@ static void limit_logs(struct side *side, size_t n, double limit)
         memcpy(state + bytes - (n - i) * sizeof log, &log, sizeof log);
     must(kern_env_load(side->kern, side->env, state, &err), &err);
     must(kern_sync(side->kern, &err), &err);
-    mem_free(state);
 }
 
 static void check_limit(struct side *side, size_t n, double limit)
 {
     struct error err = {0};
     size_t bytes = kern_env_state_bytes(side->env), n_full = 0;
-    char *state = NEW(char, bytes);
+    MEM_LOCAL char *state = NEW(char, bytes);
     struct env_log log;
 
     must(kern_env_save(side->kern, side->env, state, &err), &err);
@@ -399,7 +395,6 @@ static void check_limit(struct side *side, size_t n, double limit)
     }
     /* of agents that end alone the limit counts lives from the beginning: here they have had theirs */
     assert_true(side->shape.agents_end ? n_full == 0 : n_full > 0);
-    mem_free(state);
 }
 
 /* Default settings, but for a limit of steps, so that episodes of every game end soon; caller frees. */
@@ -594,7 +589,7 @@ TEST(games_of_the_host)
 TEST(too_many_games_are_refused)
 {
     const struct env_def *def = env_find("breakout");
-    void *settings = test_settings(def);
+    MEM_LOCAL void *settings = test_settings(def);
     struct error err = {0};
     struct kern_env *env = NULL;
     struct kern *k = kern_of_kind(KERN_CUDA);
@@ -606,7 +601,6 @@ TEST(too_many_games_are_refused)
     must(kern_sync(k, &err), &err); /* and the device continues */
     must(kern_env_create(k, &env, def, settings, 8, rng_seed(1), &err), &err);
     kern_env_destroy(k, env);
-    mem_free(settings);
 }
 
 /* usage: test_cuda_env [PATTERN|--list] */

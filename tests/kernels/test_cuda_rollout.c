@@ -75,9 +75,8 @@ static size_t net_add(struct start *s, size_t n)
 
 static void start_fill(struct start *s, struct rng *random, size_t at, size_t n, float scale)
 {
-    float *x = test_normal(random, n, scale);
+    MEM_LOCAL float *x = test_normal(random, n, scale);
     memcpy(s->params + at, x, n * sizeof *x);
-    mem_free(x);
 }
 
 static struct start start_new(const struct rollout_case *c, uint64_t seed)
@@ -184,7 +183,7 @@ static bool play(const struct start *s, int blocks, int groups, enum how how, st
 #define ALLOC(type, name, n) dev.name = test_device_bytes(gpu, NULL, (n) * sizeof(type));
     EACH_TENSOR(ALLOC)
 #undef ALLOC
-    uint16_t *rounded = NEW(uint16_t, s->n_params);
+    MEM_LOCAL uint16_t *rounded = NEW(uint16_t, s->n_params);
     for (size_t i = 0; i < s->n_params; i++)
         memcpy(&rounded[i], (char *)&s->rounded[i] + 2, 2);
     upload(gpu, w, rounded, s->n_params * 2);
@@ -236,7 +235,6 @@ static bool play(const struct start *s, int blocks, int groups, enum how how, st
     EACH_TENSOR(FREE)
 #undef FREE
     kern_free(gpu, w), kern_free(gpu, params), kern_free(gpu, hyper);
-    mem_free(rounded);
     kern_env_destroy(gpu, env);
     return done;
 }
@@ -269,7 +267,7 @@ static struct steps steps_open(const struct start *s, struct kern *k)
 {
     const size_t N = s->c->N, H = s->c->H, L = s->c->L, D = s->net.obs_size;
     struct steps p = {.s = s, .k = k, .ops = kern_ops(k), .act = kern_ops(k)->act_size};
-    float *mixed = test_copy(s->rounded, s->n_params);
+    MEM_LOCAL float *mixed = test_copy(s->rounded, s->n_params);
 
     for (size_t i = s->net.heads_w; i < s->n_params; i++)
         mixed[i] = s->params[i];
@@ -291,7 +289,6 @@ static struct steps steps_open(const struct start *s, struct kern *k)
     p.rng = test_device_bytes(k, &s->rng, sizeof s->rng), p.rng_tmp = test_device_bytes(k, &s->rng, sizeof s->rng);
     p.hyper = test_device_bytes(k, &s->hyper, sizeof s->hyper);
     p.env = start_env(s, k);
-    mem_free(mixed);
     return p;
 }
 
@@ -366,16 +363,15 @@ static void upload_obs(struct steps *p, void *dst, const uint16_t *obs, size_t n
         upload(p->k, dst, obs, n * 2);
         return;
     }
-    uint32_t *wide = NEW(uint32_t, n);
+    MEM_LOCAL uint32_t *wide = NEW(uint32_t, n);
     for (size_t i = 0; i < n; i++)
         wide[i] = (uint32_t)obs[i] << 16;
     upload(p->k, dst, wide, n * 4);
-    mem_free(wide);
 }
 
 static void check_obs(struct steps *p, const char *what, const uint16_t *got, const void *dev, size_t n)
 {
-    char *want = test_host_bytes(p->k, dev, n * p->act);
+    MEM_LOCAL char *want = test_host_bytes(p->k, dev, n * p->act);
     for (size_t i = 0; i < n; i++) {
         float f;
         uint32_t u = 0;
@@ -391,16 +387,14 @@ static void check_obs(struct steps *p, const char *what, const uint16_t *got, co
         if (got[i] != w)
             fail_msg("%s: observation %zu is %04x, want %04x", what, i, got[i], w);
     }
-    mem_free(want);
 }
 
 static void check_equal(struct steps *p, const char *what, const void *got, const void *dev, size_t bytes)
 {
-    char *want = test_host_bytes(p->k, dev, bytes);
+    MEM_LOCAL char *want = test_host_bytes(p->k, dev, bytes);
     for (size_t i = 0; i < bytes; i++)
         if (((const char *)got)[i] != want[i])
             fail_msg("%s: byte %zu differs", what, i);
-    mem_free(want);
 }
 
 struct compared {

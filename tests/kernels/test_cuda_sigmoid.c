@@ -7,14 +7,13 @@ static struct kern *gpu;
 /* Numbers as the activations of the precision; the caller's to kern_free. */
 static void *upload(const float *x, size_t n)
 {
-    uint16_t *half = NEW(uint16_t, n);
+    MEM_LOCAL uint16_t *half = NEW(uint16_t, n);
     bool is_half = kern_ops(gpu)->act_size == 2;
     void *mem;
 
     for (size_t i = 0; i < n; i++)
         half[i] = bf16_bits(x[i]);
     mem = test_device_bytes(gpu, is_half ? (const void *)half : x, n * kern_ops(gpu)->act_size);
-    mem_free(half);
     return mem;
 }
 

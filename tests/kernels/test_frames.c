@@ -37,7 +37,8 @@ static void check_stack(const char *dst, size_t bytes, int t, const int *began)
 static void play(struct kern *k, size_t bytes, bool in_place)
 {
     size_t slot = (size_t)N * K * D * bytes;
-    char *stack = NEW(char, slot *(STEPS + 1)), frame[N * D * 4];
+    char frame[N * D * 4];
+    MEM_LOCAL char *stack = NEW(char, slot *(STEPS + 1));
     int began[N] = {0};
 
     for (int t = 0; t <= STEPS; t++) {
@@ -61,7 +62,6 @@ static void play(struct kern *k, size_t bytes, bool in_place)
                                                            .reset = t == 0 ? NULL : reset});
         check_stack(dst, bytes, t, began);
     }
-    mem_free(stack);
 }
 
 TEST(stacks_hold_the_last_frames)

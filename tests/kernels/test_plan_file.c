@@ -138,7 +138,7 @@ static void write_bytes(const char *bytes, size_t n)
 
 TEST_WITH(every_damaged_byte_is_noticed, set_up, tear_down)
 {
-    char *bytes = NULL;
+    MEM_LOCAL char *bytes = NULL;
     size_t n = 0;
     write_plans(ABOUT, 0, 5);
     assert_int_equal(file_read_all(path, 1 << 20, &bytes, &n, NULL), ST_OK);
@@ -154,7 +154,6 @@ TEST_WITH(every_damaged_byte_is_noticed, set_up, tear_down)
     }
     write_plans(ABOUT, 3, 5); /* over the damage */
     assert_int_equal(count(ABOUT, 10), 2);
-    mem_free(bytes);
 }
 
 TEST_WITH(what_cannot_be_read_or_written_is_no_failure, set_up, tear_down)

@@ -190,12 +190,11 @@ static uint64_t next(uint64_t *state)
 
 PLACE_TEST(bits_of_the_file)
 {
-    struct strbuf right, now;
     uint64_t dice = 17;
     int n_right = 0;
+    STRBUF(right, DUMP_MAX);
+    STRBUF(now, DUMP_MAX);
 
-    strbuf_init(&right, DUMP_MAX);
-    strbuf_init(&now, DUMP_MAX);
     make(place->path);
     struct bytes file = read_file(place->path);
     assert_int_equal(dump(place->path, &right), ST_OK);
@@ -213,8 +212,6 @@ PLACE_TEST(bits_of_the_file)
     }
     print_message("# %d of %d flips are of no account, the others were reported\n", n_right, FLIPS_OF_FILE);
     assert_in_range(n_right, 1, FLIPS_OF_FILE - 40);
-    strbuf_free(&right);
-    strbuf_free(&now);
     free(file.v);
 }
 
@@ -300,12 +297,11 @@ static void column_names(const char *path, const char *table, char *ret, size_t 
 PLACE_TEST(bits_of_values)
 {
     static const char *const tables[] = {"study", "trial", "metric", "curve_sum", "outbox"};
-    struct strbuf right, now;
     uint64_t dice = 5;
     int n_made = 0, n_reported = 0;
+    STRBUF(right, DUMP_MAX);
+    STRBUF(now, DUMP_MAX);
 
-    strbuf_init(&right, DUMP_MAX);
-    strbuf_init(&now, DUMP_MAX);
     make(place->path);
     struct bytes file = read_file(place->path);
     assert_int_equal(dump(place->path, &right), ST_OK);
@@ -337,8 +333,6 @@ PLACE_TEST(bits_of_values)
     }
     print_message("# %d values changed, %d reported, the others are of no account\n", n_made, n_reported);
     assert_true(n_reported > 100);
-    strbuf_free(&right);
-    strbuf_free(&now);
     free(file.v);
 }
 

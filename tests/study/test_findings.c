@@ -93,7 +93,6 @@ TEST(rules_name_where_trials_fail)
     static const int sizes[] = {256, 512, 1024, 2048, 4096};
     struct study_view v;
     struct failures f;
-    struct strbuf text;
     char reason[64];
 
     begin(&v, "first", "");
@@ -109,12 +108,11 @@ TEST(rules_name_where_trials_fail)
     assert_int_equal(f.reasons[0].n, 10);
     assert_string_equal(f.reasons[0].text, "needs 30.5 MB of 11");
     assert_int_equal(f.reasons[0].first, 3);
-    strbuf_init(&text, 4096);
+    STRBUF(text, 4096);
     failures_ini(&v, &f, &text);
     assert_string_equal(text.text,
                         "# train.minibatch_size >= 2048 failed 10 of 10\n[sweep.train.minibatch_size]\nmax = 1024\n"
                         "# train.optimizer = sgd failed 3 of 3\n[sweep.train.optimizer]\nvalues = adam, muon\n");
-    strbuf_free(&text);
     failures_free(&f);
     study_view_free(&v);
 }

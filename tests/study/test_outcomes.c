@@ -33,7 +33,8 @@ TEST(limits_are_read_and_kept)
 {
     SETUP *setup, *again = NULL;
     SEARCH s, stored;
-    char *json, *ini = NULL, text[300];
+    char text[300];
+    MEM_LOCAL char *ini = NULL;
 
     OK(load(PROGRAM "objective = memory\nobjective_goal = maximize\nobjective_scale = log\n" RANGE
                     "[sweep.limit.mem]\nmetric = memory\nmax = 4G\n[sweep.limit.loss]\nmin = 0.1\n"
@@ -43,7 +44,7 @@ TEST(limits_are_read_and_kept)
     assert_int_equal(s.space.dim, 2);
     assert_true(search_find(&s, "param.limit") < 2);
     check_outcomes(&s.outcomes);
-    json = search_to_json(&s);
+    MEM_LOCAL char *json = search_to_json(&s);
     OK(search_from_json(json, &stored, err));
     check_outcomes(&stored.outcomes);
     OK(setup_to_ini(setup, &ini, err));
@@ -51,8 +52,6 @@ TEST(limits_are_read_and_kept)
     check_outcomes(&again->outcomes);
     outcomes_text(&s.outcomes, text, sizeof text);
     assert_string_equal(text, "maximize memory; memory <= 4G, loss >= 0.1, Drift/Mean >= -1, Drift/Mean <= 1");
-    mem_free(json);
-    mem_free(ini);
 }
 
 TEST(later_sources_win)
@@ -150,7 +149,7 @@ TEST(results_are_settled)
     SEARCH s;
     struct outcomes_settled got;
     struct trial_result r = {.state = TRIAL_DONE, .score = 0.5, .cost_s = 3, .env_steps = 70, .perf = NAN};
-    cJSON *given = cJSON_CreateObject();
+    JSON_LOCAL cJSON *given = cJSON_CreateObject();
 
     OK(load(PROGRAM "objective = env_steps\nmetric = acc\n" RANGE "[sweep.limit.memory]\nmax = 5\n"
                     "[sweep.limit.acc]\nmin = 0\n[sweep.limit.cost]\nmax = 9\n",
@@ -176,7 +175,6 @@ TEST(results_are_settled)
     s.outcomes = (struct outcomes){0};
     OK(outcomes_settle(&s.outcomes, NULL, "acc", 0, given, &r, &got, err));
     assert_null(got.values);
-    cJSON_Delete(given);
 }
 
 TEST(bounds_move_and_metrics_stay)

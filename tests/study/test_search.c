@@ -171,7 +171,6 @@ TEST(dependent_parameters_are_conditional)
              "[sweep.train.prio_beta0]\n[sweep.train.prio_alpha]\n[sweep.train.rho_clip]\n[sweep.policy.num_layers]\n";
     SETUP *setup;
     struct search s, back;
-    char *json, *json_back;
     double x[SPACE_MAX_DIM] = {0};
     size_t beta2, optimizer, beta0, alpha, rho;
 
@@ -181,9 +180,9 @@ TEST(dependent_parameters_are_conditional)
     rho = param_at(&s, "train.rho_clip");
     assert_int_equal(s.space.dim, 6); /* no core, no layers */
     assert_int_equal(param_at(&s, "policy.num_layers"), 6);
-    json = search_to_json(&s);
+    MEM_LOCAL char *json = search_to_json(&s);
     OK(search_from_json(json, &back, err));
-    json_back = search_to_json(&back);
+    MEM_LOCAL char *json_back = search_to_json(&back);
     assert_string_equal(json, json_back);
     for (int stored = 0; stored < 2; stored++) {
         const struct search *at = stored ? &back : &s;
@@ -198,8 +197,6 @@ TEST(dependent_parameters_are_conditional)
     search_free(&s);
     search_free(&back);
     setup_destroy(setup);
-    mem_free(json);
-    mem_free(json_back);
     /* one of two conditions is enough: of the core, or of the encoder */
     OK(load(GAME "[policy]\ncore = lstm\n[sweep.policy.activation]\n[sweep.policy.encoder]\n", &setup, &s, err));
     assert_true(s.space.params[0].is_conditional && s.space.params[0].parent == 1);
@@ -334,24 +331,18 @@ TEST(a_space_survives_ini)
 {
     SETUP *setup, *again;
     SEARCH s, back;
-    struct strbuf ini;
-    char *json, *json_back;
 
     OK(load(GAME "[sweep.train.learning_rate]\n[sweep.train.gamma]\nmean = "
                  "0.9\n[sweep.policy.hidden_size]\n[sweep.train.beta2]\n"
                  "[sweep.train.optimizer]\n[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n"
                  "[sweep.train.replay_ratio]\n[sweep.train.total_timesteps]\n[sweep.policy.num_layers]\n",
             &setup, &s, err));
-    strbuf_init(&ini, 1 << 16);
+    STRBUF(ini, 1 << 16);
     strbuf_add(&ini, GAME);
     search_to_ini(&s, &ini);
     OK(load(ini.text, &again, &back, err));
-    json = search_to_json(&s);
-    json_back = search_to_json(&back);
+    MEM_LOCAL char *json = search_to_json(&s), *json_back = search_to_json(&back);
     assert_string_equal(json, json_back);
-    mem_free(json);
-    mem_free(json_back);
-    strbuf_free(&ini);
 }
 
 /* Whatever option a space takes, a trial takes too; the rest is refused before a study is stored. */
@@ -409,15 +400,15 @@ TEST(spaces_and_points_survive_json)
         "[sweep.train.total_timesteps]\nmin = 1M\nmax = 3e7\n";
     SETUP *setup;
     SEARCH s, back;
-    char *json, *json_back, *params, value[64];
+    char value[64];
     double x[5] = {0.1 / 3, 1, 0, 64, 12345678}, y[5];
 
     OK(load(text, &setup, &s, err));
-    json = search_to_json(&s);
+    MEM_LOCAL char *json = search_to_json(&s);
     OK(search_from_json(json, &back, err));
-    json_back = search_to_json(&back);
+    MEM_LOCAL char *json_back = search_to_json(&back);
     assert_string_equal(json, json_back);
-    params = search_params_json(&s, x);
+    MEM_LOCAL char *params = search_params_json(&s, x);
     assert_non_null(strstr(params, "\"muon\""));
     OK(search_point(&back, params, y, err));
     assert_memory_equal(x, y, sizeof x); /* to the last bit */
@@ -431,9 +422,6 @@ TEST(spaces_and_points_survive_json)
     assert_string_equal(value, "12345678");
     FAILS(search_point(&back, "{}", y, err), ST_CORRUPT, "train.learning_rate");
     FAILS(search_point(&back, "{\"train.learning_rate\": \"nan\"}", y, err), ST_CORRUPT, "train.learning_rate");
-    mem_free(json);
-    mem_free(json_back);
-    mem_free(params);
 }
 
 TEST(damaged_spaces_are_refused)

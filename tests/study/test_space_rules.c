@@ -128,9 +128,9 @@ TEST(a_program_survives_the_store)
 {
     SETUP *setup, *stored = NULL, *again;
     SEARCH s, loaded, resumed;
-    char *config = NULL, *space = NULL, value[64];
+    char value[64];
+    MEM_LOCAL char *space = NULL, *config = NULL;
     double x[SPACE_MAX_DIM], y[SPACE_MAX_DIM];
-    struct strbuf ini;
 
     OK(load(ALL_KINDS, &setup, &s, err));
     assert_int_equal(s.space.dim, 5); /* old is frozen */
@@ -150,14 +150,11 @@ TEST(a_program_survives_the_store)
     assert_string_equal(value, "7");
     search_value_text(&loaded, 0, 0.003, value, sizeof value);
     assert_string_equal(value, "0.003");
-    strbuf_init(&ini, 1 << 20);
+    STRBUF(ini, 1 << 20);
     strbuf_add(&ini, config);
     search_to_ini(&loaded, &ini);
     OK(load(ini.text, &again, &resumed, err));
     same_space(&s, &resumed);
-    strbuf_free(&ini);
-    mem_free(config);
-    mem_free(space);
 }
 
 TEST(widening_keeps_the_rules)

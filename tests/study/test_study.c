@@ -161,12 +161,10 @@ TEST(the_head_of_an_export_names_the_store)
                                 .start_s = NAN,
                                 .eval_s = NAN};
     const struct export_reason why = {"best", NULL, "/a b/x.db", {.n_seeds = 1}};
-    struct strbuf out;
+    STRBUF(out, 1 << 20);
 
-    strbuf_init(&out, 1 << 20);
     OK(export_build(&study, &trial, &why, EXPORT_INI, &out, err));
     assert_non_null(strstr(out.text, "`trawl rerun first --store '/a b/x.db' --trial 4 --seeds 5`"));
-    strbuf_free(&out);
 }
 
 TEST_PROGRAM("study")

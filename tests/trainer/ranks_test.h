@@ -186,11 +186,10 @@ TEST_UNUSED static const struct env_def stuck_def = {
 
 static inline uint64_t stuck_key(struct trainer *t)
 {
-    struct stuck_state *states = mem_alloc(kern_env_state_bytes(t->env));
+    MEM_LOCAL struct stuck_state *states = mem_alloc(kern_env_state_bytes(t->env));
     uint64_t key;
 
     OK(kern_env_save(t->kern, t->env, states, err));
     key = states[t->n_envs - 1].rng.key;
-    mem_free(states);
     return key;
 }

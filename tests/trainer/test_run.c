@@ -412,7 +412,7 @@ TEST(perf_outside_is_warned_of_once)
         double perf, counts_as;
         int n_warnings; /* so far */
     } logs[] = {{1.5, 1.5, 0}, {2.0 + 1e-9, 2.0, 0}, {3.0, 2.0, 1}, {-1.0, 0.0, 1}};
-    struct trainer *t = mem_alloc(sizeof *t);
+    MEM_LOCAL struct trainer *t = mem_alloc(sizeof *t);
     int n = 0;
 
     t->def = &def;
@@ -424,7 +424,6 @@ TEST(perf_outside_is_warned_of_once)
         assert_int_equal(n, logs[i].n_warnings);
     }
     log_set_sink(NULL, NULL);
-    mem_free(t);
 }
 
 TEST_PROGRAM("run")

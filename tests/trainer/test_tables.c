@@ -61,7 +61,8 @@ TEST(rows_depend_on_options)
 TEST(metric_document)
 {
     const char *docs = getenv("TRAWL_DOCS");
-    char path[4096], row[512], *text = NULL;
+    char path[4096], row[512];
+    MEM_LOCAL char *text = NULL;
     struct train_metrics m = {.env_steps = 7, .perf = 0.25};
     size_t n;
 
@@ -82,7 +83,6 @@ TEST(metric_document)
         if (strcmp(d->name, "perf") == 0)
             assert_true(train_metric_value(&m, i) == 0.25);
     }
-    mem_free(text);
 }
 
 TEST(schedule)

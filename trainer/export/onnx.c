@@ -181,7 +181,7 @@ static struct name add_scaled(struct onnx *g, struct name x)
 {
     size_t n = g->of->policy->obs_size;
     int64_t dim = (int64_t)n;
-    float *column = mem_array(n, sizeof *column);
+    MEM_LOCAL float *column = mem_array(n, sizeof *column);
     struct name low = add_float(g, -10.0f), high = add_float(g, 10.0f);
 
     for (int k = 0; k < 2; k++) {
@@ -191,7 +191,6 @@ static struct name add_scaled(struct onnx *g, struct name x)
         add_tensor(g, name.text, ONNX_FLOAT, &dim, 1, column, n * sizeof *column);
         x = add_node(g, k == 0 ? "Sub" : "Mul", x.text, name.text, NULL);
     }
-    mem_free(column);
     return add_node(g, "Clip", x.text, low.text, high.text);
 }
 
@@ -211,7 +210,7 @@ static struct name add_conv(struct onnx *g, struct name x, size_t i)
     const float *w = g->of->params + p->tensors[2 * i].offset;
     const int64_t k = (int64_t)c->kernel, pad = (int64_t)c->pad, stride = (int64_t)c->stride;
     const int64_t dims[] = {(int64_t)c->out, (int64_t)c->in, k, k};
-    float *turned = mem_array(n, sizeof *turned);
+    MEM_LOCAL float *turned = mem_array(n, sizeof *turned);
     struct strbuf node;
 
     for (size_t f = 0; f < c->out; f++)
@@ -219,7 +218,6 @@ static struct name add_conv(struct onnx *g, struct name x, size_t i)
             for (size_t ch = 0; ch < c->in; ch++)
                 turned[(f * c->in + ch) * area + at] = w[(f * area + at) * c->in + ch];
     add_tensor(g, p->names[2 * i], ONNX_FLOAT, dims, 4, turned, n * sizeof *turned);
-    mem_free(turned);
     add_params(g, 2 * i + 1);
     node = begin_node(g, "Conv", x.text, p->names[2 * i], p->names[2 * i + 1]);
     add_attribute_ints(g, &node, "kernel_shape", (const int64_t[]){k, k}, 2);

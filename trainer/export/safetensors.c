@@ -72,10 +72,9 @@ static void add_entries(const struct exported *e, struct strbuf *out)
 
 void safetensors_write(const struct exported *e, struct strbuf *out)
 {
-    struct strbuf head;
     uint64_t n;
+    STRBUF(head, out->max);
 
-    strbuf_init(&head, out->max);
     strbuf_addf(&head, "{\"__metadata__\":{\"format\":\"trawl-policy\",\"env\":\"%s\",", e->env);
     add_layout(e, &head);
     strbuf_add(&head, "}");
@@ -89,5 +88,4 @@ void safetensors_write(const struct exported *e, struct strbuf *out)
     if (e->scale != NULL)
         strbuf_add_n(out, (const char *)e->scale, 2 * e->policy->obs_size * sizeof *e->scale);
     strbuf_add_n(out, (const char *)e->params, e->policy->n_params * sizeof *e->params);
-    strbuf_free(&head);
 }

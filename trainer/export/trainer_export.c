@@ -21,7 +21,6 @@ void exported_centres(const struct exported *e, float *ret_centres)
 static void header_write(const struct exported *e, const char *name, struct strbuf *out)
 {
     char identifier[IDENTIFIER_MAX] = "";
-    struct strbuf file;
 
     for (size_t i = 0; name[i] != '\0' && i + 1 < sizeof identifier; i++)
         identifier[i] = isalnum((unsigned char)name[i]) ? name[i] : '_';
@@ -29,7 +28,7 @@ static void header_write(const struct exported *e, const char *name, struct strb
         memmove(identifier + 1, identifier, sizeof identifier - 2);
         identifier[0] = '_';
     }
-    strbuf_init(&file, out->max);
+    STRBUF(file, out->max);
     safetensors_write(e, &file);
     strbuf_addf(out, "/* A policy for %s, made by `trawl export`: trawl_policy_open(&p, %s_policy.bytes, %zu) */\n",
                 e->env, identifier, file.len);
@@ -41,7 +40,6 @@ static void header_write(const struct exported *e, const char *name, struct strb
     strbuf_add(out, "\n}};\n");
     if (out->status == ST_OK)
         out->status = file.status;
-    strbuf_free(&file);
 }
 
 /* Numbers of an observation that are bytes. */
@@ -83,7 +81,7 @@ static void fold_byte_scale(const struct policy *p, float *params)
 static enum status get_scale(struct trainer *t, float *scale, struct error *err)
 {
     size_t n = t->norm_of.n_numbers, n_other = t->policy.frame_size - n;
-    float *numbers = mem_array(2 * n, sizeof *numbers);
+    MEM_LOCAL float *numbers = mem_array(2 * n, sizeof *numbers);
     enum status rc = kern_download(t->kern, numbers, t->norm_of.obs_scale, 2 * n * sizeof *numbers, err);
 
     for (size_t j = 0; j < t->policy.frame_size; j++)
@@ -92,7 +90,6 @@ static enum status get_scale(struct trainer *t, float *scale, struct error *err)
             at[0] = j < n_other ? 0.0f : numbers[2 * (j - n_other)];
             at[1] = j < n_other ? shrink(&t->policy) : numbers[2 * (j - n_other) + 1];
         }
-    mem_free(numbers);
     return rc;
 }
 

@@ -88,7 +88,7 @@ static void put_calibration(const struct study_view *v, const struct calibration
 
 enum status api_calibration(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
     struct calibration c = {0};
     enum status rc = study_view_open(s->set.store_path, r->study, v, err);
 
@@ -98,7 +98,6 @@ enum status api_calibration(struct serve *s, const struct request *r, struct str
     }
     calibration_free(&c);
     study_view_free(v);
-    mem_free(v);
     return rc;
 }
 
@@ -127,7 +126,6 @@ enum status api_seeds(struct serve *s, const struct request *r, struct strbuf *o
     const struct page_study *p = serve_lock_study(s, r->study, err);
     const struct study_view *v;
     struct seed_stats stats, fresh;
-    double *scores;
     size_t n = 0;
 
     if (p == NULL)
@@ -138,7 +136,7 @@ enum status api_seeds(struct serve *s, const struct request *r, struct strbuf *o
         serve_unlock(s);
         return rc;
     }
-    scores = mem_array(v->n, sizeof *scores);
+    MEM_LOCAL double *scores = mem_array(v->n, sizeof *scores);
     put_json(out, "{'study':%s,'trial':%lld,'columns':['trial','state','seed','score','cost'],'rows':[", v->study.name,
              (long long)r->trial);
     for (size_t i = 0, rows = 0; i < v->n; i++) {
@@ -155,7 +153,6 @@ enum status api_seeds(struct serve *s, const struct request *r, struct strbuf *o
     keep_within(v, &stats);
     keep_within(v, &fresh);
     serve_unlock(s);
-    mem_free(scores);
     strbuf_add(out, "],\"all\":");
     put_stats(&stats, out);
     strbuf_add(out, ",\"fresh\":");
@@ -239,7 +236,7 @@ static double study_left_s(const struct page_study *p)
 /* The metric's curve of a running trial, thinned; empty where the store cannot be read now. */
 static void add_curve(cJSON *row, struct store *store, const char *metric)
 {
-    struct curve_point *points = NULL;
+    MEM_LOCAL struct curve_point *points = NULL;
     size_t n = 0;
     int64_t id = 0;
     cJSON *curve = cJSON_AddArrayToObject(row, "curve");
@@ -254,16 +251,14 @@ static void add_curve(cJSON *row, struct store *store, const char *metric)
         if (isfinite(points[i].value))
             cJSON_AddItemToArray(curve, cJSON_CreateDoubleArray(point, 2));
     }
-    mem_free(points);
 }
 
 enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
-    cJSON *json, *running, *row, *timeline, *nodes = NULL;
+    cJSON *json, *running, *row, *nodes = NULL;
     struct reader reader;
     int64_t study_id;
-    char *metric;
     bool is_alive;
 
     if (p == NULL)
@@ -271,7 +266,7 @@ enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *o
     r->answer->no_store = true;
     json = cJSON_CreateObject();
     is_alive = strcmp(page_study_state(p, s->has_writer), "interrupted") != 0;
-    metric = mem_strdup(p->view.study.metric);
+    MEM_LOCAL char *metric = mem_strdup(p->view.study.metric);
     study_id = p->view.study.id;
     json_add_str(json, "study", p->view.study.name);
     json_add_str(json, "state", page_study_state(p, s->has_writer));
@@ -281,17 +276,15 @@ enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *o
     for (size_t i = 0; i < p->view.n; i++)
         if (p->view.trials[i].state == TRIAL_RUNNING)
             cJSON_AddItemToArray(running, running_json(p, i));
-    timeline = timeline_to_json(&p->view);
+    JSON_LOCAL cJSON *timeline = timeline_to_json(&p->view);
     serve_unlock(s);
     cJSON_AddItemToObject(json, "slots", cJSON_DetachItemFromObjectCaseSensitive(timeline, "slots"));
-    cJSON_Delete(timeline);
     (void)!serve_reader_take(s, &reader, NULL);
     cJSON_ArrayForEach(row, running) add_curve(row, reader.store, metric);
     if (reader.store == NULL || node_list_to_json(reader.store, study_id, &nodes, NULL) != ST_OK)
         nodes = cJSON_CreateArray();
     json_add(json, "nodes", nodes);
     serve_reader_give(s, &reader);
-    mem_free(metric);
     api_put_json(out, json);
     return ST_OK;
 }
@@ -315,8 +308,8 @@ static enum status read_names(const struct request *r, cJSON **ret_names, struct
 enum status api_compare(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct study_view *views[COMPARISON_MAX] = {NULL};
-    struct comparison *c = mem_alloc(sizeof *c);
-    cJSON *names = NULL;
+    MEM_LOCAL struct comparison *c = mem_alloc(sizeof *c);
+    JSON_LOCAL cJSON *names = NULL;
     size_t n = 0;
     enum status rc = read_names(r, &names, err);
 
@@ -335,7 +328,5 @@ enum status api_compare(struct serve *s, const struct request *r, struct strbuf 
         study_view_free(views[i]);
         mem_free(views[i]);
     }
-    mem_free(c);
-    cJSON_Delete(names);
     return rc;
 }

@@ -56,17 +56,16 @@ static void put_front(const struct page_study *p, const size_t *front, size_t n,
 enum status api_front(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct page_study *p = serve_lock_study(s, r->study, err);
-    size_t *front, n = 0;
+    size_t n = 0;
 
     if (p == NULL)
         return err->status;
-    front = mem_array(p->n_front, sizeof *front);
+    MEM_LOCAL size_t *front = mem_array(p->n_front, sizeof *front);
     for (size_t i = 0; i < p->view.n; i++)
         if (p->view.on_front[i])
             front[n++] = i;
     qsort_r(front, n, sizeof *front, by_cost, p);
     put_front(p, front, n, out);
     serve_unlock(s);
-    mem_free(front);
     return ST_OK;
 }

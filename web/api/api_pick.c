@@ -140,13 +140,11 @@ static enum status put_export(struct serve *s, const struct request *r, const st
 enum status api_pick(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct picked picked = {0};
-    struct strbuf line;
 
     TRY(pick(s, r, &picked, out, err));
-    strbuf_init(&line, SERVE_BODY_BYTES);
+    STRBUF(line, SERVE_BODY_BYTES);
     bool ok = put_export(s, r, &picked, EXPORT_ARGS, &line, NULL) == ST_OK;
     api_put_train_command(out, ok ? &line : NULL);
-    strbuf_free(&line);
     api_put_export_command(s, r->study, picked.rule, out);
     return ST_OK;
 }
@@ -154,10 +152,9 @@ enum status api_pick(struct serve *s, const struct request *r, struct strbuf *ou
 /* attachment; a name of plain characters, whatever the study is called. */
 static char *disposition(const char *study, const char *what, const char *suffix)
 {
-    struct strbuf text;
     char *taken;
+    STRBUF(text, 1024);
 
-    strbuf_init(&text, 1024);
     strbuf_add(&text, "attachment; filename=\"");
     for (const char *c = study; *c != '\0' && text.len < 120; c++) {
         bool plain =
@@ -166,7 +163,6 @@ static char *disposition(const char *study, const char *what, const char *suffix
     }
     strbuf_addf(&text, "%s.%s\"", what, suffix);
     taken = strbuf_take(&text);
-    strbuf_free(&text);
     return taken;
 }
 
@@ -194,13 +190,12 @@ enum status api_export(struct serve *s, const struct request *r, struct strbuf *
 static enum status write_report(const struct serve *s, const char *study, enum report_format format, struct strbuf *out,
                                 struct error *err)
 {
-    struct study_view *view = mem_alloc(sizeof *view); /* large */
+    MEM_LOCAL struct study_view *view = mem_alloc(sizeof *view); /* large */
     enum status rc = study_view_open(s->set.store_path, study, view, err);
 
     if (rc == ST_OK)
         rc = report_write_whole(view, format, out, err);
     study_view_free(view);
-    mem_free(view);
     return rc;
 }
 

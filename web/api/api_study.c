@@ -12,12 +12,11 @@
 
 void api_put_json(struct strbuf *out, cJSON *json)
 {
-    char *text = json_print(json, false);
+    MEM_LOCAL char *text = json_print(json, false);
 
     cJSON_Delete(json);
     put_json_text(out, text);
     strbuf_add(out, "\n");
-    mem_free(text);
 }
 
 enum status api_version(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)

@@ -71,10 +71,9 @@ void api_put_train_command(struct strbuf *out, struct strbuf *line)
 
 void api_put_export_command(const struct serve *s, const char *study, const char *rule, struct strbuf *out)
 {
-    struct strbuf line;
     char store[PATH_MAX];
+    STRBUF(line, SERVE_BODY_BYTES);
 
-    strbuf_init(&line, SERVE_BODY_BYTES);
     strbuf_add(&line, "trawl export ");
     strbuf_add_shell(&line, study);
     strbuf_add(&line, " --store ");
@@ -82,7 +81,6 @@ void api_put_export_command(const struct serve *s, const char *study, const char
     strbuf_add(&line, " --pick ");
     strbuf_add_shell(&line, rule);
     put_json(out, ",'export_command':%s}\n", line.text);
-    strbuf_free(&line);
 }
 
 static void put_train_command(const struct study *study, const struct trial *trial, struct strbuf *out)
@@ -101,7 +99,7 @@ static enum status put_config(const struct request *r, struct store *store, int6
 {
     struct study study = {0};
     struct trial trial = {0}, other = {0};
-    cJSON *rows = NULL;
+    JSON_LOCAL cJSON *rows = NULL;
     enum status rc = store_study_find(store, r->study, &study, err);
 
     if (rc == ST_OK)
@@ -118,7 +116,6 @@ static enum status put_config(const struct request *r, struct store *store, int6
         put_json(out, ",'against':%g", against >= 0 ? (double)against : (double)NAN);
         put_train_command(&study, &trial, out);
     }
-    cJSON_Delete(rows);
     trial_free(&trial);
     trial_free(&other);
     study_free(&study);
@@ -230,17 +227,15 @@ static enum status put_curve(struct store *store, int64_t id, const char *name, 
                              struct error *err)
 {
     struct curve_point *all = NULL;
-    struct thin *points;
     size_t n = 0;
 
     TRY(store_curve(store, id, name, &all, &n, err));
-    points = mem_array(n < max ? n : max, sizeof *points);
+    MEM_LOCAL struct thin *points = mem_array(n < max ? n : max, sizeof *points);
     n = thin_out(all, n, max, points);
     put_json(out, "%s:{", name);
     for (int axis = 0; axis < 3; axis++)
         put_axis(out, points, n, axis);
     strbuf_add(out, "}");
-    mem_free(points);
     mem_free(all);
     return ST_OK;
 }

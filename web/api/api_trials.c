@@ -312,7 +312,7 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
 {
     size_t n = p->view.n < (size_t)points ? p->view.n : (size_t)points, at = 0, counts[POINTS_MAX] = {0};
     double cost_s = 0, best = NAN, expected_best = NAN, volumes[POINTS_MAX], expected[POINTS_MAX];
-    struct gp_trial *rows = mem_array(p->view.n, sizeof *rows);
+    MEM_LOCAL struct gp_trial *rows = mem_array(p->view.n, sizeof *rows);
     int64_t last_ms = 0;
     struct gp_history believed = p->view.history;
 
@@ -344,7 +344,6 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
     }
     put_json(out, "],'reference':{'cost':%g,'score':%g}}\n", p->view.ref.cost,
              study_view_score(&p->view, p->view.ref.score));
-    mem_free(rows);
 }
 
 enum status api_hypervolume(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)

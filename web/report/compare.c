@@ -108,9 +108,8 @@ static void draw_chart(struct strbuf *out, const struct comparison *c, int width
     const struct study_view *v = c->studies[0].view;
     double lo, hi, cost_lo, cost_hi, left = width < 700 ? 50 : 62;
     struct chart chart = {.c = c, .width = width};
-    struct strbuf legend;
+    STRBUF(legend, 1u << 16);
 
-    strbuf_init(&legend, 1u << 16);
     double top = draw_legend(&legend, &chart, left) + 28.0;
     find_ranges(c, &lo, &hi, &cost_lo, &cost_hi);
     axis_init(&chart.x, SPACE_LOG, study_cost_is_time(v->search.cost), cost_lo, cost_hi, left, width - 16,
@@ -122,7 +121,6 @@ static void draw_chart(struct strbuf *out, const struct comparison *c, int width
     for (size_t i = 0; i < c->n; i++)
         draw_study(out, &chart, i);
     strbuf_add(out, legend.text);
-    strbuf_free(&legend);
     svg_titles(out, v, &chart.x, height, 10, top + 4, false);
     strbuf_add(out, "</svg>\n");
 }
@@ -178,15 +176,13 @@ static void write_differences(struct strbuf *out, const struct comparison *c)
 enum status report_write_comparison(struct strbuf *out, const struct comparison *c, const struct report_row *rows,
                                     size_t n, struct error *err)
 {
-    struct strbuf title;
+    STRBUF(title, 1u << 16);
 
-    strbuf_init(&title, 1u << 16);
     for (size_t i = 0; i < c->n; i++) {
         strbuf_add(&title, i == 0 ? "" : ", ");
         strbuf_add(&title, c->studies[i].view->study.name);
     }
     html_begin(out, title.text, "Trawl comparison", style);
-    strbuf_free(&title);
     strbuf_add(out, "<h1>");
     for (size_t i = 0; i < c->n; i++)
         put_xml(out, i == 0 ? "%s" : i + 1 < c->n ? ", %s" : " and %s", c->studies[i].view->study.name);

@@ -104,7 +104,7 @@ static void csv_outcomes(struct strbuf *out, const struct study_view *v, const c
 {
     const char *needed[OUTCOMES_MAX];
     size_t n = outcomes_needed(&v->search.outcomes, needed);
-    cJSON *values = NULL;
+    JSON_LOCAL cJSON *values = NULL;
 
     if (text != NULL && json_parse(text, strlen(text), &values, NULL) != ST_OK)
         values = NULL;
@@ -114,14 +114,12 @@ static void csv_outcomes(struct strbuf *out, const struct study_view *v, const c
         strbuf_add(out, ",");
         csv_f64(out, value);
     }
-    cJSON_Delete(values);
 }
 
 static enum status csv_row(struct strbuf *out, const struct study_view *v, size_t i, struct error *err)
 {
     const struct trial *trial = &v->trials[i];
     cJSON *params;
-    struct strbuf value;
     struct promise p;
 
     TRY(report_params_parse(trial, &params, err));
@@ -145,7 +143,7 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
     if (v->search.outcomes.n_limits > 0)
         strbuf_addf(out, ",%s", !judges_limits(v, i) ? "" : study_view_breaks_limit(v, i) ? "false" : "true");
     csv_outcomes(out, v, trial->outcomes);
-    strbuf_init(&value, JSON_MAX_BYTES);
+    STRBUF(value, JSON_MAX_BYTES);
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         const char *key = v->search.space.params[k].key;
         strbuf_clear(&value);
@@ -162,7 +160,6 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
     }
     strbuf_add(out, "\r\n");
     enum status rc = strbuf_status(&value, "a parameter's value", err);
-    strbuf_free(&value);
     cJSON_Delete(params);
     return rc;
 }
@@ -335,13 +332,11 @@ enum status report_to_json(const struct study_view *v, cJSON **ret_json, struct 
 enum status report_write_json(struct strbuf *out, const struct study_view *v, struct error *err)
 {
     cJSON *json;
-    char *text;
 
     TRY(report_to_json(v, &json, err));
-    text = json_print(json, true);
+    MEM_LOCAL char *text = json_print(json, true);
     cJSON_Delete(json);
     strbuf_add(out, text);
     strbuf_add(out, "\n");
-    mem_free(text);
     return ST_OK;
 }

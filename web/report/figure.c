@@ -133,7 +133,6 @@ static enum status check_one_search(const struct comparison *c, struct error *er
 static enum status attainment(struct strbuf *out, struct study_view *const *views, size_t n, int width, int height,
                               struct error *err)
 {
-    struct comparison *c;
     enum status rc = ST_OK;
 
     if (n < 2)
@@ -142,7 +141,7 @@ static enum status attainment(struct strbuf *out, struct study_view *const *view
                     "(trawl report A B C --figure attainment)");
     for (size_t i = 0; i < n; i++)
         TRY(study_view_advise(views[i], err));
-    c = mem_alloc(sizeof *c);
+    MEM_LOCAL struct comparison *c = mem_alloc(sizeof *c);
     rc = comparison_make(views, n, c, err);
     if (rc == ST_OK)
         rc = check_one_search(c, err);
@@ -151,7 +150,6 @@ static enum status attainment(struct strbuf *out, struct study_view *const *view
     if (rc == ST_OK)
         draw_attainment(out, c, width, height);
     comparison_free(c);
-    mem_free(c);
     return rc;
 }
 
@@ -208,11 +206,10 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
 {
     int width = (int)round(figure->width_pt / UNIT_PT), height = width > 760 ? 500 : 130 + width / 2;
     double height_pt;
-    struct strbuf chart, svg;
     enum status rc;
+    STRBUF(chart, 256u << 20);
+    STRBUF(svg, 256u << 20);
 
-    strbuf_init(&chart, 256u << 20);
-    strbuf_init(&svg, 256u << 20);
     if (figure->kind == FIGURE_ATTAINMENT)
         rc = attainment(&chart, views, n, width, height, err);
     else
@@ -233,7 +230,5 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
         rc = render_png(out, &svg, figure->width_pt, height_pt, PNG_PIXELS, err);
     else if (rc == ST_OK)
         strbuf_add(out, figure->format == REPORT_TEX ? chart.text : svg.text);
-    strbuf_free(&chart);
-    strbuf_free(&svg);
     return rc == ST_OK ? strbuf_status(out, "the figure", err) : rc;
 }

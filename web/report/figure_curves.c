@@ -85,7 +85,7 @@ static void path(struct strbuf *out, const struct curves *c, const double *x, co
 static void draw_band(struct strbuf *out, const struct curves *c, const struct group *g)
 {
     double from = -INFINITY, to = INFINITY, x[2 * GRID], edge[2 * GRID], middle[GRID];
-    double *values = mem_array(g->n, sizeof *values);
+    MEM_LOCAL double *values = mem_array(g->n, sizeof *values);
     struct seed_stats stats;
 
     for (size_t k = 0; k < g->n; k++) {
@@ -101,7 +101,6 @@ static void draw_band(struct strbuf *out, const struct curves *c, const struct g
         edge[2 * GRID - 1 - i] = stats.low;
         middle[i] = stats.middle;
     }
-    mem_free(values);
     if (!(to > from))
         return;
     strbuf_add(out, "<path d=\"");

@@ -112,13 +112,11 @@ static void write_summary(struct strbuf *out, const struct report *report)
 static void write_sentence(struct strbuf *out, const struct report *report,
                            void (*text)(const struct study_view *, const struct briefing *, struct strbuf *))
 {
-    struct strbuf line;
+    STRBUF(line, 1 << 16);
 
-    strbuf_init(&line, 1 << 16);
     text(report->view, &report->briefing, &line);
     if (line.len > 0)
         put_xml(out, "<p>%s</p>\n", line.text);
-    strbuf_free(&line);
 }
 
 /* What a reader in a hurry needs: why it ended, what to take, whether to continue. */
@@ -161,7 +159,6 @@ static void write_front_row(struct strbuf *out, const struct report *report, siz
     char b[HUMAN_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
     const struct promise *p = &report->promises[index];
     const cJSON *params = report->params[index];
-    struct strbuf value;
 
     strbuf_addf(out, "<tr%s><td>%lld%s%s</td>", best || knee ? " class=\"special\"" : "", (long long)trial->number,
                 best ? "<span class=\"tag\">best</span>" : "", knee ? "<span class=\"tag\">knee</span>" : "");
@@ -172,7 +169,7 @@ static void write_front_row(struct strbuf *out, const struct report *report, siz
     if (study_view_has_third(v))
         put_xml(out, "<td>%e</td>", study_view_expected_third(v, index));
     put_xml(out, "<td>%e</td>", (double)trial->env_steps);
-    strbuf_init(&value, 1 << 16);
+    STRBUF(value, 1 << 16);
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
         report_param_text(&value, params, v->search.space.params[k].key, true);
@@ -180,7 +177,6 @@ static void write_front_row(struct strbuf *out, const struct report *report, siz
     }
     if (value.status != ST_OK)
         out->status = value.status;
-    strbuf_free(&value);
     strbuf_add(out, "</tr>\n");
 }
 
@@ -288,7 +284,6 @@ static void write_strips(struct strbuf *out, const struct report *report)
 static void write_failures(struct strbuf *out, const struct report *report)
 {
     const struct failures *f = &report->briefing.failures;
-    struct strbuf ini;
 
     if (f->n == 0)
         return;
@@ -298,24 +293,21 @@ static void write_failures(struct strbuf *out, const struct report *report)
     if (f->n_other > 0)
         strbuf_addf(out, "<li>%zu\xc3\x97 for other reasons</li>\n", f->n_other);
     strbuf_add(out, "</ul>\n");
-    strbuf_init(&ini, 1 << 16);
+    STRBUF(ini, 1 << 16);
     failures_ini(report->view, f, &ini);
     if (ini.len > 0)
         put_xml(out, "<p>Lines of a config that keep the next study away from there:</p>\n<pre>%s</pre>\n", ini.text);
-    strbuf_free(&ini);
 }
 
 /* One command of the shell, escaped for the page. */
 static void write_command(struct strbuf *out, const struct report *report, const char *before, const char *after)
 {
-    struct strbuf line;
+    STRBUF(line, 1 << 16);
 
-    strbuf_init(&line, 1 << 16);
     report_command(&line, report, before, after);
     put_xml(out, "%s\n", line.text);
     if (line.status != ST_OK)
         out->status = line.status;
-    strbuf_free(&line);
 }
 
 /* A pick that was seen once may have been luck. */
@@ -335,7 +327,6 @@ static void write_confirm(struct strbuf *out, const struct report *report)
 static void write_next(struct strbuf *out, const struct report *report)
 {
     const struct study_view *v = report->view;
-    struct strbuf line;
 
     strbuf_add(out, "<h2>What to do next</h2>\n");
     if (report->n_front > 0) {
@@ -352,10 +343,9 @@ static void write_next(struct strbuf *out, const struct report *report)
         write_confirm(out, report);
     }
     strbuf_add(out, "<p>Continue the search (limits are totals, trials that are there count):</p>\n<pre>");
-    strbuf_init(&line, 1 << 16);
+    STRBUF(line, 1 << 16);
     study_resume_command(v, report->store_path, &line);
     put_xml(out, "%s\n</pre>\n", line.text);
-    strbuf_free(&line);
 }
 
 void report_write_html(struct strbuf *out, const struct report *report)

@@ -221,7 +221,6 @@ static void table_block(struct pages *p, size_t from, size_t n)
     const struct space *space = &report->view->search.space;
     double first = MARGIN + 176.0, step = (PAGE_WIDTH - MARGIN - first) / (COLUMNS - 1);
     char buf[2 * HUMAN_TEXT_MAX], label[64];
-    struct strbuf value;
 
     need(p, 11.5 * (double)(space->dim + FIXED_ROWS) + 8.0);
     for (int row = 0; row < FIXED_ROWS; row++) {
@@ -232,7 +231,7 @@ static void table_block(struct pages *p, size_t from, size_t n)
             cell(p, first + step * (double)i, row == 0 ? "head end" : "cell end",
                  fixed_row(report, report->front[from + i], row, buf));
     }
-    strbuf_init(&value, 1 << 16);
+    STRBUF(value, 1 << 16);
     for (size_t k = 0; k < space->dim; k++) {
         snprintf(label, sizeof label, "%.32s", search_param_name(space->params[k].key));
         table_row(p, label);
@@ -245,7 +244,6 @@ static void table_block(struct pages *p, size_t from, size_t n)
     }
     if (value.status != ST_OK)
         p->svg.status = value.status;
-    strbuf_free(&value);
     p->y += 10.0;
 }
 
@@ -312,10 +310,8 @@ static void write_charts(struct pages *p)
 
 static void write_next(struct pages *p)
 {
-    struct strbuf command;
-
     heading(p, "What to do next", 60.0);
-    strbuf_init(&command, 1 << 16);
+    STRBUF(command, 1 << 16);
     if (p->report->n_front > 0) {
         report_command(&command, p->report, "trawl export ", " --pick knee -o knee.ini");
         line(p, "code", command.text);
@@ -330,7 +326,6 @@ static void write_next(struct pages *p)
     line(p, "code", command.text);
     if (command.status != ST_OK)
         p->svg.status = command.status;
-    strbuf_free(&command);
 }
 
 enum status report_write_pages(const struct report *report, struct strbuf **ret_pages, size_t *ret_n, struct error *err)

@@ -53,7 +53,7 @@ void report_promise(const struct study_view *v, size_t i, struct promise *ret)
 static void score_range(struct report *report)
 {
     const struct study_view *v = report->view;
-    double *scores = mem_array(report->n_plotted, sizeof *scores);
+    MEM_LOCAL double *scores = mem_array(report->n_plotted, sizeof *scores);
     size_t n = 0;
 
     for (size_t i = 0; i < v->n; i++)
@@ -71,13 +71,12 @@ static void score_range(struct report *report)
     }
     for (size_t i = 0; i < n; i++)
         report->n_beyond += scores[i] < report->score_lo || scores[i] > report->score_hi;
-    mem_free(scores);
 }
 
 static void propose_times(struct report *report)
 {
     const struct study_view *v = report->view;
-    double *times = mem_array(v->n, sizeof *times);
+    MEM_LOCAL double *times = mem_array(v->n, sizeof *times);
     size_t n = 0;
 
     report->propose_median_s = report->propose_max_s = NAN;
@@ -89,7 +88,6 @@ static void propose_times(struct report *report)
         report->propose_median_s = times[n / 2];
         report->propose_max_s = times[n - 1];
     }
-    mem_free(times);
 }
 
 static void cost_range(struct report *report)
@@ -128,7 +126,7 @@ static void sort_front(struct report *report)
 {
     const struct study_view *v = report->view;
     size_t n = 0;
-    struct by_cost *order = mem_array(v->n, sizeof *order);
+    MEM_LOCAL struct by_cost *order = mem_array(v->n, sizeof *order);
 
     report->front = mem_array(v->n, sizeof *report->front);
     for (size_t i = 0; i < v->n; i++)
@@ -138,7 +136,6 @@ static void sort_front(struct report *report)
     for (size_t i = 0; i < n; i++)
         report->front[i] = order[i].index;
     report->n_front = n;
-    mem_free(order);
     report->best = report_pick(v, GP_BEST);
     report->knee = report_pick(v, GP_KNEE);
 }
@@ -148,7 +145,7 @@ static void hypervolume_curve(struct report *report)
     struct gp_history history = report->view->history;
     size_t n_trials = report->view->n;
     size_t n = n_trials < HV_POINTS_MAX ? n_trials : HV_POINTS_MAX;
-    struct gp_trial *rows = mem_array(n_trials, sizeof *rows);
+    MEM_LOCAL struct gp_trial *rows = mem_array(n_trials, sizeof *rows);
 
     report->hv = mem_array(n, sizeof *report->hv);
     report->hv_trials = mem_array(n, sizeof *report->hv_trials);
@@ -160,7 +157,6 @@ static void hypervolume_curve(struct report *report)
         memcpy(rows, report->view->gp, n_trials * sizeof *rows);
     history.trials = rows;
     pareto_hypervolume_curve(&history, &report->view->ref, report->hv_trials, n, report->hv);
-    mem_free(rows);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(report->hv[i]))
             report->hv[i] = 0.0;

@@ -382,10 +382,9 @@ void draw_front_sized(struct strbuf *out, const struct report *report, enum fron
     struct front_chart chart = {
         .report = report, .layout = layout, .width = width, .height = height, .left = narrow ? 50.0 : 62.0};
     double left = chart.left, bottom = (double)chart.height - 46.0;
-    struct strbuf legend;
     char label[256];
+    STRBUF(legend, 1 << 20);
 
-    strbuf_init(&legend, 1 << 20);
     double top = draw_legend(&legend, &chart) + (layout == FRONT_PRINT ? 44.0 : 36.0);
 
     chart.has_lane = report->n_state[TRIAL_FAILED] + report->n_state[TRIAL_STOPPED] + report->n_state[TRIAL_LOST] > 0;
@@ -439,7 +438,6 @@ void draw_front_sized(struct strbuf *out, const struct report *report, enum fron
         svg_text(out, (chart.x.from + chart.x.to) / 2.0, (top + floor_y) / 2.0, "empty mid", empty_text(report));
     }
     strbuf_add(out, legend.text);
-    strbuf_free(&legend);
     draw_axis_titles(out, &chart);
     strbuf_add(out, "</svg>\n");
 }

@@ -84,11 +84,10 @@ static void wake_all(struct events *e)
 
 void events_publish(struct events *e, const char *type, const char *study, cJSON *json)
 {
-    char *data = json_print(json, false);
-    struct strbuf text;
+    MEM_LOCAL char *data = json_print(json, false);
 
     cJSON_Delete(json);
-    strbuf_init(&text, SERVE_BODY_BYTES);
+    STRBUF(text, SERVE_BODY_BYTES);
     pthread_mutex_lock(&e->lock);
     strbuf_addf(&text, "id: %" PRId64 "-%" PRId64 "\nevent: %s\ndata: %s\n\n", e->boot_ms, e->next, type, data);
     struct event *event = &e->ring[e->next % RING];
@@ -99,8 +98,6 @@ void events_publish(struct events *e, const char *type, const char *study, cJSON
     e->next++;
     wake_all(e);
     pthread_mutex_unlock(&e->lock);
-    mem_free(data);
-    strbuf_free(&text);
 }
 
 void events_pulse(struct events *e, int64_t version, double age_s)

@@ -144,7 +144,7 @@ static void notify(struct models *m, const char *study, int64_t version)
 /* Computes the entry's model; called and left under the lock, which is free meanwhile. */
 static void compute(struct models *m, struct model_entry *e)
 {
-    char *study = mem_strdup(e->study);
+    MEM_LOCAL char *study = mem_strdup(e->study);
     int64_t version = e->wanted;
     struct error err = {0};
     struct study_model *model = NULL;
@@ -168,7 +168,6 @@ static void compute(struct models *m, struct model_entry *e)
     }
     pthread_mutex_unlock(&m->lock);
     notify(m, study, version);
-    mem_free(study);
     pthread_mutex_lock(&m->lock);
 }
 

@@ -120,10 +120,9 @@ static const char *own_address(const char *text)
 static char *without_token(const char *uri)
 {
     const char *at = strchr(uri, '?');
-    struct strbuf out;
     char mark = '?', *text;
+    STRBUF(out, TARGET_MAX_BYTES + 8);
 
-    strbuf_init(&out, TARGET_MAX_BYTES + 8);
     strbuf_add_n(&out, uri, at != NULL ? (size_t)(at - uri) : strlen(uri));
     while (at != NULL && *at != '\0') {
         size_t n = strcspn(++at, "&");
@@ -135,20 +134,17 @@ static char *without_token(const char *uri)
         at += n;
     }
     text = strbuf_take(&out);
-    strbuf_free(&out);
     return text;
 }
 
 static void let_in(const struct serve *s, const struct request *r, const char *next)
 {
-    struct strbuf text;
     char name[32];
 
     access_cookie_name(s, name, sizeof name);
-    strbuf_init(&text, 512);
+    STRBUF(text, 512);
     strbuf_addf(&text, "%s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict", name, s->token, COOKIE_DAYS * 86400);
     r->answer->cookie = strbuf_take(&text);
-    strbuf_free(&text);
     r->answer->location = mem_strdup(own_address(next));
     r->answer->status = MHD_HTTP_SEE_OTHER;
     r->answer->no_store = true;

@@ -117,12 +117,10 @@ static bool emit(struct play *p, const char *type, const struct strbuf *data)
 
 static void emit_end(struct play *p, const char *reason)
 {
-    struct strbuf data;
+    STRBUF(data, SERVE_BODY_BYTES);
 
-    strbuf_init(&data, SERVE_BODY_BYTES);
     put_json(&data, "{'reason':%s}", reason);
     (void)emit(p, "end", &data);
-    strbuf_free(&data);
 }
 
 /* Sleeps until the time; false: closing. */
@@ -193,12 +191,11 @@ static void play_on(struct play *p, struct policy_play *game, struct strbuf *dat
 static void *run(void *ctx)
 {
     struct play *p = ctx;
-    struct strbuf data, draw;
     struct error err = {0};
     struct policy_play *game = NULL;
+    STRBUF(data, 4 * SERVE_BODY_BYTES);
+    STRBUF(draw, 2 * SERVE_BODY_BYTES);
 
-    strbuf_init(&data, 4 * SERVE_BODY_BYTES);
-    strbuf_init(&draw, 2 * SERVE_BODY_BYTES);
     if (policy_play_open(&game, &p->trial, p->checkpoint, p->seed, p->greedy, &err) != ST_OK) {
         emit_end(p, err.text);
     } else {
@@ -207,8 +204,6 @@ static void *run(void *ctx)
             play_on(p, game, &data, &draw);
     }
     policy_play_close(game);
-    strbuf_free(&data);
-    strbuf_free(&draw);
     pthread_mutex_lock(&p->lock);
     p->ended = true;
     if (p->suspended) {
@@ -358,32 +353,28 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
 
 static void put_base64(struct strbuf *out, const char *key, const struct strbuf *bytes)
 {
-    char *text = mem_alloc(BASE64_TEXT_BYTES(bytes->len));
+    MEM_LOCAL char *text = mem_alloc(BASE64_TEXT_BYTES(bytes->len));
 
     base64_encode(bytes->text, bytes->len, text);
     put_json(out, ",%s:%s", key, text);
-    mem_free(text);
 }
 
 /* Of a game that a page can play by itself; false: of another. */
 static bool put_policy(struct policy_play *game, struct strbuf *out)
 {
-    struct strbuf policy, settings;
     char name[96];
     bool ok;
 
     snprintf(name, sizeof name, "games/%s.wasm", policy_play_env(game));
     if (asset_find(name) == NULL)
         return false;
-    strbuf_init(&policy, SERVE_REPLY_BYTES);
-    strbuf_init(&settings, SERVE_BODY_BYTES);
+    STRBUF(policy, SERVE_REPLY_BYTES);
+    STRBUF(settings, SERVE_BODY_BYTES);
     ok = policy_play_export(game, &policy, &settings, NULL) == ST_OK;
     if (ok) {
         put_base64(out, "policy", &policy);
         put_base64(out, "settings", &settings);
     }
-    strbuf_free(&policy);
-    strbuf_free(&settings);
     return ok;
 }
 
@@ -392,12 +383,11 @@ enum status play_record(struct serve *s, const char *study, int64_t trial, int n
 {
     struct trial row = {0};
     struct policy_play *game = NULL;
-    struct strbuf frame, draw;
-    char *checkpoint = NULL;
+    MEM_LOCAL char *checkpoint = NULL;
     enum status rc = find_game(s, study, trial, &row, &checkpoint, err);
+    STRBUF(frame, 4 * SERVE_BODY_BYTES);
+    STRBUF(draw, 2 * SERVE_BODY_BYTES);
 
-    strbuf_init(&frame, 4 * SERVE_BODY_BYTES);
-    strbuf_init(&draw, 2 * SERVE_BODY_BYTES);
     if (rc == ST_OK)
         rc = policy_play_open(&game, &row, checkpoint, 1, true, err);
     if (rc == ST_OK) {
@@ -416,9 +406,6 @@ enum status play_record(struct serve *s, const char *study, int64_t trial, int n
     }
     strbuf_add(out, rc == ST_OK ? "]}" : "");
     policy_play_close(game);
-    strbuf_free(&frame);
-    strbuf_free(&draw);
     trial_free(&row);
-    mem_free(checkpoint);
     return rc;
 }

@@ -405,19 +405,17 @@ static enum status make_answer(struct serve *s, const struct route *route, struc
     char key[TARGET_MAX_BYTES + 32];
     bool kept = cache_key(s, route, r, uri, key, sizeof key);
     struct answer *a = kept ? cache_find(&s->cache, key, r->version) : NULL;
-    struct strbuf out;
     enum status rc;
 
     *ret_answer = a;
     if (a != NULL)
         return ST_OK;
     a = answer_create(MHD_HTTP_OK, route->type != NULL ? route->type : "application/json");
-    strbuf_init(&out, SERVE_REPLY_BYTES);
+    STRBUF(out, SERVE_REPLY_BYTES);
     r->answer = a;
     rc = route->run(s, r, &out, err);
     if (rc == ST_OK && a->bytes == NULL)
         rc = answer_finish(a, &out, err);
-    strbuf_free(&out);
     if (rc != ST_OK) {
         answer_release(a);
         return rc;

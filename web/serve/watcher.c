@@ -171,11 +171,10 @@ static enum status update_one(struct watch *w, struct page_study *p, struct stud
     int64_t version = atomic_load(&s->version) + 1;
     size_t n_before = p->view.n;
     bool changed = false;
-    enum trial_state *before;
     struct page_news news;
 
     TRY(page_study_read(p, w->store, study, &news, err));
-    before = mem_array(n_before, sizeof *before);
+    MEM_LOCAL enum trial_state *before = mem_array(n_before, sizeof *before);
     for (size_t i = 0; i < n_before; i++)
         before[i] = p->view.trials[i].state;
     pthread_rwlock_wrlock(&s->data);
@@ -185,7 +184,6 @@ static enum status update_one(struct watch *w, struct page_study *p, struct stud
         atomic_store(&s->version, version);
         notify_changes(w, p, before, n_before);
     }
-    mem_free(before);
     return ST_OK;
 }
 
@@ -417,7 +415,7 @@ static void look_at_writer(struct watch *w)
     struct serve *s = w->s;
     bool held = w->store != NULL && store_has_writer(w->store), shared = store_is_address(s->set.store_path);
     bool changed = held != s->has_writer;
-    struct held_study *list = NULL;
+    MEM_LOCAL struct held_study *list = NULL;
     struct error ignored = {0};
     size_t n = 0;
 
@@ -435,7 +433,6 @@ static void look_at_writer(struct watch *w)
         pthread_rwlock_unlock(&s->data);
         notify(w, "study", p->view.study.name, study_news(p, held));
     }
-    mem_free(list);
     pthread_rwlock_wrlock(&s->data);
     s->has_writer = held;
     pthread_rwlock_unlock(&s->data);

@@ -48,11 +48,10 @@ static enum status write_file(struct site *w, const char *name, const char *byte
 
 enum status site_data(struct site *w, const char *name, const char *json, struct error *err)
 {
-    struct strbuf out;
     char path[96];
     enum status rc;
+    STRBUF(out, SITE_MAX_BYTES);
 
-    strbuf_init(&out, SITE_MAX_BYTES);
     snprintf(path, sizeof path, "data/%s.js", name);
     strbuf_addf(&out, "trawlData(\"%s\",", name);
     strbuf_add(&out, json);
@@ -60,7 +59,6 @@ enum status site_data(struct site *w, const char *name, const char *json, struct
     rc = strbuf_status(&out, path, err);
     if (rc == ST_OK)
         rc = write_file(w, path, out.text, out.len, err);
-    strbuf_free(&out);
     return rc;
 }
 
@@ -93,26 +91,23 @@ static enum status take(struct site *w, const char *uri, struct strbuf *out, str
 
 enum status site_take(struct site *w, const char *tail, struct strbuf *out, struct error *err)
 {
-    struct strbuf uri;
     enum status rc;
+    STRBUF(uri, 8192);
 
-    strbuf_init(&uri, 8192);
     strbuf_add(&uri, "/api/v1/studies/");
     put_encoded(&uri, w->study);
     strbuf_add(&uri, tail);
     rc = strbuf_status(&uri, "an address", err);
     if (rc == ST_OK)
         rc = take(w, uri.text, out, err);
-    strbuf_free(&uri);
     return rc;
 }
 
 void site_add(struct site *w, const char *key, const char *tail, struct strbuf *out)
 {
     struct error err = {0};
-    struct strbuf answer;
+    STRBUF(answer, SITE_MAX_BYTES);
 
-    strbuf_init(&answer, SITE_MAX_BYTES);
     if (out->text[out->len - 1] != '{')
         strbuf_add(out, ",\n");
     put_json(out, "%s:", key);
@@ -120,18 +115,15 @@ void site_add(struct site *w, const char *key, const char *tail, struct strbuf *
         strbuf_add(out, answer.text);
     else
         put_json(out, "{'refused':%s}", err.text);
-    strbuf_free(&answer);
 }
 
 cJSON *site_json(struct site *w, const char *tail)
 {
-    struct strbuf text;
     cJSON *json = NULL;
+    STRBUF(text, SITE_MAX_BYTES);
 
-    strbuf_init(&text, SITE_MAX_BYTES);
     if (site_take(w, tail, &text, NULL) != ST_OK || json_parse(text.text, text.len, &json, NULL) != ST_OK)
         json = NULL;
-    strbuf_free(&text);
     return json;
 }
 
@@ -194,12 +186,12 @@ static enum status write_study(struct site *w, const cJSON *front, struct error 
 /* What study_data.js reads of every trial, as many rows as one answer has at a time. */
 static enum status write_columns(struct site *w, struct error *err)
 {
-    struct strbuf out, page;
+    struct strbuf out;
     int64_t offset = 0;
     enum status rc = ST_OK;
 
     begin_file(&out);
-    strbuf_init(&page, SITE_MAX_BYTES);
+    STRBUF(page, SITE_MAX_BYTES);
     while (offset >= 0 && rc == ST_OK) {
         char tail[512];
         cJSON *json = NULL;
@@ -219,7 +211,6 @@ static enum status write_columns(struct site *w, struct error *err)
         (void)json_get_i64(json, "next_offset", &offset);
         cJSON_Delete(json);
     }
-    strbuf_free(&page);
     return end_file(w, "trials", &out, rc, err);
 }
 
@@ -272,7 +263,7 @@ static enum status write_models(struct site *w, const cJSON *study, const cJSON 
 static enum status write_one(struct site *w, size_t i, struct error *err)
 {
     static const char *const folders[] = {"trials", "play", "models"};
-    cJSON *study, *front;
+    cJSON *front;
     enum status rc = ST_OK;
     char path[64];
 
@@ -282,7 +273,7 @@ static enum status write_one(struct site *w, size_t i, struct error *err)
         snprintf(path, sizeof path, "data/%s/%s", w->folder, folders[k]);
         TRY(make_dir(w, path, err));
     }
-    study = site_json(w, "");
+    JSON_LOCAL cJSON *study = site_json(w, "");
     front = site_json(w, "/front");
     if (study == NULL || front == NULL)
         rc = FAIL(err, ST_NOTFOUND, "report: no study '%.100s'; `trawl ls` lists them", w->study);
@@ -294,7 +285,6 @@ static enum status write_one(struct site *w, size_t i, struct error *err)
         rc = write_models(w, study, front, err);
     if (rc == ST_OK)
         rc = site_trials(w, study, front, err);
-    cJSON_Delete(study);
     cJSON_Delete(front);
     return rc;
 }
@@ -312,11 +302,10 @@ static bool is_wanted(const struct site *w, const char *name)
 /* The list of studies, of those that are here. */
 static enum status put_studies(struct site *w, struct strbuf *out, struct error *err)
 {
-    struct strbuf text;
     cJSON *json = NULL, *list, *item, *next;
     enum status rc;
+    STRBUF(text, SITE_MAX_BYTES);
 
-    strbuf_init(&text, SITE_MAX_BYTES);
     rc = take(w, "/api/v1/studies", &text, err);
     if (rc == ST_OK)
         rc = json_parse(text.text, text.len, &json, err);
@@ -326,7 +315,6 @@ static enum status put_studies(struct site *w, struct strbuf *out, struct error 
         if (!is_wanted(w, json_get_str(item, "name")))
             cJSON_Delete(cJSON_DetachItemViaPointer(list, item));
     }
-    strbuf_free(&text);
     if (rc == ST_OK)
         api_put_json(out, json);
     else
@@ -337,12 +325,11 @@ static enum status put_studies(struct site *w, struct strbuf *out, struct error 
 /* Several studies to one reference, or why they do not compare. */
 static void put_compare(struct site *w, struct strbuf *out)
 {
-    struct strbuf names, uri;
     struct error err = {0};
     size_t from = out->len;
+    STRBUF(names, 1u << 16);
+    STRBUF(uri, 1u << 18);
 
-    strbuf_init(&names, 1u << 16);
-    strbuf_init(&uri, 1u << 18);
     for (size_t i = 0; i < w->set->n_studies; i++) {
         strbuf_add(&names, i > 0 ? "," : "[");
         json_write_str(&names, w->set->studies[i]);
@@ -356,16 +343,13 @@ static void put_compare(struct site *w, struct strbuf *out)
         out->len = from;
         put_json(out, "{'refused':%s}", err.text);
     }
-    strbuf_free(&names);
-    strbuf_free(&uri);
 }
 
 static enum status write_index(struct site *w, struct error *err)
 {
-    struct strbuf out;
     enum status rc;
+    STRBUF(out, SITE_MAX_BYTES);
 
-    strbuf_init(&out, SITE_MAX_BYTES);
     strbuf_addf(&out, "trawlSite={\"made_ms\":%lld,\"version\":", (long long)clock_utc_ms());
     rc = take(w, "/api/v1/version", &out, err);
     strbuf_add(&out, ",\"studies\":");
@@ -382,26 +366,21 @@ static enum status write_index(struct site *w, struct error *err)
         rc = strbuf_status(&out, "data/site.js", err);
     if (rc == ST_OK)
         rc = write_file(w, "data/site.js", out.text, out.len, err);
-    strbuf_free(&out);
     return rc;
 }
 
 /* A game's module as a script: a page on disk may read nothing else. */
 static enum status write_game(struct site *w, const char *name, const char *bytes, size_t n, struct error *err)
 {
-    char *text = mem_alloc(BASE64_TEXT_BYTES(n)), path[96];
+    char path[96];
+    MEM_LOCAL char *text = mem_alloc(BASE64_TEXT_BYTES(n));
     size_t n_name = strcspn(name + 6, "."); /* after "games/" */
-    struct strbuf out;
-    enum status rc;
 
     base64_encode(bytes, n, text);
-    strbuf_init(&out, SITE_MAX_BYTES);
+    STRBUF(out, SITE_MAX_BYTES);
     strbuf_addf(&out, "trawlData(\"games/%.*s\",\"%s\");\n", (int)n_name, name + 6, text);
     snprintf(path, sizeof path, "data/games/%.*s.js", (int)n_name, name + 6);
-    rc = write_file(w, path, out.text, out.len, err);
-    strbuf_free(&out);
-    mem_free(text);
-    return rc;
+    return write_file(w, path, out.text, out.len, err);
 }
 
 static enum status write_assets(struct site *w, struct error *err)

@@ -74,10 +74,9 @@ static void shorten(struct trials *t, cJSON *trial)
 static void add_curves(struct trials *t, size_t i, const cJSON *names, bool all, struct strbuf *out)
 {
     const cJSON *name = names != NULL ? names->child : NULL;
-    struct strbuf tail;
     const char *begin = "";
+    STRBUF(tail, 1u << 14);
 
-    strbuf_init(&tail, 1u << 14);
     strbuf_add(out, ",\"curves\":{");
     while (name != NULL) {
         int n = 0;
@@ -99,16 +98,14 @@ static void add_curves(struct trials *t, size_t i, const cJSON *names, bool all,
         name = all ? name : NULL;
     }
     strbuf_add(out, "}");
-    strbuf_free(&tail);
 }
 
 /* The file's texts of a config, for those who cannot ask for them. */
 static void add_exports(struct trials *t, size_t i, struct strbuf *out)
 {
     static const char *const formats[] = {"ini", "json", "args"};
-    struct strbuf text;
+    STRBUF(text, SITE_MAX_BYTES);
 
-    strbuf_init(&text, SITE_MAX_BYTES);
     strbuf_add(out, ",\"exports\":{");
     for (size_t k = 0, n = 0; k < sizeof formats / sizeof formats[0]; k++) {
         char tail[64];
@@ -121,25 +118,22 @@ static void add_exports(struct trials *t, size_t i, struct strbuf *out)
         put_str(out, text.text);
     }
     strbuf_add(out, "}");
-    strbuf_free(&text);
 }
 
 /* The policy, in a file of its own; false: this trial's does not play. */
 static bool write_play(struct trials *t, size_t i, char reason[ERROR_TEXT_MAX])
 {
     struct error err = {0};
-    struct strbuf out;
     char name[64];
     enum status rc;
+    STRBUF(out, SITE_MAX_BYTES);
 
-    strbuf_init(&out, SITE_MAX_BYTES);
     snprintf(name, sizeof name, "%s/play/%zu", t->w->folder, i);
     rc = play_record(t->w->serve, t->w->study, (int64_t)i, FRAMES, &out, &err);
     if (rc == ST_OK)
         rc = strbuf_status(&out, "what a policy played", &err);
     if (rc == ST_OK)
         rc = site_data(t->w, name, out.text, &err);
-    strbuf_free(&out);
     t->w->written.n_games += rc == ST_OK;
     memcpy(reason, err.text, ERROR_TEXT_MAX);
     return rc == ST_OK;
@@ -147,8 +141,7 @@ static bool write_play(struct trials *t, size_t i, char reason[ERROR_TEXT_MAX])
 
 static void add_trial(struct trials *t, size_t i, struct strbuf *out)
 {
-    char tail[48], *text,
-        reason[ERROR_TEXT_MAX] = "only policies of the front, of the picks and of their seeds are kept here";
+    char tail[48], reason[ERROR_TEXT_MAX] = "only policies of the front, of the picks and of their seeds are kept here";
     cJSON *trial;
     bool all = t->n <= SMALL || t->special[i], plays = false;
 
@@ -164,10 +157,9 @@ static void add_trial(struct trials *t, size_t i, struct strbuf *out)
         if (!plays)
             cJSON_ReplaceItemInObject(trial, "play_note", cJSON_CreateString(reason));
     }
-    text = json_print(trial, false);
+    MEM_LOCAL char *text = json_print(trial, false);
     strbuf_addf(out, "%s\"%zu\":{\"trial\":", out->text[out->len - 1] == '{' ? "" : ",\n", i);
     put_json_text(out, text);
-    mem_free(text);
     add_curves(t, i, cJSON_GetObjectItem(trial, "metrics"), all, out);
     if (t->special[i])
         add_exports(t, i, out);
@@ -181,11 +173,10 @@ static void add_trial(struct trials *t, size_t i, struct strbuf *out)
 
 static enum status write_chunks(struct trials *t, struct error *err)
 {
-    struct strbuf out;
     enum status rc = ST_OK;
     char name[64], *text;
+    STRBUF(out, SITE_MAX_BYTES);
 
-    strbuf_init(&out, SITE_MAX_BYTES);
     for (size_t from = 0; from < t->n && rc == ST_OK; from += CHUNK) {
         strbuf_clear(&out);
         strbuf_add(&out, "{");
@@ -203,7 +194,6 @@ static enum status write_chunks(struct trials *t, struct error *err)
         if (rc == ST_OK)
             rc = site_data(t->w, name, out.text, err);
     }
-    strbuf_free(&out);
     return rc;
 }
 

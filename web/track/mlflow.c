@@ -213,7 +213,6 @@ static void put_file(struct mlflow *m, struct track_run *run, const char *name, 
 {
     struct track_reply step = {.verdict = TRACK_DONE};
     const char *root = json_get_str(run->state, "artifacts");
-    struct strbuf url;
 
     if (root == NULL || root[0] == '\0') {
         if (!m->logged_artifacts)
@@ -222,7 +221,7 @@ static void put_file(struct mlflow *m, struct track_run *run, const char *name, 
         m->logged_artifacts = true;
         return;
     }
-    strbuf_init(&url, 4096);
+    STRBUF(url, 4096);
     strbuf_addf(&url, "%s/api/2.0/mlflow-artifacts/artifacts/%s/", m->settings.url, root);
     http_escape(&url, name);
     struct http_request r = {.method = "PUT",
@@ -234,7 +233,6 @@ static void put_file(struct mlflow *m, struct track_run *run, const char *name, 
     mlflow_request(m, &r, &step);
     if (m->c.reply.code >= 500 && m->c.reply.code != 503) /* perhaps a passing failure */
         mlflow_request(m, &r, &step);
-    strbuf_free(&url);
     if (step.verdict != TRACK_DONE && gives_up(m, run, &step)) {
         log_warn("mlflow: %s; the file is left out there, continuing", step.text);
         step = (struct track_reply){.verdict = TRACK_DONE, .n_requests = step.n_requests};

@@ -42,9 +42,8 @@ void mlflow_request(struct mlflow *m, const struct http_request *r, struct track
 
 void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, struct track_reply *reply)
 {
-    struct strbuf url;
+    STRBUF(url, 4096);
 
-    strbuf_init(&url, 4096);
     strbuf_addf(&url, "%s/api/2.0/mlflow/%s", m->settings.url, path);
     if (url.status != ST_OK || (body != NULL && body->status != ST_OK)) {
         track_refuse(reply, TRACK_RUN_REFUSED, "the request is longer than its limit");
@@ -58,7 +57,6 @@ void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, 
                                  .want_json = true};
         mlflow_request(m, &r, reply);
     }
-    strbuf_free(&url);
 }
 
 bool mlflow_is_error(const struct mlflow *m, const char *error_code)
@@ -124,12 +122,10 @@ static bool read_experiment(struct mlflow *m, struct track_reply *reply)
 
 static void create_experiment(struct mlflow *m, struct track_reply *reply)
 {
-    struct strbuf body;
+    STRBUF(body, 4096);
 
-    strbuf_init(&body, 4096);
     put_json(&body, "{'name':%s}", m->settings.experiment);
     mlflow_call(m, "experiments/create", &body, reply);
-    strbuf_free(&body);
 }
 
 /* The experiment's id, found or made. */
@@ -200,13 +196,11 @@ static void artifact_root(const char *uri, char *ret, size_t size)
 /* "info" of the run with this key; NULL: none, or reply has the failure. */
 static const cJSON *search_run(struct mlflow *m, const char *key, struct track_reply *reply)
 {
-    struct strbuf body;
+    STRBUF(body, 1024);
 
-    strbuf_init(&body, 1024);
     strbuf_addf(&body, "{\"experiment_ids\":[\"%s\"],\"filter\":\"tags.`" KEY_TAG "` = '%s'\",\"max_results\":1}",
                 m->experiment_id, key);
     mlflow_call(m, "runs/search", &body, reply);
-    strbuf_free(&body);
     if (reply->verdict != TRACK_DONE)
         return NULL;
     const cJSON *runs = track_get(m->c.reply.json, "runs");
@@ -223,9 +217,8 @@ static void add_tag(struct strbuf *sb, const char *key, const char *value)
 static const cJSON *create_run(struct mlflow *m, const char *key, const char *name, int64_t ms, const char *parent,
                                struct track_reply *reply)
 {
-    struct strbuf body;
+    STRBUF(body, 64u << 10);
 
-    strbuf_init(&body, 64u << 10);
     put_json(&body, "{'experiment_id':%s,'start_time':%lld,'run_name':%s,'tags':[", m->experiment_id, (long long)ms,
              name);
     add_tag(&body, KEY_TAG, key);
@@ -239,7 +232,6 @@ static const cJSON *create_run(struct mlflow *m, const char *key, const char *na
     add_tag(&body, "job_type", parent != NULL || m->c.single ? "train" : "study");
     strbuf_add(&body, "]}");
     mlflow_call(m, "runs/create", &body, reply);
-    strbuf_free(&body);
     if (reply->verdict != TRACK_DONE)
         return NULL;
     const cJSON *run = track_get(m->c.reply.json, "run");
@@ -315,15 +307,13 @@ void mlflow_set_status(struct mlflow *m, struct track_run *run, const char *stat
                        struct track_reply *reply)
 {
     struct track_reply step = {.verdict = TRACK_DONE};
-    struct strbuf body;
+    STRBUF(body, 1024);
 
-    strbuf_init(&body, 1024);
     put_json(&body, "{'run_id':%s,'status':%s", mlflow_run_id(run), status);
     if (end_ms > 0)
         put_json(&body, ",'end_time':%lld", (long long)end_ms);
     strbuf_add(&body, "}");
     mlflow_call(m, "runs/update", &body, &step);
-    strbuf_free(&body);
     if (mlflow_add(reply, &step)) {
         cJSON_DeleteItemFromObjectCaseSensitive(run->state, "ended");
         if (end_ms > 0)

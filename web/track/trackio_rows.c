@@ -118,10 +118,9 @@ static void add_markdown_cell(struct strbuf *sb, const cJSON *cell)
 static void add_front(struct strbuf *sb, const cJSON *front)
 {
     const cJSON *row, *cell;
-    struct strbuf table;
     int n = 0;
+    STRBUF(table, 1u << 20);
 
-    strbuf_init(&table, 1u << 20);
     strbuf_add(&table, "|");
     cJSON_ArrayForEach(cell, track_get(front, "columns")) add_markdown_cell(&table, cell);
     strbuf_add(&table, "\n|");
@@ -139,7 +138,6 @@ static void add_front(struct strbuf *sb, const cJSON *front)
         json_write_str(sb, table.text);
         strbuf_add(sb, "}");
     }
-    strbuf_free(&table);
 }
 
 static void add_values(struct strbuf *sb, const struct track_row *row)

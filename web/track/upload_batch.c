@@ -119,7 +119,7 @@ int64_t batch_cut_at_attempt(struct batch *b)
 void batch_choose(struct batch *b, int64_t last_step, int64_t thin_ms)
 {
     size_t n_all = b->n;
-    bool *keep = mem_array(n_all, sizeof *keep);
+    MEM_LOCAL bool *keep = mem_array(n_all, sizeof *keep);
 
     b->n = 0;
     for (size_t i = 0; i < n_all; i++) {
@@ -141,7 +141,6 @@ void batch_choose(struct batch *b, int64_t last_step, int64_t thin_ms)
     }
     b->n_left_out = (int64_t)(n_all - b->n);
     b->last_step = last_step;
-    mem_free(keep);
 }
 
 void batch_free(struct batch *b)

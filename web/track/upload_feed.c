@@ -36,7 +36,7 @@ static void forget_run(struct feeder *f, struct feed_run *run)
 
 static enum status read_outbox(struct feeder *f, struct error *err)
 {
-    struct outbox_run *runs = NULL;
+    MEM_LOCAL struct outbox_run *runs = NULL;
     size_t n = 0;
     int64_t last_id;
     enum status rc = store_outbox_runs(f->store, f->uploader->study_id, f->seen_id, &runs, &n, &last_id, err);
@@ -52,7 +52,6 @@ static enum status read_outbox(struct feeder *f, struct error *err)
     }
     if (rc == ST_OK)
         f->seen_id = last_id;
-    mem_free(runs);
     return rc;
 }
 
@@ -330,7 +329,7 @@ static bool begins(const struct batch *batch)
 static bool start_over(struct feeder *f, struct feed_run *run, struct batch *batch, struct track_reply *reply)
 {
     int64_t attempt = 0;
-    cJSON *end = cJSON_CreateObject();
+    JSON_LOCAL cJSON *end = cJSON_CreateObject();
     struct track_run sent_run;
     const struct track_row row = {.id = batch->rows[0].id,
                                   .ms = batch->rows[0].ms,
@@ -345,7 +344,6 @@ static bool start_over(struct feeder *f, struct feed_run *run, struct batch *bat
     run_for_tracker(f, run, &sent_run);
     f->ops->send(f->self, &sent_run, &row, 1, reply);
     run->state = sent_run.state;
-    cJSON_Delete(end);
     note_reply(f, run, reply);
     if (reply->verdict != TRACK_DONE && reply->verdict != TRACK_RUN_REFUSED)
         return false;

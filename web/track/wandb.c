@@ -34,7 +34,7 @@ static void post(struct wandb *w, const char *url, cJSON *body, bool graphql, st
     const char *headers[3] = {w->c.auth};
     char user[WANDB_NAME_MAX + 32], email[WANDB_NAME_MAX + 32];
     size_t n = 1;
-    char *text = json_print(body, false);
+    MEM_LOCAL char *text = json_print(body, false);
 
     cJSON_Delete(body);
     snprintf(user, sizeof user, "X-WANDB-USERNAME: %s", w->settings.username);
@@ -53,7 +53,6 @@ static void post(struct wandb *w, const char *url, cJSON *body, bool graphql, st
                                             .timeout_s = graphql ? w->settings.timeout_s : w->settings.stream_timeout_s,
                                             .want_json = true},
                       reply);
-    mem_free(text);
 }
 
 const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *query, cJSON *variables,
@@ -87,9 +86,8 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
 
 void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct track_reply *reply)
 {
-    struct strbuf url;
+    STRBUF(url, 2048);
 
-    strbuf_init(&url, 2048);
     strbuf_addf(&url, "%s/files/", w->settings.base_url);
     http_escape(&url, json_get_str(run->state, "entity") != NULL ? json_get_str(run->state, "entity") : "");
     strbuf_add(&url, "/");
@@ -101,7 +99,6 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
     explain(w, reply);
     if (reply->verdict == TRACK_DONE)
         reply->stop = cJSON_IsTrue(track_get(w->c.reply.json, "stopped"));
-    strbuf_free(&url);
 }
 
 /* -- numbers -- */
@@ -125,13 +122,12 @@ static void chunk_begin(struct chunk *c, const struct track_run *run)
 static void chunk_row(struct chunk *c, const struct track_run *run, const struct track_row *row)
 {
     int64_t started_ms = wandb_state_i64(run, "started_ms", row->ms);
-    struct strbuf line;
 
     if (row->type == TRACK_ROW_METRICS && row->env_steps <= wandb_state_i64(run, "after_step", INT64_MIN)) {
         c->n_skipped++; /* the run had steps up to there before Trawl continued it */
         return;
     }
-    strbuf_init(&line, LINE_MAX_BYTES);
+    STRBUF(line, LINE_MAX_BYTES);
     if (row->type == TRACK_ROW_SYSTEM)
         wandb_event_line(&line, row, started_ms);
     else
@@ -140,7 +136,6 @@ static void chunk_row(struct chunk *c, const struct track_run *run, const struct
         c->n_skipped++;
     else
         cJSON_AddItemToArray(row->type == TRACK_ROW_SYSTEM ? c->events : c->history, cJSON_CreateString(line.text));
-    strbuf_free(&line);
 }
 
 static void add_file_lines(cJSON *files, const char *name, int64_t offset, cJSON *content)
@@ -217,12 +212,11 @@ void wandb_line_send(struct wandb *w, struct track_run *run, const struct track_
                      struct track_reply *reply)
 {
     int64_t last = wandb_state_i64(run, "step", -1);
-    struct strbuf line;
     struct chunk c;
 
     step = step > last ? step : last + 1;
     chunk_begin(&c, run);
-    strbuf_init(&line, LINE_MAX_BYTES);
+    STRBUF(line, LINE_MAX_BYTES);
     wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), c.summary);
     cJSON_AddItemToArray(c.history, cJSON_CreateString(line.text));
     chunk_send(w, run, &c, reply);
@@ -230,7 +224,6 @@ void wandb_line_send(struct wandb *w, struct track_run *run, const struct track_
         wandb_state_set_i64(run, "step", step);
     chunk_free(&c);
     cJSON_Delete(values);
-    strbuf_free(&line);
 }
 
 /* Final facts go into the summary, then the run is complete. */

@@ -93,13 +93,12 @@ void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, c
 /* {"columns": [...], "data": [[...]]} of a "front" row; mem_free. NULL: the row has none. */
 static char *table_text(const cJSON *front)
 {
-    cJSON *table = cJSON_CreateObject();
+    JSON_LOCAL cJSON *table = cJSON_CreateObject();
     char *text = NULL;
 
     if (cJSON_AddItemReferenceToObject(table, "columns", cJSON_GetObjectItemCaseSensitive(front, "columns")) &&
         cJSON_AddItemReferenceToObject(table, "data", cJSON_GetObjectItemCaseSensitive(front, "rows")))
         text = json_print(table, false);
-    cJSON_Delete(table);
     return text;
 }
 
@@ -144,7 +143,7 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
 {
     char path[96];
     int64_t trials = 0, n_requests;
-    char *table = w->c.track->files ? table_text(row->json) : NULL;
+    MEM_LOCAL char *table = w->c.track->files ? table_text(row->json) : NULL;
     bool has_table = false;
 
     (void)json_get_i64(row->json, "trials", &trials);
@@ -159,7 +158,6 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
         wandb_line_send(w, run, row, front_values(row->json, path, has_table ? table : NULL), trials, reply);
         reply->n_requests = n_requests + 1;
     }
-    mem_free(table);
 }
 
 void wandb_picture_send(struct wandb *w, struct track_run *run, const struct track_row *row, const char *svg,
@@ -167,10 +165,9 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
 {
     int64_t step = wandb_state_i64(run, "step", 0), n_requests;
     cJSON *values;
-    struct strbuf page;
     char path[96];
+    STRBUF(page, 8u << 20);
 
-    strbuf_init(&page, 8u << 20);
     strbuf_add(&page, "<!doctype html><meta charset=\"utf-8\"><body style=\"margin:0\">");
     strbuf_add(&page, svg);
     snprintf(path, sizeof path, "media/html/study/picture_%lld.html", (long long)row->id);
@@ -182,5 +179,4 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
         wandb_line_send(w, run, row, values, step, reply);
         reply->n_requests = n_requests + 1;
     }
-    strbuf_free(&page);
 }

@@ -85,7 +85,6 @@ static cJSON *run_variables(struct wandb *w, const struct track_run *run, const 
     const char *name = json_get_str(row->json, "name"), *group = json_get_str(row->json, "group");
     cJSON *v = cJSON_CreateObject();
     char shown[300];
-    struct strbuf config;
 
     if (run->trial_id == 0)
         snprintf(shown, sizeof shown, "%s (study)", w->c.study);
@@ -97,7 +96,7 @@ static cJSON *run_variables(struct wandb *w, const struct track_run *run, const 
         group = w->settings.run_group[0] != '\0' ? w->settings.run_group : NULL;
     else if (group == NULL)
         group = w->c.study;
-    strbuf_init(&config, 15u << 20);
+    STRBUF(config, 15u << 20);
     wandb_config_text(&config, w, row);
     json_add_str(v, "name", wandb_run_id(run));
     json_add_str(v, "project", w->settings.project);
@@ -114,7 +113,6 @@ static cJSON *run_variables(struct wandb *w, const struct track_run *run, const 
         json_add_str(v, "entity", w->entity);
     if (w->settings.notes[0] != '\0')
         json_add_str(v, "notes", w->settings.notes);
-    strbuf_free(&config);
     return v;
 }
 

@@ -77,22 +77,18 @@ static enum status env_bench_alloc(struct env_bench *b, const struct env_shape *
 static enum status env_bench_draw_actions(struct env_bench *b, const struct env_shape *shape, struct error *err)
 {
     size_t n = N_ACTION_SETS * b->agents * b->n_heads;
-    int32_t *actions = mem_array(n, sizeof *actions);
-    float *reals = mem_array(n, sizeof *reals);
+    MEM_LOCAL int32_t *actions = mem_array(n, sizeof *actions);
+    MEM_LOCAL float *reals = mem_array(n, sizeof *reals);
     struct rng rng = rng_seed(1);
-    enum status rc;
 
     for (size_t i = 0; i < n; i++) {
         size_t h = i % b->n_heads;
         actions[i] = (int32_t)rng_below(&rng, (uint32_t)shape->head_sizes[h]);
         reals[i] = shape->low[h] + rng_f32(&rng) * (shape->high[h] - shape->low[h]);
     }
-    rc = kern_upload(b->kern, b->actions, actions, n * sizeof *actions, err);
-    THEN(rc, kern_upload(b->kern, b->reals, reals, n * sizeof *reals, err));
-    THEN(rc, kern_sync(b->kern, err));
-    mem_free(actions);
-    mem_free(reals);
-    return rc;
+    TRY(kern_upload(b->kern, b->actions, actions, n * sizeof *actions, err));
+    TRY(kern_upload(b->kern, b->reals, reals, n * sizeof *reals, err));
+    return kern_sync(b->kern, err);
 }
 
 static void env_bench_round(struct env_bench *b)

@@ -21,9 +21,8 @@ enum status env_keep_stdout(FILE **ret_out, struct error *err)
 static enum status describe(const char *path, const char *hex, FILE *out, struct error *err)
 {
     const struct env_def *def;
-    void *settings = NULL;
+    MEM_LOCAL void *settings = NULL;
     cJSON *json = NULL;
-    char *text;
     enum status rc;
 
     env_libraries_run();
@@ -31,12 +30,10 @@ static enum status describe(const char *path, const char *hex, FILE *out, struct
     rc = hex != NULL ? env_settings_from_hex(hex, def->options.settings_size, &settings, err)
                      : env_default_settings(def, &settings, err);
     THEN(rc, env_describe(def, settings, &json, err));
-    mem_free(settings);
     TRY(rc);
-    text = json_print(json, false);
+    MEM_LOCAL char *text = json_print(json, false);
     cJSON_Delete(json);
     fprintf(out, "%s\n", text);
-    mem_free(text);
     return ST_OK;
 }
 

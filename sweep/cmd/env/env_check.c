@@ -176,7 +176,6 @@ static bool check_saved(struct check *c)
     struct env_side a = {0}, b = {0};
     struct rng rng = rng_seed((uint64_t)c->seed + 2);
     const char *differs;
-    void *bytes;
     bool ok = env_side_open(&a, c->def, c->settings, CHECK_ENVS, 4, 4) &&
               env_side_open(&b, c->def, c->settings, CHECK_ENVS, 5, 5);
 
@@ -193,10 +192,9 @@ static bool check_saved(struct check *c)
         env_side_random(&a, &rng);
         env_side_step(&a, NULL);
     }
-    bytes = mem_alloc(env_batch_state_bytes(a.batch));
+    MEM_LOCAL void *bytes = mem_alloc(env_batch_state_bytes(a.batch));
     env_batch_save(a.batch, bytes);
     env_batch_load(b.batch, bytes);
-    mem_free(bytes);
     env_batch_observe(b.batch, NULL, b.obs, b.mask);
     differs = memcmp(a.obs, b.obs, a.obs_bytes) != 0 ? "observations" : NULL;
     begin(c);
@@ -277,11 +275,10 @@ static enum status fill_settings(struct check *c, struct error *err)
 /* Half of the machine's memory: a game that takes more and more fails before other programs do. */
 static void limit_memory(void)
 {
-    cJSON *limits = cJSON_CreateObject();
+    JSON_LOCAL cJSON *limits = cJSON_CreateObject();
 
     json_add_i64(limits, "memory_bytes", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2);
     worker_limits_apply(limits);
-    cJSON_Delete(limits);
 }
 
 static enum status check_here(struct check *c, const char *game, struct error *err)

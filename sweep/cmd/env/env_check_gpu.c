@@ -77,12 +77,11 @@ static enum status side_act(struct gpu_side *s, const struct env_side *host, str
 static enum status same(struct gpu_side *s, const void *device, const void *host, size_t bytes, const char *what,
                         const char **ret_differs, struct error *err)
 {
-    char *copy = mem_alloc(bytes);
+    MEM_LOCAL char *copy = mem_alloc(bytes);
     enum status rc = kern_download(s->kern, copy, device, bytes, err);
 
     if (rc == ST_OK && memcmp(copy, host, bytes) != 0)
         *ret_differs = what;
-    mem_free(copy);
     return rc;
 }
 
@@ -91,13 +90,12 @@ static enum status same_last(struct gpu_side *s, const struct env_side *host, co
                              struct error *err)
 {
     const size_t row = s->obs_bytes / s->n_agents;
-    char *copy = mem_alloc(s->obs_bytes);
+    MEM_LOCAL char *copy = mem_alloc(s->obs_bytes);
     enum status rc = kern_download(s->kern, copy, s->io.final_obs, s->obs_bytes, err);
 
     for (size_t a = 0; rc == ST_OK && a < s->n_agents; a++)
         if (host->truncs[a] != 0 && memcmp(copy + a * row, (const char *)host->final_obs + a * row, row) != 0)
             *ret_differs = "last observations";
-    mem_free(copy);
     return rc;
 }
 
@@ -139,7 +137,7 @@ static enum status same_state(struct gpu_side *s, struct env_side *host, struct 
                               struct error *err)
 {
     const size_t n = env_batch_state_bytes(host->batch), logs = s->n_envs * sizeof(struct env_log);
-    char *a = mem_alloc(n), *b = mem_alloc(n);
+    MEM_LOCAL char *b = mem_alloc(n), *a = mem_alloc(n);
     enum status rc = kern_env_save(s->kern, s->env, a, err);
     int64_t t;
 
@@ -150,8 +148,6 @@ static enum status same_state(struct gpu_side *s, struct env_side *host, struct 
         env_batch_load(host->batch, a);
         rc = play_on(s, host, 20, 0.0, rng, &t, ret_differs, err);
     }
-    mem_free(a);
-    mem_free(b);
     return rc;
 }
 

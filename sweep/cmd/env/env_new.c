@@ -51,11 +51,9 @@ static enum status check_free(const char *name, const char *extension, struct er
 static enum status write_file(const char *name, const char *extension, const char *text, struct error *err)
 {
     char path[ENV_LIBRARY_NAME_MAX + 8];
-    struct strbuf sb;
-    enum status rc;
 
     snprintf(path, sizeof path, "%s%s", name, extension);
-    strbuf_init(&sb, TEXT_MAX);
+    STRBUF(sb, TEXT_MAX);
     for (const char *from = text; *from != '\0';) {
         size_t n = strcspn(from, "@");
         strbuf_add_n(&sb, from, n);
@@ -63,10 +61,8 @@ static enum status write_file(const char *name, const char *extension, const cha
             strbuf_add(&sb, name);
         from += n + (from[n] == '@');
     }
-    rc = strbuf_status(&sb, path, err);
-    THEN(rc, file_write_all(path, sb.text, sb.len, err));
-    strbuf_free(&sb);
-    return rc;
+    TRY(strbuf_status(&sb, path, err));
+    return file_write_all(path, sb.text, sb.len, err);
 }
 
 enum status env_new(int argc, char **argv, struct error *err)

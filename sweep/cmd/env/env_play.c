@@ -41,10 +41,9 @@ static enum status answer(struct policy_play *play, struct strbuf *line, struct 
 static enum status serve_lines(struct policy_play *play, FILE *out, struct error *err)
 {
     double width, height;
-    struct strbuf line;
     enum status rc = ST_OK;
+    STRBUF(line, LINE_MAX_BYTES);
 
-    strbuf_init(&line, LINE_MAX_BYTES);
     policy_play_size(play, &width, &height);
     fprintf(out, "{\"width\":%.0f,\"height\":%.0f}\n", width, height);
     fflush(out);
@@ -53,7 +52,6 @@ static enum status serve_lines(struct policy_play *play, FILE *out, struct error
         if (rc == ST_OK && (fputs(line.text, out) < 0 || fflush(out) != 0))
             break; /* nobody watches any more */
     }
-    strbuf_free(&line);
     return rc;
 }
 

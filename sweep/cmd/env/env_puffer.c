@@ -126,10 +126,8 @@ static enum status write(const struct options *options, const struct config *con
                          const char *folder, struct error *err)
 {
     char path[PATH_MAX];
-    struct strbuf sb;
-    enum status rc;
+    STRBUF(sb, 1u << 20);
 
-    strbuf_init(&sb, 1u << 20);
     if (has_text(dir, "pufferenv.h", "pufferenv.h"))
         strbuf_addf(&sb, "#define PUFFER_HAS_MASK %d\n", has_text(dir, "action_mask", "action_mask"));
     strbuf_addf(&sb, "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL)",
@@ -140,10 +138,8 @@ static enum status write(const struct options *options, const struct config *con
     }
     strbuf_add(&sb, "\n");
     snprintf(path, sizeof path, "%s/puffer_game.h", folder);
-    rc = strbuf_status(&sb, path, err);
-    THEN(rc, file_write_all(path, sb.text, sb.len, err));
-    strbuf_free(&sb);
-    return rc;
+    TRY(strbuf_status(&sb, path, err));
+    return file_write_all(path, sb.text, sb.len, err);
 }
 
 enum status env_puffer_write(const char *dir, const char *name, const char *folder, struct error *err)

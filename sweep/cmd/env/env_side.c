@@ -160,13 +160,12 @@ static bool mask_allows(const struct env_side *s, size_t agent)
 static bool observed(const struct env_side *s, const float *obs, size_t agent, struct env_largest *largest)
 {
     size_t D = (size_t)s->shape.obs_size, i = 0;
-    float *numbers = mem_array(D, sizeof *numbers);
+    MEM_LOCAL float *numbers = mem_array(D, sizeof *numbers);
 
     env_numbers(&s->shape, (const char *)obs + agent * env_row_bytes(&s->shape), 1.0f, numbers);
     for (; i < D && isfinite(numbers[i]); i++)
         if (fabsf(numbers[i]) > fabsf(largest->value))
             *largest = (struct env_largest){numbers[i], i};
-    mem_free(numbers);
     return i == D;
 }
 

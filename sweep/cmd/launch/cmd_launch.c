@@ -48,8 +48,8 @@ static enum status check_word(const char *word, struct setup *setup, double pati
                               struct error *err)
 {
     struct sweep_settings *settings = &setup->sweep;
-    struct devices *devices = mem_alloc(sizeof *devices);
-    struct probe *probe = mem_alloc(sizeof *probe);
+    MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
+    MEM_LOCAL struct probe *probe = mem_alloc(sizeof *probe);
     enum status rc;
 
     snprintf(settings->devices, sizeof settings->devices, "%s%s", remote_devices_is_word(word) ? "" : "ssh:", word);
@@ -58,8 +58,6 @@ static enum status check_word(const char *word, struct setup *setup, double pati
         probe_host(&devices->v[0], true, patience_s, probe);
         print_probe(&devices->v[0], probe, tally);
     }
-    mem_free(probe);
-    mem_free(devices);
     return rc;
 }
 

@@ -52,12 +52,11 @@ static void base_name(const char *path, char *buf, size_t size)
 static enum status write_policy(struct checkpoint_player *p, enum policy_form form, const char *checkpoint,
                                 const char *path, struct error *err)
 {
-    struct strbuf out;
     char name[64];
     enum status rc;
 
     base_name(path != NULL ? path : checkpoint, name, sizeof name);
-    strbuf_init(&out, POLICY_MAX_BYTES);
+    STRBUF(out, POLICY_MAX_BYTES);
     rc = trainer_export(player_trainer(p->player), form, name, &out, err);
     if (rc == ST_OK && path != NULL)
         rc = file_write_all(path, out.text, out.len, err);
@@ -66,20 +65,17 @@ static enum status write_policy(struct checkpoint_player *p, enum policy_form fo
     if (rc == ST_OK && path != NULL)
         fprintf(stderr, "wrote the policy of %s for %s to %s, %zu bytes\n", checkpoint, p->setup->env->name, path,
                 out.len);
-    strbuf_free(&out);
     return rc;
 }
 
 static enum status write_samples(struct checkpoint_player *p, const char *path, struct error *err)
 {
-    struct strbuf out;
     enum status rc = ST_OK;
+    STRBUF(out, POLICY_MAX_BYTES);
 
-    strbuf_init(&out, POLICY_MAX_BYTES);
     for (int i = 0; rc == ST_OK && i < SAMPLE_STEPS; i++)
         rc = player_trace(p->player, &out, err);
     THEN(rc, file_write_all(path, out.text, out.len, err));
-    strbuf_free(&out);
     return rc;
 }
 

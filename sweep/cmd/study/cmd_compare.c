@@ -163,23 +163,21 @@ static void print_json(const struct side *s, const struct pareto_ref *ref, doubl
 
 static enum status write_page(const struct comparison *c, const struct rows *r, const char *path, struct error *err)
 {
-    struct strbuf out;
     enum status rc;
+    STRBUF(out, OUTPUT_MAX_BYTES);
 
-    strbuf_init(&out, OUTPUT_MAX_BYTES);
     rc = report_write_comparison(&out, c, r->rows, ROWS, err);
     THEN(rc, file_write_all(path, out.text, out.len, err));
     if (rc == ST_OK)
         fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
-    strbuf_free(&out);
     return rc;
 }
 
 static enum status compare(struct side *s, const char *score_text, const char *path, bool as_json, struct error *err)
 {
     struct study_view *const views[] = {&s[0].view, &s[1].view};
-    struct comparison *c = mem_alloc(sizeof *c);
-    struct rows *rows = mem_alloc(sizeof *rows);
+    MEM_LOCAL struct comparison *c = mem_alloc(sizeof *c);
+    MEM_LOCAL struct rows *rows = mem_alloc(sizeof *rows);
     double score = NAN;
     enum status rc = ST_OK;
 
@@ -205,8 +203,6 @@ static enum status compare(struct side *s, const char *score_text, const char *p
             rc = write_page(c, rows, path, err);
     }
     comparison_free(c);
-    mem_free(c);
-    mem_free(rows);
     return rc;
 }
 
@@ -253,12 +249,11 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
         return ST_OK;
     if (output != NULL)
         TRY(check_page(output, err));
-    struct side *sides = mem_array(2, sizeof *sides);
+    MEM_LOCAL struct side *sides = mem_array(2, sizeof *sides);
     enum status rc = study_view_open(path, words.v[0], &sides[0].view, err);
     THEN(rc, study_view_open(other_path != NULL ? other_path : path, words.v[1], &sides[1].view, err));
     THEN(rc, compare(sides, score, output, json, err));
     study_view_free(&sides[0].view);
     study_view_free(&sides[1].view);
-    mem_free(sides);
     return rc;
 }

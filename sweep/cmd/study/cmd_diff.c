@@ -130,10 +130,9 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
     enum status rc = study_view_open(path, words.v[0], v, err);
     THEN(rc, diff(v, words.v, json, err));
     study_view_free(v);
-    mem_free(v);
     return rc;
 }

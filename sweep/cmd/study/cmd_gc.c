@@ -56,7 +56,7 @@ static const char *name_before(const struct study *study, char buf[160])
 static enum status empty_trash(const struct gc_cmd *gc, cJSON *removed, cJSON *kept, struct error *err)
 {
     struct study *studies = NULL;
-    int64_t *unsent = NULL;
+    MEM_LOCAL int64_t *unsent = NULL;
     size_t n = 0;
     char before[160];
     enum status rc = read_trash(gc->path, &studies, &unsent, &n, err);
@@ -81,7 +81,6 @@ static enum status empty_trash(const struct gc_cmd *gc, cJSON *removed, cJSON *k
                      gc->force ? "" : "; `trawl rm NAME --undo` and `trawl sync NAME` send them, --force drops them");
     }
     study_list_free(studies, n);
-    mem_free(unsent);
     return rc;
 }
 
@@ -112,7 +111,7 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    cJSON *object = cJSON_CreateObject();
+    JSON_LOCAL cJSON *object = cJSON_CreateObject();
     json_add_bool(object, "dry_run", gc.dry_run);
     cJSON *removed = cJSON_AddArrayToObject(object, "removed"), *kept = cJSON_AddArrayToObject(object, "kept");
     enum status rc = empty_trash(&gc, removed, kept, err);
@@ -123,7 +122,6 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
         cli_print_json(object);
         object = NULL;
     }
-    cJSON_Delete(object);
     return rc == ST_OK && n_kept > 0 && !gc.dry_run
                ? FAIL(err, ST_LIMIT, "gc: %d stud%s kept, whose trackers lack rows", n_kept,
                       n_kept == 1 ? "y is" : "ies are")

@@ -56,20 +56,17 @@ static enum status make_submission(const struct import_cmd *c, struct submission
             "import: %s has no study %s, and %s has no description of one; --config FILE.ini gives its config and "
             "the ranges of its search",
             c->store_path, c->study, c->path);
-    cJSON *json = cJSON_Duplicate(c->file.study, true);
-    cJSON *space = cJSON_DetachItemFromObjectCaseSensitive(json, "space");
+    JSON_LOCAL cJSON *json = cJSON_Duplicate(c->file.study, true);
+    JSON_LOCAL cJSON *space = cJSON_DetachItemFromObjectCaseSensitive(json, "space");
     const char *direction = json_get_str(json, "direction");
     cJSON_DeleteItemFromObjectCaseSensitive(space, "from"); /* a study of the other store */
-    char *text = json_print(space, false);
+    MEM_LOCAL char *text = json_print(space, false);
     cJSON_DeleteItemFromObjectCaseSensitive(json, "trials_max");
     cJSON_DeleteItemFromObjectCaseSensitive(json, "budget_s");
     json_add_str(json, "study", c->study);
     json_add_str(json, "space", text);
     json_add_bool(json, "maximize", direction == NULL || strcmp(direction, "minimize") != 0);
     rc = submission_from_json(json, ret, err);
-    mem_free(text);
-    cJSON_Delete(space);
-    cJSON_Delete(json);
     return rc;
 }
 
@@ -163,7 +160,7 @@ static enum status find_runs(struct import_cmd *c, struct error *err)
 
 static enum status make_bodies(struct import_cmd *c, struct error *err)
 {
-    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
     enum status rc = study_view_open(c->store_path, c->study, v, err);
     struct setup *setup;
     const cJSON *row;
@@ -196,7 +193,6 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
         c->n_unfinished += rc == ST_OK && body == NULL && !elsewhere;
     }
     study_view_free(v);
-    mem_free(v);
     return rc == ST_OK ? find_runs(c, err) : rc;
 }
 
@@ -204,7 +200,7 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
 static enum status add_one(struct import_cmd *c, struct sched_study *ss, const cJSON *body, int64_t *ret_number,
                            struct error *err)
 {
-    cJSON *answer = NULL;
+    JSON_LOCAL cJSON *answer = NULL;
     bool again = false;
     enum status rc;
 
@@ -221,7 +217,6 @@ static enum status add_one(struct import_cmd *c, struct sched_study *ss, const c
         c->n_repeated += again && *ret_number >= c->n_trials;
         c->n_added += !again;
     }
-    cJSON_Delete(answer);
     return rc;
 }
 

@@ -73,7 +73,8 @@ static enum status replay(const char *path, const char *name, bool as_json, stru
     struct store *store = NULL;
     struct replay *replay = NULL;
     struct tally t = {0};
-    cJSON *json = NULL, *differences = NULL;
+    cJSON *differences = NULL;
+    JSON_LOCAL cJSON *json = NULL;
     enum status rc;
 
     TRY(store_open_reader(&store, path, err));
@@ -93,7 +94,6 @@ static enum status replay(const char *path, const char *name, bool as_json, stru
     } else if (rc == ST_OK) {
         print_tally(name, &t);
     }
-    cJSON_Delete(json);
     replay_close(replay);
     store_close(store);
     if (rc == ST_OK && t.first >= 0)

@@ -61,13 +61,11 @@ static bool is_given(const cJSON *params, const char *key)
 static enum status add_base(const struct study_view *v, const char *rule, cJSON *params, struct error *err)
 {
     struct gp_picked picked;
-    cJSON *base, *item;
-    char *text;
+    cJSON *item;
 
     TRY(export_pick(v, rule, &picked, err));
-    text = search_params_json(&v->search, v->x[picked.i]);
-    base = cJSON_Parse(text);
-    mem_free(text);
+    MEM_LOCAL char *text = search_params_json(&v->search, v->x[picked.i]);
+    JSON_LOCAL cJSON *base = cJSON_Parse(text);
     while ((item = cJSON_DetachItemFromArray(base, 0)) != NULL) {
         const char *name = search_param_name(item->string);
         if (is_given(params, item->string) || is_given(params, name))
@@ -75,14 +73,13 @@ static enum status add_base(const struct study_view *v, const char *rule, cJSON 
         else
             cJSON_AddItemToObject(params, name, item);
     }
-    cJSON_Delete(base);
     return ST_OK;
 }
 
 /* Without a trial to start from, the study's start values stand for what is not given. */
 static enum status complete(const char *store_path, const char *study, int64_t trial, cJSON *params, struct error *err)
 {
-    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
     char rule[40] = "best";
     enum status rc = study_view_open(store_path, study, v, err);
 
@@ -92,7 +89,6 @@ static enum status complete(const char *store_path, const char *study, int64_t t
     if (rc == ST_OK && (trial >= 0 || study_view_best_run(v) < v->n))
         rc = add_base(v, rule, params, err);
     study_view_free(v);
-    mem_free(v);
     return rc;
 }
 
@@ -101,7 +97,6 @@ static enum status send_try(const char *store_path, const char *study, int64_t t
 {
     struct control_command command = {.kind = CONTROL_TRY, .trial = -1};
     enum status rc = ST_OK;
-    char *text;
 
     if (params->child == NULL && trial < 0)
         return FAIL(err, ST_USAGE, "try: which values? --section.key V, or --trial N for those of a trial again");
@@ -109,12 +104,11 @@ static enum status send_try(const char *store_path, const char *study, int64_t t
         return FAIL(err, ST_USAGE, "try: no study has a name that long");
     snprintf(command.study, sizeof command.study, "%s", study);
     TRY(complete(store_path, study, trial, params, err));
-    text = json_print(params, false);
+    MEM_LOCAL char *text = json_print(params, false);
     if (strlen(text) >= sizeof command.text)
         rc = FAIL(err, ST_USAGE, "try: the values take %zu bytes; up to %d are possible", strlen(text),
                   CONTROL_TEXT_MAX - 1);
     snprintf(command.text, sizeof command.text, "%s", text);
-    mem_free(text);
     return rc == ST_OK ? control_send(store_path, &command, json, err) : rc;
 }
 
@@ -143,12 +137,11 @@ enum status cmd_try(int argc, char **argv, struct error *err)
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them)",
     };
-    cJSON *params = cJSON_CreateObject();
+    JSON_LOCAL cJSON *params = cJSON_CreateObject();
     enum status rc = take_values(&cli, &argc, argv, params, err);
 
     THEN(rc, cli_parse(&cli, argc, argv, &words, err));
     if (rc == ST_OK && !words.help)
         rc = send_try(store_path, words.v[0], trial, params, json, err);
-    cJSON_Delete(params);
     return rc;
 }

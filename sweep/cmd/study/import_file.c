@@ -44,9 +44,9 @@ static enum status only_study(const char *path, char *ret_name, size_t size, str
 
 static enum status read_store(const char *path, const char *from, struct import_file *ret, struct error *err)
 {
-    struct study_view *v = mem_alloc(sizeof *v); /* large */
+    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
     char name[160] = "";
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
     enum status rc = ST_OK;
 
     if (from != NULL)
@@ -59,9 +59,7 @@ static enum status read_store(const char *path, const char *from, struct import_
         ret->study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
         ret->rows = cJSON_DetachItemFromObjectCaseSensitive(json, "trials");
     }
-    cJSON_Delete(json);
     study_view_free(v);
-    mem_free(v);
     return rc;
 }
 
@@ -111,7 +109,7 @@ static enum status read_jsonl(const char *text, struct import_file *ret, struct 
 
 static enum status read_log(const char *path, cJSON *rows, struct error *err)
 {
-    cJSON *log = NULL;
+    JSON_LOCAL cJSON *log = NULL;
     char *text = NULL;
     size_t n = 0;
     enum status rc;
@@ -125,7 +123,6 @@ static enum status read_log(const char *path, cJSON *rows, struct error *err)
         cJSON_AddItemToArray(rows, puffer_log_row(log));
     else
         error_prefix(err, "%s", path);
-    cJSON_Delete(log);
     return rc;
 }
 

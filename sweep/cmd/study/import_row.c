@@ -273,11 +273,11 @@ static enum status add_results(const struct study_view *v, const cJSON *row, con
 /* Of the same row the same, so that a file that is imported twice adds its trials once. */
 static void add_key(cJSON *body)
 {
-    char *text = json_print(body, false), key[40];
+    char key[40];
+    MEM_LOCAL char *text = json_print(body, false);
 
     snprintf(key, sizeof key, "import-%016llx", (unsigned long long)hash_text(text));
     json_add_str(body, "key", key);
-    mem_free(text);
 }
 
 /* ---- the game ---- */

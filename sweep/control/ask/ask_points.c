@@ -26,8 +26,6 @@ static enum status read_choice(const struct search *s, size_t k, const cJSON *va
                                              : NULL;
     char number[NUM_TEXT_MAX];
     double listed;
-    struct strbuf list;
-    enum status rc;
 
     if (cJSON_IsNumber(value))
         text = num_format_f64(value->valuedouble, number);
@@ -37,13 +35,11 @@ static enum status read_choice(const struct search *s, size_t k, const cJSON *va
             *ret_x = (double)c;
             return ST_OK;
         }
-    strbuf_init(&list, LIST_MAX);
+    STRBUF(list, LIST_MAX);
     for (size_t c = 0; c < p->n_choices; c++)
         strbuf_addf(&list, "%s%s", c > 0 ? ", " : "", s->choices[k][c]);
-    rc = FAIL(err, ST_USAGE, "params: %s is none of its values: %s", search_param_name(s->space.params[k].key),
-              list.text);
-    strbuf_free(&list);
-    return rc;
+    return FAIL(err, ST_USAGE, "params: %s is none of its values: %s", search_param_name(s->space.params[k].key),
+                list.text);
 }
 
 static enum status read_number(const struct search *s, size_t k, const cJSON *params, const cJSON *value, double *ret_x,
@@ -56,11 +52,9 @@ static enum status read_number(const struct search *s, size_t k, const cJSON *pa
     search_show(s, k, p->max, hi, sizeof hi);
     if (json_get_f64(params, value->string, ret_x) && *ret_x >= p->min && *ret_x <= p->max)
         return ST_OK;
-    char *given = json_print((cJSON *)value, false);
-    enum status rc = FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; %.60s is no number of that range",
-                          search_param_name(s->space.params[k].key), lo, hi, given);
-    mem_free(given);
-    return rc;
+    MEM_LOCAL char *given = json_print((cJSON *)value, false);
+    return FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; %.60s is no number of that range",
+                search_param_name(s->space.params[k].key), lo, hi, given);
 }
 
 /* Start values, or the middle, for what is not given. */
@@ -282,7 +276,6 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     size_t env;
     int64_t seed = 0;
     struct error why = {0};
-    char *text;
     enum status rc;
 
     if (key != NULL && (key[0] == '\0' || strlen(key) > KEY_MAX))
@@ -298,9 +291,8 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
         snprintf(token, sizeof token, "add-%lld-%s", (long long)ss->view.study.id, key);
     else
         snprintf(token, sizeof token, "add-%lld.%zu", (long long)ss->view.study.id, ss->view.n);
-    text = json_print(body, false);
+    MEM_LOCAL char *text = json_print(body, false);
     rc = sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, text, &why);
-    mem_free(text);
     mem_free(settled.values);
     if (rc == ST_EXISTS)
         return added_before(ss, token, out, err);

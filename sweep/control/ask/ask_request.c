@@ -147,19 +147,17 @@ static enum status read_points(const struct ask *a, double wall_s, struct metric
 {
     const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(a->body, "metrics");
     int64_t step = 0;
-    cJSON *message;
 
     *ret = (struct metric_report){0};
     if (!cJSON_IsObject(metrics) || metrics->child == NULL)
         return ST_OK;
     if (!json_get_i64(a->body, "step", &step))
         return FAIL(err, ST_USAGE, "%s: metrics need their step", ask_forms[a->verb].verb);
-    message = cJSON_CreateObject();
+    JSON_LOCAL cJSON *message = cJSON_CreateObject();
     json_add_i64(message, "env_steps", step);
     json_add_f64(message, "wall_s", wall_s);
     cJSON_AddItemReferenceToObject(message, "values", (cJSON *)metrics);
     (void)report_parse(message, a->lease.trial_id, 1, ret);
-    cJSON_Delete(message);
     return ST_OK;
 }
 
@@ -340,21 +338,15 @@ static enum status on_tell(struct ask *a, struct error *err)
 {
     const char *state = json_get_str(a->body, "state");
     struct trial_result checked;
-    cJSON *kept;
-    char *text;
-    enum status rc;
 
     TRY(find_lease(a, err));
     bool gives_back = state != NULL && strcmp(state, "queued") == 0;
     if (!gives_back) /* a late one is as whole as one that counts */
         TRY(ask_result_read(a->body, "tell", SEARCH_COST_WALL, 0, &checked, err));
-    kept = cJSON_Duplicate(a->body, true);
+    JSON_LOCAL cJSON *kept = cJSON_Duplicate(a->body, true);
     cJSON_DeleteItemFromObjectCaseSensitive(kept, "lease");
-    text = json_print(kept, false);
-    cJSON_Delete(kept);
-    rc = finish(a, text, gives_back, err);
-    mem_free(text);
-    return rc;
+    MEM_LOCAL char *text = json_print(kept, false);
+    return finish(a, text, gives_back, err);
 }
 
 /* -- dispatch -- */

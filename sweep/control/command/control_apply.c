@@ -285,14 +285,13 @@ static enum status apply_extend(struct store *store, const struct control_comman
 static enum status apply_try(struct store *store, const struct control_command *c, struct study *study, char *text,
                              size_t size, struct error *err)
 {
-    cJSON *params = cJSON_Parse(c->text);
+    JSON_LOCAL cJSON *params = cJSON_Parse(c->text);
     bool revived = false;
     int64_t number = -1;
     enum status rc = cJSON_IsObject(params) ? check_space_left("try", study, err)
                                             : FAIL(err, ST_USAGE, "try: the values are no JSON object");
 
     THEN(rc, ask_points_queue(store, study->name, params, &number, err));
-    cJSON_Delete(params);
     TRY(rc);
     TRY(allow_more(store, study, 1, &revived, err));
     snprintf(text, size, "trial %lld of %s is the next to run%s", (long long)number, study->name,

@@ -175,7 +175,7 @@ static enum status extend(struct extension *e, struct store *store, int64_t numb
 enum status control_extend(struct store *store, const struct study *study, int64_t number, const char *steps,
                            char *ret_text, size_t size, struct error *err)
 {
-    struct extension *e = mem_alloc(sizeof *e); /* large */
+    MEM_LOCAL struct extension *e = mem_alloc(sizeof *e); /* large */
     struct trial trial = {0};
     char from[32], to[32];
     enum status rc = study_view_load(store, study->name, &e->view, err);
@@ -190,6 +190,5 @@ enum status control_extend(struct store *store, const struct study *study, int64
     mem_free(e->params);
     mem_free(e->config);
     study_view_free(&e->view);
-    mem_free(e);
     return rc;
 }

@@ -38,10 +38,9 @@ static enum status apply_drop(struct store *store, const struct control_command 
 /* tags without tag; owned, NULL: none are left. */
 static char *without_tag(const char *tags, const char *tag)
 {
-    struct strbuf out;
     char *left;
+    STRBUF(out, TAGS_MAX);
 
-    strbuf_init(&out, TAGS_MAX);
     for (const char *at = tags != NULL ? tags : ""; *at != '\0';) {
         size_t n = strcspn(at, ",");
         if (n != strlen(tag) || strncmp(at, tag, n) != 0)
@@ -49,7 +48,6 @@ static char *without_tag(const char *tags, const char *tag)
         at += n + (at[n] == ',');
     }
     left = out.len > 0 ? mem_strdup(out.text) : NULL;
-    strbuf_free(&out);
     return left;
 }
 
@@ -58,18 +56,15 @@ static enum status change_tags(const struct control_command *c, const char *tags
 {
     char *rest = without_tag(tags, c->text);
     bool has_it = strlen(rest != NULL ? rest : "") != strlen(tags != NULL ? tags : "");
-    struct strbuf out;
 
     *ret_tags = rest;
     if (c->undo)
         return has_it ? ST_OK : FAIL(err, ST_USAGE, "tag: there is no tag '%s'", c->text);
-    strbuf_init(&out, TAGS_MAX);
+    STRBUF(out, TAGS_MAX);
     strbuf_addf(&out, "%s%s%s", rest != NULL ? rest : "", rest != NULL ? "," : "", c->text);
     mem_free(rest);
     *ret_tags = mem_strdup(out.text);
-    enum status rc = strbuf_status(&out, "the tags", err);
-    strbuf_free(&out);
-    return rc;
+    return strbuf_status(&out, "the tags", err);
 }
 
 /* A note or a tag, of a trial or of the study. */

@@ -100,12 +100,11 @@ const char *control_note(const struct control_command *c, const char *store_path
 /* The answer was written where the store has no name yet; a command in it that names the study gets the store. */
 static void name_store(const char *store_path, const char *study, char *text, size_t size)
 {
-    struct strbuf out, command;
     const char *from = text, *begin, *end;
     char word[168];
+    STRBUF(out, size);
 
-    strbuf_init(&out, size);
-    strbuf_init(&command, size);
+    STRBUF(command, size);
     snprintf(word, sizeof word, " %s ", study);
     while ((begin = strstr(from, "`trawl ")) != NULL && (end = strchr(begin + 1, '`')) != NULL) {
         strbuf_add_n(&out, from, (size_t)(end - from));
@@ -118,8 +117,6 @@ static void name_store(const char *store_path, const char *study, char *text, si
     }
     strbuf_add(&out, from);
     snprintf(text, size, "%s", out.text);
-    strbuf_free(&command);
-    strbuf_free(&out);
 }
 
 static void print_answer(const struct control_command *c, const char *store_path, bool as_json, const char *text,
@@ -147,10 +144,9 @@ enum status control_send(const char *store_path, const struct control_command *c
     struct control_command checked;
     char text[1024] = "";
     bool by_controller = false;
-    cJSON *json = control_command_to_json(command); /* the same checks on both sides */
+    JSON_LOCAL cJSON *json = control_command_to_json(command); /* the same checks on both sides */
     enum status rc = control_command_from_json(json, &checked, err);
 
-    cJSON_Delete(json);
     TRY(rc);
     if (!store_may_exist(store_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", store_path);

@@ -121,10 +121,10 @@ static enum status mail(const char *store_path, const char *study, int patience_
 enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
                                 bool *ret_reached, struct error *err)
 {
-    char *text = json_print(request, false), study[128];
+    char study[128];
+    MEM_LOCAL char *text = json_print(request, false);
     const char *named = json_get_str(request, "study");
     struct error why = {0};
-    struct strbuf line;
     int fd = -1;
     enum status rc;
 
@@ -132,7 +132,7 @@ enum status control_call_within(const char *store_path, int patience_s, cJSON *r
     *ret_reached = false;
     snprintf(study, sizeof study, "%s", named != NULL ? named : "");
     cJSON_Delete(request);
-    strbuf_init(&line, ANSWER_MAX);
+    STRBUF(line, ANSWER_MAX);
     rc = connect_to(store_path, patience_s, &fd, &why);
     *ret_reached = fd >= 0;
     THEN(rc, send_text(fd, text, strlen(text), &why));
@@ -152,8 +152,6 @@ enum status control_call_within(const char *store_path, int patience_s, cJSON *r
         error_set(err, rc, "%s", why.text);
     if (fd >= 0)
         close(fd);
-    strbuf_free(&line);
-    mem_free(text);
     return rc;
 }
 

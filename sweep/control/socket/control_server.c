@@ -177,7 +177,8 @@ static bool send_line(struct client *c, char *text)
 
 char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t n)
 {
-    cJSON *request = NULL, *answer = cJSON_CreateObject();
+    cJSON *answer = cJSON_CreateObject();
+    JSON_LOCAL cJSON *request = NULL;
     struct error why = {0};
     enum status rc;
     char *text;
@@ -195,7 +196,6 @@ char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t 
     }
     json_add_bool(answer, "ok", rc == ST_OK);
     text = json_print(answer, false);
-    cJSON_Delete(request);
     cJSON_Delete(answer);
     return text;
 }

@@ -69,7 +69,7 @@ enum status course_take(struct sched_study *ss, size_t i, const struct metric_re
 enum status course_take_branch(struct sched_study *ss, size_t i, const cJSON *message, double cost_factor,
                                struct error *err)
 {
-    struct run_result *run = mem_alloc(sizeof *run);
+    MEM_LOCAL struct run_result *run = mem_alloc(sizeof *run);
     enum status rc;
 
     run_result_read(run, message, ss->view.study.metric, cost_factor);
@@ -77,6 +77,5 @@ enum status course_take_branch(struct sched_study *ss, size_t i, const cJSON *me
     if (rc == ST_OK && run->result.state == TRIAL_DONE)
         rc = sched_study_add_branch(ss, i, run_result_texts(run), err);
     mem_free(run->outcomes);
-    mem_free(run);
     return rc;
 }

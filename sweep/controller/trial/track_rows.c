@@ -220,9 +220,8 @@ char *track_rows_metrics_text(const struct metric_report *report)
 {
     const struct metric_point *first = &report->points[0];
     char number[NUM_TEXT_MAX];
-    struct strbuf text;
+    STRBUF(text, PROTO_MAX_BYTES * 2);
 
-    strbuf_init(&text, PROTO_MAX_BYTES * 2);
     strbuf_addf(&text, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":{",
                 (long long)first->env_steps, isfinite(first->wall_s) ? num_format_f64(first->wall_s, number) : "0");
     for (size_t i = 0; i < report->n; i++) {
@@ -233,7 +232,6 @@ char *track_rows_metrics_text(const struct metric_report *report)
     }
     strbuf_add(&text, "}}");
     char *row = strbuf_take(&text);
-    strbuf_free(&text);
     return row;
 }
 
@@ -482,17 +480,15 @@ static enum status picture_row(struct track_rows *h, const struct study_view *v,
                                const char *name, const char *mime, struct error *err)
 {
     struct error why = {0};
-    struct strbuf out;
     enum status rc = ST_OK;
 
     if (!h->setup->track.files || study_view_count(v, TRIAL_DONE) == 0)
         return ST_OK;
-    strbuf_init(&out, FILE_MAX_BYTES);
+    STRBUF(out, FILE_MAX_BYTES);
     if (report_write(v, NULL, format, &out, &why) == ST_OK && out.status == ST_OK)
         rc = track_rows_file(h, 0, name, mime, out.text, err);
     else
         log_debug("no %s for the trackers: %s", name, why.text);
-    strbuf_free(&out);
     return rc;
 }
 
@@ -543,11 +539,9 @@ static enum status last_rows(struct track_rows *h, const struct study_view *v, c
 
 static void log_rest(const struct track_rows *h, const struct upload_counts *counts, double seconds)
 {
-    struct strbuf command;
-
     if (counts->waiting == 0)
         return;
-    strbuf_init(&command, 4096);
+    STRBUF(command, 4096);
     strbuf_add(&command, "trawl sync --store ");
     strbuf_add_shell(&command, store_path(h->store));
     if (h->offline)
@@ -557,7 +551,6 @@ static void log_rest(const struct track_rows *h, const struct upload_counts *cou
         log_warn("%s: %lld row(s) for %s were not sent in %.0f s%s%s; they wait in the store, `%s` sends them",
                  h->study_name, (long long)counts->waiting, h->trackers, seconds, counts->text[0] != '\0' ? ": " : "",
                  counts->text, command.text);
-    strbuf_free(&command);
 }
 
 int64_t track_rows_study(const struct track_rows *h)

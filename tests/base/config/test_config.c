@@ -392,20 +392,14 @@ TEST(rows_say_on_what_they_depend)
 
 static void assert_same_settings(const struct config *a, const struct config *b)
 {
-    cJSON *ja = config_to_json(a), *jb = config_to_json(b);
-    char *ta, *tb;
+    JSON_LOCAL cJSON *jb = config_to_json(b), *ja = config_to_json(a);
 
     assert_non_null(ja);
     assert_non_null(jb);
     cJSON_DeleteItemFromObject(ja, "sweep"); /* is not written on purpose */
     cJSON_DeleteItemFromObject(jb, "sweep");
-    ta = json_print(ja, false);
-    tb = json_print(jb, false);
+    MEM_LOCAL char *ta = json_print(ja, false), *tb = json_print(jb, false);
     assert_string_equal(ta, tb);
-    mem_free(ta);
-    mem_free(tb);
-    cJSON_Delete(ja);
-    cJSON_Delete(jb);
 }
 
 static struct config *odd_config(void)
@@ -516,9 +510,8 @@ TEST(values_turn_into_numbers_and_back)
 TEST(help_and_reference_name_every_option)
 {
     CONFIG *config = good_config(NULL, NULL);
-    struct strbuf out;
+    STRBUF(out, 1 << 20);
 
-    strbuf_init(&out, 1 << 20);
     assert_int_equal(config_write_help(config, "train", &out, NULL), ST_OK);
     assert_non_null(strstr(out.text, "--train.learning-rate"));
     assert_non_null(strstr(out.text, "Step size."));
@@ -535,7 +528,6 @@ TEST(help_and_reference_name_every_option)
         assert_non_null(strstr(out.text, key));
     }
     assert_non_null(strstr(out.text, "log 1e-05 to 0.1"));
-    strbuf_free(&out);
 }
 
 /* Numbers in any spelling that JSON has are numbers; what would change by being read as one stays a text. */

@@ -256,24 +256,21 @@ TEST(files_that_are_no_config)
 
 TEST(too_many_entries)
 {
-    struct strbuf text;
     CONFIG *config = NULL;
     struct error err = {0};
+    STRBUF(text, CONFIG_FILE_MAX_BYTES);
 
-    strbuf_init(&text, CONFIG_FILE_MAX_BYTES);
     strbuf_add(&text, "[train]\n");
     for (int i = 0; i < 5000; i++)
         strbuf_addf(&text, "k%d = 1\n", i);
     assert_int_equal(try_config(&config, text.text, NULL, &err), ST_CONFIG);
     assert_message(err.text, "x.ini:4097: more than 4096 entries; is this a config?");
-    strbuf_free(&text);
 }
 
 /* A value of a file has a stated limit, far above what any option takes. */
 TEST(a_line_without_an_end_is_refused)
 {
     static char text[2 * CONFIG_LINE_MAX_BYTES];
-    struct strbuf out;
     CONFIG *config = NULL;
     struct error err = {0};
 
@@ -285,9 +282,8 @@ TEST(a_line_without_an_end_is_refused)
     snprintf(text, sizeof text, "[train]\nhorizon = %0*d\n", CONFIG_LINE_MAX_BYTES + 1, 8);
     assert_bad(text, "x.ini:2: the value has 65537 bytes, at most 65536 are possible");
     config = good_config(NULL, (const char *const[]){"--policy.note=a note", NULL});
-    strbuf_init(&out, 10);
+    STRBUF(out, 10);
     assert_int_equal(config_write_args(config, false, &out, &err), ST_LIMIT);
-    strbuf_free(&out);
 }
 
 TEST(tables_that_contradict_are_bugs)

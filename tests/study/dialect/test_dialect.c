@@ -452,9 +452,8 @@ TEST(the_cases_in_the_field)
                                             {"train.ent_coef", OPT_LOG, 1e-5, 0.2}}; /* default.ini has the last */
     SETUP *setup;
 
-    char *text = merged((const char *const[]){"default4", "breakout4", NULL});
+    MEM_LOCAL char *text = merged((const char *const[]){"default4", "breakout4", NULL});
     OK(load(NULL, text, NULL, &setup, err));
-    mem_free(text);
     for (size_t i = 0; i < sizeof breakout4 / sizeof breakout4[0]; i++)
         if (!same(config_peek(setup->config, breakout4[i].key), breakout4[i].value))
             fail_msg("%s is %s", breakout4[i].key, config_peek(setup->config, breakout4[i].key));

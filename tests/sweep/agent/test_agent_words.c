@@ -21,7 +21,7 @@ static const struct program_place place = {
 
 static void expect(const char *word, const char *want)
 {
-    cJSON *answer = NULL;
+    JSON_LOCAL cJSON *answer = NULL;
     char **argv = NULL;
 
     assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
@@ -29,18 +29,16 @@ static void expect(const char *word, const char *want)
     assert_string_equal(argv[0], want);
     assert_null(argv[1]);
     program_argv_free(argv);
-    cJSON_Delete(answer);
 }
 
 static void refused(const char *word, const char *says)
 {
-    cJSON *answer = NULL;
+    JSON_LOCAL cJSON *answer = NULL;
     char **argv = NULL;
 
     assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
     FAILS(agent_words(&word, 1, answer, &place, &argv, err), ST_USAGE, says);
     assert_null(argv);
-    cJSON_Delete(answer);
 }
 
 TEST(words_are_filled_in)
@@ -68,7 +66,7 @@ TEST(argv_is_many_words)
 {
     const char *const words[] = {"python", "{argv}", "--last"};
     static const char *const want[] = {"python", "--Learning-Rate", "0.001", "--opt", "a b", "--last"};
-    cJSON *answer = NULL;
+    JSON_LOCAL cJSON *answer = NULL;
     char **argv = NULL;
 
     assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
@@ -77,7 +75,6 @@ TEST(argv_is_many_words)
         assert_string_equal(argv[i], want[i]);
     assert_null(argv[sizeof want / sizeof want[0]]);
     program_argv_free(argv);
-    cJSON_Delete(answer);
 }
 
 static char logged[2048];
@@ -99,7 +96,7 @@ TEST(what_is_no_result_is_named)
                                       "{\"place\": \"http://h:1\", \"study\": \"s\", \"trial\": 7, \"body\": 3}",
                                       "{\"place\": \"http://h:1\", \"study\": \"s\", \"body\": {}}"};
     char dir[] = "/tmp/trawl-spool-XXXXXX", path[PATH_MAX], name[64];
-    cJSON *body = cJSON_CreateObject();
+    JSON_LOCAL cJSON *body = cJSON_CreateObject();
     struct spooled *list;
     size_t n;
 
@@ -128,14 +125,13 @@ TEST(what_is_no_result_is_named)
         assert_int_equal(unlink(name), 0);
     }
     spool_done(path);
-    cJSON_Delete(body);
     assert_int_equal(rmdir(dir), 0);
 }
 
 TEST(results_wait_for_their_place)
 {
     char dir[] = "/tmp/trawl-spool-XXXXXX", deep[64], path[PATH_MAX], other[PATH_MAX];
-    cJSON *body = cJSON_CreateObject();
+    JSON_LOCAL cJSON *body = cJSON_CreateObject();
     struct spooled *list;
     struct stat st;
     size_t n;
@@ -178,7 +174,6 @@ TEST(results_wait_for_their_place)
     snprintf(other, sizeof other, "%.200s.refused", path);
     assert_int_equal(unlink(other), 0); /* kept for a person */
     spool_done(path); /* that is gone already: nothing */
-    cJSON_Delete(body);
     assert_int_equal(rmdir(deep), 0);
     snprintf(deep, sizeof deep, "%s/a", dir);
     assert_int_equal(rmdir(deep), 0);

@@ -9,7 +9,7 @@
 /* Its config is longer than a message may be: the trial fails, with the reason, and is not given to the next node. */
 TEST(a_trial_that_is_too_long_fails)
 {
-    char *text = mem_alloc(PROTO_MAX_BYTES + 1);
+    MEM_LOCAL char *text = mem_alloc(PROTO_MAX_BYTES + 1);
     struct worker worker = {.state = WORKER_READY, .spec.lanes = 1, .proto = {.in_fd = -1, .out_fd = -1}};
     struct agent_job job = {.state = JOB_GIVEN, .reports = cJSON_CreateArray(), .answer = cJSON_CreateObject()};
     struct node_slot slot = {.lane = &worker.slots[0], .job = &job};
@@ -35,7 +35,6 @@ TEST(a_trial_that_is_too_long_fails)
     cJSON_Delete(job.result);
     cJSON_Delete(job.answer);
     cJSON_Delete(job.reports);
-    mem_free(text);
 }
 
 TEST_PROGRAM("sweep/node_slots")

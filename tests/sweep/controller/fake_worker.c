@@ -157,7 +157,7 @@ static void beat(struct fake *w)
 static void round_of(struct fake *w)
 {
     struct error err = {0};
-    cJSON *message = NULL;
+    JSON_LOCAL cJSON *message = NULL;
     double now_s;
 
     if (proto_receive(&w->proto, 5, &message, &err) != ST_OK || w->proto.closed)
@@ -171,7 +171,6 @@ static void round_of(struct fake *w)
         on_stop(w, message);
     else if (strcmp(type, "exit") == 0)
         _exit(0);
-    cJSON_Delete(message);
     now_s = clock_mono_s();
     for (struct job *job = w->jobs; job < w->jobs + LANES_MAX; job++)
         if (job->on && now_s >= job->done_s)

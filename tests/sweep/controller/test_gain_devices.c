@@ -65,7 +65,7 @@ TEST(gain_goes_on_over_a_resume)
 
 TEST(core_sets_are_disjoint)
 {
-    struct devices *devices = mem_alloc(sizeof *devices);
+    MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
     struct sweep_settings s = {.devices = "cpu", .runs_per_device = 2, .worker_memory = "1G"};
 
     OK(devices_parse(&s, 0, devices, err));
@@ -100,7 +100,6 @@ TEST(core_sets_are_disjoint)
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "'much'");
     strcpy(s.worker_memory, "1e300"); /* more than fits: it was no limit at all */
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "'1e300'");
-    mem_free(devices);
 }
 
 /* Of the first worker of the list that is too narrow. */
@@ -117,7 +116,7 @@ static enum status check_widths(const struct devices *devices, const struct sear
 TEST(groups_of_gpus)
 {
     struct sweep_settings s = {.devices = "cuda:0-3, cuda:4-5,cuda:6", .runs_per_device = 1, .worker_memory = "auto"};
-    struct devices *devices = mem_alloc(sizeof *devices);
+    MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
     struct search *search = search_create();
     int first, n;
 
@@ -150,7 +149,6 @@ TEST(groups_of_gpus)
     strcpy(s.devices, "cuda:0-1,cpu");
     s.runs_per_device = 4;
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "runs_per_device 4");
-    mem_free(devices);
 }
 
 TEST_PROGRAM("sweep gain and devices")

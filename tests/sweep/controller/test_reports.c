@@ -7,11 +7,10 @@
 
 static bool parse(const char *text, struct metric_report *ret)
 {
-    cJSON *message = NULL;
+    JSON_LOCAL cJSON *message = NULL;
 
     OK(json_parse(text, strlen(text), &message, err));
     bool ok = report_parse(message, 7, 1, ret);
-    cJSON_Delete(message);
     return ok;
 }
 
@@ -37,10 +36,9 @@ TEST(a_row_has_the_values_as_the_worker_wrote_them)
     assert_string_equal(report.points[2].name, "a \"b\"");
     assert_int_equal(report.points[7].env_steps, 4096);
     assert_true(report.points[4].value == (double)INFINITY && isnan(report.points[6].value));
-    char *row = track_rows_metrics_text(&report);
+    MEM_LOCAL char *row = track_rows_metrics_text(&report);
     snprintf(text, sizeof text, "{\"type\":\"metrics\",\"env_steps\":4096,\"wall_s\":0.1,\"values\":%s}", values);
     assert_string_equal(row, text);
-    mem_free(row);
     done(&report);
 }
 
@@ -48,9 +46,8 @@ TEST(a_row_has_the_values_as_the_worker_wrote_them)
 TEST(all_numbers_are_kept_and_nothing_else)
 {
     struct metric_report report;
-    struct strbuf text;
+    STRBUF(text, 1 << 16);
 
-    strbuf_init(&text, 1 << 16);
     strbuf_add(&text, "{\"env_steps\":1,\"wall_s\":1,\"values\":{\"word\":\"high\",\"list\":[1]");
     for (int i = 0; i < 500; i++)
         strbuf_addf(&text, ",\"m%d\":%d.5", i, i);
@@ -60,7 +57,6 @@ TEST(all_numbers_are_kept_and_nothing_else)
     assert_string_equal(report.points[499].name, "m499");
     assert_true(report.points[499].value == 499.5);
     done(&report);
-    strbuf_free(&text);
 }
 
 TEST(a_message_without_numbers_is_no_report)

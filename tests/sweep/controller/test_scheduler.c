@@ -85,7 +85,7 @@ static void let_go(struct place *p)
 
 static int tear_down(void **state)
 {
-    struct place *p = *state;
+    MEM_LOCAL struct place *p = *state;
     char command[96];
 
     let_go(p);
@@ -97,7 +97,6 @@ static int tear_down(void **state)
     snprintf(command, sizeof command, "rm -rf %s", p->folder);
     assert_int_equal(system(command), 0);
     mem_free(p->devices);
-    mem_free(p);
     return 0;
 }
 
@@ -344,7 +343,7 @@ SCHED_TEST(a_trial_that_cannot_be_told_fails)
 {
     struct study study = {0};
     size_t n = PROTO_MAX_BYTES;
-    char *config = mem_alloc(n + 1);
+    MEM_LOCAL char *config = mem_alloc(n + 1);
 
     assert_non_null(config);
     memset(config, '#', n);
@@ -357,7 +356,6 @@ SCHED_TEST(a_trial_that_cannot_be_told_fails)
                           .origin = (char *)"default"};
     OK(store_trial_create(p->store, &first, err));
     study_free(&study);
-    mem_free(config);
     const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
     failed_because(all_done_but(p, ss, 0, 4), "too long");

@@ -44,12 +44,11 @@ static size_t n_files(void)
 
 static void write_bytes(size_t n)
 {
-    uint8_t *bytes = mem_alloc(n + 1);
+    MEM_LOCAL uint8_t *bytes = mem_alloc(n + 1);
 
     for (size_t i = 0; i < n; i++)
         bytes[i] = (uint8_t)(i * 31 + i / 251);
     OK(file_write_all(from, bytes, n, err));
-    mem_free(bytes);
 }
 
 static cJSON *chunk_at(int64_t at, int64_t *ret_next)
@@ -65,7 +64,7 @@ TEST_WITH(a_file_of_any_size_arrives, set_up, tear_down)
 {
     static const size_t sizes[] = {
         0, 1, PROTO_CHUNK_BYTES - 1, PROTO_CHUNK_BYTES, PROTO_CHUNK_BYTES + 1, 3 * PROTO_CHUNK_BYTES + 7};
-    struct file_chunks *file = mem_alloc(sizeof *file);
+    MEM_LOCAL struct file_chunks *file = mem_alloc(sizeof *file);
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char *a = NULL, *b = NULL;
@@ -88,20 +87,19 @@ TEST_WITH(a_file_of_any_size_arrives, set_up, tear_down)
         mem_free(b);
     }
     assert_int_equal(n_files(), 2);
-    mem_free(file);
 }
 
 /* A chunk that is lost, repeated or torn leaves what was there before, and the next whole file counts again. */
 TEST_WITH(half_a_file_is_none, set_up, tear_down)
 {
-    struct file_chunks *file = mem_alloc(sizeof *file);
+    MEM_LOCAL struct file_chunks *file = mem_alloc(sizeof *file);
     int64_t second, third, end;
     bool done;
 
     OK(file_write_all(to, "before", 6, err));
     write_bytes(2 * PROTO_CHUNK_BYTES + 5);
     cJSON *chunks[] = {chunk_at(0, &second), chunk_at(second, &third), chunk_at(third, &end)};
-    cJSON *torn = cJSON_Duplicate(chunks[1], true);
+    JSON_LOCAL cJSON *torn = cJSON_Duplicate(chunks[1], true);
     strcpy(cJSON_GetObjectItem(torn, "data")->valuestring + 100, "*");
     const cJSON *const bad[] = {chunks[2], torn};
     for (size_t i = 0; i < 2; i++) {
@@ -111,11 +109,10 @@ TEST_WITH(half_a_file_is_none, set_up, tear_down)
         assert_int_equal(n_files(), 2);
         FAILS(file_chunk_take(file, to, chunks[1], &done, err), ST_CORRUPT, "bytes from");
     }
-    char *bytes = NULL;
+    MEM_LOCAL char *bytes = NULL;
     size_t n;
     OK(file_read_all(to, 1 << 24, &bytes, &n, err));
     assert_string_equal(bytes, "before");
-    mem_free(bytes);
     OK(file_chunk_take(file, to, chunks[0], &done, err));
     OK(file_chunk_take(file, to, chunks[0], &done, err)); /* begun again */
     OK(file_chunk_take(file, to, chunks[1], &done, err));
@@ -124,22 +121,18 @@ TEST_WITH(half_a_file_is_none, set_up, tear_down)
     assert_true(done);
     for (size_t i = 0; i < 3; i++)
         cJSON_Delete(chunks[i]);
-    cJSON_Delete(torn);
-    mem_free(file);
 }
 
 TEST_WITH(a_missing_file_names_itself, set_up, tear_down)
 {
-    struct file_chunks *file = mem_alloc(sizeof *file);
-    cJSON *json = proto_message("chunk");
+    MEM_LOCAL struct file_chunks *file = mem_alloc(sizeof *file);
+    JSON_LOCAL cJSON *json = proto_message("chunk");
     int64_t next, size;
     bool done;
 
     FAILS(file_chunk_add(json, from, 0, &next, &size, err), ST_IO, from);
     json_add_str(json, "reason", "it is gone");
     FAILS(file_chunk_take(file, to, json, &done, err), ST_IO, "it is gone");
-    cJSON_Delete(json);
-    mem_free(file);
 }
 
 TEST_PROGRAM("sweep/file_chunks")

@@ -23,7 +23,7 @@ static void is(const struct device_spec *spec, const char *label, const char *na
 
 TEST(hosts_jobs_and_commands_in_one_list)
 {
-    struct devices *d = mem_alloc(sizeof *d);
+    MEM_LOCAL struct devices *d = mem_alloc(sizeof *d);
     struct sweep_settings s =
         settings("cuda:0, ssh:me@gpu2/cuda:3 ssh:gpu3/cuda:all,slurm:gpu=1/partition=long/time=8:00:00*2, slurm, "
                  "cmd*2:docker run -i image, with commas");
@@ -47,12 +47,11 @@ TEST(hosts_jobs_and_commands_in_one_list)
     assert_null(strstr(d->v[5].command, "gpu"));
     is(&d->v[6], "cmd/0", "auto", PLACE_COMMAND);
     assert_string_equal(d->v[7].command, "docker run -i image, with commas");
-    mem_free(d);
 }
 
 TEST(workers_on_one_cpu_share_its_cores)
 {
-    struct devices *d = mem_alloc(sizeof *d);
+    MEM_LOCAL struct devices *d = mem_alloc(sizeof *d);
     struct sweep_settings s = settings("ssh:gpu2/cpu*3");
 
     OK(devices_parse(&s, 0, d, err));
@@ -64,7 +63,6 @@ TEST(workers_on_one_cpu_share_its_cores)
         assert_string_equal(d->v[i].cores, ""); /* nor are its cores */
     }
     assert_string_equal(d->v[2].label, "ssh:gpu2/cpu/2");
-    mem_free(d);
 }
 
 TEST(what_a_shell_could_read_is_refused)
@@ -90,7 +88,7 @@ TEST(what_a_shell_could_read_is_refused)
         {"cmd:", "no command"},
         {"cmd*3", "no command"},
     };
-    struct devices *d = mem_alloc(sizeof *d);
+    MEM_LOCAL struct devices *d = mem_alloc(sizeof *d);
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct sweep_settings s = settings(wrong[i][0]);
@@ -100,7 +98,6 @@ TEST(what_a_shell_could_read_is_refused)
     struct sweep_settings s = settings("ssh:gpu2/cpu");
     strcpy(s.remote_program, "trawl'; reboot");
     FAILS(devices_parse(&s, 0, d, err), ST_CONFIG, "sweep.remote_program");
-    mem_free(d);
 }
 
 TEST_PROGRAM("sweep/remote_devices")

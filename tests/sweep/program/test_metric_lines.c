@@ -82,10 +82,9 @@ TEST(no_report)
 TEST(more_metrics_than_places)
 {
     struct metric_line line;
-    struct strbuf text, json;
+    STRBUF(text, 1 << 16);
+    STRBUF(json, 1 << 16);
 
-    strbuf_init(&text, 1 << 16);
-    strbuf_init(&json, 1 << 16);
     strbuf_add(&text, "TRAWL");
     strbuf_add(&json, "{");
     for (int i = 0; i < METRICS_MAX + 5; i++) {
@@ -99,18 +98,15 @@ TEST(more_metrics_than_places)
     assert_true(value_of(&line, "score") == 7 && value_of(&line, "m0") == 0 && isnan(value_of(&line, "last")));
     assert_true(metric_json_read(json.text, json.len, "score", &line));
     assert_true(value_of(&line, "score") == 8 && isnan(value_of(&line, "last")));
-    strbuf_free(&text);
-    strbuf_free(&json);
 }
 
 static void expect_text(const char *output, size_t n, const char *want)
 {
-    char *text = mem_alloc(n + 1);
+    MEM_LOCAL char *text = mem_alloc(n + 1);
 
     memcpy(text, output, n);
     output_log_printable(text, n);
     assert_string_equal(text, want);
-    mem_free(text);
 }
 
 TEST(output_as_text)

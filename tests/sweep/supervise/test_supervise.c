@@ -54,14 +54,13 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct place *p = *state;
+    MEM_LOCAL struct place *p = *state;
 
     proto_destroy(&p->theirs);
     proto_destroy(&p->s->v[0].proto);
     mem_free(p->s->v);
     mem_free(p->s->hosts);
     mem_free(p->s);
-    mem_free(p);
     return 0;
 }
 
@@ -84,11 +83,10 @@ static struct worker *ready(struct place *p)
 static const char *heard(struct place *p)
 {
     static char type[32];
-    cJSON *message = NULL;
+    JSON_LOCAL cJSON *message = NULL;
 
     OK(proto_receive(&p->theirs, 0, &message, err));
     snprintf(type, sizeof type, "%s", message != NULL ? json_get_str(message, "type") : "");
-    cJSON_Delete(message);
     return type;
 }
 

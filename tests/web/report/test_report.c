@@ -5,11 +5,9 @@
 
 static char *write_report(const struct sample *s, enum report_format format)
 {
-    struct strbuf out;
-    strbuf_init(&out, 64u << 20);
+    STRBUF(out, 64u << 20);
     OK(report_write(&s->view, s->store_path, format, &out, err));
     char *text = strdup(out.text);
-    strbuf_free(&out);
     return text;
 }
 
@@ -411,8 +409,7 @@ TEST(paper_has_every_chart)
 TEST(pictures_are_pictures)
 {
     SAMPLE *s = sample_make(60);
-    struct strbuf out;
-    strbuf_init(&out, 64u << 20);
+    STRBUF(out, 64u << 20);
     if (!report_can_render()) {
         FAILS(report_write(&s->view, s->store_path, REPORT_PDF, &out, err), ST_USAGE, "librsvg");
     } else {
@@ -422,20 +419,17 @@ TEST(pictures_are_pictures)
         OK(report_write(&s->view, s->store_path, REPORT_PNG, &out, err));
         assert_true(out.len > 10000 && memcmp(out.text, "\x89PNG\r\n", 6) == 0);
     }
-    strbuf_free(&out);
 }
 
 static char *write_figure(struct sample *s, enum report_figure kind, enum report_format format, double width_pt)
 {
     struct study_view *view = &s->view;
     const struct figure figure = {.kind = kind, .format = format, .width_pt = width_pt};
-    struct strbuf out;
+    STRBUF(out, 64u << 20);
 
-    strbuf_init(&out, 64u << 20);
     OK(report_write_figure(&view, 1, &figure, &out, err));
     char *text = mem_alloc(out.len + 1); /* a picture has zeros inside */
     memcpy(text, out.text, out.len);
-    strbuf_free(&out);
     return text;
 }
 
@@ -502,7 +496,7 @@ TEST(the_front_is_a_table_of_latex)
     s->view.study.name = (char *)"50% of_a&b #1 {x}\\input";
     s->view.study.metric = (char *)"score^2";
     s->view.search.space.params[0].min = 2e-7;
-    char *tex = write_figure(s, FIGURE_FRONT, REPORT_TEX, 237.6);
+    MEM_LOCAL char *tex = write_figure(s, FIGURE_FRONT, REPORT_TEX, 237.6);
     assert_non_null(strstr(tex, "50\\% of\\_a\\&b \\#1 \\{x\\}\\textbackslash{}input"));
     assert_non_null(strstr(tex, "score\\textasciicircum{}2"));
     assert_non_null(strstr(tex, "learning\\_rate} &"));
@@ -517,31 +511,26 @@ TEST(the_front_is_a_table_of_latex)
         n_rows++;
     }
     assert_int_equal(n_rows, n_front(s));
-    mem_free(tex);
 }
 
 TEST(a_figure_of_nothing_is_refused)
 {
     SAMPLE *s = sample_make(0);
     struct study_view *view = &s->view;
-    struct strbuf out;
-    strbuf_init(&out, 1 << 20);
+    STRBUF(out, 1 << 20);
     for (int kind = FIGURE_FRONT; kind <= FIGURE_PARALLEL; kind++) {
         const struct figure figure = {.kind = (enum report_figure)kind, .format = REPORT_SVG, .width_pt = 240};
         FAILS(report_write_figure(&view, 1, &figure, &out, err), kind == FIGURE_ATTAINMENT ? ST_USAGE : ST_NOTFOUND,
               kind == FIGURE_ATTAINMENT ? "name two studies or more" : "breakout");
         assert_int_equal(out.len, 0);
     }
-    strbuf_free(&out);
 }
 
 TEST(a_limit_is_a_status)
 {
     SAMPLE *s = sample_make(12);
-    struct strbuf small;
-    strbuf_init(&small, 1000);
+    STRBUF(small, 1000);
     FAILS(report_write(&s->view, s->store_path, REPORT_HTML, &small, err), ST_LIMIT, "the report");
-    strbuf_free(&small);
 }
 
 TEST_PROGRAM("report")

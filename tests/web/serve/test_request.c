@@ -212,9 +212,8 @@ TEST(encodings_and_tags)
 /* Script in a text cannot end a page's script, whatever a page does with our JSON. */
 TEST(json_texts)
 {
-    struct strbuf out;
+    STRBUF(out, 4096);
 
-    strbuf_init(&out, 4096);
     put_str(&out, "</script>\"\\\n\x01&\xff\xc3\xa9");
     assert_string_equal(out.text, "\"\\u003c/script\\u003e\\\"\\\\\\n\\u0001\\u0026\xef\xbf\xbd\xc3\xa9\"");
     strbuf_clear(&out);
@@ -233,7 +232,6 @@ TEST(json_texts)
     put_xml(&out, "[%s]", none);
     put_tex(&out, "[%s]", none);
     assert_string_equal(out.text, "[null][][]");
-    strbuf_free(&out);
 }
 
 /* The longest unused answers leave; one that is held lives on. */

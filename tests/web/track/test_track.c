@@ -213,15 +213,12 @@ TEST(json_keeps_numbers_and_texts)
         "\xc3\xa9 nan\",\"c\":{\"d\":true,\"e\":null}}";
     static const char want[] = "{\"a\":[1,-0.30000000000000004,5e-324,\"NaN\",\"Infinity\",\"-Infinity\"],"
                                "\"b\":\"line\\n\\\"q\\\" \\\\ \xc3\xa9 nan\",\"c\":{\"d\":true,\"e\":null}}";
-    cJSON *json = NULL;
-    struct strbuf sb;
+    JSON_LOCAL cJSON *json = NULL;
 
     assert_int_equal(json_parse(text, strlen(text), &json, NULL), ST_OK);
-    strbuf_init(&sb, 4096);
+    STRBUF(sb, 4096);
     track_json_value(&sb, json);
     assert_string_equal(sb.text, want);
-    strbuf_free(&sb);
-    cJSON_Delete(json);
 }
 
 static void collect(void *ctx, const char *key, const char *value)
@@ -233,15 +230,12 @@ TEST(configs_become_flat)
 {
     static const char text[] =
         "{\"train\":{\"gamma\":0.9865809427553069,\"core\":\"lstm\",\"deep\":{\"x\":[1,\"nan\"]}},\"on\":true}";
-    cJSON *json = NULL;
-    struct strbuf sb;
+    JSON_LOCAL cJSON *json = NULL;
 
     assert_int_equal(json_parse(text, strlen(text), &json, NULL), ST_OK);
-    strbuf_init(&sb, 4096);
+    STRBUF(sb, 4096);
     track_flatten(json, collect, &sb);
     assert_string_equal(sb.text, "train.gamma=0.9865809427553069;train.core=lstm;train.deep.x=[1,\"NaN\"];on=true;");
-    strbuf_free(&sb);
-    cJSON_Delete(json);
 }
 
 TEST(logins_leave_the_address)
@@ -275,15 +269,13 @@ TEST(keys_stay_different)
         {"train/lr", "train/lr"}, {"a b.c-d_e", "a b.c-d_e"}, {"a(b)", "a_x28_b_x29_"}, {"/a", "_x2f_a"},
         {"a/", "a_x2f_"},         {"a//b", "a/_x2f_b"},       {"..", "_x2e_."},         {"./a", "_x2e_/a"},
         {"a/../b", "a/_x2e_./b"}, {"a..b", "a..b"},           {".hidden", ".hidden"},   {"\xc3\xa9", "_xc3__xa9_"}};
-    struct strbuf sb;
+    STRBUF(sb, 1024);
 
-    strbuf_init(&sb, 1024);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         strbuf_clear(&sb);
         mlflow_key(&sb, cases[i][0]);
         assert_string_equal(sb.text, cases[i][1]);
     }
-    strbuf_free(&sb);
 }
 
 TEST_PROGRAM("track")

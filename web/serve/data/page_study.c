@@ -465,12 +465,10 @@ cJSON *page_study_counts(const struct page_study *p)
 /* From any directory. */
 static void add_resume_command(cJSON *json, const struct study_view *v)
 {
-    struct strbuf command;
+    STRBUF(command, JSON_MAX_BYTES);
 
-    strbuf_init(&command, JSON_MAX_BYTES);
     study_resume_command(v, v->store_path, &command);
     json_add_str(json, "resume_command", command.text);
-    strbuf_free(&command);
 }
 
 cJSON *page_study_summary(const struct page_study *p, bool has_writer)

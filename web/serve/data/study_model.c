@@ -175,9 +175,9 @@ static void add_value(cJSON *json, const char *key, const struct study_model *m,
 static void build_front(struct study_model *m)
 {
     size_t n = FRONT_RANDOM + FRONT_SEEDS * (FRONT_NEAR + 1), dim = m->view.search.space.dim;
-    double *x = mem_array2(n, dim, sizeof *x);
-    struct gp_belief *beliefs = mem_array(n, sizeof *beliefs);
-    struct guess *guesses = mem_array(n, sizeof *guesses);
+    MEM_LOCAL double *x = mem_array2(n, dim, sizeof *x);
+    MEM_LOCAL struct gp_belief *beliefs = mem_array(n, sizeof *beliefs);
+    MEM_LOCAL struct guess *guesses = mem_array(n, sizeof *guesses);
     size_t n_guesses = 0;
     cJSON *list;
 
@@ -195,16 +195,13 @@ static void build_front(struct study_model *m)
             add_value(params, page_param_name(&m->view.search, k), m, k, guesses[i].x[k]);
         cJSON_AddItemToArray(list, json);
     }
-    mem_free(x);
-    mem_free(beliefs);
-    mem_free(guesses);
 }
 
 /* -- what comes next -- */
 
 static void build_next(struct study_model *m)
 {
-    struct next_trial *trials = mem_array(NEXT_TRIALS, sizeof *trials);
+    MEM_LOCAL struct next_trial *trials = mem_array(NEXT_TRIALS, sizeof *trials);
     struct error why = {0};
     size_t n = next_trials(&m->view, m->surrogate, trials, &why);
     cJSON *list;
@@ -220,7 +217,6 @@ static void build_next(struct study_model *m)
             add_value(params, page_param_name(&m->view.search, k), m, k, trials[i].suggestion.x[k]);
         cJSON_AddItemToArray(list, json);
     }
-    mem_free(trials);
 }
 
 /* -- a model -- */
@@ -322,7 +318,7 @@ static const char *const scale_names[] = {[SPACE_LINEAR] = "linear",
 static cJSON *slice_json(struct study_model *m, size_t k, size_t trial)
 {
     const struct space *space = &m->view.search.space;
-    double *x = mem_array2(SLICE_POINTS + SEARCH_MAX_CHOICES + 1, space->dim, sizeof *x);
+    MEM_LOCAL double *x = mem_array2(SLICE_POINTS + SEARCH_MAX_CHOICES + 1, space->dim, sizeof *x);
     struct gp_belief beliefs[SLICE_POINTS + SEARCH_MAX_CHOICES + 1];
     cJSON *json = cJSON_CreateObject(), *list;
     size_t n = slice_points(space, k, m->view.x[trial], x);
@@ -338,7 +334,6 @@ static cJSON *slice_json(struct study_model *m, size_t k, size_t trial)
         add_value(point, "value", m, k, x[i * space->dim + k]);
         cJSON_AddItemToArray(list, point);
     }
-    mem_free(x);
     return json;
 }
 
@@ -368,12 +363,11 @@ enum status study_model_slice(struct study_model *m, const char *key, int64_t tr
 static size_t axis_values(const struct study_model *m, size_t k, const double *at, double *ret_values)
 {
     const struct space *space = &m->view.search.space;
-    double *x = mem_array2(SLICE_POINTS + SEARCH_MAX_CHOICES + 1, space->dim, sizeof *x);
+    MEM_LOCAL double *x = mem_array2(SLICE_POINTS + SEARCH_MAX_CHOICES + 1, space->dim, sizeof *x);
     size_t n = slice_points(space, k, at, x), step = n > CONTOUR_POINTS ? 2 : 1, kept = 0;
 
     for (size_t i = 0; i < n; i += space->params[k].scale == SPACE_CATEGORICAL ? 1 : step)
         ret_values[kept++] = x[i * space->dim + k];
-    mem_free(x);
     return kept;
 }
 
@@ -425,8 +419,7 @@ enum status study_model_contour(struct study_model *m, const char *x_key, const 
                                 cJSON **ret_json, struct error *err)
 {
     const struct space *space = &m->view.search.space;
-    double xs[SLICE_POINTS + SEARCH_MAX_CHOICES + 1], ys[SLICE_POINTS + SEARCH_MAX_CHOICES + 1], *points;
-    struct gp_belief *beliefs;
+    double xs[SLICE_POINTS + SEARCH_MAX_CHOICES + 1], ys[SLICE_POINTS + SEARCH_MAX_CHOICES + 1];
     size_t kx = 0, ky = 0, nx, ny;
     const double *at;
     cJSON *json;
@@ -436,8 +429,8 @@ enum status study_model_contour(struct study_model *m, const char *x_key, const 
     at = m->view.x[trial];
     nx = axis_values(m, kx, at, xs);
     ny = axis_values(m, ky, at, ys);
-    points = mem_array2(nx * ny, space->dim, sizeof *points);
-    beliefs = mem_array(nx * ny, sizeof *beliefs);
+    MEM_LOCAL double *points = mem_array2(nx * ny, space->dim, sizeof *points);
+    MEM_LOCAL struct gp_belief *beliefs = mem_array(nx * ny, sizeof *beliefs);
     for (size_t i = 0; i < nx * ny; i++) {
         memcpy(points + i * space->dim, at, space->dim * sizeof *points);
         points[i * space->dim + kx] = xs[i % nx];
@@ -449,7 +442,5 @@ enum status study_model_contour(struct study_model *m, const char *x_key, const 
     add_axis(m, json, "x", kx, xs, nx, at[kx]);
     add_axis(m, json, "y", ky, ys, ny, at[ky]);
     add_grid(m, json, beliefs, nx * ny);
-    mem_free(points);
-    mem_free(beliefs);
     return ST_OK;
 }
