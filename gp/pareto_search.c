@@ -159,12 +159,11 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
         if (n < newest || (older + 1) * room / (all - newest) > older * room / (all - newest))
             memcpy(u + n++ * dim, o->u + g * dim, dim * sizeof *u);
     }
-    enum status rc = model_believe(&s->score, u, n, err);
-    if (rc == ST_OK)
-        rc = model_believe(&s->cost, u, n, err);
-    if (rc == ST_OK && s->has_third)
-        rc = model_believe(&s->third, u, n, err);
-    return rc;
+    TRY(model_believe(&s->score, u, n, err));
+    TRY(model_believe(&s->cost, u, n, err));
+    if (s->has_third)
+        TRY(model_believe(&s->third, u, n, err));
+    return ST_OK;
 }
 
 /* What is known of group g in model m's terms, or expected of one that is pending. */

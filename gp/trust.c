@@ -79,7 +79,7 @@ static double evidence(const struct space *space, const struct gp_history *histo
 {
     const struct gp_trial *own[OWN_MAX];
     double with[OWN_MAX], without[OWN_MAX], sum = 0.0;
-    struct model m = {0};
+    AT_END(model_free) struct model m = {0};
     size_t n = 0;
     for (size_t i = 0; i < history->n && n < OWN_MAX; i++)
         if (has_ended(&history->trials[i]))
@@ -90,7 +90,6 @@ static double evidence(const struct space *space, const struct gp_history *histo
     if (known && predict_own(space, &m, m.n, own, n, with) && predict_own(space, &m, 0, own, n, without))
         for (size_t i = 0; i < n; i++)
             sum += fmin(fmax(with[i] - without[i], -COUNT_MAX), COUNT_MAX);
-    model_free(&m);
     return sum;
 }
 

@@ -296,7 +296,7 @@ static bool same_store(const char *a, const char *b)
 
 enum status store_migrate(const char *from_path, const char *to_path, struct store_copied *ret, struct error *err)
 {
-    struct store *from = NULL, *to = NULL;
+    AT_END(store_close_at) struct store *from = NULL, *to = NULL;
     bool is_new = !store_is_address(to_path) && access(to_path, F_OK) != 0;
     enum status rc;
 
@@ -312,7 +312,5 @@ enum status store_migrate(const char *from_path, const char *to_path, struct sto
     THEN(rc, store_copy_rows(from, to, ret, err));
     if (rc != ST_OK && is_new && to != NULL)
         (void)unlink(to_path);
-    store_close(to);
-    store_close(from);
     return rc;
 }

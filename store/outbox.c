@@ -23,9 +23,8 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
 {
     MEM_LOCAL char *clean =
         store->pg != NULL ? pg_clean(json) : NULL; /* the checksum is that of the text as it is stored */
-    enum status rc = insert(store, study_id, trial_id, clean != NULL ? clean : json, err);
 
-    return rc;
+    return insert(store, study_id, trial_id, clean != NULL ? clean : json, err);
 }
 
 enum status store_outbox_add(struct store *store, int64_t study_id, int64_t trial_id, const char *json,

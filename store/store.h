@@ -34,6 +34,10 @@ enum status store_open_reader(struct store **ret_store, const char *path, struct
 /* The same; blind: damaged tables are no failure. */
 enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
+static inline void store_close_at(struct store **store) /* for AT_END */
+{
+    store_close(*store);
+}
 const char *store_path(const struct store *store);
 /* Does a process hold the writer's lock of the store at path, or, in PostgreSQL, that of the study of this name (NULL:
  * none)? *ret_pid: its pid on this machine; 0: unknown. */

@@ -218,13 +218,11 @@ static enum status trial_by_id(struct store *store, int64_t trial_id, struct tri
 /* The failure of an UPDATE of a trial's state that changed no row: no such trial, or its state forbids it. */
 static enum status not_allowed(struct store *store, int64_t trial_id, const char *verb, struct error *err)
 {
-    struct trial trial;
+    AT_END(trial_free) struct trial trial = {0};
 
     TRY(trial_by_id(store, trial_id, &trial, err));
-    enum status rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s already and cannot be %s", store->path,
-                          (long long)trial.number, trial_state_name(trial.state), verb);
-    trial_free(&trial);
-    return rc;
+    return FAIL(err, ST_EXISTS, "%s: trial %lld is %s already and cannot be %s", store->path, (long long)trial.number,
+                trial_state_name(trial.state), verb);
 }
 
 enum status store_trial_change(struct store *store, enum store_sql id, struct db_values values, const char *verb,
@@ -324,7 +322,7 @@ static bool same_text(const char *a, const char *b)
 static enum status finish_again(struct store *store, int64_t trial_id, const struct trial_result *result,
                                 struct error *err)
 {
-    struct trial trial;
+    AT_END(trial_free) struct trial trial = {0};
     MEM_LOCAL char *checkpoint = NULL;
     enum status rc;
 
@@ -337,7 +335,6 @@ static enum status finish_again(struct store *store, int64_t trial_id, const str
           same_text(trial.outcomes, result->outcomes) && same_text(checkpoint, result->checkpoint_path)))
         rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s already, a second and different result (%s) was dropped",
                   store->path, (long long)trial.number, trial_state_name(trial.state), trial_state_name(result->state));
-    trial_free(&trial);
     return rc;
 }
 
@@ -354,12 +351,10 @@ static enum status check_result(const struct store *store, const struct trial_re
 
 static enum status add_outbox_row(struct store *store, int64_t trial_id, const char *json, struct error *err)
 {
-    struct trial trial;
-    enum status rc = trial_by_id(store, trial_id, &trial, err);
+    AT_END(trial_free) struct trial trial = {0};
 
-    THEN(rc, store_outbox_insert(store, trial.study_id, trial_id, json, err));
-    trial_free(&trial);
-    return rc;
+    TRY(trial_by_id(store, trial_id, &trial, err));
+    return store_outbox_insert(store, trial.study_id, trial_id, json, err);
 }
 
 static const char finish_what[] = "recording a result";

@@ -162,15 +162,12 @@ void cli_print_json(cJSON *json)
 
 enum status cli_print_options(const struct config *config, const char *section, struct error *err)
 {
-    enum status rc;
     STRBUF(sb, OUTPUT_MAX_BYTES);
 
-    rc = config_write_help(config, section, &sb, err);
-    THEN(rc, strbuf_status(&sb, "the help text", err));
-    if (rc == ST_OK)
-        printf("\noptions of the config, as --section.key value or in a file under [section] (a-b is a_b):\n%s",
-               sb.text);
-    return rc;
+    TRY(config_write_help(config, section, &sb, err));
+    TRY(strbuf_status(&sb, "the help text", err));
+    printf("\noptions of the config, as --section.key value or in a file under [section] (a-b is a_b):\n%s", sb.text);
+    return ST_OK;
 }
 
 enum status check_writable(const char *path, struct error *err)

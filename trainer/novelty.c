@@ -17,7 +17,6 @@ enum status novelty_start(struct trainer *t, struct error *err)
 {
     struct rng rng = rng_split(t->root, STREAM_NOVELTY);
     size_t n = t->policy.obs_size * KERN_NOVELTY_FEATURES;
-    enum status rc;
 
     if (!(t->set.e3b_coef > 0.0))
         return ST_OK;
@@ -26,10 +25,8 @@ enum status novelty_start(struct trainer *t, struct error *err)
         projection[i] = (float)(rng_normal(&rng) / t->set.e3b_scale);
     for (size_t i = 0; i < KERN_NOVELTY_FEATURES; i++)
         projection[n + i] = (float)(2.0 * M_PI * rng_f64(&rng));
-    rc = kern_upload(t->kern, t->novelty.projection, projection, (n + KERN_NOVELTY_FEATURES) * sizeof *projection, err);
-    if (rc == ST_OK)
-        rc = kern_sync(t->kern, err); /* the upload may still read from here */
-    return rc;
+    TRY(kern_upload(t->kern, t->novelty.projection, projection, (n + KERN_NOVELTY_FEATURES) * sizeof *projection, err));
+    return kern_sync(t->kern, err); /* the upload may still read from here */
 }
 
 void novelty_add(struct trainer *t)

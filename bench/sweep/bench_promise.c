@@ -56,7 +56,7 @@ static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
  * on the way, evenly, the rest for the end. */
 static size_t to_repeat(struct promise_study *s, const struct promise_bench *b)
 {
-    struct gp_insight in;
+    AT_END(gp_insight_free) struct gp_insight in = {0};
 
     size_t percent = (size_t)b->percent, left = (size_t)b->trials - s->history.n, i = s->history.n;
     bool at_end = 100 * (left + s->n_confirm) <= percent * (size_t)b->trials;
@@ -70,7 +70,6 @@ static size_t to_repeat(struct promise_study *s, const struct promise_bench *b)
         i = gp_confirm_next(&in, &s->history, GP_CONFIRM_DOUBTFUL);
         s->n_confirm += i < s->history.n;
     }
-    gp_insight_free(&in);
     return i;
 }
 
@@ -153,7 +152,7 @@ static enum status play_and_judge(const struct promise_bench *b, const struct pr
     struct promise_study s = {.problem = problem,
                               .trials = mem_array(max, sizeof *s.trials),
                               .x = mem_array2(max, problem->space.dim, sizeof *s.x)};
-    struct gp_insight in = {0};
+    AT_END(gp_insight_free) struct gp_insight in = {0};
     enum status rc;
 
     s.history = (struct gp_history){.trials = s.trials,
@@ -170,7 +169,6 @@ static enum status play_and_judge(const struct promise_bench *b, const struct pr
     }
     for (size_t i = 0; i < in.n && in.beliefs != NULL; i++)
         *ret_members += in.beliefs[i].on_front;
-    gp_insight_free(&in);
     mem_free(s.trials);
     mem_free(s.x);
     return rc;

@@ -250,13 +250,12 @@ static size_t recommended(const struct play *study)
 {
     MEM_LOCAL struct gp_trial *trials = mem_array(study->n_done > 0 ? study->n_done : 1, sizeof *trials);
     struct gp_history history = history_of(study, trials, study->n_done);
-    struct gp_insight insight;
+    AT_END(gp_insight_free) struct gp_insight insight = {0};
 
     for (size_t i = 0; i < study->n_done; i++)
         trials[i] = ended(study, i);
     gp_insight_init(&insight, &study->problem->space, &history, study->seed);
     size_t number = insight.recommended;
-    gp_insight_free(&insight);
     return number;
 }
 

@@ -115,7 +115,7 @@ static enum status measure_outbox(struct store *store, int64_t study_id, int64_t
 int main(int argc, char **argv)
 {
     struct error err = {0};
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     struct study study = {.name = "bench",
                           .config = "",
                           .space = "{}",
@@ -144,6 +144,5 @@ int main(int argc, char **argv)
         rc = measure_outbox(store, study.id, trial.id, seconds, &err);
     if (rc != ST_OK)
         fprintf(stderr, "outbox_bench: %s\n", err.text);
-    store_close(store);
     return status_exit_code(rc);
 }

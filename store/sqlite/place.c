@@ -306,12 +306,10 @@ static enum status copy_file(struct store *store, const char *part, const char *
 static enum status copy_rows(struct store *store, const char *part, struct error *err)
 {
     struct store_copied copied;
-    struct store *to = NULL;
-    enum status rc = store_open_writer(&to, part, err);
+    AT_END(store_close_at) struct store *to = NULL;
 
-    THEN(rc, store_copy_rows(store, to, &copied, err));
-    store_close(to);
-    return rc;
+    TRY(store_open_writer(&to, part, err));
+    return store_copy_rows(store, to, &copied, err);
 }
 
 enum status store_copy(struct store *store, const char *path, struct error *err)

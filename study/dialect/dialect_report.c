@@ -78,8 +78,6 @@ static bool has_something(const struct dialect *dialect)
 
 enum status dialect_report(const struct dialect *dialect, struct error *err)
 {
-    enum status rc;
-
     if (!has_something(dialect))
         return ST_OK;
     STRBUF(out, LIST_MAX_BYTES);
@@ -103,9 +101,8 @@ enum status dialect_report(const struct dialect *dialect, struct error *err)
     if (dialect->changed.len > 0)
         strbuf_addf(&out, "\n  changed: %s", dialect->changed.text);
     add_dropped(dialect, &out);
-    rc = strbuf_status(&mapped, "the message of a config", err);
-    THEN(rc, strbuf_status(&out, "the message of a config", err));
-    if (rc == ST_OK)
-        log_info("%s", out.text);
-    return rc;
+    TRY(strbuf_status(&mapped, "the message of a config", err));
+    TRY(strbuf_status(&out, "the message of a config", err));
+    log_info("%s", out.text);
+    return ST_OK;
 }

@@ -158,7 +158,7 @@ static enum status write_trial(const struct trial *trial, struct curves *c, cons
 
 enum status curve_files_write(const struct study_view *v, const char *dir, size_t *ret_n, struct error *err)
 {
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     enum status rc = ST_OK;
 
     *ret_n = 0;
@@ -174,6 +174,5 @@ enum status curve_files_write(const struct study_view *v, const char *dir, size_
         *ret_n += rc == ST_OK && curves.n > 0;
         free_curves(&curves);
     }
-    store_close(store);
     return rc;
 }

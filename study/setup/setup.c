@@ -571,15 +571,12 @@ enum status setup_from_text(struct setup **ret_setup, const char *origin, const 
 
 enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err)
 {
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     char name[64];
-    enum status rc;
 
     snprintf(name, sizeof name, "trial %lld's config", (long long)trial->number);
     TRY(setup_from_text(&setup, name, trial->config, err));
-    rc = setup_derive(setup, NULL, 0, name, ret_setup, err); /* without the sweep's own options */
-    setup_destroy(setup);
-    return rc;
+    return setup_derive(setup, NULL, 0, name, ret_setup, err); /* without the sweep's own options */
 }
 
 cJSON *setup_to_json(const struct setup *setup)
@@ -636,17 +633,13 @@ static void add_param(struct strbuf *sb, const struct config_sweep_param *p)
 enum status setup_print(const struct setup *setup, struct error *err)
 {
     MEM_LOCAL char *text = NULL;
-    enum status rc;
     STRBUF(sb, INI_MAX_BYTES);
 
-    rc = setup_to_ini(setup, &text, err);
-    if (rc == ST_OK) {
-        strbuf_add(&sb, text);
-        for (size_t i = 0; i < config_n_sweep_params(setup->config); i++)
-            add_param(&sb, config_sweep_param(setup->config, i));
-        rc = strbuf_status(&sb, "the config's text", err);
-    }
-    if (rc == ST_OK)
-        fputs(sb.text, stdout);
-    return rc;
+    TRY(setup_to_ini(setup, &text, err));
+    strbuf_add(&sb, text);
+    for (size_t i = 0; i < config_n_sweep_params(setup->config); i++)
+        add_param(&sb, config_sweep_param(setup->config, i));
+    TRY(strbuf_status(&sb, "the config's text", err));
+    fputs(sb.text, stdout);
+    return ST_OK;
 }

@@ -44,6 +44,10 @@ size_t setup_trial_tables(const struct setup *setup, const struct opt_table **re
 
 enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* adds the tables, loads nothing */
 void setup_destroy(struct setup *setup);
+static inline void setup_destroy_at(struct setup **setup) /* for AT_END */
+{
+    setup_destroy(*setup);
+}
 /* word: a game's name or a config file. Of several the later ones win, key by key. */
 enum status setup_load(struct setup *setup, const char *word, struct error *err) MUST_USE;
 enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err) MUST_USE;

@@ -110,14 +110,11 @@ enum status branches_config(const struct setup *setup, const char *key, int64_t 
                             char **ret_text, struct error *err)
 {
     struct setup_override length = {.key = key};
-    struct setup *derived = NULL;
-    enum status rc;
+    AT_END(setup_destroy_at) struct setup *derived = NULL;
 
     snprintf(length.value, sizeof length.value, "%lld", (long long)env_steps);
-    rc = setup_derive(setup, &length, 1, source, &derived, err);
-    THEN(rc, setup_to_ini(derived, ret_text, err));
-    setup_destroy(derived);
-    return rc;
+    TRY(setup_derive(setup, &length, 1, source, &derived, err));
+    return setup_to_ini(derived, ret_text, err);
 }
 
 enum status branches_params(const char *params, const char *key, int64_t env_steps, char **ret_params,

@@ -32,6 +32,10 @@ struct search {
 void search_free(struct search *search); /* what it owns, and leaves it zeroed; NULL is fine */
 struct search *search_create(void); /* zeroed: too large for a stack */
 void search_destroy(struct search *search); /* NULL is fine */
+static inline void search_destroy_at(struct search **search) /* for AT_END */
+{
+    search_destroy(*search);
+}
 /* Read from the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error with an
  * example. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;

@@ -36,16 +36,14 @@ void checkpoint_owner(const struct study *study, const struct trial *trial, char
 enum status checkpoint_label(const char *owner, const char *maker, const char *config, char **ret_text,
                              struct error *err)
 {
-    enum status rc;
     STRBUF(sb, LABEL_MAX_BYTES);
 
     if (owner != NULL)
         strbuf_addf(&sb, OF "%s\n", owner);
     strbuf_addf(&sb, BY "%s\n%s", maker, config);
-    rc = strbuf_status(&sb, "a checkpoint's text", err);
-    if (rc == ST_OK)
-        *ret_text = strbuf_take(&sb);
-    return rc;
+    TRY(strbuf_status(&sb, "a checkpoint's text", err));
+    *ret_text = strbuf_take(&sb);
+    return ST_OK;
 }
 
 /* What follows the mark in the text's first lines, "" if it is not there. */

@@ -110,7 +110,7 @@ static void score_text(const struct trial *t, char *buf, size_t size)
 /* Of a study of several games: which of them the trial, and the file, is of. */
 static void add_games(const struct study *study, const char *env, struct strbuf *out)
 {
-    struct search *search = search_create();
+    AT_END(search_destroy_at) struct search *search = search_create();
 
     if (study->space != NULL && search_from_json(study->space, search, NULL) == ST_OK && search->envs.n > 0) {
         strbuf_add(out, "; of the mean over");
@@ -118,7 +118,6 @@ static void add_games(const struct study *study, const char *env, struct strbuf 
             strbuf_addf(out, "%s %s", k > 0 ? "," : "", search->envs.names[k]);
         strbuf_addf(out, "; this file is for %s, the trials with equal values are for the others\n", env);
     }
-    search_destroy(search);
 }
 
 /* What the config promises, and how sure that is, as comments. */

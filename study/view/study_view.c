@@ -422,14 +422,11 @@ enum status study_view_load(struct store *store, const char *name, struct study_
 
 enum status study_view_open(const char *path, const char *name, struct study_view *ret_view, struct error *err)
 {
-    struct store *store;
-    enum status rc;
+    AT_END(store_close_at) struct store *store = NULL;
 
     memset(ret_view, 0, sizeof *ret_view);
     TRY(store_open_reader(&store, path, err));
-    rc = study_view_load(store, name, ret_view, err);
-    store_close(store);
-    return rc;
+    return study_view_load(store, name, ret_view, err);
 }
 
 enum status study_view_setup(struct study_view *view, struct setup **ret_setup, struct error *err)

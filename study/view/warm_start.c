@@ -258,7 +258,7 @@ static void take_trials(const struct study_view *old, const struct setup *setup,
 
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view, struct error *err)
 {
-    struct study_view old = {0};
+    AT_END(study_view_free) struct study_view old = {0};
     struct setup *theirs;
     enum status rc;
 
@@ -284,6 +284,5 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
                 : "%zu of %lld finished trials of %s teach this study once its own runs confirm them",
             view->history.n_other, (long long)study_view_count(&old, TRIAL_DONE), old.study.name);
     }
-    study_view_free(&old);
     return rc;
 }

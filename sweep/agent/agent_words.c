@@ -93,7 +93,6 @@ static enum status fill(struct argv *argv, const char *word, const cJSON *answer
                         struct error *err)
 {
     const cJSON *item;
-    enum status rc;
 
     if (strcmp(word, "{argv}") == 0) {
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(answer, "argv"))
@@ -107,10 +106,9 @@ static enum status fill(struct argv *argv, const char *word, const cJSON *answer
         return FAIL(err, ST_USAGE, "agent: {argv} stands for several words and must stand alone, not in '%.80s'", word);
     STRBUF(out, WORD_MAX_BYTES);
     strbuf_add(&out, "");
-    rc = fill_word(&out, word, answer, place, err);
-    if (rc == ST_OK)
-        add(argv, strbuf_take(&out));
-    return rc;
+    TRY(fill_word(&out, word, answer, place, err));
+    add(argv, strbuf_take(&out));
+    return ST_OK;
 }
 
 enum status agent_words(const char *const *words, size_t n, const cJSON *answer, const struct program_place *place,

@@ -125,7 +125,7 @@ static enum status answer_claim(struct ask_store *c, const cJSON *body, cJSON **
     const cJSON *device = cJSON_GetObjectItemCaseSensitive(body, "device");
     const struct lease lease = c->claimed;
     struct store_study *s = NULL;
-    struct trial trial = {0};
+    AT_END(trial_free) struct trial trial = {0};
     char checkpoint[PATH_MAX], stop[ERROR_TEXT_MAX];
     bool resume = false;
     enum status rc = store_studies_find(&c->studies, c->store, lease.study_id, &s, err);
@@ -147,7 +147,6 @@ static enum status answer_claim(struct ask_store *c, const cJSON *body, cJSON **
     }
     if (rc == ST_OK || rc == ST_EXISTS || rc == ST_NOTFOUND) /* answered, or it was taken away */
         c->claimed = (struct lease){0};
-    trial_free(&trial);
     return rc;
 }
 

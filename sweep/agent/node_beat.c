@@ -44,7 +44,7 @@ static void beat(struct node_beat *b, struct store **store, bool *ret_fails)
 static void *live(void *ctx)
 {
     struct node_beat *b = ctx;
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     bool fails = false, ends = false;
 
     while (!ends) {
@@ -58,7 +58,6 @@ static void *live(void *ctx)
         pthread_mutex_unlock(&b->lock);
     }
     beat(b, &store, &fails);
-    store_close(store);
     return NULL;
 }
 

@@ -40,7 +40,7 @@ static void print_promise(const struct study_view *v, const struct trial *t, con
 static enum status export_trial(const char *store, const char *study, const char *rule, enum export_format format,
                                 const char *path, struct error *err)
 {
-    struct study_view view;
+    AT_END(study_view_free) struct study_view view = {0};
     struct export_reason why = {.rule = rule};
     struct gp_picked picked = {0};
     enum status rc = study_view_open(store, study, &view, err);
@@ -61,7 +61,6 @@ static enum status export_trial(const char *store, const char *study, const char
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
         print_promise(&view, &view.trials[picked.i], &why, store, path);
-    study_view_free(&view);
     return rc;
 }
 
@@ -71,7 +70,7 @@ static enum status export_trial_policy(const char *store_path, const char *study
 {
     MEM_LOCAL struct study_view *view = mem_alloc(sizeof *view); /* large */
     struct gp_picked picked = {0};
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     MEM_LOCAL char *checkpoint = NULL;
     enum status rc = study_view_open(store_path, study, view, err);
 
@@ -92,7 +91,6 @@ static enum status export_trial_policy(const char *store_path, const char *study
                   trial_is_branch(&view->trials[picked.i], NULL) ? "" : "sweep with sweep.keep = front or all, or ",
                   SHELL_WORD(study), SHELL_WORD(store_path), (long long)view->trials[picked.i].number);
     THEN(rc, export_policy(checkpoint, format, path, samples, err));
-    store_close(store);
     study_view_free(view);
     return rc;
 }

@@ -169,7 +169,7 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
     const char *path = "trawl.db";
     bool json = false;
     struct cli_words words;
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print a JSON array"},
@@ -186,15 +186,12 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
                     "  trawl ls --json",
         CLI_OPTS(opts),
     };
-    enum status rc;
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    rc = store_open_reader(&store, path, err);
-    THEN(rc, list(store, json, err));
-    store_close(store);
-    return rc;
+    TRY(store_open_reader(&store, path, err));
+    return list(store, json, err);
 }
 
 /* On a terminal (width > 0) a piece that does not fit continues below, right of trial and state. */
@@ -344,12 +341,10 @@ static void print_foresight(const struct study_view *v)
 
 static enum status print_nodes(const struct study_view *v, const char *store_path, struct error *err)
 {
-    struct store *store = NULL;
-    enum status rc = store_open_reader(&store, store_path, err);
+    AT_END(store_close_at) struct store *store = NULL;
 
-    THEN(rc, node_list_print(store, v->study.id, err));
-    store_close(store);
-    return rc;
+    TRY(store_open_reader(&store, store_path, err));
+    return node_list_print(store, v->study.id, err);
 }
 
 static enum status read_since(const char *text, int64_t *ret_ms, struct error *err)
@@ -367,7 +362,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     const char *path = "trawl.db", *since = NULL;
     bool json = false, front = false, timeline = false;
     struct cli_words words;
-    struct study_view view = {0};
+    AT_END(study_view_free) struct study_view view = {0};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"front", 0, CLI_FLAG, &front, NULL, "print the front alone"},
@@ -410,6 +405,5 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         print_foresight(&view);
         THEN(rc, print_nodes(&view, path, err));
     }
-    study_view_free(&view);
     return rc;
 }

@@ -75,7 +75,7 @@ static void add_dialect(struct strbuf *out)
 
 enum status cmd_reference(int argc, char **argv, struct error *err)
 {
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     enum status rc = setup_create(&setup, err);
 
     (void)argc;
@@ -90,6 +90,5 @@ enum status cmd_reference(int argc, char **argv, struct error *err)
     THEN(rc, strbuf_status(&out, "the option reference", err));
     if (rc == ST_OK)
         fputs(out.text, stdout);
-    setup_destroy(setup);
     return rc;
 }

@@ -38,15 +38,12 @@ static enum status keep_threads(struct rerun *r, struct error *err)
 /* How the study counts costs, and which outcomes it needs. */
 static enum status load_search(struct rerun *r, struct error *err)
 {
-    struct search *search = search_create();
-    enum status rc = search_from_json(r->study.space, search, err);
+    AT_END(search_destroy_at) struct search *search = search_create();
 
-    if (rc == ST_OK) {
-        r->cost_kind = search->cost;
-        r->outcomes = search->outcomes;
-    }
-    search_destroy(search);
-    return rc;
+    TRY(search_from_json(r->study.space, search, err));
+    r->cost_kind = search->cost;
+    r->outcomes = search->outcomes;
+    return ST_OK;
 }
 
 /* Seeds under which the study has the trial's config. */

@@ -111,19 +111,18 @@ static enum status take_devices(struct sweep_cmd *s, const struct setup *setup, 
                                 struct error *err)
 {
     MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
-    enum status rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
 
-    THEN(rc, remote_devices_expand(devices, &setup->sweep, err));
-    THEN(rc, scheduler_create(&s->sched, devices, err));
-    THEN(rc, scheduler_check(s->sched, setup, search, err));
-    if (rc == ST_OK)
-        s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
-    return rc;
+    TRY(devices_parse(&setup->sweep, setup->train.device, devices, err));
+    TRY(remote_devices_expand(devices, &setup->sweep, err));
+    TRY(scheduler_create(&s->sched, devices, err));
+    TRY(scheduler_check(s->sched, setup, search, err));
+    s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
+    return ST_OK;
 }
 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
-    struct submission submission;
+    AT_END(submission_free) struct submission submission = {0};
     struct search *search;
     enum status rc;
 
@@ -141,7 +140,6 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
     THEN(rc, slurm_nodes_create(&s->sched->launcher, &s->setup->sweep, store_path(s->store), s->name, err));
     THEN(rc, submission_store(s->store, &submission, err));
     THEN(rc, open_study(s, s->name, err));
-    submission_free(&submission);
     return rc;
 }
 
@@ -167,14 +165,12 @@ static bool may_change(const char *key)
 static enum status check_space(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
                                struct error *err)
 {
-    struct search *want = search_create();
-    enum status rc = search_from_setup(s->setup, want, err);
+    AT_END(search_destroy_at) struct search *want = search_create();
 
-    THEN(rc, search_from_json(s->ss->view.study.space, ret_wider, err));
-    THEN(rc, search_bind(ret_wider, s->ss->setup, err));
-    THEN(rc, search_widen(ret_wider, want, ret_is_wider, err));
-    search_destroy(want);
-    return rc;
+    TRY(search_from_setup(s->setup, want, err));
+    TRY(search_from_json(s->ss->view.study.space, ret_wider, err));
+    TRY(search_bind(ret_wider, s->ss->setup, err));
+    return search_widen(ret_wider, want, ret_is_wider, err);
 }
 
 static bool is_searched(const struct search *search, const char *key)
@@ -243,9 +239,9 @@ enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider
 /* The study's own config and ranges, for options of the command that change some of them. */
 static enum status load_stored(struct sweep_cmd *s, struct error *err)
 {
-    struct store *reader = NULL;
-    struct study study = {0};
-    struct search *search = search_create();
+    AT_END(store_close_at) struct store *reader = NULL;
+    AT_END(study_free) struct study study = {0};
+    AT_END(search_destroy_at) struct search *search = search_create();
     char name[160];
     enum status rc = store_open_reader(&reader, s->store_path, err);
     STRBUF(text, OUTPUT_MAX_BYTES);
@@ -263,9 +259,6 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
     }
     snprintf(name, sizeof name, "study %.120s", s->resume);
     THEN(rc, config_load_text(s->setup->config, name, text.text, err));
-    search_destroy(search);
-    study_free(&study);
-    store_close(reader);
     return rc;
 }
 
@@ -288,17 +281,15 @@ static void take_machine(struct sweep_cmd *s)
 
 static enum status take_space(struct sweep_cmd *s, struct error *err)
 {
-    struct search *wider = search_create();
+    AT_END(search_destroy_at) struct search *wider = search_create();
     bool is_wider = false;
-    enum status rc = sweep_check_same(s, wider, &is_wider, err);
 
-    if (rc == ST_OK && is_wider) {
-        rc = sched_study_take_space(s->ss, wider, err);
-        if (rc == ST_OK)
-            log_info("the study's ranges are wider now; its trials count as before");
+    TRY(sweep_check_same(s, wider, &is_wider, err));
+    if (is_wider) {
+        TRY(sched_study_take_space(s->ss, wider, err));
+        log_info("the study's ranges are wider now; its trials count as before");
     }
-    search_destroy(wider);
-    return rc;
+    return ST_OK;
 }
 
 static enum status resume_study(struct sweep_cmd *s, struct error *err)
@@ -388,12 +379,10 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
 /* The whole study, with the texts that the controller has freed. */
 static enum status print_json(struct sweep_cmd *s, struct error *err)
 {
-    struct study_view view = {0};
+    AT_END(study_view_free) struct study_view view = {0};
 
     TRY(study_view_load(s->store, s->ss->view.study.name, &view, err));
-    enum status rc = study_view_print_json(&view, s->store_path, err);
-    study_view_free(&view);
-    return rc;
+    return study_view_print_json(&view, s->store_path, err);
 }
 
 /* Adds the command that resumes the study to a failure that does not name it. */

@@ -86,9 +86,8 @@ static enum status sync_study(struct sync_cmd *s, const struct study *study, str
 {
     struct uploader *uploader = NULL;
     struct upload_counts counts;
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     bool any;
-    enum status rc;
 
     TRY(load_settings(s, study, &setup, &any, err));
     if (!any)
@@ -100,20 +99,17 @@ static enum status sync_study(struct sync_cmd *s, const struct study *study, str
                                              .program = program_text,
                                              .single = strcmp(study->method, TRAIN_TRACK_METHOD) == 0,
                                              .drain = true};
-    rc = uploader_create(&uploader, &options, err);
-    if (rc == ST_OK) {
-        wait_for(s, study, uploader);
-        uploader_close(uploader, 0, &counts);
-        printf("%s: %lld row%s sent to %s, %lld left\n", study->name, (long long)counts.sent,
-               counts.sent == 1 ? "" : "s", setup->track.trackers, (long long)counts.waiting);
-        fflush(stdout);
-        s->n_studies++;
-        s->n_left += counts.waiting;
-        if (counts.text[0] != '\0')
-            snprintf(s->why, sizeof s->why, "%s", counts.text);
-    }
-    setup_destroy(setup);
-    return rc;
+    TRY(uploader_create(&uploader, &options, err));
+    wait_for(s, study, uploader);
+    uploader_close(uploader, 0, &counts);
+    printf("%s: %lld row%s sent to %s, %lld left\n", study->name, (long long)counts.sent, counts.sent == 1 ? "" : "s",
+           setup->track.trackers, (long long)counts.waiting);
+    fflush(stdout);
+    s->n_studies++;
+    s->n_left += counts.waiting;
+    if (counts.text[0] != '\0')
+        snprintf(s->why, sizeof s->why, "%s", counts.text);
+    return ST_OK;
 }
 
 static enum status sync_all(struct sync_cmd *s, struct error *err)

@@ -331,7 +331,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
 static enum status check_seed(const struct train_cmd *t, const char *text, struct error *err)
 {
     const char *given = config_peek(t->setup->config, "train.seed"), *own;
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     enum status rc;
 
     if (strcmp(config_origin(t->setup->config, "train.seed"), "default") == 0)
@@ -344,7 +344,6 @@ static enum status check_seed(const struct train_cmd *t, const char *text, struc
                   "train: --train.seed %s, but %s continues the random streams of its seed %s; leave --train.seed out, "
                   "or begin a new run with it",
                   given, t->resume, own);
-    setup_destroy(setup);
     return rc;
 }
 

@@ -139,7 +139,7 @@ static double free_since_s(const struct controller_socket *sock, int64_t id, dou
 
 static void take_free(struct controller_socket *sock, const struct held_study *found)
 {
-    struct study study = {0};
+    AT_END(study_free) struct study study = {0};
     struct error why = {0};
     enum status rc = store_study_find(sock->store, found->name, &study, &why);
 
@@ -148,7 +148,6 @@ static void take_free(struct controller_socket *sock, const struct held_study *f
         log_info("%s had no controller; it continues here", found->name);
     else if (rc != ST_BUSY && study.id != 0)
         pause_with_error(sock, &study, &why);
-    study_free(&study);
 }
 
 /* Studies of sweeps that share the database and were killed: a daemon is the standby of them all. */
@@ -263,29 +262,24 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
 static enum status on_command(struct controller_socket *sock, const cJSON *request, cJSON *answer, struct error *err)
 {
     struct control_command command;
-    struct study study = {0};
+    AT_END(study_free) struct study study = {0};
     char text[512] = "";
-    enum status rc;
 
     TRY(control_command_from_json(request, &command, err));
     TRY(check_not_run(sock, &command, err));
     TRY(store_study_find(sock->store, command.study, &study, err));
-    rc = control_command_apply(sock->store, &command, &study, text, sizeof text, err);
-    THEN(rc, follow_row(sock, &command, &study, err));
-    if (rc == ST_OK && study.state == STUDY_RUNNING)
+    TRY(control_command_apply(sock->store, &command, &study, text, sizeof text, err));
+    TRY(follow_row(sock, &command, &study, err));
+    if (study.state == STUDY_RUNNING)
         append_waiting(sock, command.study, text, sizeof text);
-    if (rc == ST_OK && !sock->daemon && command.kind <= CONTROL_TRY &&
-        scheduler_find(sock->sched, command.study) == NULL) {
+    if (!sock->daemon && command.kind <= CONTROL_TRY && scheduler_find(sock->sched, command.study) == NULL) {
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n,
                  "; written to the store: the sweep that holds it runs another study, `trawl daemon` would run both");
     }
-    if (rc == ST_OK) {
-        json_add_str(answer, "text", text);
-        log_debug("%s", text);
-    }
-    study_free(&study);
-    return rc;
+    json_add_str(answer, "text", text);
+    log_debug("%s", text);
+    return ST_OK;
 }
 
 static void on_status(struct controller_socket *sock, const cJSON *request, cJSON *answer)
@@ -306,7 +300,7 @@ static void on_status(struct controller_socket *sock, const cJSON *request, cJSO
 
 static enum status on_submit(struct controller_socket *sock, const cJSON *request, cJSON *answer, struct error *err)
 {
-    struct submission submission;
+    AT_END(submission_free) struct submission submission = {0};
     char text[256];
     enum status rc;
 
@@ -323,7 +317,6 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
     snprintf(text, sizeof text, "the daemon has study %s", submission.study.name);
     append_waiting(sock, submission.study.name, text, sizeof text);
     json_add_str(answer, "text", text);
-    submission_free(&submission);
     return rc;
 }
 
@@ -331,7 +324,7 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
 static enum status take_space(struct controller_socket *sock, struct sched_study *ss, const struct study *study,
                               const char *text, struct error *err)
 {
-    struct search *want = search_create(), *stored = search_create();
+    AT_END(search_destroy_at) struct search *stored = search_create(), *want = search_create();
     MEM_LOCAL char *json = NULL;
     bool is_wider;
     enum status rc = search_from_json(text, want, err);
@@ -346,8 +339,6 @@ static enum status take_space(struct controller_socket *sock, struct sched_study
         json = search_to_json(stored);
     if (json != NULL)
         rc = store_study_set_space(sock->store, study->id, json, err);
-    search_destroy(want);
-    search_destroy(stored);
     return rc;
 }
 

@@ -49,35 +49,31 @@ static enum status ask_daemon(const struct sweep_cmd *s, cJSON *request, struct 
 
 static enum status submit(const struct sweep_cmd *s, struct error *err)
 {
-    struct submission submission;
-    enum status rc;
+    AT_END(submission_free) struct submission submission = {0};
 
     TRY(submission_make(s->setup, s->name, s->from, &submission, err));
-    rc = ask_daemon(s, submission_to_json(&submission), err);
-    submission_free(&submission);
-    return rc;
+    return ask_daemon(s, submission_to_json(&submission), err);
 }
 
 /* A space that became wider, for the daemon to take. */
 static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct error *err)
 {
-    struct search *wider = search_create();
+    AT_END(search_destroy_at) struct search *wider = search_create();
     MEM_LOCAL char *text = NULL;
     bool is_wider = false;
-    enum status rc = sweep_check_same(s, wider, &is_wider, err);
 
-    if (rc == ST_OK && is_wider) {
+    TRY(sweep_check_same(s, wider, &is_wider, err));
+    if (is_wider) {
         text = search_to_json(wider);
         json_add_str(json, "space", text);
     }
-    search_destroy(wider);
-    return rc;
+    return ST_OK;
 }
 
 /* The checks of a resume here, where the config is; the daemon gets the new limits. */
 static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
 {
-    struct store *reader = NULL;
+    AT_END(store_close_at) struct store *reader = NULL;
     JSON_LOCAL cJSON *json = cJSON_CreateObject();
     enum status rc = store_open_reader(&reader, s->store_path, err);
 
@@ -95,14 +91,13 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
     }
     sched_study_destroy(s->ss);
     s->ss = NULL;
-    store_close(reader);
     return rc;
 }
 
 static enum status report_followed(struct sweep_cmd *s, enum status rc, struct error *err)
 {
-    struct store *reader = NULL;
-    struct study_view view = {0};
+    AT_END(store_close_at) struct store *reader = NULL;
+    AT_END(study_view_free) struct study_view view = {0};
     enum status read = store_open_reader(&reader, s->store_path, err);
 
     THEN(read, study_view_load(reader, s->resume != NULL ? s->resume : s->name, &view, err));
@@ -112,8 +107,6 @@ static enum status report_followed(struct sweep_cmd *s, enum status rc, struct e
         read = progress_print_summary(&view, s->store_path, err);
     if (read == ST_OK && rc == ST_OK)
         read = sweep_check_any_done(&view, err);
-    study_view_free(&view);
-    store_close(reader);
     return rc != ST_OK ? rc : read;
 }
 

@@ -9,7 +9,7 @@
 static cJSON *names_of_locks(const char *store_path)
 {
     MEM_LOCAL struct held_study *held = NULL;
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     struct error ignored = {0};
     cJSON *names = NULL;
     size_t n = 0;
@@ -20,7 +20,6 @@ static cJSON *names_of_locks(const char *store_path)
         for (size_t i = 0; i < n; i++)
             cJSON_AddItemToArray(names, cJSON_CreateString(held[i].name));
     }
-    store_close(store);
     return names;
 }
 

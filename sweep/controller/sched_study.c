@@ -250,7 +250,7 @@ static enum status trial_config(const struct sched_study *ss, const double *x, s
 {
     const struct search *search = &ss->view.search;
     struct setup_override overrides[SPACE_MAX_DIM + 2];
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     size_t n = 0;
 
     for (; n < search->space.dim; n++) {
@@ -267,9 +267,7 @@ static enum status trial_config(const struct sched_study *ss, const double *x, s
         snprintf(overrides[n++].value, sizeof overrides->value, "%s", search->envs.names[env]);
     }
     TRY(setup_derive(setup_of_env(ss->setup, env), overrides, n, "proposal", &setup, err));
-    enum status rc = setup_to_ini(setup, ret_text, err);
-    setup_destroy(setup);
-    return rc;
+    return setup_to_ini(setup, ret_text, err);
 }
 
 /* A trial at x that is not in the store yet. seed -1: of its number. */
@@ -293,7 +291,7 @@ static enum status make_trial(struct sched_study *ss, const double *x, size_t en
 static enum status queue_on(struct sched_study *ss, const double *x, size_t env, const char *origin, double propose_s,
                             const char *seen, const struct prediction *predicted, struct error *err)
 {
-    struct trial trial;
+    AT_END(trial_free) struct trial trial = {0};
     enum status rc = make_trial(ss, x, env, origin, -1, propose_s, &trial, err);
 
     trial.seen = seen != NULL ? mem_strdup(seen) : NULL;
@@ -305,7 +303,6 @@ static enum status queue_on(struct sched_study *ss, const double *x, size_t env,
         study_view_append(&ss->view, &trial, x);
         ss->n_queued++;
     }
-    trial_free(&trial);
     return rc;
 }
 
@@ -319,7 +316,7 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
                             const struct trial_result *result, const char *client, const char *key,
                             const char *result_json, struct error *err)
 {
-    struct trial trial;
+    AT_END(trial_free) struct trial trial = {0};
     enum status rc = make_trial(ss, x, env, origin, seed, NAN, &trial, err);
     const char *row = track_rows_result(ss->track, result);
 
@@ -330,7 +327,6 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
         study_view_append(&ss->view, &trial, x);
         rc = sched_study_take_result(ss, ss->view.n - 1, result, err);
     }
-    trial_free(&trial);
     return rc;
 }
 
@@ -340,6 +336,7 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     const struct trial *of = &ss->view.trials[i];
     size_t k = branches_length(ss->setup, &ss->view.search);
     const char *length = ss->view.search.space.params[k].key;
+    AT_END(trial_free)
     struct trial trial = {.study_id = ss->view.study.id,
                           .number = (int64_t)ss->view.n,
                           .score = NAN,
@@ -374,7 +371,6 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
         error_clear(err);
         rc = ST_OK;
     }
-    trial_free(&trial);
     return rc;
 }
 
@@ -452,11 +448,11 @@ static enum status queue_proposal(struct sched_study *ss, const struct proposal 
                                          .log_cost = s->log_cost_mean,
                                          .log_cost_sd = s->log_cost_sd};
     MEM_LOCAL char *seen = evidence_text(&ss->evidence, k);
-    enum status rc = queue_on(ss, s->x, 0, s->origin, proposal->seconds / (double)proposal->n, seen, &predicted, err);
 
-    if (rc == ST_OK && k == 0)
+    TRY(queue_on(ss, s->x, 0, s->origin, proposal->seconds / (double)proposal->n, seen, &predicted, err));
+    if (k == 0)
         evidence_stored(&ss->evidence);
-    return rc;
+    return ST_OK;
 }
 
 enum status sched_study_collect(struct sched_study *ss, struct error *err)

@@ -33,28 +33,22 @@ struct replay {
 /* The space from here on. */
 static enum status take_space(struct replay *r, const char *text, struct error *err)
 {
-    struct search *search = search_create();
+    AT_END(search_destroy_at) struct search *search = search_create();
     struct suggest_settings settings;
-    enum status rc = search_from_json(text, search, err);
 
-    if (rc == ST_OK)
-        rc = search_bind(search, r->setup, err);
-    if (rc == ST_OK) {
-        suggester_destroy(r->suggester);
-        r->suggester = NULL;
-        settings = next_settings(r->setup, r->check);
-        rc = suggester_create(&r->suggester, &search->space, &settings, err);
-    }
-    if (rc == ST_OK) {
-        search_free(&r->view.search);
-        r->view.search = *search;
-        memset(search, 0, sizeof *search);
-        mem_free(r->view.study.space);
-        r->view.study.space = mem_strdup(text);
-        study_view_judge(&r->view);
-    }
-    search_destroy(search);
-    return rc;
+    TRY(search_from_json(text, search, err));
+    TRY(search_bind(search, r->setup, err));
+    suggester_destroy(r->suggester);
+    r->suggester = NULL;
+    settings = next_settings(r->setup, r->check);
+    TRY(suggester_create(&r->suggester, &search->space, &settings, err));
+    search_free(&r->view.search);
+    r->view.search = *search;
+    memset(search, 0, sizeof *search);
+    mem_free(r->view.study.space);
+    r->view.study.space = mem_strdup(text);
+    study_view_judge(&r->view);
+    return ST_OK;
 }
 
 static enum status load(struct replay *r, struct store *store, const char *name, struct error *err)

@@ -48,7 +48,7 @@ static bool is_left(const struct rerun *r, size_t i)
 
 enum status rerun_store(struct rerun *r, struct error *err)
 {
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     struct sched_study *ss = NULL;
     enum status rc = ST_OK;
     size_t i = 0;
@@ -77,6 +77,5 @@ enum status rerun_store(struct rerun *r, struct error *err)
         cJSON_Delete(answer);
     }
     sched_study_destroy(ss);
-    store_close(store);
     return rc;
 }

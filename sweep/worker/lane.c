@@ -326,17 +326,15 @@ static enum status lane_train(struct lane *lane, const struct setup *setup, stru
     struct lane_trial *t = &lane->trial;
     int64_t env_steps, iterations;
     cJSON *json = lane_message(lane, "training");
-    enum status rc;
 
     trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
     json_add_i64(json, "env_steps", env_steps);
     lane_pool_send(lane->pool, json);
     t->start_s = t->saved_s = clock_mono_s();
-    rc = lane_branches(lane, setup, &callbacks, ret_result, err);
-    if (rc == ST_OK && t->checkpoint_path != NULL &&
-        (ret_result->stopped ? atomic_load(&lane->checkpoint) : t->checkpoint_end))
+    TRY(lane_branches(lane, setup, &callbacks, ret_result, err));
+    if (t->checkpoint_path != NULL && (ret_result->stopped ? atomic_load(&lane->checkpoint) : t->checkpoint_end))
         lane_save(lane);
-    return rc;
+    return ST_OK;
 }
 
 /* What it is worth at the end. Stopped: the trial is, with its training as it was, and saved if that was asked for. */

@@ -45,8 +45,8 @@ static cJSON *lease_json(const struct lease *l)
 enum status api_leases(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct reader reader = {0};
-    struct study study = {0};
-    struct trial trial = {0};
+    AT_END(study_free) struct study study = {0};
+    AT_END(trial_free) struct trial trial = {0};
     struct lease *leases = NULL;
     size_t n = 0;
     enum status rc;
@@ -68,7 +68,5 @@ enum status api_leases(struct serve *s, const struct request *r, struct strbuf *
         api_put_json(out, json);
     }
     lease_list_free(leases, n);
-    trial_free(&trial);
-    study_free(&study);
     return rc;
 }

@@ -125,15 +125,13 @@ static enum status put_export(struct serve *s, const struct request *r, const st
 {
     struct export_reason why = {picked->rule, picked->note, NULL, picked->promise};
     char store[PATH_MAX];
-    struct study study = {0};
-    struct trial trial = {0};
+    AT_END(study_free) struct study study = {0};
+    AT_END(trial_free) struct trial trial = {0};
     enum status rc = read_trial(s, r, picked, &study, &trial, err);
 
     why.store_path = serve_store_path(s, store);
     if (rc == ST_OK)
         rc = export_build(&study, &trial, &why, format, out, err);
-    trial_free(&trial);
-    study_free(&study);
     return rc;
 }
 

@@ -97,29 +97,22 @@ static void put_train_command(const struct study *study, const struct trial *tri
 static enum status put_config(const struct request *r, struct store *store, int64_t study_id, int64_t against,
                               struct strbuf *out, struct error *err)
 {
-    struct study study = {0};
-    struct trial trial = {0}, other = {0};
+    AT_END(study_free) struct study study = {0};
+    AT_END(trial_free) struct trial other = {0}, trial = {0};
     JSON_LOCAL cJSON *rows = NULL;
-    enum status rc = store_study_find(store, r->study, &study, err);
 
-    if (rc == ST_OK)
-        rc = store_trial_find(store, study_id, r->trial, &trial, err);
-    if (rc == ST_OK && against >= 0)
-        rc = store_trial_find(store, study_id, against, &other, err);
-    if (rc == ST_OK)
-        rc = trial_config_rows(&trial, against >= 0 ? &other : NULL, &rows, err);
-    if (rc == ST_OK) {
-        char *text = json_print(rows, false);
-        strbuf_add(out, ",\"config\":");
-        put_json_text(out, text);
-        mem_free(text);
-        put_json(out, ",'against':%g", against >= 0 ? (double)against : (double)NAN);
-        put_train_command(&study, &trial, out);
-    }
-    trial_free(&trial);
-    trial_free(&other);
-    study_free(&study);
-    return rc;
+    TRY(store_study_find(store, r->study, &study, err));
+    TRY(store_trial_find(store, study_id, r->trial, &trial, err));
+    if (against >= 0)
+        TRY(store_trial_find(store, study_id, against, &other, err));
+    TRY(trial_config_rows(&trial, against >= 0 ? &other : NULL, &rows, err));
+    char *text = json_print(rows, false);
+    strbuf_add(out, ",\"config\":");
+    put_json_text(out, text);
+    mem_free(text);
+    put_json(out, ",'against':%g", against >= 0 ? (double)against : (double)NAN);
+    put_train_command(&study, &trial, out);
+    return ST_OK;
 }
 
 static enum status put_names(struct store *store, int64_t id, struct strbuf *out, struct error *err)
@@ -291,7 +284,7 @@ enum status api_curves(struct serve *s, const struct request *r, struct strbuf *
 enum status api_log(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     int64_t bytes = 65536, study_id = 0, id = 0;
-    struct trial trial = {0};
+    AT_END(trial_free) struct trial trial = {0};
     struct reader reader = {0};
     enum status rc;
 
@@ -312,6 +305,5 @@ enum status api_log(struct serve *s, const struct request *r, struct strbuf *out
              trial.log_tail != NULL ? NULL
                                     : "the last lines are kept of trials whose program failed or whose worker died",
              text + skip);
-    trial_free(&trial);
     return ST_OK;
 }

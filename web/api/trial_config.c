@@ -9,38 +9,30 @@
 /* The config of a bare `trawl train GAME`; of a program, which has none, empty. Caller deletes. */
 static enum status default_config(const char *env, cJSON **ret_json, struct error *err)
 {
-    struct setup *setup = NULL, *plain = NULL;
-    enum status rc;
+    AT_END(setup_destroy_at) struct setup *setup = NULL, *plain = NULL;
 
     if (strcmp(env, program_env.name) == 0) {
         *ret_json = cJSON_CreateObject();
         return ST_OK;
     }
-    rc = setup_create(&setup, err);
-    if (rc == ST_OK)
-        rc = setup_load(setup, env, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
-    if (rc == ST_OK)
-        rc = setup_derive(setup, NULL, 0, "default", &plain, err);
-    if (rc == ST_OK)
-        *ret_json = config_to_json(plain->config);
-    setup_destroy(plain);
-    setup_destroy(setup);
-    return rc;
+    TRY(setup_create(&setup, err));
+    TRY(setup_load(setup, env, err));
+    TRY(setup_finish(setup, err));
+    TRY(setup_derive(setup, NULL, 0, "default", &plain, err));
+    *ret_json = config_to_json(plain->config);
+    return ST_OK;
 }
 
 /* ret_env: the game's name, NULL: not asked for. */
 static enum status trial_config(const struct trial *trial, cJSON **ret_json, char *ret_env, size_t size,
                                 struct error *err)
 {
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
 
     TRY(trial_setup(trial, &setup, err));
     *ret_json = config_to_json(setup->config);
     if (ret_env != NULL)
         snprintf(ret_env, size, "%s", setup->env->name);
-    setup_destroy(setup);
     return ST_OK;
 }
 

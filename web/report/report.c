@@ -24,14 +24,11 @@ static enum status write_pdf(struct strbuf *out, const struct report *report, st
 
 static enum status write_png(struct strbuf *out, const struct report *report, struct error *err)
 {
-    enum status rc;
     STRBUF(svg, 256u << 20);
 
     draw_front(&svg, report, FRONT_FLAT);
-    rc = strbuf_status(&svg, "the chart of the front", err);
-    if (rc == ST_OK)
-        rc = render_png(out, &svg, 960.0, 540.0, PNG_SCALE, err); /* the size of FRONT_FLAT */
-    return rc;
+    TRY(strbuf_status(&svg, "the chart of the front", err));
+    return render_png(out, &svg, 960.0, 540.0, PNG_SCALE, err); /* the size of FRONT_FLAT */
 }
 
 static enum status write_charts(const struct study_view *view, const char *store_path, enum report_format format,

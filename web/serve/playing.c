@@ -381,7 +381,7 @@ static bool put_policy(struct policy_play *game, struct strbuf *out)
 enum status play_record(struct serve *s, const char *study, int64_t trial, int n_frames, struct strbuf *out,
                         struct error *err)
 {
-    struct trial row = {0};
+    AT_END(trial_free) struct trial row = {0};
     struct policy_play *game = NULL;
     MEM_LOCAL char *checkpoint = NULL;
     enum status rc = find_game(s, study, trial, &row, &checkpoint, err);
@@ -406,6 +406,5 @@ enum status play_record(struct serve *s, const char *study, int64_t trial, int n
     }
     strbuf_add(out, rc == ST_OK ? "]}" : "");
     policy_play_close(game);
-    trial_free(&row);
     return rc;
 }

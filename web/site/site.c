@@ -49,17 +49,14 @@ static enum status write_file(struct site *w, const char *name, const char *byte
 enum status site_data(struct site *w, const char *name, const char *json, struct error *err)
 {
     char path[96];
-    enum status rc;
     STRBUF(out, SITE_MAX_BYTES);
 
     snprintf(path, sizeof path, "data/%s.js", name);
     strbuf_addf(&out, "trawlData(\"%s\",", name);
     strbuf_add(&out, json);
     strbuf_add(&out, ");\n");
-    rc = strbuf_status(&out, path, err);
-    if (rc == ST_OK)
-        rc = write_file(w, path, out.text, out.len, err);
-    return rc;
+    TRY(strbuf_status(&out, path, err));
+    return write_file(w, path, out.text, out.len, err);
 }
 
 /* -- answers -- */
@@ -91,16 +88,13 @@ static enum status take(struct site *w, const char *uri, struct strbuf *out, str
 
 enum status site_take(struct site *w, const char *tail, struct strbuf *out, struct error *err)
 {
-    enum status rc;
     STRBUF(uri, 8192);
 
     strbuf_add(&uri, "/api/v1/studies/");
     put_encoded(&uri, w->study);
     strbuf_add(&uri, tail);
-    rc = strbuf_status(&uri, "an address", err);
-    if (rc == ST_OK)
-        rc = take(w, uri.text, out, err);
-    return rc;
+    TRY(strbuf_status(&uri, "an address", err));
+    return take(w, uri.text, out, err);
 }
 
 void site_add(struct site *w, const char *key, const char *tail, struct strbuf *out)

@@ -202,7 +202,7 @@ void uploader_counts(struct uploader *up, struct upload_counts *ret_counts)
 /* The largest number of rows that a tracker lacks. */
 static int64_t count_waiting(struct uploader *up)
 {
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     struct error none = {0};
     int64_t most = 0, n;
     char name[64];
@@ -212,7 +212,6 @@ static int64_t count_waiting(struct uploader *up)
     for (const char *at = up->settings.trackers; track_next_word(&at, name, sizeof name);)
         if (store_outbox_count(store, up->study_id, name, &n, &none) == ST_OK && n > most)
             most = n;
-    store_close(store);
     return most;
 }
 

@@ -78,11 +78,11 @@ static enum status same(struct gpu_side *s, const void *device, const void *host
                         const char **ret_differs, struct error *err)
 {
     MEM_LOCAL char *copy = mem_alloc(bytes);
-    enum status rc = kern_download(s->kern, copy, device, bytes, err);
 
-    if (rc == ST_OK && memcmp(copy, host, bytes) != 0)
+    TRY(kern_download(s->kern, copy, device, bytes, err));
+    if (memcmp(copy, host, bytes) != 0)
         *ret_differs = what;
-    return rc;
+    return ST_OK;
 }
 
 /* Last observations are there only where an episode was cut. */

@@ -75,7 +75,7 @@ static enum status open_device(struct join_cmd *c, struct setup *setup, const st
 
 static enum status follow(struct join_cmd *c, const char *config, const struct train_part *part, struct error *err)
 {
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     struct error why = {0};
     enum status rc = read_config(config, &setup, &why);
 
@@ -89,7 +89,6 @@ static enum status follow(struct join_cmd *c, const char *config, const struct t
     } else if (train_hosts_refuse(c->hosts, &why, err) == ST_OK) {
         rc = FAIL(err, ST_DEVICE, "this host cannot take part: %s", why.text); /* in this training; maybe in others */
     }
-    setup_destroy(setup);
     return rc;
 }
 

@@ -50,15 +50,12 @@ static enum status check_word(const char *word, struct setup *setup, double pati
     struct sweep_settings *settings = &setup->sweep;
     MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
     MEM_LOCAL struct probe *probe = mem_alloc(sizeof *probe);
-    enum status rc;
 
     snprintf(settings->devices, sizeof settings->devices, "%s%s", remote_devices_is_word(word) ? "" : "ssh:", word);
-    rc = devices_parse(settings, setup->train.device, devices, err);
-    if (rc == ST_OK) {
-        probe_host(&devices->v[0], true, patience_s, probe);
-        print_probe(&devices->v[0], probe, tally);
-    }
-    return rc;
+    TRY(devices_parse(settings, setup->train.device, devices, err));
+    probe_host(&devices->v[0], true, patience_s, probe);
+    print_probe(&devices->v[0], probe, tally);
+    return ST_OK;
 }
 
 static enum status check(const struct cli_words *words, struct setup *setup, double patience_s, bool as_json,
@@ -85,7 +82,7 @@ enum status cmd_launch(int argc, char **argv, struct error *err)
 {
     bool json = false;
     double patience_s = 60;
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"patience", 0, CLI_SECONDS, &patience_s, "TIME", "how long each may take to answer (60 s)"},
@@ -117,6 +114,5 @@ enum status cmd_launch(int argc, char **argv, struct error *err)
         else
             rc = check(&words, setup, patience_s, json, err);
     }
-    setup_destroy(setup);
     return rc;
 }

@@ -163,14 +163,12 @@ static void print_json(const struct side *s, const struct pareto_ref *ref, doubl
 
 static enum status write_page(const struct comparison *c, const struct rows *r, const char *path, struct error *err)
 {
-    enum status rc;
     STRBUF(out, OUTPUT_MAX_BYTES);
 
-    rc = report_write_comparison(&out, c, r->rows, ROWS, err);
-    THEN(rc, file_write_all(path, out.text, out.len, err));
-    if (rc == ST_OK)
-        fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
-    return rc;
+    TRY(report_write_comparison(&out, c, r->rows, ROWS, err));
+    TRY(file_write_all(path, out.text, out.len, err));
+    fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
+    return ST_OK;
 }
 
 static enum status compare(struct side *s, const char *score_text, const char *path, bool as_json, struct error *err)

@@ -13,14 +13,13 @@
 static enum status read_trash(const char *path, struct study **ret_studies, int64_t **ret_unsent, size_t *ret_n,
                               struct error *err)
 {
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
 
     TRY(store_open_reader(&store, path, err));
     enum status rc = store_trash_list(store, ret_studies, ret_n, err);
     *ret_unsent = mem_array(*ret_n, sizeof **ret_unsent);
     for (size_t i = 0; rc == ST_OK && i < *ret_n; i++)
         rc = store_outbox_count(store, (*ret_studies)[i].id, NULL, &(*ret_unsent)[i], err);
-    store_close(store);
     return rc;
 }
 

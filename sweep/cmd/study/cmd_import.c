@@ -73,7 +73,7 @@ static enum status make_submission(const struct import_cmd *c, struct submission
 /* The study is there, or is made, at rest. */
 static enum status ensure_study(const struct import_cmd *c, struct error *err)
 {
-    struct submission submission = {0};
+    AT_END(submission_free) struct submission submission = {0};
     struct store *store = NULL;
     struct study study = {0};
     struct error why = {0};
@@ -97,7 +97,6 @@ static enum status ensure_study(const struct import_cmd *c, struct error *err)
     THEN(rc, store_study_set_state(store, submission.study.id, STUDY_ENDED, "user",
                                    "imported by `trawl import`; `trawl continue` resumes it", err));
     store_close(store);
-    submission_free(&submission);
     return rc;
 }
 
@@ -239,7 +238,7 @@ static enum status add_rows(struct import_cmd *c, struct sched_study *ss, bool b
 
 static enum status add_all(struct import_cmd *c, struct error *err)
 {
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     struct sched_study *ss = NULL;
     enum status rc = ST_OK;
     int64_t pid;
@@ -251,7 +250,6 @@ static enum status add_all(struct import_cmd *c, struct error *err)
     for (int turn = 0; rc == ST_OK && turn < 2; turn++) /* runs before their branches */
         rc = add_rows(c, ss, turn == 1, err);
     sched_study_destroy(ss);
-    store_close(store);
     return rc;
 }
 

@@ -138,10 +138,10 @@ enum status cmd_try(int argc, char **argv, struct error *err)
         .words_text = "a study's name (`trawl ls` lists them)",
     };
     JSON_LOCAL cJSON *params = cJSON_CreateObject();
-    enum status rc = take_values(&cli, &argc, argv, params, err);
 
-    THEN(rc, cli_parse(&cli, argc, argv, &words, err));
-    if (rc == ST_OK && !words.help)
-        rc = send_try(store_path, words.v[0], trial, params, json, err);
-    return rc;
+    TRY(take_values(&cli, &argc, argv, params, err));
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (!words.help)
+        TRY(send_try(store_path, words.v[0], trial, params, json, err));
+    return ST_OK;
 }

@@ -26,7 +26,7 @@ void import_file_free(struct import_file *file)
 /* The only study of a store. */
 static enum status only_study(const char *path, char *ret_name, size_t size, struct error *err)
 {
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     struct study *studies = NULL;
     size_t n = 0;
 
@@ -38,7 +38,6 @@ static enum status only_study(const char *path, char *ret_name, size_t size, str
     if (rc == ST_OK)
         snprintf(ret_name, size, "%s", studies[0].name);
     study_list_free(studies, n);
-    store_close(store);
     return rc;
 }
 

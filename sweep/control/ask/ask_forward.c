@@ -15,7 +15,7 @@ static enum status no_controller(const char *store_path, enum ask_verb verb, con
                                  struct error *err)
 {
     struct store *store = NULL;
-    struct study study = {0};
+    AT_END(study_free) struct study study = {0};
     struct error ignored = {0};
     bool ended = false;
 
@@ -28,7 +28,6 @@ static enum status no_controller(const char *store_path, enum ask_verb verb, con
         json_add_f64(*ret_answer, "wait_s", 1);
         json_add_str(*ret_answer, "reason", study.end_text);
     }
-    study_free(&study);
     store_close(store);
     return ended ? ST_OK
                  : FAIL(err, ST_BUSY, "no controller of %s runs now; start `trawl daemon --store %s`, then try again",

@@ -173,12 +173,11 @@ enum status ask_points_queue(struct store *store, const char *study, const cJSON
 /* The trial that was added under this key before. */
 static enum status added_before(struct sched_study *ss, const char *token, cJSON *out, struct error *err)
 {
-    struct lease lease;
+    AT_END(lease_free) struct lease lease = {0};
 
     TRY(store_lease_find(ss->store, token, &lease, err));
     json_add_i64(out, "trial", lease.number);
     json_add_bool(out, "again", true);
-    lease_free(&lease);
     return ST_OK;
 }
 

@@ -275,7 +275,7 @@ static enum status record_result(struct ask *a, struct held *held, struct trial_
 static enum status record(struct ask *a, const char *text, struct error *err)
 {
     struct held *held = a->ss != NULL ? leases_of_trial(a->ss, a->number) : NULL;
-    struct search *stored = a->ss == NULL ? search_create() : NULL;
+    AT_END(search_destroy_at) struct search *stored = a->ss == NULL ? search_create() : NULL;
     struct outcomes_settled settled = {0};
     struct trial_result result;
     enum status rc = stored != NULL ? search_from_json(a->study.space, stored, err) : ST_OK;
@@ -288,7 +288,6 @@ static enum status record(struct ask *a, const char *text, struct error *err)
             json_add_str(a->out, "reason", settled.lacks);
     }
     mem_free(settled.values);
-    search_destroy(stored);
     return rc;
 }
 

@@ -60,7 +60,7 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
                           struct error *err)
 {
     const struct trial *t = &ss->view.trials[held->i];
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     const char *needed[OUTCOMES_MAX];
     size_t n_needed;
     cJSON *lease;
@@ -84,7 +84,6 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
     lease = cJSON_AddObjectToObject(out, "lease");
     json_add_str(lease, "token", held->lease.token);
     json_add_f64(lease, "seconds", ss->setup->sweep.lease_s);
-    setup_destroy(setup);
     return ST_OK;
 }
 

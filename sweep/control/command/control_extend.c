@@ -87,7 +87,7 @@ static enum status make_params(struct extension *e, struct error *err)
 
 static enum status make_config(struct extension *e, const char *steps, struct error *err)
 {
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     enum status rc;
 
     TRY(trial_setup(e->old, &setup, err));
@@ -102,7 +102,6 @@ static enum status make_config(struct extension *e, const char *steps, struct er
                   "extend: trial %lld of %s has trained for %lld steps; --steps is the new total, more than that",
                   (long long)e->old->number, e->view.study.name, (long long)e->old->env_steps);
     THEN(rc, branches_config(setup, BRANCHES_STEPS_KEY, e->steps, "trawl extend", &e->config, err));
-    setup_destroy(setup);
     return rc;
 }
 

@@ -20,17 +20,14 @@
 static enum status write_store(const char *path, const struct control_command *c, char *ret_text, size_t size,
                                struct error *err)
 {
-    struct store *store = NULL;
-    struct study study = {0};
+    AT_END(store_close_at) struct store *store = NULL;
+    AT_END(study_free) struct study study = {0};
     int64_t held;
-    enum status rc = store_open_controller(&store, path, err);
 
-    THEN(rc, store_study_hold(store, c->study, &held, err));
-    THEN(rc, store_study_find(store, c->study, &study, err));
-    THEN(rc, control_command_apply(store, c, &study, ret_text, size, err));
-    study_free(&study);
-    store_close(store);
-    return rc;
+    TRY(store_open_controller(&store, path, err));
+    TRY(store_study_hold(store, c->study, &held, err));
+    TRY(store_study_find(store, c->study, &study, err));
+    return control_command_apply(store, c, &study, ret_text, size, err);
 }
 
 static enum status ask_controller(const char *path, const struct control_command *c, char *ret_text, size_t size,

@@ -82,14 +82,11 @@ cJSON *submission_to_json(const struct submission *submission)
 /* Does the config load, and the space with it? */
 static enum status check(const struct study *study, struct error *err)
 {
-    struct setup *setup = NULL;
-    struct search *search = search_create();
-    enum status rc = setup_from_text(&setup, "submitted config", study->config, err);
-    THEN(rc, search_from_json(study->space, search, err));
-    THEN(rc, search_bind(search, setup, err));
-    setup_destroy(setup);
-    search_destroy(search);
-    return rc;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
+    AT_END(search_destroy_at) struct search *search = search_create();
+    TRY(setup_from_text(&setup, "submitted config", study->config, err));
+    TRY(search_from_json(study->space, search, err));
+    return search_bind(search, setup, err);
 }
 
 static enum status read_study(const cJSON *json, struct study *s, struct error *err)
@@ -138,27 +135,24 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
 static enum status check_from(struct store *store, const struct submission *submission, const struct setup *setup,
                               struct error *err)
 {
-    struct search *search = search_create();
-    enum status rc = search_from_json(submission->study.space, search, err);
+    AT_END(search_destroy_at) struct search *search = search_create();
 
-    THEN(rc, warm_start_check(store, submission->from, setup, search, err));
-    search_destroy(search);
-    return rc;
+    TRY(search_from_json(submission->study.space, search, err));
+    return warm_start_check(store, submission->from, setup, search, err);
 }
 
 /* What would keep the study from its first trial is found before it has a row and so its name. */
 static enum status check_start(struct store *store, const struct submission *submission, struct error *err)
 {
     const struct study *study = &submission->study;
-    struct setup *setup = NULL;
-    enum status rc = setup_from_text(&setup, "study's config", study->config, err);
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
 
-    if (rc == ST_OK && submission->from[0] != '\0')
-        rc = check_from(store, submission, setup, err);
-    if (rc == ST_OK && setup->track.trackers[0] != '\0')
-        rc = uploader_check(&setup->track, study->name, false, program_text, err);
-    setup_destroy(setup);
-    return rc;
+    TRY(setup_from_text(&setup, "study's config", study->config, err));
+    if (submission->from[0] != '\0')
+        TRY(check_from(store, submission, setup, err));
+    if (setup->track.trackers[0] != '\0')
+        TRY(uploader_check(&setup->track, study->name, false, program_text, err));
+    return ST_OK;
 }
 
 enum status submission_store(struct store *store, struct submission *submission, struct error *err)

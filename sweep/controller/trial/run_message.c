@@ -16,7 +16,7 @@ static void add_branches(const struct study_view *v, const struct trial *t, cJSO
 {
     size_t k = search_find(&v->search, BRANCHES_STEPS_KEY), n;
     int64_t steps[SWEEP_BRANCHES_MAX];
-    struct setup *setup = NULL;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
     cJSON *array;
 
     if (v->setup->sweep.branches == 0 || k == v->search.space.dim || trial_setup(t, &setup, NULL) != ST_OK)
@@ -25,7 +25,6 @@ static void add_branches(const struct study_view *v, const struct trial *t, cJSO
     array = n > 0 ? cJSON_AddArrayToObject(json, "branches") : NULL;
     for (size_t i = 0; i < n; i++)
         cJSON_AddItemToArray(array, cJSON_CreateNumber((double)steps[i]));
-    setup_destroy(setup);
 }
 
 cJSON *run_message(const struct study_view *v, const struct trial *t, const char *store_path, const char *checkpoint,

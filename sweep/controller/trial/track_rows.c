@@ -512,16 +512,13 @@ enum status track_rows_front(struct track_rows *h, const struct study_view *v, s
 static enum status report_row(struct track_rows *h, const struct study_view *v, struct error *err)
 {
     struct error why = {0};
-    struct study_view whole;
-    enum status rc;
+    AT_END(study_view_free) struct study_view whole = {0};
 
     if (study_view_load(h->store, v->study.name, &whole, &why) != ST_OK) {
         log_debug("no report.html for the trackers: %s", why.text);
         return ST_OK;
     }
-    rc = picture_row(h, &whole, REPORT_HTML, "report.html", "text/html", err);
-    study_view_free(&whole);
-    return rc;
+    return picture_row(h, &whole, REPORT_HTML, "report.html", "text/html", err);
 }
 
 static enum status last_rows(struct track_rows *h, const struct study_view *v, const char *reason, struct error *err)
