@@ -7,8 +7,10 @@
 enum kern_kind { KERN_AUTO, KERN_CPU, KERN_CUDA };
 enum kern_precision { KERN_F32, KERN_BF16 };
 
+#define KERN_SMALL_LAYER 128 /* units of a layer that a GPU multiplies without a library, in bf16 */
 struct kern_settings {
     enum kern_kind kind; /* KERN_AUTO: the fastest that this build has and that answers */
+    bool large_layers; /* CUDA: cuBLASLt will be needed, and is opened while the device is; else by who needs it */
     size_t n_threads; /* CPU: 0 = one per core the process may use */
     int ordinal; /* CUDA: which device, as the runtime counts them */
     int n_ordinals; /* CUDA: how many from it on a training may use together; 0: all */

@@ -136,6 +136,19 @@ __device__ static inline void ptx_copy4(void *shared, const void *from)
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(ptx_shared(shared)), "l"(from));
 }
 
+/* Zeros in place of what is not there; `from` may then be anything. */
+__device__ static inline void ptx_copy16_or_zero(void *shared, const void *from, bool there)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(ptx_shared(shared)), "l"(from),
+                 "r"(there ? 16 : 0));
+}
+
+__device__ static inline void ptx_copy4_or_zero(void *shared, const void *from, bool there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(ptx_shared(shared)), "l"(from),
+                 "r"(there ? 4 : 0));
+}
+
 __device__ static inline void ptx_copy_commit(void)
 {
     asm volatile("cp.async.commit_group;");

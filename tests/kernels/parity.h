@@ -52,7 +52,7 @@ struct parity_case {
     bool has_acts; /* differs with the precision */
     void (*make)(struct parity *p, const size_t *s);
     void (*run)(struct kern *k, const struct call *c);
-    size_t shapes[24][5]; /* ends at a row that begins with 0 */
+    size_t shapes[32][5]; /* ends at a row that begins with 0 */
 };
 
 /* ---- buffers ---- */

@@ -27,13 +27,13 @@ static void weights_cast_run(struct kern *k, const struct call *c)
         ((float *)c->p[0])[i] = bf16_value(bf16_bits(((float *)c->p[0])[i]));
 }
 
-/* M, N, K, 4 bias + act, 8: a token holds a NaN, which no activation may swallow; shift */
+/* M, N, K, 4 bias + act, 8: a token holds a NaN, which no activation may swallow, 16 add_y; shift */
 static void linear_forward_make(struct parity *p, const size_t *s)
 {
     size_t M = s[0], N = s[1], K = s[2];
     float *x;
 
-    parity_add(p, "y", BUF_ACT, BUF_OUT, M * N);
+    parity_result(p, "y", BUF_ACT, M * N, (s[3] & 16) != 0);
     x = parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
     if (s[3] & 8)
         x[M / 2 * K + K / 2] = NAN;
@@ -47,7 +47,8 @@ static void linear_forward_make(struct parity *p, const size_t *s)
 
 static void linear_forward_run(struct kern *k, const struct call *c)
 {
-    struct kern_linear l = {.M = c->s[0], .N = c->s[1], .K = c->s[2], .act = (enum kern_act)(c->s[3] & 3)};
+    struct kern_linear l = {
+        .M = c->s[0], .N = c->s[1], .K = c->s[2], .act = (enum kern_act)(c->s[3] & 3), .add_y = (c->s[3] & 16) != 0};
     l.y = c->p[0], l.x = c->p[1], l.w = c->p[2], l.b = c->p[3];
     OPS(k)->linear_forward(k, &l);
 }
@@ -699,12 +700,14 @@ static const struct parity_case cases[] = {
                {257, 384, 128, 0}, {1000, 37, 40, 4}, {2050, 130, 66, 1}, {64, 128, 118, 8 + 5}, {64, 128, 118, 8 + 1},
                {17, 33, 9, 8 + 5}, {64, 128, 118, 8 + 6}, {77, 64, 4, 4}, {129, 96, 32, 5}, {1, 128, 118, 6},
                {65, 33, 17, 2}, {257, 7, 5, 5}, {4096, 512, 256, 6}, {500, 128, 1, 5}, {130, 128, 118, 5, 1},
-               {130, 64, 24, 6, 3}),
+               {130, 64, 24, 6, 3}, {70001, 64, 118, 5}, {3000, 192, 64, 8}, {300, 384, 128, 4}, {77, 40, 126, 16 + 6},
+               {999, 160, 50, 16}),
     PARITY_ROW(linear_backward, true, {1, 1, 1, 12}, {3, 5, 7, 13}, {17, 33, 9, 14}, {64, 128, 118, 9},
                {4096, 128, 118, 4 + 8 + 1}, {257, 384, 128, 4 + 16}, {1000, 37, 40, 4 + 8 + 16 + 32 + 1},
                {2050, 130, 66, 4 + 32 + 2}, {77, 64, 4, 12}, {129, 96, 32, 4 + 8 + 16 + 32 + 1}, {1, 128, 118, 14},
                {65, 33, 17, 13}, {257, 7, 5, 8 + 32}, {4096, 512, 256, 14}, {500, 128, 1, 4 + 8 + 16 + 32 + 1},
-               {130, 128, 118, 4 + 8 + 16 + 32 + 1, 1}, {130, 64, 24, 14, 3}),
+               {130, 128, 118, 4 + 8 + 16 + 32 + 1, 1}, {130, 64, 24, 14, 3}, {70001, 64, 32, 4 + 16},
+               {3000, 192, 64, 4 + 16 + 32}, {300, 384, 128, 4 + 8}, {77, 40, 126, 8 + 2}, {999, 160, 96, 4 + 8 + 1}),
     PARITY_ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}, {70, 5, 128},
                {1000, 1, 1}, {333, 2, 7}, {1000, 3, 32}, {333, 9, 64}, {1000, 13, 96}, {333, 17, 128}, {1000, 20, 200},
                {333, 23, 512}, {1000, 5, 128, 0, 1}, {16384, 4, 128}),

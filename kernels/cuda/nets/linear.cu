@@ -1,9 +1,10 @@
-/* linear.cu - linear layers. The products are cuBLASLt's (matmul.h) and the bias goes with them; the activation
- * is a kernel of its own (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the
- * column sums of db, over dy. Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes
- * one after another. */
+/* linear.cu - linear layers. Small ones in bf16 have products of our own, which do all of it (products.h). Else the
+ * products are cuBLASLt's (matmul.h) and the bias goes with them; the activation is a kernel of its own (cuBLASLt's own
+ * relu makes 0 of a NaN in bf16), and so are the gradient before it and the column sums of db, over dy. Invariant: db
+ * is added up in a fixed order: each block a stripe of rows, then the stripes one after another. */
 #include "kernels/cuda/nets/linear.h"
 #include "kernels/cuda/nets/matmul.h"
+#include "kernels/cuda/nets/products.h"
 #include "kernels/cuda/nets/widen.h"
 #include "kernels/cuda/number.h"
 
@@ -44,6 +45,7 @@ template <typename T> static void linear_forward(struct kern *k, const struct ke
     struct cuda_matmul p = {};
     const bool is_bf16 = sizeof(T) == 2;
     const size_t most = cuda_wide_rows(k, &l->from, l->K, is_bf16);
+    const bool small = is_bf16 && products_fit(l);
 
     if (l->M == 0 || most == 0)
         return;
@@ -56,9 +58,13 @@ template <typename T> static void linear_forward(struct kern *k, const struct ke
         p.m = l->M - at < most ? l->M - at : most;
         p.a = cuda_widen(k, &l->from, l->x, at, p.m, l->K, is_bf16);
         p.c = (T *)l->y + at * l->N;
-        cuda_matmul_run(k, &p);
+        if (small)
+            products_forward(k, l, p.a, at, p.m);
+        else
+            cuda_matmul_run(k, &p);
     }
-    act_in_place<T>(k, (T *)l->y, l->M * l->N, l->act);
+    if (!small)
+        act_in_place<T>(k, (T *)l->y, l->M * l->N, l->act);
 }
 
 void cuda_layer_act(struct kern *k, void *y, size_t n, enum kern_act act, bool is_bf16)
@@ -180,8 +186,10 @@ template <typename T> static void linear_backward(struct kern *k, const struct k
     struct cuda_matmul to_dw = {}, to_dx = {};
     const bool is_bf16 = sizeof(T) == 2;
     const size_t most = cuda_wide_rows(k, &l->from, l->K, is_bf16);
+    const bool small = is_bf16 && products_fit(l);
 
-    layer_gradient<T>(k, (T *)l->dy, (const T *)l->y, l->db, l->M, l->N, l->act, l->add_dw);
+    if (!small)
+        layer_gradient<T>(k, (T *)l->dy, (const T *)l->y, l->db, l->M, l->N, l->act, l->add_dw);
     to_dw.c = l->dw;
     to_dw.m = l->N, to_dw.n = l->K;
     to_dw.a_t = true;
@@ -194,10 +202,15 @@ template <typename T> static void linear_backward(struct kern *k, const struct k
         to_dw.k = l->M - at < most ? l->M - at : most;
         to_dw.a = (const T *)l->dy + at * l->N;
         to_dw.b = cuda_widen(k, &l->from, l->x, at, to_dw.k, l->K, is_bf16);
-        cuda_matmul_run(k, &to_dw);
+        if (small)
+            products_weight_gradient(k, l, to_dw.b, at, to_dw.k, to_dw.beta != 0.0f);
+        else
+            cuda_matmul_run(k, &to_dw);
         to_dw.beta = 1.0f;
     }
-    if (l->dx != NULL)
+    if (l->dx != NULL && small)
+        products_input_gradient(k, l);
+    else if (l->dx != NULL)
         cuda_matmul_run(k, &to_dx);
 }
 
