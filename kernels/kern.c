@@ -9,15 +9,18 @@
 #include <cblas.h>
 
 /* The backend of a kind; the reason why there is none in err. */
-static enum status kern_find_device(enum kern_kind kind, const struct kern_device **ret_device, struct error *err)
+static enum status kern_find_device(const struct kern_settings *settings, const struct kern_device **ret_device,
+                                    struct error *err)
 {
+    const enum kern_kind kind = settings->kind;
     char reason[512];
 
     *ret_device = &cpu_device;
     if (kind == KERN_CPU)
         return ST_OK;
 #ifdef TRAWL_HAVE_CUDA
-    cuda_open_ahead();
+    if (settings->large_layers)
+        cuda_open_ahead();
 #endif
     if (!kern_cuda_available(reason, sizeof reason)) {
         if (kind == KERN_AUTO)
@@ -56,7 +59,7 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
     enum status rc;
 
     *ret_kern = NULL;
-    TRY(kern_find_device(settings->kind, &device, err));
+    TRY(kern_find_device(settings, &device, err));
     openblas_set_num_threads(
         1); /* the pool's workers call it, each for its own part, and the trainer for small factors */
     kern = mem_alloc(sizeof *kern);

@@ -27,7 +27,7 @@ struct cuda_lt {
     pthread_t thread;
     sem_t named;
     int ordinal;
-    bool running, loaded;
+    bool running, ahead, loaded;
     char pci[32], limits[48];
     char why[160]; /* there is no library */
 };
@@ -90,12 +90,12 @@ static void *load(void *at)
 
     card_limits(own->pci, own->limits, sizeof own->limits);
     sem_post(&own->named);
-    own->loaded = blas_lt_load(&own->lt, own->why, sizeof own->why);
+    own->loaded = own->ahead && blas_lt_load(&own->lt, own->why, sizeof own->why);
     return NULL;
 }
 
 /* With the lock held. */
-static struct cuda_lt *begin(int ordinal)
+static struct cuda_lt *begin(int ordinal, bool ahead)
 {
     struct cuda_lt *own = (struct cuda_lt *)mem_alloc(sizeof *own);
 
@@ -103,6 +103,7 @@ static struct cuda_lt *begin(int ordinal)
         cudaGetLastError();
     sem_init(&own->named, 0, 0);
     own->ordinal = ordinal;
+    own->ahead = ahead;
     own->next = opened;
     opened = own;
     own->running = pthread_create(&own->thread, NULL, load, own) == 0;
@@ -111,7 +112,7 @@ static struct cuda_lt *begin(int ordinal)
     return own;
 }
 
-extern "C" struct cuda_lt *cuda_lt_begin(int ordinal)
+extern "C" struct cuda_lt *cuda_lt_begin(int ordinal, bool ahead)
 {
     struct cuda_lt *own;
 
@@ -119,7 +120,7 @@ extern "C" struct cuda_lt *cuda_lt_begin(int ordinal)
     for (own = opened; own != NULL && own->ordinal != ordinal;)
         own = own->next;
     if (own == NULL)
-        own = begin(ordinal);
+        own = begin(ordinal, ahead);
     pthread_mutex_unlock(&lock);
     return own;
 }
@@ -148,6 +149,8 @@ static struct blas_lt *open_handle(struct kern *k, struct cuda_lt *own)
     if (own->lt.handle != NULL)
         return &own->lt;
     wait_loaded(own);
+    if (!own->loaded)
+        own->loaded = blas_lt_load(&own->lt, own->why, sizeof own->why);
     if (!own->loaded) {
         cuda_fail(k, "opening cuBLASLt", own->why);
         return NULL;

@@ -76,11 +76,11 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
  * number, as other trials of the process launch the same kernels from other threads: one's smaller number must not come
  * between another's and its launch. Returns the compute capability that the code which runs was made for, 90. */
 int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
-/* blas_lt.cu: at the first call for a device a thread asks for the limits of the card and then opens cuBLASLt, while the
- * caller opens the device; later calls find that done. Never freed. */
-struct cuda_lt *cuda_lt_begin(int ordinal);
+/* blas_lt.cu: at the first call for a device a thread asks for the limits of the card and then, if `ahead`, opens
+ * cuBLASLt, while the caller opens the device; later calls find that done. Never freed. */
+struct cuda_lt *cuda_lt_begin(int ordinal, bool ahead);
 const char *cuda_lt_limits(struct cuda_lt *lt); /* waits for them */
-struct blas_lt *cuda_lt_of(struct kern *k); /* waits for cuBLASLt; NULL: a failure, which is kept */
+struct blas_lt *cuda_lt_of(struct kern *k); /* opens cuBLASLt, or waits for it; NULL: a failure, which is kept */
 void cuda_lt_end(struct cuda_lt *lt); /* waits for the thread */
 
 /* nccl.cu: of struct kern_device */

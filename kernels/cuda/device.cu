@@ -111,7 +111,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     kern->impl = cuda;
     cuda->ordinal = settings->ordinal;
     cuda->n_threads = settings->n_threads;
-    cuda->lt = cuda_lt_begin(cuda->ordinal);
+    cuda->lt = cuda_lt_begin(cuda->ordinal, settings->large_layers);
     code = cudaSetDevice(cuda->ordinal);
     kern_part_end(kern, "context", &from_s);
     if (code == cudaSuccess)

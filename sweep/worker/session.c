@@ -44,6 +44,13 @@ size_t session_threads(const struct session *session)
     return kern_n_threads(session->kern) * (session->ranks > 1 ? (size_t)session->ranks : 1);
 }
 
+/* Will cuBLASLt be needed? A guess from before the device is open, which costs 0.1 s of a start where it is wrong. */
+static bool has_large_layers(const struct setup *setup)
+{
+    return setup->policy.hidden_size > KERN_SMALL_LAYER || setup->train.precision == TRAIN_F32 ||
+           setup->policy.encoder == POLICY_ENCODER_CONV;
+}
+
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err)
 {
     int64_t n = ranks_here(session, &setup->train);
@@ -63,7 +70,8 @@ enum status session_open_device(struct session *session, const struct setup *set
                                          .n_threads = threads_of_rank(&setup->train, n),
                                          .ordinal = session->ordinal,
                                          .n_ordinals = session->n_gpus,
-                                         .patience_s = setup->train.device_timeout_s};
+                                         .patience_s = setup->train.device_timeout_s,
+                                         .large_layers = has_large_layers(setup)};
         TRY(kern_open(&session->kern, &settings, err));
         session->device = setup->train.device;
         session->threads = setup->train.threads;
