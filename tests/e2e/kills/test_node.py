@@ -330,6 +330,15 @@ def test_a_study_continues_past_a_lost_attempt(folder):
     run("check", store)
 
 
+def test_trials_that_end_while_the_controller_looks(folder):
+    """Short ones with branches: some end between two of its queries, with and without a lease that it knew."""
+    text = PARETO.replace("method = pareto", "method = sobol\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
+    store, daemon = submit(folder, text.replace("max = 262144", "max = 8192"), 80)
+    node(folder, store, "one", "--runs-per-device", SLOTS)
+    wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"), daemon)
+    equal(rows(store, "SELECT count(*) FROM trial WHERE origin NOT LIKE 'branch %' AND state = 'done'"), [(80,)])
+
+
 def test_a_lease_of_a_node_that_is_gone_takes_no_place_of_another(folder):
     store, _ = submit(folder, PARETO.replace("lease_s = 2", "lease_s = 1000").replace("= 4096", "= 50M").replace("max = 262144", "max = 50M"), 9)
     first = node(folder, store, "first")
