@@ -179,5 +179,6 @@ export async function show(main, ctx) {
   await load();
   ctx.onLeave(() => { chart?.destroy(); fronts?.destroy(); });
   follow(ctx, null, (event, what) => event === 'studies' || lacking.some((t) => t.study === what.study) ||
-    loaded.some((t) => t.study === what.study && (what.trial === undefined || t.number === what.trial)), load);
+    loaded.some((t) => t.study === what.study && (what.trial === undefined || t.number === what.trial)) ||
+    (wanted().studies.includes(what.study) && !loaded.some((t) => t.study === what.study)), load); /* one that had no result to show yet */
 }

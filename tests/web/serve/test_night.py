@@ -261,6 +261,25 @@ class Relay:
             target.shutdown(socket.SHUT_WR)
 
 
+def test_a_study_without_a_result_is_compared_once_it_has_one(folder):
+    """The store has it, at rest and without a trial; the page is not loaded again."""
+    store, config = folder / "s.db", tap.write(folder, "s.ini", tap.TINY_SWEEP)
+    table = tap.write(folder, "none.csv", "state,train.learning_rate,train.gamma,policy.hidden_size\nqueued,0.01,0.9,8\n")
+    tap.run("import", table, "--study", "a", "--config", config, "--store", store)
+    server = tap.start("serve", "--store", store, "--port", 0)
+    address = server.stdout.readline().strip()
+    b = browser.Browser()
+    try:
+        b.open(address.replace("/?", "/compare?studies=a&") if "?" in address else address + "compare?studies=a")
+        b.wait("document.querySelector('#live')?.textContent === 'live' && document.body.textContent.includes('Nothing to compare yet')")
+        b.run("window.mark = 1")
+        tap.run("sweep", "--resume", "a", "--store", store, "--trials", 2, "-q")
+        b.wait("document.querySelector('.series-list > div')?.textContent.startsWith('a: best config')")
+        tap.equal(b.run("window.mark"), 1)
+    finally:
+        b.close()
+
+
 def test_pages_come_back_after_every_kind_of_failure(folder):
     """What changed meanwhile is there; the page is the same one, not loaded again."""
     store, config = folder / "s.db", tap.write(folder, "s.ini", tap.TINY_SWEEP)
