@@ -2,8 +2,9 @@
  * measured by the same draws and the same measures. One request a line, one answer a line:
  *   space                       the search space as JSON
  *   truth X1 ... XD             ok SCORE COST      the true means, for whoever checks a problem
- *   study METHOD SEED TRIALS    ok                 begins a study
+ *   study METHOD SEED TRIALS [BRANCHES]   ok       begins a study; BRANCHES: shorter runs that each run gives
  *   point X1 ... XD [SECONDS]   ok SCORE COST | failed COST     one trial; SECONDS: how long the proposal took
+ *   branches                    [{x, score, cost}, ...]         of the latest trial
  *   end                         the study's measures as JSON, as of `trawl-bench sweep --json`
  * A request that cannot be met is answered "error TEXT" and ends the program. */
 #include "base/base.h"
@@ -18,6 +19,7 @@
 #define MAX_WORDS (SPACE_MAX_DIM + 2)
 #define MAX_TRIALS 20000
 #define MAX_LINE 8192
+#define MAX_BRANCHES 64
 
 struct evaluator {
     struct problem problem;
@@ -29,7 +31,7 @@ struct evaluator {
     double now;
 };
 
-static cJSON *param_json(const struct space_param *p)
+static cJSON *param_json(const struct space_param *p, bool is_steps)
 {
     static const char *const scales[] = {"linear", "log", "logit", "pow2", "categorical"};
     cJSON *json = cJSON_CreateObject();
@@ -40,6 +42,7 @@ static cJSON *param_json(const struct space_param *p)
     json_add_f64(json, "min", p->min);
     json_add_f64(json, "max", p->max);
     json_add_i64(json, "choices", (int64_t)p->n_choices);
+    json_add_bool(json, "steps", is_steps); /* the length of a run */
     return json;
 }
 
@@ -48,7 +51,7 @@ static void answer_space(const struct evaluator *e)
     cJSON *array = cJSON_CreateArray();
 
     for (size_t i = 0; i < e->problem.space.dim; i++)
-        cJSON_AddItemToArray(array, param_json(&e->problem.space.params[i]));
+        cJSON_AddItemToArray(array, param_json(&e->problem.space.params[i], i == space_steps_param(&e->problem.space)));
     cli_print_json(array);
 }
 
@@ -102,11 +105,13 @@ static enum status answer_truth(const struct evaluator *e, char **words, size_t 
 
 static enum status answer_study(struct evaluator *e, char **words, size_t n, struct error *err)
 {
-    int64_t seed, trials;
+    int64_t seed, trials, branches = 0;
 
-    if (n != 4 || !num_parse_i64(words[2], &seed) || !num_parse_i64(words[3], &trials) || seed < 0 || trials < 1 ||
-        trials > MAX_TRIALS || strlen(words[1]) >= sizeof e->method)
-        return FAIL(err, ST_USAGE, "needed: study METHOD SEED TRIALS (1 to %d)", MAX_TRIALS);
+    if (n < 4 || n > 5 || !num_parse_i64(words[2], &seed) || !num_parse_i64(words[3], &trials) || seed < 0 ||
+        trials < 1 || trials > MAX_TRIALS || strlen(words[1]) >= sizeof e->method ||
+        (n == 5 && (!num_parse_i64(words[4], &branches) || branches < 0 || branches > MAX_BRANCHES)))
+        return FAIL(err, ST_USAGE, "needed: study METHOD SEED TRIALS (1 to %d) [BRANCHES (0 to %d)]", MAX_TRIALS,
+                    MAX_BRANCHES);
     if (!e->has_known)
         TRY(known_load(&e->known, e->fronts, e->problem.name, err));
     e->has_known = true;
@@ -115,6 +120,7 @@ static enum status answer_study(struct evaluator *e, char **words, size_t n, str
     e->has_study = false;
     strcpy(e->method, words[1]);
     play_init(&e->study, &e->problem, e->method, (uint64_t)seed, (size_t)trials, 1);
+    e->study.branches = (size_t)branches;
     e->has_study = true;
     e->now = 0.0;
     puts("ok");
@@ -138,6 +144,28 @@ static enum status answer_point(struct evaluator *e, char **words, size_t n, str
     return ST_OK;
 }
 
+static enum status answer_branches(const struct evaluator *e, struct error *err)
+{
+    const struct play *study = &e->study;
+    size_t dim = e->problem.space.dim;
+    double x[MAX_BRANCHES * SPACE_MAX_DIM];
+    struct outcome seen[MAX_BRANCHES + 1];
+
+    if (!e->has_study || study->n_done == 0)
+        return FAIL(err, ST_USAGE, "no trial has been made that could have branches");
+    size_t n = play_branches(study, study->n_done - 1, x, seen);
+    cJSON *array = cJSON_CreateArray();
+    for (size_t k = 0; k < n; k++) {
+        cJSON *branch = cJSON_CreateObject();
+        json_add(branch, "x", cJSON_CreateDoubleArray(x + k * dim, (int)dim));
+        json_add_f64(branch, "score", seen[k].score);
+        json_add_f64(branch, "cost", seen[k].cost);
+        cJSON_AddItemToArray(array, branch);
+    }
+    cli_print_json(array);
+    return ST_OK;
+}
+
 static enum status answer(struct evaluator *e, char *line, struct error *err)
 {
     char *words[MAX_WORDS], *rest = NULL;
@@ -157,11 +185,13 @@ static enum status answer(struct evaluator *e, char *line, struct error *err)
         return answer_study(e, words, n, err);
     if (strcmp(words[0], "point") == 0)
         return answer_point(e, words, n, err);
+    if (strcmp(words[0], "branches") == 0)
+        return answer_branches(e, err);
     if (strcmp(words[0], "end") == 0 && e->has_study) {
         cli_print_json(play_measure(&e->study, &e->known));
         return ST_OK;
     }
-    return FAIL(err, ST_USAGE, "'%s' is not one of space, truth, study, point, end (after a study)", words[0]);
+    return FAIL(err, ST_USAGE, "'%s' is not one of space, truth, study, point, branches, end (after a study)", words[0]);
 }
 
 static enum status evaluate_run(struct evaluator *e, const char *problem, const char *data, struct error *err)
@@ -197,8 +227,9 @@ enum status bench_evaluate(int argc, char **argv, struct error *err)
         .about = "Reads requests from stdin and answers each with one line on stdout:\n"
                  "  space                      the search space as JSON\n"
                  "  truth X1 ... XD            ok SCORE COST\n"
-                 "  study METHOD SEED TRIALS   ok\n"
+                 "  study METHOD SEED TRIALS [BRANCHES]   ok (BRANCHES: shorter runs that each run gives)\n"
                  "  point X1 ... XD [SECONDS]  ok SCORE COST, or: failed COST (SECONDS: what the proposal took)\n"
+                 "  branches                   those of the latest trial, as JSON: x, score, cost\n"
                  "  end                        the study's measures, as of `trawl-bench sweep --json`",
         .examples = "  echo space | trawl-bench evaluate --problem rl-toy",
         CLI_OPTS(opts),

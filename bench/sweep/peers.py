@@ -2,7 +2,7 @@
 """peers.py - the real Optuna and BoTorch on the problems of `trawl-bench sweep`, through `trawl-bench evaluate`.
 
 usage: peers.py --out studies.jsonl [--data DIR] [--problems A,B] [--methods optuna-gp,...] [--seeds 6-19,0-5] [--trials 150]
-                [--processes N] [--seconds S] [--bench PROGRAM] [--fronts FILE]
+                [--branches 0] [--processes N] [--seconds S] [--bench PROGRAM] [--fronts FILE]
 
 methods:
   optuna-gp     GPSampler on two objectives, score (maximise) and ln cost (minimise); its defaults
@@ -16,6 +16,9 @@ Seeds are paired with those of `trawl-bench sweep`: the noise of trial k of seed
 one line appended to --out; a rerun skips what the file holds. After --seconds the program stops what is under way; its
 trials are in --out.part, one a line, and a rerun tells them to the method (with a fresh random stream) and continues.
 --unfinished FILE writes the measures of the studies in --out.part that are not done, as far as they got, and ends.
+With --branches K each run of optuna-* gives the shorter runs on its way too, as `trawl-bench sweep --branches` plays them: they
+are added to the study as finished trials from its tenth run on (so that its random start is ten runs, as without), and count in
+the measures.
 Start it with OMP_NUM_THREADS=1. Optuna needs torch and scipy.
 """
 import argparse
@@ -75,6 +78,10 @@ class Evaluator:
         self.part({"x": x, "of": of, "s": round(seconds, 6)})
         told(of, score, cost, False)
 
+    def branches(self):
+        """Shorter runs on the way of the latest trial: (natural values, score, cost) of each."""
+        return [(b["x"], b["score"], b["cost"]) for b in json.loads(self.ask("branches"))]
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -115,7 +122,16 @@ def natural(p, v):
     return float(v)
 
 
-def optuna_study(method, evaluator, seed, trials):
+def param(p, x):
+    """Optuna's value of a natural one."""
+    if p["scale"] == "pow2":
+        return round(math.log2(x))
+    if p["scale"] == "logit":
+        return logit(x)
+    return round(x) if p["int"] or p["scale"] == "categorical" else x
+
+
+def optuna_study(method, evaluator, seed, trials, branches):
     import optuna
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     seed += 1000 * len(evaluator.old)
@@ -124,6 +140,8 @@ def optuna_study(method, evaluator, seed, trials):
                 "optuna-nsga2": lambda: optuna.samplers.NSGAIISampler(seed=seed, population_size=20)}
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=samplers[method]())
     space, asked = {p["key"]: distribution(p) for p in evaluator.space}, []
+    lengths = [i for i, p in enumerate(evaluator.space) if p["steps"]]
+    runs, held = 0, []
 
     def propose():
         trial = study.ask(fixed_distributions=space)
@@ -138,6 +156,19 @@ def optuna_study(method, evaluator, seed, trials):
             study.add_trial(optuna.trial.create_trial(state=state, values=values, params=params, distributions=space))
         else:
             study.tell(asked.pop(), values, state=state)
+        if branches:
+            tell_branches(params)
+
+    def tell_branches(params):
+        nonlocal runs
+        runs += 1
+        for x, score, cost in evaluator.branches():
+            shorter = {evaluator.space[i]["key"]: param(evaluator.space[i], x[i]) for i in lengths}
+            held.append(optuna.trial.create_trial(values=[score, math.log(cost)], params={**params, **shorter},
+                                                  distributions=space))
+        if runs >= 10:
+            study.add_trials(held)
+            held.clear()
 
     for _ in range(trials):
         evaluator.trial(propose, told)
@@ -231,11 +262,11 @@ def run_task(args, problem, method, seed, part, old):
     torch.set_num_threads(1)
     evaluator = Evaluator(args, problem)
     evaluator.remember(part, old)
-    evaluator.ask(f"study {method} {seed} {args.trials}")
+    evaluator.ask(f"study {method} {seed} {args.trials} {args.branches}")
     if method == "botorch":
         botorch_study(evaluator, seed, args.trials)
     else:
-        optuna_study(method, evaluator, seed, args.trials)
+        optuna_study(method, evaluator, seed, args.trials, args.branches)
     line = evaluator.ask("end")
     evaluator.close()
     return line
@@ -303,7 +334,7 @@ def measure_unfinished(args):
             if (problem, method, seed) in done:
                 continue
             evaluator = Evaluator(args, problem)
-            evaluator.ask(f"study {method} {seed} {len(trials)}")
+            evaluator.ask(f"study {method} {seed} {len(trials)} {args.branches}")
             for trial in trials:
                 evaluator.point(trial["x"], trial["s"])
             file.write(evaluator.ask("end"))
@@ -318,6 +349,7 @@ def main():
     parser.add_argument("--methods", default="optuna-gp,optuna-tpe,optuna-nsga2")
     parser.add_argument("--seeds", type=seed_list, default=seed_list("0-19"), help="numbers and ranges, in this order")
     parser.add_argument("--trials", type=int, default=150)
+    parser.add_argument("--branches", type=int, default=0, help="shorter runs that each run gives")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--bench", default="build/bench/trawl-bench")

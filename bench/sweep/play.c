@@ -74,9 +74,7 @@ static void compare(struct play_trial *t, const struct suggestion *proposed)
     t->cost_z = (log(t->seen.cost) - proposed->log_cost_mean) / proposed->log_cost_sd;
 }
 
-/* The shorter runs that run `number` holds, as study/space/branches.c places them: ret_x (branches, dim), ret_seen,
- * those that do not fail. Returns how many. */
-static size_t branches_of(const struct play *study, size_t number, double *ret_x, struct outcome *ret_seen)
+size_t play_branches(const struct play *study, size_t number, double *ret_x, struct outcome *ret_seen)
 {
     const struct space *space = &study->problem->space;
     const double *x = study->trials[number].x;
@@ -152,7 +150,7 @@ static void add_branches(const struct play *study, size_t number, double *x, str
     size_t dim = study->problem->space.dim;
     MEM_LOCAL struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
     double *own = x + number * study->branches * dim;
-    size_t n = branches_of(study, number, own, seen);
+    size_t n = play_branches(study, number, own, seen);
 
     for (size_t k = 0; k < n; k++)
         rows[history->n++] = (struct gp_trial){.x = own + k * dim,
@@ -297,7 +295,7 @@ static size_t add_branch_points(const struct play *study, size_t number, struct 
     size_t dim = study->problem->space.dim;
     MEM_LOCAL double *x = mem_array2(study->branches + 1, dim, sizeof *x);
     MEM_LOCAL struct outcome *seen = mem_array(study->branches + 1, sizeof *seen);
-    size_t n = branches_of(study, number, x, seen);
+    size_t n = play_branches(study, number, x, seen);
 
     study->problem->ops->truth(study->problem, n, x, points);
     return n;

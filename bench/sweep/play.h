@@ -35,6 +35,9 @@ void play_init(struct play *study, const struct problem *problem, const char *me
 void play_free(struct play *study);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);
+/* The shorter runs that run `number` holds, as study/space/branches.c places them: ret_x (branches, dim), ret_seen
+ * (branches + 1), those that do not fail. Returns how many. */
+size_t play_branches(const struct play *study, size_t number, double *ret_x, struct outcome *ret_seen);
 struct play_method {
     enum suggest_method own;
     bool ignores_limit; /* it does not see the problem's limit, which counts all the same */
