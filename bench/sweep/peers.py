@@ -8,6 +8,7 @@ methods:
   optuna-gp     GPSampler on two objectives, score (maximise) and ln cost (minimise); its defaults
   optuna-tpe    TPESampler on the same, its defaults
   optuna-nsga2  NSGAIISampler on the same, population 20 (its default, 50, would be a third of the trials)
+  rustuna-tpe   TPESampler of Rustuna, Optuna in Rust, on the same, its defaults; an unfinished study starts again
   botorch       qLogNEHVI on (score, -ln cost): a SingleTaskGP each with BoTorch's default priors, min(2 d, 10) Sobol
                 points, 10 restarts from 512 raw points, discrete values relaxed and rounded; reference: the worst of the
                 first ten results less a tenth of their range; failed trials are left out
@@ -174,6 +175,34 @@ def optuna_study(method, evaluator, seed, trials, branches):
         evaluator.trial(propose, told)
 
 
+# ---- Rustuna ----
+
+def rustuna_study(evaluator, seed, trials):
+    import rustuna
+    study = rustuna.create_study(directions=["maximize", "minimize"], sampler=rustuna.samplers.TPESampler(seed=seed))
+    evaluator.old.clear()
+
+    def suggest(trial, p):
+        d = distribution(p)
+        if p["scale"] == "categorical":
+            return trial.suggest_categorical(p["key"], list(d.choices))
+        whole = p["int"] or p["scale"] == "pow2"
+        return (trial.suggest_int if whole else trial.suggest_float)(p["key"], d.low, d.high, log=d.log)
+
+    def propose():
+        trial = study.ask()
+        return [natural(p, suggest(trial, p)) for p in evaluator.space], trial.number
+
+    def told(number, score, cost, again):
+        if score is None:
+            study.tell(number, state=rustuna.trial.TrialState.FAIL)
+        else:
+            study.tell(number, values=[score, math.log(cost)])
+
+    for _ in range(trials):
+        evaluator.trial(propose, told)
+
+
 # ---- BoTorch ----
 
 def from_unit(p, u):
@@ -265,6 +294,8 @@ def run_task(args, problem, method, seed, part, old):
     evaluator.ask(f"study {method} {seed} {args.trials} {args.branches}")
     if method == "botorch":
         botorch_study(evaluator, seed, args.trials)
+    elif method == "rustuna-tpe":
+        rustuna_study(evaluator, seed, args.trials)
     else:
         optuna_study(method, evaluator, seed, args.trials, args.branches)
     line = evaluator.ask("end")
