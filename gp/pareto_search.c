@@ -177,8 +177,22 @@ static double known_or_expected(const struct pareto_search *s, const struct mode
     return mean;
 }
 
+/* ln cost of group g, known or expected; as expected of a run of the longest length with the same values, if that is
+ * more: the first runs are short ones. */
+static double cost_at_length(const struct pareto_search *s, size_t g, double *cross)
+{
+    size_t steps = space_steps_param(s->space), dim = s->obs.dim;
+    double u[SPACE_MAX_DIM], longest, own = known_or_expected(s, &s->cost, s->obs.cost, g, cross);
+    if (steps == dim)
+        return own;
+    memcpy(u, s->obs.u + g * dim, dim * sizeof *u);
+    u[steps] = 1.0;
+    model_predict_mean(&s->cost, u, 1, cross, &longest);
+    return fmax(own, longest);
+}
+
 /* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are
- * few, and their worst cost and third objective. False: there is none. Standardised. Where many are pending these count
+ * few, and their worst cost at full length and third objective. False: there is none. Standardised. Where many are pending these count
  * at what is expected of them: those that end first are the cheapest, and with them alone nothing but cheap points
  * would be sought, for as long as the first expensive ones take. */
 static bool first_points(const struct pareto_search *s, bool kept_only, bool starts_too, double ret_ref[EHVI_MAX])
@@ -195,7 +209,7 @@ static bool first_points(const struct pareto_search *s, bool kept_only, bool sta
         if ((unknown && !waits) || is_own != (k >= o->n) || (kept_only && !o->feasible[g]) ||
             (o->stopped[g].n > 0.0 && !is_own) || (o->start[g] && !starts_too))
             continue;
-        double c = known_or_expected(s, &s->cost, o->cost, g, cross);
+        double c = cost_at_length(s, g, cross);
         double z = s->has_third ? known_or_expected(s, &s->third, o->third, g, cross) : 0.0;
         lo = fmin(lo, c);
         third_lo = fmin(third_lo, z);

@@ -340,7 +340,7 @@ TEST(repeated_points_are_averaged)
     end();
 }
 
-/* The models see the length of a run on its logarithm, whatever the user's scale; the design keeps to the user's. */
+/* The models and their design see the length of a run on its logarithm, whatever the user's scale. */
 TEST(length_of_a_run_is_seen_by_its_logarithm)
 {
     struct space spaces[3] = {training_space(), training_space(), training_space()};
@@ -362,10 +362,41 @@ TEST(length_of_a_run_is_seen_by_its_logarithm)
         later[k] = ask(20);
         end();
     }
-    assert_true(first[0].x[4] != first[1].x[4]);
+    assert_memory_equal(first[0].x, first[1].x, spaces[1].dim * sizeof *first[0].x);
+    assert_true(first[2].x[4] != first[1].x[4]);
     assert_string_equal(later[0].origin, "ehvi");
     assert_memory_equal(later[0].x, later[1].x, spaces[1].dim * sizeof *later[0].x);
     assert_true(memcmp(later[2].x, later[1].x, spaces[1].dim * sizeof *later[0].x) != 0);
+}
+
+/* Half of the design's lengths are in the lowest quarter of their logarithm, and its longest run is long; points of
+ * `sobol`, and those that many workers ask for after the design, have the lengths of the user's range. */
+TEST(design_has_mostly_short_runs)
+{
+    struct space space = training_space();
+    const struct space_param *steps = &space.params[4];
+    double quarter = steps->min * pow(steps->max / steps->min, 0.25), longest = 0.0;
+    size_t n_short = 0, n_short_later = 0, n_init = suggester_n_init(space.dim, 0);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        SUGGESTER *s = suggester_of(&space, (struct suggest_settings){.seed = seed});
+        SUGGESTER *even = suggester_of(&space, (struct suggest_settings){.seed = seed, .method = SUGGEST_SOBOL});
+        struct suggestion made[SUGGEST_BATCH_MAX], point;
+        size_t n;
+        OK(suggester_batch(s, &(struct gp_history){0}, 0, 2 * n_init, made, &n, err));
+        for (size_t k = 0; k < n; k++) {
+            if (k < n_init) {
+                longest = fmax(longest, made[k].x[4]);
+                n_short += made[k].x[4] <= quarter;
+            } else {
+                n_short_later += made[k].x[4] <= quarter;
+            }
+            OK(suggester_next(even, &(struct gp_history){0}, (int64_t)k, &point, err));
+            assert_true((point.x[4] == made[k].x[4]) == (k >= n_init));
+        }
+    }
+    assert_true(fabs((double)n_short / (20.0 * (double)n_init) - 0.5) < 0.1);
+    assert_true(fabs((double)n_short_later / (20.0 * (double)n_init) - 0.25) < 0.1);
+    assert_true(longest > 0.7 * steps->max);
 }
 
 int main(void)
