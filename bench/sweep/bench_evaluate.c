@@ -191,7 +191,8 @@ static enum status answer(struct evaluator *e, char *line, struct error *err)
         cli_print_json(play_measure(&e->study, &e->known));
         return ST_OK;
     }
-    return FAIL(err, ST_USAGE, "'%s' is not one of space, truth, study, point, branches, end (after a study)", words[0]);
+    return FAIL(err, ST_USAGE, "'%s' is not one of space, truth, study, point, branches, end (after a study)",
+                words[0]);
 }
 
 static enum status evaluate_run(struct evaluator *e, const char *problem, const char *data, struct error *err)
