@@ -3,14 +3,15 @@
 
 usage: table.py [--against METHOD] [--methods A,B] [--seeds 6-19] [--unpaired] [--problems] [--best FRONTS.json] STUDIES.jsonl ...
 
-First table: mean regret over problems after 30, 60, 100 and 150 trials and at a spent cost of 20 reference costs, each the
+First table: mean regret over problems after 30, 60, 100 and 150 trials and at a spent cost of 5, 10, 15 and 20 reference costs, each the
 mean over the problems of the mean over seeds, with a 95 % bootstrap interval (seeds drawn again within each problem).
 A cell counts only problems and seeds that every method of the table has with that many trials; "n" says how many pairs.
 Second: each method against one other on the pairs of (problem, seed) that both have: the ratio of the mean regrets with its
 interval (pairs drawn again), and the share of pairs in which it is the lower. --unpaired compares, after it, the means over all
-seeds that each of the two has, problem by problem (of those with at least 3 seeds of both), every problem with the same weight:
+seeds that each of the two has, problem by problem (of those with at least 3 seeds of both), every problem with the same weight,
+and counts the problems on which it is lower:
 a seed fixes the noise of trial k, but two methods try different points from the start, so that their luck is not shared and
-more seeds of one of them help. --problems adds a row for each problem, --best the
+more seeds of one of them help. A study with branches has their number after its method's name: pareto+4. --problems adds a row for each problem, --best the
 number of the second trial whose true score is at least a share of the best known one (not of the way to it).
 """
 import argparse
@@ -19,7 +20,8 @@ import random
 import statistics
 
 CHECKPOINTS = (30, 60, 100, 150)
-UNITS = 20.0
+UNITS = (5.0, 10.0, 15.0, 20.0)
+COLUMNS = (*CHECKPOINTS, *UNITS)  # whole numbers are trials
 DRAWS = 1000
 
 
@@ -31,7 +33,8 @@ def read(paths, seeds):
                 s = json.loads(line)
                 if seeds and not seeds[0] <= s["seed"] <= seeds[-1]:
                     continue
-                key = (s["method"] + (f" x{s['parallel']}" if s["parallel"] > 1 else ""), s["problem"], s["seed"])
+                more = (f"+{s['branches']}" if s.get("branches") else "") + (f" x{s['parallel']}" if s["parallel"] > 1 else "")
+                key = (s["method"] + more, s["problem"], s["seed"])
                 if key not in studies or len(s["regret"]) > len(studies[key]["regret"]):
                     studies[key] = s
     return studies
@@ -39,10 +42,10 @@ def read(paths, seeds):
 
 def value(study, column):
     """Regret at a checkpoint or at the spent cost; None: the study did not get there."""
-    if column == "cost":
-        if study["spent"][-1] < UNITS and len(study["regret"]) < CHECKPOINTS[-1]:
+    if column in UNITS:
+        if study["spent"][-1] < column and len(study["regret"]) < CHECKPOINTS[-1]:
             return None
-        at = [r for r, spent in zip(study["regret"], study["spent"]) if spent <= UNITS]
+        at = [r for r, spent in zip(study["regret"], study["spent"]) if spent <= column]
         return at[-1] if at else 1.0
     return study["regret"][column - 1] if len(study["regret"]) >= column else None
 
@@ -130,7 +133,8 @@ def unpaired(studies, method, other, column, rng):
     again = lambda g: {p: rng.choices(v, k=len(v)) for p, v in g.items()}
     low, high = interval(lambda: ratio(again(some[0]), again(some[1])))
     n_mine, n_theirs = (sum(map(len, g.values())) for g in some)
-    return f"{ratio(*some):.2f} ({low:.2f} to {high:.2f}), {n_mine} and {n_theirs} on {len(problems)}"
+    lower = sum(statistics.fmean(some[0][p]) < statistics.fmean(some[1][p]) for p in problems)
+    return f"{ratio(*some):.2f} ({low:.2f} to {high:.2f}), lower on {lower} of {len(problems)}, {n_mine} and {n_theirs}"
 
 
 def main():
@@ -146,12 +150,11 @@ def main():
     studies, rng = read(args.files, args.seeds), random.Random(1)
     found = sorted({m for m, _, _ in studies})
     methods = [m for m in args.methods.split(",") if m in found] if args.methods else found
-    columns = (*CHECKPOINTS, "cost")
-    cells = {m: [cell(studies, methods, m, c, rng) for c in columns] for m in methods}
+    heads = " | ".join(f"spent {c:g}" if c in UNITS else f"{c} trials" for c in COLUMNS)
+    cells = {m: [cell(studies, methods, m, c, rng) for c in COLUMNS] for m in methods}
     counts = " | ".join(str(n) for _, n in cells[methods[0]])
-    print("| method | " + " | ".join(f"{c} trials" if c != "cost" else f"spent {UNITS:g}" for c in columns)
-          + " | latency p50, p95 ms |")
-    print("|---|" + "---|" * (len(columns) + 1))
+    print(f"| method | {heads} | latency p50, p95 ms |")
+    print("|---|" + "---|" * (len(COLUMNS) + 1))
     for m in methods:
         mine = [s for (o, _, _), s in studies.items() if o == m]
         ms = [statistics.median(s[f"latency_{q}_ms"] for s in mine if isinstance(s[f"latency_{q}_ms"], (int, float)))
@@ -160,16 +163,16 @@ def main():
     print(f"| *pairs of problem and seed* | {counts} | |")
 
     def ratios(compare):
-        print("| against | " + " | ".join(f"{c} trials" if c != "cost" else f"spent {UNITS:g}" for c in columns) + " |")
-        print("|---|" + "---|" * len(columns))
+        print(f"| against | {heads} |")
+        print("|---|" + "---|" * len(COLUMNS))
         for m in methods:
             if m != args.against and args.against in found:
-                print(f"| {m} | " + " | ".join(compare(studies, args.against, m, c, rng) for c in columns) + " |")
+                print(f"| {m} | " + " | ".join(compare(studies, args.against, m, c, rng) for c in COLUMNS) + " |")
 
     print(f"\nRegret of `{args.against}` over that of each, and the share of pairs where it is lower:\n")
     ratios(against)
     if args.unpaired:
-        print(f"\nThe same over all seeds that each has (studies of `{args.against}` and of the other, on so many problems):\n")
+        print(f"\nThe same over all seeds that each has (problems on which it is lower, studies of `{args.against}` and of the other):\n")
         ratios(unpaired)
     print("\nMedian number of the second trial past a share of the way from the median of random designs to the best known "
           "score (-: more than half never), and the recommended point's regret and gap in score, over the pairs that every "
@@ -190,12 +193,12 @@ def main():
     if args.best:
         best_table(studies, methods, args.best)
     if args.problems:
-        print("\n| problem | method | " + " | ".join(map(str, columns)) + " | seeds |")
-        print("|---|---|" + "---|" * (len(columns) + 1))
+        print(f"\n| problem | method | {heads} | seeds |")
+        print("|---|---|" + "---|" * (len(COLUMNS) + 1))
         for p in sorted({p for _, p, _ in studies}):
             for m in methods:
                 mine = [s for (o, q, _), s in studies.items() if o == m and q == p]
-                means = [[v for v in (value(s, c) for s in mine) if v is not None] for c in columns]
+                means = [[v for v in (value(s, c) for s in mine) if v is not None] for c in COLUMNS]
                 print(f"| {p} | {m} | " + " | ".join(f"{statistics.fmean(v):.3f}" if v else "-" for v in means)
                       + f" | {len(mine)} |")
 
