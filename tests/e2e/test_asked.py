@@ -201,7 +201,7 @@ max = 0.01
 min = 30k
 max = 60k
 """  # such low rates that the front leans on the upper bound
-    sweep(folder, text, trials=16)
+    sweep(folder, text, trials=20)
     out, _ = run("show", "a", "--store", store)
     commands = [line.strip() for line in out.splitlines() if "--resume a" in line and "--sweep." in line]
     equal(len(commands), 1)
@@ -209,7 +209,7 @@ max = 60k
     equal(words[:4], ["trawl", "sweep", "--resume", "a"])
     old = searched(folder)
     run(*words[1:], "-q")
-    assert len(show(store, "a")["trials"]) == 32
+    assert len(show(store, "a")["trials"]) == 40
     for flag, value in zip(words, words[1:]):
         if flag.startswith("--sweep."):
             key, side = flag[len("--sweep."):].rsplit(".", 1)
