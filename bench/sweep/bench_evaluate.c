@@ -13,7 +13,7 @@
 #include "base/text/num.h"
 #include "bench/bench_commands.h"
 #include "base/text/json.h"
-#include "gp/gp.h"
+#include "gp/gp_priv.h"
 #include "sweep/cli.h"
 
 #define MAX_WORDS (SPACE_MAX_DIM + 2)
