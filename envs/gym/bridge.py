@@ -1,18 +1,20 @@
 """bridge.py - steps Gymnasium environments for Trawl, in a Python of the user's own. The program holds this text and
 starts it as `python -c TEXT JSON`, one process for each core; tensors lie in memory that both share.
 
-Descriptors: 3 commands and answers, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there too, when
-the process crashes or is killed for hanging). A command is a byte and two u32, first and end of the instances meant: r
-resets, s steps. Instance i belongs to process i modulo their number. The answer is +, or ! when something was raised.
+Descriptors: 3 wakes one of us that sleeps, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there too, when
+the process crashes or is killed for hanging). Commands and their answers are words of the shared memory, `line` below
+(envs/gym/gym_helper.h): r resets instances first to end, s steps them. Instance i belongs to process i modulo their number; of a
+vector environment a process has neighbours, since each half of them is one object. A byte ! says that something was raised.
 
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
 first of the new episode, and the last of the old one is kept where it was truncated. Vector environments (kind "vector" and
 "envpool") are made for each half of a process' instances, since a GPU steps half of a batch at a time. """
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's folder in place of a module below
-import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, signal, struct, time, traceback  # noqa: E401, E402
+import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
+ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS = 0, 1, 2, 8, 9, 10, 11  # in struct gym_line
 
 
 class Refused(Exception):
@@ -343,15 +345,18 @@ class Vector:
     def begin(self, act):
         self.act = act
 
+    def stepped(self):
+        return self.env.step(self.act)
+
     def finish(self):
         """Observations to continue from, rewards, terminated, truncated, last observations of the truncated, and which
         instances were only reset."""
-        obs, rewards, terms, truncs, infos = self.env.step(self.act)
-        truncs, idle, last = truncs & ~terms, np.zeros(self.n, bool), None
+        obs, rewards, terms, truncs, infos = self.stepped()
+        truncs, idle, last = truncs > terms, False, None
         if self.mode == "NEXT_STEP":
             # An episode's last observation is acted on once more, for nothing: an episode of that step alone, of the same end.
             idle, last = self.over | self.cut, chosen(obs, truncs) if truncs.any() else None
-            terms, truncs, self.over, self.cut = terms | self.over, truncs | self.cut, terms & ~idle, truncs & ~idle
+            terms, truncs, self.over, self.cut = terms | self.over, truncs | self.cut, terms > idle, truncs > idle
         elif self.mode == "SAME_STEP":
             last = chosen(infos["final_obs"], truncs) if truncs.any() else None
         elif (terms | truncs).any():
@@ -361,7 +366,9 @@ class Vector:
 
 
 class Pool(Vector):
-    """Of EnvPool, whose seeds are given where it is made."""
+    """Of EnvPool, whose seeds are given where it is made; it resets in the step after that which ended an episode."""
+    mode = "NEXT_STEP"
+
     def __init__(self, n):
         self.n, self.env = n, make_pool([0] * n)
 
@@ -369,40 +376,23 @@ class Pool(Vector):
         return self.env.observation_space, self.env.action_space
 
     def reset(self, seeds):
+        self.cut = self.over = np.zeros(self.n, bool)
         self.env.close()
         self.env = make_pool(seeds)
         obs, infos = self.env.reset()
         if len(infos["env_id"]) != self.n or len(infos["players"]["env_id"]) != self.n:
             raise Refused("its instances have several players each; one agent an instance can be trained")
-        return self.ordered(obs, infos)
+        return self.ordered((obs, infos))[0]
 
-    def ordered(self, x, infos):
-        ids = infos["env_id"]
-        return chosen(x, np.argsort(ids)) if (ids[1:] < ids[:-1]).any() else x
+    def ordered(self, batch):
+        ids = batch[-1]["env_id"]
+        return [chosen(x, np.argsort(ids)) for x in batch[:-1]] + [None] if (ids[1:] < ids[:-1]).any() else batch
 
     def begin(self, act):
         self.env.send(act)
 
-    def finish(self):
-        obs, rewards, terms, truncs, infos = self.env.recv()
-        obs, rewards, terms, truncs = (self.ordered(x, infos) for x in (obs, rewards, terms, truncs))
-        truncs, again = truncs & ~terms, terms | truncs
-        last = chosen(obs, truncs) if truncs.any() else None
-        if again.any():  # else the next step would do it, and count
-            first, infos = self.env.reset(np.flatnonzero(again).astype(np.int32))
-            obs = placed(obs, again, self.ordered(first, infos))
-        return obs, rewards, terms, truncs, last, np.zeros(self.n, bool)
-
-
-def placed(x, which, new):
-    """x with `new` in the places `which`."""
-    if isinstance(x, dict):
-        return {key: placed(x[key], which, new[key]) for key in x}
-    if isinstance(x, tuple):
-        return tuple(placed(*parts) for parts in zip(x, [which] * len(x), new))
-    x = x.copy()
-    x[which] = new
-    return x
+    def stepped(self):
+        return self.ordered(self.env.recv())
 
 
 def describe(env):
@@ -448,10 +438,8 @@ class Share:  # of a batch: the instances of this process, in memory that the pr
         self.size = (TASK["n_bytes"], TASK["n_floats"])
         self.seen, self.last = halves(self.obs, self.size[1]), halves(self.final_obs, self.size[1])
         self.process, self.stride, self.rows = TASK["process"], TASK["processes"], []
+        self.line = memoryview(self.lines[self.process])  # quicker than an array
         self.make()
-
-    def mine(self, first, end):  # the numbers of its instances in [first, end)
-        return range(first + (self.process - first) % self.stride, end, self.stride)
 
     def fits(self, size, heads, i):
         if (size, len(heads)) != (self.size, self.actions.shape[1]):
@@ -465,17 +453,18 @@ class Share:  # of a batch: the instances of this process, in memory that the pr
 
 class Vectors(Share):
     def make(self):
-        n = TASK["n"]
+        n, heads = TASK["n"], []
+        own = range(n)[n * self.process // self.stride:n * (self.process + 1) // self.stride]
         for first, end in ((0, n // 2), (n // 2, n)):
-            part = self.mine(first, end)
+            part = range(max(own.start, first), min(own.stop, end))
             if len(part) == 0:
                 continue
-            self.now[self.process], heads = part[0], []
+            self.line[NOW], heads = part[0], []
             vector = (Pool if TASK["kind"] == "envpool" else Vector)(len(part))
             seen, acts = vector.spaces()
             self.act, self.put = actions(acts, heads), observations(seen)
             self.fits(observation(seen, [])[0], heads, part[0])
-            self.rows.append((vector, part, slice(part[0], end, self.stride)))
+            self.rows.append((vector, part, slice(part.start, part.stop)))
 
     def within(self, first, end):
         return [row for row in self.rows if first <= row[1][0] and row[1][-1] < end]
@@ -483,25 +472,26 @@ class Vectors(Share):
     def reset(self, first, end):
         self.seed_others()
         for vector, part, rows in self.within(first, end):
-            self.now[self.process] = part[0]
+            self.line[NOW] = part[0]
             self.put(*(half[rows] for half in self.seen), vector.reset([int(seed) for seed in self.seeds[rows]]))
 
     def step(self, first, end):
-        begun, process = time.perf_counter_ns(), self.process
-        for vector, part, rows in self.within(first, end):
-            self.now[process] = part[0]
+        begun = time.perf_counter_ns()
+        asked = self.within(first, end)
+        for vector, part, rows in asked:
+            self.line[NOW] = part[0]
             vector.begin(self.act(self.actions[rows], self.reals[rows]))
-        for vector, part, rows in self.within(first, end):
-            self.now[process] = part[0]
+        for vector, part, rows in asked:
+            self.line[NOW] = part[0]
             obs, rewards, self.terms[rows], self.truncs[rows], last, self.idle[rows] = vector.finish()
             self.rewards[rows] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
             self.put(*(half[rows] for half in self.seen), obs)
             if last is not None:
-                which = np.flatnonzero(self.truncs[rows] & ~self.idle[rows])
+                which = np.flatnonzero(self.truncs[rows] > self.idle[rows])
                 ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
                 self.put(*halves(ended, self.size[1]), last)
-                self.final_obs[np.array(part)[which]] = ended
-        self.busy_ns[process] += time.perf_counter_ns() - begun
+                self.final_obs[part.start + which] = ended
+        self.line[BUSY_NS] += time.perf_counter_ns() - begun
 
     def close(self):
         for vector, *_ in self.rows:
@@ -511,7 +501,7 @@ class Vectors(Share):
 class Instances(Share):
     def make(self):
         for i in range(self.process, TASK["n"], self.stride):
-            self.now[self.process] = i
+            self.line[NOW] = i
             env, heads = make_env(), []
             size, bind = observation(env.observation_space, [])
             self.action, self.numbers = action(env.action_space, heads), any(head[0] == 0 for head in heads)
@@ -519,19 +509,22 @@ class Instances(Share):
             self.rows.append((env, env.reset, env.step, bind(*(half[i] for half in self.seen)),
                               bind(*(half[i] for half in self.last))))
 
+    def mine(self, first, end):  # the numbers of its instances in [first, end)
+        return range(first + (self.process - first) % self.stride, end, self.stride)
+
     def reset(self, first, end):
         self.seed_others()
         for i in self.mine(first, end):
-            self.now[self.process] = i
+            self.line[NOW] = i
             _, reset, _, put, _ = self.rows[i // self.stride]
             put(reset(seed=int(self.seeds[i]))[0])
 
     def step(self, first, end):
         begun, mine, rewards, terms, truncs = time.perf_counter_ns(), self.mine(first, end), [], [], []
-        part, now, process, stride, act = slice(mine.start, end, self.stride), self.now, self.process, self.stride, self.action
+        part, line, stride, act = slice(mine.start, end, self.stride), self.line, self.stride, self.action
         choice_rows, names = self.actions[part].tolist(), INFO
         for i, choices, reals in zip(mine, choice_rows, self.reals[part].tolist() if self.numbers else choice_rows):
-            now[process] = i
+            line[NOW] = i
             _, reset, step, put, put_final = self.rows[i // stride]
             obs, reward, ended, truncated, info = step(act(choices, reals))
             if ended or truncated:
@@ -547,23 +540,58 @@ class Instances(Share):
         try:
             self.rewards[part] = rewards
         except (TypeError, ValueError):
-            for now[process], reward in zip(mine, rewards):
-                self.rewards[now[process]] = one_number(reward)
+            for line[NOW], reward in zip(mine, rewards):
+                self.rewards[line[NOW]] = one_number(reward)
         self.terms[part], self.truncs[part] = terms, truncs
-        self.busy_ns[process] += time.perf_counter_ns() - begun
+        self.line[BUSY_NS] += time.perf_counter_ns() - begun
 
     def close(self):
         for env, *_ in self.rows:
             env.close()
 
 
+class Patience:
+    """For the next command. To be woken takes longer than many a step, so it is waited for without sleep, for a while, and less
+    often the more often that was in vain: another program may need the core, or steps may be long."""
+    misses = skipped = 0
+
+    def spins(self, line, seen):
+        self.skipped += 1
+        if self.skipped < 1 << self.misses:
+            return False
+        self.skipped, until = 0, time.perf_counter_ns() + TASK["spin_ns"]
+        line[ASLEEP] = 0
+        while line[ASKED] == seen and time.perf_counter_ns() < until:
+            pass
+        line[ASLEEP] = 1
+        hit = line[ASKED] != seen
+        self.misses = max(self.misses - 1, 0) if hit else min(self.misses + 1, 8)
+        return hit
+
+    def commanded(self, line, seen):
+        """Is there another command than the first `seen`? Without, the program is gone."""
+        if not TASK["spin_ns"]:
+            return bool(os.read(3, 1))
+        try:  # what the program asks before it sees us asleep is seen here a millisecond later
+            while line[ASKED] == seen and not self.spins(line, seen):
+                if (select.select([3], [], [], 1e-3)[0] or line[ASKED] == seen) and not os.read(3, 1):
+                    return False
+        except ConnectionResetError:
+            return False
+        return True
+
+
 def serve():
-    instances, size = (Instances if TASK["kind"] == "gym" else Vectors)(), struct.calcsize("<cII")
+    instances, seen = (Instances if TASK["kind"] == "gym" else Vectors)(), 0
+    patience = Patience()
+    line, calls = instances.line, (instances.reset, instances.step)
     os.write(3, b"+")
-    while len(command := os.read(3, size)) == size:
-        what, first, end = struct.unpack("<cII", command)
-        (instances.reset if what == b"r" else instances.step)(first, end)
-        os.write(3, b"+")
+    while patience.commanded(line, seen):
+        at = COMMANDS + 3 * (seen % 2)
+        calls[line[at]](line[at + 1], line[at + 2])
+        line[ANSWERED] = seen = seen + 1
+        if line[AWAITED]:
+            os.write(3, b"+")
     instances.close()
 
 

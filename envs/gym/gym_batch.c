@@ -1,6 +1,6 @@
 /* gym_batch.c - n instances of an environment of Gymnasium, stepped by helper processes.
  * Invariants: (1) instance i belongs to helper i modulo their number, so that any range of instances keeps all of them
- * busy; (2) the rows of a range are written by us between an answer and the next command, and by a helper between a
+ * busy; of vector environments each half of the instances is one object at least, and a helper has neighbours; (2) the rows of a range are written by us between an answer and the next command, and by a helper between a
  * command and its answer; (3) after the first failure no helper is asked again. */
 #include "envs/gym/gym_batch.h"
 
@@ -25,6 +25,7 @@ struct gym_batch {
     const struct gym_settings *settings; /* borrowed from the batch */
     size_t n, n_heads, n_bytes, n_floats, n_helpers; /* n_bytes, n_floats: of an observation */
     size_t row_bytes; /* of both */
+    bool vectors;
     struct gym_helper *helpers; /* (n_helpers) owned */
     struct env_track *tracks; /* (n) owned */
     struct error failed;
@@ -39,8 +40,8 @@ struct gym_batch {
     double *info; /* (n, n_info) of the step that ended an episode */
     char *obs, *final_obs; /* (n) of row_bytes, env_row_bytes */
     uint8_t *terms, *truncs, *idle; /* (n); idle: the step only reset it */
-    uint64_t *seeds, *busy_ns; /* (n), (n_helpers): of all steps since the reset */
-    int64_t *now; /* (n_helpers) the instance that it works on */
+    uint64_t *seeds; /* (n) */
+    struct gym_line *lines; /* (n_helpers) */
 };
 
 static bool is_pool(const char *name)
@@ -64,7 +65,7 @@ cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
 
 /* ---- memory ---- */
 
-enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, INFO, TERMS, TRUNCS, IDLE, SEEDS, BUSY_NS, NOW, N_TENSORS };
+enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, INFO, TERMS, TRUNCS, IDLE, SEEDS, LINES, N_TENSORS };
 
 struct tensor {
     const char *name, *dtype;
@@ -87,8 +88,7 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
         [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
         [IDLE] = {"idle", "u1", 1, b->n, 0},
         [SEEDS] = {"seeds", "<u8", 8, b->n, 0},
-        [BUSY_NS] = {"busy_ns", "<u8", 8, b->n_helpers, 0},
-        [NOW] = {"now", "<i8", 8, b->n_helpers, 0},
+        [LINES] = {"lines", "<i8", 8, b->n_helpers, sizeof *b->lines / 8},
     };
     cJSON *list = cJSON_AddArrayToObject(task, "tensors");
     size_t at[N_TENSORS];
@@ -122,8 +122,7 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
     b->truncs = (uint8_t *)(b->memory + at[TRUNCS]);
     b->idle = (uint8_t *)(b->memory + at[IDLE]);
     b->seeds = (uint64_t *)(b->memory + at[SEEDS]);
-    b->busy_ns = (uint64_t *)(b->memory + at[BUSY_NS]);
-    b->now = (int64_t *)(b->memory + at[NOW]);
+    b->lines = (struct gym_line *)(b->memory + at[LINES]);
     return ST_OK;
 fail:
     b->memory = NULL;
@@ -133,26 +132,18 @@ fail:
 
 /* ---- life ---- */
 
-static size_t count_helpers(const char *name, const struct gym_settings *settings, size_t n)
-{
-    /* a vector environment has threads of its own */
-    size_t own = is_pool(name) || settings->vector ? 1 : machine_cores();
-    size_t wanted = settings->processes > 0 ? (size_t)settings->processes : own;
-
-    return wanted < n ? wanted : n;
-}
-
 static enum status start_helpers(struct gym_batch *b, cJSON *task, struct error *err)
 {
     json_add_i64(task, "processes", (int64_t)b->n_helpers);
+    json_add_i64(task, "spin_ns", gym_helper_spin_ns());
     for (size_t h = 0; h < b->n_helpers; h++) {
         char *text;
         enum status rc;
         cJSON_DeleteItemFromObject(task, "process");
         json_add_i64(task, "process", (int64_t)h);
         text = json_print(task, false);
-        b->now[h] = -1;
-        b->helpers[h].now = &b->now[h];
+        b->lines[h] = (struct gym_line){.now = -1, .awaited = 1, .asleep = 1};
+        b->helpers[h].line = &b->lines[h];
         rc = gym_helper_start(&b->helpers[h], b->settings->python, text, b->memory_fd, err);
         mem_free(text);
         TRY(rc);
@@ -184,7 +175,9 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     for (const char *list = b->settings->info;
          b->n_info < ENV_MAX_NUMBERS && gym_next_number(&list, name, sizeof name);)
         b->info_at[b->n_info++] = gym_number_at(def, name);
-    b->n_helpers = count_helpers(def->name, settings, n_envs);
+    b->vectors = is_pool(def->name) || b->settings->vector;
+    b->n_helpers = b->settings->processes > 0 ? (size_t)b->settings->processes : b->vectors ? 2 : machine_cores();
+    b->n_helpers = b->n_helpers < n_envs ? b->n_helpers : n_envs;
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)
         b->helpers[h] = GYM_HELPER_NONE;
@@ -236,15 +229,19 @@ enum status gym_batch_failed(const void *states, struct error *err)
 double gym_batch_outside_s(const void *states)
 {
     const struct gym_batch *b = states;
-    uint64_t longest = 0;
+    int64_t longest = 0;
 
     for (size_t h = 0; h < b->n_helpers; h++)
-        longest = b->busy_ns[h] > longest ? b->busy_ns[h] : longest;
+        longest = b->lines[h].busy_ns > longest ? b->lines[h].busy_ns : longest;
     return 1e-9 * (double)longest;
 }
 
 static bool has_instances(const struct gym_batch *b, size_t helper, size_t from, size_t to)
 {
+    if (b->vectors) {
+        size_t first = b->n * helper / b->n_helpers, end = b->n * (helper + 1) / b->n_helpers;
+        return (first > from ? first : from) < (end < to ? end : to);
+    }
     return from + (helper + b->n_helpers - from % b->n_helpers) % b->n_helpers < to;
 }
 
@@ -253,7 +250,7 @@ static enum status ask_all(struct gym_batch *b, char what, size_t from, size_t t
 {
     for (size_t h = 0; h < b->n_helpers; h++)
         if (has_instances(b, h, from, to))
-            TRY(gym_helper_send(&b->helpers[h], what, from, to, err));
+            TRY(gym_helper_send(&b->helpers[h], (struct gym_command){what == 's', (int64_t)from, (int64_t)to}, err));
     return ST_OK;
 }
 
@@ -323,7 +320,8 @@ void gym_batch_reset(const void *settings, void *states, struct rng root, size_t
         b->seeds[i] = rng_split(root, i).key & INT32_MAX; /* some environments take no larger one */
         b->tracks[i] = (struct env_track){0};
     }
-    memset(b->busy_ns, 0, b->n_helpers * sizeof *b->busy_ns);
+    for (size_t h = 0; h < b->n_helpers; h++)
+        b->lines[h].busy_ns = 0;
     ask(b, 'r', from, to);
     (void)answered(b, 'r', from, to);
 }

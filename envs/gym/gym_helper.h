@@ -8,25 +8,39 @@
 
 extern const char gym_bridge[]; /* the text of bridge.py */
 
+/* What the program and one helper share; each cache line has one writer. bridge.py knows the places. */
+struct gym_line {
+    int64_t asked, awaited; /* how many commands; 1: the program sleeps until an answer */
+    struct gym_command {
+        int64_t what, from, to; /* 0 resets, 1 steps */
+    } commands[2]; /* the two last, number i in place i % 2 */
+    int64_t answered, asleep; /* how many; 1: the helper sleeps until a command */
+    int64_t now; /* the instance that it works on, -1 before the first; for messages and limits */
+    int64_t busy_ns; /* of all steps since the reset */
+    int64_t unused[4];
+};
+
 struct gym_helper {
     pid_t pid; /* 0: none */
     int socket_fd, text_fd;
-    int n_asked; /* commands that it has not answered */
-    /* What it works on now, for messages and limits: a value in shared memory, or NULL. */
-    const volatile int64_t *now;
+    int64_t n_received; /* answers */
+    int misses, skipped; /* how often it was waited for in vain without sleep, less the other times; waits since */
+    volatile struct gym_line *line; /* NULL: it gets no commands */
 };
 
 #define GYM_HELPER_NONE ((struct gym_helper){.socket_fd = -1, .text_fd = -1})
 
 /* Moves a descriptor (-1 is fine) above those that a helper gets; -1 without another. */
 int gym_fd_above(int fd);
-/* helper: GYM_HELPER_NONE. task: its JSON. memory_fd: above those of a helper; -1 for none. Stopped by the caller, also
+/* How long either side waits without sleep; 0: both always sleep and are woken. */
+int64_t gym_helper_spin_ns(void);
+/* helper: GYM_HELPER_NONE, and its line. task: its JSON. memory_fd: above those of a helper; -1 for none. Stopped by the caller, also
  * after a failure. */
 enum status gym_helper_start(struct gym_helper *helper, const char *python, const char *task, int memory_fd,
                              struct error *err) MUST_USE;
-/* A command that cannot be sent while an answer is due is no failure here: gym_helper_wait reports what happened. */
-enum status gym_helper_send(struct gym_helper *helper, char what, size_t from, size_t to, struct error *err) MUST_USE;
-/* Waits for its answer. timeout_s counts from the last change of `now`; before its first, and without one, there is
+/* At most two are unanswered. When it has died while an answer is due, gym_helper_wait reports what happened. */
+enum status gym_helper_send(struct gym_helper *helper, struct gym_command command, struct error *err) MUST_USE;
+/* Waits for the next answer, the first one is that it has started. timeout_s counts from the last change of `now`; before its first, and without one, there is
  * time to start Python too. what: "in the step of" or the like. A helper that hangs is killed. */
 enum status gym_helper_wait(struct gym_helper *helper, const char *what, double timeout_s, struct error *err) MUST_USE;
 /* All that it has written, up to size - 1 bytes from its beginning. */

@@ -198,13 +198,13 @@ gymnasium.register("Count-v0", entry_point="counting:None", vector_entry_point=C
 '''
 
 TENSORS = (("actions", "<i4", 2), ("reals", "<f4", 2), ("obs", "<f4", 4), ("final_obs", "<f4", 4), ("rewards", "<f4", 0), ("terms", "u1", 0),
-           ("truncs", "u1", 0), ("idle", "u1", 0), ("seeds", "<u8", 0), ("busy_ns", "<u8", 0), ("now", "<i8", 0))
+           ("truncs", "u1", 0), ("idle", "u1", 0), ("seeds", "<u8", 0), ("lines", "<i8", 16))
 
 
 class Bridge:
     """One process of the program's, played by hand: what it writes into the shared memory, step by step."""
 
-    def __init__(self, folder, n, columns_of={}, n_bytes=0, n_floats=4, **task):
+    def __init__(self, folder, n, columns_of={}, n_bytes=0, n_floats=4, spin_ns=50000, **task):
         self.n, self.at, size, rows = n, {}, 0, []
         for name, dtype, columns in TENSORS:
             columns = columns_of.get(name, columns)
@@ -213,11 +213,12 @@ class Bridge:
             rows.append([name, dtype, size, n, columns])
             self.at[name] = (size, dtype, columns)
             size += 64 * (1 + n * max(columns, 1) * int(dtype[-1]) // 64)
+        self.asked = 0
         self.memory, text = os.memfd_create("memory"), os.memfd_create("text")
         os.ftruncate(self.memory, size)
         self.socket, theirs = socket.socketpair()
         source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
-        task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "processes": 1, "process": 0, "tensors": rows, "n_bytes": n_bytes,
+        task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "processes": 1, "process": 0, "spin_ns": spin_ns, "tensors": rows, "n_bytes": n_bytes,
                 "n_floats": n_floats, **task}
 
         def give():
@@ -231,8 +232,13 @@ class Bridge:
         self.text = text
 
     def ask(self, what, first=0, end=None):
-        self.socket.sendall(struct.pack("=cII", what, first, self.n if end is None else end))
+        line = self.at["lines"][0]  # struct gym_line: asked, awaited, two commands, answered
+        struct.pack_into("=3q", self.map, line + 16 + 24 * (self.asked % 2), what == b"s", first, self.n if end is None else end)
+        self.asked += 1
+        struct.pack_into("=2q", self.map, line, self.asked, 1)
+        self.socket.sendall(b"+")
         assert self.socket.recv(1) == b"+", os.pread(self.text, 4000, 0).decode()
+        equal(struct.unpack_from("=q", self.map, line + 64)[0], self.asked)
 
     def get(self, name):
         at, dtype, columns = self.at[name]
@@ -377,7 +383,7 @@ def test_vector_environments(folder):
     write(folder, "counting.py", COUNTING)
     for mode, cut in (("SAME_STEP", True), ("SAME_STEP", False), ("DISABLED", True), ("NEXT_STEP", True), ("NEXT_STEP", False)):
         kwargs = json.dumps({"mode": mode, "length": 3, "cut": cut})
-        bridge = Bridge(folder, 5, id="counting:Count-v0", kind="vector", kwargs=kwargs)
+        bridge = Bridge(folder, 5, id="counting:Count-v0", kind="vector", kwargs=kwargs, spin_ns=50000 if cut else 0)
         bridge.ask(b"r")
         equal(bridge.get("obs"), [[0, 0, 1, 0]] * 5)
         idles, period = mode == "NEXT_STEP", 4 if mode == "NEXT_STEP" else 3
@@ -415,7 +421,7 @@ def test_ales_vector_environment(folder):
     equal(json.loads(out)["env_steps"], 2000)
 
 
-# With the interface of EnvPool (700 MB): it answers in another order than it was asked, and its ended instances are reset by a call.
+# With the interface of EnvPool (700 MB): it answers in another order than it was asked, and resets an ended instance in its next step.
 POOL = '''
 import numpy as np
 from gymnasium import spaces
@@ -440,20 +446,19 @@ class Counting:
         ids = np.asarray(ids, np.int32)[::-1]
         return self.at[ids], {"env_id": ids, "players": {"env_id": ids}}
 
-    def reset(self, ids=None):
-        if ids is not None:
-            self.at[ids, 0] += 1
-            self.at[ids, 1] = 0
-        return self.answer(range(len(self.at)) if ids is None else ids)
+    def reset(self):
+        return self.answer(range(len(self.at)))
 
     def send(self, actions):
-        assert actions.shape == (len(self.at),) and (self.at[:, 1] < self.length).all(), (actions, self.at)
-        self.at[:, 1] += 1
+        assert actions.shape == (len(self.at),), actions
+        ended = self.at[:, 1] == self.length
+        self.at[:, 0] += ended
+        self.at[:, 1] = np.where(ended, 0, self.at[:, 1] + 1)
 
     def recv(self):
         obs, infos = self.answer(range(len(self.at)))
         over, odd = obs[:, 1] == self.length, obs[:, 2] % 2 == 1  # instances of an odd seed are cut, others end
-        return obs, obs[:, 2].copy(), over & ~odd, over & odd, infos
+        return obs, obs[:, 2] * (obs[:, 1] > 0), over & ~odd, over & odd, infos
 
     def close(self):
         pass
@@ -471,17 +476,18 @@ def test_an_environment_of_envpool(folder):
         struct.pack_into("=5Q", bridge.map, bridge.at["seeds"][0], *seeds)
         bridge.ask(b"r")
         equal(bridge.get("obs"), [[0, 0, s] for s in seeds])
-        for t in range(1, 8):
+        for t in range(1, 10):
             bridge.ask(b"s")
-            episode, at = t // 3, t % 3
+            episode, at = t // 4, t % 4
             equal(bridge.get("obs"), [[episode, at, s] for s in seeds])
-            equal(bridge.get("rewards"), seeds)
-            equal(bridge.get("terms"), [int(at == 0 and s % 2 == 0) for s in seeds])
-            equal(bridge.get("truncs"), [int(at == 0 and s % 2 == 1) for s in seeds])
-            equal(bridge.get("idle"), [0] * 5)
-            if at == 0:
+            equal(bridge.get("rewards"), [s * (at > 0) for s in seeds])
+            ends, idle = at == 3, at == 0
+            equal(bridge.get("terms"), [int((ends or idle) and s % 2 == 0) for s in seeds])
+            equal(bridge.get("truncs"), [int((ends or idle) and s % 2 == 1) for s in seeds])
+            equal(bridge.get("idle"), [int(idle)] * 5)
+            if ends or idle:
                 last = bridge.get("final_obs")
-                equal([last[i] for i, s in enumerate(seeds) if s % 2], [[episode - 1, 3, s] for s in seeds if s % 2])
+                equal([last[i] for i, s in enumerate(seeds) if s % 2], [[(t - 1) // 4, 3, s] for s in seeds if s % 2])
         bridge.close()
         result = json.loads(run("train", "envpool:Count-v0", *python, "--env.kwargs", '{"length": 4}', "--train.device", "cpu", "--train.total_timesteps", "4k",
                                 "--json", "-q", cwd=folder)[0])
