@@ -71,7 +71,12 @@ def make_env(n=1):
         if name not in gymnasium.registry and callable(getattr(loaded, name, None)):
             if TASK["kind"] == "vector":
                 raise Refused(f"{name} is a class; env.vector needs an id that is registered with a vector_entry_point")
-            return getattr(loaded, name)(**kwargs)
+            try:
+                return getattr(loaded, name)(**kwargs)
+            except TypeError as error:
+                if is_ours(error):  # it was not even entered
+                    raise Refused(f"{error}; env.kwargs gives it arguments, as a JSON object") from None
+                raise
     try:
         if TASK["kind"] == "vector":
             return make_vector(gymnasium.spec(name), n, kwargs)
@@ -99,10 +104,33 @@ def make_pool(seeds):
     return envpool.make(TASK["id"], env_type="gymnasium", num_envs=len(seeds), seed=seeds, **keywords())
 
 
+def is_ours(error):
+    """Was it raised by a line of this file, and not by one of the environment?"""
+    place = error.__traceback__
+    while place.tb_next:
+        place = place.tb_next
+    return place.tb_frame.f_code.co_filename == "<string>"
+
+
 def spaces_of(env):
     """Those of one instance."""
     one = "single_" if hasattr(env, "single_observation_space") else ""
+    for name in ("observation_space", "action_space"):
+        space = getattr(env, one + name, None)
+        if not isinstance(space, spaces.Space):
+            raise Refused(f"its {name} is {space!r:.60} of the type {type(space).__module__}.{type(space).__name__}, no space of gymnasium; "
+                          f"it is a {type(env).__module__}.{type(env).__name__}, and one of several agents or of another library needs a "
+                          "wrapper that makes it a gymnasium.Env")
     return getattr(env, one + "observation_space"), getattr(env, one + "action_space")
+
+
+def blame(error, what, gave):
+    """An exception of ours over what an environment returned, or does not take, becomes one that says that."""
+    if not isinstance(error, Refused) and is_ours(error):
+        told = f"its {what} returned {gave!r:.100}" if gave is not None else f"its {what} was called"
+        raise (type(error) if len(error.args) == 1 else ValueError)(
+            f"{error}; {told}; a step returns (observation, reward, terminated, truncated, info), reset(seed=, options=) "
+            "(observation, info)") from None
 
 
 # ---- observations: ((n bytes, n floats), bind); bind(bytes, floats) gives the function that writes an observation into the
@@ -517,26 +545,42 @@ class Instances(Share):
         for i in self.mine(first, end):
             self.line[NOW] = i
             _, reset, _, put, _ = self.rows[i // self.stride]
-            put(reset(seed=int(self.seeds[i]))[0])
+            gave = None
+            try:
+                gave = reset(seed=int(self.seeds[i]))
+                obs, _ = gave
+                put(obs)
+            except Exception as error:
+                blame(error, "reset", gave)
+                raise
 
     def step(self, first, end):
         begun, mine, rewards, terms, truncs = time.perf_counter_ns(), self.mine(first, end), [], [], []
         part, line, stride, act = slice(mine.start, end, self.stride), self.line, self.stride, self.action
         choice_rows, names = self.actions[part].tolist(), INFO
-        for i, choices, reals in zip(mine, choice_rows, self.reals[part].tolist() if self.numbers else choice_rows):
-            line[NOW] = i
-            _, reset, step, put, put_final = self.rows[i // stride]
-            obs, reward, ended, truncated, info = step(act(choices, reals))
-            if ended or truncated:
-                if names:
-                    self.info[i] = numbers_in(info, names)
-                if not ended:
-                    put_final(obs)
-                obs = reset()[0]
-            put(obs)
-            rewards.append(reward)
-            terms.append(bool(ended))
-            truncs.append(bool(truncated and not ended))
+        what, gave = "step", None
+        try:
+            for i, choices, reals in zip(mine, choice_rows, self.reals[part].tolist() if self.numbers else choice_rows):
+                line[NOW] = i
+                _, reset, step, put, put_final = self.rows[i // stride]
+                what, gave = "step", None
+                gave = step(act(choices, reals))
+                obs, reward, ended, truncated, info = gave
+                if ended or truncated:
+                    if names:
+                        self.info[i] = numbers_in(info, names)
+                    if not ended:
+                        put_final(obs)
+                    what, gave = "reset", None
+                    gave = reset()
+                    obs, _ = gave
+                put(obs)
+                rewards.append(reward)
+                terms.append(bool(ended))
+                truncs.append(bool(truncated and not ended))
+        except Exception as error:
+            blame(error, what, gave)
+            raise
         try:
             self.rewards[part] = rewards
         except (TypeError, ValueError):
@@ -584,11 +628,13 @@ class Patience:
 def serve():
     instances, seen = (Instances if TASK["kind"] == "gym" else Vectors)(), 0
     patience = Patience()
-    line, calls = instances.line, (instances.reset, instances.step)
+    line, calls, own = instances.line, (instances.reset, instances.step), os.getpid()
     os.write(3, b"+")
     while patience.commanded(line, seen):
         at = COMMANDS + 3 * (seen % 2)
         calls[line[at]](line[at + 1], line[at + 2])
+        if os.getpid() != own:
+            os._exit(0)  # a copy of us, by a fork in an environment that let it go on
         line[ANSWERED] = seen = seen + 1
         if line[AWAITED]:
             os.write(3, b"+")
@@ -607,9 +653,12 @@ try:
 except Refused as error:
     os.write(5, str(error).encode(errors="replace"))
     os.write(3, b"!")
-except BaseException:
-    sys.stderr.write(traceback.format_exc())
-    os.write(5, traceback.format_exc().encode(errors="replace"))
+except BaseException as error:
+    text = traceback.format_exc()
+    if isinstance(error, ModuleNotFoundError):
+        text += f"`{sys.executable} -m pip install` the package that has it, or name another Python by env.python\n"
+    sys.stderr.write(text)
+    os.write(5, text.encode(errors="replace"))
     os.write(3, b"!")
 sys.stderr.flush()
 os._exit(0)

@@ -110,8 +110,9 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
         log_info("of its observations %s is left out: it is no fixed list of numbers", item->valuestring);
     cJSON_Delete(json);
     if (ret_shape->n_heads > ENV_MAX_HEADS)
-        return FAIL(err, ST_CONFIG, "its actions have %d components, at most %d can be trained", ret_shape->n_heads,
-                    ENV_MAX_HEADS);
+        return FAIL(err, ST_CONFIG, "its actions have %d components, at most %d can be trained; gymnasium.wrappers.TransformAction makes "
+                    "fewer of them",
+                    ret_shape->n_heads, ENV_MAX_HEADS);
     for (int h = 0; h < ret_shape->n_heads; h++)
         if (ret_shape->head_sizes[h] == 1)
             return FAIL(err, ST_CONFIG, "component %d of its actions has one choice only: there is nothing to learn",

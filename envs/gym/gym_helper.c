@@ -112,15 +112,21 @@ void gym_helper_text(const struct gym_helper *helper, char *buf, size_t size)
     buf[got > 0 ? got : 0] = '\0';
 }
 
-/* Lines of a text as one line: the first ones of a stack that begins with the innermost call, the last of another. */
+/* Lines of a text as one line: the first ones of a stack that begins with the innermost call, the last of another; without
+ * those that are of bridge.py. */
 static const char *in_one_line(char *text, char ret_line[TEXT_BYTES])
 {
-    bool innermost_first = strncmp(text, "Fatal Python error", 18) == 0;
+    bool ours = false, innermost_first = strncmp(text, "Fatal Python error", 18) == 0;
     char *lines[TEXT_BYTES / 2], *rest = text;
     size_t n = 0, used = 0, first, end;
 
     for (char *line; (line = strsep(&rest, "\n")) != NULL && n < TEXT_BYTES / 2;) {
-        line += strspn(line, " ");
+        size_t blanks = strspn(line, " ");
+        line += blanks;
+        if (strncmp(line, "File \"", 6) == 0)
+            ours = strncmp(line, "File \"<string>\"", 15) == 0;
+        if ((ours && blanks > 0) || strncmp(line, "Traceback (most", 15) == 0)
+            continue;
         if (line[0] != '\0' && strspn(line, "^~ ") != strlen(line) && strncmp(line, "Extension modules", 17) != 0)
             lines[n++] = line;
     }

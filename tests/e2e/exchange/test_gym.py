@@ -41,7 +41,7 @@ class Guess(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.at = 0
-        return self.look(), {}
+        return (self.look(), {}) if self.fault != "again" or self.steps < self.after else self.look()
 
     def look(self):
         self.right = int(self.np_random.integers(2))
@@ -72,6 +72,12 @@ class Guess(gymnasium.Env):
                 reward = np.array([reward, 0.5])
             if self.fault == "old":
                 return obs, reward, ended, {}
+            if self.fault == "flag":
+                return obs, reward, np.array([False, True]), False, {}
+            if self.fault == "none":
+                obs = None
+            if self.fault == "fork":
+                os.fork()
             if self.fault == "print":
                 print("a line for the terminal")
         if self.fault == "one":  # as environments for a vector of one give it
@@ -80,6 +86,28 @@ class Guess(gymnasium.Env):
 
 
 gymnasium.register("Guess-v3", entry_point=Guess)
+
+
+class Parallel:  # of several agents, as PettingZoo has them
+    possible_agents = ["a", "b"]
+
+    def observation_space(self, agent):
+        return spaces.Discrete(2)
+
+
+class Shaped(Guess):
+    def __init__(self, size):
+        super().__init__()
+
+
+class Missing(Guess):
+    def __init__(self):
+        import no_such
+
+
+def nothing():
+    return None
+
 
 
 class Mixed(gymnasium.Env):
@@ -502,17 +530,25 @@ def test_what_it_breaks_is_said(folder):
                               ("crash", "signal 11", 1), ("shape", "has the shape (3,), its space (2,)", 1),
                               ("nan", "number 1 of an observation", 1), ("reward", "a reward of instance", 1),
                               ("rewards", "its reward is array([", 2),
-                              ("old", "not enough values to unpack", 1), ("make", "RuntimeError: the board is missing", 1)):
+                              ("old", "its step returned (array([", 1), ("flag", "its step returned (array([", 1),
+                              ("none", "its step returned (None", 1), ("again", "its reset returned array([", 1), ("make", "RuntimeError: the board is missing", 1)):
         message = faulty(folder, fault, code)
         assert text in message and "gym:boards:Guess" in message, (fault, message)
+        assert "<string>" not in message, message  # lines of ours
+        assert ("(observation, reward, terminated, truncated, info)" in message) == (fault in ("shape", "old", "flag", "none", "again")), message
         if fault in ("raise", "crash"):
             assert "boards.py" in message and re.search(r"in the step of instance \d", message), message
+    for name, text in (("Parallel", ["its observation_space is <bound method", "needs a wrapper"]), ("nothing", "its observation_space is None"),
+                       ("Shaped", ["missing 1 required positional argument: 'size'", "env.kwargs"])):
+        fails("train", "gym:boards:" + name, *mine(folder), *TINY, "-q", code=2, says=text, cwd=folder)
+    fails("train", "gym:boards:Missing", *mine(folder), *TINY, "-q", code=1, says=["No module named 'no_such'", "-m pip install"], cwd=folder)
     fails("train", "gym:boards:Scaled", *mine(folder), *TINY, "-q", code=1, says="numbers of float64 that are no bytes", cwd=folder)
     message = faulty(folder, "hang", more=("--env.timeout_s", "3"))
     assert "no answer within 3 s" in message and "boards.py" in message and "in step" in message, message
     out, err = run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--json", "--env.kwargs", '{"fault": "print"}', cwd=folder)
     assert json.loads(out)["env_steps"] == 8000 and "a line for the terminal" in err, (out, err)
-    run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--env.kwargs", '{"fault": "child"}', cwd=folder)
+    for fault in ("child", "fork"):
+        run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--env.kwargs", json.dumps({"fault": fault}), cwd=folder)
     tap.wait_for(lambda: subprocess.run(["pgrep", "-f", "child of %s" % folder], capture_output=True).returncode == 1)
     gone(folder)
 
