@@ -278,7 +278,10 @@ static enum status load(struct library *library, struct error *err)
     loaded_path = mem_strdup(library->path);
     handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
-        return FAIL(err, ST_CONFIG, "it cannot be loaded: %s", dlerror());
+        return FAIL(err, ST_CONFIG,
+                    "it cannot be loaded: %s (an undefined symbol is a function that it calls and no file of it "
+                    "defines, or one of raylib that is unknown here)",
+                    dlerror());
     symbol = dlsym(handle, "trawl_env");
     if (symbol == NULL) {
         dlclose(handle);

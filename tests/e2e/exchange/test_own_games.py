@@ -577,7 +577,7 @@ void c_step(Pairs *env)
         env->observations[a] = (float)(rand() % 2);
     }
 }
-void c_render(Pairs *env) { InitWindow(1, 1, "x"); DrawText(TextFormat("%d", env->length), 0, 0, 8, RED); }
+void c_render(Pairs *env) { InitWindow(1, 1, "x"); DrawText(TextFormat("%d", env->length), 0, 0, 8, RED); DrawSplineBasis(NULL, 0, 1, RED); }
 void c_close(Pairs *env) { free(env->ticks); }
 """)
     write(game, "binding.c", """
@@ -605,6 +605,14 @@ void my_log(Log *log, Dict *out)
     run("env", "build", game, cwd=folder)
     out, _ = run("env", "check", "./pairs.so", cwd=folder)
     assert "FAULT" not in out and "2 agents" in out, out
+    shutil.copytree(game, folder / "older")
+    binding = (game / "binding.c").read_text()
+    write(folder / "older", "binding.c", binding.replace('"vecenv.h"', '"../env_binding.h"'))
+    fails(["binding.c includes no vecenv.h", "it includes 3.0's env_binding.h"], "env", "build", "older", cwd=folder)
+    write(folder / "older", "binding.c", binding.replace("calloc(2", "callocs(2"))
+    fails(["undefined symbol: callocs", "no file of it defines"], "env", "build", "older", cwd=folder)
+    write(folder / "older", "binding.c", binding.replace("num_agents = 2;", "num_agents = dict_get(kwargs, \"agents\")->value;"))
+    fails(["makes no instance with these options", "config/older.ini"], "env", "build", "older", cwd=folder)
     options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
     equal(options, {"length": "5", "fair": "true", "unread": "3"})
     text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
