@@ -32,7 +32,7 @@ static const struct opt_def gym_defs[] = {
                  "ale_py's; EnvPool's are of that kind anyway."),
     OPT_ROW_INT(
         struct gym_settings, processes, "0", 0, 1024, OPT_FIXED, 0, 0, "processes",
-        "Steps the environments in this many Python processes; 0 is one for each core, of vector environments one."),
+        "Steps the environments in this many Python processes; 0 is one for each core, of vector environments two."),
     OPT_ROW_FLOAT(struct gym_settings, timeout_s, "60", 0.01, 1e6, OPT_FIXED, 0, 0, "s",
                   "Ends the training when one environment takes longer than this to be made, reset or stepped."),
     OPT_ROW_FLOAT(
@@ -110,9 +110,11 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
         log_info("of its observations %s is left out: it is no fixed list of numbers", item->valuestring);
     cJSON_Delete(json);
     if (ret_shape->n_heads > ENV_MAX_HEADS)
-        return FAIL(err, ST_CONFIG, "its actions have %d components, at most %d can be trained; gymnasium.wrappers.TransformAction makes "
-                    "fewer of them",
-                    ret_shape->n_heads, ENV_MAX_HEADS);
+        return FAIL(
+            err, ST_CONFIG,
+            "its actions have %d components, at most %d can be trained; gymnasium.wrappers.TransformAction makes "
+            "fewer of them",
+            ret_shape->n_heads, ENV_MAX_HEADS);
     for (int h = 0; h < ret_shape->n_heads; h++)
         if (ret_shape->head_sizes[h] == 1)
             return FAIL(err, ST_CONFIG, "component %d of its actions has one choice only: there is nothing to learn",

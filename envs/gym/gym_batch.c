@@ -282,9 +282,11 @@ static enum status check_numbers(const struct gym_batch *b, size_t from, size_t 
         bool cut = stepped && b->truncs[i] != 0;
         for (size_t k = 0; k < b->n_floats; k++)
             if (!isfinite(obs[k]) || (cut && !isfinite(last[k])))
-                return FAIL(err, ST_NUMERIC, "number %zu of an observation of instance %zu is %g; 32-bit numbers are needed, none of them "
-                            "infinite, NaN or None",
-                            b->n_bytes + k, i, (double)(isfinite(obs[k]) ? last[k] : obs[k]));
+                return FAIL(
+                    err, ST_NUMERIC,
+                    "number %zu of an observation of instance %zu is %g; 32-bit numbers are needed, none of them "
+                    "infinite, NaN or None",
+                    b->n_bytes + k, i, (double)(isfinite(obs[k]) ? last[k] : obs[k]));
         for (size_t k = 0; stepped && (cut || b->terms[i] != 0) && k < b->n_info; k++)
             if (!isfinite(b->info[i * b->n_info + k]))
                 return refuse_info(b, i, k, err);

@@ -235,8 +235,8 @@ enum status gym_helper_send(struct gym_helper *helper, struct gym_command comman
 
     line->commands[asked % 2] = command;
     __atomic_store_n(&line->asked, asked + 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&line->asleep, __ATOMIC_SEQ_CST) != 0 &&
-        send(helper->socket_fd, "+", 1, MSG_NOSIGNAL) != 1 && helper->n_received > asked)
+    if (__atomic_load_n(&line->asleep, __ATOMIC_SEQ_CST) != 0 && send(helper->socket_fd, "+", 1, MSG_NOSIGNAL) != 1 &&
+        helper->n_received > asked)
         return died(helper, "between two steps; last it was", err);
     return ST_OK;
 }
