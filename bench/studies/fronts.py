@@ -2,6 +2,7 @@
 """fronts.py - a front of each game from one short sweep, trained again under fresh seeds, beside a published front.
 
 usage: bench/studies/fronts.py run TRAWL PUBLISHED.csv [GAME[=WEIGHT] ...] --out DIR [--seconds 540] [--devices 0,1] [--libraries DIR] [--starts EXPERIMENTS.json]
+       bench/studies/fronts.py again TRAWL PUBLISHED.csv CONFIG.ini ... --out DIR [--seconds 540] [--devices 0,1] [--libraries DIR]
        bench/studies/fronts.py table TRAWL PUBLISHED.csv RUNS.jsonl ... --out OUT.csv --levels LEVELS.csv [--known OUT.csv]
 
 run    deals the games (all of fronts_space.py, where none is named) out to the devices, and plays those of a device one after another, within --seconds in
@@ -9,6 +10,7 @@ run    deals the games (all of fronts_space.py, where none is named) out to the 
        to be ahead of the published front, each trained --seeds times in a process of its own, nothing beside it on the device. DIR gets a line in runs.jsonl
        for each training as it ends, a store for each game, and the configs that were trained; a study that is there already continues, up to the steps that the table has now. A device is a number
        of CUDA's or cpu; each gets an equal share of the cores.
+again  trains configs, GAME-TRIAL.ini, in the same way without a sweep, one after another as they stand, each on the device that is free.
 table  makes the tables of those lines: OUT.csv has a row for each config, medians over its seeds. For each level of the published front that config
        of ours is sought which reaches it soonest; LEVELS.csv has a row for each game: how many levels ours reaches, how many sooner by the seconds from process
        start, and how many by those of training alone, which is the clock of the published ones.
@@ -181,17 +183,32 @@ class Device:
             self.trawl("export", game, "--store", store, "--pick", f"trial={pick.number}", "-o", self.config(game, pick), timeout=60)
         for seed in range(FRESH_SEED, FRESH_SEED + args.seeds):
             for pick in picks:
-                if pick.whole_s > ends - time.monotonic():
-                    continue
-                begin = time.monotonic()
-                run = json.loads(self.trawl("train", self.config(game, pick), "--json", "-q", "--train.seed", str(seed),
-                                            *([] if metric_of(game).startswith("train/") else ["--train.eval_episodes", str(args.confirm_episodes)]),
-                                            timeout=self.bench.left_s()))
-                scored = run["train"] if metric_of(game).startswith("train/") else run
-                self.bench.record({"game": game, "trial": pick.number, "seed": seed, "seconds": time.monotonic() - begin - run["eval_s"],
-                                   "training_s": run["cost_s"], "start_s": run["start_s"], "perf": scored["perf"], "score": scored["score"],
-                                   "steps": run["env_steps"], "episodes": scored["episodes"], "unfinished": run["unfinished"],
-                                   "expected": pick.level, "trials": len(trials), "device": run["device"]})
+                if pick.whole_s <= ends - time.monotonic():
+                    self.train(game, pick.number, self.config(game, pick), seed, {"expected": pick.level, "trials": len(trials)})
+
+    def train(self, game, number, config, seed, more, words=()):
+        begin = time.monotonic()
+        episodes = [] if metric_of(game).startswith("train/") else ["--train.eval_episodes", str(self.args.confirm_episodes)]
+        run = json.loads(self.trawl("train", config, "--json", "-q", "--train.seed", str(seed), *episodes, *words, timeout=self.bench.left_s()))
+        scored = run["train"] if metric_of(game).startswith("train/") else run
+        self.bench.record({"game": game, "trial": number, "seed": seed, "seconds": time.monotonic() - begin - run["eval_s"],
+                           "training_s": run["cost_s"], "start_s": run["start_s"], "perf": scored["perf"], "score": scored["score"],
+                           "steps": run["env_steps"], "episodes": scored["episodes"], "unfinished": run["unfinished"], "device": run["device"], **more})
+
+    def again(self, configs):
+        """All seeds of a config of the list that nobody has begun, until the list is empty."""
+        os.sched_setaffinity(0, self.cores)
+        while configs:
+            path = configs.pop(0)
+            game, _, number = os.path.basename(path).removesuffix(".ini").rpartition("-")
+            name = next((line.split("=", 1)[1].strip() for line in open(path, encoding="utf-8") if line.startswith("name =")), game)
+            library = ["--env.name", os.path.join(os.path.abspath(self.args.libraries), os.path.basename(name)), "--env.hash", ""] if name.endswith(".so") else []
+            for seed in range(FRESH_SEED, FRESH_SEED + self.args.seeds):
+                try:
+                    self.train(game, int(number), path, seed, {"trials": 0}, library)
+                except Exception as fault:  # the configs after it still have their turn
+                    self.bench.note(f"{path}: {type(fault).__name__}: {fault}")
+                    break
 
     def config(self, game, pick):
         return os.path.join(self.args.out, f"{game}-{pick.number}.ini")
@@ -205,20 +222,33 @@ def dealt(games, n):
     return hands
 
 
-def run(args):
-    bench = Bench(args)
-    names = args.devices.split(",")
-    cores = sorted(os.sched_getaffinity(0))
+def devices(bench):
+    names, cores = bench.args.devices.split(","), sorted(os.sched_getaffinity(0))
     share = max(len(cores) // len(names), 1)
-    games = [(word.partition("=")[0], float(word.partition("=")[2] or GAMES[word.partition("=")[0]]["weight"])) for word in args.games or GAMES]
-    threads = []
-    for i, (name, hand) in enumerate(zip(names, dealt(games, len(names)))):
-        device = Device(bench, name, cores[i * share:(i + 1) * share] or cores)
-        threads.append(threading.Thread(target=device.play, args=(hand,)))
-        bench.note(f"{name}: {' '.join(game for game, _ in hand)}")
-        threads[-1].start()
+    return [Device(bench, name, cores[i * share:(i + 1) * share] or cores) for i, name in enumerate(names)]
+
+
+def at_once(works):
+    threads = [threading.Thread(target=work, args=(what,)) for work, what in works]
+    for thread in threads:
+        thread.start()
     for thread in threads:
         thread.join()
+
+
+def run(args):
+    bench = Bench(args)
+    games = [(word.partition("=")[0], float(word.partition("=")[2] or GAMES[word.partition("=")[0]]["weight"])) for word in args.games or GAMES]
+    workers = devices(bench)
+    hands = dealt(games, len(workers))
+    for hand in hands:
+        bench.note(" ".join(game for game, _ in hand))
+    at_once([(device.play, hand) for device, hand in zip(workers, hands)])
+
+
+def again(args):
+    bench, configs = Bench(args), list(args.configs)
+    at_once([(device.again, configs) for device in devices(bench)])
 
 
 def medians(runs):
@@ -277,29 +307,31 @@ def table(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="what", required=True)
-    running, tables = commands.add_parser("run"), commands.add_parser("table")
-    for command in (running, tables):
+    running, repeating, tables = commands.add_parser("run"), commands.add_parser("again"), commands.add_parser("table")
+    for command in (running, repeating, tables):
         command.add_argument("trawl", type=os.path.abspath)
         command.add_argument("published")
         command.add_argument("--out", required=True)
         command.add_argument("--known", help="an OUT.csv of before: its rows are in the table too, and what is ahead by them is not trained again")
     running.add_argument("games", nargs="*")
-    running.add_argument("--seconds", type=float, default=540)
-    running.add_argument("--devices", default="0")
-    running.add_argument("--libraries", default=".")
+    repeating.add_argument("configs", nargs="+")
+    for command in (running, repeating):
+        command.add_argument("--seconds", type=float, default=540)
+        command.add_argument("--devices", default="0")
+        command.add_argument("--libraries", default=".")
+        command.add_argument("--seeds", type=int, default=5)
+        command.add_argument("--confirm-episodes", type=int, default=4096, help="of an evaluation of a config that is trained again")
     running.add_argument("--starts", help="PufferLib's resources/constellation/experiments.json: searches begin with settings of its published "
                          "runs; where it has a list of settings for a game, these are all that is tried")
-    running.add_argument("--seeds", type=int, default=5)
     running.add_argument("--points", type=int, default=8)
     running.add_argument("--lanes", type=int, default=3)
     running.add_argument("--max-cost", type=float, default=20, help="the most expensive trials that are sought, seconds; never more than the published front's")
     running.add_argument("--episodes", type=int, default=1024, help="of an evaluation")
-    running.add_argument("--confirm-episodes", type=int, default=4096, help="of an evaluation of a config that is trained again")
     running.add_argument("--shorter", type=float, default=1, help="divide the steps of all trainings by this, to try the script")
     tables.add_argument("--levels", required=True)
     tables.add_argument("runs", nargs="+")
     args = parser.parse_args()
-    (run if args.what == "run" else table)(args)
+    {"run": run, "again": again, "table": table}[args.what](args)
 
 
 if __name__ == "__main__":
