@@ -295,7 +295,7 @@ def table(args):
     sweeps = max((r["sweep"] for r in before), default=0)
     runs = [{"sweep": sweeps + i + 1, **json.loads(line)} for i, path in enumerate(args.runs) for line in open(path, encoding="utf-8")]
     rows = sorted(before + medians(runs), key=lambda r: (list(GAMES).index(r["game"]), r["seconds"]))
-    rows = [r for r in rows if r["seeds"] == max(q["seeds"] for q in rows if q["game"] == r["game"])]  # what the end of the time left incomplete
+    rows = [r for r in rows if r["seeds"] >= args.seeds]  # not what the end of the time left incomplete
     levels = [beside(published_front(args.published, game), [r for r in rows if r["game"] == game]) for game in dict.fromkeys(r["game"] for r in rows)]
     place = measure.place(args.trawl)
     measure.result_table.write(args.out, place, rows)
@@ -315,6 +315,7 @@ def main():
         command.add_argument("--known", help="an OUT.csv of before: its rows are in the table too, and what is ahead by them is not trained again")
     running.add_argument("games", nargs="*")
     repeating.add_argument("configs", nargs="+")
+    tables.add_argument("--seeds", type=int, default=5, help="the least number that makes a row")
     for command in (running, repeating):
         command.add_argument("--seconds", type=float, default=540)
         command.add_argument("--devices", default="0")
