@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(root, "tests", "style"))
 
 import style  # noqa: E402: it runs cases
 
-TESTS = ["test_parity", "test_parity_nets", "test_parity_norm", "test_cuda_sigmoid", "test_cuda_env", "test_cuda_rollout", "trainer_test_cuda"]
+TESTS = ["test_parity", "test_parity_nets", "test_parity_norm", "test_cuda_sigmoid", "test_cuda_env", "test_cuda_rollout", "trainer_test_cuda", "trainer_test_cuda_start"]
 # Lists two tests, or runs one.
 TEST = """#!/bin/sh
 for last; do :; done
@@ -68,7 +68,7 @@ def test_sanitizer():
     with tempfile.TemporaryDirectory() as at:
         machine = Machine(at)
         out = machine.check("--only", "sanitizer")
-        n = 3 * 8  # tools, programs (one of them in f32 and bf16)
+        n = 3 * 9  # tools, programs (one of them in f32 and bf16)
         assert f"{n} clean" in out and f"{n} found" in out, out
         assert "found: 3 errors in add_k" in out, out
         assert machine.n_runs() == 2 * n
@@ -92,7 +92,7 @@ def test_parity():
         plant(os.path.join(at, "test_parity"), "#!/bin/sh\necho '1..0 # SKIP no GPU'\n")
         os.unlink(os.path.join(at, "test_parity_nets"))
         out = machine.check("--only", "parity")
-        for part in ("1 passed, 1 failed, 0 skipped: b", "0 passed, 0 failed, 1 skipped", "not in " + at, "5 of 8 met"):
+        for part in ("1 passed, 1 failed, 0 skipped: b", "0 passed, 0 failed, 1 skipped", "not in " + at, "6 of 9 met"):
             assert part in out, f"'{part}' is not in: {out}"
 
 
