@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """policies.py - steps a second of each game with each policy on a GPU, and how far each is from its floor.
 
-usage: bench/policies.py TRAWL [--games NAME,...] [--policies NAME,...] [--seconds S] [--limit S] [--device cuda] [--out CSV]
+usage: bench/policies.py TRAWL [--games NAME,...] [--policies 'NAME;...'] [--seconds S] [--limit S] [--device cuda] [--out CSV]
 
 Trained with 4096 agents, horizon 64, minibatches of 32768 steps, one pass and Muon. The floor of a step is the time of the game alone
 (`trawl bench env`) and of the matrix products at the card's rate (`trawl bench train`), one after the other; floor_percent is the floor
@@ -50,19 +50,18 @@ def row_of(a, game, policy, alone):
 def main():
     p = measure.parser(__doc__)
     p.add_argument("--games", default=",".join(GAMES))
-    p.add_argument("--policies", default=",".join(POLICIES), type=lambda text: text.replace("; ", ", "))
+    p.add_argument("--policies", default=";".join(POLICIES))
     p.add_argument("--seconds", type=float, default=0.1)
     p.add_argument("--limit", type=float, default=1e9)
     p.add_argument("--device", default="cuda")
     p.add_argument("--out", help="CSV file")
     a = p.parse_args()
     place, rows, end_s = measure.place(a.trawl), [], time.monotonic() + a.limit
-    chosen = [name for name in POLICIES if name in a.policies]
     for game in a.games.split(","):
         if time.monotonic() > end_s:
             break
         env, _ = bench(a, "env", game, "--device", a.device, "--envs", str(LOOP["train.total_agents"]))
-        for policy in chosen:
+        for policy in a.policies.split(";"):
             rows.append(row_of(a, game, policy, env["steps_per_s"] if env else None))
             print(" ".join(f"{key}={measure.result_table.text_of(value)}" for key, value in rows[-1].items()), flush=True)
             if a.out:

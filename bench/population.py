@@ -4,8 +4,8 @@
 usage: bench/population.py sweep TRAWL CONFIG... [--lanes 1,8,64] [--seconds S] [--out CSV] [--device auto]
        bench/population.py rejax [--agents N] [--steps N] [--envs N] [--hidden N] [--repeats N] [--out CSV]
 
-sweep  `trawl sweep --runs-per-device LANES` (with 16 and more lanes also --train.population true) proposes learning rates and gammas at
-       random for S seconds. Trials a second are those that ended after the first second of the first trial, over the time until the
+sweep  `trawl sweep --runs-per-device LANES` (with 16 and more lanes also --train.population true) proposes learning rates and gammas, and
+       what CONFIG itself searches, at random for S seconds. Trials a second are those that ended after the first second of the first trial, over the time until the
        last one's end; from_start_per_s counts all, from the start of the process.
 rejax  trains N CartPole agents of PPO in one call, with the games, net, minibatches and passes of examples/cartpole.ini; compiled first,
        then run --repeats times. perf is the return of 128 episodes over 500. Ran with jax 0.11.2, rejax 0.1.3, gymnax 0.0.9 (1.0 returns
@@ -13,7 +13,6 @@ rejax  trains N CartPole agents of PPO in one call, with the games, net, minibat
 """
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -44,9 +43,8 @@ def sweep(a):
                     out.write(SPACE)
                 more = ["--train.population", "true"] if lanes >= 16 else []
                 begin_ms = 1e3 * time.time()
-                subprocess.run([a.trawl, "sweep", config, space, "--store", store, "--name", "s", "-q", "--wall-time", f"{a.seconds}s",
-                                "--train.device", a.device, "--runs-per-device", str(lanes), *more], check=True, stdout=subprocess.DEVNULL)
-                trials = measure.run_json([a.trawl, "show", "s", "--store", store, "--json"])["trials"]
+                trials = measure.sweep(a.trawl, config, store, "s", space, "--wall-time", f"{a.seconds}s", "--train.device", a.device,
+                                       "--runs-per-device", str(lanes), *more)
             done = [t for t in trials if t["state"] == "done"]
             ends = sorted(t["finished_ms"] for t in done)
             first_ms = min((t["started_ms"] for t in done), default=0) + 1000

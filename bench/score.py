@@ -19,14 +19,13 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 
 import measure
 
 # seconds from process start until the policy is trained, median: the aim
-CASES = {"breakout": 1.0, "pong": 0.5, "cartpole": 0.35, "memory": 0.35, "squared": 0.35}
+CASES = {"breakout": 0.8, "pong": 0.5, "cartpole": 0.35, "memory": 0.35, "squared": 0.35}
 SEARCHED = {  # by tune: distribution, min, max
     "breakout": {"policy.hidden_size": "pow2 16 64", "policy.num_layers": "linear 1 2", "train.total_timesteps": "log 30M 120M",
                  "train.learning_rate": "log 0.03 0.3", "train.gamma": "logit 0.9 0.97", "train.gae_lambda": "logit 0.97 0.999",
@@ -109,12 +108,11 @@ def measure_cases(arguments):
     return met
 
 
-def candidates_of(arguments, store, case):
-    """Trials that reached the perf and are believed to, the cheapest first."""
-    shown = measure.run_json([arguments.trawl, "show", case, "--store", store, "--json"])
-    good = [t for t in shown["trials"] if t["state"] == "done" and (t.get("score") or 0) >= PERF
+def candidates_of(trials, case):
+    """Those that reached the perf and are believed to, the cheapest first."""
+    good = [t for t in trials if t["state"] == "done" and (t.get("score") or 0) >= PERF
             and (t.get("score_mean") or t["score"]) >= PROMISING]
-    print(f"{case}: {len(shown['trials'])} trials, {len(good)} that may reach {PERF}", file=sys.stderr)
+    print(f"{case}: {len(trials)} trials, {len(good)} that may reach {PERF}", file=sys.stderr)
     return sorted(good, key=lambda t: t["cost_s"])[:CANDIDATES]
 
 
@@ -124,13 +122,11 @@ def tune_case(arguments, case):
         out.write("[train]\neval_episodes = 2000\n[sweep]\nmethod = pareto\nmetric = perf\nn_init = 10\n")
         for key, searched in SEARCHED[case].items():
             out.write("[sweep.%s]\ndistribution = %s\nmin = %s\nmax = %s\n" % (key, *searched.split()))
-    subprocess.run([arguments.trawl, "sweep", os.path.join(arguments.configs, f"{case}.ini"), space, "--store", store, "--name", case, "--quiet",
-                    "--wall-time", f"{arguments.wall_time}s", "--runs-per-device", str(arguments.lanes)], check=True,
-                   stdout=subprocess.DEVNULL)
-    for trial in candidates_of(arguments, store, case):
+    trials = measure.sweep(arguments.trawl, os.path.join(arguments.configs, f"{case}.ini"), store, case, space,
+                           "--wall-time", f"{arguments.wall_time}s", "--runs-per-device", str(arguments.lanes))
+    for trial in candidates_of(trials, case):
         config = os.path.join(arguments.out, f"{case}-{trial['number']}.ini")
-        subprocess.run([arguments.trawl, "export", case, "--store", store, "--pick", f"trial={trial['number']}", "-o", config],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        measure.export(arguments.trawl, store, case, f"trial={trial['number']}", config)
         for seeds in sorted({min(FEW_SEEDS, arguments.seeds), arguments.seeds}):  # a few first: most are lucky runs
             runs = warm_runs(arguments, config, seeds)
             perfs, seconds = [run["perf"] for run in runs], [run["s"] for run in runs]

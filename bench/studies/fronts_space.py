@@ -3,7 +3,7 @@
 A row of GAMES: weight of its time, steps (where a search starts, least and most), the options at the start (of those that are not named START's), and
   only     what is searched beside the steps (all of AROUND), in ranges that AROUND makes of the start, or in those of `search`
   starts   how many of PufferLib's published runs the search begins with, where fronts.py has their settings; what is searched then is what they differ in
-  dear     the most seconds of those runs
+  max_s    the longest of those runs, seconds
   own      options of the game that they differ in
   library  the game is LIBRARIES/THIS.so, PufferLib's own or the same rules in Trawl's form; else it is the built-in one
   column   of the published table that ours is compared by (perf, score), times `factor`
@@ -23,12 +23,12 @@ AROUND = {"policy.hidden_size": ("pow2", 2, 2), "policy.num_layers": ("linear", 
 
 GAMES = {
     "breakout": {
-        "weight": 1.4, "starts": 14, "dear": 30, "own": ["env.frameskip"], "steps": "100M 700k 500M", "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
+        "weight": 1.4, "starts": 14, "max_s": 30, "own": ["env.frameskip"], "steps": "100M 700k 500M", "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
         "start": {"env.frameskip": 4, "train.total_agents": 2048, "train.replay_ratio": 0.87, "train.learning_rate": 0.0388,
                   "train.beta1": 0.7, "train.gamma": 0.973, "train.gae_lambda": 0.969, "train.clip_coef": 0.56, "train.ent_coef": 0.015,
                   "train.vf_coef": 4, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5, "train.rho_clip": 1.5, "train.c_clip": 1.5}},
     "slimevolley": {
-        "weight": 3.2, "starts": 16, "dear": 100, "steps": "120M 200k 500M",
+        "weight": 3.2, "starts": 16, "max_s": 100, "steps": "120M 200k 500M",
         "only": ["policy.hidden_size", "policy.num_layers", "train.horizon", "train.learning_rate", "train.replay_ratio", "train.gamma"],
         "start": {"policy.num_layers": 2, "train.total_agents": 8192, "train.learning_rate": 0.018, "train.beta1": 0.93, "train.gamma": 0.983,
                   "train.gae_lambda": 0.99, "train.clip_coef": 0.15, "train.vf_coef": 4.5, "train.replay_ratio": 1.5, "train.ent_coef": 0.002},
@@ -40,13 +40,13 @@ GAMES = {
         "factor": 0.975,
         "rules": "PufferLib counts a bin as a piece that nobody can pick up: its perf ends at .975, and ours is taken times that"},
     "drone": {
-        "weight": 2.4, "library": "drone_hover", "starts": 16, "dear": 80, "own": ["env.alpha_dist", "env.alpha_hover", "env.alpha_omega", "env.alpha_shaping"], "steps": "12M 300k 100M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
+        "weight": 2.4, "library": "drone_hover", "starts": 16, "max_s": 80, "own": ["env.alpha_dist", "env.alpha_hover", "env.alpha_omega", "env.alpha_shaping"], "steps": "12M 300k 100M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
         "start": {"env.alpha_dist": 0.782192, "env.alpha_hover": 0.071445, "env.alpha_omega": 0.00135588, "env.alpha_shaping": 3.9754,
                   "policy.hidden_size": 128, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 8192, "train.replay_ratio": 2,
                   "train.learning_rate": 0.00975, "train.beta1": 0.914, "train.gamma": 0.981, "train.gae_lambda": 0.884, "train.clip_coef": 0.1,
                   "train.vf_coef": 4.4, "train.vf_clip_coef": 3.4, "train.ent_coef": 1e-4, "train.max_grad_norm": 0.7}},
     "freeway": {
-        "weight": 1.2, "starts": 8, "dear": 60, "steps": "150M 8M 400M",
+        "weight": 1.2, "starts": 8, "max_s": 60, "steps": "150M 8M 400M",
         "only": ["policy.hidden_size", "policy.num_layers", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
         "start": {"policy.hidden_size": 128, "policy.num_layers": 5, "train.total_agents": 8192, "train.learning_rate": 0.0036, "train.beta1": 0.974,
                   "train.beta2": 0.9994, "train.gamma": 0.9887, "train.gae_lambda": 0.759, "train.clip_coef": 0.168, "train.vf_coef": 3.5,
@@ -55,7 +55,7 @@ GAMES = {
         "search": {"policy.hidden_size": "pow2 64 128", "policy.num_layers": "linear 3 7", "train.replay_ratio": "log 1 3.5"},
         "column": "score", "rules": "compared by crossings: PufferLib's perf may exceed 1"},
     "maze": {
-        "weight": 1, "starts": 8, "dear": 60, "steps": "80M 1M 200M",
+        "weight": 1, "starts": 8, "max_s": 60, "steps": "80M 1M 200M",
         "only": ["policy.hidden_size", "train.total_agents", "train.learning_rate", "train.replay_ratio", "train.gamma", "train.ent_coef"],
         "start": {"policy.num_layers": 3, "train.total_agents": 8192, "train.horizon": 128, "train.minibatch_size": 16384,
                   "train.learning_rate": 0.0035, "train.beta1": 0.84, "train.gamma": 0.9743, "train.gae_lambda": 0.96, "train.replay_ratio": 2,
@@ -69,7 +69,7 @@ GAMES = {
                   "train.replay_ratio": 1.2},
         "rules": "boards always begin with two tiles; PufferLib's training sets larger ones on some"},
     "connect4": {
-        "weight": 0.8, "library": "connect4_first", "starts": 14, "dear": 50, "steps": "3M 300k 60M", "only": ["train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
+        "weight": 0.8, "library": "connect4_first", "starts": 14, "max_s": 50, "steps": "3M 300k 60M", "only": ["train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
         "start": {"policy.hidden_size": 128, "train.total_agents": 2048, "train.minibatch_size": 4096, "train.replay_ratio": 3,
                   "train.learning_rate": 0.0115, "train.gamma": 0.9, "train.gae_lambda": 0.937, "train.clip_coef": 0.4,
                   "train.vf_coef": 4, "train.vf_clip_coef": 2, "train.ent_coef": 1e-4, "train.beta1": 0.88, "train.max_grad_norm": 0.55}},
@@ -96,12 +96,12 @@ GAMES = {
         "search": {"train.clip_coef": "log 0.02 0.25"},
         "column": "score", "rules": "compared by points; pieces turn beside what is in their way, the field is empty at first, turning is not rewarded"},
     "enduro": {
-        "weight": 1.6, "library": "enduro_days", "starts": 12, "dear": 40, "steps": "80M 1500k 400M", "training": True,
+        "weight": 1.6, "library": "enduro_days", "starts": 12, "max_s": 40, "steps": "80M 1500k 400M", "training": True,
         "start": {"policy.num_layers": 1, "train.total_agents": 512, "train.minibatch_size": 16384, "train.replay_ratio": 1,
                   "train.learning_rate": 0.0136, "train.beta1": 0.84, "train.gae_lambda": 0.908, "train.clip_coef": 0.6, "train.vf_coef": 1, "train.vf_clip_coef": 1.75,
                   "train.eval_episodes": 1, "train.eval_max_steps": 64},
         "rules": "perf is a tenth for each day (13,920 steps) that a game has won since it was made, logged as a day ends, so it is that of the games that "
-                 "were trained on and grows with the steps of each; PufferLib's own number goes on for half as many steps after training"},
+                 "were trained on and grows with the steps of each; PufferLib's own number continues for half as many steps after training"},
     "pacman": {
         "weight": 0.8, "library": "pacman", "steps": "15M 300k 80M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.minibatch_size": 16384, "train.replay_ratio": 1.2, "train.gamma": 0.99, "train.clip_coef": 0.15,
@@ -133,7 +133,7 @@ def published_starts(game, experiments):
     columns = {key: [float(x) for x in str(text).split(",")] for key, text in experiments.get(game, {}).items() if key in kept}
     front = []
     for i in sorted(range(len(columns.get("uptime", []))), key=lambda i: columns["uptime"][i]):
-        if columns["uptime"][i] <= row.get("dear", 0) and (not front or columns[measure][i] > columns[measure][front[-1]]):
+        if columns["uptime"][i] <= row.get("max_s", 0) and (not front or columns[measure][i] > columns[measure][front[-1]]):
             front.append(i)
     n = min(row.get("starts", 0), len(front))
     options, (first, low, high) = {**DEFAULTS, **START, **row["start"]}, steps_of(game, 1)
