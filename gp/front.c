@@ -247,12 +247,9 @@ static double area_below(const struct front_point *points, size_t n, double thir
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref)
 {
     size_t n, n_levels = 0;
-    struct front_point *points = front_points(history, NULL, &n);
-    if (!history->has_third) {
-        double area = area_below(points, n, 0.0, ref);
-        mem_free(points);
-        return area;
-    }
+    MEM_LOCAL struct front_point *points = front_points(history, NULL, &n);
+    if (!history->has_third)
+        return area_below(points, n, 0.0, ref);
     double volume = 0.0;
     MEM_LOCAL double *levels = mem_array(n + 1, sizeof *levels);
     for (size_t i = 0; i < n; i++)
@@ -263,7 +260,6 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
     for (size_t k = 0; k < n_levels; k++)
         if (levels[k] < levels[k + 1])
             volume += area_below(points, n, levels[k], ref) * (levels[k + 1] - levels[k]);
-    mem_free(points);
     return volume;
 }
 

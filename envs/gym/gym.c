@@ -1,17 +1,14 @@
 /* gym.c - finds environments of Gymnasium by name, and knows their shapes.
  * Invariant: an entry of the list is never changed but for shapes and names of numbers added to it, and never freed. */
 #include "envs/gym/gym.h"
+#include "base/base.h"
 
 #include "base/text/json.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "envs/envs.h"
 #include "envs/gym/gym_batch.h"
 #include "envs/gym/gym_helper.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #define SHAPES_MAX 64 /* by settings; asking for one starts a process */
 #define DESCRIPTION_BYTES 16384

@@ -1,19 +1,16 @@
 /* gym_batch.c - n instances of an environment of Gymnasium, stepped by helper processes.
  * Invariants: (1) instance i belongs to helper i modulo their number, so that any range of instances keeps all of them
- * busy; of vector environments each half of the instances is one object at least, and a helper has neighbours; (2) the rows of a range are written by us between an answer and the next command, and by a helper between a
- * command and its answer; (3) after the first failure no helper is asked again. */
+ * busy; of vector environments each half of the instances is one object at least, and a helper has neighbours; (2) the
+ * rows of a range are written by us between an answer and the next command, and by a helper between a command and its
+ * answer; (3) after the first failure no helper is asked again. */
 #include "envs/gym/gym_batch.h"
+#include "base/base.h"
 
 #include "base/os/machine.h"
-#include "base/mem.h"
 #include "envs/envs.h"
 #include "envs/gym/gym_helper.h"
 #include "envs/gym/gym_settings.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -3,20 +3,15 @@
  * stderr; (2) it is in a process group of its own, so that Ctrl-C in the terminal is ours alone; (3) it is reaped
  * once. */
 #include "envs/gym/gym_helper.h"
+#include "base/base.h"
 
 #include "base/os/clock.h"
 #include "base/os/environment.h"
-#include "base/mem.h"
-#include "base/status.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -112,8 +107,8 @@ void gym_helper_text(const struct gym_helper *helper, char *buf, size_t size)
     buf[got > 0 ? got : 0] = '\0';
 }
 
-/* Lines of a text as one line: the first ones of a stack that begins with the innermost call, the last of another; without
- * those that are of bridge.py. */
+/* Lines of a text as one line: the first ones of a stack that begins with the innermost call, the last of another;
+ * without those that are of bridge.py. */
 static const char *in_one_line(char *text, char ret_line[TEXT_BYTES])
 {
     bool ours = false, innermost_first = strncmp(text, "Fatal Python error", 18) == 0;

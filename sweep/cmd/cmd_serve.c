@@ -209,8 +209,7 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
     JSON_LOCAL cJSON *wire = cJSON_Duplicate(request, true);
     json_add_str(wire, "command", action);
     json_add_str(wire, "study", study);
-    rc = control_command_from_json(wire, &command, err);
-    TRY(rc);
+    TRY(control_command_from_json(wire, &command, err));
     rc = control_carry_out(store_path, &command, text, sizeof text, &live, &why);
     if (rc != ST_OK)
         return FAIL(err, rc == ST_USAGE ? ST_EXISTS : rc, "%s", why.text);

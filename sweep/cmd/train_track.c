@@ -313,7 +313,6 @@ static enum status add_report(struct train_track *t, const struct train_metrics 
 {
     MEM_LOCAL struct metric_point *points = mem_array(train_metrics_count(m->env), sizeof *points);
     struct metric_report report = {.trial_id = t->trial.id, .points = points};
-    enum status rc = ST_OK;
 
     for (size_t i = 0; i < train_metrics_count(m->env); i++) {
         double value = train_metrics_value(m, i);
@@ -322,8 +321,7 @@ static enum status add_report(struct train_track *t, const struct train_metrics 
     }
     MEM_LOCAL char *row = report.n > 0 ? track_rows_metrics(t->rows, &report) : NULL;
     if (row != NULL)
-        rc = store_outbox_add(t->store, t->study.id, t->trial.id, row, err);
-    TRY(rc);
+        TRY(store_outbox_add(t->store, t->study.id, t->trial.id, row, err));
     return track_rows_system(t->rows, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(), device_memory_bytes,
                              err);
 }

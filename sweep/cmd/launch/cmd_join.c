@@ -179,8 +179,9 @@ static struct avoided *find_avoided(struct avoided *v, const char *where)
     return oldest;
 }
 
-/* A training that this host could not take part in, or that broke, is left alone for a while that doubles each time; one
- * that refuses this host's build, for good: a process of another build has another address. false: this host was of no use. */
+/* A training that this host could not take part in, or that broke, is left alone for a while that doubles each time;
+ * one that refuses this host's build, for good: a process of another build has another address. false: this host was of
+ * no use. */
 static bool serve_node(const struct join_cmd *c, struct avoided *avoided, const char *where)
 {
     struct avoided *a = find_avoided(avoided, where);

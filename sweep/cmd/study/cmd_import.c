@@ -36,19 +36,13 @@ struct import_cmd {
 /* A new study by the description in the file, or by a config. */
 static enum status make_submission(const struct import_cmd *c, struct submission *ret, struct error *err)
 {
-    struct setup *setup = NULL;
-    enum status rc;
-
     if (c->config != NULL) {
-        rc = setup_create(&setup, err);
-        THEN(rc, setup_load(setup, c->config, err));
-        if (rc == ST_OK) {
-            setup->searches = true;
-            rc = setup_finish(setup, err);
-        }
-        THEN(rc, submission_make(setup, c->study, NULL, ret, err));
-        setup_destroy(setup);
-        return rc;
+        AT_END(setup_destroy_at) struct setup *setup = NULL;
+        TRY(setup_create(&setup, err));
+        TRY(setup_load(setup, c->config, err));
+        setup->searches = true;
+        TRY(setup_finish(setup, err));
+        return submission_make(setup, c->study, NULL, ret, err);
     }
     if (c->file.study == NULL)
         return FAIL(
@@ -66,8 +60,7 @@ static enum status make_submission(const struct import_cmd *c, struct submission
     json_add_str(json, "study", c->study);
     json_add_str(json, "space", text);
     json_add_bool(json, "maximize", direction == NULL || strcmp(direction, "minimize") != 0);
-    rc = submission_from_json(json, ret, err);
-    return rc;
+    return submission_from_json(json, ret, err);
 }
 
 /* The study is there, or is made, at rest. */
