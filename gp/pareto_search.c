@@ -192,9 +192,9 @@ static double cost_at_length(const struct pareto_search *s, size_t g, double *cr
 }
 
 /* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are
- * few, and their worst cost at full length and third objective. False: there is none. Standardised. Where many are pending these count
- * at what is expected of them: those that end first are the cheapest, and with them alone nothing but cheap points
- * would be sought, for as long as the first expensive ones take. */
+ * few, and their worst cost at full length and third objective. False: there is none. Standardised. Where many are
+ * pending these count at what is expected of them: those that end first are the cheapest, and with them alone nothing
+ * but cheap points would be sought, for as long as the first expensive ones take. */
 static bool first_points(const struct pareto_search *s, bool kept_only, bool starts_too, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;

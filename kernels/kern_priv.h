@@ -76,8 +76,8 @@ extern const struct kern_device cpu_device;
 /* Only in builds with the CUDA toolkit. cuda/probe.cu: true when a device answers; text is its description, or the
  * reason why none does. */
 bool cuda_probe(char *ret_text, size_t size);
-/* cuda/blas_lt.cu, where large layers are expected: a thread opens cuBLASLt while the driver is busy with the card. The driver's own library is opened
- * before: each would hold the loader's lock for the other. */
+/* cuda/blas_lt.cu, where large layers are expected: a thread opens cuBLASLt while the driver is busy with the card. The
+ * driver's own library is opened before: each would hold the loader's lock for the other. */
 void cuda_open_ahead(void);
 int cuda_count(void);
 size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu */

@@ -634,7 +634,7 @@ def serve():
         at = COMMANDS + 3 * (seen % 2)
         calls[line[at]](line[at + 1], line[at + 2])
         if os.getpid() != own:
-            os._exit(0)  # a copy of us, by a fork in an environment that let it go on
+            os._exit(0)  # a copy of us, by a fork in an environment that let it continue
         line[ANSWERED] = seen = seen + 1
         if line[AWAITED]:
             os.write(3, b"+")

@@ -34,14 +34,15 @@ struct gym_helper {
 int gym_fd_above(int fd);
 /* How long either side waits without sleep; 0: both always sleep and are woken. */
 int64_t gym_helper_spin_ns(void);
-/* helper: GYM_HELPER_NONE, and its line. task: its JSON. memory_fd: above those of a helper; -1 for none. Stopped by the caller, also
- * after a failure. */
+/* helper: GYM_HELPER_NONE, and its line. task: its JSON. memory_fd: above those of a helper; -1 for none. Stopped by the
+ * caller, also after a failure. */
 enum status gym_helper_start(struct gym_helper *helper, const char *python, const char *task, int memory_fd,
                              struct error *err) MUST_USE;
 /* At most two are unanswered. When it has died while an answer is due, gym_helper_wait reports what happened. */
 enum status gym_helper_send(struct gym_helper *helper, struct gym_command command, struct error *err) MUST_USE;
-/* Waits for the next answer, the first one is that it has started. timeout_s counts from the last change of `now`; before its first, and without one, there is
- * time to start Python too. what: "in the step of" or the like. A helper that hangs is killed. */
+/* Waits for the next answer; the first one is that it has started. timeout_s counts from the last change of `now`; before
+ * its first, and without one, there is time to start Python too. what: "in the step of" or the like. A helper that hangs
+ * is killed. */
 enum status gym_helper_wait(struct gym_helper *helper, const char *what, double timeout_s, struct error *err) MUST_USE;
 /* All that it has written, up to size - 1 bytes from its beginning. */
 void gym_helper_text(const struct gym_helper *helper, char *buf, size_t size);

@@ -69,7 +69,7 @@ size_t hosts_gpus_here(const struct kern *kern); /* that a training may use, fro
  * A host that refuses, is gone or does not answer is let go, which err names, and the others wait for the next begin. */
 enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct kern *kern, const char *config,
                         double patience_s, struct error *err) MUST_USE;
-/* Of the first host, while a training runs (NULL: on one host): others that would join are told that it is complete.
+/* Of the first host, while a training runs (NULL: on one host): others that try to join learn that it is complete.
  * Looks now and then only. */
 void hosts_turn_away(struct train_hosts *hosts);
 /* Asks every host that has a part, and waits for no answer. text, in: (call->text_bytes, in_bytes). ST_IO. */

@@ -31,7 +31,7 @@
     F(, g_object_unref)                                                                                                \
     F(, rsvg_handle_new_from_stream_sync)                                                                              \
     F(, rsvg_handle_render_document)
-static struct {
+static struct { /* cairo and GLib are libraries that librsvg itself needs, so it brings their functions */
     DRAW_EACH(LATE_CALL)
 } draw;
 static struct late_library librsvg = {"librsvg-2.so.2", "librsvg2-2", DRAW_EACH(LATE_NAME), &draw, false};

@@ -1,6 +1,6 @@
 /* products_gradient.cu - see products.h: dw = dy^T x, with the gradient before the activation and db, in one pass over
- * dy, y and x. A block has 8 warps, a stripe of tokens, BN rows and all BK columns of dw; stages of TS tokens are
- * on their way to shared memory while others are multiplied. In a stage dy is first multiplied by act'(y); db is a product
+ * dy, y and x. A block has 8 warps, a stripe of tokens, BN rows and all BK columns of dw; stages of TS tokens are on
+ * their way to shared memory while others are multiplied. In a stage dy is first multiplied by act'(y); db is a product
  * with a column of ones. Both operands are read transposed, as tokens are what is summed over.
  * Invariant: sums have a fixed order: the tokens of a warp, the warps of a block, and in a second kernel the stripes,
  * RUNS runs of them side by side and then these one after another. */
