@@ -105,7 +105,7 @@ static void quit(struct node_run *r)
     agent_jobs_quit(r->jobs, r->n_slots, &r->cancel);
 }
 
-/* It has waited since then for what its store has not got: says so at the begin of a long wait and ever more rarely. */
+/* It has waited since then for what its store does not have: a line, and the next one after twice as long. */
 static void report_wait(struct node_run *r, double since_s, const char *what)
 {
     double waited_s = clock_mono_s() - since_s;

@@ -146,22 +146,21 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
 {
     struct options options = {.n = 0};
     struct config *config;
-    char path[PATH_MAX], *text = NULL;
+    char path[PATH_MAX];
+    MEM_LOCAL char *text = NULL;
     size_t n = 0;
-    enum status rc = ST_OK;
+    enum status rc;
 
     snprintf(path, sizeof path, "%s/binding.c", dir);
     if (!file_exists(path)) /* the newer form */
         snprintf(path, sizeof path, "%s/%s.h", dir, name);
     TRY(file_read_all(path, SOURCE_MAX_BYTES, &text, &n, err));
     if (word_ends_in(path, "/binding.c") && strstr(text, "vecenv.h") == NULL)
-        rc = FAIL(err, ST_CONFIG,
-                  "env build: %s includes no vecenv.h, as the binding of a game for PufferLib 4.0 does%s; "
-                  "docs/own-games.md names the forms that can be built",
-                  path, strstr(text, "env_binding.h") != NULL ? " (it includes 3.0's env_binding.h)" : "");
+        return FAIL(err, ST_CONFIG,
+                    "env build: %s includes no vecenv.h, as the binding of a game for PufferLib 4.0 does%s; "
+                    "docs/own-games.md names the forms that can be built",
+                    path, strstr(text, "env_binding.h") != NULL ? " (it includes 3.0's env_binding.h)" : "");
     find_options(text, &options);
-    mem_free(text);
-    TRY(rc);
     config = config_create();
     rc = load_config(config, dir, name, err);
     add_config_options(config, &options);

@@ -341,7 +341,7 @@ static bool same_result(const struct study_view *v, const struct trial *t, const
 /* Where the clock is the cost, two runs of one seed differ in it. */
 bool import_row_is_there(const struct study_view *v, const cJSON *body, int64_t *ret_number)
 {
-    char *params = json_print(cJSON_GetObjectItemCaseSensitive(body, "params"), false);
+    MEM_LOCAL char *params = json_print(cJSON_GetObjectItemCaseSensitive(body, "params"), false);
     double x[SPACE_MAX_DIM];
     struct error why = {0};
     int64_t seed;
@@ -354,7 +354,6 @@ bool import_row_is_there(const struct study_view *v, const cJSON *body, int64_t 
                 t->seed == seed && same_result(v, t, body) && memcmp(x, v->x[i], v->search.space.dim * sizeof *x) == 0;
             *ret_number = found ? t->number : -1;
         }
-    mem_free(params);
     return found;
 }
 
