@@ -5,6 +5,9 @@
 
 #include "store/postgres/pq.h"
 
+#define PG_HINTS_SQL_MAX 128
+#define PG_WHO_MAX 64 /* of an application_name, with its end */
+
 struct pg {
     PGconn *conn;
     enum pg_role role;

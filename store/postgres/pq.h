@@ -52,6 +52,3 @@ struct pq_calls {
 
 extern struct pq_calls pq;
 enum status pq_open(struct error *err) MUST_USE; /* before any call */
-
-#define PG_HINTS_SQL_MAX 128
-#define PG_WHO_MAX 64 /* of an application_name, with its end */
