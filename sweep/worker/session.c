@@ -47,7 +47,9 @@ size_t session_threads(const struct session *session)
 /* Will cuBLASLt be needed? A guess from before the device is open, which costs 0.1 s of a start where it is wrong. */
 static bool has_large_layers(const struct setup *setup)
 {
-    return setup->policy.hidden_size > KERN_SMALL_LAYER || setup->train.precision == TRAIN_F32 ||
+    int64_t gates = setup->policy.core == POLICY_CORE_LSTM ? 4 : 3; /* a MinGRU's 3 of small layers are still small */
+
+    return gates * setup->policy.hidden_size > 3 * KERN_SMALL_LAYER || setup->train.precision == TRAIN_F32 ||
            setup->policy.encoder == POLICY_ENCODER_CONV;
 }
 
