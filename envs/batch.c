@@ -226,7 +226,7 @@ static void step_job(void *ctx, size_t worker, size_t from, size_t to)
 
 static void run(struct pool *pool, const struct env_batch *batch, size_t n, pool_fn *fn, struct batch_job *job)
 {
-    pool_run(env_batch_is_outside(batch) ? NULL : pool, n, batch->grain, fn, job);
+    pool_run(batch->def->begin_range != NULL ? NULL : pool, n, batch->grain, fn, job);
 }
 
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask)
@@ -244,14 +244,14 @@ void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env
     env_batch_end_part(batch, pool, io, 0, batch->n_envs);
 }
 
-bool env_batch_is_outside(const struct env_batch *batch)
+bool env_batch_overlaps(const struct env_batch *batch)
 {
-    return batch->def->begin_range != NULL;
+    return batch->def->begin_range != NULL && !batch->shape.undivided;
 }
 
 void env_batch_begin_part(struct env_batch *batch, const struct env_io *io, size_t from, size_t to)
 {
-    if (env_batch_is_outside(batch))
+    if (batch->def->begin_range != NULL)
         batch->def->begin_range(batch->settings, batch->states, io, from, to);
 }
 

@@ -113,6 +113,7 @@ struct env_shape {
     bool may_truncate; /* some step may set truncated; false spares the values after truncations */
     bool agents_end; /* terms and truncs differ among the agents of an instance: one may end alone */
     bool u8; /* observations are bytes: io->obs and final_obs hold uint8_t, 0..255, which are stored and moved so */
+    bool undivided; /* only all instances can be stepped at a time, in one call of the game */
     float byte_scale; /* of bytes: the network's first layer sees byte / byte_scale; 0: 255 */
     int n_floats; /* of bytes: the last n_floats numbers of an observation are f32 all the same (env_row_bytes) */
     /* Of heads whose size is 0: finite, low < high. Their actions are numbers of that range, in io->reals; such a game
@@ -125,7 +126,8 @@ ENV_FN void env_shape_plain(struct env_shape *ret_shape)
 {
     ret_shape->n_agents = ret_shape->n_heads = 1;
     ret_shape->channels = ret_shape->height = ret_shape->width = ret_shape->n_floats = 0;
-    ret_shape->has_mask = ret_shape->may_truncate = ret_shape->agents_end = ret_shape->u8 = false;
+    ret_shape->has_mask = ret_shape->may_truncate = ret_shape->agents_end = ret_shape->u8 = ret_shape->undivided =
+        false;
 }
 
 /* n_numbers numbers in memory, all of them bytes but for the last n_floats: bytes, then up to 3 unused ones, then

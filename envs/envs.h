@@ -46,9 +46,9 @@ double env_batch_outside_s(const struct env_batch *batch);
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
 void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env_io *io);
 /* Only instances [from, to), in two calls; io is still the whole batch's, the same in both. Between them a game with
- * processes of its own (env_batch_is_outside) steps, and further parts may be begun, which then end in the same
+ * processes of its own steps, and, unless it is undivided, further parts may be begun, which then end in the same
  * order. */
-bool env_batch_is_outside(const struct env_batch *batch);
+bool env_batch_overlaps(const struct env_batch *batch); /* Is it such a game, and not undivided? */
 void env_batch_begin_part(struct env_batch *batch, const struct env_io *io, size_t from, size_t to);
 void env_batch_end_part(struct env_batch *batch, struct pool *pool, const struct env_io *io, size_t from, size_t to);
 

@@ -4,16 +4,16 @@ starts it as `python -c TEXT JSON`, one process for each core; tensors lie in me
 Descriptors: 3 wakes one of us that sleeps, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there too, when
 the process crashes or is killed for hanging). Commands and their answers are words of the shared memory, `line` below
 (envs/gym/gym_helper.h): r resets instances first to end, s steps them. Instance i belongs to process i modulo their number; of a
-vector environment a process has neighbours, since each half of them is one object. A byte ! says that something was raised.
+vector environment (kind "vector" and "envpool") a process has neighbours, which are one object. A byte ! says that something was raised.
 
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
-first of the new episode, and the last of the old one is kept where it was truncated. Vector environments (kind "vector" and
-"envpool") are made for each half of a process' instances, since a GPU steps half of a batch at a time. """
+first of the new episode, and the last of the old one is kept where it was truncated."""
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's folder in place of a module below
 import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
+CHOICES_MAX = 65536  # of a Discrete: the network has weights for each one
 ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS = 0, 1, 2, 8, 9, 10, 11  # in struct gym_line
 
 
@@ -212,6 +212,9 @@ def of_box(space, where, keep):
 
 def of_flags(sizes, starts, where):
     sizes, starts = np.array(sizes).reshape(-1), np.array(starts).reshape(-1)
+    if sizes.sum() > CHOICES_MAX:
+        raise Refused(f"its observation{where} is one of {sizes.sum()} values, each of which would be a number of its own for the network, at most "
+                      f"{CHOICES_MAX} can be trained; gymnasium.wrappers.TransformObservation makes a few numbers of it")
     at = np.concatenate(([0], np.cumsum(sizes)[:-1])) - starts
 
     def bind(_, row):
@@ -263,6 +266,10 @@ def observation(space, left_out, where="", keep=None):
 
 def action(space, heads):
     at, shape = len(heads), space.shape
+    most = max(np.array(getattr(space, "nvec", getattr(space, "n", 0))).reshape(-1), default=0)
+    if most > CHOICES_MAX and not isinstance(space, spaces.MultiBinary):
+        raise Refused(f"its actions are {space!s:.100}, with {most} choices, each of which would be an output of the network, at most {CHOICES_MAX} "
+                      "can be trained; gymnasium.wrappers.TransformAction makes fewer of them, or several components")
     if isinstance(space, spaces.Discrete):
         start = int(space.start)
         heads.append((int(space.n), 0, 0))
@@ -334,6 +341,8 @@ def actions(space, heads):
     end, dtype, shape, start = len(heads), space.dtype, space.shape, getattr(space, "start", 0)
     if isinstance(space, spaces.Box):
         return lambda choices, reals: reals[:, at:end].astype(dtype).reshape(-1, *shape)
+    if isinstance(space, spaces.Discrete) and start == 0:  # the quick way, of what is most common
+        return lambda choices, reals: choices[:, at].astype(dtype)
     return lambda choices, reals: (choices[:, at:end].reshape(-1, *shape) + start).astype(dtype)
 
 
@@ -370,16 +379,13 @@ class Vector:
         self.cut = self.over = np.zeros(self.n, bool)
         return self.env.reset(seed=seeds[0])[0]  # of a list some make nothing
 
-    def begin(self, act):
-        self.act = act
+    def stepped(self, act):
+        return self.env.step(act)
 
-    def stepped(self):
-        return self.env.step(self.act)
-
-    def finish(self):
+    def step(self, act):
         """Observations to continue from, rewards, terminated, truncated, last observations of the truncated, and which
         instances were only reset."""
-        obs, rewards, terms, truncs, infos = self.stepped()
+        obs, rewards, terms, truncs, infos = self.stepped(act)
         truncs, idle, last = truncs > terms, False, None
         if self.mode == "NEXT_STEP":
             # An episode's last observation is acted on once more, for nothing: an episode of that step alone, of the same end.
@@ -416,10 +422,8 @@ class Pool(Vector):
         ids = batch[-1]["env_id"]
         return [chosen(x, np.argsort(ids)) for x in batch[:-1]] + [None] if (ids[1:] < ids[:-1]).any() else batch
 
-    def begin(self, act):
+    def stepped(self, act):
         self.env.send(act)
-
-    def stepped(self):
         return self.ordered(self.env.recv())
 
 
@@ -481,49 +485,34 @@ class Share:  # of a batch: the instances of this process, in memory that the pr
 
 class Vectors(Share):
     def make(self):
-        n, heads = TASK["n"], []
-        own = range(n)[n * self.process // self.stride:n * (self.process + 1) // self.stride]
-        for first, end in ((0, n // 2), (n // 2, n)):
-            part = range(max(own.start, first), min(own.stop, end))
-            if len(part) == 0:
-                continue
-            self.line[NOW], heads = part[0], []
-            vector = (Pool if TASK["kind"] == "envpool" else Vector)(len(part))
-            seen, acts = vector.spaces()
-            self.act, self.put = actions(acts, heads), observations(seen)
-            self.fits(observation(seen, [])[0], heads, part[0])
-            self.rows.append((vector, part, slice(part.start, part.stop)))
+        first, end = (TASK["n"] * at // self.stride for at in (self.process, self.process + 1))
+        self.line[NOW], self.own, heads = first, slice(first, end), []
+        self.vector = (Pool if TASK["kind"] == "envpool" else Vector)(end - first)
+        seen, acts = self.vector.spaces()
+        self.act, self.put = actions(acts, heads), observations(seen)
+        self.fits(observation(seen, [])[0], heads, first)
+        for name in ("actions", "reals", "rewards", "final_obs", "terms", "truncs", "idle"):
+            setattr(self, name, getattr(self, name)[self.own])
+        self.seen = tuple(half[self.own] for half in self.seen)
 
-    def within(self, first, end):
-        return [row for row in self.rows if first <= row[1][0] and row[1][-1] < end]
-
-    def reset(self, first, end):
+    def reset(self, *_):
         self.seed_others()
-        for vector, part, rows in self.within(first, end):
-            self.line[NOW] = part[0]
-            self.put(*(half[rows] for half in self.seen), vector.reset([int(seed) for seed in self.seeds[rows]]))
+        self.put(*self.seen, self.vector.reset([int(seed) for seed in self.seeds[self.own]]))
 
-    def step(self, first, end):
+    def step(self, *_):
         begun = time.perf_counter_ns()
-        asked = self.within(first, end)
-        for vector, part, rows in asked:
-            self.line[NOW] = part[0]
-            vector.begin(self.act(self.actions[rows], self.reals[rows]))
-        for vector, part, rows in asked:
-            self.line[NOW] = part[0]
-            obs, rewards, self.terms[rows], self.truncs[rows], last, self.idle[rows] = vector.finish()
-            self.rewards[rows] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
-            self.put(*(half[rows] for half in self.seen), obs)
-            if last is not None:
-                which = np.flatnonzero(self.truncs[rows] > self.idle[rows])
-                ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
-                self.put(*halves(ended, self.size[1]), last)
-                self.final_obs[part.start + which] = ended
+        obs, rewards, self.terms[:], self.truncs[:], last, self.idle[:] = self.vector.step(self.act(self.actions, self.reals))
+        self.rewards[:] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
+        self.put(*self.seen, obs)
+        if last is not None:
+            which = np.flatnonzero(self.truncs > self.idle)
+            ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
+            self.put(*halves(ended, self.size[1]), last)
+            self.final_obs[which] = ended
         self.line[BUSY_NS] += time.perf_counter_ns() - begun
 
     def close(self):
-        for vector, *_ in self.rows:
-            vector.env.close()
+        self.vector.env.close()
 
 
 class Instances(Share):

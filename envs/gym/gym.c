@@ -29,7 +29,7 @@ static const struct opt_def gym_defs[] = {
                  "ale_py's; EnvPool's are of that kind anyway."),
     OPT_ROW_INT(
         struct gym_settings, processes, "0", 0, 1024, OPT_FIXED, 0, 0, "processes",
-        "Steps the environments in this many Python processes; 0 is one for each core, of vector environments two."),
+        "Steps the environments in this many Python processes; 0 is one for each core, of a vector environment one."),
     OPT_ROW_FLOAT(struct gym_settings, timeout_s, "60", 0.01, 1e6, OPT_FIXED, 0, 0, "s",
                   "Ends the training when one environment takes longer than this to be made, reset or stepped."),
     OPT_ROW_FLOAT(
@@ -68,6 +68,11 @@ bool env_is_gym(const char *name)
 {
     return strncmp(name, GYM_PREFIX, strlen(GYM_PREFIX)) == 0 ||
            strncmp(name, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0;
+}
+
+bool gym_is_vector(const char *name, const struct gym_settings *settings)
+{
+    return settings->vector || strncmp(name, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0;
 }
 
 bool gym_shares_stream(const struct env_def *def, const void *settings)
@@ -166,7 +171,7 @@ static enum status check_settings(const char *id, const struct gym_settings *s, 
                         GYM_NUMBER_MAX - 6);
     if (n > ENV_MAX_NUMBERS)
         return FAIL(err, ST_CONFIG, "env.info has %d names, at most %d can be logged", n, ENV_MAX_NUMBERS);
-    if (n > 0 && (s->vector || strncmp(id, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0))
+    if (n > 0 && gym_is_vector(id, s))
         return FAIL(err, ST_CONFIG,
                     "env.info is read of single environments; leave it out with env.vector and envpool:");
     if (s->score_max < s->score_min)
@@ -192,6 +197,8 @@ static enum status ask_shape(const char *name, const struct gym_settings *s, str
         gym_helper_text(&helper, description, sizeof description);
         rc = shape_of(description, ret_shape, err);
         ret_shape->byte_scale = (float)s->byte_scale;
+        /* An even number of processes steps each half of the instances, one or an odd number only all of them. */
+        ret_shape->undivided = gym_is_vector(name, s) && (s->processes == 0 || s->processes % 2 == 1);
     }
     gym_helper_stop(&helper, 1.0);
     return rc;

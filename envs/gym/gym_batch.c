@@ -1,6 +1,6 @@
 /* gym_batch.c - n instances of an environment of Gymnasium, stepped by helper processes.
  * Invariants: (1) instance i belongs to helper i modulo their number, so that any range of instances keeps all of them
- * busy; of vector environments each half of the instances is one object at least, and a helper has neighbours; (2) the
+ * busy; of a vector environment a helper has neighbours, which are one object, and a range has whole objects; (2) the
  * rows of a range are written by us between an answer and the next command, and by a helper between a command and its
  * answer; (3) after the first failure no helper is asked again. */
 #include "envs/gym/gym_batch.h"
@@ -172,8 +172,8 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     for (const char *list = b->settings->info;
          b->n_info < ENV_MAX_NUMBERS && gym_next_number(&list, name, sizeof name);)
         b->info_at[b->n_info++] = gym_number_at(def, name);
-    b->vectors = is_pool(def->name) || b->settings->vector;
-    b->n_helpers = b->settings->processes > 0 ? (size_t)b->settings->processes : b->vectors ? 2 : machine_cores();
+    b->vectors = gym_is_vector(def->name, settings);
+    b->n_helpers = b->settings->processes > 0 ? (size_t)b->settings->processes : b->vectors ? 1 : machine_cores();
     b->n_helpers = b->n_helpers < n_envs ? b->n_helpers : n_envs;
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)

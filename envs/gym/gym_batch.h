@@ -19,6 +19,9 @@ struct gym_settings;
 bool gym_next_number(const char **list, char *name, size_t size);
 size_t gym_number_at(const struct env_def *def, const char *name); /* its index among the table's numbers */
 
+/* Do all instances of a process step by one call? */
+bool gym_is_vector(const char *name, const struct gym_settings *settings);
+
 /* The task of a helper that makes no instance, but describes one: n = 0. Caller deletes. */
 cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n);
 

@@ -30,8 +30,8 @@ pub struct Rng { key: u64, counter: u64 }
 #[repr(C)]
 pub struct Shape {
     obs_size: c_int, n_agents: c_int, n_heads: c_int, head_sizes: [c_int; 64], has_mask: bool, channels: c_int,
-    height: c_int, width: c_int, may_truncate: bool, agents_end: bool, bytes: bool, byte_scale: f32, n_floats: c_int,
-    low: [f32; 64], high: [f32; 64],
+    height: c_int, width: c_int, may_truncate: bool, agents_end: bool, bytes: bool, undivided: bool, byte_scale: f32,
+    n_floats: c_int, low: [f32; 64], high: [f32; 64],
 }
 
 #[repr(C)]

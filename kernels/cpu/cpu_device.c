@@ -215,7 +215,7 @@ static enum status cpu_env_create(struct kern *kern, struct kern_env **ret_env, 
         return rc;
     }
     env->n_agents = env_batch_agents(env->batch) / n_envs;
-    env->base.n_parts = env_batch_is_outside(env->batch) && n_envs >= KERN_ENV_PARTS ? KERN_ENV_PARTS : 1;
+    env->base.n_parts = env_batch_overlaps(env->batch) && n_envs >= KERN_ENV_PARTS ? KERN_ENV_PARTS : 1;
     for (size_t p = 1; p <= env->base.n_parts; p++)
         env->base.part_from[p] = n_envs * p / env->base.n_parts * env->n_agents;
     *ret_env = &env->base;

@@ -55,7 +55,17 @@ static void at_once_step(const void *settings, void *states, struct env_log *log
     (void)settings, (void)states, (void)logs, (void)io, (void)from, (void)to;
 }
 
-enum { WHOLE, AT_ONCE, OUTSIDE, N_WAYS };
+/* A game whose instances all step by one call of its own. */
+static enum status undivided_shape(const struct env_def *def, const void *settings, struct env_shape *ret_shape,
+                                   struct error *error)
+{
+    (void)def;
+    TRY(inside->shape(inside, settings, ret_shape, error));
+    ret_shape->undivided = true;
+    return ST_OK;
+}
+
+enum { WHOLE, AT_ONCE, OUTSIDE, UNDIVIDED, N_WAYS };
 enum { FRAMES = 1, NORMS = 2, N_FORMS = 4 };
 
 static void check_same(const char *name, int core, int form, int64_t n_agents, size_t n_threads)
@@ -66,9 +76,11 @@ static void check_same(const char *name, int core, int form, int64_t n_agents, s
     size_t n = 8 * (size_t)n_agents;
 
     inside = env_find(name);
-    defs[WHOLE] = defs[AT_ONCE] = defs[OUTSIDE] = *inside;
+    defs[WHOLE] = defs[AT_ONCE] = defs[OUTSIDE] = defs[UNDIVIDED] = *inside;
     defs[AT_ONCE].begin_range = at_once_begin, defs[AT_ONCE].step_range = at_once_step;
     defs[OUTSIDE].begin_range = outside_begin, defs[OUTSIDE].step_range = outside_step;
+    defs[UNDIVIDED].begin_range = outside_begin, defs[UNDIVIDED].step_range = outside_step;
+    defs[UNDIVIDED].shape = undivided_shape;
     n_at_once = 0;
     for (int i = 0; i < N_WAYS; i++) {
         setup_open(&s[i], &defs[i], n_threads);
@@ -84,6 +96,7 @@ static void check_same(const char *name, int core, int form, int64_t n_agents, s
     }
     assert_int_equal(t[OUTSIDE]->env->n_parts, n_agents > 1 ? 2 : 1);
     assert_int_equal(n_at_once, t[OUTSIDE]->env->n_parts);
+    assert_int_equal(t[UNDIVIDED]->env->n_parts, 1);
     for (size_t i = 0; i < n; i++) { /* products of fewer rows may be rounded otherwise */
         const struct rollout *a = &t[WHOLE]->roll, *b = &t[OUTSIDE]->roll;
         if (shape.head_sizes[0] > 0)
@@ -94,6 +107,10 @@ static void check_same(const char *name, int core, int form, int64_t n_agents, s
     }
     iterate(t[AT_ONCE], 3);
     iterate(t[OUTSIDE], 3);
+    iterate(t[WHOLE], 3);
+    iterate(t[UNDIVIDED], 3);
+    assert_memory_equal(t[WHOLE]->roll.actions, t[UNDIVIDED]->roll.actions, n * sizeof(int32_t));
+    assert_same_weights(t[WHOLE], t[UNDIVIDED]);
     assert_memory_equal(t[AT_ONCE]->roll.actions, t[OUTSIDE]->roll.actions, n * sizeof(int32_t));
     assert_same_weights(t[AT_ONCE], t[OUTSIDE]);
     for (int i = 0; i < N_WAYS; i++) {

@@ -1,6 +1,6 @@
 /* env_host.cu - games that have no device code (a C library of the user's), stepped on the host for the device.
  * A step is a piece of stream work like any other, so it can be recorded. It has two parts, one for each half of the
- * instances: their actions come down into pinned memory on the device's stream, the host steps them on a stream of its
+ * instances (of an undivided game one): their actions come down into pinned memory on the device's stream, the host steps them on a stream of its
  * own, and what they gave goes up on a third. Whoever begins both parts and waits for one at a time has the device
  * decide for one half while the host steps the other; rollout.c does.
  * Invariants: (1) the batch is touched by one host function at a time, in the order in which parts were begun, and by
@@ -102,7 +102,7 @@ enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const 
         host->has_reals |= env->shape.head_sizes[i] == 0;
     for (int i = 0; env->shape.has_mask && i < env->shape.n_heads; i++)
         host->mask_width += (size_t)env->shape.head_sizes[i];
-    env->base.n_parts = env->n_envs < KERN_ENV_PARTS ? env->n_envs : KERN_ENV_PARTS;
+    env->base.n_parts = env->shape.undivided || env->n_envs < KERN_ENV_PARTS ? 1 : KERN_ENV_PARTS;
     for (size_t p = 0; p < env->base.n_parts; p++) {
         host->parts[p].host = host;
         host->parts[p].from = env->n_envs * p / env->base.n_parts;

@@ -110,6 +110,10 @@ def nothing():
 
 
 
+class Wide(Guess):
+    observation_space = spaces.Discrete(10**6)
+
+
 class Mixed(gymnasium.Env):
     """Observations and actions of every kind; it checks that what comes back is in its space."""
     observation_space = spaces.Dict({
@@ -416,11 +420,7 @@ def test_vector_environments(folder):
         equal(bridge.get("obs"), [[0, 0, 1, 0]] * 5)
         idles, period = mode == "NEXT_STEP", 4 if mode == "NEXT_STEP" else 3
         for t in range(1, 14):
-            if t % 2:
-                bridge.ask(b"s")
-            else:  # by halves, as for a GPU
-                bridge.ask(b"s", 2)
-                bridge.ask(b"s", 0, 2)
+            bridge.ask(b"s")
             episode, at = (t - 1) // period, (t - 1) % period + 1
             ends, idle = at == 3, at == 4
             seen = [episode, at] if at < 3 or (ends and idles) else [episode + 1, 0]
@@ -432,10 +432,11 @@ def test_vector_environments(folder):
             if cut and (ends or idle):
                 equal(bridge.get("final_obs"), [[episode, 3, 0, 1]] * 5)
         bridge.close()
-        out = run("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", kwargs, *python, "--train.device", "cpu",
-                  "--train.total_timesteps", "4k", "--json", "-q", cwd=folder)[0]
-        result = json.loads(out)
-        equal((result["score"], result["ep_length"], result["train"]["ep_length"]), (3, 3, 3))
+        for processes in (0, 2, 3) if cut else (1,):  # a whole, each half by a process, and three at a time
+            out = run("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", kwargs, *python, "--train.device", "cpu",
+                      "--env.processes", processes, "--train.total_timesteps", "4k", "--json", "-q", cwd=folder)[0]
+            result = json.loads(out)
+            equal((result["score"], result["ep_length"], result["train"]["ep_length"]), (3, 3, 3))
     assert "registered without a vector_entry_point" in run("train", "gym:Acrobot-v1", "--env.vector", "true", *python, code=2)[1]
 
 
@@ -568,6 +569,8 @@ def test_wrong_names(folder):
     fails("train", "gym:CartPole-v1", *python, "--env.score_max", "-3", code=2, says="below env.score_min")
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 65}', code=2, says="65 components, at most 64", cwd=folder)
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 1, "choices": 1}', code=2, says="one choice only", cwd=folder)
+    fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 1, "choices": 65537}', code=2, says=["65537 choices", "at most 65536"], cwd=folder)
+    fails("train", "gym:boards:Wide", *python, code=2, says=["one of 1000000 values", "TransformObservation"], cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.nothing", "3", code=2, says="env.nothing")
 
 
