@@ -174,8 +174,10 @@ extern "C" struct blas_lt *cuda_lt_of(struct kern *k)
     return lt;
 }
 
-extern "C" void cuda_lt_end(struct cuda_lt *own)
+extern "C" void cuda_lt_end(struct cuda_lt *own, bool lost)
 {
+    if (lost)
+        return;
     pthread_mutex_lock(&lock);
     wait_loaded(own); /* a process does not end in the middle of it */
     pthread_mutex_unlock(&lock);

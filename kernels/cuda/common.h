@@ -81,7 +81,7 @@ int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
 struct cuda_lt *cuda_lt_begin(int ordinal, bool ahead);
 const char *cuda_lt_limits(struct cuda_lt *lt); /* waits for them */
 struct blas_lt *cuda_lt_of(struct kern *k); /* opens cuBLASLt, or waits for it; NULL: a failure, which is kept */
-void cuda_lt_end(struct cuda_lt *lt); /* waits for the thread */
+void cuda_lt_end(struct cuda_lt *lt, bool lost); /* waits for the thread, which may hang with a lost device */
 
 /* nccl.cu: of struct kern_device */
 enum status cuda_ranks_join(struct kern *kern, struct error *err);

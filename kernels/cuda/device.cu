@@ -80,7 +80,7 @@ static void cuda_close(struct kern *kern)
 {
     struct cuda *cuda = cuda_of(kern);
 
-    cuda_lt_end(cuda->lt);
+    cuda_lt_end(cuda->lt, cuda->failed[0] != '\0');
     if (cuda->failed[0] != '\0') { /* a hung device would keep us here for ever; the process has to end anyway */
         mem_free(cuda);
         return;
