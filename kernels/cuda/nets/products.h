@@ -10,7 +10,8 @@
 #define PRODUCTS_N_MAX 384
 
 /* Is it such a layer? Its shape decides, not its number of rows, and every buffer of a training is aligned: a trial's
- * products are the same ones wherever it runs. */
+ * products are the same ones in a sweep, a rerun and alone. The order of the sums in dw and db follows from the card's
+ * number of multiprocessors: bytes are those of one model of card. */
 bool products_fit(const struct kern_linear *l);
 /* Rows [at, at + rows) of y, with bias and activation, from x, which is those rows (rows, K) bf16. */
 void products_forward(struct kern *k, const struct kern_linear *l, const void *x, size_t at, size_t rows);

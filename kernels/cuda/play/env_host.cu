@@ -1,8 +1,8 @@
 /* env_host.cu - games that have no device code (a C library of the user's), stepped on the host for the device.
  * A step is a piece of stream work like any other, so it can be recorded. It has two parts, one for each half of the
- * instances (of an undivided game one): their actions come down into pinned memory on the device's stream, the host steps them on a stream of its
- * own, and what they gave goes up on a third. Whoever begins both parts and waits for one at a time has the device
- * decide for one half while the host steps the other; rollout.c does.
+ * instances (of an undivided game one): their actions come down into pinned memory on the device's stream, the host
+ * steps them on a stream of its own, and what they gave goes up on a third. Whoever begins both parts and waits for one
+ * at a time has the device decide for one half while the host steps the other; rollout.c does.
  * Invariants: (1) the batch is touched by one host function at a time, in the order in which parts were begun, and by
  * others only after kern_sync; (2) a part is begun again only after it was waited for, so that its pinned memory is
  * written only after the copies of the step before. */

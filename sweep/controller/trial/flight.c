@@ -262,11 +262,13 @@ double flight_at_risk_s(const struct flight *f, double now_s)
 
 void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
 {
+    if (f->ended) /* its result is here, and its slot is free already */
+        return;
     if (why == FLIGHT_REQUEUE) { /* it will run again, whatever it was to be stopped for */
         f->stop = why;
         f->slot->saves = true;
     }
-    if (f->slot->asked_s > 0 || f->ended || (why != FLIGHT_REQUEUE && isfinite(f->trained_cost_s)))
+    if (f->slot->asked_s > 0 || (why != FLIGHT_REQUEUE && isfinite(f->trained_cost_s)))
         return; /* trained to its end, it costs no more, and its evaluation has a limit of its own */
     f->stop = why;
     if (why == FLIGHT_LIMIT)
