@@ -68,7 +68,7 @@ def test_sanitizer():
     with tempfile.TemporaryDirectory() as at:
         machine = Machine(at)
         out = machine.check("--only", "sanitizer")
-        n = 3 * 9  # tools, programs (one of them in f32 and bf16)
+        n = 4 * 9  # tools, programs (one of them in f32 and bf16)
         assert f"{n} clean" in out and f"{n} found" in out, out
         assert "found: 3 errors in add_k" in out, out
         assert machine.n_runs() == 2 * n
@@ -76,9 +76,9 @@ def test_sanitizer():
         assert machine.n_runs() == 2 * n and "clean: earlier" in out and "not begun" not in out, out
         plant(os.path.join(at, "test_parity"), TEST + "# another program\n")
         out = machine.check("--only", "sanitizer=0")
-        assert out.count("out of time: not begun") == 2 * 2 * 3, out  # each row, and once more among the failures
+        assert out.count("out of time: not begun") == 2 * 2 * 4, out  # each row, and once more among the failures
         machine.check("--only", "sanitizer", "--jobs", "3")
-        assert machine.n_runs() == 2 * n + 2 * 3
+        assert machine.n_runs() == 2 * n + 2 * 4
 
 
 def test_parity():

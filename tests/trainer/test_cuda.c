@@ -114,13 +114,14 @@ static void test_recorded_or_not(void **state)
     struct trainer *plain = setup_trainer(&s);
     s.train.graphs = true;
     struct trainer *recorded = setup_trainer(&s);
+    const int n = long_or_short(12, s.train.population ? 9 : 4); /* of a population one launch makes eight */
     assert_true((plain->solo.slot != NULL) == s.train.population);
-    for (int i = 0; i < long_or_short(12, 9); i++) {
+    for (int i = 0; i < n; i++) {
         iterate(plain, 1);
         if (s.train.population) /* a launch for each iteration, beside one for eight */
             OK(trainer_sync(plain, err));
     }
-    iterate(recorded, long_or_short(12, 9));
+    iterate(recorded, n);
     assert_same_run(plain, recorded);
     assert_true((recorded->recordings[0].graph == NULL) == s.train.population); /* else the test shows nothing */
     assert_null(plain->recordings[0].graph);
