@@ -5,7 +5,7 @@ usage: bench/policies.py TRAWL [--games NAME,...] [--policies 'NAME;...'] [--sec
 
 Trained with 4096 agents, horizon 64, minibatches of 32768 steps, one pass and Muon. The floor of a step is the time of the game alone
 (`trawl bench env`) and of the matrix products at the card's rate (`trawl bench train`), one after the other; floor_percent is the floor
-over what a step took. Games stop at --limit seconds: what was not reached is not in the table.
+over what a step took. At --limit seconds it stops; with the same --out and commit it continues there.
 """
 import json
 import subprocess
@@ -56,12 +56,17 @@ def main():
     p.add_argument("--device", default="cuda")
     p.add_argument("--out", help="CSV file")
     a = p.parse_args()
-    place, rows, end_s = measure.place(a.trawl), [], time.monotonic() + a.limit
+    place, end_s = measure.place(a.trawl), time.monotonic() + a.limit
+    rows = measure.result_table.read(a.out) if a.out else []
+    known = {(row["game"], row["policy"]) for row in rows}
     for game in a.games.split(","):
-        if time.monotonic() > end_s:
-            break
+        left = [policy for policy in a.policies.split(";") if (game, policy) not in known]
+        if not left or time.monotonic() > end_s:
+            continue
         env, _ = bench(a, "env", game, "--device", a.device, "--envs", str(LOOP["train.total_agents"]))
-        for policy in a.policies.split(";"):
+        for policy in left:
+            if time.monotonic() > end_s:
+                break
             rows.append(row_of(a, game, policy, env["steps_per_s"] if env else None))
             print(" ".join(f"{key}={measure.result_table.text_of(value)}" for key, value in rows[-1].items()), flush=True)
             if a.out:

@@ -96,7 +96,7 @@ def test_parity():
             assert part in out, f"'{part}' is not in: {out}"
 
 
-def test_races_of_libraries():
+def test_findings_of_libraries():
     sys.path.insert(0, os.path.join(root, "tools"))
     import gpu_sanitizer
 
@@ -105,7 +105,9 @@ def test_races_of_libraries():
     for tool, one, other, said, want in (("racecheck", "nvjet_a", "nvjet_b", "ok 1 - a\n", "clean"),
                                          ("racecheck", "nvjet_a", "add_k", "ok 1 - a\n", "found"),
                                          ("racecheck", "nvjet_a", "nvjet_b", "not ok 1 - a\n", "found"),
-                                         ("memcheck", "nvjet_a", "nvjet_b", "ok 1 - a\n", "found")):
+                                         ("memcheck", "nvjet_a", "nvjet_b", "ok 1 - a\n", "found"),
+                                         ("initcheck", "add_bf16_k", "add_bf16_k", "ok 1 - a\n", "clean"),
+                                         ("initcheck", "add_bf16_k", "add_k", "ok 1 - a\n", "found")):
         got = gpu_sanitizer.outcome_of(tool, gpu_sanitizer.EXIT_FOUND, said, race % (one, other))
         assert got[0] == want, f"{tool}, {one} and {other}: {got}"
 
@@ -124,7 +126,7 @@ def test_curves():
 
 def tests():
     yield "each test under the sanitizer, and on from there", test_sanitizer
-    yield "a race within a library's kernel is the library's, and nothing else is", test_races_of_libraries
+    yield "what is found within a library's kernels is the library's, and nothing else is", test_findings_of_libraries
     yield "parity: failed, skipped and missing programs", test_parity
     yield "curves of seeds become a band", test_curves
 
