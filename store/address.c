@@ -75,9 +75,9 @@ void store_holder(const char *path, const char *study, char *buf, size_t size)
         snprintf(buf, size, "nobody");
 }
 
-int store_postgres_version(void)
+enum status store_postgres_open(struct error *err)
 {
-    return pg_library_version();
+    return pg_library_open(err);
 }
 
 bool store_is_away(const struct store *store)

@@ -75,7 +75,7 @@ const char *store_beside(const char *path, char *buf);
 enum status store_stand_by(const char *path, const char *study, bool (*cancel)(void), struct error *err) MUST_USE;
 /* The holder of the lock of a store in PostgreSQL or of a study of it: "process 12 on HOST"; "nobody". */
 void store_holder(const char *path, const char *study, char *buf, size_t size);
-int store_postgres_version(void); /* of libpq, like 15; 0: there is none */
+enum status store_postgres_open(struct error *err) MUST_USE; /* libpq, which stores in PostgreSQL open too */
 /* Requests to the controller of a study (NULL: to the daemon), from any machine (mail.c). *ret_reached: there is one;
  * ST_NOTFOUND: there is none. answer: mem_free. cancel: the wait ends early (ST_INTERRUPTED). */
 enum status store_mail_call(const char *path, const char *study, const char *request, double patience_s,

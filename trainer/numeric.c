@@ -47,6 +47,12 @@ static enum status numeric_scan(struct trainer *t, const void *x, size_t size, s
     return rc;
 }
 
+static const char *gradient_advice(const struct trainer *t)
+{
+    return t->set.max_grad_norm > 0 ? "a lower train.max_grad_norm"
+                                    : "train.max_grad_norm = 1 (0 leaves gradients as they are)";
+}
+
 static enum status numeric_report(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
                                   struct error *err)
 {
@@ -57,9 +63,9 @@ static enum status numeric_report(struct trainer *t, const char *what, const voi
     if (at == n)
         return ST_OK;
     return FAIL(err, ST_NUMERIC,
-                "%s is %g at element %zu of %zu, at env step %" PRId64 " (update %" PRId64
-                "); try a lower train.learning_rate, a lower train.max_grad_norm or train.reward_clip",
-                what, (double)value, at, n, t->count.env_steps, t->count.updates);
+                "%s is %g at element %zu of %zu, at env step %" PRId64 " (update %" PRId64 "); try a lower "
+                "train.learning_rate, %s or train.reward_clip",
+                what, (double)value, at, n, t->count.env_steps, t->count.updates, gradient_advice(t));
 }
 
 /* Rows of `row` numbers that the game gave, of an observation those from number `first` on. */
@@ -133,6 +139,6 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     }
     return FAIL(err, ST_NUMERIC,
                 "the norm of finite gradients overflows at env step %" PRId64 " (update %" PRId64
-                "); try a lower train.learning_rate",
-                t->count.env_steps, t->count.updates);
+                "); try a lower train.learning_rate or %s",
+                t->count.env_steps, t->count.updates, gradient_advice(t));
 }

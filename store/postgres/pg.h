@@ -85,7 +85,7 @@ char *pg_translate(const char *sql);
 char *pg_clean(const char *text);
 
 /* -- pg_lock.c -- */
-int pg_library_version(void); /* 0: none */
+enum status pg_library_open(struct error *err) MUST_USE;
 /* ST_USAGE for an address that libpq does not understand, or that has a password. */
 enum status pg_address_check(const char *address, struct error *err) MUST_USE;
 /* "HOST-DATABASE-HASH", which names the files of a store on this machine; the same for each way to write an address. */

@@ -245,9 +245,9 @@ enum status pg_stand_by(const char *address, const char *study, bool (*cancel)(v
                     : ST_OK;
 }
 
-int pg_library_version(void)
+enum status pg_library_open(struct error *err)
 {
-    return pq_open(NULL) == ST_OK ? pq.libVersion() / 10000 : 0;
+    return pq_open(err);
 }
 
 /* ---- addresses ---- */

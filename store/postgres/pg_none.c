@@ -11,9 +11,9 @@ enum status pg_address_check(const char *address, struct error *err)
                 "-Dpostgres=enabled, or give --store a file");
 }
 
-int pg_library_version(void)
+enum status pg_library_open(struct error *err)
 {
-    return 0;
+    return pg_address_check("", err);
 }
 
 enum status pg_open(struct store *store, enum pg_role role, struct error *err)

@@ -30,7 +30,6 @@
     F(PQ, getlength)                                                                                                   \
     F(PQ, getvalue)                                                                                                    \
     F(PQ, host)                                                                                                        \
-    F(PQ, libVersion)                                                                                                  \
     F(PQ, nfields)                                                                                                     \
     F(PQ, notifies)                                                                                                    \
     F(PQ, ntuples)                                                                                                     \

@@ -6,7 +6,6 @@
 #include "sweep/agent/node.h"
 
 #include "base/os/clock.h"
-#include "base/text/duration.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "sweep/agent/agent_job.h"
@@ -16,15 +15,13 @@
 #include "sweep/launch/devices.h"
 #include "sweep/supervise/supervise.h"
 #include "sweep/supervise/workers.h"
+#include "sweep/long_wait.h"
 #include "sweep/signals.h"
 
-#include <math.h>
 #include <poll.h>
 #include <unistd.h>
 
 #define ROUND_MS 25
-#define STILL_FIRST_S 60.0 /* a wait of which is worth a line; the next one after twice as long, */
-#define STILL_MOST_S 3600.0 /* up to this */
 
 struct node_run {
     const struct node_settings *set;
@@ -37,8 +34,8 @@ struct node_run {
     struct pollfd *fds; /* two for each worker */
     struct http_cancel cancel;
     struct node_beat *beat;
-    double now_s, busy_s; /* when a slot had a trial last */
-    double still_s; /* how long it waits until the next line about it */
+    double now_s;
+    struct long_wait idle; /* since a slot had a trial last */
     struct error err;
 };
 
@@ -105,23 +102,12 @@ static void quit(struct node_run *r)
     agent_jobs_quit(r->jobs, r->n_slots, &r->cancel);
 }
 
-/* It has waited since then for what its store does not have: a line, and the next one after twice as long. */
-static void report_wait(struct node_run *r, double since_s, const char *what)
-{
-    double waited_s = clock_mono_s() - since_s;
-    char text[32];
-
-    if (waited_s < r->still_s)
-        return;
-    log_info("%s for %s; still waiting", what, format_seconds(r->still_s, text));
-    r->still_s += fmin(r->still_s, STILL_MOST_S);
-}
-
 /* The config of a study that runs, once there is one. */
 static enum status find_config(struct node_run *r, struct error *err)
 {
-    double begun_s = clock_mono_s();
+    bool said = false;
 
+    long_wait_begin(&r->idle);
     while (r->config == NULL && !signals_stop()) {
         struct store *store = NULL;
         struct study *list = NULL;
@@ -134,14 +120,13 @@ static enum status find_config(struct node_run *r, struct error *err)
         study_list_free(list, n);
         store_close(store);
         TRY(rc);
-        if (r->set->idle_s > 0 && clock_mono_s() - begun_s > r->set->idle_s)
+        if (r->config != NULL || (r->set->idle_s > 0 && clock_mono_s() - r->idle.since_s > r->set->idle_s))
             break;
-        if (r->config == NULL && r->still_s == 0)
+        if (!said)
             log_info("waiting for a study of %s that runs; `trawl sweep` and `trawl daemon` run them", r->set->store);
-        r->still_s = r->still_s == 0 ? STILL_FIRST_S : r->still_s;
-        report_wait(r, begun_s, "no study of the store has run");
-        if (r->config == NULL)
-            usleep(500000);
+        said = true;
+        long_wait_report(&r->idle, "no study of the store has run");
+        usleep(500000);
     }
     return ST_OK;
 }
@@ -184,18 +169,19 @@ static int64_t n_ready(const struct node_run *r)
 
 static void run_rounds(struct node_run *r, bool *ret_interrupted)
 {
-    r->now_s = r->busy_s = r->workers.now_s = clock_mono_s();
+    r->now_s = r->workers.now_s = clock_mono_s();
+    long_wait_begin(&r->idle);
     log_info("waiting for trials of %s", r->set->store);
     while (!agent_jobs_are_over(r->jobs, r->n_slots, &r->err)) {
         bool idle = true;
         *ret_interrupted = *ret_interrupted || signals_stop();
         for (size_t i = 0; i < r->n_slots; i++)
             idle = idle && node_slot_waits(&r->slots[i]);
-        r->busy_s = idle ? r->busy_s : r->now_s;
-        r->still_s = idle ? r->still_s : STILL_FIRST_S;
+        if (!idle)
+            long_wait_begin(&r->idle);
         if (!r->workers.stopping)
-            report_wait(r, r->busy_s, "no trial has waited");
-        bool enough = r->set->idle_s > 0 && r->now_s - r->busy_s > r->set->idle_s;
+            long_wait_report(&r->idle, "no trial has waited");
+        bool enough = r->set->idle_s > 0 && r->now_s - r->idle.since_s > r->set->idle_s;
         if (!r->workers.stopping && (*ret_interrupted || enough || r->err.status != ST_OK))
             quit(r);
         if (!r->workers.stopping)

@@ -8,7 +8,11 @@
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/cmd/policy/video.h"
 #include "sweep/supervise/memory_groups.h"
+#include "web/http/curl.h"
+#include "web/report/report.h"
+#include "web/serve/mhd.h"
 
 #include <cblas.h>
 #include <gsl/gsl_version.h>
@@ -20,7 +24,7 @@
 
 struct finding {
     char key[24];
-    char text[256];
+    char text[512];
 };
 
 struct findings {
@@ -76,14 +80,33 @@ static void look_at_build(struct findings *f)
     add(f, "sanitizer", "address (slow)");
 #endif
     look_at_sqlite(f);
-    if (store_postgres_version() > 0)
-        add(f, "postgresql", "libpq %d", store_postgres_version());
-    else
-        add(f, "postgresql", "no libpq: stores are files alone");
     add(f, "openblas", "%s", openblas_get_config());
     add(f, "gsl", "%s", gsl_version);
     add(f, "cjson", "%s", cJSON_Version());
     add(f, "zlib", "%s", zlibVersion());
+}
+
+/* Libraries that are opened when they are first used (base/os/late.h). */
+static void look_at_late_libraries(struct findings *f)
+{
+    static const struct {
+        const char *key, *use;
+        enum status (*open)(struct error *err);
+    } libraries[] = {
+        {"librsvg", "reports and charts as PDF and PNG", report_render_open},
+        {"libcairo", "trawl eval --video", video_open},
+        {"libcurl", "trackers, trawl agent, requests to a server", curl_open},
+        {"libpq", "stores in PostgreSQL", store_postgres_open},
+        {"libmicrohttpd", "trawl serve", mhd_open},
+    };
+
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+        struct error why = {0};
+        if (libraries[i].open(&why) == ST_OK)
+            add(f, libraries[i].key, "is there, for %s", libraries[i].use);
+        else
+            add(f, libraries[i].key, "missing, and with it %s: %s", libraries[i].use, why.text);
+    }
 }
 
 static void look_at_cuda(struct findings *f)
@@ -173,12 +196,13 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
     if (words.help)
         return ST_OK;
     look_at_build(&f);
+    look_at_late_libraries(&f);
     look_at_machine(&f);
     look_at_store(&f, store);
     if (json)
         print_json(&f);
     for (size_t i = 0; !json && i < f.n; i++)
-        printf("%-12s %s\n", f.rows[i].key, f.rows[i].text);
+        printf("%-13s %s\n", f.rows[i].key, f.rows[i].text);
     if (!f.store_ok)
         return FAIL(err, ST_IO, "%s", f.rows[f.n - 1].text);
     return ST_OK;

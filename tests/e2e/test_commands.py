@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import os
 import re
 import resource
 import signal
@@ -320,6 +321,15 @@ def test_envs_and_doctor(folder):
     fails("envs", "brekout", code=2, says="'breakout'")
     data = json.loads(run("doctor", "--json", "--store", folder / "s.db")[0])
     assert data["usable_cores"] >= 1 and data["store_ok"] and "cuda" in data and "train.devices" in data["nccl"], data
+    late = {"librsvg": "librsvg-2.so.2", "libcairo": "libcairo.so.2", "libcurl": "libcurl.so.4", "libpq": "libpq.so.5",
+            "libmicrohttpd": "libmicrohttpd.so.12"}
+    for file in late.values():  # in front of the real ones
+        write(folder, file, "no library")
+    missing = json.loads(run("doctor", "--json", "--store", folder / "s.db", env={**os.environ, "LD_LIBRARY_PATH": str(folder)})[0])
+    for key, file in late.items():
+        if data[key].startswith("is there"):  # the build has it
+            assert missing[key].startswith("missing, and with it ") and f"{file} cannot be opened" in missing[key], missing[key]
+            assert "install the package " in missing[key]
     fails("doctor", "--store", folder / "no" / "s.db", code=1, says="cannot write")
     (folder / "text.db").write_text("this is no store\n" * 100)
     fails("doctor", "--store", folder / "text.db", code=1, says="text.db")

@@ -36,9 +36,9 @@ static struct { /* cairo and GLib are libraries that librsvg itself needs, so it
 } draw;
 static struct late_library librsvg = {"librsvg-2.so.2", "librsvg2-2", DRAW_EACH(LATE_NAME), &draw, false};
 
-bool report_can_render(void)
+enum status report_render_open(struct error *err)
 {
-    return true;
+    return late_open(&librsvg, err);
 }
 
 static cairo_status_t collect(void *context, const unsigned char *bytes, unsigned int n)
@@ -85,7 +85,7 @@ static enum status draw_svg(cairo_t *cr, const struct strbuf *svg, double width,
 enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,
                        struct error *err)
 {
-    TRY(late_open(&librsvg, err));
+    TRY(report_render_open(err));
 
     cairo_surface_t *surface =
         draw.cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(width * pixels), (int)round(height * pixels));
@@ -109,7 +109,7 @@ enum status render_png(struct strbuf *out, const struct strbuf *svg, double widt
 enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n, double width, double height,
                        const char *title, struct error *err)
 {
-    TRY(late_open(&librsvg, err));
+    TRY(report_render_open(err));
 
     cairo_surface_t *surface = draw.cairo_pdf_surface_create_for_stream(collect, out, width, height);
     cairo_t *cr = draw.cairo_create(surface);
@@ -130,31 +130,26 @@ enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n,
 
 #else
 
-bool report_can_render(void)
+enum status report_render_open(struct error *err)
 {
-    return false;
-}
-
-static enum status not_built(const char *format, struct error *err)
-{
-    return FAIL(err, ST_USAGE,
-                "this trawl was built without librsvg, which draws %s: install librsvg2-dev and build again, or write "
-                ".html (a browser prints it) or .svg",
-                format);
+    return FAIL(
+        err, ST_USAGE,
+        "this trawl was built without librsvg, which draws PDF and PNG: install librsvg2-dev and build again, or "
+        "write .html (a browser prints it) or .svg");
 }
 
 enum status render_png(struct strbuf *out, const struct strbuf *svg, double width, double height, double pixels,
                        struct error *err)
 {
     (void)out, (void)svg, (void)width, (void)height, (void)pixels;
-    return not_built("PNG", err);
+    return report_render_open(err);
 }
 
 enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n, double width, double height,
                        const char *title, struct error *err)
 {
     (void)out, (void)pages, (void)n, (void)width, (void)height, (void)title;
-    return not_built("PDF", err);
+    return report_render_open(err);
 }
 
 #endif

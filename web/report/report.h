@@ -8,7 +8,7 @@
 struct strbuf;
 struct study_view;
 
-bool report_can_render(void); /* PDF and PNG */
+enum status report_render_open(struct error *err) MUST_USE; /* librsvg, which PDF and PNG open too */
 
 /* REPORT_TEX is of report_write_figure alone. */
 enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON, REPORT_PDF, REPORT_PNG, REPORT_TEX };

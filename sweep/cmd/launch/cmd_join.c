@@ -2,13 +2,13 @@
 #include "base/base.h"
 #include "base/config/config.h"
 #include "base/os/clock.h"
-#include "base/text/duration.h"
 #include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "store/store.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/long_wait.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/worker/session.h"
 #include "sweep/signals.h"
@@ -131,8 +131,6 @@ static enum status run(struct join_cmd *c, const char *where, struct error *err)
 #define NODE_PATIENCE_S "3" /* a node that answers later has no use for us now */
 #define N_AVOIDED 64
 #define NOT_WANTED_S 5.0 /* a process that ended well within this was of no use to the node */
-#define STILL_FIRST_S 60.0 /* a wait of which is worth a line; the next one after twice as long, */
-#define STILL_MOST_S 3600.0 /* up to this */
 #define AVOID_MIN_S 2
 #define AVOID_MAX_S 600
 
@@ -214,13 +212,14 @@ static enum status serve_nodes(const struct join_cmd *c, struct error *err)
     struct node *nodes = NULL;
     size_t n = 0;
     bool away = false;
-    double begun_s = clock_mono_s(), still_s = STILL_FIRST_S;
+    struct long_wait wait;
 
     if (!store_may_exist(c->store))
         return FAIL(err, ST_NOTFOUND, "there is no store at %s; check --store, or start one with `trawl sweep`",
                     c->store);
     TRY(store_open_second(&store, c->store, err));
     signals_catch();
+    long_wait_begin(&wait);
     log_info("waiting for a node of %s that was started with --hosts", c->store);
     while (!signals_stop()) {
         struct error why = {0};
@@ -235,15 +234,9 @@ static enum status serve_nodes(const struct join_cmd *c, struct error *err)
             log_warn("%s; trying again every %d s", why.text, LOOK_S);
         away = store == NULL;
         for (size_t i = 0; i < n && !signals_stop(); i++)
-            if (nodes[i].meets[0] != '\0' && serve_node(c, avoided, nodes[i].meets)) {
-                begun_s = clock_mono_s();
-                still_s = STILL_FIRST_S;
-            }
-        if (clock_mono_s() - begun_s >= still_s) {
-            char text[32];
-            log_info("no node has had a use for this host for %s; still waiting", format_seconds(still_s, text));
-            still_s += fmin(still_s, STILL_MOST_S);
-        }
+            if (nodes[i].meets[0] != '\0' && serve_node(c, avoided, nodes[i].meets))
+                long_wait_begin(&wait);
+        long_wait_report(&wait, "no node has had a use for this host");
         mem_free(nodes);
         nodes = NULL;
         n = 0;

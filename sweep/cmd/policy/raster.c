@@ -55,9 +55,14 @@ static int even_side(double side)
     return n < 2 ? 2 : n;
 }
 
+enum status raster_open(struct error *err)
+{
+    return late_open(&libcairo, err);
+}
+
 enum status raster_create(struct raster **ret_raster, double width, double height, struct error *err)
 {
-    TRY(late_open(&libcairo, err));
+    TRY(raster_open(err));
 
     struct raster *r = mem_alloc(sizeof *r);
 

@@ -5,6 +5,7 @@
 #include "envs/draw.h"
 
 struct raster;
+enum status raster_open(struct error *err) MUST_USE; /* cairo, which raster_create opens too */
 /* Of pictures of this size, as large as fits 640 x 640 and of even sides. */
 enum status raster_create(struct raster **ret_raster, double width, double height, struct error *err) MUST_USE;
 void raster_destroy(struct raster *raster); /* NULL is fine */

@@ -62,6 +62,11 @@ static enum status play(struct video *v, struct error *err)
     return ST_OK;
 }
 
+enum status video_open(struct error *err)
+{
+    return raster_open(err);
+}
+
 enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err)
 {
     if (settings->path == NULL)
@@ -71,6 +76,7 @@ enum status video_check(const struct video_settings *settings, const struct env_
     if (env->draw == NULL)
         return FAIL(err, ST_CONFIG, "--video: %s draws no picture", env->name);
     TRY(movie_check(settings->path, err));
+    TRY(video_open(err));
     return check_output(settings->path, OUTPUT_OTHER, NULL, 0, err);
 }
 
@@ -89,14 +95,17 @@ enum status video_make(const char *checkpoint, const struct video_settings *sett
     return rc;
 }
 #else
-enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err)
+enum status video_open(struct error *err)
 {
-    (void)env;
-    if (settings->path == NULL)
-        return ST_OK;
     return FAIL(err, ST_USAGE,
                 "--video: this trawl was built without cairo and giflib; install libcairo2-dev and "
                 "libgif-dev and build it again");
+}
+
+enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err)
+{
+    (void)env;
+    return settings->path == NULL ? ST_OK : video_open(err);
 }
 
 enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err)

@@ -470,6 +470,9 @@ def test_a_video_shows_the_game(folder):
         for at in range(7):
             seen = frame[320 * 640 + min(639, int(10 * at * scale) + (4 if at == 0 else 0))]
             equal(seen, OWN if at == min(step, 6) else BACKGROUND)
+    write(folder, "libcairo.so.2", "no library")
+    out, said = run("eval", "it.ckpt", "--video", "it.gif", code=1, cwd=folder, env={**os.environ, "LD_LIBRARY_PATH": str(folder)})
+    assert "install the package libcairo2" in said and "score" not in out + said  # before it plays
     run("eval", "it.ckpt", "--video", "short.gif", "--video-steps", "2", cwd=folder)
     equal(len(read_gif(folder / "short.gif")[2]), 3)
 
