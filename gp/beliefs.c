@@ -25,6 +25,8 @@
 #define LEVEL_EVALS 10 /* of the likelihood, from the lengths of the fit in which the noise is free, */
 #define LEVEL_ROWS 192 /* on this many rows */
 #define COVERAGE 0.95
+#define MISS_SCALE 2.0 /* proposals lie where the models promise most, so results scatter by more than they say: */
+#define MISS_RUNS 4.0 /* known before the first result as well as from this many */
 
 static double within(const struct gp_history *history, double score)
 {
@@ -52,6 +54,13 @@ static void state_interval(const struct gp_history *history, const struct mean_s
     b->lo = within(history, b->score - half);
     b->hi = within(history, b->score + half);
     b->score = within(history, b->score);
+}
+
+double gp_miss_95(double sum_sq, size_t n)
+{
+    double freedom = MISS_RUNS + (double)n;
+    return gsl_cdf_tdist_Pinv(0.5 + 0.5 * COVERAGE, freedom) *
+           sqrt((MISS_RUNS * MISS_SCALE * MISS_SCALE + sum_sq) / freedom);
 }
 
 /* Standard deviation of a run's noise at level k, and minus the log of its prior. */

@@ -294,3 +294,6 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
 void gp_surrogate_destroy(struct gp_surrogate *surrogate); /* NULL is fine */
 /* x: (n, dim) natural values. n_seeds is left 0, mean NaN, on_front false. */
 void gp_surrogate_predict(struct gp_surrogate *surrogate, const double *x, size_t n, struct gp_belief *ret_beliefs);
+/* Half of the 95 % interval of one run's result, in the standard deviations that a proposal predicts of it: Student's t,
+ * whose scale is learned from how far the n earlier results of the study were off, in theirs (sum_sq: of the squares). */
+double gp_miss_95(double sum_sq, size_t n);

@@ -61,6 +61,7 @@ void play_start(struct play *study, const double *x, double now)
     t->x = study->x + number * dim;
     memcpy(t->x, x, dim * sizeof *x);
     draw(study, number, x, &t->seen);
+    t->start = now;
     t->end = now + t->seen.cost;
 }
 
@@ -331,12 +332,32 @@ static void add_course(cJSON *json, struct play *study, const struct known *know
     json_add_i64(json, "infeasible", (int64_t)n_broken);
 }
 
+/* Is each coordinate of z inside the 95 % interval that the results before trial i's start let predict? */
+static void look_inside(const struct play *study, size_t i, bool *ret_score, bool *ret_cost)
+{
+    const struct play_trial *t = &study->trials[i];
+    double score = 0.0, cost = 0.0;
+    size_t n = 0;
+
+    for (size_t k = 0; k < study->n_started; k++) {
+        const struct play_trial *before = &study->trials[k];
+        if (!before->is_predicted || before->end > t->start)
+            continue;
+        score += before->score_z * before->score_z;
+        cost += before->cost_z * before->cost_z;
+        n++;
+    }
+    *ret_score = fabs(t->score_z) <= gp_miss_95(score, n);
+    *ret_cost = fabs(t->cost_z) <= gp_miss_95(cost, n);
+}
+
 /* Of the trials that models proposed: mean deviations from what they expected, shares inside the predicted 95 %, and
  * the share of coordinates on bounds of the space. */
 static void add_calibration(cJSON *json, const struct play *study)
 {
     const struct space *space = &study->problem->space;
     double score_z = 0.0, cost_z = 0.0, scores_inside = 0.0, costs_inside = 0.0, on_bounds = 0.0, n = 0.0;
+    bool score_inside, cost_inside;
 
     for (size_t i = 0; i < study->n_started; i++) {
         const struct play_trial *t = &study->trials[i];
@@ -345,8 +366,9 @@ static void add_calibration(cJSON *json, const struct play *study)
         n++;
         score_z += t->score_z;
         cost_z += t->cost_z;
-        scores_inside += fabs(t->score_z) <= GP_SD_95;
-        costs_inside += fabs(t->cost_z) <= GP_SD_95;
+        look_inside(study, i, &score_inside, &cost_inside);
+        scores_inside += score_inside;
+        costs_inside += cost_inside;
         for (size_t c = 0; c < space->dim; c++)
             on_bounds += (t->x[c] <= space->params[c].min || t->x[c] >= space->params[c].max) / (double)space->dim;
     }

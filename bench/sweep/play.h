@@ -6,7 +6,7 @@
 struct play_trial {
     double *x; /* (dim) */
     struct outcome seen, truth; /* truth is filled by play_measure */
-    double end; /* virtual time */
+    double start, end; /* virtual time */
     bool is_start; /* see struct gp_trial */
     bool is_predicted; /* by the models that proposed it; what came, in standard deviations of one run's prediction: */
     double score_z, cost_z;

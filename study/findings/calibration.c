@@ -99,22 +99,57 @@ void calibration_make(const struct study_view *v, struct calibration *ret)
     }
 }
 
+struct miss {
+    int64_t created_ms, finished_ms;
+    double score_z, cost_z; /* how far the result was off, in predicted standard deviations */
+};
+
+static bool find_miss(const struct study_view *v, size_t i, struct miss *ret)
+{
+    const struct prediction *p = &v->trials[i].predicted;
+
+    if (!p->known || v->gp[i].state != GP_TRIAL_DONE || !(p->score_sd > 0) || !(p->log_cost_sd > 0))
+        return false;
+    *ret = (struct miss){.created_ms = v->trials[i].created_ms,
+                         .finished_ms = v->trials[i].finished_ms,
+                         .score_z = (v->gp[i].score - (v->study.maximize ? 1 : -1) * p->score) / p->score_sd,
+                         .cost_z = (log(v->gp[i].cost) - p->log_cost) / p->log_cost_sd};
+    return true;
+}
+
+static int by_end(const void *a, const void *b)
+{
+    int64_t x = ((const struct miss *)a)->finished_ms, y = ((const struct miss *)b)->finished_ms;
+    return (x > y) - (x < y);
+}
+
 void foresight_make(const struct study_view *v, struct foresight *ret)
 {
-    double sign = v->study.maximize ? 1 : -1;
+    MEM_LOCAL struct miss *misses = mem_array(v->n, sizeof *misses), *ended = mem_array(v->n, sizeof *ended);
+    double score_sq = 0, cost_sq = 0;
+    size_t n = 0, n_ended = 0;
 
     *ret = (struct foresight){0};
-    for (size_t i = 0; i < v->n; i++) {
-        const struct prediction *p = &v->trials[i].predicted;
-        if (!p->known || v->gp[i].state != GP_TRIAL_DONE || !(p->score_sd > 0) || !(p->log_cost_sd > 0))
-            continue;
-        double score_z = (v->gp[i].score - sign * p->score) / p->score_sd;
-        double cost_z = (log(v->gp[i].cost) - p->log_cost) / p->log_cost_sd;
+    for (size_t i = 0; i < v->n; i++)
+        n += find_miss(v, i, &misses[n]);
+    if (n == 0)
+        return;
+    memcpy(ended, misses, n * sizeof *ended);
+    qsort(ended, n, sizeof *ended, by_end);
+    for (size_t i = 0; i < n; i++) {
+        const struct miss *m = &misses[i];
+        for (; n_ended < n && ended[n_ended].finished_ms <= m->created_ms; n_ended++) {
+            score_sq += ended[n_ended].score_z * ended[n_ended].score_z;
+            cost_sq += ended[n_ended].cost_z * ended[n_ended].cost_z;
+        }
+        double score_95 = gp_miss_95(score_sq, n_ended), cost_95 = gp_miss_95(cost_sq, n_ended);
         ret->n++;
-        ret->n_score += fabs(score_z) <= GP_SD_95;
-        ret->n_cost += fabs(cost_z) <= GP_SD_95;
-        ret->score_z += (score_z - ret->score_z) / (double)ret->n;
-        ret->cost_z += (cost_z - ret->cost_z) / (double)ret->n;
+        ret->n_score += fabs(m->score_z) <= score_95;
+        ret->n_cost += fabs(m->cost_z) <= cost_95;
+        ret->score_z += (m->score_z - ret->score_z) / (double)ret->n;
+        ret->cost_z += (m->cost_z - ret->cost_z) / (double)ret->n;
+        ret->score_width += (score_95 / GP_SD_95 - ret->score_width) / (double)ret->n;
+        ret->cost_width += (cost_95 / GP_SD_95 - ret->cost_width) / (double)ret->n;
     }
 }
 
@@ -122,12 +157,12 @@ const char *foresight_text(const struct foresight *f, char buf[FORESIGHT_TEXT_MA
 {
     buf[0] = '\0';
     if (f->n > 0)
-        snprintf(
-            buf, FORESIGHT_TEXT_MAX,
-            "of %zu proposal%s, the score of %zu and the cost of %zu lay in the predicted 95 %% interval of one run; "
-            "on average a score was %.1f sd %s than expected, a cost %.1f sd %s",
-            f->n, f->n == 1 ? "" : "s", f->n_score, f->n_cost, fabs(f->score_z), f->score_z < 0 ? "worse" : "better",
-            fabs(f->cost_z), f->cost_z < 0 ? "lower" : "higher");
+        snprintf(buf, FORESIGHT_TEXT_MAX,
+                 "of %zu proposal%s, the score of %zu and the cost of %zu lay in the predicted 95 %% interval of one "
+                 "run, which is %.1f and %.1f times as wide as the models alone say; on average a score was %.1f sd %s "
+                 "than expected, a cost %.1f sd %s",
+                 f->n, f->n == 1 ? "" : "s", f->n_score, f->n_cost, f->score_width, f->cost_width, fabs(f->score_z),
+                 f->score_z < 0 ? "worse" : "better", fabs(f->cost_z), f->cost_z < 0 ? "lower" : "higher");
     return buf;
 }
 

@@ -23,14 +23,16 @@ void calibration_make(const struct study_view *view, struct calibration *ret_cal
 void calibration_free(struct calibration *calibration);
 
 /* What the models expected of the trials that they proposed, against what these gave. The predictions are stored with
- * the trials: no model is fitted. */
+ * the trials: no model is fitted. The interval of one run is as wide as the proposals that had ended by then say
+ * (gp_miss_95): the models alone are too sure where they propose. */
 struct foresight {
     size_t n; /* finished trials with a prediction */
     size_t n_score, n_cost; /* of them in the 95 % interval of one run */
     double score_z,
         cost_z; /* mean of (result - expected) / sd: below 0, a score is worse than expected and a cost lower */
+    double score_width, cost_width; /* mean of the interval's width over that of the models alone */
 };
 void foresight_make(const struct study_view *view, struct foresight *ret_foresight);
-#define FORESIGHT_TEXT_MAX 256
+#define FORESIGHT_TEXT_MAX 384
 /* "of 40 proposals 36 scores and 38 costs lay ..."; empty without predictions. Returns buf. */
 const char *foresight_text(const struct foresight *foresight, char buf[FORESIGHT_TEXT_MAX]);

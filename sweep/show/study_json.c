@@ -24,6 +24,8 @@ static cJSON *foresight_to_json(const struct study_view *view)
     json_add_i64(json, "costs_inside", (int64_t)f.n_cost);
     json_add_f64(json, "score_z", f.n > 0 ? f.score_z : (double)NAN);
     json_add_f64(json, "cost_z", f.n > 0 ? f.cost_z : (double)NAN);
+    json_add_f64(json, "score_width", f.n > 0 ? f.score_width : (double)NAN);
+    json_add_f64(json, "cost_width", f.n > 0 ? f.cost_width : (double)NAN);
     return json;
 }
 

@@ -210,18 +210,18 @@ TEST(studies)
             assert_true(b.trials[b.order[i]].end >= b.trials[b.order[i - 1]].end);
     }
     assert_true(b.trials[b.order[23]].end < 0.9 * a.trials[23].end); /* four at a time are done sooner */
-    /* As if two had been predicted: one right, one at a corner off by 3 deviations. */
+    /* As if two had been predicted: one right, one at a corner off by 6 deviations. */
     for (size_t i = 0; i < problem.space.dim; i++) {
         b.trials[7].x[i] = problem.space.params[i].min;
         b.trials[8].x[i] = 0.5 * (problem.space.params[i].min + problem.space.params[i].max);
     }
     b.trials[7].is_predicted = b.trials[8].is_predicted = true;
-    b.trials[7].score_z = -3.0;
+    b.trials[7].score_z = -6.0;
     b.trials[7].cost_z = 1.0;
     JSON_LOCAL cJSON *json = play_measure(&b, &known);
     assert_non_null(json);
     assert_float_equal(number_of(json, "predicted"), 2.0, 0.0);
-    assert_float_equal(number_of(json, "score_z"), -1.5, 1e-9);
+    assert_float_equal(number_of(json, "score_z"), -3.0, 1e-9);
     assert_float_equal(number_of(json, "scores_inside"), 0.5, 1e-9);
     assert_float_equal(number_of(json, "cost_z"), 0.5, 1e-9);
     assert_float_equal(number_of(json, "costs_inside"), 1.0, 1e-9);

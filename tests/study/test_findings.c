@@ -206,7 +206,7 @@ TEST(luck_makes_no_hypervolume)
 /* Three proposals of an expected score of 0.5 with an sd of 0.1, and of an expected cost of 10 with a factor of 1.1. */
 TEST(proposals_are_held_against_their_predictions)
 {
-    static const double scores[] = {0.5, 0.75, 0.4, 0.9}, costs[] = {10, 10, 20, 10};
+    static const double scores[] = {0.5, 1, 0.4, 0.9}, costs[] = {10, 10, 20, 10};
     struct study_view v;
     struct foresight f;
     char text[FORESIGHT_TEXT_MAX];
@@ -224,12 +224,37 @@ TEST(proposals_are_held_against_their_predictions)
     assert_int_equal(f.n, 3);
     assert_int_equal(f.n_score, 2);
     assert_int_equal(f.n_cost, 2);
-    assert_true(fabs(f.score_z - 0.5) < 1e-9); /* 0, 2.5 and -1 */
+    assert_true(fabs(f.score_z - 4 / 3.0) < 1e-9); /* 0, 5 and -1 */
     assert_true(fabs(f.cost_z - log(2) / log(1.1) / 3) < 1e-9);
     assert_non_null(strstr(foresight_text(&f, text), "of 3 proposals, the score of 2 and the cost of 2"));
-    assert_non_null(strstr(text, "0.5 sd better"));
+    assert_non_null(strstr(text, "1.3 sd better"));
     assert_non_null(strstr(text, "2.4 sd higher"));
     study_view_free(&v);
+}
+
+/* Forty proposals one after another, of which those from first_off on are off by 4 sd; how many scores are inside. */
+static size_t inside_of_forty(int first_off)
+{
+    struct study_view v;
+    struct foresight f;
+
+    begin(&v, "first", "");
+    for (int i = 0; i < 40; i++) {
+        put(&v, i / 40.0, 256, "adam", i < first_off ? 0.5 : 0.9, 10, NULL);
+        v.trials[i].created_ms = 1000 * i + 1;
+        v.trials[i].finished_ms = 1000 * i + 1000;
+        v.trials[i].predicted =
+            (struct prediction){.known = true, .score = 0.5, .score_sd = 0.1, .log_cost = log(10), .log_cost_sd = 1};
+    }
+    foresight_make(&v, &f);
+    study_view_free(&v);
+    return f.n_score;
+}
+
+TEST(intervals_of_proposals_follow_how_earlier_ones_came_out)
+{
+    assert_int_equal(inside_of_forty(0), 40); /* off from the start: the intervals soon allow for it */
+    assert_int_equal(inside_of_forty(39), 39); /* after many that were right, 4 sd is a miss */
 }
 
 TEST(fresh_seeds_meet_what_was_predicted_before_them)

@@ -61,7 +61,7 @@ static const struct {
      "command:s?}}"},
     {STUDY "/calibration",
      "{study:s inside:i left_out:i columns:[s] rows:[[n]] proposals~:{trials:i scores_inside:i costs_inside:i "
-     "score_z:n cost_z:n text:s}?}"},
+     "score_z:n cost_z:n score_width:n cost_width:n text:s}?}"},
     {STUDY "/lanes",
      "{study:s state:s now_ms:i left_s:n running:[{trial:i slot:s? device:s? origin:s? started_ms:n attempt:i "
      "env_steps:n wall_s:n score:n expected:n expected_lo:n expected_hi:n n_seeds:n left_s:n curve:[[n]]}] "

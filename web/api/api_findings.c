@@ -66,6 +66,7 @@ enum status api_briefing(struct serve *s, const struct request *r, struct strbuf
 
 static void put_calibration(const struct study_view *v, const struct calibration *c, struct strbuf *out)
 {
+    const double none = (double)NAN;
     char text[FORESIGHT_TEXT_MAX];
     struct foresight f;
 
@@ -81,9 +82,10 @@ static void put_calibration(const struct study_view *v, const struct calibration
     }
     put_json(
         out,
-        "],'proposals':{'trials':%zu,'scores_inside':%zu,'costs_inside':%zu,'score_z':%g,'cost_z':%g,'text':%s}}\n",
-        f.n, f.n_score, f.n_cost, f.n > 0 ? f.score_z : (double)NAN, f.n > 0 ? f.cost_z : (double)NAN,
-        foresight_text(&f, text));
+        "],'proposals':{'trials':%zu,'scores_inside':%zu,'costs_inside':%zu,'score_z':%g,'cost_z':%g,'score_width':%g,"
+        "'cost_width':%g,'text':%s}}\n",
+        f.n, f.n_score, f.n_cost, f.n > 0 ? f.score_z : none, f.n > 0 ? f.cost_z : none, f.n > 0 ? f.score_width : none,
+        f.n > 0 ? f.cost_width : none, foresight_text(&f, text));
 }
 
 enum status api_calibration(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
