@@ -31,6 +31,7 @@ struct cli {
     const char *words_text; /* what the words are, for messages: "a game or a config file"; NULL: none are needed */
 };
 #define CLI_OPTS(table) .opts = (table), .n_opts = sizeof(table) / sizeof *(table)
+#define CLI_WORDS(min, max, text) .min_words = (min), .max_words = (max), .words_text = (text)
 
 struct cli_words {
     const char *v[CLI_MAX_WORDS];
@@ -41,6 +42,12 @@ struct cli_words {
 /* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
                       struct error *err) MUST_USE;
+/* In a command's function: declares `words`, and leaves with a usage error or after --help. */
+#define CLI_PARSE(cli, words)                                                                                          \
+    struct cli_words words;                                                                                            \
+    TRY(cli_parse(&(cli), argc, argv, &words, err));                                                                   \
+    if (words.help)                                                                                                    \
+    return ST_OK
 /* The same of a command that takes the config's options too: a name that is one without its section gets a hint. */
 enum status cli_parse_beside(const struct cli *cli, const struct config *config, int argc, char **argv,
                              struct cli_words *ret_words, struct error *err) MUST_USE;

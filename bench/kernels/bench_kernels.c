@@ -308,7 +308,6 @@ enum status bench_kernels(int argc, char **argv, struct error *err)
                            .repeats = 9,
                            .sets = 4,
                            .seconds = 0.1};
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"env", 0, CLI_TEXT, &o.env, "NAME", "game whose observations and actions give the shapes (breakout)"},
         {"device", 0, CLI_TEXT, &o.device, "auto|cpu|cuda", "device (auto)"},
@@ -334,9 +333,7 @@ enum status bench_kernels(int argc, char **argv, struct error *err)
         .words_text = "no words",
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (o.repeats < 1 || o.repeats > MAX_REPEATS || o.sets < 1 || o.sets > 64 || o.threads < 0)
         return FAIL(err, ST_USAGE, "bench kernels: --repeats takes 1 to %d, --sets 1 to 64, --threads 0 or more",
                     MAX_REPEATS);

@@ -216,7 +216,6 @@ enum status bench_evaluate(int argc, char **argv, struct error *err)
 {
     struct evaluator e = {.fronts = "bench/sweep/fronts.json"};
     const char *problem = NULL, *data = NULL;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &problem, "P", "a problem of `trawl-bench sweep`"},
         {"data", 0, CLI_TEXT, &data, "DIR", "where data from outside the repository lie"},
@@ -236,9 +235,7 @@ enum status bench_evaluate(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (problem == NULL)
         return FAIL(err, ST_USAGE, "bench evaluate: --problem is missing; `trawl-bench sweep --help` lists them");
     return evaluate_run(&e, problem, data, err);

@@ -216,7 +216,6 @@ enum status bench_promise(int argc, char **argv, struct error *err)
                               .seeds = 10,
                               .percent = 20,
                               .each = 1};
-    struct cli_words words;
     char list[512], *rest = NULL;
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &b.problems, "P,...",
@@ -240,9 +239,7 @@ enum status bench_promise(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.each < 1 || b.percent < 0 || b.percent > 100 ||
         strlen(b.problems) >= sizeof list)
         return FAIL(

@@ -394,7 +394,6 @@ enum status bench_front(int argc, char **argv, struct error *err)
 {
     const char *problems = "all", *data = NULL;
     int64_t points = 200000;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &problems, "P,...", "problems of `trawl-bench sweep`, or all (all)"},
         {"data", 0, CLI_TEXT, &data, "DIR", "where data from outside the repository lie"},
@@ -409,9 +408,7 @@ enum status bench_front(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (points < 1 || points > 100000000)
         return FAIL(err, ST_USAGE, "bench: --points is %lld, 1 to 100000000 are possible", (long long)points);
     return front_run(problems, data, (size_t)points, err);

@@ -162,9 +162,7 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
                     "  trawl agent http://gpu1:8080 first --devices cuda:all --token-file token.txt -- python train.py "
                     "{argv}",
         CLI_OPTS(opts),
-        .min_words = 2,
-        .max_words = 2,
-        .words_text = "the address of a server or a store, and a study",
+        CLI_WORDS(2, 2, "the address of a server or a store, and a study"),
     };
     enum status rc;
 

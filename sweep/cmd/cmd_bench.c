@@ -92,9 +92,7 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
                     "  trawl bench env breakout --device cuda --precision bf16 --envs 32768\n"
                     "  trawl bench train breakout --train.total_agents 1024 --train.horizon 64 --threads 1",
         CLI_OPTS(opts),
-        .min_words = 2,
-        .max_words = 2,
-        .words_text = "'env NAME' or 'train CONFIG'",
+        CLI_WORDS(2, 2, "'env NAME' or 'train CONFIG'"),
     };
     enum status rc = setup_create(&b.setup, err);
 

@@ -57,7 +57,6 @@ static enum status damaged(const char *path, const struct store_verdict *v, stru
 enum status cmd_check(int argc, char **argv, struct error *err)
 {
     bool json = false;
-    struct cli_words words;
     struct store_verdict v;
     const struct cli_opt opts[] = {{"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"}};
     const struct cli cli = {
@@ -72,14 +71,10 @@ enum status cmd_check(int argc, char **argv, struct error *err)
         .examples = "  trawl check runs.db\n"
                     "  trawl check runs.db --json",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a store",
+        CLI_WORDS(1, 1, "a store"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(store_verify(words.v[0], &v, print_finding, json ? stderr : stdout, err));
     if (json)
         cli_print_json(verdict_json(&v));
@@ -138,9 +133,7 @@ enum status cmd_backup(int argc, char **argv, struct error *err)
         .examples = "  trawl backup runs.db /backup/runs-$(date +%F).db\n"
                     "  trawl backup runs.db copy.db && trawl check copy.db",
         .opts = NULL,
-        .min_words = 2,
-        .max_words = 2,
-        .words_text = "a store and the file to write",
+        CLI_WORDS(2, 2, "a store and the file to write"),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

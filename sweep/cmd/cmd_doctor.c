@@ -177,7 +177,6 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
     struct findings f = {0};
     const char *store = "trawl.db";
     bool json = false;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &store, "FILE", "the store that will be written (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
@@ -192,9 +191,7 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     look_at_build(&f);
     look_at_late_libraries(&f);
     look_at_machine(&f);

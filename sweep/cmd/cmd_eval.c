@@ -123,9 +123,7 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json\n"
                     "  trawl eval pong.ckpt --video pong.gif",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a checkpoint",
+        CLI_WORDS(1, 1, "a checkpoint"),
     };
     enum status rc = setup_create(&e.setup, err);
 

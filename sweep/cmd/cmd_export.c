@@ -146,7 +146,6 @@ static enum status export_all(const char *store, const char *study, enum export_
 enum status cmd_export(int argc, char **argv, struct error *err)
 {
     const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = NULL, *samples = NULL;
-    struct cli_words words;
     enum export_format format = EXPORT_INI;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &store_path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
@@ -186,14 +185,10 @@ enum status cmd_export(int argc, char **argv, struct error *err)
                     "  trawl export cartpole.ckpt -o cartpole.onnx\n"
                     "  trawl export first --pick best -o first.onnx",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a study's name (`trawl ls` lists them), or a checkpoint",
+        CLI_WORDS(1, 1, "a study's name (`trawl ls` lists them), or a checkpoint"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
         path = NULL;
     /* A study named like a checkpoint would be a strange one: a file that is not there is named as such. */

@@ -168,7 +168,6 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db";
     bool json = false;
-    struct cli_words words;
     AT_END(store_close_at) struct store *store = NULL;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
@@ -187,9 +186,7 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(store_open_reader(&store, path, err));
     return list(store, json, err);
 }
@@ -361,7 +358,6 @@ enum status cmd_show(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db", *since = NULL;
     bool json = false, front = false, timeline = false;
-    struct cli_words words;
     AT_END(study_view_free) struct study_view view = {0};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
@@ -380,16 +376,12 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a study's name (`trawl ls` lists them)",
+        CLI_WORDS(1, 1, "a study's name (`trawl ls` lists them)"),
     };
     enum status rc = ST_OK;
     int64_t since_ms = 0;
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(read_since(since, &since_ms, err));
     TRY(study_view_open(path, words.v[0], &view, err));
     if (json)

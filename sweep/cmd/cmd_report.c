@@ -185,7 +185,6 @@ enum status cmd_report(int argc, char **argv, struct error *err)
 {
     const char *format_name = NULL, *figure_name = NULL, *width = NULL, *over = NULL, *site = NULL;
     struct request r = {.store_path = "trawl.db"};
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &r.store_path, "FILE", "the store: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"output", 'o', CLI_TEXT, &r.path, "FILE", "where to write; its suffix gives the format; - or none: stdout"},
@@ -221,14 +220,10 @@ enum status cmd_report(int argc, char **argv, struct error *err)
                     "  trawl report first --store my.db --site first-pages\n"
                     "  trawl report seed1 seed2 seed3 --figure attainment --width 84mm -o attainment.pdf",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = CLI_MAX_WORDS,
-        .words_text = "a study's name (`trawl ls` lists them)",
+        CLI_WORDS(1, CLI_MAX_WORDS, "a study's name (`trawl ls` lists them)"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (r.path != NULL && strcmp(r.path, "-") == 0) /* as elsewhere: standard output */
         r.path = NULL;
     if (site != NULL) {

@@ -211,9 +211,7 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
         .examples = "  trawl rerun first --trial 17 --store my.db\n"
                     "  trawl rerun first --trial 17 --store my.db --seeds 10",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a study's name (`trawl ls` lists them)",
+        CLI_WORDS(1, 1, "a study's name (`trawl ls` lists them)"),
     };
     enum status rc = cli_parse(&cli, argc, argv, &words, err);
 

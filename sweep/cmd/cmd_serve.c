@@ -250,7 +250,6 @@ static enum status run_serve(struct serve_cmd *c, struct error *err)
 enum status cmd_serve(int argc, char **argv, struct error *err)
 {
     struct serve_cmd c = {.store_path = "trawl.db", .port = 8080, .open = "no"};
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &c.store_path, "FILE",
          "the store: a file, or postgresql://HOST/DATABASE (trawl.db); it may come later"},
@@ -282,9 +281,7 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
     };
     enum status rc;
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (c.port < 0 || c.port > 65535)
         return FAIL(err, ST_USAGE, "serve: --port is %lld; 0 to 65535 are possible", (long long)c.port);
     if (strcmp(c.open, "yes") != 0 && strcmp(c.open, "no") != 0)

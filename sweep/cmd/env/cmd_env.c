@@ -40,7 +40,6 @@ static enum status describe(const char *path, const char *hex, FILE *out, struct
 static enum status env_describe_command(int argc, char **argv, struct error *err)
 {
     const char *hex = NULL;
-    struct cli_words words;
     FILE *out;
     enum status rc;
     const struct cli_opt opts[] = {
@@ -56,14 +55,10 @@ static enum status env_describe_command(int argc, char **argv, struct error *err
         .examples = "  trawl env describe ./my_game.so\n"
                     "  trawl env describe pong",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a game's name, or the path of its library",
+        CLI_WORDS(1, 1, "a game's name, or the path of its library"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(env_keep_stdout(&out, err));
     rc = describe(words.v[0], hex, out, err);
     if (fclose(out) != 0 && rc == ST_OK)

@@ -141,7 +141,6 @@ static enum status print_games(const char *name, bool json, struct error *err)
 enum status cmd_envs(int argc, char **argv, struct error *err)
 {
     bool json = false;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"json", 0, CLI_FLAG, &json, NULL, "print a JSON array"},
     };
@@ -158,8 +157,6 @@ enum status cmd_envs(int argc, char **argv, struct error *err)
         .words_text = "a game's name, or the path of its library",
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     return print_games(words.n == 1 ? words.v[0] : NULL, json, err);
 }

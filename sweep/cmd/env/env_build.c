@@ -309,7 +309,6 @@ static enum status show(const struct build *b, struct error *err)
 enum status env_build(int argc, char **argv, struct error *err)
 {
     struct build b = {.gpu = "auto"};
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"output", 'o', CLI_TEXT, &b.out, "FILE", "the library (the game's name with .so, in the current folder)"},
         {"flags", 0, CLI_TEXT, &b.flags, "TEXT", "further words for the compiler, as in --flags '-march=native -lfoo'"},
@@ -329,14 +328,10 @@ enum status env_build(int argc, char **argv, struct error *err)
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a header, a source file or a folder",
+        CLI_WORDS(1, 1, "a header, a source file or a folder"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(find_source(&b, words.v[0], err));
     snprintf(b.default_out, sizeof b.default_out, "%s.so", b.name);
     b.out = b.out != NULL ? b.out : b.default_out;

@@ -377,9 +377,7 @@ enum status env_check(int argc, char **argv, struct error *err)
         .examples = "  trawl env check ./my_game.so\n"
                     "  trawl env check pong --env.frameskip 4 --steps 100000",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a game's name, or the path of its library",
+        CLI_WORDS(1, 1, "a game's name, or the path of its library"),
     };
 
     enum status rc;

@@ -67,7 +67,6 @@ static enum status write_file(const char *name, const char *extension, const cha
 
 enum status env_new(int argc, char **argv, struct error *err)
 {
-    struct cli_words words;
     const struct cli cli = {
         .name = "env new",
         .synopsis = "trawl env new NAME",
@@ -76,14 +75,10 @@ enum status env_new(int argc, char **argv, struct error *err)
             "trains it and sweeps it. They are written into the current folder and replace nothing.",
         .examples = "  trawl env new my_game && trawl env build my_game.h && trawl env check ./my_game.so\n"
                     "  trawl sweep my_game.ini --store my.db --name first",
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a name (a letter, then a-z 0-9 _)",
+        CLI_WORDS(1, 1, "a name (a letter, then a-z 0-9 _)"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(check_name(words.v[0], err));
     TRY(check_free(words.v[0], ".h", err));
     TRY(check_free(words.v[0], ".ini", err));

@@ -76,7 +76,6 @@ enum status env_play(int argc, char **argv, struct error *err)
 {
     int64_t seed = 1;
     bool greedy = false;
-    struct cli_words words;
     FILE *out;
     enum status rc;
     const struct cli_opt opts[] = {
@@ -93,14 +92,10 @@ enum status env_play(int argc, char **argv, struct error *err)
         .examples = "  yes | trawl env play my_game.ckpt | head -100\n"
                     "  trawl env play my_game.ckpt --greedy      then press Enter for each decision",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a checkpoint",
+        CLI_WORDS(1, 1, "a checkpoint"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(env_keep_stdout(&out, err));
     rc = play(words.v[0], seed, greedy, out, err);
     if (fclose(out) != 0 && rc == ST_OK)

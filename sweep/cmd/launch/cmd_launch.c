@@ -100,9 +100,7 @@ enum status cmd_launch(int argc, char **argv, struct error *err)
                     "  trawl launch check slurm:gpu=1/partition=short\n"
                     "  trawl launch check 'cmd:docker run -i --gpus all trawl trawl worker --stdio'",
         CLI_OPTS(opts),
-        .min_words = 2,
-        .max_words = CLI_MAX_WORDS,
-        .words_text = "the word check and hosts or devices",
+        CLI_WORDS(2, CLI_MAX_WORDS, "the word check and hosts or devices"),
     };
     enum status rc = setup_create(&setup, err);
 

@@ -218,7 +218,6 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db", *other_path = NULL, *score = NULL, *output = NULL;
     bool json = false;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
         {"other", 0, CLI_STORE, &other_path, "FILE", "the store of the second study, if it is another"},
@@ -237,14 +236,10 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
                     "  trawl compare first first --other their.db --score 0.9\n"
                     "  trawl compare first second --store my.db -o compare.html",
         CLI_OPTS(opts),
-        .min_words = 2,
-        .max_words = 2,
-        .words_text = "one of two studies",
+        CLI_WORDS(2, 2, "one of two studies"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     if (output != NULL)
         TRY(check_page(output, err));
     MEM_LOCAL struct side *sides = mem_array(2, sizeof *sides);

@@ -110,7 +110,6 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db";
     bool json = false;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
@@ -122,14 +121,10 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
         .examples = "  trawl diff first 3 17 --store my.db\n"
                     "  trawl diff first 3 17 --json",
         CLI_OPTS(opts),
-        .min_words = 3,
-        .max_words = 3,
-        .words_text = "a study's name, or one of two trials",
+        CLI_WORDS(3, 3, "a study's name, or one of two trials"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
     enum status rc = study_view_open(path, words.v[0], v, err);
     THEN(rc, diff(v, words.v, json, err));

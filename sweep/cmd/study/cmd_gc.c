@@ -86,7 +86,6 @@ static enum status empty_trash(const struct gc_cmd *gc, cJSON *removed, cJSON *k
 enum status cmd_gc(int argc, char **argv, struct error *err)
 {
     struct gc_cmd gc = {.path = "trawl.db"};
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &gc.path, "FILE", "the store (trawl.db)"},
         {"older", 0, CLI_SECONDS, &gc.older_s, "TIME", "only what has been in the trash for longer, like 30m or 72h"},
@@ -107,9 +106,7 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     JSON_LOCAL cJSON *object = cJSON_CreateObject();
     json_add_bool(object, "dry_run", gc.dry_run);
     cJSON *removed = cJSON_AddArrayToObject(object, "removed"), *kept = cJSON_AddArrayToObject(object, "kept");

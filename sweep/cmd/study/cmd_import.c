@@ -311,7 +311,6 @@ static void print_done(const struct import_cmd *c)
 enum status cmd_import(int argc, char **argv, struct error *err)
 {
     struct import_cmd c = {.store_path = "trawl.db"};
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"study", 0, CLI_TEXT, &c.study, "NAME", "the study that gets the trials; one that is not there is made"},
         {"config", 0, CLI_TEXT, &c.config, "FILE",
@@ -339,15 +338,11 @@ enum status cmd_import(int argc, char **argv, struct error *err)
                     "  trawl import optuna.db --study mine --config my.ini --store new.db\n"
                     "  trawl import logs/breakout --study puffer --config breakout.ini --store my.db",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a file or a folder",
+        CLI_WORDS(1, 1, "a file or a folder"),
     };
     enum status rc;
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     c.path = words.v[0];
     if (c.study == NULL)
         return FAIL(err, ST_USAGE, "import: into which study? --study NAME");

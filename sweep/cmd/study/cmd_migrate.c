@@ -24,7 +24,6 @@ static cJSON *copied_json(const struct store_copied *copied)
 enum status cmd_migrate(int argc, char **argv, struct error *err)
 {
     bool json = false;
-    struct cli_words words;
     struct store_copied copied;
     const struct cli_opt opts[] = {{"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"}};
     const struct cli cli = {
@@ -39,14 +38,10 @@ enum status cmd_migrate(int argc, char **argv, struct error *err)
         .examples = "  trawl migrate runs.db postgresql://db/trawl\n"
                     "  trawl migrate postgresql://db/trawl runs.db",
         CLI_OPTS(opts),
-        .min_words = 2,
-        .max_words = 2,
-        .words_text = "a store and an empty one",
+        CLI_WORDS(2, 2, "a store and an empty one"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (words.help)
-        return ST_OK;
+    CLI_PARSE(cli, words);
     TRY(store_address_check(words.v[1], err));
     TRY(check_writable(words.v[1], err));
     TRY(store_migrate(words.v[0], words.v[1], &copied, err));

@@ -125,9 +125,7 @@ enum status cmd_replay(int argc, char **argv, struct error *err)
         .examples = "  trawl replay first --store my.db\n"
                     "  trawl replay first --json",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a study's name",
+        CLI_WORDS(1, 1, "a study's name"),
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));

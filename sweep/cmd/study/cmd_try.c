@@ -133,9 +133,7 @@ enum status cmd_try(int argc, char **argv, struct error *err)
         .examples = "  trawl try first --train.learning-rate 0.003 --store my.db\n"
                     "  trawl try first --trial 17 --train.gamma 0.99 --store my.db",
         CLI_OPTS(opts),
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = "a study's name (`trawl ls` lists them)",
+        CLI_WORDS(1, 1, "a study's name (`trawl ls` lists them)"),
     };
     JSON_LOCAL cJSON *params = cJSON_CreateObject();
 
