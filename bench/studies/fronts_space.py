@@ -100,6 +100,27 @@ GAMES = {
                   "train.eval_episodes": 1, "train.eval_max_steps": 64},
         "rules": "perf is a tenth for each day (13,920 steps) that a game has won since it was made, logged as a day ends, so it is that of the games that "
                  "were trained on and grows with the steps of each; PufferLib's own number continues for half as many steps after training"},
+    "go": {
+        "weight": 1.6, "library": "go_greedy", "starts": 12, "max_s": 180, "own": ["env.reward_move_pass", "env.reward_move_invalid", "env.reward_player_capture", "env.reward_opponent_capture"],
+        "steps": "20M 3M 200M", "only": ["train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
+        "start": {"env.reward_move_pass": -0.820963, "env.reward_move_invalid": -0.0514018, "env.reward_player_capture": 0.679441, "env.reward_opponent_capture": -0.377903,
+                  "policy.hidden_size": 512, "policy.num_layers": 1, "train.total_agents": 2048, "train.horizon": 128, "train.minibatch_size": 4096,
+                  "train.replay_ratio": 3.2, "train.learning_rate": 0.00088, "train.beta1": 0.984, "train.gamma": 0.93, "train.gae_lambda": 0.995,
+                  "train.ent_coef": 8.5e-5, "train.clip_coef": 0.455, "train.vf_coef": 2.76, "train.vf_clip_coef": 2.79, "train.max_grad_norm": 0.48}},
+    "tower_climb": {
+        "weight": 1.6, "library": "tower_climb", "starts": 12, "max_s": 100, "own": ["env.reward_climb_row", "env.reward_fall_row", "env.reward_illegal_move", "env.reward_move_block"],
+        "steps": "40M 3M 500M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
+        "start": {"env.reward_climb_row": 0.38, "env.reward_fall_row": 0, "env.reward_illegal_move": -0.0048, "env.reward_move_block": 0.063,
+                  "policy.hidden_size": 256, "policy.num_layers": 4, "train.total_agents": 2048, "train.minibatch_size": 8192, "train.replay_ratio": 0.75,
+                  "train.learning_rate": 0.0055, "train.beta1": 0.945, "train.gamma": 0.91, "train.gae_lambda": 0.72, "train.ent_coef": 0.019,
+                  "train.clip_coef": 0.3, "train.vf_coef": 4.9, "train.vf_clip_coef": 4.4, "train.max_grad_norm": 5, "train.min_lr_ratio": 0.1,
+                  "train.prio_alpha": 1, "train.prio_beta0": 0.958}},
+    "terraform": {
+        "weight": 1.6, "library": "terraform", "starts": 12, "max_s": 150, "own": ["env.reward_scale"], "steps": "60M 5M 400M",
+        "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
+        "start": {"env.reward_scale": 0.134554, "policy.hidden_size": 256, "policy.num_layers": 4, "train.total_agents": 2048, "train.horizon": 128, "train.minibatch_size": 16384,
+                  "train.replay_ratio": 1, "train.learning_rate": 0.01, "train.beta1": 0.95, "train.gamma": 0.875, "train.gae_lambda": 0.52, "train.ent_coef": 0.01,
+                  "train.clip_coef": 0.05, "train.vf_coef": 4.5, "train.vf_clip_coef": 2, "train.max_grad_norm": 2.5}},
     "pacman": {
         "weight": 0.8, "library": "pacman", "steps": "15M 300k 80M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.minibatch_size": 16384, "train.replay_ratio": 1.2, "train.gamma": 0.99, "train.clip_coef": 0.15,
