@@ -1,7 +1,7 @@
 /* sleeping_worker.c - a worker on stdin and stdout that trains nothing: a trial takes SECONDS times something between a
- * half and one and a half, and reports on the way as a real one does; as many trials at a time as the controller gives
- * it lanes. For many workers, or many lanes, beside one controller.
- * usage: sleeping_worker SECONDS */
+ * half and one and a half (or 1 -+ SPREAD / 2), and reports on the way as a real one does; as many trials at a time as the
+ * controller gives it lanes. For many workers, or many lanes, beside one controller.
+ * usage: sleeping_worker SECONDS [SPREAD] */
 #include "base/base.h"
 #include "base/os/clock.h"
 #include "base/text/json.h"
@@ -9,10 +9,12 @@
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #define LOOK_MS 200
+#define WAITING_MAX (4 * LANES_MAX)
 #define POINTS 24 /* of a learning curve, as a real run has them */
 
 struct sleep {
@@ -22,9 +24,13 @@ struct sleep {
 
 struct sleeper {
     struct proto proto;
-    double mean_s, beat_s;
+    double mean_s, spread, beat_s;
     int64_t n_lanes;
     struct sleep lanes[LANES_MAX];
+    pthread_mutex_t lock; /* guards waiting, n_waiting */
+    pthread_cond_t came;
+    cJSON *waiting[WAITING_MAX]; /* read and not looked at */
+    size_t n_waiting;
 };
 
 #define EACH_LANE(w, l) for (struct sleep *l = (w)->lanes; l < (w)->lanes + (w)->n_lanes; l++)
@@ -60,6 +66,7 @@ static void on_open(struct sleeper *w, const cJSON *message)
         w->n_lanes = LANES_MAX;
     json_add_i64(json, "lanes", w->n_lanes);
     json_add_str(json, "device", "a bed");
+    json_add_str(json, "kind", "cpu");
     send_message(w, json);
 }
 
@@ -72,7 +79,7 @@ static void on_run(struct sleeper *w, const cJSON *message)
     *l = (struct sleep){.begun_s = clock_mono_s()};
     (void)json_get_i64(message, "trial", &l->trial);
     (void)json_get_i64(message, "attempt", &l->attempt);
-    l->done_s = l->begun_s + w->mean_s * (0.5 + (double)(l->trial * 2654435761u % 1000) / 1000.0);
+    l->done_s = l->begun_s + w->mean_s * (1 + w->spread * ((double)(l->trial * 2654435761u % 1000) / 1000.0 - 0.5));
     send_message(w, about(l, "training"));
 }
 
@@ -132,9 +139,7 @@ static void beat(struct sleeper *w, double now_s)
 /* When the lane has its next report to send. */
 static double next_s(const struct sleep *l)
 {
-    double each_s = fmax((l->done_s - l->begun_s) / (POINTS + 1), LOOK_MS / 1000.0);
-
-    return fmin(l->begun_s + each_s * (double)(l->n_points + 1), l->done_s);
+    return l->begun_s + (l->done_s - l->begun_s) / (POINTS + 1) * (double)(l->n_points + 1);
 }
 
 static void look_after(struct sleeper *w, struct sleep *l, double now_s)
@@ -155,19 +160,50 @@ static void stop(struct sleeper *w, const cJSON *message, double now_s)
         send_result(w, l, "stopped", now_s);
 }
 
+/* A thread of its own, as in a real worker: what the controller sends is read while it takes no reports. */
+static void *read_main(void *arg)
+{
+    struct sleeper *w = arg;
+    struct error err = {0};
+
+    for (;;) {
+        cJSON *message = NULL;
+        if (proto_receive(&w->proto, -1, &message, &err) != ST_OK || w->proto.closed)
+            _exit(EXIT_SUCCESS);
+        pthread_mutex_lock(&w->lock);
+        if (message != NULL && w->n_waiting < WAITING_MAX)
+            w->waiting[w->n_waiting++] = message;
+        pthread_cond_signal(&w->came);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
+/* NULL: none came until then. */
+static cJSON *next_message(struct sleeper *w, double until_s)
+{
+    const struct timespec until = {(time_t)until_s, (long)(1e9 * fmod(until_s, 1))};
+    cJSON *message = NULL;
+
+    pthread_mutex_lock(&w->lock);
+    if (w->n_waiting == 0)
+        pthread_cond_timedwait(&w->came, &w->lock, &until);
+    if (w->n_waiting > 0) {
+        message = w->waiting[0];
+        memmove(w->waiting, w->waiting + 1, --w->n_waiting * sizeof w->waiting[0]);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return message;
+}
+
 static void round_of(struct sleeper *w)
 {
-    struct error err = {0};
-    JSON_LOCAL cJSON *message = NULL;
-    double now_s = clock_mono_s(), until_s = now_s + LOOK_MS / 1000.0;
+    double until_s = clock_mono_s() + LOOK_MS / 1000.0;
 
     EACH_LANE(w, l)
     until_s = l->begun_s > 0 ? fmin(until_s, next_s(l)) : until_s;
-    if (proto_receive(&w->proto, (int)ceil(1000 * fmax(until_s - now_s, 0)), &message, &err) != ST_OK ||
-        w->proto.closed)
-        _exit(EXIT_SUCCESS);
+    JSON_LOCAL cJSON *message = next_message(w, until_s);
     const char *type = message != NULL ? json_get_str(message, "type") : "";
-    now_s = clock_mono_s();
+    const double now_s = clock_mono_s();
     if (strcmp(type, "open") == 0)
         on_open(w, message);
     else if (strcmp(type, "run") == 0)
@@ -185,13 +221,19 @@ static void round_of(struct sleeper *w)
 int main(int argc, char **argv)
 {
     struct sleeper *w = mem_alloc(sizeof *w);
+    pthread_t reader;
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     w->mean_s = argc > 1 ? atof(argv[1]) : 10;
+    w->spread = argc > 2 ? atof(argv[2]) : 1;
     w->n_lanes = 1;
     proto_create(&w->proto, dup(STDIN_FILENO), dup(STDOUT_FILENO));
     send_message(w, greeting_make(false));
+    pthread_mutex_init(&w->lock, NULL);
+    clock_cond_init(&w->came);
+    if (pthread_create(&reader, NULL, read_main, w) != 0)
+        return EXIT_FAILURE;
     for (;;)
         round_of(w);
 }
