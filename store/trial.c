@@ -169,14 +169,23 @@ enum status store_trial_create_part(struct store *store, struct trial *trial, st
     return ST_OK;
 }
 
+enum status store_trials_create(struct store *store, struct trial *trials, size_t n, struct error *err)
+{
+    MEM_LOCAL struct trial *made = mem_array(n, sizeof *made); /* nothing is filled in when the commit fails */
+    enum status rc = ST_OK;
+
+    memcpy(made, trials, n * sizeof *made);
+    TRY(store_begin(store, create_what, err));
+    for (size_t i = 0; rc == ST_OK && i < n; i++)
+        rc = store_trial_create_part(store, &made[i], err);
+    TRY(store_end(store, rc, create_what, err));
+    memcpy(trials, made, n * sizeof *made);
+    return ST_OK;
+}
+
 enum status store_trial_create(struct store *store, struct trial *trial, struct error *err)
 {
-    struct trial made = *trial; /* nothing is filled in when the commit fails */
-
-    TRY(store_begin(store, create_what, err));
-    TRY(store_end(store, store_trial_create_part(store, &made, err), create_what, err));
-    *trial = made;
-    return ST_OK;
+    return store_trials_create(store, trial, 1, err);
 }
 
 static enum status extend_part(struct store *store, struct trial *trial, int64_t from_id, int64_t env_steps,

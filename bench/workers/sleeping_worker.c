@@ -66,7 +66,7 @@ static void on_open(struct sleeper *w, const cJSON *message)
         w->n_lanes = LANES_MAX;
     json_add_i64(json, "lanes", w->n_lanes);
     json_add_str(json, "device", "a bed");
-    json_add_str(json, "kind", "cpu");
+    json_add_str(json, "kind", "cuda");
     send_message(w, json);
 }
 

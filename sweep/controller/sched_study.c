@@ -249,7 +249,7 @@ static enum status trial_config(const struct sched_study *ss, const double *x, s
                                 char **ret_text, struct error *err)
 {
     const struct search *search = &ss->view.search;
-    struct setup_override overrides[SPACE_MAX_DIM + 2];
+    struct setup_override overrides[SPACE_MAX_DIM + 3];
     AT_END(setup_destroy_at) struct setup *setup = NULL;
     size_t n = 0;
 
@@ -262,6 +262,10 @@ static enum status trial_config(const struct sched_study *ss, const double *x, s
     }
     overrides[n].key = setup_is_program(ss->setup) ? "sweep.trial_seed" : "train.seed";
     snprintf(overrides[n++].value, sizeof overrides->value, "%lld", (long long)seed);
+    if (ss->kind[0] != '\0') {
+        overrides[n].key = "train.device";
+        snprintf(overrides[n++].value, sizeof overrides->value, "%s", ss->kind);
+    }
     if (setup_is_program(ss->setup) && search->envs.n > 0) {
         overrides[n].key = "sweep.trial_env";
         snprintf(overrides[n++].value, sizeof overrides->value, "%s", search->envs.names[env]);
@@ -270,12 +274,12 @@ static enum status trial_config(const struct sched_study *ss, const double *x, s
     return setup_to_ini(setup, ret_text, err);
 }
 
-/* A trial at x that is not in the store yet. seed -1: of its number. */
-static enum status make_trial(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
-                              double propose_s, struct trial *ret, struct error *err)
+/* A trial at x that is not in the store yet, after `made` others. seed -1: of its number. */
+static enum status make_trial(struct sched_study *ss, size_t made, const double *x, size_t env, const char *origin,
+                              int64_t seed, double propose_s, struct trial *ret, struct error *err)
 {
     *ret = (struct trial){.study_id = ss->view.study.id,
-                          .number = (int64_t)ss->view.n,
+                          .number = (int64_t)(ss->view.n + made),
                           .score = NAN,
                           .perf = NAN,
                           .cost_s = NAN,
@@ -287,29 +291,33 @@ static enum status make_trial(struct sched_study *ss, const double *x, size_t en
     return trial_config(ss, x, env, ret->seed, &ret->config, err);
 }
 
-/* seen, predicted: what its proposal had seen and expected; NULL: it is not proposed. */
-static enum status queue_on(struct sched_study *ss, const double *x, size_t env, const char *origin, double propose_s,
-                            const char *seen, const struct prediction *predicted, struct error *err)
+/* Stores them in one transaction and queues them; x: their points. */
+static enum status queue_trials(struct sched_study *ss, struct trial *trials, const double *const *x, size_t n,
+                                struct error *err)
 {
-    AT_END(trial_free) struct trial trial = {0};
-    enum status rc = make_trial(ss, x, env, origin, -1, propose_s, &trial, err);
+    enum status rc;
 
-    trial.seen = seen != NULL ? mem_strdup(seen) : NULL;
-    if (predicted != NULL)
-        trial.predicted = *predicted;
-    if (rc == ST_OK)
-        STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
-    if (rc == ST_OK) {
-        study_view_append(&ss->view, &trial, x);
+    STORE_INSIST(rc, ss->store, err, store_trials_create(ss->store, trials, n, err));
+    for (size_t k = 0; rc == ST_OK && k < n; k++) {
+        study_view_append(&ss->view, &trials[k], x[k]);
         ss->n_queued++;
     }
     return rc;
 }
 
+static enum status queue_on(struct sched_study *ss, const double *x, size_t env, const char *origin, double propose_s,
+                            struct error *err)
+{
+    AT_END(trial_free) struct trial trial = {0};
+
+    TRY(make_trial(ss, 0, x, env, origin, -1, propose_s, &trial, err));
+    return queue_trials(ss, &trial, &x, 1, err);
+}
+
 enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
                               struct error *err)
 {
-    return queue_on(ss, x, 0, origin, propose_s, NULL, NULL, err);
+    return queue_on(ss, x, 0, origin, propose_s, err);
 }
 
 enum status sched_study_add(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
@@ -317,7 +325,7 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
                             const char *result_json, struct error *err)
 {
     AT_END(trial_free) struct trial trial = {0};
-    enum status rc = make_trial(ss, x, env, origin, seed, NAN, &trial, err);
+    enum status rc = make_trial(ss, 0, x, env, origin, seed, NAN, &trial, err);
     const char *row = track_rows_result(ss->track, result);
 
     if (rc == ST_OK)
@@ -381,7 +389,7 @@ static enum status queue_missing(struct sched_study *ss, struct error *err)
     const struct trial *first = &ss->view.trials[m.of];
     const char *origin = trial_is_seed(first) ? SEED_ORIGIN : trial_is_confirming(first) ? CONFIRM_ORIGIN : ENV_ORIGIN;
 
-    return queue_on(ss, ss->view.x[m.of], m.env, origin, NAN, NULL, NULL, err);
+    return queue_on(ss, ss->view.x[m.of], m.env, origin, NAN, err);
 }
 
 /* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two
@@ -398,20 +406,38 @@ static size_t n_ended(const struct sched_study *ss)
     return ss->view.n - ss->n_queued - ss->n_flights - ss->leases.n;
 }
 
-/* As many proposals together as those under way make useful, and as wait for one or soon will; a configuration for
- * several games is begun alone. */
-static size_t batch_size(const struct sched_study *ss, const struct scheduler *s, size_t at_once)
+/* Slots and nodes that wait for a trial. */
+static size_t n_waiting(const struct scheduler *s)
 {
-    size_t n_busy = ss->n_flights + ss->leases.n, n_free = (size_t)s->nodes.waiting, wanted, n;
-    int64_t left = stop_rules_trials_left(&ss->view);
+    size_t n = (size_t)s->nodes.waiting;
 
     EACH_SLOT (&s->workers, slot)
-        n_free += slot->flight == NULL && slot->worker->state == WORKER_READY;
-    wanted = n_free + sched_study_ahead(ss, n_busy);
+        n += slot->flight == NULL && slot->worker->state == WORKER_READY;
+    return n;
+}
+
+/* As many proposals together as those under way make useful, and as wait for one or soon will; a configuration for
+ * several games is begun alone. */
+static size_t batch_size(const struct sched_study *ss, size_t n_free, size_t ahead, size_t at_once)
+{
+    size_t n_busy = ss->n_flights + ss->leases.n, wanted = n_free + ahead, n;
+    int64_t left = stop_rules_trials_left(&ss->view);
+
     n = suggester_batch_size(n_busy + n_free, wanted > ss->n_queued ? wanted - ss->n_queued : 0);
     n = n < at_once ? n : at_once;
     n = left < (int64_t)n ? (size_t)left : n;
     return ss->view.search.envs.n > 1 ? 1 : n;
+}
+
+/* What to run again takes longer to find than new points: where trials are short, it is looked for while enough of them
+ * wait in the queue, if that is soon. */
+static void plan_again(struct sched_study *ss, struct confirm_plan *plan, size_t n, size_t n_free, size_t ahead)
+{
+    size_t n_slots = n_free + ss->n_flights + ss->leases.n, n_since = n_ended(ss) - ss->confirmed_at;
+    bool waits = ahead > 0 && n_free + ahead / 2 > ss->n_queued;
+
+    if (confirm_plan_spread(plan, n, n_since, waits ? 2 * n_slots : n_slots))
+        ss->confirmed_at = n_ended(ss);
 }
 
 enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err)
@@ -430,29 +456,46 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
         return sched_study_queue(ss, first.x, first.origin, 0, err);
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
-    n = batch_size(ss, s, plan.at_once);
-    if (confirm_plan_spread(&plan, n, n_ended(ss) - ss->confirmed_at, ss->n_flights + ss->leases.n))
-        ss->confirmed_at = n_ended(ss);
+    const size_t n_free = n_waiting(s), ahead = sched_study_ahead(ss, n_free + ss->n_flights + ss->leases.n);
+    n = batch_size(ss, n_free, ahead, plan.at_once);
+    plan_again(ss, &plan, n, n_free, ahead);
     ss->asked_at = n_ended(ss);
     evidence_ask(&ss->evidence, &ss->view, &plan, n);
     proposer_ask(ss->proposer, &ss->view.history, next_number(&ss->view), &plan, n);
     return ST_OK;
 }
 
-static enum status queue_proposal(struct sched_study *ss, const struct proposal *proposal, size_t k, struct error *err)
+static enum status make_proposed(struct sched_study *ss, const struct proposal *proposal, size_t k, struct trial *ret,
+                                 struct error *err)
 {
     const struct suggestion *s = &proposal->suggestions[k];
-    const struct prediction predicted = {.known = s->has_prediction,
+
+    TRY(make_trial(ss, k, s->x, 0, s->origin, -1, proposal->seconds / (double)proposal->n, ret, err));
+    ret->seen = evidence_text(&ss->evidence, k);
+    ret->predicted = (struct prediction){.known = s->has_prediction,
                                          .score = study_view_score(&ss->view, s->score_mean),
                                          .score_sd = s->score_sd,
                                          .log_cost = s->log_cost_mean,
                                          .log_cost_sd = s->log_cost_sd};
-    MEM_LOCAL char *seen = evidence_text(&ss->evidence, k);
-
-    TRY(queue_on(ss, s->x, 0, s->origin, proposal->seconds / (double)proposal->n, seen, &predicted, err));
-    if (k == 0)
-        evidence_stored(&ss->evidence);
     return ST_OK;
+}
+
+static enum status queue_proposal(struct sched_study *ss, const struct proposal *proposal, struct error *err)
+{
+    struct trial trials[SUGGEST_BATCH_MAX] = {0};
+    const double *x[SUGGEST_BATCH_MAX];
+    enum status rc = ST_OK;
+
+    for (size_t k = 0; rc == ST_OK && k < proposal->n; k++) {
+        x[k] = proposal->suggestions[k].x;
+        rc = make_proposed(ss, proposal, k, &trials[k], err);
+    }
+    THEN(rc, queue_trials(ss, trials, x, proposal->n, err));
+    for (size_t k = 0; k < proposal->n; k++)
+        trial_free(&trials[k]);
+    if (rc == ST_OK)
+        evidence_stored(&ss->evidence);
+    return rc;
 }
 
 enum status sched_study_collect(struct sched_study *ss, struct error *err)
@@ -475,9 +518,7 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
     ss->n_together = proposal.n;
-    for (size_t k = 0; k < proposal.n; k++)
-        TRY(queue_proposal(ss, &proposal, k, err));
-    return ST_OK;
+    return queue_proposal(ss, &proposal, err);
 }
 
 enum status sched_study_adopt(struct sched_study *ss, struct error *err)
@@ -495,6 +536,7 @@ enum status sched_study_adopt(struct sched_study *ss, struct error *err)
         if (rc == ST_OK) {
             study_view_append(v, &trial, x);
             ss->n_queued++;
+            ss->kind_from = v->n;
         }
         trial_free(&trial);
         TRY(rc);

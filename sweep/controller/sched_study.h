@@ -55,6 +55,8 @@ struct sched_study {
     bool lease_unseen; /* a node has a trial whose lease the next look at the store finds: the study has not ended */
     char device_class[256]; /* kind of the devices that its trials run on (device_class.h); "": not known yet */
     bool class_settled; /* a worker of this controller has had one of them */
+    char kind[8]; /* of the GPU that the last trial went to: what is queued from trial kind_from on has it already */
+    size_t kind_from;
     bool no_workers; /* sweep.devices = none, or no command: only nodes and clients outside get its trials */
     struct share share; /* of the devices, weighed by priority */
     int64_t n_started; /* trials, since it was added */

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #define TICK_MS 200
+#define STARTS_MAX 8 /* trials in a round: meanwhile no message is read and no proposal asked for */
 
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
 {
@@ -372,22 +373,31 @@ static void start_workers(struct scheduler *s)
 
 static enum status fill_slots(struct scheduler *s, struct error *err)
 {
-    size_t n_busy = 0;
+    size_t n_busy = 0, n_started = 0, n_left = 0; /* left for the next round */
 
+    s->n_left = 0;
     if (s->stopping)
         return ST_OK;
     scheduler_settle(s, NULL);
     start_workers(s);
     EACH_SLOT (&s->workers, slot) {
         if (slot->flight == NULL && worker_takes_trials(slot->worker)) {
+            if (n_started == STARTS_MAX) {
+                n_left++;
+                continue;
+            }
             device_class_report(s, slot->worker);
             TRY(fill_slot(s, slot, err));
+            n_started += slot->flight != NULL;
         }
         n_busy += slot->flight != NULL;
     }
+    s->n_left = n_left;
+    n_busy += n_left;
     for (size_t i = 0; i < s->n_studies; i++) {
         struct sched_study *ss = s->studies[i];
-        bool short_of = ss->n_queued < sched_study_ahead(ss, n_busy + ss->leases.n) || ss->n_queued < leases_ahead(ss);
+        size_t ahead = n_left + sched_study_ahead(ss, n_busy + ss->leases.n);
+        bool short_of = ss->n_queued < ahead || ss->n_queued < leases_ahead(ss);
         bool waits = ss->n_queued < (size_t)s->nodes.waiting;
         if (waits || (ss->n_flights + ss->leases.n > 0 && short_of))
             TRY(sched_study_ask(ss, s, err));
@@ -474,7 +484,7 @@ static enum status wait_events(struct scheduler *s, struct error *err)
 {
     struct pollfd *fds = s->fds;
     size_t n = 0, n_watched;
-    int timeout_ms = TICK_MS;
+    int timeout_ms = s->n_left > 0 ? 0 : TICK_MS;
     uint64_t count;
 
     for (size_t i = 0; i < s->n_watches; i++)

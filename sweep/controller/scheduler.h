@@ -82,6 +82,7 @@ struct scheduler {
     struct reports reports; /* of this round */
     struct flight **ended; /* (n_ended, room for every slot) in this round, not stored yet */
     size_t n_ended;
+    size_t n_left; /* free slots that the last round did not come to */
     struct pollfd *fds; /* capacity for every worker, watch and wake_fd */
 };
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,

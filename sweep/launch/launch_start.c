@@ -58,6 +58,9 @@ static int spawn_command(const char *command, pid_t *ret_pid, int socket_fd, int
     return rc;
 }
 
+#define SOCKET_BYTES                                                                                                   \
+    (1 << 20) /* asked for; the kernel gives its most. Of many short trials reports come by the thousand */
+
 /* The worker's end of a socket pair and of a pipe for its log, and ours. */
 static enum status connect_ends(int ret_socket[2], int ret_log[2], struct error *err)
 {
@@ -69,6 +72,8 @@ static enum status connect_ends(int ret_socket[2], int ret_log[2], struct error 
         close(ret_socket[1]);
         return FAIL(err, ST_IO, "cannot make a pipe for the worker's log: %s", strerror(code));
     }
+    for (int i = 0; i < 2; i++)
+        (void)setsockopt(ret_socket[i], SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
     return ST_OK;
 }
 

@@ -53,10 +53,17 @@ static void refuse(struct flight *f, const char *why)
 static enum status settle_config(struct sched_study *ss, struct trial *t, const struct worker *w, struct error *err)
 {
     const struct run_device device = {w->kind, w->vector_units, w->threads};
+    const bool same = ss->kind[0] != '\0' && strcmp(w->kind, ss->kind) == 0;
     char *text = NULL;
     enum status rc;
 
+    if (same && (size_t)t->number >= ss->kind_from)
+        return ST_OK;
     TRY(run_config_settle(&ss->view, t, &device, &text, err));
+    if (!same && strcmp(w->kind, "cuda") == 0 && !setup_is_program(ss->setup)) { /* a CPU has more to settle */
+        snprintf(ss->kind, sizeof ss->kind, "%s", w->kind);
+        ss->kind_from = ss->view.n;
+    }
     if (text == NULL)
         return ST_OK;
     STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
