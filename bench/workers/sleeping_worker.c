@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define LOOK_MS 200
-#define WAITING_MAX (4 * LANES_MAX)
+#define WAITING_MAX (4 * SWEEP_LANES_MAX)
 #define POINTS 24 /* of a learning curve, as a real run has them */
 
 struct sleep {
@@ -26,7 +26,7 @@ struct sleeper {
     struct proto proto;
     double mean_s, spread, beat_s;
     int64_t n_lanes;
-    struct sleep lanes[LANES_MAX];
+    struct sleep lanes[SWEEP_LANES_MAX];
     pthread_mutex_t lock; /* guards waiting, n_waiting */
     pthread_cond_t came;
     cJSON *waiting[WAITING_MAX]; /* read and not looked at */
@@ -62,8 +62,8 @@ static void on_open(struct sleeper *w, const cJSON *message)
     cJSON *json = proto_message("hello");
 
     (void)json_get_i64(message, "lanes", &w->n_lanes);
-    if (w->n_lanes > LANES_MAX)
-        w->n_lanes = LANES_MAX;
+    if (w->n_lanes > SWEEP_LANES_MAX)
+        w->n_lanes = SWEEP_LANES_MAX;
     json_add_i64(json, "lanes", w->n_lanes);
     json_add_str(json, "device", "a bed");
     json_add_str(json, "kind", "cuda");

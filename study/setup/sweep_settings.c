@@ -105,7 +105,7 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(struct sweep_settings, remote_program, "trawl",
                 "Names the program on other machines; it must be of the same build."),
     OPT_ROW_INT(
-        struct sweep_settings, runs_per_device, "1", 1, 128, OPT_FIXED, 0, 0, "trials",
+        struct sweep_settings, runs_per_device, "1", 1, SWEEP_LANES_MAX, OPT_FIXED, 0, 0, "trials",
         "Runs this many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
         "no more than cores (unless sweep.cost is env_steps)."),
     OPT_ROW_FLOAT(struct sweep_settings, hang_timeout_s, "600", 0, 1e9, OPT_FIXED, 0, 0, "s",

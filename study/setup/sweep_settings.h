@@ -7,6 +7,7 @@
 #define SWEEP_TRIALS_MAX 1000000
 #define SWEEP_BRANCHES_MAX 16
 #define SWEEP_SEEDS_MAX 100
+#define SWEEP_LANES_MAX 128 /* trials at a time on a device: as many kernels as a GPU runs at a time */
 
 /* Checkpoints of finished trials. */
 enum sweep_keep { SWEEP_KEEP_NONE, SWEEP_KEEP_FRONT, SWEEP_KEEP_ALL };

@@ -129,9 +129,9 @@ enum status cmd_node(int argc, char **argv, struct error *err)
     c->listen = "";
     c->devs = mem_alloc(sizeof *c->devs);
     rc = cli_parse(&cli, argc, argv, &words, err);
-    if (rc == ST_OK && !words.help && (c->runs_per_device < 1 || c->runs_per_device > LANES_MAX))
+    if (rc == ST_OK && !words.help && (c->runs_per_device < 1 || c->runs_per_device > SWEEP_LANES_MAX))
         rc = FAIL(err, ST_USAGE, "node: --runs-per-device is %lld; 1 to %d are possible", (long long)c->runs_per_device,
-                  LANES_MAX);
+                  SWEEP_LANES_MAX);
     if (rc == ST_OK && !words.help)
         rc = run(c, err);
     mem_free(c->devs);

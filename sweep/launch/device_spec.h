@@ -2,8 +2,7 @@
 #pragma once
 
 #include "base/base.h"
-
-#define LANES_MAX 128 /* of a worker: as many kernels as a GPU runs at a time */
+#include "study/setup/sweep_settings.h"
 
 enum device_place { PLACE_HERE, PLACE_SSH, PLACE_SLURM, PLACE_COMMAND };
 

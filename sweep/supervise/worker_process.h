@@ -68,7 +68,7 @@ struct worker {
     bool was_ready; /* once, since the scheduler began */
     bool refused; /* its greeting or `hello` was a failure */
     char last_death[WORKER_WHY_MAX];
-    struct slot slots[LANES_MAX]; /* (spec.lanes) */
+    struct slot slots[SWEEP_LANES_MAX]; /* (spec.lanes) */
 };
 /* Starts the process, whose greeting comes next; WORKER_STARTING afterwards. */
 enum status worker_spawn(struct worker *worker, struct error *err) MUST_USE;

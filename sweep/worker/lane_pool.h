@@ -76,7 +76,7 @@ struct lane_pool {
     pthread_mutex_t
         lock; /* guards the fields that struct lane names, n_freed and exit; never held together with another */
     pthread_cond_t changed;
-    struct lane lanes[LANES_MAX];
+    struct lane lanes[SWEEP_LANES_MAX];
     size_t n_lanes; /* 0: nothing is open */
     struct train_hosts *hosts; /* owned; with which it trains what it has too few devices for; NULL: none */
     uint64_t n_freed; /* how often a lane gave memory back */

@@ -26,7 +26,7 @@ struct fake {
     struct proto proto;
     char kind[24]; /* without its "@N" */
     int64_t at; /* the N; -1: none */
-    struct job jobs[LANES_MAX];
+    struct job jobs[SWEEP_LANES_MAX];
     int64_t lanes;
     double beat_s;
 };
@@ -131,7 +131,7 @@ static void on_stop(struct fake *w, const cJSON *message)
     int64_t trial = -1;
 
     (void)json_get_i64(message, "trial", &trial);
-    for (struct job *job = w->jobs; job < w->jobs + LANES_MAX; job++)
+    for (struct job *job = w->jobs; job < w->jobs + SWEEP_LANES_MAX; job++)
         if (job->on && job->trial == trial && job->done_s < 1e30)
             finish(w, job, "stopped", false);
 }
@@ -140,7 +140,7 @@ static void beat(struct fake *w)
 {
     cJSON *alive = proto_message("alive"), *lanes = cJSON_CreateArray();
 
-    for (struct job *job = w->jobs; job < w->jobs + LANES_MAX; job++) {
+    for (struct job *job = w->jobs; job < w->jobs + SWEEP_LANES_MAX; job++) {
         if (!job->on)
             continue;
         cJSON *lane = about("lane", job);
@@ -172,7 +172,7 @@ static void round_of(struct fake *w)
     else if (strcmp(type, "exit") == 0)
         _exit(0);
     now_s = clock_mono_s();
-    for (struct job *job = w->jobs; job < w->jobs + LANES_MAX; job++)
+    for (struct job *job = w->jobs; job < w->jobs + SWEEP_LANES_MAX; job++)
         if (job->on && now_s >= job->done_s)
             finish(w, job, "done", false);
     if (now_s - w->beat_s >= BEAT_S && w->kind[0] != '\0') {
