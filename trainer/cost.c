@@ -8,7 +8,7 @@
  *   shared    an iteration counts as the last window had it; time does not
  *
  * A training by one block of the device is always shared: an iteration counts as the block's own clock had it, divided
- * by SOLO_PLACES.
+ * by the runs that share the device when all are there: so a full population costs the time that passes.
  * Where runs share a struct train_pace, the i-th window of a run is not taken while that of another run of the same
  * kind is fresh: being alone holds up all others, and a short run would be alone for a third of its time.
  *

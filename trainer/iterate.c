@@ -268,7 +268,7 @@ static enum status solo_issue(struct trainer *t, int64_t n_minibatches, struct e
     return solo->n == KERN_SOLO_MAX ? solo_launch(t, err) : ST_OK;
 }
 
-/* What the oldest iteration that was not looked at left, with its share of the device's time. */
+/* What the oldest iteration that was not looked at left, with its time by the block's clock. */
 static enum status solo_collect(struct trainer *t, struct report *ret_report, struct env_log *ret_log,
                                 double *ret_seconds, struct error *err)
 {
@@ -284,7 +284,7 @@ static enum status solo_collect(struct trainer *t, struct report *ret_report, st
     ns = (const uint64_t *)((const char *)bytes + KERN_SOLO_MAX * report_bytes(1));
     memcpy(ret_report, report, sizeof *ret_report);
     memcpy(ret_log, report + sizeof *ret_report, sizeof *ret_log);
-    *ret_seconds = 1e-9 * (double)ns[solo->n_collected] / SOLO_PLACES;
+    *ret_seconds = 1e-9 * (double)ns[solo->n_collected];
     if (++solo->n_collected == solo->n) {
         solo->n = solo->n_collected = 0;
         solo->launched = false;
@@ -354,10 +354,10 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     struct env_log log = {0}, of_rank;
     struct report report;
     const void *bytes;
-    double share_s = 0.0;
+    double block_s = 0.0;
 
     if (t->solo.slot != NULL) {
-        TRY(solo_collect(t, &report, &log, &share_s, err));
+        TRY(solo_collect(t, &report, &log, &block_s, err));
     } else {
         TRY(kern_slot_wait(t->kern, f->report, &bytes, err));
         memcpy(&report, bytes, sizeof report);
@@ -378,7 +378,7 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     t->unsettled_n++;
     trainer_tick(t);
     if (t->cost.state == COST_SHARED && t->solo.slot != NULL)
-        t->count.wall_s += t->cost.iteration_s = share_s;
+        t->count.wall_s += t->cost.iteration_s = block_s / (double)t->cost.gate->n_runs;
     else if (t->cost.state == COST_SHARED)
         t->count.wall_s +=
             t->cost.iteration_s * (double)f->env_steps / (double)(t->n_ranks * t->n_agents * t->horizon_full);

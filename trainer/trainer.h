@@ -161,6 +161,7 @@ struct train_gate {
     bool (*wanted)(
         void *ctx); /* asked before each iteration, cheap: does another trial wait to be alone? Then the run leaves */
     struct train_pace *pace; /* what runs have measured for each other; NULL: each measures for itself */
+    size_t n_runs; /* that share the device when all are there */
 };
 
 /* Times of an iteration alone on one device, as runs of each kind have measured them in the last minute: runs of one

@@ -324,7 +324,6 @@ struct issued {
 };
 
 /* A training by one block of the device (train.population, kern_ops->solo). */
-#define SOLO_PLACES 64 /* shares of the device in what a trial costs; fixed, though a worker may have more lanes */
 struct solo {
     struct kern_slot *slot; /* of the job; NULL: this is none */
     struct kern_solo_turn turns[KERN_SOLO_MAX]; /* (n) issued; the first n_collected of them were looked at */

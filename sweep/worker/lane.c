@@ -249,7 +249,8 @@ static struct train_gate lane_gate(struct lane *lane)
                                .enter = enter_gate,
                                .leave = leave_gate,
                                .wanted = gate_is_wanted,
-                               .pace = lane->pool->pace};
+                               .pace = lane->pool->pace,
+                               .n_runs = lane->pool->n_lanes};
 }
 
 /* Each look is progress to the supervisor, like an iteration. */

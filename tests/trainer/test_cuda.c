@@ -4,6 +4,8 @@
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 
+#include "base/os/clock.h"
+
 #include <pthread.h>
 
 static char ckpt_path[4096];
@@ -239,6 +241,52 @@ TEST(population_side_by_side)
     const size_t first = FIRST_OF_POPULATION;
 
     run_side_by_side((const size_t[]){first, first, first + 1, first + 2});
+}
+
+static void gate_enter(void *ctx, bool alone)
+{
+    *(bool *)ctx |= alone;
+}
+
+static void gate_leave(void *ctx)
+{
+    (void)ctx;
+}
+
+static bool gate_wanted(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+/* What a run costs that shares the device with n_runs in all. */
+static double cost_among(size_t n_runs)
+{
+    struct train_result result;
+    bool alone = false;
+    const struct train_gate gate = {
+        .ctx = &alone, .enter = gate_enter, .leave = gate_leave, .wanted = gate_wanted, .n_runs = n_runs};
+    const struct train_callbacks callbacks = {.gate = &gate};
+    struct setup s;
+
+    setup_variant(&s, &variants[FIRST_OF_POPULATION]);
+    struct trainer *t = setup_trainer(&s);
+    OK(trainer_run(t, &callbacks, &result, err));
+    assert_true(result.cost_calibrated && !alone);
+    trainer_destroy(t);
+    setup_close(&s);
+    return result.cost_s;
+}
+
+/* Its part of the time, whatever the others do. */
+TEST(a_run_of_a_population_costs_its_share)
+{
+    double begun_s = clock_mono_s(), whole_s = cost_among(1), took_s = clock_mono_s() - begun_s;
+    double part_s = cost_among(128);
+
+    assert_true(whole_s > 0 && whole_s < took_s);
+    if (fabs(whole_s / part_s / 128 - 1) > 0.25) /* the same work, at another time */
+        fail_msg("%g s alone, %g s as one of 128", whole_s, part_s);
 }
 
 /* One iteration by one block and by single operations: the same games and counts, and weights as near as bf16 products
