@@ -41,7 +41,7 @@ bool overrun_is_hopeless(const struct study_view *v, size_t i, double cost, doub
     if (best == v->n || reached < sign * score || reached < sign * p->score + GP_SD_95 * p->score_sd)
         return false;
     snprintf(ret_why, size,
-             "stopped early: it had cost %s where %s were expected and at most %s with 97.5 %%, and what it could have "
+             "stopped early: it had cost %s where %s were expected and hardly more than %s, and what it could have "
              "reached, trial %lld has reached for less (sweep.stop_overruns)",
              study_view_cost_text(v, cost, a), study_view_cost_text(v, expected, b), study_view_cost_text(v, limit, c),
              (long long)v->trials[best].number);
