@@ -85,6 +85,8 @@ static void on_open(struct fake *w, const cJSON *message)
     w->lanes = lanes;
     json_add_i64(hello, "lanes", lanes);
     json_add_str(hello, "device", name);
+    if (strcmp(w->kind, "gpu") == 0)
+        json_add_str(hello, "kind", "cuda");
     if (strcmp(w->kind, "refuse") == 0)
         json_add_str(hello, "reason", "it is made of wood");
     say(w, hello);

@@ -261,6 +261,33 @@ SCHED_TEST(idle_lanes_get_their_trials_together)
     }
 }
 
+/* Whether they were proposed before the device was known or later, and whoever added them. */
+SCHED_TEST(configs_name_the_gpu_that_they_run_on)
+{
+    struct study study = {0};
+    struct setup *setup = NULL;
+
+    add_device(p, "gpu", 4);
+    create_study(p, "a", "sobol", 20, 1);
+    OK(store_study_find(p->store, "a", &study, err));
+    assert_null(strstr(study.config, "device = cuda"));
+    struct trial first = {.study_id = study.id,
+                          .params = (char *)"{\"train.learning_rate\": 0.01, \"train.gamma\": 0.9}",
+                          .config = study.config,
+                          .origin = (char *)"enqueued"};
+    OK(store_trial_create(p->store, &first, err));
+    const struct sched_study *ss = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    (void)all_done_but(p, ss, -1, 20);
+    for (size_t i = 0; i < 20; i++) {
+        const struct trial *t = &p->stored[i];
+        OK(setup_from_text(&setup, "trial", t->config, err));
+        assert_int_equal(setup->train.device, KERN_CUDA);
+        setup_destroy(setup);
+    }
+    study_free(&study);
+}
+
 /* What is done between its creation and its first round may take minutes, and is no standstill. */
 SCHED_TEST(a_late_start_is_no_standstill)
 {
