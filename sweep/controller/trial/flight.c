@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "study/space/branches.h"
 #include "study/view/checkpoint_label.h"
+#include "study/setup/outcomes.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
@@ -220,14 +221,14 @@ static enum status take_checkpoint(struct flight *f, const cJSON *message, doubl
 enum status flight_message(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
                            struct error *err)
 {
-    const char *type = json_get_str(message, "type");
+    const char *type = json_get_str(message, "type"), *needed[OUTCOMES_MAX];
 
     if (type != NULL && strcmp(type, "metrics") == 0)
         return take_metrics(f, message, reports, now_s, err);
-    TRY(reports_flush(reports, err));
     if (type != NULL && strcmp(type, "training") == 0) {
         f->start_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
     } else if (type != NULL && strcmp(type, "again") == 0) {
+        TRY(reports_flush(reports, err));
         return begin_again(f, json_get_str(message, "reason"), err);
     } else if (type != NULL && strcmp(type, "evaluating") == 0 &&
                cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "branch"))) {
@@ -240,13 +241,17 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
     } else if (type != NULL && strcmp(type, "chunk") == 0) {
         take_chunk(f, message);
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
+        TRY(reports_flush(reports, err));
         return take_checkpoint(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "branch") == 0) {
+        TRY(reports_flush(reports, err));
         return take_branch(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         run_result_read(&f->result, message, f->ss->view.study.metric, f->cost_factor);
         f->ended = true;
         slot_free(f->slot, now_s); /* if its worker dies now, this trial is none of those that it ran */
+        if (outcomes_needed(&f->ss->view.search.outcomes, needed) > 0) /* its last reports may have them */
+            TRY(reports_flush(reports, err));
         TRY(run_result_settle(&f->result, &f->ss->view, f->ss->store, f->slot->trial_id, message, err));
     }
     return ST_OK;
