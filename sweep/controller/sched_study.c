@@ -32,6 +32,7 @@
 #define AHEAD_SHARE 0.015
 #define AHEAD_SHARE_BESIDE 0.004
 #define AHEAD_OF_MANY 0.25 /* of the trials in flight, at most: with as many ahead as in flight studies were worse */
+#define SLOW_KEPT 0.98 /* of the slowest batch's time, by each that follows: one in some twenty takes long */
 
 enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name, struct error *err)
 {
@@ -517,7 +518,7 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
-    ss->n_together = proposal.n;
+    ss->slow_s = fmax(proposal.seconds, SLOW_KEPT * ss->slow_s);
     return queue_proposal(ss, &proposal, err);
 }
 
@@ -575,7 +576,7 @@ size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots)
 
     if (!sched_study_means(ss, many, &propose_s, &trial_s))
         return 0;
-    need = propose_s * (double)(many ? ss->n_together : 1) / trial_s;
+    need = (many ? ss->slow_s : propose_s) / trial_s;
     if (need <= (n_slots > 1 ? AHEAD_SHARE_BESIDE : AHEAD_SHARE))
         return 0;
     return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), /* slots come free in bursts */

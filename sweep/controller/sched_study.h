@@ -44,7 +44,7 @@ struct sched_study {
     int wake_fd; /* the scheduler's, for the proposer */
     struct track_rows *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
-    size_t n_together; /* proposals that were made last in one go */
+    double slow_s; /* seconds of the slowest of the last batches of proposals */
     size_t asked_at; /* trials that had ended when a proposal was asked for last */
     size_t confirmed_at; /* the same, when what to confirm was looked for last */
     size_t stuck_at; /* trials that had ended when no point was left to try; SIZE_MAX: a point was left */
