@@ -64,6 +64,7 @@ ENV_FN uint64_t *maze_turns_table(int maze)
 #endif
 }
 
+/* What a block of a GPU has cached may be older, since the end of one maze shares a line with the next. */
 ENV_FN uint64_t maze_turns_load(const uint64_t *at)
 {
 #ifdef __CUDA_ARCH__
@@ -208,7 +209,7 @@ ENV_FN const uint64_t *maze_turns_rows(int maze)
 
 ENV_FN int maze_turns_side_of(const uint64_t *rows)
 {
-    return (int)(rows[0] >> 48 & 63);
+    return (int)(maze_turns_load(&rows[0]) >> 48 & 63);
 }
 
 /* ---- the game ---- */
@@ -261,7 +262,7 @@ ENV_FN void maze_turns_step(const struct maze_turns_settings *settings, struct m
         maze_turns_way(direction, &dx, &dy);
         const float x = s->x + dx, y = s->y + dy;
         const int to_x = (int)(x + 0.5f), to_y = (int)(y + 0.5f);
-        if ((rows[to_y] >> to_x & 1) != 0) {
+        if ((maze_turns_load(&rows[to_y]) >> to_x & 1) != 0) {
             s->x = x;
             s->y = y;
             s->moved = 1;
@@ -304,11 +305,12 @@ ENV_OBS_FN void maze_turns_observe(const struct maze_turns_settings *settings, c
         columns[k] = maze_turns_seen(s->x, k);
     for (int i = 0; i < MAZE_TURNS_VIEW; i++) {
         const int y = maze_turns_seen(s->y, i), below = y - side;
-        const uint64_t owner = below >= 0 ? own[MAZE_TURNS_BELOW] >> 16 * below & 0xffff : (uint64_t)s->maze + 1;
+        const uint64_t owner =
+            below >= 0 ? maze_turns_load(&own[MAZE_TURNS_BELOW]) >> 16 * below & 0xffff : (uint64_t)s->maze + 1;
         const uint64_t *rows = owner == 0 || below < 0 ? own : maze_turns_rows((int)owner - 1);
         const int goal = maze_turns_side_of(rows) - 2;
         const bool nothing = y < 0 || owner == 0;
-        const uint64_t open = nothing || y == 0 ? 0 : rows[y];
+        const uint64_t open = nothing || y == 0 ? 0 : maze_turns_load(&rows[y]);
         ENV_UNROLL
         for (int k = 0; k < MAZE_TURNS_VIEW; k++) {
             const int x = columns[k];
