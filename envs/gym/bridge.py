@@ -14,7 +14,7 @@ import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, 
 
 TASK = json.loads(sys.argv[1])
 CHOICES_MAX = 65536  # of a Discrete: the network has weights for each one
-ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS = 0, 1, 2, 8, 9, 10, 11  # in struct gym_line
+ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS, LATE, PLANES = 0, 1, 2, 8, 9, 10, 11, 12, 13  # in struct gym_line
 
 
 class Refused(Exception):
@@ -161,13 +161,28 @@ def keeps_bytes(space):
     return first is None or is_bytes(first) or not is_image(first)
 
 
+def first_of(space):
+    """What a row begins with."""
+    kept = keeps_bytes(space)
+    return next((leaf for leaf in leaves_of(space) if is_bytes(leaf) or not kept), None)
+
+
 def grid_of(space):
     """(height, width, channels) of the image that a row begins with."""
-    kept = keeps_bytes(space)
-    image = next((leaf for leaf in leaves_of(space) if is_bytes(leaf) or not kept), None)
+    image = first_of(space)
     if image is None or not is_image(image):
         return 0, 0, 0
     return (*image.shape[1:], image.shape[0]) if channels_first(image) else image.shape
+
+
+def axes_of(space, keep, first):
+    """The order of axes that has channels last; the program gives it to the image of a row's beginning, since it copies rows
+    anyway. first: a list, empty once that beginning has been met."""
+    if first and (is_bytes(space) or not keep):
+        first.clear()
+        if is_image(space):
+            return None
+    return (1, 2, 0) if channels_first(space) else None
 
 
 def halves(rows, floats):
@@ -189,8 +204,8 @@ def as_bytes(x, where):
     return narrow
 
 
-def of_box(space, where, keep):
-    shape, axes = tuple(space.shape), (1, 2, 0) if channels_first(space) else None
+def of_box(space, where, keep, first):
+    shape, axes = tuple(space.shape), axes_of(space, keep, first)
     many, size, kept = len(shape) != 1, math.prod(space.shape), keep and is_bytes(space)
 
     def bind(narrow, wide):
@@ -248,16 +263,17 @@ def of_parts(parts):  # of (key, size, bind)
     return size, bind
 
 
-def observation(space, left_out, where="", keep=None):
-    keep = keeps_bytes(space) if keep is None else keep
+def observation(space, left_out, where="", keep=None, first=()):
+    if keep is None:
+        keep, first = keeps_bytes(space), [True]
     if isinstance(space, (spaces.Box, spaces.MultiBinary)):
-        return of_box(space, where, keep)
+        return of_box(space, where, keep, first)
     if isinstance(space, spaces.Discrete):
         return of_flags([space.n], [space.start], where)
     if isinstance(space, spaces.MultiDiscrete):
         return of_flags(space.nvec, getattr(space, "start", np.zeros_like(space.nvec)), where)
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        parts = [(key, *observation(inner, left_out, f"{where}[{key!r}]", keep)) for key, inner in parts_of(space)]
+        parts = [(key, *observation(inner, left_out, f"{where}[{key!r}]", keep, first)) for key, inner in parts_of(space)]
         return of_parts([part for part in parts if sum(part[1]) > 0])
     return left_out.append(f"{where or 'all'} ({type(space).__name__})") or (0, 0), None
 
@@ -296,10 +312,11 @@ def action(space, heads):
 
 # ---- the same of many instances at a time: put(bytes, floats, batch), and a function from choices and numbers (n, heads) ----
 
-def observations(space, keep=None):
-    keep = keeps_bytes(space) if keep is None else keep
+def observations(space, keep=None, first=()):
+    if keep is None:
+        keep, first = keeps_bytes(space), [True]
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        parts = [(key, observation(inner, [], keep=keep)[0], observations(inner, keep)) for key, inner in parts_of(space)]
+        parts = [(key, observation(inner, [], keep=keep)[0], observations(inner, keep, first)) for key, inner in parts_of(space)]
         places, _ = parts_in([size for _, size, _ in parts])
 
         def put_parts(narrow, wide, x):
@@ -315,16 +332,16 @@ def observations(space, keep=None):
             rows[:] = 0
             rows[np.arange(len(x))[:, None], at + np.asarray(x).reshape(len(x), -1)] = 1
         return put_flags
-    axes, kept = (0, 2, 3, 1) if channels_first(space) else None, keep and is_bytes(space)
+    turns, kept, shape = axes_of(space, keep, first) is not None, keep and is_bytes(space), tuple(space.shape)
     scale = 1 / TASK["byte_scale"] if is_bytes(space) and not keep else None
 
     def put(narrow, wide, x):
         x, rows = np.asarray(x), narrow if kept else wide
-        if x.shape[1:] != space.shape:
-            raise ValueError(f"observations have the shape {x.shape[1:]}, their space {space.shape}")
+        if x.shape[1:] != shape:
+            raise ValueError(f"observations have the shape {x.shape[1:]}, their space {shape}")
         if kept and x.dtype != np.uint8:
             x = as_bytes(x, "s")
-        rows[:] = (x.transpose(axes) if axes else x).reshape(len(x), -1)
+        rows[:] = (x.transpose(0, 2, 3, 1) if turns else x).reshape(len(x), -1)
         if scale:
             np.multiply(rows, scale, out=rows)
     return put
@@ -371,32 +388,28 @@ class Vector:
     def __init__(self, n):
         self.n, self.env = n, make_env(n)
         self.mode = getattr(self.env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
+        if isinstance(getattr(self.env, "action_space", None), spaces.Space):
+            self.env.action_space.contains = lambda _: True  # many ask at each step; ours are made for the space
 
     def spaces(self):
         return spaces_of(self.env)
 
     def reset(self, seeds):
-        self.cut = self.over = np.zeros(self.n, bool)
         return self.env.reset(seed=seeds[0])[0]  # of a list some make nothing
 
-    def stepped(self, act):
-        return self.env.step(act)
-
     def step(self, act):
-        """Observations to continue from, rewards, terminated, truncated, last observations of the truncated, and which
-        instances were only reset."""
-        obs, rewards, terms, truncs, infos = self.stepped(act)
-        truncs, idle, last = truncs > terms, False, None
+        """Observations to continue from, rewards, terminated, truncated, last observations of the truncated. In the mode
+        NEXT_STEP the program sees which of them a step only reset."""
+        obs, rewards, terms, truncs, infos = self.env.step(act)
         if self.mode == "NEXT_STEP":
-            # An episode's last observation is acted on once more, for nothing: an episode of that step alone, of the same end.
-            idle, last = self.over | self.cut, chosen(obs, truncs) if truncs.any() else None
-            terms, truncs, self.over, self.cut = terms | self.over, truncs | self.cut, terms > idle, truncs > idle
-        elif self.mode == "SAME_STEP":
-            last = chosen(infos["final_obs"], truncs) if truncs.any() else None
+            return obs, rewards, terms, truncs, None
+        cut, last = truncs > terms, None
+        if self.mode == "SAME_STEP":
+            last = chosen(infos["final_obs"], cut) if cut.any() else None
         elif (terms | truncs).any():
-            last = chosen(obs, truncs) if truncs.any() else None
+            last = chosen(obs, cut) if cut.any() else None
             obs = self.env.reset(options={"reset_mask": terms | truncs})[0]
-        return obs, rewards, terms, truncs, last, idle
+        return obs, rewards, terms, cut, last
 
 
 class Pool(Vector):
@@ -410,21 +423,36 @@ class Pool(Vector):
         return self.env.observation_space, self.env.action_space
 
     def reset(self, seeds):
-        self.cut = self.over = np.zeros(self.n, bool)
         self.env.close()
-        self.env = make_pool(seeds)
+        self.env, self.given = make_pool(seeds), None
         obs, infos = self.env.reset()
         if len(infos["env_id"]) != self.n or len(infos["players"]["env_id"]) != self.n:
             raise Refused("its instances have several players each; one agent an instance can be trained")
-        return self.ordered((obs, infos))[0]
+        self.order = np.arange(self.n, dtype=np.int32).tobytes()
+        return self.ordered(infos["env_id"], obs)[0]
 
-    def ordered(self, batch):
-        ids = batch[-1]["env_id"]
-        return [chosen(x, np.argsort(ids)) for x in batch[:-1]] + [None] if (ids[1:] < ids[:-1]).any() else batch
+    def ordered(self, ids, *batch):
+        return batch if ids.tobytes() == self.order else [chosen(x, np.argsort(ids)) for x in batch]
 
-    def stepped(self, act):
+    def step(self, act):
+        if self.given is not None:
+            self.given[self.at] = act.astype(self.dtype)
+            self.env._send(self.given)
+            states = self.env._recv()
+            obs, rewards, done, truncs = self.ordered(*[states[i] for i in self.places])
+            return obs, rewards, done > truncs, truncs, None
         self.env.send(act)
-        return self.ordered(self.env.recv())
+        obs, rewards, terms, truncs, infos = self.env.recv()
+        self.shorten(act)
+        return (*self.ordered(infos["env_id"], obs, rewards, terms, truncs), None)
+
+    def shorten(self, act):
+        """Later steps without EnvPool's Python around its C++, where that gives one array of observations."""
+        names, want = getattr(self.env, "_state_keys", []), ("info:env_id", "obs", "reward", "done", "trunc")
+        if isinstance(act, np.ndarray) and all(name in names for name in want):
+            self.places, self.given = [names.index(name) for name in want], self.env._from(act)
+            self.at = self.env._action_keys.index("action")
+            self.dtype = self.given[self.at].dtype
 
 
 def describe(env):
@@ -473,7 +501,9 @@ class Share:  # of a batch: the instances of this process, in memory that the pr
         self.line = memoryview(self.lines[self.process])  # quicker than an array
         self.make()
 
-    def fits(self, size, heads, i):
+    def fits(self, seen, size, heads, i):
+        image = first_of(seen)
+        self.line[PLANES] = image is not None and is_image(image) and channels_first(image)
         if (size, len(heads)) != (self.size, self.actions.shape[1]):
             raise Refused(f"instance {i} has {sum(size)} observations and {len(heads)} actions, another one "
                           f"{sum(self.size)} and {self.actions.shape[1]}, or other types of them")
@@ -489,9 +519,10 @@ class Vectors(Share):
         self.line[NOW], self.own, heads = first, slice(first, end), []
         self.vector = (Pool if TASK["kind"] == "envpool" else Vector)(end - first)
         seen, acts = self.vector.spaces()
+        self.line[LATE] = self.vector.mode == "NEXT_STEP"
         self.act, self.put = actions(acts, heads), observations(seen)
-        self.fits(observation(seen, [])[0], heads, first)
-        for name in ("actions", "reals", "rewards", "final_obs", "terms", "truncs", "idle"):
+        self.fits(seen, observation(seen, [])[0], heads, first)
+        for name in ("actions", "reals", "rewards", "final_obs", "terms", "truncs"):
             setattr(self, name, getattr(self, name)[self.own])
         self.seen = tuple(half[self.own] for half in self.seen)
 
@@ -501,11 +532,11 @@ class Vectors(Share):
 
     def step(self, *_):
         begun = time.perf_counter_ns()
-        obs, rewards, self.terms[:], self.truncs[:], last, self.idle[:] = self.vector.step(self.act(self.actions, self.reals))
+        obs, rewards, self.terms[:], self.truncs[:], last = self.vector.step(self.act(self.actions, self.reals))
         self.rewards[:] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
         self.put(*self.seen, obs)
         if last is not None:
-            which = np.flatnonzero(self.truncs > self.idle)
+            which = np.flatnonzero(self.truncs)
             ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
             self.put(*halves(ended, self.size[1]), last)
             self.final_obs[which] = ended
@@ -522,7 +553,7 @@ class Instances(Share):
             env, heads = make_env(), []
             size, bind = observation(env.observation_space, [])
             self.action, self.numbers = action(env.action_space, heads), any(head[0] == 0 for head in heads)
-            self.fits(size, heads, i)
+            self.fits(env.observation_space, size, heads, i)
             self.rows.append((env, env.reset, env.step, bind(*(half[i] for half in self.seen)),
                               bind(*(half[i] for half in self.last))))
 

@@ -17,14 +17,18 @@
 
 #define END_PATIENCE_S 2.0 /* for closing environments */
 
+enum end { NOT_ENDED, TERMINATED, TRUNCATED };
+
 struct gym_batch {
     const struct env_def *def; /* borrowed */
     const struct gym_settings *settings; /* borrowed from the batch */
     size_t n, n_heads, n_bytes, n_floats, n_helpers; /* n_bytes, n_floats: of an observation */
     size_t row_bytes; /* of both */
+    size_t n_pixels, n_channels; /* of the image that begins it */
     bool vectors;
     struct gym_helper *helpers; /* (n_helpers) owned */
     struct env_track *tracks; /* (n) owned */
+    uint8_t *ends; /* (n) owned: how its last step ended an episode, enum end; of late resets */
     struct error failed;
     size_t n_info, info_at[ENV_MAX_NUMBERS]; /* numbers of an episode's info: which of the table's they are */
     double info_sums[ENV_MAX_NUMBERS], info_episodes; /* of episodes that a log took, since last asked */
@@ -36,7 +40,7 @@ struct gym_batch {
     float *reals, *rewards; /* (n, n_heads), (n) */
     double *info; /* (n, n_info) of the step that ended an episode */
     char *obs, *final_obs; /* (n) of row_bytes, env_row_bytes */
-    uint8_t *terms, *truncs, *idle; /* (n); idle: the step only reset it */
+    uint8_t *terms, *truncs; /* (n) */
     uint64_t *seeds; /* (n) */
     struct gym_line *lines; /* (n_helpers) */
 };
@@ -62,7 +66,7 @@ cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
 
 /* ---- memory ---- */
 
-enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, INFO, TERMS, TRUNCS, IDLE, SEEDS, LINES, N_TENSORS };
+enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, INFO, TERMS, TRUNCS, SEEDS, LINES, N_TENSORS };
 
 struct tensor {
     const char *name, *dtype;
@@ -83,7 +87,6 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
         [INFO] = {"info", "<f8", 8, b->n, b->n_info > 0 ? b->n_info : 1},
         [TERMS] = {"terms", "u1", 1, b->n, 0},
         [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
-        [IDLE] = {"idle", "u1", 1, b->n, 0},
         [SEEDS] = {"seeds", "<u8", 8, b->n, 0},
         [LINES] = {"lines", "<i8", 8, b->n_helpers, sizeof *b->lines / 8},
     };
@@ -117,7 +120,6 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
     b->info = (double *)(b->memory + at[INFO]);
     b->terms = (uint8_t *)(b->memory + at[TERMS]);
     b->truncs = (uint8_t *)(b->memory + at[TRUNCS]);
-    b->idle = (uint8_t *)(b->memory + at[IDLE]);
     b->seeds = (uint64_t *)(b->memory + at[SEEDS]);
     b->lines = (struct gym_line *)(b->memory + at[LINES]);
     return ST_OK;
@@ -169,6 +171,8 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     b->n_floats = (size_t)(shape.u8 ? shape.n_floats : shape.obs_size);
     b->n_bytes = (size_t)shape.obs_size - b->n_floats;
     b->row_bytes = env_row_bytes(&shape);
+    b->n_pixels = (size_t)shape.height * (size_t)shape.width;
+    b->n_channels = (size_t)shape.channels;
     for (const char *list = b->settings->info;
          b->n_info < ENV_MAX_NUMBERS && gym_next_number(&list, name, sizeof name);)
         b->info_at[b->n_info++] = gym_number_at(def, name);
@@ -179,6 +183,7 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     for (size_t h = 0; h < b->n_helpers; h++)
         b->helpers[h] = GYM_HELPER_NONE;
     b->tracks = mem_array(n_envs, sizeof *b->tracks);
+    b->ends = mem_array(n_envs, 1);
     task = gym_task(def->name, settings, n_envs);
     json_add_i64(task, "n_bytes", (int64_t)b->n_bytes);
     json_add_i64(task, "n_floats", (int64_t)b->n_floats);
@@ -211,6 +216,7 @@ void gym_batch_close(const void *settings, void *states, size_t n_envs)
         close(b->memory_fd);
     mem_free(b->helpers);
     mem_free(b->tracks);
+    mem_free(b->ends);
     mem_free(b);
 }
 
@@ -260,6 +266,27 @@ static enum status wait_all(struct gym_batch *b, char what, size_t from, size_t 
     return ST_OK;
 }
 
+/* Of late resets: the last observation of an episode is acted on once more, for nothing; that is an episode of one step
+ * of the same end. */
+static void note_ends(struct gym_batch *b, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        bool over = b->ends[i] != NOT_ENDED;
+        uint8_t end = over ? b->ends[i] : b->terms[i] != 0 ? TERMINATED : b->truncs[i] != 0 ? TRUNCATED : NOT_ENDED;
+        b->terms[i] = end == TERMINATED;
+        b->truncs[i] = end == TRUNCATED;
+        b->ends[i] = over ? NOT_ENDED : end;
+        if (b->ends[i] == TRUNCATED)
+            memcpy(b->final_obs + i * b->row_bytes, b->obs + i * b->row_bytes, b->row_bytes);
+    }
+}
+
+/* Of a step that was answered. */
+static bool only_reset(const struct gym_batch *b, size_t i)
+{
+    return b->lines[0].late != 0 && b->ends[i] == NOT_ENDED && (b->terms[i] != 0 || b->truncs[i] != 0);
+}
+
 static enum status refuse_info(const struct gym_batch *b, size_t i, size_t k, struct error *err)
 {
     const char *list = b->settings->info;
@@ -305,9 +332,12 @@ static bool answered(struct gym_batch *b, char what, size_t from, size_t to)
 {
     if (b->failed.status != ST_OK)
         return false;
-    if (wait_all(b, what, from, to, &b->failed) == ST_OK &&
-        check_numbers(b, from, to, what == 's', &b->failed) == ST_OK)
-        return true;
+    if (wait_all(b, what, from, to, &b->failed) == ST_OK) {
+        if (what == 's' && b->lines[0].late != 0)
+            note_ends(b, from, to);
+        if (check_numbers(b, from, to, what == 's', &b->failed) == ST_OK)
+            return true;
+    }
     (void)error_prefix(&b->failed, "%s", b->def->name);
     return false;
 }
@@ -320,6 +350,7 @@ void gym_batch_reset(const void *settings, void *states, struct rng root, size_t
     for (size_t i = from; i < to; i++) {
         b->seeds[i] = rng_split(root, i).key & INT32_MAX; /* some environments take no larger one */
         b->tracks[i] = (struct env_track){0};
+        b->ends[i] = NOT_ENDED;
     }
     for (size_t h = 0; h < b->n_helpers; h++)
         b->lines[h].busy_ns = 0;
@@ -327,12 +358,48 @@ void gym_batch_reset(const void *settings, void *states, struct rng root, size_t
     (void)answered(b, 'r', from, to);
 }
 
+#define CHANNELS_LAST(TYPE, N)                                                                                         \
+    for (size_t pixel = 0; pixel < n_pixels; pixel++)                                                                  \
+        for (size_t channel = 0; channel < (N); channel++)                                                             \
+    ((TYPE *)to)[pixel * (N) + channel] = ((const TYPE *)from)[channel * n_pixels + pixel]
+
+/* An image whose channels lie one after another; common numbers of them are constants, with which
+ * compilers vectorise it. */
+static void channels_last(void *restrict to, const void *restrict from, size_t n_pixels, size_t n_channels, bool bytes)
+{
+    if (!bytes)
+        CHANNELS_LAST(float, n_channels);
+    else if (n_channels == 4)
+        CHANNELS_LAST(uint8_t, 4);
+    else if (n_channels == 3)
+        CHANNELS_LAST(uint8_t, 3);
+    else if (n_channels == 2)
+        CHANNELS_LAST(uint8_t, 2);
+    else
+        CHANNELS_LAST(uint8_t, n_channels);
+}
+
+/* Rows [from, to), as the game's shape says. */
+static void copy_rows(const struct gym_batch *b, char *to_rows, const char *from_rows, size_t from, size_t to)
+{
+    size_t row = b->row_bytes, image = b->n_pixels * b->n_channels * (b->n_bytes > 0 ? 1 : sizeof(float));
+
+    if (b->lines[0].planes == 0 || b->n_channels == 1) {
+        memcpy(to_rows + from * row, from_rows + from * row, (to - from) * row);
+        return;
+    }
+    for (size_t i = from; i < to; i++) {
+        channels_last(to_rows + i * row, from_rows + i * row, b->n_pixels, b->n_channels, b->n_bytes > 0);
+        memcpy(to_rows + i * row + image, from_rows + i * row + image, row - image);
+    }
+}
+
 void gym_batch_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to)
 {
     const struct gym_batch *b = states;
 
     (void)settings, (void)mask;
-    memcpy((char *)obs + from * b->row_bytes, b->obs + from * b->row_bytes, (to - from) * b->row_bytes);
+    copy_rows(b, (char *)obs, b->obs, from, to);
 }
 
 static float perf_of(const struct gym_settings *s, double score)
@@ -346,7 +413,7 @@ static void keep_log(struct gym_batch *b, struct env_log *logs, size_t from, siz
 {
     for (size_t i = from; i < to; i++) {
         struct env_track *track = &b->tracks[i];
-        if (b->idle[i] != 0)
+        if (only_reset(b, i))
             continue;
         track->ep_return += (double)b->rewards[i];
         track->ep_length += 1.0;
@@ -404,6 +471,6 @@ void gym_batch_step(const void *settings, void *states, struct env_log *logs, co
     gym_batch_observe(settings, b, io->obs, NULL, from, to);
     for (size_t i = from; i < to && io->final_obs != NULL; i++)
         if (b->truncs[i] != 0)
-            memcpy((char *)io->final_obs + i * b->row_bytes, b->final_obs + i * b->row_bytes, b->row_bytes);
+            copy_rows(b, (char *)io->final_obs, b->final_obs, i, i + 1);
     keep_log(b, logs, from, to);
 }

@@ -17,7 +17,9 @@ struct gym_line {
     int64_t answered, asleep; /* how many; 1: the helper sleeps until a command */
     int64_t now; /* the instance that it works on, -1 before the first; for messages and limits */
     int64_t busy_ns; /* of all steps since the reset */
-    int64_t unused[4];
+    int64_t late; /* 1: an instance is reset in the step after the one that ended its episode */
+    int64_t planes; /* 1: the image that begins an observation has its channels first */
+    int64_t unused[2];
 };
 
 struct gym_helper {

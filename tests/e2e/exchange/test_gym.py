@@ -230,7 +230,7 @@ gymnasium.register("Count-v0", entry_point="counting:None", vector_entry_point=C
 '''
 
 TENSORS = (("actions", "<i4", 2), ("reals", "<f4", 2), ("obs", "<f4", 4), ("final_obs", "<f4", 4), ("rewards", "<f4", 0), ("terms", "u1", 0),
-           ("truncs", "u1", 0), ("idle", "u1", 0), ("seeds", "<u8", 0), ("lines", "<i8", 16))
+           ("truncs", "u1", 0), ("seeds", "<u8", 0), ("lines", "<i8", 16))
 
 
 class Bridge:
@@ -277,6 +277,10 @@ class Bridge:
         kind = {"<f4": "f", "u1": "B", "<i4": "i", "<u8": "Q", "<i8": "q"}[dtype]
         values = struct.unpack_from("=%d%s" % (self.n * max(columns, 1), kind), self.map, at)
         return [list(values[i * columns:(i + 1) * columns]) for i in range(self.n)] if columns else list(values)
+
+    def late(self):
+        """Are instances reset in the step after the one that ended an episode?"""
+        return struct.unpack_from("=q", self.map, self.at["lines"][0] + 96)[0] == 1
 
     def close(self):
         self.socket.close()
@@ -410,7 +414,7 @@ def test_bytes_beside_numbers(folder):
 
 
 def test_vector_environments(folder):
-    """What a step gives in each way of resetting: observations, flags, last observations, and which steps only reset."""
+    """What a step gives in each way of resetting: observations, flags, last observations."""
     python = need()
     write(folder, "counting.py", COUNTING)
     for mode, cut in (("SAME_STEP", True), ("SAME_STEP", False), ("DISABLED", True), ("NEXT_STEP", True), ("NEXT_STEP", False)):
@@ -426,10 +430,10 @@ def test_vector_environments(folder):
             seen = [episode, at] if at < 3 or (ends and idles) else [episode + 1, 0]
             equal(bridge.get("obs"), [[*seen, 1 - seen[1] % 2, seen[1] % 2]] * 5)
             equal(bridge.get("rewards"), [0 if idle else 1] * 5)
-            equal(bridge.get("terms"), [int((ends or idle) and not cut)] * 5)
-            equal(bridge.get("truncs"), [int((ends or idle) and cut)] * 5)
-            equal(bridge.get("idle"), [int(idle)] * 5)
-            if cut and (ends or idle):
+            equal(bridge.get("terms"), [int(ends and not cut)] * 5)
+            equal(bridge.get("truncs"), [int(ends and cut)] * 5)
+            equal(bridge.late(), idles)
+            if cut and ends and not idles:
                 equal(bridge.get("final_obs"), [[episode, 3, 0, 1]] * 5)
         bridge.close()
         for processes in (0, 2, 3) if cut else (1,):  # a whole, each half by a process, and three at a time
@@ -460,9 +464,9 @@ def list_all_envs():
     return ["Count-v0"]
 
 
-def make(name, env_type, num_envs, seed, length=3):
+def make(name, env_type, num_envs, seed, length=3, inner=True):
     assert env_type == "gymnasium" and len(seed) == num_envs
-    return Counting(num_envs, np.array(seed), length)
+    return (Inner if inner else Counting)(num_envs, np.array(seed), length)
 
 
 class Counting:
@@ -491,6 +495,28 @@ class Counting:
 
     def close(self):
         pass
+
+
+class Inner(Counting):
+    """With what EnvPool's classes of C++ have: arrays by number, both flags of an end in one."""
+    _state_keys, _action_keys = ["info:env_id", "done", "reward", "trunc", "obs"], ["env_id", "action"]
+    n_sent = 0
+
+    def _from(self, actions):
+        return [np.arange(len(self.at), dtype=np.int32), actions.astype(np.int32)]
+
+    def send(self, actions):
+        self.n_sent += 1
+        assert self.n_sent == 1
+        super().send(actions)
+
+    def _send(self, given):
+        assert given[1].dtype == np.int32
+        super().send(given[1])
+
+    def _recv(self):
+        obs, rewards, terms, truncs, infos = self.recv()
+        return [infos["env_id"], terms | truncs, rewards, truncs, obs]
 '''
 
 
@@ -499,25 +525,22 @@ def test_an_environment_of_envpool(folder):
     write(folder, "envpool.py", POOL)
     os.environ["PYTHONPATH"] = str(folder)
     try:
-        bridge = Bridge(folder, 5, {"obs": 3, "final_obs": 3, "actions": 1, "reals": 1}, n_floats=3, id="Count-v0", kind="envpool",
-                        kwargs="{}")
-        seeds = [11, 12, 13, 15, 14]
-        struct.pack_into("=5Q", bridge.map, bridge.at["seeds"][0], *seeds)
-        bridge.ask(b"r")
-        equal(bridge.get("obs"), [[0, 0, s] for s in seeds])
-        for t in range(1, 10):
-            bridge.ask(b"s")
-            episode, at = t // 4, t % 4
-            equal(bridge.get("obs"), [[episode, at, s] for s in seeds])
-            equal(bridge.get("rewards"), [s * (at > 0) for s in seeds])
-            ends, idle = at == 3, at == 0
-            equal(bridge.get("terms"), [int((ends or idle) and s % 2 == 0) for s in seeds])
-            equal(bridge.get("truncs"), [int((ends or idle) and s % 2 == 1) for s in seeds])
-            equal(bridge.get("idle"), [int(idle)] * 5)
-            if ends or idle:
-                last = bridge.get("final_obs")
-                equal([last[i] for i, s in enumerate(seeds) if s % 2], [[(t - 1) // 4, 3, s] for s in seeds if s % 2])
-        bridge.close()
+        for inner in (True, False):
+            bridge = Bridge(folder, 5, {"obs": 3, "final_obs": 3, "actions": 1, "reals": 1}, n_floats=3, id="Count-v0", kind="envpool",
+                            kwargs=json.dumps({"inner": inner}))
+            seeds = [11, 12, 13, 15, 14]
+            struct.pack_into("=5Q", bridge.map, bridge.at["seeds"][0], *seeds)
+            bridge.ask(b"r")
+            equal(bridge.get("obs"), [[0, 0, s] for s in seeds])
+            for t in range(1, 10):
+                bridge.ask(b"s")
+                episode, at = t // 4, t % 4
+                equal(bridge.get("obs"), [[episode, at, s] for s in seeds])
+                equal(bridge.get("rewards"), [s * (at > 0) for s in seeds])
+                equal(bridge.get("terms"), [int(at == 3 and s % 2 == 0) for s in seeds])
+                equal(bridge.get("truncs"), [int(at == 3 and s % 2 == 1) for s in seeds])
+                equal(bridge.late(), True)
+            bridge.close()
         result = json.loads(run("train", "envpool:Count-v0", *python, "--env.kwargs", '{"length": 4}', "--train.device", "cpu", "--train.total_timesteps", "4k",
                                 "--json", "-q", cwd=folder)[0])
         equal((result["ep_length"], result["train"]["ep_length"]), (4, 4))
