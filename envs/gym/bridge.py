@@ -23,8 +23,10 @@ class Refused(Exception):
 
 def settle():  # signals of the terminal and of batch systems are the program's to answer
     sys.stderr.reconfigure(errors="backslashreplace")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2
+    for number in numbers:
         signal.signal(number, lambda *_: None)
+    os.register_at_fork(after_in_child=lambda: [signal.signal(number, signal.SIG_DFL) for number in numbers])
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     faulthandler.enable(file=5, all_threads=False)
     try:
@@ -235,7 +237,7 @@ def of_flags(sizes, starts, where):
     def bind(_, row):
         def put(x):
             x = np.asarray(x).reshape(-1)
-            if x.shape != sizes.shape or (x < starts).any() or (x >= starts + sizes).any():
+            if x.shape != sizes.shape or x.dtype.kind not in "biu" or (x < starts).any() or (x >= starts + sizes).any():
                 raise ValueError(f"observation{where} is {x}, which its space does not hold")
             row[:] = 0
             row[at + x] = 1
@@ -296,8 +298,11 @@ def action(space, heads):
         heads.extend((int(n), 0, 0) for n in sizes)
         return lambda choices, reals: (np.array(choices[at:end]).reshape(shape) + start).astype(dtype)
     if isinstance(space, spaces.Box):
-        if not (np.isfinite(space.low).all() and np.isfinite(space.high).all() and (space.low < space.high).all()):
-            raise Refused(f"its actions are {space}, without bounds; gymnasium.wrappers.RescaleAction gives it some")
+        with np.errstate(over="ignore"):
+            low, high = space.low.astype(np.float32), space.high.astype(np.float32)
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise Refused(f"its actions are {space}, without bounds, or with bounds that are the same or infinite as 32-bit numbers; "
+                          "gymnasium.wrappers.RescaleAction gives it others")
         heads.extend((0, float(lo), float(hi)) for lo, hi in zip(space.low.reshape(-1), space.high.reshape(-1)))
         end, dtype = len(heads), space.dtype
         return lambda choices, reals: np.array(reals[at:end], dtype=dtype).reshape(shape)
@@ -461,6 +466,8 @@ def describe(env):
     action(acts, heads)
     if narrow + wide == 0:
         raise Refused(f"its observations are {seen}: no numbers to learn from")
+    if not heads:
+        raise Refused(f"its actions are {acts}: there is nothing to choose")
     return {"n_bytes": narrow, "n_floats": wide, "heads": heads, "grid": grid_of(seen), "left_out": left_out}
 
 
@@ -603,7 +610,7 @@ class Instances(Share):
             raise
         try:
             self.rewards[part] = rewards
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             for line[NOW], reward in zip(mine, rewards):
                 self.rewards[line[NOW]] = one_number(reward)
         self.terms[part], self.truncs[part] = terms, truncs
@@ -677,8 +684,13 @@ except BaseException as error:
     text = traceback.format_exc()
     if isinstance(error, ModuleNotFoundError):
         text += f"`{sys.executable} -m pip install` the package that has it, or name another Python by env.python\n"
-    sys.stderr.write(text)
+    try:
+        sys.stderr.write(text)
+    except (OSError, ValueError, AttributeError):
+        pass  # closed by an environment
     os.write(5, text.encode(errors="replace"))
     os.write(3, b"!")
-sys.stderr.flush()
-os._exit(0)
+try:
+    sys.stderr.flush()
+finally:
+    os._exit(0)

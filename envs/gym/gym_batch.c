@@ -11,6 +11,7 @@
 #include "envs/gym/gym_helper.h"
 #include "envs/gym/gym_settings.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -106,8 +107,9 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
         cJSON_AddItemToArray(row, cJSON_CreateNumber((double)t->columns));
         cJSON_AddItemToArray(list, row);
     }
-    b->memory_fd = gym_fd_above(memfd_create("trawl-gym", MFD_CLOEXEC));
-    if (b->memory_fd < 0 || ftruncate(b->memory_fd, (off_t)b->bytes) != 0)
+    b->memory_fd = gym_fd_above(memfd_create("trawl-gym", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (b->memory_fd < 0 || ftruncate(b->memory_fd, (off_t)b->bytes) != 0 ||
+        fcntl(b->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) /* shrunk, it would be a bus error of ours */
         goto fail;
     b->memory = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, b->memory_fd, 0);
     if (b->memory == MAP_FAILED)

@@ -143,6 +143,14 @@ static const char *where(const struct gym_helper *helper, const char *what, char
     return buf;
 }
 
+/* Its group: a wrapper may have started Python, and an environment other programs. Itself too: an environment may have left
+ * the group. */
+static void signal_all(pid_t pid, int signal_number)
+{
+    kill(-pid, signal_number);
+    kill(pid, signal_number);
+}
+
 /* Waits for its end; false: it has not ended in time. */
 static bool reap(struct gym_helper *helper, double patience_s, int *ret_state)
 {
@@ -163,9 +171,9 @@ static void kill_and_reap(struct gym_helper *helper, int signal_number)
 {
     int state;
 
-    kill(-helper->pid, signal_number); /* the group: a wrapper may have started Python */
+    signal_all(helper->pid, signal_number);
     if (!reap(helper, DYING_S, &state)) {
-        kill(-helper->pid, SIGKILL);
+        signal_all(helper->pid, SIGKILL);
         (void)reap(helper, 1e9, &state);
     }
 }
@@ -206,9 +214,9 @@ static enum status hung(struct gym_helper *helper, const char *what, double time
 
     kill_and_reap(helper, SIGABRT); /* faulthandler writes where it was */
     gym_helper_text(helper, text, sizeof text);
-    return FAIL(err, ST_LIMIT,
-                "no answer within %g s %s (env.timeout_s), and its Python process was killed; it was here: %s",
-                timeout_s, where(helper, what, place), in_one_line(text, line));
+    (void)in_one_line(text, line);
+    return FAIL(err, ST_LIMIT, "no answer within %g s %s (env.timeout_s), and its Python process was killed%s%s",
+                timeout_s, where(helper, what, place), line[0] != '\0' ? "; it was here: " : "", line);
 }
 
 /* ---- talking ---- */
@@ -257,12 +265,21 @@ static bool answers_soon(struct gym_helper *helper)
     return hit;
 }
 
+/* Children that an environment has forked may keep its socket open. */
+static bool has_died(const struct gym_helper *helper)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == helper->pid;
+}
+
 enum status gym_helper_wait(struct gym_helper *helper, const char *what, double timeout_s, struct error *err)
 {
     int64_t seen = helper->line != NULL ? helper->line->now : -1;
     double since_s = clock_mono_s();
     struct pollfd polled = {.fd = helper->socket_fd, .events = POLLIN};
     char answer = 0;
+    bool dead = false;
 
     if (answers_soon(helper))
         goto received;
@@ -285,12 +302,15 @@ enum status gym_helper_wait(struct gym_helper *helper, const char *what, double 
                 break;
             continue;
         }
-        if (left_s > 0)
-            continue;
-        if (helper->line == NULL || helper->line->now == seen)
+        if (helper->line != NULL && helper->line->now != seen) {
+            seen = helper->line->now;
+            since_s = clock_mono_s();
+        } else if (left_s <= 0) {
             return hung(helper, what, allowed_s, err);
-        seen = helper->line->now;
-        since_s = clock_mono_s();
+        }
+        if (dead) /* and everything has been read that it had written */
+            return died(helper, what, err);
+        dead = has_died(helper);
     }
     if (helper->line != NULL)
         helper->line->awaited = gym_helper_spin_ns() == 0;
@@ -306,7 +326,7 @@ void gym_helper_stop(struct gym_helper *helper, double patience_s)
     if (helper->socket_fd >= 0)
         close(helper->socket_fd);
     if (helper->pid != 0 && !reap(helper, patience_s, &state)) {
-        kill(-helper->pid, SIGKILL);
+        signal_all(helper->pid, SIGKILL);
         (void)reap(helper, 1e9, &state);
     }
     if (helper->text_fd >= 0)

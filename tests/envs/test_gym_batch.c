@@ -7,6 +7,7 @@
 #include "envs/gym/gym.h"
 #include "envs/gym/gym_helper.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@
 
 /* ---- the process: instances that count, in two games. Late: observed are episode and step; in odd instances an episode
  * is cut, in even ones it ends by the rules and is cut too; the next one begins in a step of its own. Planes and a number of
- * channels: an image, each byte its place in memory plus the step, and a number beside it. ---- */
+ * channels: an image, each byte its place in memory plus the step, and a number beside it. Others do in their first step
+ * what their names say. ---- */
 
 static int channels_of(const char *id)
 {
@@ -70,27 +72,47 @@ static void play(const cJSON *task, char *memory, int channels, bool resets, int
     }
 }
 
+/* In a step. */
+static void misbehave(const char *id, volatile struct gym_line *line)
+{
+    if (strcmp(id, "Dies") == 0) {
+        if (fork() == 0)
+            sleep(300); /* and keeps the socket open */
+        raise(SIGKILL);
+    }
+    if (strcmp(id, "Hangs") == 0 && setpgid(0, getpgid(getppid())) == 0)
+        sleep(300);
+    for (int i = 0; strcmp(id, "Slow") == 0 && i < 2 * N; i++) {
+        usleep(400 * 1000);
+        line->now++;
+    }
+}
+
 static int be_process(const char *text)
 {
-    struct error err;
+    struct error err = {0};
     cJSON *task = NULL;
     int episodes[N] = {0}, ats[N] = {0}, channels;
     volatile struct gym_line *line;
+    const char *id;
     struct stat about;
     char *memory, byte;
 
     if (json_parse(text, strlen(text), &task, &err) != ST_OK)
         return 1;
-    channels = channels_of(cJSON_GetObjectItem(task, "id")->valuestring);
+    id = cJSON_GetObjectItem(task, "id")->valuestring;
+    channels = channels_of(id);
     if (cJSON_GetObjectItem(task, "n")->valueint == 0)
         return describe(channels);
-    if (fstat(4, &about) != 0)
+    if (fstat(4, &about) != 0 || ftruncate(4, 0) == 0) /* which would kill the program */
         return 1;
     memory = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, 4, 0);
     line = tensor(task, memory, "lines");
     line->now = 0;
     line->late = line->planes = 1;
     for (int64_t done = -1; done < 0 || read(3, &byte, 1) == 1; done++) {
+        if (done >= 1)
+            misbehave(id, line);
         if (done >= 0)
             play(task, memory, channels, line->commands[done % 2].what == 0, episodes, ats);
         __atomic_store_n(&line->answered, done + 1, __ATOMIC_SEQ_CST);
@@ -113,12 +135,12 @@ struct place {
     struct env_io io;
 };
 
-static void place_open(struct place *p, const char *name)
+static void place_open(struct place *p, const char *name, double timeout_s)
 {
-    struct error err;
+    struct error err = {0};
 
     assert_int_equal(gym_open(name, &p->def, &err), ST_OK);
-    p->settings = (struct gym_settings){.timeout_s = 60.0, .byte_scale = 255.0, .vector = true};
+    p->settings = (struct gym_settings){.timeout_s = timeout_s, .byte_scale = 255.0, .vector = true};
     snprintf(p->settings.python, sizeof p->settings.python, "/proc/self/exe");
     assert_int_equal(env_batch_create(&p->batch, p->def, &p->settings, N, rng_seed(1), &err), ST_OK);
     p->io = (struct env_io){.actions = p->actions,
@@ -132,7 +154,7 @@ static void place_open(struct place *p, const char *name)
 
 static void step(struct place *p)
 {
-    struct error err;
+    struct error err = {0};
 
     env_batch_step(p->batch, NULL, &p->io);
     assert_int_equal(env_batch_failed(p->batch, &err), ST_OK);
@@ -144,7 +166,7 @@ TEST(late_resets)
     struct place p = {0};
     struct env_log log;
 
-    place_open(&p, "gym:Late");
+    place_open(&p, "gym:Late", 60.0);
     for (int t = 1; t <= 3 * (LENGTH + 1); t++) {
         int at = t % (LENGTH + 1);
         bool ends = at == LENGTH || at == 0;
@@ -183,7 +205,7 @@ TEST(channels)
         size_t row = (size_t)(HEIGHT * WIDTH * channels + 3) / 4 * 4 + 4;
         char name[32];
         snprintf(name, sizeof name, "gym:Planes%d", channels);
-        place_open(&p, name);
+        place_open(&p, name, 60.0);
         for (size_t i = 0; i < N; i++)
             check_image(p.obs + i * row, channels, 0);
         for (int t = 1; t <= LENGTH; t++)
@@ -198,6 +220,36 @@ TEST(channels)
         }
         env_batch_destroy(p.batch);
     }
+}
+
+static void fails(const char *name, double timeout_s, const char *how)
+{
+    struct place p = {0};
+    struct error err = {0};
+
+    place_open(&p, name, timeout_s);
+    env_batch_step(p.batch, NULL, &p.io);
+    assert_int_not_equal(env_batch_failed(p.batch, &err), ST_OK);
+    if (strstr(err.text, how) == NULL)
+        fail_msg("%s", err.text);
+    env_batch_destroy(p.batch);
+}
+
+/* Its end is seen although a child of it has its socket, and it ends although it has left its group. */
+TEST(ends)
+{
+    fails("gym:Dies", 1e5, "was killed by signal 9");
+    fails("gym:Hangs", 0.1, "no answer within 0.1 s in the step of instance 0");
+}
+
+/* The limit is that of one instance. */
+TEST(slow_instances)
+{
+    struct place p = {0};
+
+    place_open(&p, "gym:Slow", 3.0);
+    step(&p);
+    env_batch_destroy(p.batch);
 }
 
 int main(int argc, char **argv)

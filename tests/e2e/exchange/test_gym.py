@@ -22,7 +22,7 @@ PYTHON = os.environ.get("TRAWL_GYM_PYTHON") or (os.path.join(SERVERS, "bin", "py
 
 # An environment whose faults its arguments choose. The observation is the number that has to be guessed: 1 for the same choice.
 MINE = '''
-import os, random, subprocess, time
+import multiprocessing, os, random, subprocess, time
 import gymnasium, numpy as np
 from gymnasium import spaces
 
@@ -78,6 +78,14 @@ class Guess(gymnasium.Env):
                 obs = None
             if self.fault == "fork":
                 os.fork()
+            if self.fault == "pool":
+                with multiprocessing.get_context("fork").Pool(1) as pool:  # ended by SIGTERM
+                    pool.map(abs, [1])
+            if self.fault == "mute":
+                os.close(2)
+                raise ValueError("nobody hears")
+            if self.fault == "long":
+                reward = 10**400
             if self.fault == "print":
                 print("a line for the terminal")
         if self.fault == "one":  # as environments for a vector of one give it
@@ -103,6 +111,12 @@ class Shaped(Guess):
 class Missing(Guess):
     def __init__(self):
         import no_such
+
+
+class Bound(Guess):
+    def __init__(self, low, high):
+        super().__init__()
+        self.action_space = spaces.Box(float(low), float(high), (2,), np.float64)
 
 
 def nothing():
@@ -553,7 +567,7 @@ def test_what_it_breaks_is_said(folder):
     for fault, text, code in (("raise", "ValueError: the board broke", 1), ("exit", "ended with exit code 7", 1),
                               ("crash", "signal 11", 1), ("shape", "has the shape (3,), its space (2,)", 1),
                               ("nan", "number 1 of an observation", 1), ("reward", "a reward of instance", 1),
-                              ("rewards", "its reward is array([", 2),
+                              ("rewards", "its reward is array([", 2), ("long", "its reward is 1000", 2), ("mute", "ValueError: nobody hears", 1),
                               ("old", "its step returned (array([", 1), ("flag", "its step returned (array([", 1),
                               ("none", "its step returned (None", 1), ("again", "its reset returned array([", 1), ("make", "RuntimeError: the board is missing", 1)):
         message = faulty(folder, fault, code)
@@ -562,6 +576,9 @@ def test_what_it_breaks_is_said(folder):
         assert ("(observation, reward, terminated, truncated, info)" in message) == (fault in ("shape", "old", "flag", "none", "again")), message
         if fault in ("raise", "crash"):
             assert "boards.py" in message and re.search(r"in the step of instance \d", message), message
+    for low, high in ((0, "inf"), (-1e308, 1e308), (1, 1 + 1e-12)):
+        fails("train", "gym:boards:Bound", *mine(folder), *TINY, "-q", "--env.kwargs", json.dumps({"low": low, "high": high}), code=2,
+              says=["bounds", "RescaleAction"], cwd=folder)
     for name, text in (("Parallel", ["its observation_space is <bound method", "needs a wrapper"]), ("nothing", "its observation_space is None"),
                        ("Shaped", ["missing 1 required positional argument: 'size'", "env.kwargs"])):
         fails("train", "gym:boards:" + name, *mine(folder), *TINY, "-q", code=2, says=text, cwd=folder)
@@ -571,7 +588,7 @@ def test_what_it_breaks_is_said(folder):
     assert "no answer within 3 s" in message and "boards.py" in message and "in step" in message, message
     out, err = run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--json", "--env.kwargs", '{"fault": "print"}', cwd=folder)
     assert json.loads(out)["env_steps"] == 8000 and "a line for the terminal" in err, (out, err)
-    for fault in ("child", "fork"):
+    for fault in ("child", "fork", "pool"):
         run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--env.kwargs", json.dumps({"fault": fault}), cwd=folder)
     tap.wait_for(lambda: subprocess.run(["pgrep", "-f", "child of %s" % folder], capture_output=True).returncode == 1)
     gone(folder)
@@ -591,6 +608,7 @@ def test_wrong_names(folder):
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
     fails("train", "gym:CartPole-v1", *python, "--env.score_max", "-3", code=2, says="below env.score_min")
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 65}', code=2, says="65 components, at most 64", cwd=folder)
+    fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 0}', code=2, says="there is nothing to choose", cwd=folder)
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 1, "choices": 1}', code=2, says="one choice only", cwd=folder)
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 1, "choices": 65537}', code=2, says=["65537 choices", "at most 65536"], cwd=folder)
     fails("train", "gym:boards:Wide", *python, code=2, says=["one of 1000000 values", "TransformObservation"], cwd=folder)
