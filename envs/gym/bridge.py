@@ -129,7 +129,7 @@ def spaces_of(env):
 def blame(error, what, gave):
     """An exception of ours over what an environment returned, or does not take, becomes one that says that."""
     if not isinstance(error, Refused) and is_ours(error):
-        told = f"its {what} returned {gave!r:.100}" if gave is not None else f"its {what} was called"
+        told = f"its {what} returned {' '.join(repr(gave).split())[:100]}" if gave is not None else f"its {what} was called"
         raise (type(error) if len(error.args) == 1 else ValueError)(
             f"{error}; {told}; a step returns (observation, reward, terminated, truncated, info), reset(seed=, options=) "
             "(observation, info)") from None
@@ -331,19 +331,23 @@ def observations(space, keep=None, first=()):
         return put_parts
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
         sizes = np.array(space.n if isinstance(space, spaces.Discrete) else space.nvec).reshape(-1)
-        at = np.concatenate(([0], np.cumsum(sizes)[:-1])) - np.array(getattr(space, "start", 0)).reshape(-1)
+        start, firsts = np.array(getattr(space, "start", 0)).reshape(-1), np.concatenate(([0], np.cumsum(sizes)[:-1]))
 
         def put_flags(_, rows, x):
+            x = np.asarray(x).reshape(len(rows), -1)
+            flags = x - start
+            if x.dtype.kind not in "biu" or x.shape[1] != len(sizes) or (flags < 0).any() or (flags >= sizes).any():
+                raise ValueError(f"observations are {x.tolist()!s:.100}, which their space does not hold")
             rows[:] = 0
-            rows[np.arange(len(x))[:, None], at + np.asarray(x).reshape(len(x), -1)] = 1
+            rows[np.arange(len(rows))[:, None], firsts + flags] = 1
         return put_flags
     turns, kept, shape = axes_of(space, keep, first) is not None, keep and is_bytes(space), tuple(space.shape)
     scale = 1 / TASK["byte_scale"] if is_bytes(space) and not keep else None
 
     def put(narrow, wide, x):
         x, rows = np.asarray(x), narrow if kept else wide
-        if x.shape[1:] != shape:
-            raise ValueError(f"observations have the shape {x.shape[1:]}, their space {shape}")
+        if x.shape != (len(rows), *shape):
+            raise ValueError(f"observations have the shape {x.shape}, {len(rows)} of their space {(len(rows), *shape)}")
         if kept and x.dtype != np.uint8:
             x = as_bytes(x, "s")
         rows[:] = (x.transpose(0, 2, 3, 1) if turns else x).reshape(len(x), -1)
@@ -400,12 +404,15 @@ class Vector:
         return spaces_of(self.env)
 
     def reset(self, seeds):
-        return self.env.reset(seed=seeds[0])[0]  # of a list some make nothing
+        self.gave = None
+        self.gave = self.env.reset(seed=seeds[0])  # of a list some make nothing
+        return self.gave[0]
 
     def step(self, act):
         """Observations to continue from, rewards, terminated, truncated, last observations of the truncated. In the mode
         NEXT_STEP the program sees which of them a step only reset."""
-        obs, rewards, terms, truncs, infos = self.env.step(act)
+        self.gave = None
+        self.gave = obs, rewards, terms, truncs, infos = self.env.step(act)
         if self.mode == "NEXT_STEP":
             return obs, rewards, terms, truncs, None
         cut, last = truncs > terms, None
@@ -419,7 +426,7 @@ class Vector:
 
 class Pool(Vector):
     """Of EnvPool, whose seeds are given where it is made; it resets in the step after that which ended an episode."""
-    mode = "NEXT_STEP"
+    mode, gave = "NEXT_STEP", None
 
     def __init__(self, n):
         self.n, self.env = n, make_pool([0] * n)
@@ -535,18 +542,26 @@ class Vectors(Share):
 
     def reset(self, *_):
         self.seed_others()
-        self.put(*self.seen, self.vector.reset([int(seed) for seed in self.seeds[self.own]]))
+        try:
+            self.put(*self.seen, self.vector.reset([int(seed) for seed in self.seeds[self.own]]))
+        except Exception as error:
+            blame(error, "reset", self.vector.gave)
+            raise
 
     def step(self, *_):
         begun = time.perf_counter_ns()
-        obs, rewards, self.terms[:], self.truncs[:], last = self.vector.step(self.act(self.actions, self.reals))
-        self.rewards[:] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
-        self.put(*self.seen, obs)
-        if last is not None:
-            which = np.flatnonzero(self.truncs)
-            ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
-            self.put(*halves(ended, self.size[1]), last)
-            self.final_obs[which] = ended
+        try:
+            obs, rewards, self.terms[:], self.truncs[:], last = self.vector.step(self.act(self.actions, self.reals))
+            self.rewards[:] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
+            self.put(*self.seen, obs)
+            if last is not None:
+                which = np.flatnonzero(self.truncs)
+                ended = np.zeros((len(which), self.obs.shape[1]), self.obs.dtype)
+                self.put(*halves(ended, self.size[1]), last)
+                self.final_obs[which] = ended
+        except Exception as error:
+            blame(error, "step", self.vector.gave)
+            raise
         self.line[BUSY_NS] += time.perf_counter_ns() - begun
 
     def close(self):

@@ -198,7 +198,8 @@ from gymnasium import spaces
 
 
 class Count(gymnasium.vector.VectorEnv):
-    def __init__(self, num_envs=1, mode="SAME_STEP", length=4, cut=False, seen=False):
+    def __init__(self, num_envs=1, mode="SAME_STEP", length=4, cut=False, seen=False, fault=""):
+        self.fault = fault
         self.num_envs, self.mode, self.length, self.cut = num_envs, mode, length, cut
         self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode[mode]}
         self.single_observation_space = spaces.Dict({"at": spaces.Box(-1, 1e6, (2,), np.float32), "even": spaces.Discrete(2)})
@@ -237,6 +238,14 @@ class Count(gymnasium.vector.VectorEnv):
             info["final_obs"] = last if not self.seen else np.array([{key: last[key][i] for key in last} for i in range(self.num_envs)])
             self.begin(over)
         rewards = np.where(again, 0.0, 1.0)
+        if self.fault in ("short", "one"):
+            return {key: x[:1 if self.fault == "one" else -1] for key, x in self.look().items()}, rewards, over, none, info
+        if self.fault == "choice":
+            return {**self.look(), "even": np.full(self.num_envs, -1)}, rewards, over, none, info
+        if self.fault == "reward":
+            return self.look(), 1.0, over, none, info
+        if self.fault == "four":
+            return self.look(), rewards, over, info
         return self.look(), rewards[:, None] if self.seen else rewards, none if self.cut else over, over if self.cut else none, info
 
 
@@ -455,6 +464,9 @@ def test_vector_environments(folder):
                       "--env.processes", processes, "--train.total_timesteps", "4k", "--json", "-q", cwd=folder)[0]
             result = json.loads(out)
             equal((result["score"], result["ep_length"], result["train"]["ep_length"]), (3, 3, 3))
+    for fault, text in (("short", "observations have the shape"), ("one", "observations have the shape"), ("choice", "which their space does not hold"), ("reward", "'float' object"), ("four", "expected 5, got 4")):
+        fails("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", json.dumps({"fault": fault}), *python, "--train.device", "cpu", *TINY,
+              code=1, cwd=folder, says=[text, "its step returned (", "a step returns (observation"])
     assert "registered without a vector_entry_point" in run("train", "gym:Acrobot-v1", "--env.vector", "true", *python, code=2)[1]
 
 
