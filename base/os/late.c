@@ -2,7 +2,9 @@
 #include "base/os/late.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* held for this file's own lines alone */
@@ -10,8 +12,12 @@ static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* held for this fil
 static enum status take_calls(struct late_library *library, struct error *err)
 {
     void *handle = dlopen(library->file, RTLD_LAZY | RTLD_LOCAL);
-    char *call = library->calls;
+    char *call = library->calls, path[PATH_MAX];
 
+    if (handle == NULL && library->folder != NULL) {
+        snprintf(path, sizeof path, "%s/%s", library->folder, library->file);
+        handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    }
     if (handle == NULL)
         return FAIL(err, ST_IO, "%s cannot be opened (%s); install the package %s", library->file, dlerror(),
                     library->package);

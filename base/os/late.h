@@ -18,6 +18,7 @@ struct late_library {
     const char *names; /* of the functions: EACH(LATE_NAME) */
     void *calls; /* the struct */
     bool open; /* atomic */
+    const char *folder; /* where else to look for it; NULL: nowhere */
 };
 
 /* Also of an open one, by any thread. It stays open until the process ends. ST_IO: it or a function is missing. */

@@ -1,13 +1,9 @@
 /* blas_lt.cu - see blas_lt.h. Each device is opened once a process, however many lanes it has: asking NVML takes tens of
- * milliseconds. Invariant: until the thread is joined it alone touches the functions and why, and until it has posted
- * `named` the limits; `lock` guards the rest. */
+ * milliseconds. Invariant: until the thread has posted `named` it alone touches the limits; `lock` guards the rest. */
 #include "kernels/cuda/blas_lt.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,40 +15,48 @@ extern "C" {
 
 #define TEXT(x) TEXT_OF(x)
 #define TEXT_OF(x) #x
-#define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
+
+struct blas_lt blas_lt;
+static struct late_library library = {"libcublasLt.so." TEXT(CUBLAS_VER_MAJOR),
+                                      "libcublas of NVIDIA's CUDA " TEXT(CUBLAS_VER_MAJOR),
+                                      BLAS_LT_EACH(LATE_NAME),
+                                      &blas_lt,
+                                      false,
+                                      TEXT(TRAWL_CUDA_LIBRARIES)};
 
 struct cuda_lt {
     struct cuda_lt *next;
-    struct blas_lt lt;
+    cublasLtHandle_t handle;
     pthread_t thread;
     sem_t named;
     int ordinal;
-    bool running, ahead, loaded;
+    bool running, ahead;
     char pci[32], limits[48];
-    char why[160]; /* there is no library */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cuda_lt *opened; /* until the process ends, as cuBLASLt itself */
 
-static void *library_open(void *unused)
+enum status blas_lt_open(struct error *err)
 {
-    void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
-
-    (void)unused;
-    if (library == NULL) /* where it was when this program was built */
-        library = dlopen(TEXT(TRAWL_CUDA_LIBRARIES) "/" LIBRARY, RTLD_LAZY | RTLD_LOCAL);
-    return library;
+    return late_open(&library, err);
 }
 
-static void library_open_ahead(void)
+static void *open_library(void *unused)
+{
+    (void)unused;
+    (void)!blas_lt_open(NULL); /* who needs it asks again, and is told */
+    return NULL;
+}
+
+static void open_library_ahead(void)
 {
     pthread_t thread;
     int driver = 0;
 
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
         return;
-    if (pthread_create(&thread, NULL, library_open, NULL) == 0)
+    if (pthread_create(&thread, NULL, open_library, NULL) == 0)
         pthread_detach(thread);
 }
 
@@ -60,26 +64,7 @@ extern "C" void cuda_open_ahead(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, library_open_ahead);
-}
-
-extern "C" bool blas_lt_load(struct blas_lt *lt, char *why, size_t size)
-{
-    void *library = library_open(NULL), *at;
-
-    if (library == NULL) {
-        snprintf(why, size, "%s", dlerror());
-        return false;
-    }
-#define TAKE(name)                                                                                                     \
-    at = dlsym(library, "cublasLt" #name);                                                                             \
-    if (at == NULL) {                                                                                                  \
-        snprintf(why, size, LIBRARY " has no cublasLt" #name);                                                         \
-        return false;                                                                                                  \
-    }                                                                                                                  \
-    memcpy(&lt->name, &at, sizeof at);
-    BLAS_LT_EACH(TAKE)
-    return true;
+    (void)pthread_once(&once, open_library_ahead);
 }
 
 /* ---- the thread ---- */
@@ -90,12 +75,11 @@ static void *load(void *at)
 
     card_limits(own->pci, own->limits, sizeof own->limits);
     sem_post(&own->named);
-    own->loaded = own->ahead && blas_lt_load(&own->lt, own->why, sizeof own->why);
-    return NULL;
+    return own->ahead ? open_library(NULL) : NULL;
 }
 
 /* With the lock held. */
-static struct cuda_lt *begin(int ordinal, bool ahead)
+static struct cuda_lt *start(int ordinal, bool ahead)
 {
     struct cuda_lt *own = (struct cuda_lt *)mem_alloc(sizeof *own);
 
@@ -112,7 +96,7 @@ static struct cuda_lt *begin(int ordinal, bool ahead)
     return own;
 }
 
-extern "C" struct cuda_lt *cuda_lt_begin(int ordinal, bool ahead)
+extern "C" struct cuda_lt *cuda_lt_start(int ordinal, bool ahead)
 {
     struct cuda_lt *own;
 
@@ -120,7 +104,7 @@ extern "C" struct cuda_lt *cuda_lt_begin(int ordinal, bool ahead)
     for (own = opened; own != NULL && own->ordinal != ordinal;)
         own = own->next;
     if (own == NULL)
-        own = begin(ordinal, ahead);
+        own = start(ordinal, ahead);
     pthread_mutex_unlock(&lock);
     return own;
 }
@@ -142,39 +126,37 @@ static void wait_loaded(struct cuda_lt *own)
 }
 
 /* With the lock held. */
-static struct blas_lt *open_handle(struct kern *k, struct cuda_lt *own)
+static cublasLtHandle_t open_handle(struct kern *k, struct cuda_lt *own)
 {
+    struct error err = {};
     cublasStatus_t code;
 
-    if (own->lt.handle != NULL)
-        return &own->lt;
+    if (own->handle != NULL)
+        return own->handle;
     wait_loaded(own);
-    if (!own->loaded)
-        own->loaded = blas_lt_load(&own->lt, own->why, sizeof own->why);
-    if (!own->loaded) {
-        cuda_fail(k, "opening cuBLASLt", own->why);
+    if (blas_lt_open(&err) != ST_OK) {
+        cuda_fail(k, "opening cuBLASLt", err.text);
         return NULL;
     }
-    code = own->lt.Create(&own->lt.handle);
+    code = blas_lt.Create(&own->handle);
     if (code != CUBLAS_STATUS_SUCCESS) {
-        cuda_fail(k, "opening cuBLASLt", own->lt.GetStatusString(code));
-        own->lt.handle = NULL;
-        return NULL;
+        cuda_fail(k, "opening cuBLASLt", blas_lt.GetStatusString(code));
+        own->handle = NULL;
     }
-    return &own->lt;
+    return own->handle;
 }
 
-extern "C" struct blas_lt *cuda_lt_of(struct kern *k)
+cublasLtHandle_t blas_lt_of(struct kern *k)
 {
-    struct blas_lt *lt;
+    cublasLtHandle_t handle;
 
     pthread_mutex_lock(&lock);
-    lt = open_handle(k, cuda_of(k)->lt);
+    handle = open_handle(k, cuda_of(k)->lt);
     pthread_mutex_unlock(&lock);
-    return lt;
+    return handle;
 }
 
-extern "C" void cuda_lt_end(struct cuda_lt *own, bool lost)
+extern "C" void cuda_lt_wait(struct cuda_lt *own, bool lost)
 {
     if (lost)
         return;

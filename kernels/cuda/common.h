@@ -46,7 +46,7 @@ struct cuda {
     unsigned *tickets;
     struct cuda_matmuls *matmuls; /* matmul.cu: cuBLASLt's choice for each shape seen so far */
     struct cuda_convs *convs; /* conv.cu: cuDNN and its choices; NULL until the first convolution */
-    struct cuda_nccl *nccl; /* nccl.cu: what joins it with other devices; NULL: it is alone */
+    struct ncclComm *nccl; /* nccl.cu: what joins it with other devices; NULL: it is alone */
     struct cuda_kernel kernels[CUDA_KERNELS_MAX];
     size_t n_kernels;
     bool recording;
@@ -78,10 +78,9 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
 int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
 /* blas_lt.cu: at the first call for a device a thread asks for the limits of the card and then, if `ahead`, opens
  * cuBLASLt, while the caller opens the device; later calls find that done. Never freed. */
-struct cuda_lt *cuda_lt_begin(int ordinal, bool ahead);
+struct cuda_lt *cuda_lt_start(int ordinal, bool ahead);
 const char *cuda_lt_limits(struct cuda_lt *lt); /* waits for them */
-struct blas_lt *cuda_lt_of(struct kern *k); /* opens cuBLASLt, or waits for it; NULL: a failure, which is kept */
-void cuda_lt_end(struct cuda_lt *lt, bool lost); /* waits for the thread, which may hang with a lost device */
+void cuda_lt_wait(struct cuda_lt *lt, bool lost); /* for the thread, unless the device is lost: it may hang then */
 
 /* nccl.cu: of struct kern_device */
 enum status cuda_ranks_join(struct kern *kern, struct error *err);

@@ -80,7 +80,7 @@ static void cuda_close(struct kern *kern)
 {
     struct cuda *cuda = cuda_of(kern);
 
-    cuda_lt_end(cuda->lt, cuda->failed[0] != '\0');
+    cuda_lt_wait(cuda->lt, cuda->failed[0] != '\0');
     if (cuda->failed[0] != '\0') { /* a hung device would keep us here for ever; the process has to end anyway */
         mem_free(cuda);
         return;
@@ -111,7 +111,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     kern->impl = cuda;
     cuda->ordinal = settings->ordinal;
     cuda->n_threads = settings->n_threads;
-    cuda->lt = cuda_lt_begin(cuda->ordinal, settings->large_layers);
+    cuda->lt = cuda_lt_start(cuda->ordinal, settings->large_layers);
     code = cudaSetDevice(cuda->ordinal);
     kern_part_end(kern, "context", &from_s);
     if (code == cudaSuccess)

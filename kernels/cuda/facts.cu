@@ -54,9 +54,9 @@ static bool module_version(char *ret_text, size_t size)
 
 static void add_libraries(struct facts *f)
 {
-    char module[64] = "version unknown", why[160], fact[256];
+    char module[64] = "version unknown", fact[256];
     int driver = 0, runtime = 0;
-    struct blas_lt lt = {};
+    struct error why = {};
 
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) {
         module_version(module, sizeof module);
@@ -66,10 +66,11 @@ static void add_libraries(struct facts *f)
     }
     if (cudaRuntimeGetVersion(&runtime) == cudaSuccess)
         add(f, "cuda_runtime", "%d.%d", runtime / 1000, runtime % 1000 / 10);
-    if (blas_lt_load(&lt, why, sizeof why))
-        add(f, "cublas", "%zu.%zu.%zu", lt.GetVersion() / 10000, lt.GetVersion() / 100 % 100, lt.GetVersion() % 100);
+    if (blas_lt_open(&why) == ST_OK)
+        add(f, "cublas", "%zu.%zu.%zu", blas_lt.GetVersion() / 10000, blas_lt.GetVersion() / 100 % 100,
+            blas_lt.GetVersion() % 100);
     else
-        add(f, "cublas", "none: %s", why);
+        add(f, "cublas", "none: %s", why.text);
     if (cudnnGetVersion != NULL) {
         size_t version = cudnnGetVersion();
         add(f, "cudnn", "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);

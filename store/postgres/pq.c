@@ -5,7 +5,7 @@ struct pq_calls pq;
 
 enum status pq_open(struct error *err)
 {
-    static struct late_library libpq = {"libpq.so.5", "libpq5", PQ_EACH(LATE_NAME), &pq, false};
+    static struct late_library libpq = {"libpq.so.5", "libpq5", PQ_EACH(LATE_NAME), &pq, false, NULL};
 
     return late_open(&libpq, err);
 }

@@ -2,7 +2,12 @@
 #include "base/os/late.h"
 #include "tests/unit_test.h"
 
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #define ZLIB_EACH(F)                                                                                                   \
@@ -15,7 +20,7 @@ static struct {
 
 TEST(opens_once_and_calls)
 {
-    struct late_library zlib = {"libz.so.1", "zlib1g", ZLIB_EACH(LATE_NAME), &z, false};
+    struct late_library zlib = {"libz.so.1", "zlib1g", ZLIB_EACH(LATE_NAME), &z, false, NULL};
 
     assert_int_equal(late_open(&zlib, NULL), ST_OK);
     assert_true(zlib.open);
@@ -26,9 +31,26 @@ TEST(opens_once_and_calls)
     assert_null(z.crc32); /* it is left alone */
 }
 
+TEST(looks_in_its_folder_next)
+{
+    char folder[] = "/tmp/test_late.XXXXXX", path[64];
+    struct late_library zlib = {"libtrawl-z.so.1", "zlib1g", ZLIB_EACH(LATE_NAME), &z, false, folder};
+    Dl_info info;
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(late_open(&zlib, NULL), ST_IO);
+    assert_int_not_equal(dladdr((void *)(uintptr_t)zlibVersion, &info), 0);
+    snprintf(path, sizeof path, "%s/libtrawl-z.so.1", folder);
+    assert_int_equal(symlink(info.dli_fname, path), 0);
+    assert_int_equal(late_open(&zlib, NULL), ST_OK);
+    assert_string_equal(z.zlibVersion(), zlibVersion());
+    unlink(path);
+    rmdir(folder);
+}
+
 TEST(names_the_package_of_a_missing_one)
 {
-    struct late_library none = {"libtrawl-none.so.9", "libtrawl-none9", ZLIB_EACH(LATE_NAME), &z, false};
+    struct late_library none = {"libtrawl-none.so.9", "libtrawl-none9", ZLIB_EACH(LATE_NAME), &z, false, NULL};
     struct error err = {0};
 
     for (int i = 0; i < 2; i++) {
@@ -42,7 +64,7 @@ TEST(names_the_package_of_a_missing_one)
 
 TEST(names_a_missing_function)
 {
-    struct late_library old = {"libz.so.1", "zlib1g", ZLIB_EACH(LATE_NAME) "crc33\0", &(void *[3]){NULL}, false};
+    struct late_library old = {"libz.so.1", "zlib1g", ZLIB_EACH(LATE_NAME) "crc33\0", &(void *[3]){NULL}, false, NULL};
     struct error err = {0};
 
     assert_int_equal(late_open(&old, &err), ST_IO);

@@ -5,7 +5,7 @@ struct curl_calls curl;
 
 enum status curl_open(struct error *err)
 {
-    static struct late_library libcurl = {"libcurl.so.4", "libcurl4", CURL_EACH(LATE_NAME), &curl, false};
+    static struct late_library libcurl = {"libcurl.so.4", "libcurl4", CURL_EACH(LATE_NAME), &curl, false, NULL};
 
     return late_open(&libcurl, err);
 }

@@ -34,7 +34,7 @@
 static struct { /* cairo and GLib are libraries that librsvg itself needs, so it brings their functions */
     DRAW_EACH(LATE_CALL)
 } draw;
-static struct late_library librsvg = {"librsvg-2.so.2", "librsvg2-2", DRAW_EACH(LATE_NAME), &draw, false};
+static struct late_library librsvg = {"librsvg-2.so.2", "librsvg2-2", DRAW_EACH(LATE_NAME), &draw, false, NULL};
 
 enum status report_render_open(struct error *err)
 {

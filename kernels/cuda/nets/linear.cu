@@ -188,6 +188,8 @@ template <typename T> static void linear_backward(struct kern *k, const struct k
     const size_t most = cuda_wide_rows(k, &l->from, l->K, is_bf16);
     const bool small = is_bf16 && products_fit(l);
 
+    if (l->M == 0 || most == 0)
+        return;
     if (!small)
         layer_gradient<T>(k, (T *)l->dy, (const T *)l->y, l->db, l->M, l->N, l->act, l->add_dw);
     to_dw.c = l->dw;
@@ -198,7 +200,7 @@ template <typename T> static void linear_backward(struct kern *k, const struct k
     to_dw.in_bf16 = to_dx.in_bf16 = to_dx.out_bf16 = is_bf16;
     to_dw.beta = l->add_dw ? 1.0f : 0.0f;
     to_dx.beta = l->add_dx ? 1.0f : 0.0f;
-    for (size_t at = 0; at < l->M && most > 0; at += to_dw.k) { /* one product, unless x has to be widened */
+    for (size_t at = 0; at < l->M; at += to_dw.k) { /* one product, unless x has to be widened */
         to_dw.k = l->M - at < most ? l->M - at : most;
         to_dw.a = (const T *)l->dy + at * l->N;
         to_dw.b = cuda_widen(k, &l->from, l->x, at, to_dw.k, l->K, is_bf16);

@@ -119,10 +119,10 @@ template <typename In, typename Out> static void plain_matmul(struct kern *k, co
 
 /* ---- cuBLASLt ---- */
 
-static void check(struct kern *k, const struct blas_lt *lt, cublasStatus_t code, const char *what)
+static void check(struct kern *k, cublasStatus_t code, const char *what)
 {
     if (code != CUBLAS_STATUS_SUCCESS)
-        cuda_fail(k, what, lt->GetStatusString(code));
+        cuda_fail(k, what, blas_lt.GetStatusString(code));
 }
 
 static uint32_t alignment(const void *p)
@@ -149,76 +149,76 @@ static struct matmul_key matmul_key_of(const struct cuda_matmul *p)
     return key;
 }
 
-static cublasStatus_t layout_set(const struct blas_lt *lt, cublasLtMatrixLayoutOpaque_t *layout, bool is_bf16,
-                                 size_t rows, size_t cols, const struct cuda_matmul *p)
+static cublasStatus_t layout_set(cublasLtMatrixLayoutOpaque_t *layout, bool is_bf16, size_t rows, size_t cols,
+                                 const struct cuda_matmul *p)
 {
-    cublasStatus_t code = lt->MatrixLayoutInit_internal(layout, sizeof *layout, is_bf16 ? CUDA_R_16BF : CUDA_R_32F,
-                                                        cols, rows, (int64_t)cols);
+    cublasStatus_t code = blas_lt.MatrixLayoutInit_internal(layout, sizeof *layout, is_bf16 ? CUDA_R_16BF : CUDA_R_32F,
+                                                            cols, rows, (int64_t)cols);
     int32_t n = (int32_t)p->batch;
     int64_t stride = (int64_t)p->stride;
 
     if (code == CUBLAS_STATUS_SUCCESS && n > 1)
-        code = lt->MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n);
+        code = blas_lt.MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n);
     if (code == CUBLAS_STATUS_SUCCESS && n > 1)
-        code =
-            lt->MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
+        code = blas_lt.MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                                sizeof stride);
     return code;
 }
 
-static cublasStatus_t desc_set(const struct blas_lt *lt, cublasLtMatmulDescOpaque_t *desc, const struct cuda_matmul *p)
+static cublasStatus_t desc_set(cublasLtMatmulDescOpaque_t *desc, const struct cuda_matmul *p)
 {
     cublasOperation_t a_op = p->a_t ? CUBLAS_OP_T : CUBLAS_OP_N, b_op = p->b_t ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = p->bias != NULL ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     cublasComputeType_t compute = p->in_bf16 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_PEDANTIC;
-    cublasStatus_t code = lt->MatmulDescInit_internal(desc, sizeof *desc, compute, CUDA_R_32F);
+    cublasStatus_t code = blas_lt.MatmulDescInit_internal(desc, sizeof *desc, compute, CUDA_R_32F);
 
     if (code == CUBLAS_STATUS_SUCCESS) /* the places of a and b are exchanged */
-        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &b_op, sizeof b_op);
+        code = blas_lt.MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &b_op, sizeof b_op);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &a_op, sizeof a_op);
+        code = blas_lt.MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &a_op, sizeof a_op);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+        code = blas_lt.MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = lt->MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+        code = blas_lt.MatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     return code;
 }
 
-static cublasStatus_t preference_set(const struct blas_lt *lt, cublasLtMatmulPreference_t preference, uint32_t align)
+static cublasStatus_t preference_set(cublasLtMatmulPreference_t preference, uint32_t align)
 {
     static const cublasLtMatmulPreferenceAttributes_t which[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     size_t workspace = CUDA_WORKSPACE_BYTES;
     uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    cublasStatus_t code = lt->MatmulPreferenceInit_internal(preference, sizeof *preference);
+    cublasStatus_t code = blas_lt.MatmulPreferenceInit_internal(preference, sizeof *preference);
 
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                                sizeof workspace);
+        code = blas_lt.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                                    sizeof workspace);
 
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-                                                sizeof schemes);
+        code = blas_lt.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                                    sizeof schemes);
     for (size_t i = 0; i < sizeof which / sizeof which[0] && code == CUBLAS_STATUS_SUCCESS; i++)
-        code = lt->MatmulPreferenceSetAttribute(preference, which[i], &align, sizeof align);
+        code = blas_lt.MatmulPreferenceSetAttribute(preference, which[i], &align, sizeof align);
     return code;
 }
 
 /* Asks cuBLASLt; found stays 0 when it has no algorithm. */
-static void matmul_search(struct kern *k, const struct blas_lt *lt, struct matmul_entry *e)
+static void matmul_search(struct kern *k, struct matmul_entry *e)
 {
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t result;
     int n_results = 0;
-    cublasStatus_t code = preference_set(lt, &preference, e->key.align);
+    cublasStatus_t code = preference_set(&preference, e->key.align);
 
-    check(k, lt, code, "describing a matrix product");
+    check(k, code, "describing a matrix product");
     memset(&e->plan, 0, sizeof e->plan); /* compared and kept as bytes */
     e->from_disk = false;
     if (code != CUBLAS_STATUS_SUCCESS)
         return;
-    code = lt->MatmulAlgoGetHeuristic(lt->handle, &e->desc, &e->a, &e->b, &e->c, &e->c, &preference, 1, &result,
-                                      &n_results);
+    code = blas_lt.MatmulAlgoGetHeuristic(blas_lt_of(k), &e->desc, &e->a, &e->b, &e->c, &e->c, &preference, 1, &result,
+                                          &n_results);
     if (code == CUBLAS_STATUS_SUCCESS && n_results > 0 && result.state == CUBLAS_STATUS_SUCCESS) {
         e->plan.algo = result.algo;
         e->plan.workspace = result.workspaceSize;
@@ -229,7 +229,7 @@ static void matmul_search(struct kern *k, const struct blas_lt *lt, struct matmu
 }
 
 /* What earlier processes chose. A choice depends on nothing that is not named here or in a key. */
-static struct plan_file *plans_of(struct kern *k, const struct blas_lt *lt)
+static struct plan_file *plans_of(struct kern *k)
 {
     struct cuda *cuda = cuda_of(k);
     char about[PLAN_ABOUT_MAX], path[PATH_MAX];
@@ -241,35 +241,35 @@ static struct plan_file *plans_of(struct kern *k, const struct blas_lt *lt)
     if (cudaDriverGetVersion(&driver) != cudaSuccess)
         return NULL;
     snprintf(about, sizeof about, "products 1; %.120s, %d SMs; driver %d; cublasLt %zu; workspace %zu", cuda->card,
-             cuda->n_sm, driver, lt->GetVersion(), CUDA_WORKSPACE_BYTES);
+             cuda->n_sm, driver, blas_lt.GetVersion(), CUDA_WORKSPACE_BYTES);
     if (plan_file_path("products", about, path, sizeof path))
         cuda->matmuls->plans = plan_file_open(path, about, sizeof(struct matmul_key), sizeof(struct matmul_plan));
     return cuda->matmuls->plans;
 }
 
 /* Fills the entry for a shape not seen before. */
-static void matmul_choose(struct kern *k, const struct blas_lt *lt, struct matmul_entry *e, const struct cuda_matmul *p)
+static void matmul_choose(struct kern *k, struct matmul_entry *e, const struct cuda_matmul *p)
 {
-    struct plan_file *plans = plans_of(k, lt);
+    struct plan_file *plans = plans_of(k);
     const void *known = plans != NULL ? plan_file_find(plans, &e->key) : NULL;
-    cublasStatus_t code = desc_set(lt, &e->desc, p);
+    cublasStatus_t code = desc_set(&e->desc, p);
 
     e->plan.found = 0;
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(lt, &e->a, p->in_bf16, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n, p);
+        code = layout_set(&e->a, p->in_bf16, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n, p);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(lt, &e->b, p->in_bf16, p->a_t ? p->k : p->m, p->a_t ? p->m : p->k, p);
+        code = layout_set(&e->b, p->in_bf16, p->a_t ? p->k : p->m, p->a_t ? p->m : p->k, p);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = layout_set(lt, &e->c, p->out_bf16, p->m, p->n, p);
-    check(k, lt, code, "describing a matrix product");
+        code = layout_set(&e->c, p->out_bf16, p->m, p->n, p);
+    check(k, code, "describing a matrix product");
     e->from_disk = known != NULL;
     if (known != NULL)
         memcpy(&e->plan, known, sizeof e->plan);
     else if (code == CUBLAS_STATUS_SUCCESS)
-        matmul_search(k, lt, e);
+        matmul_search(k, e);
 }
 
-static struct matmul_entry *matmul_find(struct kern *k, const struct blas_lt *lt, const struct cuda_matmul *p)
+static struct matmul_entry *matmul_find(struct kern *k, const struct cuda_matmul *p)
 {
     struct cuda_matmuls *all = cuda_of(k)->matmuls;
     struct matmul_key key = matmul_key_of(p);
@@ -282,34 +282,34 @@ static struct matmul_entry *matmul_find(struct kern *k, const struct blas_lt *lt
     all->next = (all->next + 1) % MATMULS_MAX;
     all->n += all->n < MATMULS_MAX;
     e->key = key;
-    matmul_choose(k, lt, e, p);
+    matmul_choose(k, e, p);
     return e;
 }
 
-static cublasStatus_t matmul_launch(struct cuda *cuda, const struct blas_lt *lt, struct matmul_entry *e,
+static cublasStatus_t matmul_launch(struct cuda *cuda, cublasLtHandle_t handle, struct matmul_entry *e,
                                     const struct cuda_matmul *p)
 {
     float alpha = p->alpha != 0.0f ? p->alpha : 1.0f;
     cublasStatus_t code = CUBLAS_STATUS_SUCCESS;
 
     if (p->bias != NULL)
-        code = lt->MatmulDescSetAttribute(&e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+        code = blas_lt.MatmulDescSetAttribute(&e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     if (code == CUBLAS_STATUS_SUCCESS)
         code =
-            lt->Matmul(lt->handle, &e->desc, &alpha, p->b, &e->a, p->a, &e->b, &p->beta, p->add != NULL ? p->add : p->c,
-                       &e->c, p->c, &e->c, &e->plan.algo, cuda->workspace, e->plan.workspace, cuda->stream);
+            blas_lt.Matmul(handle, &e->desc, &alpha, p->b, &e->a, p->a, &e->b, &p->beta, p->add != NULL ? p->add : p->c,
+                           &e->c, p->c, &e->c, &e->plan.algo, cuda->workspace, e->plan.workspace, cuda->stream);
     return code;
 }
 
 void cuda_matmul_run(struct kern *k, const struct cuda_matmul *p)
 {
-    const struct blas_lt *lt = cuda_lt_of(k);
+    const cublasLtHandle_t handle = blas_lt_of(k);
     struct matmul_entry *e;
     cublasStatus_t code;
 
-    if (lt == NULL)
+    if (handle == NULL)
         return;
-    e = matmul_find(k, lt, p);
+    e = matmul_find(k, p);
     if (!e->plan.found) {
         if (p->in_bf16 && p->out_bf16)
             plain_matmul<bf16, bf16>(k, p);
@@ -319,12 +319,12 @@ void cuda_matmul_run(struct kern *k, const struct cuda_matmul *p)
             plain_matmul<float, float>(k, p);
         return;
     }
-    code = matmul_launch(cuda_of(k), lt, e, p);
+    code = matmul_launch(cuda_of(k), handle, e, p);
     if (code != CUBLAS_STATUS_SUCCESS && e->from_disk) { /* refused, and nothing was launched: it is chosen again */
-        matmul_search(k, lt, e);
+        matmul_search(k, e);
         cuda_matmul_run(k, p);
         return;
     }
     e->from_disk = false;
-    check(k, lt, code, "a matrix product");
+    check(k, code, "a matrix product");
 }

@@ -36,7 +36,7 @@
 static struct {
     CAIRO_EACH(LATE_CALL)
 } cairo;
-static struct late_library libcairo = {"libcairo.so.2", "libcairo2", CAIRO_EACH(LATE_NAME), &cairo, false};
+static struct late_library libcairo = {"libcairo.so.2", "libcairo2", CAIRO_EACH(LATE_NAME), &cairo, false, NULL};
 
 struct raster {
     int width, height;
