@@ -2,8 +2,8 @@
 
 A step is a tool, a program and one of its tests. What came of each is kept in OUT/sanitizer.csv as soon as it is known, so
 that a run that is cut off continues where it was: a step that ended is not run again for the same program, one that ran out
-of time gets twice as much, before those that never ran: beside other steps the longest begins first. racecheck and synccheck
-look at a launch by itself, so that of the trainer's tests, which are of the same launches for each variant, one of each will do."""
+of time gets twice as much, before those that never ran: beside other steps the longest begins first. Of the trainer's tests
+one of each variant is run: the others differ in what the host does."""
 
 import concurrent.futures
 import hashlib
@@ -14,8 +14,7 @@ import threading
 import result_table
 
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
-OF_ONE_LAUNCH = ["racecheck", "synccheck"]
-OF_VARIANT = re.compile(r"(?!test_recorded_or_not|test_population)\w+_\d+$")  # the trainer's: launches that another test makes, too
+SAME_LAUNCHES = re.compile(r"(?!test_recorded_or_not|test_population)\w+_\d+$")  # of the trainer's tests: those that another makes
 FIRST_LIMIT_S = 150
 EXIT_FOUND = 9
 PLACE = re.compile(r"(?:\bat|access at) (?:void )?([\w:]+)[^\n]*\+0x")
@@ -69,7 +68,7 @@ class Sanitizer:
         self.hashes = {name: program_hash(path) for name, path, _ in programs}
         self.steps = [(tool, name, path, arguments, test) for name, path, arguments in programs for tool in TOOLS
                       for test in check.tests_of(path, arguments)  # programs of single operations first
-                      if not (tool in OF_ONE_LAUNCH and name.startswith("trainer") and OF_VARIANT.match(test))]
+                      if not (name.startswith("trainer") and SAME_LAUNCHES.match(test))]
         self.known = self.load()
 
     def load(self):
