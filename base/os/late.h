@@ -2,7 +2,8 @@
  * were most of the time from the start of a process to main (bench/notes/cuda.md).
  *
  * A table is a list EACH(F) of F(prefix, name), a struct { EACH(LATE_CALL) } with a pointer for each function, typed by
- * the library's header, and a struct late_library. Calls go through the struct, after late_open. */
+ * the library's header, and a struct late_library. Calls go through the struct, after late_open. `trawl doctor` has a
+ * row for each (sweep/cmd/cmd_doctor.c). */
 #pragma once
 
 #include <stdbool.h>
