@@ -108,6 +108,33 @@ STORE_TEST(trial_round_trip)
     OK(store_check(store, err));
 }
 
+/* Numbers in the order given; of a batch that cannot be stored nothing is. */
+STORE_TEST(a_batch_of_trials_is_stored_whole)
+{
+    struct study study = study_make(store, "batch");
+    struct trial batch[3], *list = NULL;
+    size_t n = 0;
+
+    for (int i = 0; i < 3; i++)
+        batch[i] = (struct trial){.study_id = study.id,
+                                  .params = (char *)"{}",
+                                  .config = (char *)"[env]\nname = cartpole\n",
+                                  .origin = (char *)(i == 1 ? "second" : "sobol"),
+                                  .seed = 40 + i};
+    OK(store_trials_create(store, batch, 3, err));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(batch[i].number, i);
+    batch[2].study_id = 12345; /* there is none */
+    batch[0].id = batch[1].id = -1;
+    assert_int_not_equal(store_trials_create(store, batch, 3, NULL), ST_OK);
+    assert_true(batch[0].id == -1 && batch[1].id == -1 && batch[0].number == 0);
+    OK(store_trial_list(store, study.id, &list, &n, err));
+    assert_int_equal(n, 3);
+    assert_string_equal(list[1].origin, "second");
+    assert_int_equal(list[2].seed, 42);
+    trial_list_free(list, n);
+}
+
 STORE_TEST(metrics_keep_nan_and_inf)
 {
     struct curve_point *curve;
