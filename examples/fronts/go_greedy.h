@@ -16,6 +16,7 @@
 #include "trawl_env.h"
 
 #define GO_POINTS 81
+#define GO_OBS (4 * GO_POINTS + 4) /* two zeros at the end: tensor cores read rows of eights */
 #define GO_DECISIONS 243
 #define GO_KOMI 7.5f
 #define GO_LEFT_LO 0x40201008040201ull /* the points of the first column: seven rows of nine bits, and two */
@@ -47,7 +48,7 @@ struct go_greedy_state {
 
 ENV_FN void go_greedy_shape(const struct go_greedy_settings *settings, struct env_shape *ret_shape)
 {
-    ret_shape->obs_size = 4 * GO_POINTS + 2;
+    ret_shape->obs_size = GO_OBS;
     ret_shape->u8 = true;
     ret_shape->byte_scale = 1.0f;
     ret_shape->head_sizes[0] = GO_POINTS + 1;
@@ -354,6 +355,7 @@ ENV_FN void go_greedy_observe(const struct go_greedy_settings *settings, const s
     }
     obs[4 * GO_POINTS] = s->is_white;
     obs[4 * GO_POINTS + 1] = s->shown_white == s->is_white;
+    obs[4 * GO_POINTS + 2] = obs[4 * GO_POINTS + 3] = 0;
 }
 
 ENV_GPU(go_greedy, env_gpu_bytes)

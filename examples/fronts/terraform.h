@@ -16,7 +16,7 @@
 #define TERRAFORM_CELLS (TERRAFORM_SIDE * TERRAFORM_SIDE)
 #define TERRAFORM_SQUARES 36 /* of 11 x 11 cells, six in a row */
 #define TERRAFORM_VIEW 11
-#define TERRAFORM_OBS (2 * TERRAFORM_VIEW * TERRAFORM_VIEW + 5 + 2 * TERRAFORM_SQUARES)
+#define TERRAFORM_OBS 320 /* one zero at the end: tensor cores read rows of eights */
 #define TERRAFORM_HIGHEST 32.0f
 #define TERRAFORM_LOAD 100.0f
 #define TERRAFORM_FASTEST 2.0f
@@ -269,6 +269,7 @@ ENV_OBS_FN void terraform_observe(const struct terraform_settings *settings, con
     own[2] = s->speed / TERRAFORM_FASTEST;
     own[3] = s->heading / TERRAFORM_TURN;
     own[4] = s->load / TERRAFORM_LOAD;
+    own[5 + 2 * TERRAFORM_SQUARES] = 0.0f;
     for (int i = 0; i < TERRAFORM_SQUARES; i++) {
         own[5 + i] = s->excess[i] / 121.0f;
         own[5 + TERRAFORM_SQUARES + i] = i == terraform_square((int)s->x, (int)s->y) ? 1.0f : 0.0f;

@@ -13,6 +13,7 @@
 
 #include "trawl_env.h"
 
+#define TOWER_OBS 232 /* four zeros at the end: tensor cores read rows of eights */
 #define TOWER_FLOOR 100
 #define TOWER_CELLS 1000
 #define TOWER_DECISIONS 60
@@ -36,7 +37,7 @@ struct tower_climb_state {
 
 ENV_FN void tower_climb_shape(const struct tower_climb_settings *settings, struct env_shape *ret_shape)
 {
-    ret_shape->obs_size = 228;
+    ret_shape->obs_size = TOWER_OBS;
     ret_shape->u8 = true;
     ret_shape->byte_scale = 1.0f;
     ret_shape->head_sizes[0] = 6;
@@ -382,6 +383,8 @@ ENV_FN void tower_climb_observe(const struct tower_climb_settings *settings, con
     obs[225] = s->facing;
     obs[226] = s->hanging;
     obs[227] = s->held != -1;
+    for (int i = 228; i < TOWER_OBS; i++)
+        obs[i] = 0;
 }
 
 ENV_GPU(tower_climb, env_gpu_bytes)
