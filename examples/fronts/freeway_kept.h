@@ -16,7 +16,7 @@
 
 #define FREEWAY_KEPT_LANES 10
 #define FREEWAY_KEPT_CARS 3
-#define FREEWAY_KEPT_OBS (4 + FREEWAY_KEPT_LANES * FREEWAY_KEPT_CARS)
+#define FREEWAY_KEPT_OBS 40 /* six zeros at the end: tensor cores read rows of eights */
 #define FREEWAY_KEPT_WIDE 1216.0f
 #define FREEWAY_KEPT_HIGH 720.0f
 #define FREEWAY_KEPT_LANE 64.0f
@@ -240,6 +240,8 @@ ENV_OBS_FN void freeway_kept_observe(const struct freeway_kept_settings *setting
     ENV_UNROLL
     for (int i = 0; i < FREEWAY_KEPT_LANES * FREEWAY_KEPT_CARS; i++)
         obs[4 + i] = env_div_const(s->cars[i / FREEWAY_KEPT_CARS][i % FREEWAY_KEPT_CARS], FREEWAY_KEPT_WIDE);
+    for (int i = 4 + FREEWAY_KEPT_LANES * FREEWAY_KEPT_CARS; i < FREEWAY_KEPT_OBS; i++)
+        obs[i] = 0.0f;
 }
 
 ENV_GPU(freeway_kept, env_gpu_rows<FREEWAY_KEPT_OBS>)

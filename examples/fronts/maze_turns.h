@@ -25,6 +25,7 @@
 #define MAZE_TURNS_BELOW 45
 #define MAZE_TURNS_CELLS 22 /* cells of two odd coordinates, of the largest maze in each direction */
 #define MAZE_TURNS_VIEW 11
+#define MAZE_TURNS_OBS 128 /* seven zeros at the end: tensor cores read rows of eights */
 #define MAZE_TURNS_PI 3.14159265358979323846f
 
 struct maze_turns_settings {
@@ -39,7 +40,7 @@ struct maze_turns_state {
 
 ENV_FN void maze_turns_shape(const struct maze_turns_settings *settings, struct env_shape *ret_shape)
 {
-    ret_shape->obs_size = MAZE_TURNS_VIEW * MAZE_TURNS_VIEW;
+    ret_shape->obs_size = MAZE_TURNS_OBS;
     ret_shape->head_sizes[0] = 5;
     ret_shape->may_truncate = true;
 }
@@ -319,9 +320,11 @@ ENV_OBS_FN void maze_turns_observe(const struct maze_turns_settings *settings, c
             obs[i * MAZE_TURNS_VIEW + k] = is_agent ? 6.0f : is_goal ? 3.0f : wall ? 1.0f : 0.0f;
         }
     }
+    for (int i = MAZE_TURNS_VIEW * MAZE_TURNS_VIEW; i < MAZE_TURNS_OBS; i++)
+        obs[i] = 0.0f;
 }
 
-ENV_GPU(maze_turns, env_gpu_rows<MAZE_TURNS_VIEW * MAZE_TURNS_VIEW>)
+ENV_GPU(maze_turns, env_gpu_rows<MAZE_TURNS_OBS>)
 
 #ifndef __CUDACC__
 static const struct opt_def maze_turns_options[] = {
@@ -332,7 +335,7 @@ static const struct env_about maze_turns_about = {"the way out of one of 8192 ma
 static inline void maze_turns_draw(const struct maze_turns_settings *settings, const struct maze_turns_state *s,
                                    struct env_picture *p)
 {
-    float view[MAZE_TURNS_VIEW * MAZE_TURNS_VIEW];
+    float view[MAZE_TURNS_OBS];
 
     p->width = p->height = MAZE_TURNS_VIEW;
     maze_turns_observe(settings, s, 0, view);
