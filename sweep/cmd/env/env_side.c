@@ -169,12 +169,23 @@ static bool observed(const struct env_side *s, const float *obs, size_t agent, s
     return i == D;
 }
 
-bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *largest)
+bool env_side_failed(const struct env_side *s, int64_t t)
 {
     struct error err = {0};
+
+    if (env_batch_failed(s->batch, &err) == ST_OK)
+        return false;
+    printf("FAULT  step %lld: %s\n", (long long)t, err.text);
+    return true;
+}
+
+bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *largest)
+{
     const char *wrong = NULL;
     size_t at = 0;
 
+    if (env_side_failed(s, t)) /* it wrote nothing */
+        return false;
     if (!guards_stand(s)) /* first: what was overrun is wrong as well */
         wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
@@ -194,8 +205,6 @@ bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *larg
         if (wrong == NULL && s->truncs[a] == 1 && !observed(s, s->final_obs, a, largest))
             wrong = "the last observation of a truncated episode is no finite number, or was not written";
     }
-    if (wrong == NULL && env_batch_failed(s->batch, &err) != ST_OK)
-        wrong = err.text;
     if (wrong == NULL)
         return true;
     printf("FAULT  step %lld, agent %zu: %s\n", (long long)t, at, wrong);

@@ -35,6 +35,8 @@ struct env_largest { /* of all observations, by size */
     float value;
     size_t number; /* of an observation, from 0 */
 };
+/* Has a game of processes of its own failed by step t? True after printing the fault. */
+bool env_side_failed(const struct env_side *s, int64_t t);
 /* After step t: numbers where there should be, no row overrun. False after printing the fault. */
 bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *largest);
 /* Which rows of a differ from the same rows of b, which has as many instances or more; NULL: none. */

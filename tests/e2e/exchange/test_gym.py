@@ -598,6 +598,11 @@ def test_what_it_breaks_is_said(folder):
     fails("train", "gym:boards:Scaled", *mine(folder), *TINY, "-q", code=1, says="numbers of float64 that are no bytes", cwd=folder)
     message = faulty(folder, "hang", more=("--env.timeout_s", "3"))
     assert "no answer within 3 s" in message and "boards.py" in message and "in step" in message, message
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    out, _ = run("env", "check", "gym:boards:Guess", "--env.kwargs", '{"fault": "raise", "after": 30}', "--steps", 60, "--seconds", tap.PATIENCE_S, code=1,
+                 cwd=folder, env=environment)
+    faults = [line for line in out.splitlines() if line.startswith("FAULT")]
+    assert faults and all("the board broke" in line for line in faults), out
     out, err = run("train", "gym:boards:Guess", *mine(folder), *TINY, "-q", "--json", "--env.kwargs", '{"fault": "print"}', cwd=folder)
     assert json.loads(out)["env_steps"] == 8000 and "a line for the terminal" in err, (out, err)
     for fault in ("child", "fork", "pool"):
