@@ -88,14 +88,24 @@ def make_env(n=1):
         raise Refused(f"no environment '{name}': {error} ({hint})") from None
 
 
+def threads(n):
+    """Of a package that steps n instances by threads: all cores but one, since the program needs one; of several processes
+    each has its share."""
+    cores, processes = TASK["cores"], TASK.get("processes", 1)
+    return max(min(cores - 1 if processes == 1 else cores // processes, n), 1)
+
+
 def make_vector(spec, n, kwargs):
     """n instances in one; it resets within the step that ends an episode where it can be told to."""
     if spec.vector_entry_point is None:
         raise Refused(f"{spec.id} is registered without a vector_entry_point: leave out env.vector")
     entry = spec.vector_entry_point if callable(spec.vector_entry_point) else \
         gymnasium.envs.registration.load_env_creator(spec.vector_entry_point)
-    if "autoreset_mode" in inspect.signature(entry).parameters:
+    known = inspect.signature(entry).parameters
+    if "autoreset_mode" in known:
         kwargs = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP, **kwargs}
+    if "num_threads" in known:
+        kwargs = {"num_threads": threads(n), **kwargs}
     return gymnasium.make_vec(spec, num_envs=n, vectorization_mode="vector_entry_point", **kwargs)
 
 
@@ -103,7 +113,8 @@ def make_pool(seeds):
     if TASK["id"] not in envpool.list_all_envs():
         near = difflib.get_close_matches(TASK["id"], envpool.list_all_envs(), 1)
         raise Refused(f"EnvPool has no '{TASK['id']}'" + (f"; did you mean {near[0]}?" if near else ""))
-    return envpool.make(TASK["id"], env_type="gymnasium", num_envs=len(seeds), seed=seeds, **keywords())
+    return envpool.make(TASK["id"], env_type="gymnasium", num_envs=len(seeds), seed=seeds,
+                        **{"num_threads": threads(len(seeds)), **keywords()})
 
 
 def is_ours(error):
@@ -345,7 +356,7 @@ def observations(space, keep=None, first=()):
     scale = 1 / TASK["byte_scale"] if is_bytes(space) and not keep else None
 
     def put(narrow, wide, x):
-        x, rows = np.asarray(x), narrow if kept else wide
+        x, rows = x if type(x) is np.ndarray else np.asarray(x), narrow if kept else wide
         if x.shape != (len(rows), *shape):
             raise ValueError(f"observations have the shape {x.shape}, {len(rows)} of their space {(len(rows), *shape)}")
         if kept and x.dtype != np.uint8:
@@ -552,7 +563,8 @@ class Vectors(Share):
         begun = time.perf_counter_ns()
         try:
             obs, rewards, self.terms[:], self.truncs[:], last = self.vector.step(self.act(self.actions, self.reals))
-            self.rewards[:] = rewards if np.ndim(rewards) == 1 else [one_number(reward) for reward in rewards]
+            flat = type(rewards) is np.ndarray and rewards.ndim == 1
+            self.rewards[:] = rewards if flat else [one_number(reward) for reward in rewards]
             self.put(*self.seen, obs)
             if last is not None:
                 which = np.flatnonzero(self.truncs)

@@ -29,7 +29,8 @@ static const struct opt_def gym_defs[] = {
                  "ale_py's; EnvPool's are of that kind anyway."),
     OPT_ROW_INT(
         struct gym_settings, processes, "0", 0, 1024, OPT_FIXED, 0, 0, "processes",
-        "Steps the environments in this many Python processes; 0 is one for each core, of a vector environment one."),
+        "Steps the environments in this many Python processes; 0 is one for each core, of a vector environment one, or "
+        "two where it shows images."),
     OPT_ROW_FLOAT(struct gym_settings, timeout_s, "60", 0.01, 1e6, OPT_FIXED, 0, 0, "s",
                   "Ends the training when one environment takes longer than this to be made, reset or stepped."),
     OPT_ROW_FLOAT(
@@ -198,7 +199,7 @@ static enum status ask_shape(const char *name, const struct gym_settings *s, str
         rc = shape_of(description, ret_shape, err);
         ret_shape->byte_scale = (float)s->byte_scale;
         /* An even number of processes steps each half of the instances, one or an odd number only all of them. */
-        ret_shape->undivided = gym_is_vector(name, s) && (s->processes == 0 || s->processes % 2 == 1);
+        ret_shape->undivided = gym_is_vector(name, s) && gym_processes(name, s, ret_shape) % 2 == 1;
     }
     gym_helper_stop(&helper, 1.0);
     return rc;

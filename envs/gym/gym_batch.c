@@ -51,6 +51,13 @@ static bool is_pool(const char *name)
     return strncmp(name, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0;
 }
 
+size_t gym_processes(const char *name, const struct gym_settings *settings, const struct env_shape *shape)
+{
+    if (settings->processes > 0)
+        return (size_t)settings->processes;
+    return !gym_is_vector(name, settings) ? machine_cores() : shape->height > 0 ? 2 : 1;
+}
+
 cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
 {
     cJSON *task = cJSON_CreateObject();
@@ -62,6 +69,7 @@ cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
     json_add_str(task, "info", settings->info);
     json_add_f64(task, "byte_scale", settings->byte_scale);
     json_add_i64(task, "n", (int64_t)n);
+    json_add_i64(task, "cores", (int64_t)machine_cores());
     return task;
 }
 
@@ -179,7 +187,7 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
          b->n_info < ENV_MAX_NUMBERS && gym_next_number(&list, name, sizeof name);)
         b->info_at[b->n_info++] = gym_number_at(def, name);
     b->vectors = gym_is_vector(def->name, settings);
-    b->n_helpers = b->settings->processes > 0 ? (size_t)b->settings->processes : b->vectors ? 1 : machine_cores();
+    b->n_helpers = gym_processes(def->name, settings, &shape);
     b->n_helpers = b->n_helpers < n_envs ? b->n_helpers : n_envs;
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)

@@ -12,6 +12,7 @@
 struct env_def;
 struct env_io;
 struct env_log;
+struct env_shape;
 struct gym_settings;
 
 /* The next name of env.info as env/NAME, *list past it; false: there is none. */
@@ -21,6 +22,10 @@ size_t gym_number_at(const struct env_def *def, const char *name); /* its index 
 
 /* Do all instances of a process step by one call? */
 bool gym_is_vector(const char *name, const struct gym_settings *settings);
+
+/* How many step its instances. By default one for each core; of a vector environment, whose threads are its own, one, and
+ * two of one that shows images: the one's are copied while the other's threads play. */
+size_t gym_processes(const char *name, const struct gym_settings *settings, const struct env_shape *shape);
 
 /* The task of a helper that makes no instance, but describes one: n = 0. Caller deletes. */
 cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n);

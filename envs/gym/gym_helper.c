@@ -251,16 +251,23 @@ static bool has_answered(const struct gym_helper *helper)
            __atomic_load_n(&helper->line->answered, __ATOMIC_ACQUIRE) >= helper->n_received;
 }
 
+static void rest(void) /* a moment, for the other thread of a core */
+{
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
+
 static bool answers_soon(struct gym_helper *helper)
 {
-    uint64_t end_ns = clock_mono_ns() + (uint64_t)gym_helper_spin_ns();
+    uint64_t end_ns = clock_mono_ns() + 2 * (uint64_t)gym_helper_spin_ns(); /* steps are longer than pauses between */
     bool hit;
 
     if (helper->n_received == 0 || ++helper->skipped < 1 << helper->misses)
         return has_answered(helper);
     helper->skipped = 0;
     while (!(hit = has_answered(helper)) && clock_mono_ns() < end_ns)
-        ;
+        rest();
     helper->misses += hit ? -(helper->misses > 0) : helper->misses < MISSES_MAX;
     return hit;
 }

@@ -4,7 +4,9 @@
 #include "envs_test.h"
 
 #include "base/text/json.h"
+#include "base/os/machine.h"
 #include "envs/gym/gym.h"
+#include "envs/gym/gym_batch.h"
 #include "envs/gym/gym_helper.h"
 
 #include <signal.h>
@@ -140,7 +142,7 @@ static void place_open(struct place *p, const char *name, double timeout_s)
     struct error err = {0};
 
     assert_int_equal(gym_open(name, &p->def, &err), ST_OK);
-    p->settings = (struct gym_settings){.timeout_s = timeout_s, .byte_scale = 255.0, .vector = true};
+    p->settings = (struct gym_settings){.timeout_s = timeout_s, .byte_scale = 255.0, .vector = true, .processes = 1};
     snprintf(p->settings.python, sizeof p->settings.python, "/proc/self/exe");
     assert_int_equal(env_batch_create(&p->batch, p->def, &p->settings, N, rng_seed(1), &err), ST_OK);
     p->io = (struct env_io){.actions = p->actions,
@@ -220,6 +222,21 @@ TEST(channels)
         }
         env_batch_destroy(p.batch);
     }
+}
+
+/* A vector environment has a process, and images two. */
+TEST(processes)
+{
+    struct gym_settings settings = {.vector = true};
+    struct env_shape numbers = {0}, image = {.height = HEIGHT, .width = WIDTH, .channels = 1};
+
+    assert_int_equal(gym_processes("gym:X", &settings, &numbers), 1);
+    assert_int_equal(gym_processes("gym:X", &settings, &image), 2);
+    settings.vector = false;
+    assert_int_equal(gym_processes("envpool:X", &settings, &image), 2);
+    assert_int_equal(gym_processes("gym:X", &settings, &image), machine_cores());
+    settings.processes = 3;
+    assert_int_equal(gym_processes("envpool:X", &settings, &image), 3);
 }
 
 static void fails(const char *name, double timeout_s, const char *how)

@@ -273,7 +273,7 @@ class Bridge:
         os.ftruncate(self.memory, size)
         self.socket, theirs = socket.socketpair()
         source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
-        task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "processes": 1, "process": 0, "spin_ns": spin_ns, "tensors": rows, "n_bytes": n_bytes,
+        task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "cores": 2, "processes": 1, "process": 0, "spin_ns": spin_ns, "tensors": rows, "n_bytes": n_bytes,
                 "n_floats": n_floats, **task}
 
         def give():
@@ -490,8 +490,8 @@ def list_all_envs():
     return ["Count-v0"]
 
 
-def make(name, env_type, num_envs, seed, length=3, inner=True):
-    assert env_type == "gymnasium" and len(seed) == num_envs
+def make(name, env_type, num_envs, seed, num_threads, length=3, inner=True):
+    assert env_type == "gymnasium" and len(seed) == num_envs and 1 <= num_threads <= num_envs
     return (Inner if inner else Counting)(num_envs, np.array(seed), length)
 
 
