@@ -23,7 +23,7 @@ AROUND = {"policy.hidden_size": ("pow2", 2, 2), "policy.num_layers": ("linear", 
 
 GAMES = {
     "breakout": {
-        "weight": 1.4, "starts": 14, "max_s": 30, "own": ["env.frameskip"], "steps": "100M 700k 500M", "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
+        "weight": 1.4, "library": "breakout_steep", "starts": 14, "max_s": 30, "own": ["env.frameskip"], "steps": "100M 700k 500M", "training": True, "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
         "start": {"env.frameskip": 4, "train.total_agents": 2048, "train.replay_ratio": 0.87, "train.learning_rate": 0.0388,
                   "train.beta1": 0.7, "train.gamma": 0.973, "train.gae_lambda": 0.969, "train.clip_coef": 0.56, "train.ent_coef": 0.015,
                   "train.vf_coef": 4, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5, "train.rho_clip": 1.5, "train.c_clip": 1.5}},
