@@ -26,7 +26,8 @@ GAMES = {
         "weight": 1.4, "library": "breakout_steep", "starts": 14, "max_s": 30, "own": ["env.frameskip"], "steps": "100M 700k 500M", "training": True, "only": ["train.learning_rate", "train.total_agents", "train.minibatch_size", "train.ent_coef"],
         "start": {"env.frameskip": 4, "train.total_agents": 2048, "train.replay_ratio": 0.87, "train.learning_rate": 0.0388,
                   "train.beta1": 0.7, "train.gamma": 0.973, "train.gae_lambda": 0.969, "train.clip_coef": 0.56, "train.ent_coef": 0.015,
-                  "train.vf_coef": 4, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5, "train.rho_clip": 1.5, "train.c_clip": 1.5}},
+                  "train.vf_coef": 4, "train.vf_clip_coef": 1.2, "train.max_grad_norm": 1.5, "train.rho_clip": 1.5, "train.c_clip": 1.5},
+        "rules": "perf is that of training episodes that end, as PufferLib logs it: in an evaluation some games last 20,000 decisions and more"},
     "slimevolley": {
         "weight": 3.2, "starts": 16, "max_s": 100, "steps": "120M 200k 500M",
         "only": ["policy.hidden_size", "policy.num_layers", "train.horizon", "train.learning_rate", "train.replay_ratio", "train.gamma"],

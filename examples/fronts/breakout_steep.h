@@ -1,10 +1,10 @@
 /* breakout_steep.h - Breakout by the rules of PufferLib's game, so that fronts.py can play it on a GPU: trawl env build breakout_steep.h
  *
  * The program's own breakout with these differences. Beyond the paddle's ends the angle grows on, to 68 degrees, and to 91 once the paddle is
- * short: balls that fly flat. A frame has one contact: the ball stops there, and flies on in the next frame; on the paddle it turns where it was. The
- * brick that is touched first is hit, of several the one that the ball covers most. A brick of the upper three rows makes the ball fast at
- * the next touch of the paddle, not at once. The paddle shrinks to its left end, and rests while a ball is launched. There the frames of a
- * decision that are left when an episode ends belong to the next one; here they are dropped.
+ * short: a ball may fly almost flat, out of reach, for 20,000 decisions and more until it lands. A frame has one contact: the ball stops there, and
+ * flies on in the next frame; on the paddle it turns where it was. The brick that is touched first is hit, of several the one that the ball covers
+ * most. A brick of the upper three rows makes the ball fast at the next touch of the paddle, not at once. The paddle shrinks to its left end, and rests
+ * while a ball is launched. There the frames of a decision that are left when an episode ends belong to the next one; here they are dropped.
  * Observation, actions, reward and scores are those of the program's game. */
 #ifndef BREAKOUT_STEEP_H
 #define BREAKOUT_STEEP_H
