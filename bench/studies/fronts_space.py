@@ -103,11 +103,11 @@ GAMES = {
                  "were trained on and grows with the steps of each; PufferLib's own number continues for half as many steps after training"},
     "go": {
         "weight": 1.6, "library": "go_greedy", "starts": 12, "max_s": 180, "own": ["env.reward_move_pass", "env.reward_move_invalid", "env.reward_player_capture", "env.reward_opponent_capture"],
-        "steps": "20M 3M 200M", "only": ["train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
+        "steps": "6M 2M 200M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gae_lambda"],
         "start": {"env.reward_move_pass": -0.820963, "env.reward_move_invalid": -0.0514018, "env.reward_player_capture": 0.679441, "env.reward_opponent_capture": -0.377903,
-                  "policy.hidden_size": 512, "policy.num_layers": 1, "train.total_agents": 2048, "train.horizon": 128, "train.minibatch_size": 4096,
-                  "train.replay_ratio": 3.2, "train.learning_rate": 0.00088, "train.beta1": 0.984, "train.gamma": 0.93, "train.gae_lambda": 0.995,
-                  "train.ent_coef": 8.5e-5, "train.clip_coef": 0.455, "train.vf_coef": 2.76, "train.vf_clip_coef": 2.79, "train.max_grad_norm": 0.48}},
+                  "policy.hidden_size": 128, "policy.num_layers": 1, "train.total_agents": 512, "train.minibatch_size": 4096, "train.replay_ratio": 3,
+                  "train.learning_rate": 0.006, "train.beta1": 0.97, "train.gamma": 0.93, "train.gae_lambda": 0.99, "train.ent_coef": 5e-4,
+                  "train.clip_coef": 0.4, "train.vf_coef": 3, "train.vf_clip_coef": 2, "train.max_grad_norm": 1}},
     "tower_climb": {
         "weight": 1.6, "library": "tower_climb", "starts": 12, "max_s": 100, "own": ["env.reward_climb_row", "env.reward_fall_row", "env.reward_illegal_move", "env.reward_move_block"],
         "steps": "40M 3M 500M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
