@@ -22,6 +22,7 @@
 struct large_item {
     struct muon_item t;
     uint32_t rp, cp; /* R, C padded */
+    bool flat; /* it lies in w, g and m as in scratch, so that four numbers go at a time */
     uint32_t gram0, poly0, mult0; /* first tile of each kind of launch */
     float *x, *next, *s, *p;
 };
@@ -38,13 +39,29 @@ static __global__ void __launch_bounds__(BLOCK)
 {
     __shared__ double scratch[BLOCK / CUDA_WARP];
     const struct muon_item *t = &job.item[blockIdx.y].t;
+    const uint32_t at = blockIdx.x * BLOCK + threadIdx.x, n = t->R * t->C,
+                   packs = job.item[blockIdx.y].flat ? n / 4 : 0;
     float clip, mu;
     double sum = 0.0;
 
     if (optim_is_off(job.step.norm, job.step.stats))
         return;
     clip = optim_clip(job.step.norm, job.step.hyper), mu = job.step.hyper->beta1;
-    for (uint32_t i = blockIdx.x * BLOCK + threadIdx.x; i < t->R * t->C; i += INIT_BLOCKS * BLOCK) {
+#pragma unroll 2
+    for (uint32_t i = at; i < packs; i += INIT_BLOCKS * BLOCK) {
+        float g[4], m[4];
+        num_load<4>(g, job.step.g + t->offset + i * 4);
+        num_load<4>(m, job.step.m + t->offset + i * 4);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            float u;
+            m[j] = mu * m[j] + g[j] * clip;
+            u = g[j] * clip + mu * m[j];
+            sum += (double)u * (double)u;
+        }
+        num_store<4>(job.step.m + t->offset + i * 4, m);
+    }
+    for (uint32_t i = packs * 4 + at; i < n; i += INIT_BLOCKS * BLOCK) {
         float u = muon_momentum(&job.step, t->offset + i, clip, mu);
         sum += (double)u * (double)u;
     }
@@ -71,7 +88,18 @@ static __global__ void __launch_bounds__(BLOCK) large_begin_k(const __grid_const
     sum = num_warp_sum(sum);
     scale = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
     clip = optim_clip(job.step.norm, job.step.hyper), mu = job.step.hyper->beta1;
-    for (uint32_t i = blockIdx.x * BLOCK + threadIdx.x; i < it->rp * it->cp; i += INIT_BLOCKS * BLOCK) {
+    const uint32_t at = blockIdx.x * BLOCK + threadIdx.x;
+#pragma unroll 2
+    for (uint32_t i = at; it->flat && i < t->R * t->C / 4; i += INIT_BLOCKS * BLOCK) {
+        float g[4], m[4];
+        num_load<4>(g, job.step.g + t->offset + i * 4);
+        num_load<4>(m, job.step.m + t->offset + i * 4);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            g[j] = (g[j] * clip + mu * m[j]) * scale;
+        num_store<4>(x + i * 4, g);
+    }
+    for (uint32_t i = at; !it->flat && i < it->rp * it->cp; i += INIT_BLOCKS * BLOCK) {
         uint32_t r = i / it->cp, c = i % it->cp;
         float u = 0.0f;
         if (r < t->R && c < t->C) {
@@ -228,7 +256,18 @@ static __global__ void __launch_bounds__(BLOCK) large_apply_k(const __grid_const
         return;
     keep = 1.0f - h->lr * h->weight_decay;
     rate = h->lr * (t->rows > t->cols ? sqrtf((float)t->rows / (float)t->cols) : 1.0f);
-    for (uint32_t i = blockIdx.x * BLOCK + threadIdx.x; i < t->R * t->C; i += gridDim.x * BLOCK) {
+    const uint32_t from = blockIdx.x * BLOCK + threadIdx.x;
+#pragma unroll 2
+    for (uint32_t i = from; it->flat && i < t->R * t->C / 4; i += INIT_BLOCKS * BLOCK) {
+        float w[4], d[4];
+        num_load<4>(w, job.step.w + t->offset + i * 4);
+        num_load<4>(d, x + i * 4);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            w[j] = w[j] * keep - rate * d[j];
+        num_store<4>(job.step.w + t->offset + i * 4, w);
+    }
+    for (uint32_t i = from; !it->flat && i < t->R * t->C; i += INIT_BLOCKS * BLOCK) {
         uint32_t r = i / t->C, c = i % t->C;
         size_t at = muon_at(t, r, c);
         job.step.w[at] = job.step.w[at] * keep - rate * num_f32(x[(size_t)r * it->cp + c]);
@@ -239,11 +278,15 @@ static __global__ void __launch_bounds__(BLOCK) large_apply_k(const __grid_const
 static void large_plan(struct large_job *job, const struct muon_item *items, size_t n, float *scratch,
                        uint32_t total[3])
 {
+    const bool wide = (((uintptr_t)job->step.w | (uintptr_t)job->step.g | (uintptr_t)job->step.m) & 15) == 0;
+
     job->n = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
         struct large_item *it = &job->item[i];
         it->t = items[i];
         it->rp = (items[i].R + TILE - 1) / TILE * TILE, it->cp = (items[i].C + TILE - 1) / TILE * TILE;
+        it->flat = it->rp == items[i].R && it->cp == items[i].C && items[i].rows >= items[i].cols &&
+                   items[i].offset % 4 == 0 && wide;
         it->gram0 = total[GRAM], it->poly0 = total[POLY], it->mult0 = total[MULT];
         uint32_t across = it->cp / TILE, triangles = across * (across + 1) / 2;
         total[GRAM] += triangles * SPLITS, total[POLY] += triangles, total[MULT] += it->rp / TILE * across;
