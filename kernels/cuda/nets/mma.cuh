@@ -40,6 +40,18 @@ __device__ static inline float mma_high(uint32_t pair)
     return __uint_as_float(pair & 0xffff0000u);
 }
 
+/* N numbers on their way to shared memory, or zeros: 8 or 2, which lie at a multiple of their size, until
+ * ptx_copy_wait; 1 at once. `from` may be anything where none are there. */
+template <int N> __device__ static inline void mma_fetch(void *shared, const __nv_bfloat16 *from, bool there)
+{
+    if constexpr (N == 8)
+        ptx_copy16_or_zero(shared, from, there);
+    else if constexpr (N == 2)
+        ptx_copy4_or_zero(shared, from, there);
+    else
+        *(__nv_bfloat16 *)shared = there ? *from : __ushort_as_bfloat16(0);
+}
+
 /* ---- one warp ---- */
 
 /* x and y as sums of N bf16, 8 bits of each in a part: three parts are exact. */

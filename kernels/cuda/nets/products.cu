@@ -85,36 +85,32 @@ template <bool TURNED> static __device__ __forceinline__ unsigned weights_unit(u
     return !TURNED ? u : units == 4 ? u ^ r / 8 % 4 : u ^ (r / 8 % 4 * 2 + r % 2);
 }
 
-/* shared (rows, cols) = the first (n_rows, n_cols) of w (.., row_len), and zeros. */
+/* shared (rows, cols) = the first (n_rows, n_cols) of w (.., row_len), and zeros; N numbers at a time. */
+template <bool TURNED, int N>
+static __device__ __forceinline__ void weights_fetch_by(char *shared, const bf16 *w, unsigned n_rows, unsigned n_cols,
+                                                        unsigned row_len, unsigned rows, unsigned cols)
+{
+    const unsigned units = cols / 8, row = weights_row(TURNED, cols);
+    const unsigned lanes = N < 8 ? CUDA_WARP : units >= 16 ? 16 : units >= 8 ? 8 : 4;
+
+    for (unsigned r = threadIdx.x / lanes; r < rows; r += BLOCK / lanes)
+        for (unsigned i = threadIdx.x % lanes * N; i < cols; i += lanes * N) {
+            bool there = r < n_rows && i < n_cols;
+            mma_fetch<N>(shared + r * row + weights_unit<TURNED>(r, i / 8, units) * 16 + i % 8 * 2,
+                         w + (there ? (size_t)r * row_len + i : 0), there);
+        }
+}
+
 template <bool TURNED>
 static __device__ __forceinline__ void weights_fetch(char *shared, const bf16 *w, unsigned n_rows, unsigned n_cols,
                                                      unsigned row_len, unsigned rows, unsigned cols)
 {
-    const unsigned units = cols / 8, row = weights_row(TURNED, cols);
-
-    if (row_len % 8 == 0) {
-        const unsigned lanes = units >= 16 ? 16 : units >= 8 ? 8 : 4;
-        for (unsigned r = threadIdx.x / lanes; r < rows; r += BLOCK / lanes)
-            for (unsigned u = threadIdx.x % lanes; u < units; u += lanes) {
-                bool there = r < n_rows && u * 8 < n_cols;
-                ptx_copy16_or_zero(shared + r * row + weights_unit<TURNED>(r, u, units) * 16,
-                                   w + (there ? (size_t)r * row_len + u * 8 : 0), there);
-            }
-    } else if (row_len % 2 == 0) {
-        for (unsigned r = threadIdx.x / CUDA_WARP; r < rows; r += WARPS)
-            for (unsigned i = threadIdx.x % CUDA_WARP * 2; i < cols; i += CUDA_WARP * 2) {
-                bool there = r < n_rows && i < n_cols;
-                ptx_copy4_or_zero(shared + r * row + weights_unit<TURNED>(r, i / 8, units) * 16 + i % 8 * 2,
-                                  w + (there ? (size_t)r * row_len + i : 0), there);
-            }
-    } else {
-        for (unsigned r = threadIdx.x / CUDA_WARP; r < rows; r += WARPS)
-            for (unsigned i = threadIdx.x % CUDA_WARP; i < cols; i += CUDA_WARP) {
-                bool there = r < n_rows && i < n_cols;
-                *(bf16 *)(shared + r * row + weights_unit<TURNED>(r, i / 8, units) * 16 + i % 8 * 2) =
-                    there ? w[(size_t)r * row_len + i] : __ushort_as_bfloat16(0);
-            }
-    }
+    if (row_len % 8 == 0)
+        weights_fetch_by<TURNED, 8>(shared, w, n_rows, n_cols, row_len, rows, cols);
+    else if (row_len % 2 == 0)
+        weights_fetch_by<TURNED, 2>(shared, w, n_rows, n_cols, row_len, rows, cols);
+    else
+        weights_fetch_by<TURNED, 1>(shared, w, n_rows, n_cols, row_len, rows, cols);
     ptx_copy_commit();
 }
 

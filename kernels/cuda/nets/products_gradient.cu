@@ -32,38 +32,33 @@ struct gradient_job {
 /* In shared memory; 16 bytes more than the numbers take, so that eight rows meet in no bank. */
 #define ROW_BYTES(cols) ((unsigned)(cols)*2 + 16)
 
-/* to (TS, COLS) = columns [c0, c0 + COLS) of rows [m0, m0 + TS), zeros beyond row `end` and column C. */
+/* to (TS, COLS) = columns [c0, c0 + COLS) of rows [m0, m0 + TS), zeros beyond row `end` and column C; N numbers at a
+ * time. */
+template <int TS, int COLS, int N>
+static __device__ __forceinline__ void rows_fetch_by(char *to, const bf16 *from, unsigned m0, unsigned end, unsigned c0,
+                                                     unsigned C)
+{
+    constexpr unsigned ACROSS = COLS / N, TURNS = TS * ACROSS / BLOCK;
+    static_assert(TS * ACROSS % BLOCK == 0, "all threads have as many");
+
+#pragma unroll(N == 1 ? 4 : 8)
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        unsigned i = turn * BLOCK + threadIdx.x, r = i / ACROSS, c = i % ACROSS * N;
+        bool there = m0 + r < end && c0 + c < C;
+        mma_fetch<N>(to + r * ROW_BYTES(COLS) + c * 2, from + (there ? (size_t)(m0 + r) * C + c0 + c : 0), there);
+    }
+}
+
 template <int TS, int COLS>
 static __device__ __forceinline__ void rows_fetch(char *to, const bf16 *from, unsigned m0, unsigned end, unsigned c0,
                                                   unsigned C)
 {
-    if (C % 8 == 0) {
-        constexpr unsigned UNITS = COLS / 8;
-#pragma unroll
-        for (unsigned i = threadIdx.x; i < TS * UNITS; i += BLOCK) {
-            unsigned r = i / UNITS, c = i % UNITS * 8;
-            bool there = m0 + r < end && c0 + c < C;
-            ptx_copy16_or_zero(to + r * ROW_BYTES(COLS) + c * 2, from + (there ? (size_t)(m0 + r) * C + c0 + c : 0),
-                               there);
-        }
-    } else if (C % 2 == 0) {
-        constexpr unsigned PAIRS = COLS / 2;
-#pragma unroll 8
-        for (unsigned i = threadIdx.x; i < TS * PAIRS; i += BLOCK) {
-            unsigned r = i / PAIRS, c = i % PAIRS * 2;
-            bool there = m0 + r < end && c0 + c < C;
-            ptx_copy4_or_zero(to + r * ROW_BYTES(COLS) + c * 2, from + (there ? (size_t)(m0 + r) * C + c0 + c : 0),
-                              there);
-        }
-    } else {
-#pragma unroll 4
-        for (unsigned i = threadIdx.x; i < TS * COLS; i += BLOCK) {
-            unsigned r = i / COLS, c = i % COLS;
-            bool there = m0 + r < end && c0 + c < C;
-            *(bf16 *)(to + r * ROW_BYTES(COLS) + c * 2) =
-                there ? from[(size_t)(m0 + r) * C + c0 + c] : __ushort_as_bfloat16(0);
-        }
-    }
+    if (C % 8 == 0)
+        rows_fetch_by<TS, COLS, 8>(to, from, m0, end, c0, C);
+    else if (C % 2 == 0)
+        rows_fetch_by<TS, COLS, 2>(to, from, m0, end, c0, C);
+    else
+        rows_fetch_by<TS, COLS, 1>(to, from, m0, end, c0, C);
 }
 
 static __device__ __forceinline__ uint32_t pair_before_act(uint32_t d, uint32_t y, enum kern_act act)
