@@ -153,6 +153,8 @@ static enum status start_helpers(struct gym_batch *b, cJSON *task, struct error 
         text = json_print(task, false);
         b->lines[h] = (struct gym_line){.now = -1, .awaited = 1, .asleep = 1};
         b->helpers[h].line = &b->lines[h];
+        /* A vector environment's steps are longer; one process a core would miss the core on which we look longer. */
+        b->helpers[h].spin_ns = (b->vectors ? 2 : 1) * gym_helper_spin_ns();
         rc = gym_helper_start(&b->helpers[h], b->settings->python, text, b->memory_fd, err);
         mem_free(text);
         TRY(rc);

@@ -260,7 +260,7 @@ static void rest(void) /* a moment, for the other thread of a core */
 
 static bool answers_soon(struct gym_helper *helper)
 {
-    uint64_t end_ns = clock_mono_ns() + 2 * (uint64_t)gym_helper_spin_ns(); /* steps are longer than pauses between */
+    uint64_t end_ns = clock_mono_ns() + (uint64_t)helper->spin_ns;
     bool hit;
 
     if (helper->n_received == 0 || ++helper->skipped < 1 << helper->misses)

@@ -27,6 +27,7 @@ struct gym_helper {
     int socket_fd, text_fd;
     int64_t n_received; /* answers */
     int misses, skipped; /* how often it was waited for in vain without sleep, less the other times; waits since */
+    int64_t spin_ns; /* how long we wait for an answer without sleep */
     volatile struct gym_line *line; /* NULL: it gets no commands */
 };
 
