@@ -70,6 +70,10 @@ struct kern_device {
     size_t (*conv_scratch_bytes)(const struct kern *kern, const struct kern_conv *conv); /* NULL: 0 */
     size_t (*wide_bytes)(const struct kern *kern);
     void (*each_shard)(struct kern *kern, kern_shard_fn *fn, void *ctx);
+    /* kern_fork, kern_aside, kern_join; NULL where operations are done in order */
+    void (*fork)(struct kern *kern);
+    void (*aside)(struct kern *kern, bool on);
+    void (*join)(struct kern *kern);
     /* Recording; all NULL where the device cannot. */
     enum status (*record_begin)(struct kern *kern, struct error *err);
     enum status (*record_end)(struct kern *kern, struct kern_graph **ret_graph, struct error *err);
@@ -260,6 +264,30 @@ static inline MUST_USE enum status kern_slot_wait(struct kern *kern, struct kern
 {
     *ret_bytes = NULL;
     return kern->device->slot_wait(kern, slot, ret_bytes, err);
+}
+
+/* Operations beside others, where the device can: those called while kern_aside is on follow what was called before the
+ * last kern_fork, and each other; what is called after kern_join follows them. Then the two have no memory in common
+ * that one of them writes. Between a fork and the next one the join need not be called. Not aside: operations that use
+ * the workspace (layers, heads), and exchanges between ranks. */
+static inline bool kern_can_fork(const struct kern *kern)
+{
+    return kern->device->fork != NULL;
+}
+static inline void kern_fork(struct kern *kern)
+{
+    if (kern->device->fork != NULL)
+        kern->device->fork(kern);
+}
+static inline void kern_aside(struct kern *kern, bool on)
+{
+    if (kern->device->aside != NULL)
+        kern->device->aside(kern, on);
+}
+static inline void kern_join(struct kern *kern)
+{
+    if (kern->device->join != NULL)
+        kern->device->join(kern);
 }
 
 /* Recording: operations called between begin and end are not run but kept; each replay runs them again, in order, with

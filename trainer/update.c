@@ -81,7 +81,14 @@ struct block update_block_next(const struct trainer *t, struct block b)
 
 /* ---- forward ---- */
 
-static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, struct block b)
+/* The segments of a minibatch. */
+struct picked {
+    const int32_t *idx; /* (B) */
+    const float *weight; /* (B) or NULL */
+    bool is_gathered;
+};
+
+static void gather_block(struct trainer *t, struct kern *k, const struct picked *from, struct block b)
 {
     struct rollout *r = &t->roll;
     struct minibatch *m = &t->mb;
@@ -101,7 +108,7 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
         items[n++] = (struct kern_gather_item){m->h0 + b.from * L * S, r->h0, S * f, L};
     items[n++] = (struct kern_gather_item){m->adv + at, r->adv, f, T};
     items[n++] = (struct kern_gather_item){m->ret + at, r->ret, f, T};
-    t->ops->gather(k, &(struct kern_gather){.items = items, .n_items = n, .idx = idx + b.from, .N = N, .B = b.n});
+    t->ops->gather(k, &(struct kern_gather){.items = items, .n_items = n, .idx = from->idx + b.from, .N = N, .B = b.n});
 }
 
 /* (L, n, S) of the block; without a recurrent core there is none. */
@@ -112,8 +119,7 @@ static float *block_h0(const struct trainer *t, struct block b)
 
 struct pass_job {
     struct trainer *t;
-    const int32_t *idx; /* (B) */
-    const float *weight; /* (B) or NULL */
+    const struct picked *of;
     bool keep; /* the ratios */
 };
 
@@ -135,17 +141,23 @@ static void forward_shard(void *ctx, struct kern *k, size_t shard)
     {
         size_t T = trainer_segment_steps(t), at = b.from * T;
         struct policy_pass pass = policy_pass_at(p, &t->pass, at, shard);
-        gather_block(t, k, job->idx, b);
+        if (!job->of->is_gathered)
+            gather_block(t, k, job->of, b);
         phase_of_shard(t, shard, PHASE_COPY);
         policy_forward(p, k, &pass, &w, policy_obs_at(p, t->mb.obs, at), block_h0(t, b), t->mb.reset + at, T, b.n);
         phase_of_shard(t, shard, PHASE_LOSS);
     }
 }
 
+static void minibatch_forward(struct trainer *t, const struct picked *of)
+{
+    struct pass_job job = {.t = t, .of = of};
+    kern_each_shard(t->kern, forward_shard, &job);
+}
+
 void update_forward(struct trainer *t, const int32_t *idx)
 {
-    struct pass_job job = {.t = t, .idx = idx};
-    kern_each_shard(t->kern, forward_shard, &job);
+    minibatch_forward(t, &(struct picked){.idx = idx});
 }
 
 /* ---- loss and gradient ---- */
@@ -170,15 +182,30 @@ static struct kern_loss block_loss(const struct pass_job *job, const struct poli
         .old_value = m->values + at,
         .adv = m->adv + at,
         .ret = m->ret + at,
-        .weight = job->weight == NULL ? NULL : job->weight + b.from,
+        .weight = job->of->weight == NULL ? NULL : job->of->weight + b.from,
         .mean_std = m->mean_std,
         .dout = pass->dout,
         .part = t->shard_stats + t->rank * t->n_shards + shard,
-        .idx = job->idx + b.from,
+        .idx = job->of->idx + b.from,
         .has_before = b.from > 0,
         .log_ratio = t->roll.log_ratio,
         .N = trainer_segments(t),
     };
+}
+
+static void loss_shard(void *ctx, struct kern *k, size_t shard)
+{
+    const struct pass_job *job = (const struct pass_job *)ctx;
+    struct trainer *t = job->t;
+
+    EACH_BLOCK(t, shard, b)
+    {
+        struct policy_pass pass = policy_pass_at(&t->policy, &t->pass, b.from * trainer_segment_steps(t), shard);
+        const struct kern_loss loss = block_loss(job, &pass, shard, b);
+        t->ops->ppo_loss(k, &loss);
+        if (job->keep)
+            t->ops->segments_keep(k, &loss);
+    }
 }
 
 static void backward_shard(void *ctx, struct kern *k, size_t shard)
@@ -186,7 +213,6 @@ static void backward_shard(void *ctx, struct kern *k, size_t shard)
     const struct pass_job *job = (const struct pass_job *)ctx;
     struct trainer *t = job->t;
     const struct policy *p = &t->policy;
-    struct minibatch *m = &t->mb;
     struct policy_weights w = trainer_weights(t);
     float *grads = t->grads + shard * p->n_params;
     size_t T = trainer_segment_steps(t), n_done = 0;
@@ -195,12 +221,8 @@ static void backward_shard(void *ctx, struct kern *k, size_t shard)
     {
         size_t at = b.from * T;
         struct policy_pass pass = policy_pass_at(p, &t->pass, at, shard);
-        const struct kern_loss loss = block_loss(job, &pass, shard, b);
-        t->ops->ppo_loss(k, &loss);
-        if (job->keep)
-            t->ops->segments_keep(k, &loss);
-        policy_backward(p, k, &pass, &w, grads, policy_obs_at(p, m->obs, at), block_h0(t, b), m->reset + at, T, b.n,
-                        n_done > 0);
+        policy_backward(p, k, &pass, &w, grads, policy_obs_at(p, t->mb.obs, at), block_h0(t, b), t->mb.reset + at, T,
+                        b.n, n_done > 0);
         n_done += b.n;
     }
     if (n_done == 0) /* more shards than segments */
@@ -219,13 +241,20 @@ static void update_mean_std(struct trainer *t)
     t->ops->mean_std_join(t->kern, t->mb.mean_std, parts, t->n_ranks);
 }
 
-void update_backward(struct trainer *t, const int32_t *idx, const float *weight, bool keep)
+static void minibatch_loss(struct trainer *t, const struct picked *of, bool keep)
+{
+    struct pass_job job = {.t = t, .of = of, .keep = keep};
+
+    if (t->set.norm_adv && !(of->is_gathered && t->n_ranks == 1))
+        update_mean_std(t);
+    kern_each_shard(t->kern, loss_shard, &job);
+}
+
+static void minibatch_backward(struct trainer *t, const struct picked *of)
 {
     const struct kern_ops *ops = t->ops;
-    struct pass_job job = {.t = t, .idx = idx, .weight = weight, .keep = keep};
+    struct pass_job job = {.t = t, .of = of};
 
-    if (t->set.norm_adv)
-        update_mean_std(t);
     kern_each_shard(t->kern, backward_shard, &job);
     ops->sum_rows(t->kern, t->grads, t->n_shards, t->policy.n_params);
     policy_mask_gradient(&t->policy, t->kern, t->grads);
@@ -236,6 +265,14 @@ void update_backward(struct trainer *t, const int32_t *idx, const float *weight,
                                                        .row_bytes = t->n_shards * sizeof *t->shard_stats});
     ops->minibatch_stats(t->kern, t->stats, t->shard_stats, t->n_ranks * t->n_shards, t->hyper);
     ops->grad_norm(t->kern, t->norm, t->stats, t->grads, t->policy.n_params);
+}
+
+void update_backward(struct trainer *t, const int32_t *idx, const float *weight, bool keep)
+{
+    const struct picked of = {.idx = idx, .weight = weight};
+
+    minibatch_loss(t, &of, keep);
+    minibatch_backward(t, &of);
 }
 
 static void update_optimise(struct trainer *t)
@@ -277,7 +314,6 @@ static void update_weigh(struct trainer *t)
                                                                    .hyper = t->hyper,
                                                                    .T = trainer_segment_steps(t),
                                                                    .N = trainer_segments(t)});
-    trainer_phase(t, PHASE_ADVANTAGE);
 }
 
 /* From one order of segments to the next; of several ranks past what the others draw, also in a shorter rollout. */
@@ -290,12 +326,12 @@ static uint64_t update_draws(const struct trainer *t)
 
 /* The next minibatch's segments, shuffled (weight NULL) or prioritised. at: segments used of the current order. again:
  * minibatches before this one have kept their ratios. */
-static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, const float **ret_weight)
+static struct picked update_pick(struct trainer *t, size_t *at, bool again)
 {
     const struct kern_ops *ops = t->ops;
     struct minibatch *m = &t->mb;
     size_t N = trainer_segments(t), B = t->n_segments;
-    const int32_t *idx;
+    struct picked picked = {0};
 
     if (t->set.prio_alpha > 0.0) {
         if (again)
@@ -309,8 +345,8 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, con
                                                             .B = B});
         if (t->n_ranks > 1) /* past what the other ranks draw */
             ops->rng_advance(t->kern, t->rng_segments, update_draws(t) - 1);
-        *ret_weight = m->weight;
-        return m->idx;
+        picked.idx = m->idx, picked.weight = m->weight;
+        return picked;
     }
     if (*at + B > N) {
         if (again)
@@ -319,48 +355,79 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, con
         ops->rng_advance(t->kern, t->rng_segments, update_draws(t));
         *at = 0;
     }
-    idx = m->perm + *at;
+    picked.idx = m->perm + *at;
     *at += B;
-    *ret_weight = NULL;
-    return idx;
+    return picked;
 }
 
-/* One minibatch; *ret_stop when no further one makes sense, where that can be known already. On a device it cannot: the
- * optimiser and the statistics see to it themselves that nothing more is changed or counted. */
-static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, bool keep,
-                                    bool *ret_stop, struct error *err)
+/* *ret_stop when no further minibatch makes sense, where that can be known already. On a device it cannot: the optimiser
+ * and the statistics see to it themselves that nothing more is changed or counted. */
+static enum status update_may_go_on(struct trainer *t, bool *ret_stop, struct error *err)
 {
     struct kern_stats now;
 
-    update_forward(t, idx);
-    update_backward(t, idx, weight, keep);
-    trainer_phase(t, PHASE_LOSS);
-    update_optimise(t);
-    trainer_phase(t, PHASE_OPTIMISER);
-    if (t->direct) {
-        TRY(kern_download(t->kern, &now, t->stats, sizeof now, err));
-        *ret_stop = now.nonfinite > 0 || now.stop != 0;
-    }
+    TRY(kern_download(t->kern, &now, t->stats, sizeof now, err));
+    *ret_stop = now.nonfinite > 0 || now.stop != 0;
     return ST_OK;
 }
 
+/* Beside what the device still does for the minibatch before; it has one shard and one block. */
+static void update_gather(struct trainer *t, struct picked *next)
+{
+    gather_block(t, t->kern, next, update_block_first(t, 0));
+    if (t->set.norm_adv && t->n_ranks == 1)
+        update_mean_std(t);
+    next->is_gathered = true;
+}
+
+/* The updates of one rollout. After the loss of a minibatch the next one's segments can be picked, and gathered once the
+ * gradient has been computed: a GPU does so beside what is left of the minibatch. */
 enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err)
 {
     size_t N = trainer_segments(t), at = N; /* nothing left of an old order: the data is new */
     int64_t n_fresh = t->set.prio_alpha > 0.0 ? 1 : (int64_t)(N / t->n_segments); /* minibatches of new segments */
     bool keep = t->set.vtrace && n_minibatches > n_fresh, stop = false;
+    struct picked next = {0};
 
     trainer_phase_begin(t);
     t->ops->zero(t->kern, t->stats, sizeof *t->stats);
     if (t->set.vtrace)
         t->ops->zero(t->kern, t->roll.log_ratio, t->horizon * t->n_agents * sizeof *t->roll.log_ratio);
     update_weigh(t);
+    trainer_phase(t, PHASE_ADVANTAGE);
+    if (n_minibatches > 0)
+        next = update_pick(t, &at, false);
     for (int64_t i = 0; i < n_minibatches; i++) {
-        const float *weight;
-        const int32_t *idx =
-            update_pick(t, &at, keep && i > 0, &weight); /* after a stop too: the streams advance as on a device */
-        if (!stop)
-            TRY(update_minibatch(t, idx, weight, keep && i + 1 < n_minibatches, &stop, err));
+        const bool last = i + 1 == n_minibatches;
+        const struct picked now = next;
+        if (!stop) {
+            minibatch_forward(t, &now);
+            minibatch_loss(t, &now, keep && !last);
+            trainer_phase(t, PHASE_LOSS);
+        }
+        if (!last) { /* after a stop too: the streams advance as on a device */
+            if (t->set.prio_alpha > 0.0 || at + t->n_segments > N)
+                kern_fork(t->kern);
+            kern_aside(t->kern, true);
+            next = update_pick(t, &at, keep);
+            kern_aside(t->kern, false);
+            trainer_phase(t, PHASE_ADVANTAGE);
+        }
+        if (stop)
+            continue;
+        minibatch_backward(t, &now);
+        trainer_phase(t, PHASE_LOSS);
+        kern_fork(t->kern);
+        update_optimise(t);
+        trainer_phase(t, PHASE_OPTIMISER);
+        if (!last && kern_can_fork(t->kern)) {
+            kern_aside(t->kern, true);
+            update_gather(t, &next);
+            kern_aside(t->kern, false);
+        }
+        kern_join(t->kern);
+        if (t->direct)
+            TRY(update_may_go_on(t, &stop, err));
     }
     return ST_OK;
 }

@@ -23,11 +23,13 @@ extern "C" {
     ((size_t)32 << 20) /* of struct kern_source: stays in the L2 cache until a product has read it */
 #define CUDA_TICKETS 16
 
-/* A kernel that was prepared for its launches. */
 #define CUDA_KERNELS_MAX 64
-struct cuda_kernel {
-    const void *entry;
-    int made_for;
+
+/* What kern_aside exchanges with the fields of these names. */
+struct cuda_beside {
+    cudaStream_t stream;
+    void *partials;
+    unsigned *tickets;
 };
 
 struct cuda {
@@ -47,12 +49,18 @@ struct cuda {
     struct cuda_matmuls *matmuls; /* matmul.cu: cuBLASLt's choice for each shape seen so far */
     struct cuda_convs *convs; /* conv.cu: cuDNN and its choices; NULL until the first convolution */
     struct ncclComm *nccl; /* nccl.cu: what joins it with other devices; NULL: it is alone */
-    struct cuda_kernel kernels[CUDA_KERNELS_MAX];
+    const void *kernels[CUDA_KERNELS_MAX]; /* that were prepared for their launches */
     size_t n_kernels;
     bool recording;
     double patience_s; /* how long the device may finish nothing */
     char failed[256]; /* the first failure: what failed and why; empty: none */
     cudaStream_t aside; /* solo.cu: of the lowest priority; NULL before its first launch */
+    struct cuda_beside beside;
+    cudaEvent_t forked, joined;
+    bool is_aside;
+    int made_for; /* the compute capability that the code which runs was made for, 90 */
+    bool unchained; /* the next launch follows operations of two streams */
+    bool has_joined; /* nothing was aside since the last join */
 };
 
 static inline struct cuda *cuda_of(const struct kern *k)
@@ -74,8 +82,8 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
 }
 /* Once for each kernel of a device, at its first launch: lets it have all the shared memory of a block. Always the same
  * number, as other trials of the process launch the same kernels from other threads: one's smaller number must not come
- * between another's and its launch. Returns the compute capability that the code which runs was made for, 90. */
-int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
+ * between another's and its launch. */
+void cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
 /* blas_lt.cu: at the first call for a device a thread asks for the limits of the card and then, if `ahead`, opens
  * cuBLASLt, while the caller opens the device; later calls find that done. Never freed. */
 struct cuda_lt *cuda_lt_start(int ordinal, bool ahead);
@@ -120,6 +128,28 @@ enum status cuda_env_save(struct kern *kern, struct kern_env *env, void *bytes, 
 enum status cuda_env_load(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err);
 
 #ifdef __cplusplus
+}
+
+/* Launches a kernel that begins with ptx_chained(): its blocks are placed while the last ones of the kernel before
+ * still run, and wait there for its end. */
+template <typename... P, typename... A>
+static inline void cuda_chain(struct kern *k, const char *what, void (*kernel)(P...), dim3 grid, dim3 block,
+                              size_t bytes, A... args)
+{
+    struct cuda *cuda = cuda_of(k);
+    cudaLaunchAttribute chained = {};
+    cudaLaunchConfig_t config = {};
+
+    chained.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    chained.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = bytes;
+    config.stream = cuda->stream;
+    config.attrs = &chained;
+    config.numAttrs = cuda->made_for >= 90 && !cuda->unchained;
+    cuda->unchained = false;
+    cuda_check(k, cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...), what);
 }
 #endif
 #endif

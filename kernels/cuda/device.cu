@@ -40,22 +40,21 @@ extern "C" void cuda_launched(struct kern *k, const char *what)
         cuda_fail(k, what, cudaGetErrorString(code));
 }
 
-extern "C" int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what)
+extern "C" void cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what)
 {
     struct cuda *cuda = cuda_of(k);
     cudaFuncAttributes made = {};
 
     for (size_t i = 0; i < cuda->n_kernels; i++)
-        if (cuda->kernels[i].entry == kernel)
-            return cuda->kernels[i].made_for;
+        if (cuda->kernels[i] == kernel)
+            return;
     cuda_check(k, cudaFuncGetAttributes(&made, kernel), what);
     cuda_check(k,
                cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     (int)(cuda->shared_max - made.sharedSizeBytes)),
                what);
     if (cuda->n_kernels < CUDA_KERNELS_MAX) /* more would be prepared at each launch */
-        cuda->kernels[cuda->n_kernels++] = (struct cuda_kernel){kernel, made.binaryVersion};
-    return made.binaryVersion;
+        cuda->kernels[cuda->n_kernels++] = kernel;
 }
 
 static enum status cuda_report(struct kern *kern, struct error *err)
@@ -68,6 +67,17 @@ static enum status cuda_report(struct kern *kern, struct error *err)
 }
 
 /* ---- open and close ---- */
+
+/* Travels as a kernel's argument. */
+struct small_bytes {
+    unsigned char b[KERN_SMALL_UPLOAD];
+};
+
+__global__ static void small_upload_k(unsigned char *dst, const __grid_constant__ struct small_bytes bytes, int n)
+{
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        dst[i] = bytes.b[i];
+}
 
 static enum status cuda_open_failed(struct error *err, int ordinal, const char *what, const char *why)
 {
@@ -95,6 +105,12 @@ static void cuda_close(struct kern *kern)
         cudaFree(cuda->workspace);
     if (cuda->aside != NULL)
         cudaStreamDestroy(cuda->aside);
+    if (cuda->forked != NULL)
+        cudaEventDestroy(cuda->forked);
+    if (cuda->joined != NULL)
+        cudaEventDestroy(cuda->joined);
+    if (cuda->beside.stream != NULL)
+        cudaStreamDestroy(cuda->beside.stream);
     if (cuda->stream != NULL)
         cudaStreamDestroy(cuda->stream);
     mem_free(cuda);
@@ -105,6 +121,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     struct cuda *cuda = (struct cuda *)mem_alloc(sizeof *cuda);
     double from_s = clock_mono_s();
     uint64_t keep = UINT64_MAX;
+    struct cudaFuncAttributes made;
     struct cudaDeviceProp prop;
     cudaError_t code;
 
@@ -119,6 +136,12 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     if (code == cudaSuccess)
         code = cudaStreamCreateWithPriority(&cuda->stream, cudaStreamNonBlocking, -1); /* before `aside` */
     if (code == cudaSuccess)
+        code = cudaStreamCreateWithPriority(&cuda->beside.stream, cudaStreamNonBlocking, 0);
+    if (code == cudaSuccess)
+        code = cudaEventCreateWithFlags(&cuda->forked, cudaEventDisableTiming);
+    if (code == cudaSuccess)
+        code = cudaEventCreateWithFlags(&cuda->joined, cudaEventDisableTiming);
+    if (code == cudaSuccess)
         code = cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->ordinal);
     if (code == cudaSuccess)
         code = cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep);
@@ -127,18 +150,23 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     if (code == cudaSuccess) /* NaN, should anything be read before it is written */
         code = cudaMemsetAsync(cuda->workspace, 0xff, CUDA_WORKSPACE_BYTES, cuda->stream);
     if (code == cudaSuccess)
-        code = cudaMalloc(&cuda->partials, CUDA_PARTIALS_BYTES);
+        code = cudaMalloc(&cuda->partials, 2 * CUDA_PARTIALS_BYTES);
     if (code == cudaSuccess)
-        code = cudaMalloc(&cuda->tickets, CUDA_TICKETS * sizeof *cuda->tickets);
+        code = cudaMalloc(&cuda->tickets, 2 * CUDA_TICKETS * sizeof *cuda->tickets);
     if (code == cudaSuccess)
-        code = cudaMemsetAsync(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets, cuda->stream);
+        code = cudaMemsetAsync(cuda->tickets, 0, 2 * CUDA_TICKETS * sizeof *cuda->tickets, cuda->stream);
+    if (code == cudaSuccess)
+        code = cudaFuncGetAttributes(&made, small_upload_k);
     kern_part_end(kern, "memory", &from_s);
     if (code != cudaSuccess) {
         cuda_close(kern);
         return cuda_open_failed(err, settings->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
     }
+    cuda->beside.partials = (char *)cuda->partials + CUDA_PARTIALS_BYTES;
+    cuda->beside.tickets = cuda->tickets + CUDA_TICKETS;
     cuda->matmuls = cuda_matmuls_create();
     cuda->n_sm = prop.multiProcessorCount;
+    cuda->made_for = made.binaryVersion;
     cuda->has_clusters = prop.major >= 9;
     cuda->shared_max = prop.sharedMemPerBlockOptin;
     cuda->patience_s = settings->patience_s > 0.0 ? settings->patience_s : CUDA_PATIENCE_S;
@@ -251,17 +279,6 @@ static enum status cuda_sync(struct kern *kern, struct error *err)
 {
     cuda_wait(kern, NULL, "waiting for the device");
     return cuda_report(kern, err);
-}
-
-/* Travels as a kernel's argument. */
-struct small_bytes {
-    unsigned char b[KERN_SMALL_UPLOAD];
-};
-
-__global__ static void small_upload_k(unsigned char *dst, const __grid_constant__ struct small_bytes bytes, int n)
-{
-    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
-        dst[i] = bytes.b[i];
 }
 
 static enum status cuda_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
@@ -402,6 +419,52 @@ static void cuda_each_shard(struct kern *kern, kern_shard_fn *fn, void *ctx)
     fn(ctx, kern, 0);
 }
 
+/* ---- operations beside others ---- */
+
+static void cuda_fork(struct kern *kern)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    cuda_check(kern, cudaEventRecord(cuda->forked, cuda->stream), "fork");
+    cuda_check(kern, cudaStreamWaitEvent(cuda->beside.stream, cuda->forked, 0), "fork");
+    if (cuda->recording && cuda->has_joined) { /* what was aside before lies in the stream's past: no edges to it */
+        enum cudaStreamCaptureStatus status;
+        const cudaGraphNode_t *nodes = NULL;
+        const cudaGraphEdgeData *edges = NULL;
+        size_t n = 0;
+        cuda_check(kern, cudaStreamGetCaptureInfo(cuda->stream, &status, NULL, NULL, &nodes, &edges, &n), "fork");
+        cuda_check(kern,
+                   cudaStreamUpdateCaptureDependencies(cuda->beside.stream, (cudaGraphNode_t *)nodes, edges, n,
+                                                       cudaStreamSetCaptureDependencies),
+                   "fork");
+    }
+    cuda->has_joined = false;
+}
+
+static void cuda_aside(struct kern *kern, bool on)
+{
+    struct cuda *cuda = cuda_of(kern);
+    const struct cuda_beside now = {cuda->stream, cuda->partials, cuda->tickets};
+
+    if (on == cuda->is_aside)
+        return;
+    cuda->unchained = true;
+    cuda->stream = cuda->beside.stream;
+    cuda->partials = cuda->beside.partials;
+    cuda->tickets = cuda->beside.tickets;
+    cuda->beside = now;
+    cuda->is_aside = on;
+}
+
+static void cuda_join(struct kern *kern)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    cuda_check(kern, cudaEventRecord(cuda->joined, cuda->beside.stream), "join");
+    cuda_check(kern, cudaStreamWaitEvent(cuda->stream, cuda->joined, 0), "join");
+    cuda->has_joined = cuda->unchained = true;
+}
+
 /* ---- recorded graphs ---- */
 
 struct kern_graph {
@@ -489,6 +552,9 @@ extern "C" const struct kern_device cuda_device = {
     .conv_scratch_bytes = NULL, /* it uses the workspace */
     .wide_bytes = cuda_wide_bytes,
     .each_shard = cuda_each_shard,
+    .fork = cuda_fork,
+    .aside = cuda_aside,
+    .join = cuda_join,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,
     .replay = cuda_replay,

@@ -19,6 +19,7 @@ static unsigned word_bytes(const void *a, const void *b, size_t row_bytes)
 
 static __global__ void cast_k(bf16 *w, const float *params, size_t n, bool wide)
 {
+    ptx_chained();
     size_t i = ((size_t)blockIdx.x * BLOCK + threadIdx.x) * 8;
     float x[8];
 
@@ -37,8 +38,7 @@ void cuda_weights_cast_bf16(struct kern *k, void *w, const float *params, size_t
 
     if (n == 0)
         return;
-    cast_k<<<cuda_ceil_div(n, BLOCK * 8), BLOCK, 0, cuda_of(k)->stream>>>((bf16 *)w, params, n, wide);
-    cuda_launched(k, "weights_cast");
+    cuda_chain(k, "cast", cast_k, cuda_ceil_div(n, BLOCK * 8), BLOCK, 0, (bf16 *)w, params, n, wide);
 }
 
 void cuda_weights_cast_f32(struct kern *k, void *w, const float *params, size_t n)
@@ -49,6 +49,7 @@ void cuda_weights_cast_f32(struct kern *k, void *w, const float *params, size_t 
 /* dst = src, or 0 where src is NULL; n words and, at the end, `rest` bytes. */
 template <typename W> static __global__ void move_k(W *dst, const W *src, size_t n, unsigned rest)
 {
+    ptx_chained();
     size_t from = (size_t)blockIdx.x * MOVE_CHUNK + threadIdx.x;
     W w[MOVE_WORDS];
 
@@ -63,12 +64,12 @@ template <typename W> static __global__ void move_k(W *dst, const W *src, size_t
         ((char *)(dst + n))[threadIdx.x] = src == NULL ? 0 : ((const char *)(src + n))[threadIdx.x];
 }
 
-template <typename W> static void move(struct kern *k, void *dst, const void *src, size_t bytes)
+template <typename W> static void move(struct kern *k, void *dst, const void *src, size_t bytes, const char *what)
 {
     size_t n = bytes / sizeof(W);
     unsigned grid = n > 0 ? cuda_ceil_div(n, MOVE_CHUNK) : 1;
 
-    move_k<W><<<grid, BLOCK, 0, cuda_of(k)->stream>>>((W *)dst, (const W *)src, n, (unsigned)(bytes % sizeof(W)));
+    cuda_chain(k, what, move_k<W>, grid, BLOCK, 0, (W *)dst, (const W *)src, n, (unsigned)(bytes % sizeof(W)));
 }
 
 static void move_bytes(struct kern *k, void *dst, const void *src, size_t bytes, const char *what)
@@ -78,12 +79,11 @@ static void move_bytes(struct kern *k, void *dst, const void *src, size_t bytes,
     if (bytes == 0)
         return;
     if (word == 16)
-        move<uint4>(k, dst, src, bytes);
+        move<uint4>(k, dst, src, bytes, what);
     else if (word >= 4)
-        move<uint32_t>(k, dst, src, bytes);
+        move<uint32_t>(k, dst, src, bytes, what);
     else
-        move<uint8_t>(k, dst, src, bytes);
-    cuda_launched(k, what);
+        move<uint8_t>(k, dst, src, bytes, what);
 }
 
 void cuda_zero(struct kern *k, void *p, size_t bytes)
@@ -185,6 +185,7 @@ static __device__ void gather_words(const struct gather_item *g, uint32_t block,
 static __global__ void __launch_bounds__(BLOCK)
     gather_k(const __grid_constant__ struct gather_items items, const int32_t *idx /* (B) */, uint32_t N, uint32_t B)
 {
+    ptx_chained();
     uint32_t i = 0;
 
     while (i + 1 < items.n && blockIdx.x >= items.item[i + 1].first_block)
@@ -220,8 +221,7 @@ void cuda_gather(struct kern *k, const struct kern_gather *g)
     }
     if (n_blocks == 0)
         return;
-    gather_k<<<n_blocks, BLOCK, 0, cuda_of(k)->stream>>>(all, g->idx, (uint32_t)g->N, (uint32_t)g->B);
-    cuda_launched(k, "gather");
+    cuda_chain(k, "gather", gather_k, n_blocks, BLOCK, 0, all, g->idx, (uint32_t)g->N, (uint32_t)g->B);
 }
 
 /* ---- rows packed and unpacked ---- */

@@ -27,6 +27,15 @@ __device__ static inline uint32_t ptx_shared(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
+/* The first thing in a kernel that cuda_chain launches: waits until the kernel before has ended and what it wrote is to
+ * be seen, then lets the next one's blocks be placed. */
+__device__ static inline void ptx_chained(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* ---- products of one warp ---- */
 
 __device__ static inline void ptx_mma_bf16(float *sum, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,

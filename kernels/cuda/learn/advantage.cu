@@ -11,13 +11,13 @@
 
 static __global__ void __launch_bounds__(ADVANTAGE_BLOCK) advantage_k(struct kern_advantage in)
 {
+    ptx_chained();
     advantage_agents(in, blockIdx.x);
 }
 
 void cuda_advantage(struct kern *k, const struct kern_advantage *a)
 {
-    advantage_k<<<cuda_ceil_div(a->N, ADVANTAGE_AGENTS), ADVANTAGE_BLOCK, 0, cuda_of(k)->stream>>>(*a);
-    cuda_launched(k, "advantage");
+    cuda_chain(k, "advantage", advantage_k, cuda_ceil_div(a->N, ADVANTAGE_AGENTS), ADVANTAGE_BLOCK, 0, *a);
 }
 
 /* ---- mean and deviation ---- */
@@ -27,6 +27,7 @@ static __global__ void __launch_bounds__(MEAN_BLOCK)
     mean_std_k(float *mean_std /* (2) */, double *partials /* (2, blocks) */, unsigned *ticket,
                const float *x /* (n) */, size_t n)
 {
+    ptx_chained();
     __shared__ double scratch[2][MEAN_BLOCK / CUDA_WARP], last_scratch[2][MEAN_BLOCK / CUDA_WARP];
     double sum = 0.0, sq = 0.0, shift = (double)x[0];
 
@@ -63,8 +64,8 @@ void cuda_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
     size_t blocks = cuda_ceil_div(n, MEAN_BLOCK);
 
     blocks = blocks < MEAN_MAX_BLOCKS ? blocks : MEAN_MAX_BLOCKS;
-    mean_std_k<<<blocks, MEAN_BLOCK, 0, cuda->stream>>>(mean_std, (double *)cuda->partials, cuda->tickets, x, n);
-    cuda_launched(k, "mean_std");
+    cuda_chain(k, "mean_std", mean_std_k, blocks, MEAN_BLOCK, 0, mean_std, (double *)cuda->partials, cuda->tickets, x,
+               n);
 }
 
 static __global__ void mean_std_join_k(float *mean_std /* (2) */, const float *parts /* (n_parts, 2) */, size_t n_parts)

@@ -19,6 +19,7 @@ static __global__ void __launch_bounds__(KEEP_BLOCK)
                     const uint8_t *mask /* (M, A) or NULL */, struct kern_heads heads, const int32_t *idx /* (B) */,
                     bool has_before, size_t N, size_t B, size_t M)
 {
+    ptx_chained();
     size_t A = (size_t)heads.n_logits, O = kern_heads_out(&heads), i = (size_t)blockIdx.x * KEEP_BLOCK + threadIdx.x;
     ptrdiff_t b = (ptrdiff_t)(i % B);
     float log_sum[HEADS_KEPT];
@@ -34,9 +35,8 @@ void cuda_segments_keep(struct kern *k, const struct kern_loss *l)
 {
     size_t M = l->T * l->B;
 
-    segments_keep_k<<<cuda_ceil_div(M, KEEP_BLOCK), KEEP_BLOCK, 0, cuda_of(k)->stream>>>(
-        l->log_ratio, l->out, l->actions, l->old_logp, l->mask, *l->heads, l->idx, l->has_before, l->N, l->B, M);
-    cuda_launched(k, "segments_keep");
+    cuda_chain(k, "segments_keep", segments_keep_k, cuda_ceil_div(M, KEEP_BLOCK), KEEP_BLOCK, 0, l->log_ratio, l->out,
+               l->actions, l->old_logp, l->mask, *l->heads, l->idx, l->has_before, l->N, l->B, M);
 }
 
 /* The minibatch's statistics (P_COUNT) from all blocks' sums; by one block. */
@@ -65,6 +65,7 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
     ppo_loss_k(float *dout /* (M, O) */, struct kern_stats *part, double *partials /* (P_COUNT, blocks) */,
                unsigned *ticket, struct loss l)
 {
+    ptx_chained();
     __shared__ double warp_sums[P_COUNT][LOSS_BLOCK / 32], total[P_COUNT];
     __shared__ float centres[KERN_MAX_BINS];
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -114,6 +115,6 @@ void cuda_ppo_loss(struct kern *k, const struct kern_loss *of)
     size_t blocks = cuda_ceil_div(l.M, LOSS_BLOCK);
 
     blocks = blocks < LOSS_MAX_BLOCKS ? blocks : LOSS_MAX_BLOCKS;
-    ppo_loss_k<<<blocks, LOSS_BLOCK, 0, cuda->stream>>>(of->dout, of->part, (double *)cuda->partials, cuda->tickets, l);
-    cuda_launched(k, "ppo_loss");
+    cuda_chain(k, "ppo_loss", ppo_loss_k, blocks, LOSS_BLOCK, 0, of->dout, of->part, (double *)cuda->partials,
+               cuda->tickets, l);
 }

@@ -18,6 +18,7 @@
 #define NT 4 /* a warp's tile of X or S: 16 x 32 */
 #define COLS 32 /* C is padded to a multiple */
 #define LD(cp) ((cp) + 8)
+#define AHEAD 4 /* numbers of a thread that are loaded together */
 #define SHARED_OTHER 1024 /* bytes of the kernel beside its matrix */
 /* Matrices of no more numbers are one block's: a cluster's exchanges would take longer. Chosen with the row "Muon, all
  * tensors" of bench/notes/cuda.md, whose 32 wide nets have such matrices; not swept. */
@@ -57,21 +58,46 @@ struct part {
     bf16 *sb; /* (cp, ld) */
 };
 
+/* Number i of the block's rows in the order of memory: where it lies in x and among the parameters; false: padding. */
+static __device__ __forceinline__ bool part_at(const struct part *p, const struct muon_item *t, uint32_t i,
+                                               uint32_t *ret_x, size_t *ret_at)
+{
+    bool wide = t->rows < t->cols;
+    uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
+
+    *ret_x = r * p->ld + c;
+    *ret_at = muon_at(t, p->r0 + r, c);
+    return p->r0 + r < t->R && c < t->C;
+}
+
 /* u of the block's rows into x, 0 where padded; returns the thread's sum of squares. */
 static __device__ double part_load(const struct part *p, const struct muon_step *s, const struct muon_item *t)
 {
-    float clip = optim_clip(s->norm, s->hyper), mu = s->hyper->beta1;
-    bool wide = t->rows < t->cols;
+    const float clip = optim_clip(s->norm, s->hyper), mu = s->hyper->beta1;
+    const uint32_t n = p->rows * p->cp;
     double sum = 0.0;
 
-#pragma unroll 12
-    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
-        uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
-        float u = 0.0f;
-        if (p->r0 + r < t->R && c < t->C)
-            u = muon_momentum(s, muon_at(t, p->r0 + r, c), clip, mu);
-        p->x[r * p->ld + c] = u;
-        sum += (double)u * (double)u;
+    for (uint32_t from = threadIdx.x; from < n; from += AHEAD * BLOCK) {
+        float g[AHEAD], m[AHEAD];
+        uint32_t x[AHEAD];
+        size_t at[AHEAD];
+        bool there[AHEAD];
+#pragma unroll
+        for (uint32_t j = 0; j < AHEAD; j++) {
+            uint32_t i = from + j * BLOCK;
+            there[j] = part_at(p, t, i, &x[j], &at[j]) && i < n;
+            g[j] = there[j] ? s->g[at[j]] : 0.0f;
+            m[j] = there[j] ? s->m[at[j]] : 0.0f;
+        }
+#pragma unroll
+        for (uint32_t j = 0; j < AHEAD; j++) {
+            float u = muon_direction(g[j] * clip, &m[j], mu);
+            if (there[j])
+                s->m[at[j]] = m[j];
+            if (from + j * BLOCK < n)
+                p->x[x[j]] = u;
+            sum += (double)u * (double)u;
+        }
     }
     return sum;
 }
@@ -79,17 +105,25 @@ static __device__ double part_load(const struct part *p, const struct muon_step 
 static __device__ void part_store(const struct part *p, const struct muon_step *s, const struct muon_item *t)
 {
     const struct kern_hyper *h = s->hyper;
-    float keep = 1.0f - h->lr * h->weight_decay;
-    float rate = h->lr * (t->rows > t->cols ? sqrtf((float)t->rows / (float)t->cols) : 1.0f);
-    bool wide = t->rows < t->cols;
+    const float keep = 1.0f - h->lr * h->weight_decay;
+    const float rate = h->lr * (t->rows > t->cols ? sqrtf((float)t->rows / (float)t->cols) : 1.0f);
+    const uint32_t n = p->rows * p->cp;
 
-#pragma unroll 12
-    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
-        uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
-        if (p->r0 + r < t->R && c < t->C) {
-            size_t at = muon_at(t, p->r0 + r, c);
-            s->w[at] = s->w[at] * keep - rate * p->x[r * p->ld + c];
+    for (uint32_t from = threadIdx.x; from < n; from += AHEAD * BLOCK) {
+        float w[AHEAD];
+        uint32_t x[AHEAD];
+        size_t at[AHEAD];
+        bool there[AHEAD];
+#pragma unroll
+        for (uint32_t j = 0; j < AHEAD; j++) {
+            uint32_t i = from + j * BLOCK;
+            there[j] = part_at(p, t, i, &x[j], &at[j]) && i < n;
+            w[j] = there[j] ? s->w[at[j]] : 0.0f;
         }
+#pragma unroll
+        for (uint32_t j = 0; j < AHEAD; j++)
+            if (there[j])
+                s->w[at[j]] = w[j] * keep - rate * p->x[x[j]];
     }
 }
 
@@ -498,6 +532,7 @@ static __device__ void muon_vector(const struct muon_step *s, const struct muon_
 template <typename T>
 static __global__ void CLUSTERED __launch_bounds__(BLOCK, 1) muon_k(const __grid_constant__ struct muon_job job)
 {
+    ptx_chained();
     uint32_t at = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER;
 
     if (optim_is_off(job.step.norm, job.step.stats))
@@ -587,8 +622,7 @@ template <typename T> static void muon(struct kern *k, const struct kern_optimis
     grid = CLUSTER * (job.n_matrices + (job.n_items > job.n_matrices));
     if (grid > 0) {
         cuda_kernel_prepare(k, (const void *)muon_k<T>, "muon");
-        muon_k<T><<<grid, BLOCK, bytes, cuda_of(k)->stream>>>(job);
-        cuda_launched(k, "muon");
+        cuda_chain(k, "muon", muon_k<T>, grid, BLOCK, bytes, job);
     }
     if (n_large > 0)
         cuda_muon_large(k, &job.step, large, n_large, scratch, is_bf16);

@@ -34,12 +34,16 @@ struct muon_item {
     uint32_t parts; /* muon.cu: blocks that share it; 0: a vector */
 };
 
-/* u = g clip + mu m after m <- mu m + g clip */
+/* u = g + mu m after m <- mu m + g, of a clipped g */
+static __device__ __forceinline__ float muon_direction(float g, float *m, float mu)
+{
+    *m = mu * *m + g;
+    return g + mu * *m;
+}
+
 static __device__ __forceinline__ float muon_momentum(const struct muon_step *s, size_t at, float clip, float mu)
 {
-    float g = s->g[at] * clip, m = mu * s->m[at] + g;
-    s->m[at] = m;
-    return g + mu * m;
+    return muon_direction(s->g[at] * clip, &s->m[at], mu);
 }
 
 static __host__ __device__ inline uint32_t muon_round_up(uint32_t n, uint32_t to)

@@ -15,6 +15,7 @@
 static __global__ void __launch_bounds__(BLOCK) grad_norm_k(float *norm, struct kern_stats *stats, const float *g,
                                                             size_t n, bool wide, double *partials, unsigned *ticket)
 {
+    ptx_chained();
     __shared__ double scratch[BLOCK / CUDA_WARP];
     size_t at = (size_t)blockIdx.x * BLOCK + threadIdx.x, step = (size_t)gridDim.x * BLOCK, n_wide = wide ? n / 4 : 0;
     double sum = 0.0;
@@ -51,9 +52,8 @@ void cuda_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const
     unsigned grid = cuda_ceil_div(n > 0 ? n : 1, BLOCK * NORM_EACH);
 
     grid = grid < NORM_BLOCKS ? grid : NORM_BLOCKS;
-    grad_norm_k<<<grid, BLOCK, 0, cuda->stream>>>(norm, stats, g, n, ((uintptr_t)g & 15) == 0, (double *)cuda->partials,
-                                                  cuda->tickets);
-    cuda_launched(k, "grad_norm");
+    cuda_chain(k, "grad_norm", grad_norm_k, grid, BLOCK, 0, norm, stats, g, n, ((uintptr_t)g & 15) == 0,
+               (double *)cuda->partials, cuda->tickets);
 }
 
 /* ---- Adam ---- */
@@ -62,6 +62,7 @@ static __global__ void __launch_bounds__(BLOCK)
     adam_k(float *w, float *m, float *v, const float *g, const float *norm, const struct kern_stats *stats,
            const int64_t *step, const struct kern_hyper *hyper, size_t n, bool wide)
 {
+    ptx_chained();
     size_t at = ((size_t)blockIdx.x * BLOCK + threadIdx.x) * ADAM_EACH;
 
     if (optim_is_off(norm, stats) || at >= n)
@@ -87,28 +88,28 @@ void cuda_adam(struct kern *k, const struct kern_optimiser *o)
 
     if (o->n == 0)
         return;
-    adam_k<<<cuda_ceil_div(o->n, BLOCK * ADAM_EACH), BLOCK, 0, cuda_of(k)->stream>>>(
-        o->w, o->m, o->v, o->g, o->norm, o->stats, o->step, o->hyper, o->n, wide);
-    cuda_launched(k, "adam");
+    cuda_chain(k, "adam", adam_k, cuda_ceil_div(o->n, BLOCK * ADAM_EACH), BLOCK, 0, o->w, o->m, o->v, o->g, o->norm,
+               o->stats, o->step, o->hyper, o->n, wide);
 }
 
 /* ---- counts ---- */
 
 static __global__ void optimiser_tick_k(int64_t *step, const float *norm, const struct kern_stats *stats)
 {
+    ptx_chained();
     if (!optim_is_off(norm, stats))
         ++*step;
 }
 
 void cuda_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats)
 {
-    optimiser_tick_k<<<1, 1, 0, cuda_of(k)->stream>>>(step, norm, stats);
-    cuda_launched(k, "optimiser_tick");
+    cuda_chain(k, "optimiser_tick", optimiser_tick_k, 1, 1, 0, step, norm, stats);
 }
 
 static __global__ void minibatch_stats_k(struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
                                          const struct kern_hyper *hyper)
 {
+    ptx_chained();
     struct kern_stats s = *stats;
     bool is_off = s.stop != 0;
 
@@ -138,6 +139,5 @@ static __global__ void minibatch_stats_k(struct kern_stats *stats, struct kern_s
 void cuda_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
                           const struct kern_hyper *hyper)
 {
-    minibatch_stats_k<<<1, 1, 0, cuda_of(k)->stream>>>(stats, parts, n_parts, hyper);
-    cuda_launched(k, "minibatch_stats");
+    cuda_chain(k, "minibatch_stats", minibatch_stats_k, 1, 1, 0, stats, parts, n_parts, hyper);
 }

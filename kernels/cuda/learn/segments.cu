@@ -31,6 +31,7 @@
 static __global__ void __launch_bounds__(SHUFFLE_BLOCK)
     segments_shuffle_k(int32_t *perm /* (N) */, const struct rng *rng, unsigned N)
 {
+    ptx_chained();
     __shared__ uint32_t tile[SHUFFLE_TILE];
     __shared__ unsigned before[SHUFFLE_SLICES][SHUFFLE_BLOCK_ENTRIES];
     unsigned lane = threadIdx.x % 32, slice = threadIdx.x / 32, first = blockIdx.x * SHUFFLE_BLOCK_ENTRIES;
@@ -177,9 +178,8 @@ void cuda_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng,
         shuffle_sorted(k, perm, rng, N);
         return;
     }
-    segments_shuffle_k<<<cuda_ceil_div(N, SHUFFLE_BLOCK_ENTRIES), SHUFFLE_BLOCK, 0, cuda_of(k)->stream>>>(perm, rng,
-                                                                                                          (unsigned)N);
-    cuda_launched(k, "segments_shuffle");
+    cuda_chain(k, "segments_shuffle", segments_shuffle_k, cuda_ceil_div(N, SHUFFLE_BLOCK_ENTRIES), SHUFFLE_BLOCK, 0,
+               perm, rng, (unsigned)N);
 }
 
 /* ---- priorities ---- */
@@ -189,6 +189,7 @@ static __global__ void __launch_bounds__(PRIO_BLOCK)
     priority_weigh_k(float *prob /* (N) */, double *partials, const float *adv /* (T, N) */,
                      const struct kern_hyper *hyper, size_t Tn, size_t N)
 {
+    ptx_chained();
     __shared__ float part[PRIO_SLICES][PRIO_AGENTS];
     size_t lane = threadIdx.x % PRIO_AGENTS, slice = threadIdx.x / PRIO_AGENTS;
     double total = 0.0;
@@ -219,6 +220,7 @@ static __global__ void __launch_bounds__(PRIO_BLOCK)
 static __global__ void __launch_bounds__(PLAIN_BLOCK)
     priority_divide_k(float *prob /* (N) */, const double *partials, unsigned n_partials, size_t N)
 {
+    ptx_chained();
     __shared__ double part[PLAIN_BLOCK / 32];
     size_t i = (size_t)blockIdx.x * PLAIN_BLOCK + threadIdx.x;
     double sum = 0.0, total = 0.0;
@@ -242,11 +244,10 @@ void cuda_segments_priority(struct kern *k, const struct kern_segments *s)
     size_t blocks = cuda_ceil_div(s->N, PRIO_AGENTS);
 
     blocks = blocks < PRIO_MAX_BLOCKS ? blocks : PRIO_MAX_BLOCKS;
-    priority_weigh_k<<<blocks, PRIO_BLOCK, 0, cuda->stream>>>(s->prob, partials, s->adv, s->hyper, s->T, s->N);
-    cuda_launched(k, "segments_priority");
-    priority_divide_k<<<cuda_ceil_div(s->N, PLAIN_BLOCK), PLAIN_BLOCK, 0, cuda->stream>>>(s->prob, partials,
-                                                                                          (unsigned)blocks, s->N);
-    cuda_launched(k, "segments_priority");
+    cuda_chain(k, "segments_priority", priority_weigh_k, blocks, PRIO_BLOCK, 0, s->prob, partials, s->adv, s->hyper,
+               s->T, s->N);
+    cuda_chain(k, "segments_priority", priority_divide_k, cuda_ceil_div(s->N, PLAIN_BLOCK), PLAIN_BLOCK, 0, s->prob,
+               partials, (unsigned)blocks, s->N);
 }
 
 /* ---- pick ---- */
@@ -271,6 +272,7 @@ static __global__ void __launch_bounds__(PICK_BLOCK)
     segments_pick_k(int32_t *idx /* (B) */, float *weight /* (B) */, const float *prob /* (N) */, struct rng *rng,
                     const struct kern_hyper *hyper, size_t N, size_t B)
 {
+    ptx_chained();
     __shared__ double warp_sums[PICK_BLOCK / 32], up_to[PICK_BLOCK];
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     size_t n_own = (N + PICK_BLOCK - 1) / PICK_BLOCK, from = threadIdx.x * n_own,
@@ -314,17 +316,17 @@ static __global__ void __launch_bounds__(PICK_BLOCK)
 
 void cuda_segments_pick(struct kern *k, const struct kern_segments *s)
 {
-    segments_pick_k<<<1, PICK_BLOCK, 0, cuda_of(k)->stream>>>(s->idx, s->weight, s->prob, s->rng, s->hyper, s->N, s->B);
-    cuda_launched(k, "segments_pick");
+    cuda_chain(k, "segments_pick", segments_pick_k, 1, PICK_BLOCK, 0, s->idx, s->weight, s->prob, s->rng, s->hyper,
+               s->N, s->B);
 }
 
 static __global__ void rng_advance_k(struct rng *rng, uint64_t n)
 {
+    ptx_chained();
     rng->counter += n;
 }
 
 void cuda_rng_advance(struct kern *k, struct rng *rng, uint64_t n)
 {
-    rng_advance_k<<<1, 1, 0, cuda_of(k)->stream>>>(rng, n);
-    cuda_launched(k, "rng_advance");
+    cuda_chain(k, "rng_advance", rng_advance_k, 1, 1, 0, rng, n);
 }

@@ -8,6 +8,8 @@
 #define O_MAX 8 /* outputs of one group */
 #define TOKENS_EACH 4 /* tokens of a warp at a time (forward) */
 #define BACK_BLOCKS 264 /* at most: two for each multiprocessor of an H100; row "heads" in bench/notes/cuda.md */
+#define BACK_AHEAD 4 /* tokens of a thread that are loaded together (backward) */
+#define BACK_RUNS 32 /* of rows of partial sums, side by side */
 #define BACK_V 4 /* columns of a thread (backward), 1 where rows are of odd length */
 
 /* ---- forward ---- */
@@ -18,6 +20,7 @@ static __global__ void __launch_bounds__(BLOCK)
     heads_forward_k(float *out, const T *x /* (M, H) */, const float *w /* (O, H) */, const float *b, size_t M,
                     unsigned O, unsigned H, unsigned o0)
 {
+    ptx_chained();
     unsigned lane = threadIdx.x % CUDA_WARP;
     size_t token0 = ((size_t)blockIdx.x * (BLOCK / CUDA_WARP) + threadIdx.x / CUDA_WARP) * TOKENS_EACH;
     float sum[TOKENS_EACH][NO] = {};
@@ -59,10 +62,11 @@ static void heads_forward_group(struct kern *k, const struct kern_heads_layer *l
     const T *x = (const T *)l->x;
 
     if (H % 8 == 0 && ((uintptr_t)x & 15) == 0)
-        heads_forward_k<T, NO, 8><<<grid, BLOCK, 0, stream>>>(l->out, x, l->w, l->b, l->M, O, H, (unsigned)o0);
+        cuda_chain(k, "heads_forward", heads_forward_k<T, NO, 8>, grid, BLOCK, 0, l->out, x, l->w, l->b, l->M, O, H,
+                   (unsigned)o0);
     else
-        heads_forward_k<T, NO, 1><<<grid, BLOCK, 0, stream>>>(l->out, x, l->w, l->b, l->M, O, H, (unsigned)o0);
-    cuda_launched(k, "heads_forward");
+        cuda_chain(k, "heads_forward", heads_forward_k<T, NO, 1>, grid, BLOCK, 0, l->out, x, l->w, l->b, l->M, O, H,
+                   (unsigned)o0);
 }
 
 /* Calls GROUP<T, n>(k, l, o0) for groups of n = O_MAX outputs and, at the end, of what is left. */
@@ -115,7 +119,9 @@ static __global__ void __launch_bounds__(BLOCK)
     heads_backward_k(T *dx /* (M, H) or NULL */, float *partials, const float *dout /* (M, O) */, const T *x,
                      const float *w /* (O, H) */, size_t M, unsigned O, unsigned H, unsigned o0)
 {
-    __shared__ float sums[BLOCK * V];
+    ptx_chained();
+    __shared__ __align__(16) float sums[BLOCK * V * NO];
+    __shared__ float of_db[BLOCK][NO];
     unsigned h = (blockIdx.x * blockDim.x + threadIdx.x) * V;
     size_t step = (size_t)gridDim.y * blockDim.y;
     float dw[NO][V] = {}, db[NO] = {}, wi[NO][V] = {};
@@ -126,63 +132,79 @@ static __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
         for (int v = 0; v < V; v++)
             wi[o][v] = mine ? w[(o0 + o) * H + h + v] : 0.0f;
-    for (size_t m = (size_t)blockIdx.y * blockDim.y + threadIdx.y; m < M && mine; m += step) {
-        float xs[V], d[V];
-        num_load<V>(xs, x + m * H + h);
-        if (dx != NULL && o0 > 0)
-            num_load<V>(d, dx + m * H + h);
-        else
+    for (size_t m = (size_t)blockIdx.y * blockDim.y + threadIdx.y; m < M && mine; m += BACK_AHEAD * step) {
+        float xs[BACK_AHEAD][V], d[BACK_AHEAD][V], g[BACK_AHEAD][NO];
 #pragma unroll
-            for (int v = 0; v < V; v++)
-                d[v] = 0.0f;
+        for (int i = 0; i < BACK_AHEAD; i++) {
+            const bool there = m + i * step < M;
+            const size_t at = there ? m + i * step : M - 1;
+            num_load<V>(xs[i], x + at * H + h);
 #pragma unroll
-        for (int o = 0; o < NO; o++) {
-            float g = dout[m * O + o0 + o];
-            db[o] += g;
+            for (int o = 0; o < NO; o++)
+                g[i][o] = 0.0f;
+            if (there && NO % 4 == 0 && O % 4 == 0)
+                num_load<NO>(g[i], dout + at * O + o0);
+            else if (there)
 #pragma unroll
-            for (int v = 0; v < V; v++) {
-                dw[o][v] += g * xs[v];
-                d[v] += g * wi[o][v];
-            }
+                for (int o = 0; o < NO; o++)
+                    g[i][o] = dout[at * O + o0 + o];
+            if (dx != NULL && o0 > 0)
+                num_load<V>(d[i], dx + at * H + h);
+            else
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    d[i][v] = 0.0f;
         }
-        if (dx != NULL)
-            num_store<V>(dx + m * H + h, d);
+#pragma unroll
+        for (int i = 0; i < BACK_AHEAD; i++) {
+#pragma unroll
+            for (int o = 0; o < NO; o++) {
+                db[o] += g[i][o];
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    dw[o][v] += g[i][o] * xs[i][v];
+                    d[i][v] += g[i][o] * wi[o][v];
+                }
+            }
+            if (dx != NULL && m + i * step < M)
+                num_store<V>(dx + (m + i * step) * H + h, d[i]);
+        }
     }
     float *to = partials + (size_t)blockIdx.y * (NO * H + NO);
+    const unsigned row = blockDim.x * V, at = threadIdx.x * V;
 #pragma unroll
     for (int o = 0; o < NO; o++) {
-        unsigned at = (threadIdx.y * blockDim.x + threadIdx.x) * V, row = blockDim.x * V;
-#pragma unroll
-        for (int v = 0; v < V; v++)
-            sums[at + v] = dw[o][v];
-        __syncthreads();
-        if (threadIdx.y == 0 && mine)
-            for (int v = 0; v < V; v++) {
-                float s = 0.0f;
-                for (unsigned i = 0; i < blockDim.y; i++)
-                    s += sums[i * row + at + v];
-                to[o * H + h + v] = s;
-            }
-        __syncthreads();
-        sums[threadIdx.y * blockDim.x + threadIdx.x] = db[o];
-        __syncthreads();
-        if (threadIdx.y == 0 && h == 0) {
-            float s = 0.0f;
-            for (unsigned i = 0; i < blockDim.y; i++)
-                s += sums[i * blockDim.x];
-            to[NO * H + o] = s;
-        }
-        __syncthreads();
+        num_store<V>(sums + (threadIdx.y * NO + o) * row + at, dw[o]);
+        if (threadIdx.x == 0)
+            of_db[threadIdx.y][o] = db[o];
+    }
+    __syncthreads();
+    const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+    for (unsigned i = thread; i < NO * row; i += BLOCK) {
+        const unsigned o = i / row, col = blockIdx.x * row + i % row;
+        float s = 0.0f;
+        for (unsigned y = 0; y < blockDim.y; y++)
+            s += sums[y * NO * row + i];
+        if (col < H)
+            to[o * H + col] = s;
+    }
+    if (thread < NO && blockIdx.x == 0) {
+        float s = 0.0f;
+        for (unsigned y = 0; y < blockDim.y; y++)
+            s += of_db[y][thread];
+        to[NO * H + thread] = s;
     }
 }
 
-/* dw (n) and db (n_db) = the rows of partials (rows, n + n_db) added up in a fixed order: 8 runs of rows side by side,
- * and then these one after another. add: adds to dw and db. */
-static __global__ void add_partials_k(float *dw, float *db, const float *partials, unsigned rows, unsigned n,
-                                      unsigned n_db, bool add)
+/* dw (n) and db (n_db) = the rows of partials (rows, n + n_db) added up in a fixed order: BACK_RUNS runs of rows side
+ * by side, and then these one after another. add: adds to dw and db. */
+static __global__ void __launch_bounds__(CUDA_WARP *BACK_RUNS)
+    add_partials_k(float *dw, float *db, const float *partials, unsigned rows, unsigned n, unsigned n_db, bool add)
 {
-    __shared__ float sums[8][CUDA_WARP];
-    unsigned i = blockIdx.x * CUDA_WARP + threadIdx.x, each = (rows + 7) / 8, end = (threadIdx.y + 1) * each;
+    ptx_chained();
+    __shared__ float sums[BACK_RUNS][CUDA_WARP];
+    unsigned i = blockIdx.x * CUDA_WARP + threadIdx.x, each = (rows + BACK_RUNS - 1) / BACK_RUNS,
+             end = (threadIdx.y + 1) * each;
     float sum = 0.0f, *to = i < n ? dw + i : db + (i - n);
 
 #pragma unroll 8
@@ -193,7 +215,7 @@ static __global__ void add_partials_k(float *dw, float *db, const float *partial
     if (threadIdx.y > 0 || i >= n + n_db)
         return;
     sum = add ? *to : 0.0f;
-    for (int r = 0; r < 8; r++)
+    for (int r = 0; r < BACK_RUNS; r++)
         sum += sums[r][threadIdx.x];
     *to = sum;
 }
@@ -215,15 +237,14 @@ static void heads_backward_group(struct kern *k, const struct kern_heads_layer *
     rows = cuda_ceil_div(M, (size_t)(BLOCK / bx) * 4);
     rows = rows < BACK_BLOCKS / cols ? rows : BACK_BLOCKS / cols > 0 ? BACK_BLOCKS / cols : 1;
     if (wide)
-        heads_backward_k<T, NO, BACK_V><<<dim3(cols, rows), dim3(bx, BLOCK / bx), 0, cuda->stream>>>(
-            dx, partials, l->dout, x, l->w, M, (unsigned)l->O, (unsigned)H, (unsigned)o0);
+        cuda_chain(k, "heads_backward", heads_backward_k<T, NO, BACK_V>, dim3(cols, rows), dim3(bx, BLOCK / bx), 0, dx,
+                   partials, l->dout, x, l->w, M, (unsigned)l->O, (unsigned)H, (unsigned)o0);
     else
-        heads_backward_k<T, NO, 1><<<dim3(cols, rows), dim3(bx, BLOCK / bx), 0, cuda->stream>>>(
-            dx, partials, l->dout, x, l->w, M, (unsigned)l->O, (unsigned)H, (unsigned)o0);
-    cuda_launched(k, "heads_backward");
-    add_partials_k<<<cuda_ceil_div(NO * H + NO, CUDA_WARP), dim3(CUDA_WARP, 8), 0, cuda->stream>>>(
-        l->dw + o0 * H, l->db + o0, partials, rows, (unsigned)(NO * H), NO, l->add_dw);
-    cuda_launched(k, "heads_backward sums");
+        cuda_chain(k, "heads_backward", heads_backward_k<T, NO, 1>, dim3(cols, rows), dim3(bx, BLOCK / bx), 0, dx,
+                   partials, l->dout, x, l->w, M, (unsigned)l->O, (unsigned)H, (unsigned)o0);
+    cuda_chain(k, "heads_backward sums", add_partials_k, cuda_ceil_div(NO * H + NO, CUDA_WARP),
+               dim3(CUDA_WARP, BACK_RUNS), 0, l->dw + o0 * H, l->db + o0, partials, rows, (unsigned)(NO * H), NO,
+               l->add_dw);
 }
 
 template <typename T>

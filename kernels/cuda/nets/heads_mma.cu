@@ -43,6 +43,7 @@ static __global__ void __launch_bounds__(BLOCK)
     heads_forward_mma_k(float *out /* (M, O) */, const bf16 *x /* (M, H) */, const float *w, const float *b, size_t M,
                         unsigned O, unsigned H)
 {
+    ptx_chained();
     extern __shared__ uint2 fragments[];
     unsigned lane = threadIdx.x % CUDA_WARP, g = lane / 4, t = lane % 4;
     size_t step = (size_t)gridDim.x * WARPS * TOKENS;
@@ -87,9 +88,8 @@ template <int NT> static void forward_launch(struct kern *k, const struct kern_h
 
     grid = grid > most ? most : grid;
     cuda_kernel_prepare(k, (const void *)heads_forward_mma_k<NT>, "heads_forward");
-    heads_forward_mma_k<NT><<<grid, BLOCK, shared_bytes(l->H, NT), cuda->stream>>>(
-        l->out, (const bf16 *)l->x, l->w, l->b, l->M, (unsigned)l->O, (unsigned)l->H);
-    cuda_launched(k, "heads_forward");
+    cuda_chain(k, "heads_forward", heads_forward_mma_k<NT>, grid, BLOCK, shared_bytes(l->H, NT), l->out,
+               (const bf16 *)l->x, l->w, l->b, l->M, (unsigned)l->O, (unsigned)l->H);
 }
 
 bool heads_forward_mma(struct kern *k, const struct kern_heads_layer *l)

@@ -97,6 +97,7 @@ static __global__ void __launch_bounds__(MINGRU_BLOCK)
                      const T *x /* (T, B, H) */, const float *h0 /* (B, H) */, const uint8_t *reset /* (T, B) */,
                      unsigned Tn, size_t B, size_t H)
 {
+    ptx_chained();
     size_t n_packs = H / V, i = (size_t)blockIdx.x * MINGRU_BLOCK + threadIdx.x;
     size_t b = i / n_packs, j = i % n_packs * V;
     forward_in<T, V> now[STEPS], next[STEPS];
@@ -144,12 +145,11 @@ template <typename T> static void mingru_forward(struct kern *k, const struct ke
     cudaStream_t stream = cuda_of(k)->stream;
 
     if (H % V == 0 && packs_fit(V * sizeof(T), acts, 4) && (uintptr_t)l->h0 % 8 == 0)
-        mingru_forward_k<T, V><<<cuda_ceil_div(B * (H / V), MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            out, h, gates, x, l->h0, l->reset, (unsigned)l->T, B, H);
+        cuda_chain(k, "mingru_forward", mingru_forward_k<T, V>, cuda_ceil_div(B * (H / V), MINGRU_BLOCK), MINGRU_BLOCK,
+                   0, out, h, gates, x, l->h0, l->reset, (unsigned)l->T, B, H);
     else
-        mingru_forward_k<T, 1><<<cuda_ceil_div(B * H, MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            out, h, gates, x, l->h0, l->reset, (unsigned)l->T, B, H);
-    cuda_launched(k, "mingru_forward");
+        cuda_chain(k, "mingru_forward", mingru_forward_k<T, 1>, cuda_ceil_div(B * H, MINGRU_BLOCK), MINGRU_BLOCK, 0,
+                   out, h, gates, x, l->h0, l->reset, (unsigned)l->T, B, H);
 }
 
 /* ---- its gradient ---- */
@@ -218,6 +218,7 @@ static __global__ void __launch_bounds__(MINGRU_BLOCK)
                       const T *h /* (T, B, H) */, const T *gates /* (T, B, 3H) */, const T *x /* (T, B, H) */,
                       const float *h0 /* (B, H) */, const uint8_t *reset /* (T, B) */, int Tn, size_t B, size_t H)
 {
+    ptx_chained();
     size_t n_packs = H / V, i = (size_t)blockIdx.x * MINGRU_BLOCK + threadIdx.x;
     size_t b = i / n_packs, j = i % n_packs * V;
     backward_in<T, V> now[STEPS], next[STEPS];
@@ -267,12 +268,11 @@ template <typename T> static void mingru_backward(struct kern *k, const struct k
     cudaStream_t stream = cuda_of(k)->stream;
 
     if (H % V == 0 && packs_fit(V * sizeof(T), acts, 6) && (uintptr_t)l->h0 % 8 == 0)
-        mingru_backward_k<T, V><<<cuda_ceil_div(B * (H / V), MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
+        cuda_chain(k, "mingru_backward", mingru_backward_k<T, V>, cuda_ceil_div(B * (H / V), MINGRU_BLOCK),
+                   MINGRU_BLOCK, 0, dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
     else
-        mingru_backward_k<T, 1><<<cuda_ceil_div(B * H, MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
-    cuda_launched(k, "mingru_backward");
+        cuda_chain(k, "mingru_backward", mingru_backward_k<T, 1>, cuda_ceil_div(B * H, MINGRU_BLOCK), MINGRU_BLOCK, 0,
+                   dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
 }
 
 CUDA_ACT_OP(mingru_step, kern_mingru)

@@ -206,6 +206,7 @@ static __global__ void __launch_bounds__(BLOCK, PER_SM) rows_product_k(const row
     unsigned m0 = (blockIdx.x * WARPS + threadIdx.x / CUDA_WARP) * TOKENS;
     uint4 x[2][KB];
 
+    ptx_chained();
     if (TURNED)
         weights_fetch<true>(weights, job.w + c0, job.K, cols, job.N, n_parts * KB * DEPTH, job.cols);
     else
@@ -262,8 +263,7 @@ static void rows_launch(struct kern *k, const rows_job &job, const char *what)
     const unsigned down = tiles < most ? tiles : most > 0 ? most : 1;
 
     cuda_kernel_prepare(k, (const void *)rows_product_k<KB, NT, TURNED, ALIGN>, what);
-    rows_product_k<KB, NT, TURNED, ALIGN><<<dim3(down, across), BLOCK, bytes, cuda->stream>>>(job);
-    cuda_launched(k, what);
+    cuda_chain(k, what, rows_product_k<KB, NT, TURNED, ALIGN>, dim3(down, across), BLOCK, bytes, job);
 }
 
 /* Columns of a block: as many as there may be when nearly all multiprocessors have a block. */

@@ -124,6 +124,7 @@ static __device__ __forceinline__ bool groups_add(float (&sum)[Tile::MT][Tile::S
 template <int BN, int BK, int WN, int WK, int WT, int TS, int STAGES>
 static __global__ void __launch_bounds__(BLOCK, PER_SM) weight_gradient_k(const gradient_job job)
 {
+    ptx_chained();
     typedef gradient_tile<BN, BK, WN, WK, WT, TS, STAGES> Tile;
     constexpr int MT = Tile::MT, NT = Tile::NT, STEPS = Tile::STEPS;
     constexpr unsigned DY_ROW = ROW_BYTES(BN), X_ROW = ROW_BYTES(BK);
@@ -207,6 +208,7 @@ static __global__ void __launch_bounds__(CUDA_WARP *RUNS)
     weight_gradient_add_k(float *dw, float *db /* NULL: none */, const float *partials, unsigned n_stripes, unsigned N,
                           unsigned K, unsigned n_rows, unsigned BK, bool add)
 {
+    ptx_chained();
     __shared__ float4 sums[RUNS][CUDA_WARP];
     const unsigned i = (blockIdx.x * CUDA_WARP + threadIdx.x) * 4, of_dw = n_rows * BK;
     const unsigned each = (n_stripes + RUNS - 1) / RUNS, from = threadIdx.y * each;
@@ -260,11 +262,11 @@ static void gradient_launch(struct kern *k, const struct kern_linear *l, gradien
     job.stripe = cuda_ceil_div(stages, most) * TS;
     n_stripes = cuda_ceil_div(job.M, job.stripe);
     cuda_kernel_prepare(k, kernel, "weight_gradient");
-    weight_gradient_k<BN, BK, WN, WK, WT, TS, STAGES><<<dim3(n_stripes, across), BLOCK, bytes, cuda->stream>>>(job);
+    cuda_chain(k, "weight_gradient", weight_gradient_k<BN, BK, WN, WK, WT, TS, STAGES>, dim3(n_stripes, across), BLOCK,
+               bytes, job);
     n = (job.n_rows * BK + (l->db != NULL ? (unsigned)l->N : 0)) / 4;
-    weight_gradient_add_k<<<cuda_ceil_div(n, CUDA_WARP), dim3(CUDA_WARP, RUNS), 0, cuda->stream>>>(
-        l->dw, l->db, job.partials, n_stripes, job.N, job.K, job.n_rows, BK, add);
-    cuda_launched(k, "weight_gradient");
+    cuda_chain(k, "weight_gradient_add", weight_gradient_add_k, cuda_ceil_div(n, CUDA_WARP), dim3(CUDA_WARP, RUNS), 0,
+               l->dw, l->db, job.partials, n_stripes, job.N, job.K, job.n_rows, BK, add);
 }
 
 void products_weight_gradient(struct kern *k, const struct kern_linear *l, const void *x, size_t at, size_t rows,

@@ -180,8 +180,9 @@ extern "C" bool cuda_rollout_tiled(struct kern *k, const struct kern_rollout *r,
         return true;
     }
     rollout_kernel *kernel = rollout_kernel_at<>(H, n_blocks);
-    if (cuda_kernel_prepare(k, (const void *)kernel, "rollout") != 90) /* not Hopper: nothing is in it */
+    if (cuda->made_for != 90) /* not Hopper: nothing is in it */
         return false;
+    cuda_kernel_prepare(k, (const void *)kernel, "rollout");
     kernel<<<n_ctas, (unsigned)(2 * H) * (unsigned)a.n_groups, shared, cuda->stream>>>(a);
     cuda_launched(k, "rollout");
     return true;

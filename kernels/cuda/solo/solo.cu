@@ -204,10 +204,10 @@ extern "C" bool cuda_solo_bf16(struct kern *k, const struct kern_solo *s)
     struct solo_args a = {};
     size_t bytes;
 
-    if (!solo_fill_shape(&a, s) || !solo_choose(&a, cuda->shared_max, &bytes) ||
-        cuda_kernel_prepare(k, (const void *)solo_k, "solo") < 90)
+    if (cuda->made_for < 90 || !solo_fill_shape(&a, s) || !solo_choose(&a, cuda->shared_max, &bytes))
         return false;
     if (s->n > 0) {
+        cuda_kernel_prepare(k, (const void *)solo_k, "solo");
         if (cuda->aside == NULL)
             cuda_check(k, cudaStreamCreateWithPriority(&cuda->aside, cudaStreamNonBlocking, 0), "solo");
         solo_fill_memory(&a, s);
