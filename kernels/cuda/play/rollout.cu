@@ -42,6 +42,7 @@ static size_t rollout_lay(struct rollout_args *a, size_t H, size_t n_blocks)
     struct rollout_shared *at = &a->at;
     const size_t agents = n_blocks * MMA_TOKENS, warps = H / MMA_ROWS, steps = H / MMA_K;
     const size_t played = agents > warps ? agents / warps : 1, L = (size_t)a->n_layers;
+    const size_t seen = (size_t)a->obs_steps * MMA_K;
     const size_t out_rows = played > MMA_TOKENS ? played : MMA_TOKENS;
     uint32_t n = 0, in_group = 0;
 
@@ -52,8 +53,8 @@ static size_t rollout_lay(struct rollout_args *a, size_t H, size_t n_blocks)
     at->heads_bias = rollout_take(&n, ROLLOUT_OUT * sizeof(float));
     at->groups = n;
     at->rows = rollout_take(&in_group, agents * (size_t)a->D * sizeof(__nv_bfloat16));
-    at->obs = rollout_take(&in_group, agents * (size_t)a->obs_steps * MMA_K * sizeof(__nv_bfloat16));
-    at->x = rollout_take(&in_group, 2 * agents * H * sizeof(__nv_bfloat16));
+    at->obs = rollout_take(&in_group, agents * (seen > H ? seen : H) * sizeof(__nv_bfloat16));
+    at->x = rollout_take(&in_group, agents * H * sizeof(__nv_bfloat16));
     at->h = rollout_take(&in_group, a->mingru ? L * agents * H * sizeof(float) : 0);
     at->out = rollout_take(&in_group, warps * out_rows * ROLLOUT_OUT * sizeof(float));
     at->games = rollout_take(&in_group, agents * (size_t)a->state_size);

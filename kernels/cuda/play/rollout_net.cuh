@@ -48,8 +48,9 @@ struct rollout_args {
 #define ENV_DEVICE_LAYOUT                                                                                              \
     ((uint32_t)(sizeof(struct rollout_args) + 3 * offsetof(struct rollout_args, ticket) +                              \
                 5 * offsetof(struct rollout_args, settings) + 7 * sizeof(struct env_device_call) +                     \
-                11 * sizeof(struct kern_env_io) + 13 * sizeof(struct env_log) + 17 * sizeof(struct kern_hyper) +       \
-                19 * sizeof(struct env_device) + 23 * sizeof(struct env_shape)))
+                (1 /* another use of a tile's memory */ + 11 * sizeof(struct kern_env_io)) +                           \
+                13 * sizeof(struct env_log) + 17 * sizeof(struct kern_hyper) + 19 * sizeof(struct env_device) +        \
+                23 * sizeof(struct env_shape)))
 
 /* A group's place, the same in all its threads but for thread, warp and lane. Tensors marked "blocks" are those of
  * mma.cuh. */
@@ -57,12 +58,11 @@ template <int H, int NT> struct rollout_group {
     static const int threads = 2 * H, warps = H / MMA_ROWS, agents = NT * MMA_TOKENS;
     static const int played = agents > warps ? agents / warps : 1;
     static const int out_blocks = played > MMA_TOKENS ? played / MMA_TOKENS : 1; /* of outputs, for what a warp plays */
-    static const int x_bytes = agents * H * 2;
     int index, thread, warp, lane;
     size_t first; /* of its agents */
     int n; /* agents that exist: the last tile may be cut */
     __nv_bfloat16 *rows; /* (agents, D): observations as in global memory */
-    unsigned char *obs, *x; /* (agents, K) blocks; 2 times (agents, H) blocks */
+    unsigned char *obs, *x; /* (agents, K) or (agents, H) blocks, (agents, H) blocks: layers write one and the other */
     float4 *h; /* (n_layers, NT, threads): a lane's elements of a block */
     float *out; /* (out_blocks * 8, ROLLOUT_OUT) of this warp */
     unsigned char *games;
@@ -251,7 +251,7 @@ __device__ static inline const unsigned char *rollout_forward(const struct rollo
             rollout_mingru<H, NT>(s, w, s.h + l * NT * s.threads, x, own, keep, may_reset);
         else
             rollout_linear<H, NT>(s, w, bias + (1 + l) * H, a.act, x, H / MMA_K, own);
-        x = x == s.x ? s.x + s.x_bytes : s.x;
+        x = x == s.x ? s.obs : s.x;
     }
 }
 
@@ -264,10 +264,8 @@ __device__ static inline void rollout_heads(const struct rollout_args &a, const 
     const int first = s.warp * s.played / MMA_TOKENS, out = s.lane / 4, token = s.lane % 4 * 2;
     const float bias = ((const float *)(shared + a.at.heads_bias))[out];
 
-    if (s.warp * s.played >= s.agents)
-        return;
 #pragma unroll
-    for (int i = 0; i < s.out_blocks; i++) {
+    for (int i = 0; i < s.out_blocks && s.warp * s.played < s.agents; i++) {
         float high[2][4] = {}, low[2][4] = {}; /* even and odd steps */
         uint32_t at = mma_load_at<NT>(x, s.lane) + (uint32_t)((first + i) * MMA_BLOCK);
 #pragma unroll
@@ -286,6 +284,8 @@ __device__ static inline void rollout_heads(const struct rollout_args &a, const 
             s.out[(i * MMA_TOKENS + token + j) * ROLLOUT_OUT + out] =
                 high[0][j] + high[1][j] + (high[0][j + 2] + high[1][j + 2] + (low[0][j] + low[1][j])) + bias;
     }
+    if (x == s.obs) /* where the next observations will be spread */
+        rollout_sync(s);
     __syncwarp();
 }
 
