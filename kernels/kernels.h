@@ -74,7 +74,7 @@ struct kern_env_io {
 /* Shape of a policy network (docs/ppo.md) and where its tensors lie in the flat parameter vector: for operations that
  * run the whole network. encoder (H, D) + (H) -> n_layers core layers -> heads (O, H) + (O). */
 #define KERN_MAX_LAYERS 16
-#define KERN_MAX_TENSORS (3 * KERN_MAX_LAYERS + 16)
+#define KERN_MAX_TENSORS (3 * KERN_MAX_LAYERS + 20)
 enum kern_core { KERN_CORE_NONE, KERN_CORE_MLP, KERN_CORE_MINGRU, KERN_CORE_LSTM };
 struct kern_net {
     enum kern_core core; /* LSTM: W_hh lies after W_ih (core_w) */

@@ -10,6 +10,9 @@
 
 #define QR_BLOCK 32 /* columns that LAPACK takes at a time, if it has the work space */
 
+/* LSTM layers have three tensors, convolutions two; encoder and its list three, heads two */
+_Static_assert(3 * POLICY_MAX_LAYERS + 2 * POLICY_MAX_CONVS + 5 <= KERN_MAX_TENSORS, "no policy has more tensors");
+
 void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols, bool is_matrix)
 {
     struct kern_tensor *tensor = &p->tensors[p->n_tensors];
