@@ -123,8 +123,9 @@ TEST(forest)
 }
 
 /* A table of 40 rows, two seeds, two checkpoints; a parameter that counts only where a switch is on; some failures. */
-static void write_table(const char *path)
+static void write_tables(const char *folder)
 {
+    char path[128];
     static const char header[] =
         "{\"params\": [{\"key\": \"a.switch\", \"scale\": \"categorical\", \"int\": false, \"min\": 0, \"max\": 1, "
         "\"choices\": 2}, {\"key\": \"a.x\", \"scale\": \"linear\", \"int\": false, \"min\": 0, \"max\": 2, "
@@ -152,8 +153,10 @@ static void write_table(const char *path)
     memcpy(bytes + 8, &n, sizeof n);
     memcpy(bytes + 8 + sizeof n, header, n);
     memcpy(bytes + 8 + sizeof n + n, body, sizeof body);
+    snprintf(path, sizeof path, "%s/arl-cc-cartpole-ppo.tbl", folder);
     OK(file_write_all(path, bytes, size, err));
-    OK(file_write_all("bench_table_test/arl-cc-cartpole-dqn.tbl", bytes, size - 4, err));
+    snprintf(path, sizeof path, "%s/arl-cc-cartpole-dqn.tbl", folder);
+    OK(file_write_all(path, bytes, size - 4, err)); /* cut */
 }
 
 TEST(table)
@@ -161,12 +164,13 @@ TEST(table)
     struct problem problem;
     struct error why = {0};
     struct outcome a, b;
-    assert_int_equal(system("mkdir -p bench_table_test"), 0);
-    write_table("bench_table_test/arl-cc-cartpole-ppo.tbl");
-    assert_int_equal(problem_open(&problem, "arl-cc-cartpole-dqn", "bench_table_test", &why), ST_CORRUPT); /* cut */
+    char folder[] = "/tmp/trawl-table-XXXXXX", remove[64];
+    assert_non_null(mkdtemp(folder));
+    write_tables(folder);
+    assert_int_equal(problem_open(&problem, "arl-cc-cartpole-dqn", folder, &why), ST_CORRUPT);
     problem_close(&problem);
     why = (struct error){0};
-    OK(problem_open(&problem, "arl-cc-cartpole-ppo", "bench_table_test", err));
+    OK(problem_open(&problem, "arl-cc-cartpole-ppo", folder, err));
     assert_int_equal(problem.space.dim, 3);
     check_truth(&problem, 0.05);
     double off_1[3] = {0, 0.1, 1000}, off_2[3] = {0, 1.9, 1000}, low[3] = {1, 0.1, 10}, high[3] = {1, 1.9, 10};
@@ -178,8 +182,10 @@ TEST(table)
     assert_true(b.score > a.score + 0.8);
     assert_true(fabs(a.cost - (0.5 + exp(1.0))) < 1e-6); /* steps at their least: u = 0 */
     problem_close(&problem);
-    assert_int_equal(problem_open(&problem, "arl-cc-pendulum-sac", "bench_table_test", &why), ST_NOTFOUND);
+    assert_int_equal(problem_open(&problem, "arl-cc-pendulum-sac", folder, &why), ST_NOTFOUND);
     problem_close(&problem);
+    snprintf(remove, sizeof remove, "rm -r %s", folder);
+    assert_int_equal(system(remove), 0);
 }
 
 static void play(struct play *p, const struct problem *problem, enum suggest_method method, size_t parallel)
