@@ -249,8 +249,8 @@ void trial_free(struct trial *trial);
 enum status store_trial_create(struct store *store, struct trial *trial, struct error *err) MUST_USE;
 /* n of a study in one transaction; n > 0. */
 enum status store_trials_create(struct store *store, struct trial *trials, size_t n, struct error *err) MUST_USE;
-/* The same as store_trial_create for a trial that continues where another one was after env_steps: with a copy of its curve, the checkpoint
- * at path, and trial->dropped. */
+/* The same as store_trial_create for a trial that continues where another one was after env_steps: with a copy of its
+ * curve, the checkpoint at path, and trial->dropped. */
 enum status store_trial_extend(struct store *store, struct trial *trial, int64_t from_id, int64_t env_steps,
                                const char *path, struct error *err) MUST_USE;
 /* queued or lost -> running, attempt + 1; curve and checkpoints of an earlier attempt are deleted. ST_EXISTS from

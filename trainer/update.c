@@ -362,7 +362,7 @@ static struct picked update_pick(struct trainer *t, size_t *at, bool again)
 
 /* *ret_stop when no further minibatch makes sense, where that can be known already. On a device it cannot: the optimiser
  * and the statistics see to it themselves that nothing more is changed or counted. */
-static enum status update_may_go_on(struct trainer *t, bool *ret_stop, struct error *err)
+static enum status update_look_for_stop(struct trainer *t, bool *ret_stop, struct error *err)
 {
     struct kern_stats now;
 
@@ -427,7 +427,7 @@ enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *e
         }
         kern_join(t->kern);
         if (t->direct)
-            TRY(update_may_go_on(t, &stop, err));
+            TRY(update_look_for_stop(t, &stop, err));
     }
     return ST_OK;
 }

@@ -54,12 +54,12 @@ struct cuda {
     bool recording;
     double patience_s; /* how long the device may finish nothing */
     char failed[256]; /* the first failure: what failed and why; empty: none */
-    cudaStream_t aside; /* solo.cu: of the lowest priority; NULL before its first launch */
+    cudaStream_t solo; /* solo.cu: of the lowest priority; NULL before its first launch */
     struct cuda_beside beside;
     cudaEvent_t forked, joined;
     bool is_aside;
     int made_for; /* the compute capability that the code which runs was made for, 90 */
-    bool unchained; /* the next launch follows operations of two streams */
+    bool unchained; /* the next launch follows more than a kernel of its own stream */
     bool has_joined; /* nothing was aside since the last join */
 };
 
@@ -130,8 +130,8 @@ enum status cuda_env_load(struct kern *kern, struct kern_env *env, const void *b
 #ifdef __cplusplus
 }
 
-/* Launches a kernel that begins with ptx_chained(): its blocks are placed while the last ones of the kernel before
- * still run, and wait there for its end. */
+/* Launches a kernel that begins with ptx_chained(): its blocks are placed when those of the kernel before have ended,
+ * and wait in place until what that one wrote is to be seen. */
 template <typename... P, typename... A>
 static inline void cuda_chain(struct kern *k, const char *what, void (*kernel)(P...), dim3 grid, dim3 block,
                               size_t bytes, A... args)

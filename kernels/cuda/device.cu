@@ -103,8 +103,8 @@ static void cuda_close(struct kern *kern)
         cudaFree(cuda->partials);
     if (cuda->workspace != NULL)
         cudaFree(cuda->workspace);
-    if (cuda->aside != NULL)
-        cudaStreamDestroy(cuda->aside);
+    if (cuda->solo != NULL)
+        cudaStreamDestroy(cuda->solo);
     if (cuda->forked != NULL)
         cudaEventDestroy(cuda->forked);
     if (cuda->joined != NULL)
@@ -134,7 +134,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     if (code == cudaSuccess)
         code = cudaGetDeviceProperties(&prop, cuda->ordinal);
     if (code == cudaSuccess)
-        code = cudaStreamCreateWithPriority(&cuda->stream, cudaStreamNonBlocking, -1); /* before `aside` */
+        code = cudaStreamCreateWithPriority(&cuda->stream, cudaStreamNonBlocking, -1); /* before `solo` */
     if (code == cudaSuccess)
         code = cudaStreamCreateWithPriority(&cuda->beside.stream, cudaStreamNonBlocking, 0);
     if (code == cudaSuccess)
@@ -373,7 +373,7 @@ static void cuda_look_flag(struct kern *kern, struct kern_slot *slot)
         if (passed_s > cuda->patience_s)
             cuda_fail(kern, "waiting for a training", "nothing has finished for too long; a kernel hangs");
         if (passed_s - asked_s > 0.05) {
-            cudaError_t code = cudaStreamQuery(cuda->aside);
+            cudaError_t code = cudaStreamQuery(cuda->solo);
             asked_s = passed_s;
             if (code != cudaErrorNotReady)
                 cuda_check(kern, code, "training");

@@ -121,6 +121,7 @@ void cuda_exchange(struct kern *k, const struct kern_exchange *e)
         exchanged(k, nccl.AllGather((char *)e->rows + k->rank * e->row_bytes, e->rows, e->row_bytes, ncclUint8,
                                     cuda->nccl, cuda->stream));
     exchanged(k, nccl.GroupEnd());
+    cuda->unchained = true; /* NCCL may have made the stream wait for others */
 }
 
 #else

@@ -27,8 +27,9 @@ __device__ static inline uint32_t ptx_shared(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* The first thing in a kernel that cuda_chain launches: waits until the kernel before has ended and what it wrote is to
- * be seen, then lets the next one's blocks be placed. */
+/* The first thing in a kernel that cuda_chain launches, before any access to global memory: waits until the kernel
+ * before has ended and what it wrote is to be seen. No block may leave without it: the kernel after this one relies on
+ * it for all that came before. */
 __device__ static inline void ptx_chained(void)
 {
 #if __CUDA_ARCH__ >= 900

@@ -54,9 +54,7 @@ static __global__ void __launch_bounds__(BLOCK)
         num_load<4>(m, job.step.m + t->offset + i * 4);
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            float u;
-            m[j] = mu * m[j] + g[j] * clip;
-            u = g[j] * clip + mu * m[j];
+            float u = muon_direction(g[j] * clip, &m[j], mu);
             sum += (double)u * (double)u;
         }
         num_store<4>(job.step.m + t->offset + i * 4, m);

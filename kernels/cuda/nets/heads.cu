@@ -58,7 +58,6 @@ template <typename T, int NO>
 static void heads_forward_group(struct kern *k, const struct kern_heads_layer *l, size_t o0)
 {
     unsigned grid = cuda_ceil_div(l->M, BLOCK / CUDA_WARP * TOKENS_EACH), O = (unsigned)l->O, H = (unsigned)l->H;
-    cudaStream_t stream = cuda_of(k)->stream;
     const T *x = (const T *)l->x;
 
     if (H % 8 == 0 && ((uintptr_t)x & 15) == 0)

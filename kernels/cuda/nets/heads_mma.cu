@@ -1,8 +1,7 @@
 /* heads_mma.cu - the policy's last layer, bf16 activations, on tensor cores: bound by reading x, not by arithmetic.
- * Weights and gradients are f32: they go in as sums of bf16 parts, three where the result is f32 (which is exact), two
- * where it is bf16. A warp takes 16 tokens and blocks of 32 columns, of which a lane has 8 in a row: columns are
- * counted in another order inside a block (column 8t + 2q + e is n = 2t + e of tile q), which no sum over columns
- * notices. Invariant: dw and db are added up in a fixed order: tokens of a warp, warps of a block as a tree, blocks. */
+ * Weights are f32: they go in as sums of three bf16 parts, which is exact. A warp takes 16 tokens and blocks of 32
+ * columns, of which a lane has 8 in a row: columns are counted in another order inside a block (column 8t + 4j + 2h + e
+ * is k = 2t + e of half h of step j), which no sum over columns notices. */
 #include "kernels/cuda/nets/heads.h"
 #include "kernels/cuda/nets/mma.cuh"
 

@@ -142,7 +142,6 @@ template <typename T> static void mingru_forward(struct kern *k, const struct ke
     T *out = (T *)l->out, *h = (T *)l->h;
     const int V = 2;
     size_t B = l->B, H = l->H;
-    cudaStream_t stream = cuda_of(k)->stream;
 
     if (H % V == 0 && packs_fit(V * sizeof(T), acts, 4) && (uintptr_t)l->h0 % 8 == 0)
         cuda_chain(k, "mingru_forward", mingru_forward_k<T, V>, cuda_ceil_div(B * (H / V), MINGRU_BLOCK), MINGRU_BLOCK,
@@ -265,7 +264,6 @@ template <typename T> static void mingru_backward(struct kern *k, const struct k
     T *dx = (T *)l->dx, *dgates = (T *)l->dgates;
     const int V = 2;
     size_t B = l->B, H = l->H;
-    cudaStream_t stream = cuda_of(k)->stream;
 
     if (H % V == 0 && packs_fit(V * sizeof(T), acts, 6) && (uintptr_t)l->h0 % 8 == 0)
         cuda_chain(k, "mingru_backward", mingru_backward_k<T, V>, cuda_ceil_div(B * (H / V), MINGRU_BLOCK),

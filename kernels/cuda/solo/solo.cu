@@ -208,12 +208,12 @@ extern "C" bool cuda_solo_bf16(struct kern *k, const struct kern_solo *s)
         return false;
     if (s->n > 0) {
         cuda_kernel_prepare(k, (const void *)solo_k, "solo");
-        if (cuda->aside == NULL)
-            cuda_check(k, cudaStreamCreateWithPriority(&cuda->aside, cudaStreamNonBlocking, 0), "solo");
+        if (cuda->solo == NULL)
+            cuda_check(k, cudaStreamCreateWithPriority(&cuda->solo, cudaStreamNonBlocking, 0), "solo");
         solo_fill_memory(&a, s);
         cuda_slot_expect(s->slot,
                          (volatile uint64_t *)(a.reports + KERN_SOLO_MAX * (s->report_bytes + sizeof(uint64_t))));
-        solo_k<<<1, SOLO_BLOCK, bytes, cuda->aside>>>(a);
+        solo_k<<<1, SOLO_BLOCK, bytes, cuda->solo>>>(a);
         cuda_launched(k, "solo");
     }
     return true;
