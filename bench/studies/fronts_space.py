@@ -43,8 +43,8 @@ GAMES = {
     "drone": {
         "weight": 2.4, "library": "drone_hover", "starts": 16, "max_s": 80, "own": ["env.alpha_dist", "env.alpha_hover", "env.alpha_omega", "env.alpha_shaping"], "steps": "12M 300k 100M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
         "start": {"env.alpha_dist": 0.782192, "env.alpha_hover": 0.071445, "env.alpha_omega": 0.00135588, "env.alpha_shaping": 3.9754,
-                  "policy.hidden_size": 128, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 8192, "train.replay_ratio": 2,
-                  "train.learning_rate": 0.00975, "train.beta1": 0.914, "train.gamma": 0.981, "train.gae_lambda": 0.884, "train.clip_coef": 0.1,
+                  "policy.hidden_size": 128, "policy.action_std_init": 0.3, "train.total_agents": 2048, "train.horizon": 32, "train.minibatch_size": 8192,
+                  "train.replay_ratio": 2, "train.learning_rate": 0.00975, "train.beta1": 0.914, "train.gamma": 0.981, "train.gae_lambda": 0.884, "train.clip_coef": 0.1,
                   "train.vf_coef": 4.4, "train.vf_clip_coef": 3.4, "train.ent_coef": 1e-4, "train.max_grad_norm": 0.7}},
     "freeway": {
         "weight": 1.2, "library": "freeway_kept", "starts": 12, "max_s": 400, "steps": "150M 8M 600M",
