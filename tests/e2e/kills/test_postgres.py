@@ -374,7 +374,8 @@ def test_a_daemon_leaves_a_study_to_the_sweep_that_an_outage_cut_off(folder):
             break
         tap.kill(sweep.pid)
         tap.kill(both.pid)
-    assert in_time, "the machine is too busy for this test"
+    if not in_time:
+        raise tap.Skip("the machine is too busy to stop the server in time")
     n = n_done(store, "a")
     wait_for(lambda: n_done(store, "a") > n + 1, sweep)
     out, _ = end(sweep, signal.SIGINT, 130)
