@@ -13,6 +13,7 @@ sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's
 import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
+FLAGS = "biu"  # kinds of numpy's types
 CHOICES_MAX = 65536  # of a Discrete: the network has weights for each one
 ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS, LATE, PLANES = 0, 1, 2, 8, 9, 10, 11, 12, 13  # in struct gym_line
 
@@ -403,6 +404,16 @@ def stacked(rows):
     return np.stack(rows)
 
 
+def one_each(x, n, kinds, what):
+    """n numbers of these kinds: numpy itself would take one for all, text for a number, and 0.5 for no end."""
+    x = x if type(x) is np.ndarray else np.asarray(x)
+    x = x[:, 0] if x.shape == (n, 1) else x
+    if x.shape != (n,) or x.dtype.kind not in kinds:
+        raise ValueError(f"{what} of the shape {x.shape} and the type {x.dtype}: {n} are needed, one an instance, "
+                         f"{'true or false' if kinds == FLAGS else 'real numbers'}")
+    return x
+
+
 class Vector:
     """Instances that one vector environment steps: of Gymnasium, in any of its modes of resetting."""
     def __init__(self, n):
@@ -424,6 +435,7 @@ class Vector:
         NEXT_STEP the program sees which of them a step only reset."""
         self.gave = None
         self.gave = obs, rewards, terms, truncs, infos = self.env.step(act)
+        terms, truncs = (one_each(x, self.n, FLAGS, "ends") != 0 for x in (terms, truncs))
         if self.mode == "NEXT_STEP":
             return obs, rewards, terms, truncs, None
         cut, last = truncs > terms, None
@@ -563,8 +575,7 @@ class Vectors(Share):
         begun = time.perf_counter_ns()
         try:
             obs, rewards, self.terms[:], self.truncs[:], last = self.vector.step(self.act(self.actions, self.reals))
-            flat = type(rewards) is np.ndarray and rewards.ndim == 1
-            self.rewards[:] = rewards if flat else [one_number(reward) for reward in rewards]
+            self.rewards[:] = one_each(rewards, len(self.rewards), FLAGS + "f", "rewards")
             self.put(*self.seen, obs)
             if last is not None:
                 which = np.flatnonzero(self.truncs)

@@ -242,8 +242,12 @@ class Count(gymnasium.vector.VectorEnv):
             return {key: x[:1 if self.fault == "one" else -1] for key, x in self.look().items()}, rewards, over, none, info
         if self.fault == "choice":
             return {**self.look(), "even": np.full(self.num_envs, -1)}, rewards, over, none, info
-        if self.fault == "reward":
-            return self.look(), 1.0, over, none, info
+        if self.fault.startswith("reward"):
+            wrong = {"reward": 1.0, "reward one": rewards[:1], "reward text": rewards.astype(str), "reward none": rewards.astype(object)}[self.fault]
+            return self.look(), wrong, over, none, info
+        if self.fault.startswith("end"):
+            wrong = {"end": False, "end one": over[:1], "end half": over * 0.5}[self.fault]
+            return self.look(), rewards, *((wrong, none) if self.cut else (over, wrong)), info
         if self.fault == "four":
             return self.look(), rewards, over, info
         return self.look(), rewards[:, None] if self.seen else rewards, none if self.cut else over, over if self.cut else none, info
@@ -464,9 +468,12 @@ def test_vector_environments(folder):
                       "--env.processes", processes, "--train.total_timesteps", "4k", "--json", "-q", cwd=folder)[0]
             result = json.loads(out)
             equal((result["score"], result["ep_length"], result["train"]["ep_length"]), (3, 3, 3))
-    for fault, text in (("short", "observations have the shape"), ("one", "observations have the shape"), ("choice", "which their space does not hold"), ("reward", "'float' object"), ("four", "expected 5, got 4")):
+    for fault, text in (("short", "observations have the shape"), ("one", "observations have the shape"), ("choice", "which their space does not hold"), ("four", "expected 5, got 4")):
         fails("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", json.dumps({"fault": fault}), *python, "--train.device", "cpu", *TINY,
               code=1, cwd=folder, says=[text, "its step returned (", "a step returns (observation"])
+    for fault in ("reward", "reward one", "reward text", "reward none", "end", "end one", "end half"):
+        fails("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", json.dumps({"fault": fault, "cut": fault == "end half"}), *python, *TINY,
+              code=1, cwd=folder, says=["rewards of the shape" if "reward" in fault else "ends of the shape", "are needed, one an instance", "a step returns (observation"])
     assert "registered without a vector_entry_point" in run("train", "gym:Acrobot-v1", "--env.vector", "true", *python, code=2)[1]
 
 
