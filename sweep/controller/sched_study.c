@@ -407,14 +407,25 @@ static size_t n_ended(const struct sched_study *ss)
     return ss->view.n - ss->n_queued - ss->n_flights - ss->leases.n;
 }
 
-/* Slots and nodes that wait for a trial. */
-static size_t n_waiting(const struct scheduler *s)
+/* Slots and nodes that wait for a trial and will get one of this study, by its part of all. */
+static size_t n_waiting(const struct sched_study *ss, const struct scheduler *s)
 {
-    size_t n = (size_t)s->nodes.waiting;
+    size_t n = (size_t)s->nodes.waiting, n_all = n + ss->leases.n;
 
-    EACH_SLOT (&s->workers, slot)
-        n += slot->flight == NULL && slot->worker->state == WORKER_READY;
-    return n;
+    EACH_SLOT (&s->workers, slot) {
+        bool waits = slot->flight == NULL && slot->worker->state == WORKER_READY;
+        n += waits;
+        n_all += waits || slot->flight != NULL;
+    }
+    return sched_study_lacks(ss, s, n_all, n);
+}
+
+size_t sched_study_lacks(const struct sched_study *ss, const struct scheduler *s, size_t n_all, size_t n_free)
+{
+    size_t part = scheduler_part(s, ss, n_all), n_busy = ss->n_flights + ss->leases.n,
+           lacks = part > n_busy ? part - n_busy : 0;
+
+    return lacks < n_free ? lacks : n_free;
 }
 
 /* As many proposals together as those under way make useful, and as wait for one or soon will; a configuration for
@@ -457,7 +468,7 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
         return sched_study_queue(ss, first.x, first.origin, 0, err);
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
-    const size_t n_free = n_waiting(s), ahead = sched_study_ahead(ss, n_free + ss->n_flights + ss->leases.n);
+    const size_t n_free = n_waiting(ss, s), ahead = sched_study_ahead(ss, n_free + ss->n_flights + ss->leases.n);
     n = batch_size(ss, n_free, ahead, plan.at_once);
     plan_again(ss, &plan, n, n_free, ahead);
     ss->asked_at = n_ended(ss);

@@ -89,6 +89,8 @@ enum status sched_study_collect(struct sched_study *ss,
  * yet. */
 bool sched_study_means(const struct sched_study *ss, bool by_clock, double *ret_propose_s, double *ret_trial_s);
 size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots); /* how many trials should wait in the queue */
+/* Of n_free slots that are free among n_all, those that its part of all gives it. */
+size_t sched_study_lacks(const struct sched_study *ss, const struct scheduler *s, size_t n_all, size_t n_free);
 double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s);
 /* The part of sched_study_running_s that no checkpoint holds. */
 double sched_study_at_risk_s(const struct sched_study *ss, const struct scheduler *s);

@@ -303,6 +303,17 @@ static void update_shares(struct scheduler *s, struct share *ret_shares[SCHED_MA
                 share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
 }
 
+size_t scheduler_part(const struct scheduler *s, const struct sched_study *ss, size_t n)
+{
+    int64_t own = ss->view.study.limits.priority, all = own;
+
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (s->studies[i] != ss && sched_study_wants_slots(s->studies[i]) > 0)
+            all += s->studies[i]->view.study.limits.priority;
+    n = (n * (size_t)own + (size_t)all - 1) / (size_t)all;
+    return n > 0 ? n : 1;
+}
+
 static enum status start_trial(struct scheduler *s, struct slot *slot, struct sched_study *ss, size_t i,
                                struct error *err)
 {
@@ -396,7 +407,8 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
     n_busy += n_left;
     for (size_t i = 0; i < s->n_studies; i++) {
         struct sched_study *ss = s->studies[i];
-        size_t ahead = n_left + sched_study_ahead(ss, n_busy + ss->leases.n);
+        size_t n_all = n_busy + ss->leases.n;
+        size_t ahead = sched_study_lacks(ss, s, n_all, n_left) + sched_study_ahead(ss, scheduler_part(s, ss, n_all));
         bool short_of = ss->n_queued < ahead || ss->n_queued < leases_ahead(ss);
         bool waits = ss->n_queued < (size_t)s->nodes.waiting;
         if (waits || (ss->n_flights + ss->leases.n > 0 && short_of))

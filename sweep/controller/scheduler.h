@@ -100,6 +100,8 @@ struct sched_study *scheduler_find(const struct scheduler *s, const char *name);
 void scheduler_pause(struct scheduler *s, struct sched_study *ss, bool paused);
 /* Called before its priority changes: its use so far counts by the old one. */
 void scheduler_settle(struct scheduler *s, struct sched_study *ss);
+/* Of n slots, what its priority gives it beside the studies that want some too; 1 at least. */
+size_t scheduler_part(const struct scheduler *s, const struct sched_study *ss, size_t n);
 void scheduler_recall(struct scheduler *s, struct sched_study *ss); /* its flights are stopped and queued again */
 /* After new limits or `continue`: also a study that was about to end continues, but not one that has ended. */
 void scheduler_resume(struct scheduler *s, struct sched_study *ss);

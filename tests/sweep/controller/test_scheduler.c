@@ -45,6 +45,7 @@ struct place {
     bool stop_quarantined; /* once the first worker's device is left alone */
     bool stop_beside; /* not before another trial runs, however slowly its worker began */
     int woken; /* times the watched pipe was read */
+    size_t most_queued; /* trials of one study, while another began */
     int said; /* pairs of commands written to it */
     char starts[1024]; /* (n_starts) 'a' or 'b': whose trials began, in turn */
     size_t n_starts, part_at[3];
@@ -259,6 +260,34 @@ SCHED_TEST(idle_lanes_get_their_trials_together)
         assert_int_equal(place, i - 1);
         assert_int_equal(of, 31);
     }
+}
+
+static void note_queue(void *ctx, const struct flight *flight)
+{
+    struct place *p = ctx;
+
+    (void)flight;
+    for (size_t i = 0; i < p->n_runs; i++)
+        if (p->runs[i]->n_queued > p->most_queued)
+            p->most_queued = p->runs[i]->n_queued;
+}
+
+/* Of 64 lanes each of four studies gets 16. */
+SCHED_TEST(nothing_is_proposed_for_lanes_that_others_get)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+
+    add_device(p, "ok", 64);
+    for (size_t i = 0; i < 4; i++) {
+        create_study(p, names[i], "sobol", 150, 1);
+        (void)serve(p, names[i]);
+    }
+    p->sched->listener.on_trial_start = note_queue;
+    OK(scheduler_run(p->sched, err));
+    for (size_t i = 0; i < 4; i++)
+        (void)all_done_but(p, p->runs[i], -1, 150);
+    assert_in_range(p->most_queued, 1,
+                    16 + 16 / 4 + 4); /* what it lacks, what waits ahead, and one of a batch's least */
 }
 
 /* Whether they were proposed before the device was known or later, and whoever added them. */
