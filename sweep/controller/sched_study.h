@@ -104,10 +104,10 @@ enum status sched_study_queue(struct sched_study *ss, const double *x, const cha
 enum status sched_study_add(struct sched_study *ss, const double *x, size_t env, const char *origin, int64_t seed,
                             const struct trial_result *result, const char *client, const char *key,
                             const char *result_json, struct error *err) MUST_USE;
-/* The store has the result of trial i: so has its row of the view, and what follows from it. */
 /* A part of trial i's run, with its result, becomes a trial of its own; nothing if it is one already. */
 enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struct trial_result *result,
                                    struct error *err) MUST_USE;
+/* The store has the result of trial i: so has its row of the view, and what follows from it. */
 enum status sched_study_take_result(struct sched_study *ss, size_t i, const struct trial_result *result,
                                     struct error *err) MUST_USE;
 enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err) MUST_USE; /* its row has ended */

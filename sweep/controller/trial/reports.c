@@ -1,6 +1,6 @@
 /* reports.c - metric messages, parsed, that wait for their transaction.
- * Invariant: nothing waits when the scheduler handles anything but the messages of one worker, so a kill loses only
- * what lay in the socket, and what was read from it while the disk was full. */
+ * Invariant: nothing waits when the scheduler handles anything but the messages of a round, so a kill loses only what
+ * that round has read, and what was read while the disk was full: none of it has been reported. */
 #include "sweep/controller/trial/reports.h"
 
 bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, struct metric_report *ret)

@@ -1,12 +1,12 @@
-/* reports.h - the workers' metric messages on their way into the store: each is parsed once, and all that one look at a
- * worker brings are stored in one transaction, so that a controller that is late catches up. The scheduler's thread. */
+/* reports.h - the workers' metric messages on their way into the store: each is parsed once, and all that a round
+ * brings are stored in few transactions, so that a controller that is late catches up. The scheduler's thread. */
 #pragma once
 
 #include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 
-#define REPORTS_MAX 64 /* reports in one transaction, for which other workers wait */
+#define REPORTS_MAX 64 /* reports in one transaction, for which the workers wait */
 
 struct reports {
     struct store *store; /* of the waiting reports; borrowed */
