@@ -93,7 +93,7 @@ static void misbehave(const char *id, volatile struct gym_line *line)
 static int be_process(const char *text)
 {
     struct error err = {0};
-    cJSON *task = NULL;
+    JSON_LOCAL cJSON *task = NULL;
     int episodes[N] = {0}, ats[N] = {0}, channels;
     volatile struct gym_line *line;
     const char *id;
@@ -133,7 +133,7 @@ struct place {
     int32_t actions[N];
     float rewards[N];
     uint8_t terms[N], truncs[N];
-    char obs[4096], final_obs[4096];
+    _Alignas(64) char obs[4096], final_obs[4096]; /* of floats or bytes */
     struct env_io io;
 };
 
